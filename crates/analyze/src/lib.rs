@@ -1,0 +1,1 @@
+//! Explains records: the report in HTML.

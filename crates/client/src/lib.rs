@@ -1,0 +1,1 @@
+//! NFS client: mount, typed procedures, windowed transfers.

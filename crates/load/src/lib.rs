@@ -1,0 +1,1 @@
+//! Probes and workloads: makes load, measures it, writes run records.

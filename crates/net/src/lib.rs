@@ -1,0 +1,1 @@
+//! Sockets, the clock, RPC calls and link shaping: the only crate that touches them.

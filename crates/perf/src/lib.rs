@@ -1,0 +1,4 @@
+//! The vocabulary of performance: units, statistics, the run record, models. Pure.
+
+pub mod model;
+pub mod units;

@@ -1,0 +1,3 @@
+//! Models that predict. One file per model; the symbols are those of docs/models.md.
+
+pub mod loggp;

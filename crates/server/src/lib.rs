@@ -1,0 +1,1 @@
+//! NFS server engine and stores; no sockets, no clock.

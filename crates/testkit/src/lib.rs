@@ -1,0 +1,1 @@
+//! Worlds: production code in seeded virtual time, for tests.
