@@ -1,0 +1,295 @@
+//! Where files are kept. One trait; the stores are siblings: [`dir`] (a directory of this
+//! machine), [`mem`] (memory).
+//!
+//! A store knows nothing of protocols, sockets or clocks. Its methods are async: what hits memory
+//! or the page cache completes at once and inline, what may block on a disk (a sync) runs on the
+//! store's own threads so that other operations go on.
+//!
+//! Every method gives attributes beside its result, in failure too where they can be had, because
+//! the protocol's replies carry them and clients live by them.
+
+pub mod dir;
+pub mod mem;
+
+use std::future::Future;
+
+use bytes::Bytes;
+
+use crate::durable::{Committed, Durable};
+use crate::types::{
+    Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
+    Wcc,
+};
+
+/// Result of an operation that changes one object or one directory.
+#[derive(Debug)]
+pub struct Changed<T> {
+    pub wcc: Wcc,
+    pub result: Result<T, Status>,
+}
+
+/// Result of an operation that only looks at an object; `attr` is that object's (for LOOKUP the
+/// directory's).
+#[derive(Debug)]
+pub struct Looked<T> {
+    pub attr: Option<Attr>,
+    pub result: Result<T, Status>,
+}
+
+/// A file found or made.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    pub handle: Handle,
+    pub attr: Attr,
+}
+
+/// Bytes read; fewer than asked for only at the end of the file.
+#[derive(Debug)]
+pub struct Extent {
+    pub data: Bytes,
+    pub eof: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    pub count: u32,
+    pub committed: Committed,
+}
+
+/// Result of RENAME.
+#[derive(Debug)]
+pub struct Renamed {
+    pub from: Wcc,
+    pub to: Wcc,
+    pub result: Result<(), Status>,
+}
+
+/// Result of LINK.
+#[derive(Debug)]
+pub struct Linked {
+    pub attr: Option<Attr>,
+    pub dir: Wcc,
+    pub result: Result<(), Status>,
+}
+
+/// One directory entry as offered to a [`Sink`].
+#[derive(Debug)]
+pub struct Entry<'a> {
+    pub fileid: u64,
+    pub name: &'a [u8],
+    /// Resume after this entry with this cookie.
+    pub cookie: u64,
+    /// With READDIRPLUS, where they could be had.
+    pub node: Option<Node>,
+}
+
+/// Takes entries until it has enough: `false` means that this entry was not taken and none after
+/// it will be.
+pub type Sink<'s> = &'s mut (dyn FnMut(Entry<'_>) -> bool + Send);
+
+/// Where a directory listing begins, and what it should contain.
+#[derive(Clone, Copy, Debug)]
+pub struct ListFrom {
+    /// 0 for the beginning, else a cookie that an entry carried.
+    pub cookie: u64,
+    /// What the earlier part of this listing returned; all zero with cookie 0.
+    pub verifier: [u8; 8],
+    /// Whether `Entry::node` is wanted.
+    pub with_nodes: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    pub verifier: [u8; 8],
+    /// The last entry of the directory was taken by the sink.
+    pub eof: bool,
+}
+
+/// Dynamic state of a file system (FSSTAT).
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    pub bytes_total: u64,
+    pub bytes_free: u64,
+    pub bytes_available: u64,
+    pub files_total: u64,
+    pub files_free: u64,
+    pub files_available: u64,
+}
+
+/// Static properties (FSINFO, PATHCONF).
+#[derive(Clone, Copy, Debug)]
+pub struct Properties {
+    pub file_size_max: u64,
+    pub time_resolution: Time,
+    pub hard_links: bool,
+    pub symlinks: bool,
+    pub links_max: u32,
+    pub name_bytes_max: u32,
+    pub chown_restricted: bool,
+}
+
+/// What survives a crash of the server's machine, for banners and run records.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Medium {
+    /// Nothing survives the process.
+    Memory,
+    /// Synced data survives power loss.
+    Stable,
+}
+
+/// A place for files.
+///
+/// Names are single components; the engine has already refused empty names, names over 255 bytes,
+/// and those with `/` or NUL. `.` and `..` reach only `lookup` (where `..` of the root is the
+/// root); the others never see them.
+pub trait Store: Send + Sync + 'static {
+    fn root(&self) -> Handle;
+    fn medium(&self) -> Medium;
+    /// The write verifier now in force.
+    fn verifier(&self) -> Verifier;
+
+    fn attr(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+    ) -> impl Future<Output = Result<Attr, Status>> + Send;
+
+    /// With `guard`, only if the file's change time is exactly that.
+    fn set_attr(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        changes: SetAttr,
+        guard: Option<Time>,
+    ) -> impl Future<Output = Changed<()>> + Send;
+
+    fn lookup(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+    ) -> impl Future<Output = Looked<Node>> + Send;
+
+    /// The subset of `asked` that the caller has.
+    fn access(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        asked: Access,
+    ) -> impl Future<Output = Looked<Access>> + Send;
+
+    fn read_link(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+    ) -> impl Future<Output = Looked<Bytes>> + Send;
+
+    fn read(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> impl Future<Output = Looked<Extent>> + Send;
+
+    /// Writes all of `data` at `offset`, or fails. `data` is written from where it lies.
+    fn write(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        data: Bytes,
+        stability: Stability,
+    ) -> impl Future<Output = Changed<Written>> + Send;
+
+    /// Makes earlier writes to the range durable; `count` 0 means to the end of the file.
+    fn commit(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> impl Future<Output = Changed<Durable>> + Send;
+
+    fn create(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        how: CreateHow,
+    ) -> impl Future<Output = Changed<Node>> + Send;
+
+    fn make_dir(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        attrs: SetAttr,
+    ) -> impl Future<Output = Changed<Node>> + Send;
+
+    fn symlink(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        attrs: SetAttr,
+    ) -> impl Future<Output = Changed<Node>> + Send;
+
+    fn make_node(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        what: Special,
+        attrs: SetAttr,
+    ) -> impl Future<Output = Changed<Node>> + Send;
+
+    fn remove(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+    ) -> impl Future<Output = Changed<()>> + Send;
+
+    fn remove_dir(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+    ) -> impl Future<Output = Changed<()>> + Send;
+
+    fn rename(
+        &self,
+        caller: &Caller,
+        from_dir: &Handle,
+        from_name: &[u8],
+        to_dir: &Handle,
+        to_name: &[u8],
+    ) -> impl Future<Output = Renamed> + Send;
+
+    fn link(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        dir: &Handle,
+        name: &[u8],
+    ) -> impl Future<Output = Linked> + Send;
+
+    fn list(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        from: ListFrom,
+        sink: Sink<'_>,
+    ) -> impl Future<Output = Looked<Listed>> + Send;
+
+    fn space(&self, caller: &Caller, handle: &Handle)
+    -> impl Future<Output = Looked<Space>> + Send;
+
+    fn properties(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+    ) -> impl Future<Output = Looked<Properties>> + Send;
+}
