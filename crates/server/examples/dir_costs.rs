@@ -126,6 +126,10 @@ fn operations(store: &DirStore, changes: u64) -> Result<(), Status> {
 fn together(store: &DirStore, file: &server::types::Handle) -> Result<(), Status> {
     let started = Instant::now();
     thread::scope(|scope| {
+        #[expect(
+            clippy::needless_collect,
+            reason = "all start before the first is waited for"
+        )]
         let callers: Vec<_> = (0..8)
             .map(|caller| {
                 scope.spawn(move || {
