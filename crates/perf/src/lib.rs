@@ -2,6 +2,7 @@
 
 pub mod histogram;
 pub mod model;
+pub mod record;
 pub mod series;
 pub mod stats;
 pub mod units;
