@@ -1,0 +1,1 @@
+//! What fuzz targets run, as ordinary functions.
