@@ -85,12 +85,17 @@ impl InFlight {
     pub fn new(limits: &Limits) -> Self {
         let permits = (limits.bytes_in_flight_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
         let permits_max = u32::try_from(permits).unwrap_or(u32::MAX);
-        Self { permits: Arc::new(Semaphore::new(permits_max as usize)), permits_max }
+        Self {
+            permits: Arc::new(Semaphore::new(permits_max as usize)),
+            permits_max,
+        }
     }
 
     fn permits_for(&self, bytes: usize) -> u32 {
         // A record larger than all there is must still pass, alone.
-        u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).min(self.permits_max)
+        u32::try_from(bytes.div_ceil(PERMIT_BYTES))
+            .unwrap_or(u32::MAX)
+            .min(self.permits_max)
     }
 }
 
@@ -106,7 +111,9 @@ pub async fn listen(
     service: impl Service + Sync,
 ) -> io::Result<()> {
     let in_flight = InFlight::new(&limits);
-    let places = Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS)));
+    let places = Arc::new(Semaphore::new(
+        limits.connections_max.min(Semaphore::MAX_PERMITS),
+    ));
     loop {
         let tcp = match listener.accept().await {
             Ok(tcp) => tcp,
@@ -119,8 +126,11 @@ pub async fn listen(
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
-        let (service, in_flight, calls) =
-            (service.clone(), in_flight.clone(), limits.calls_per_connection_max);
+        let (service, in_flight, calls) = (
+            service.clone(),
+            in_flight.clone(),
+            limits.calls_per_connection_max,
+        );
         if links == LinkPair::default() {
             clock.spawn(async move {
                 connection(tcp, service, in_flight, calls).await.ok();

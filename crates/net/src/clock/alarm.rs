@@ -40,7 +40,11 @@ const LEAD: Nanos = Nanos::from_micros(110);
 
 impl Alarm {
     pub(super) fn real(clock: Clock) -> io::Result<Self> {
-        Ok(Self(Kind::Real(Real { clock, timer: Timer::new()?, armed: None })))
+        Ok(Self(Kind::Real(Real {
+            clock,
+            timer: Timer::new()?,
+            armed: None,
+        })))
     }
 
     pub(super) fn world(alarm: world::Alarm) -> Self {
@@ -102,7 +106,10 @@ impl Timer {
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
-        Ok(Self(tokio::io::unix::AsyncFd::new(fd)?))
+        // SAFETY: an OwnedFd gives the same descriptor, open, for as long as it lives.
+        #[allow(unsafe_code, reason = "the only way to register a timerfd with tokio")]
+        let registered = unsafe { tokio::io::unix::AsyncFd::register(fd) }?;
+        Ok(Self(registered))
     }
 
     fn set(&mut self, span: Nanos) -> io::Result<()> {
@@ -111,7 +118,13 @@ impl Timer {
             tv_sec: i64::try_from(span.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
             tv_nsec: i64::try_from(span.as_nanos() % 1_000_000_000).unwrap_or(0),
         };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        let once = Itimerspec {
+            it_interval: Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: value,
+        };
         timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)?;
         Ok(())
     }
@@ -143,7 +156,9 @@ struct Timer(std::pin::Pin<Box<tokio::time::Sleep>>);
 impl Timer {
     #[expect(clippy::disallowed_methods, reason = "the clock itself")]
     fn new() -> io::Result<Self> {
-        Ok(Self(Box::pin(tokio::time::sleep(std::time::Duration::ZERO))))
+        Ok(Self(Box::pin(tokio::time::sleep(
+            std::time::Duration::ZERO,
+        ))))
     }
 
     fn set(&mut self, span: Nanos) -> io::Result<()> {
@@ -180,7 +195,14 @@ impl Lateness {
             late.push(clock.now().since(at));
         }
         late.sort_unstable();
-        let at = |share: usize| late.get(late.len() * share / 100).copied().unwrap_or_default();
-        Ok(Self { median: at(50), p99: at(99) })
+        let at = |share: usize| {
+            late.get(late.len() * share / 100)
+                .copied()
+                .unwrap_or_default()
+        };
+        Ok(Self {
+            median: at(50),
+            p99: at(99),
+        })
     }
 }

@@ -41,7 +41,9 @@ impl Clock {
     /// Real time, counted from now. Waiting and spawning need a tokio runtime around the caller.
     #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
     pub fn real() -> Self {
-        Self(Kind::Real { epoch: std::time::Instant::now() })
+        Self(Kind::Real {
+            epoch: std::time::Instant::now(),
+        })
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
@@ -92,7 +94,10 @@ impl Clock {
             if let Poll::Ready(output) = work.as_mut().poll(cx) {
                 return Poll::Ready(Ok(output));
             }
-            limit_reached.as_mut().poll(cx).map(|()| Err(Elapsed { limit }))
+            limit_reached
+                .as_mut()
+                .poll(cx)
+                .map(|()| Err(Elapsed { limit }))
         })
         .await
     }
@@ -100,7 +105,8 @@ impl Clock {
     /// Runs `work` beside the caller. Dropping the task lets it run on.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Task {
         match &self.0 {
-            Kind::Real { .. } => {
+            Kind::Real { .. } =>
+            {
                 #[expect(clippy::disallowed_methods, reason = "this is where tasks come from")]
                 Task(TaskKind::Real(tokio::spawn(work).abort_handle()))
             }

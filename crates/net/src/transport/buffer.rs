@@ -72,7 +72,11 @@ impl Pool {
             self.0.allocated.fetch_add(1, Ordering::Relaxed);
             vec![0; self.0.bytes(size)]
         });
-        Slab { bytes, size, pool: self.clone() }
+        Slab {
+            bytes,
+            size,
+            pool: self.clone(),
+        }
     }
 }
 
@@ -133,7 +137,12 @@ pub struct ReceiveBuffer {
 
 impl ReceiveBuffer {
     pub fn new(pool: Pool) -> Self {
-        Self { pool, slab: None, filled: 0..0, frozen: Bytes::new() }
+        Self {
+            pool,
+            slab: None,
+            filled: 0..0,
+            frozen: Bytes::new(),
+        }
     }
 
     /// Bytes read and not yet taken.
@@ -141,7 +150,9 @@ impl ReceiveBuffer {
         if !self.frozen.is_empty() {
             return &self.frozen;
         }
-        self.slab.as_ref().map_or(&[], |slab| &slab.bytes[self.filled.clone()])
+        self.slab
+            .as_ref()
+            .map_or(&[], |slab| &slab.bytes[self.filled.clone()])
     }
 
     /// Takes the first `count` bytes, without a copy.
@@ -163,9 +174,7 @@ impl ReceiveBuffer {
         let end = match slab.size {
             Size::Small => slab.bytes.len(),
             // Not further than this record: what is behind it would have to be moved.
-            Size::Large => {
-                (self.filled.start + record_bytes + PEEK_BYTES).min(slab.bytes.len())
-            }
+            Size::Large => (self.filled.start + record_bytes + PEEK_BYTES).min(slab.bytes.len()),
         };
         &mut slab.bytes[self.filled.end..end]
     }
@@ -204,10 +213,17 @@ impl ReceiveBuffer {
             self.frozen = Bytes::new();
             return;
         }
-        let size = if record_bytes <= SMALL_BYTES { Size::Small } else { Size::Large };
+        let size = if record_bytes <= SMALL_BYTES {
+            Size::Small
+        } else {
+            Size::Large
+        };
         let mut slab = self.pool.take(size);
         slab.bytes[..left].copy_from_slice(self.as_slice());
-        self.pool.0.copied_bytes.fetch_add(left as u64, Ordering::Relaxed);
+        self.pool
+            .0
+            .copied_bytes
+            .fetch_add(left as u64, Ordering::Relaxed);
         self.frozen = Bytes::new();
         self.slab = Some(slab);
         self.filled = 0..left;
@@ -230,7 +246,19 @@ mod tests {
     fn records_of_every_size_come_out_as_they_went_in_and_slabs_are_used_again() {
         let pool = Pool::new(1 << 20);
         let mut buffer = ReceiveBuffer::new(pool.clone());
-        let sizes = [1, 100, 5_000, 1 << 20, 70_000, 3, 65_536, 65_537, 1 << 20, 40_000, 40_000];
+        let sizes = [
+            1,
+            100,
+            5_000,
+            1 << 20,
+            70_000,
+            3,
+            65_536,
+            65_537,
+            1 << 20,
+            40_000,
+            40_000,
+        ];
         for round in 0..10 {
             let stream: Vec<u8> = sizes
                 .iter()
@@ -243,7 +271,10 @@ mod tests {
                     fill(&mut buffer, size, &mut rest);
                 }
                 let record = buffer.take(size);
-                assert!(record.iter().all(|&byte| byte == (at + round) as u8), "record {at}");
+                assert!(
+                    record.iter().all(|&byte| byte == (at + round) as u8),
+                    "record {at}"
+                );
             }
         }
         assert!(pool.costs().slabs_allocated <= 4, "{:?}", pool.costs());
@@ -266,6 +297,9 @@ mod tests {
             drop(buffer.take(RECORD));
         }
         let copied = pool.costs().copied_bytes as usize;
-        assert!(copied <= SMALL_BYTES + 20 * PEEK_BYTES, "{copied} bytes copied");
+        assert!(
+            copied <= SMALL_BYTES + 20 * PEEK_BYTES,
+            "{copied} bytes copied"
+        );
     }
 }

@@ -44,8 +44,12 @@ pub fn pair(number: u16) -> (Memory, Memory) {
         waiting: VecDeque::new(),
         peer: address(1),
     };
-    let server =
-        Memory { incoming: there, outgoing: back, waiting: VecDeque::new(), peer: address(2) };
+    let server = Memory {
+        incoming: there,
+        outgoing: back,
+        waiting: VecDeque::new(),
+        peer: address(2),
+    };
     (client, server)
 }
 
@@ -83,7 +87,9 @@ impl Transport for Memory {
         let mut queue = self.outgoing.lock();
         let mut moved = false;
         while queue.bytes < QUEUE_BYTES_MAX && !queue.closed {
-            let Some(message) = self.waiting.pop_front() else { break };
+            let Some(message) = self.waiting.pop_front() else {
+                break;
+            };
             queue.bytes += message.len();
             queue.messages.push_back(message);
             moved = true;

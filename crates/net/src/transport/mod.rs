@@ -23,10 +23,8 @@ pub const RECORD_BYTES_MAX: usize = (1 << 20) + (8 << 10);
 /// A connection that carries whole RPC messages in both directions.
 pub trait Transport: fmt::Debug + Send {
     /// The next message from the peer; `None` when the peer has closed in good order.
-    fn poll_receive(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, TransportError>>;
+    fn poll_receive(&mut self, cx: &mut Context<'_>)
+    -> Poll<Result<Option<Bytes>, TransportError>>;
 
     /// Whether the queue of messages to send has room. Pending while it is full; the caller is
     /// woken when [`Transport::poll_flush`] has made some.
