@@ -11,39 +11,20 @@ use wire::nfs3::NfsStat3;
 #[derive(Clone, Debug, Error)]
 pub enum Error {
     #[error("{service}: {cause}")]
-    Connect {
-        service: Service,
-        cause: ConnectError,
-    },
+    Connect { service: Service, cause: ConnectError },
     /// The call got no usable reply.
     #[error("{procedure} to {server}: {cause}")]
-    Call {
-        procedure: &'static str,
-        server: SocketAddr,
-        cause: CallError,
-    },
+    Call { procedure: &'static str, server: SocketAddr, cause: CallError },
     /// The server answered that it would or could not.
     #[error("{procedure} to {server}: {status}")]
-    Status {
-        procedure: &'static str,
-        server: SocketAddr,
-        status: NfsStat3,
-    },
+    Status { procedure: &'static str, server: SocketAddr, status: NfsStat3 },
     #[error("mounting {path:?} from {server}: {status}")]
-    Mount {
-        path: String,
-        server: SocketAddr,
-        status: MountStat3,
-    },
+    Mount { path: String, server: SocketAddr, status: MountStat3 },
     #[error("the portmapper of {host} knows no {service} over TCP")]
     NotRegistered { host: String, service: Service },
     /// The reply makes no sense, though it could be decoded.
     #[error("{procedure} to {server}: {what}")]
-    Nonsense {
-        procedure: &'static str,
-        server: SocketAddr,
-        what: &'static str,
-    },
+    Nonsense { procedure: &'static str, server: SocketAddr, what: &'static str },
 }
 
 /// The three services of an NFS v3 server.

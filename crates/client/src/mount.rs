@@ -75,11 +75,7 @@ pub async fn mount(clock: &Clock, target: &Target, options: &Options) -> Result<
     }
     let session = Session::open(rpc, ports.nfs, &options.credential, root).await?;
     let export = String::from_utf8_lossy(export).into_owned();
-    Ok(Mounted {
-        session,
-        ports,
-        export,
-    })
+    Ok(Mounted { session, ports, export })
 }
 
 /// Connects to an NFS service, through the emulated link if there is one.
@@ -88,34 +84,18 @@ pub async fn mount(clock: &Clock, target: &Target, options: &Options) -> Result<
 /// [`Error::Connect`].
 pub async fn connect(clock: &Clock, nfs: SocketAddr, options: &Options) -> Result<Rpc, Error> {
     let pool = Pool::new(RECORD_BYTES_MAX);
-    let failed = |cause| Error::Connect {
-        service: Service::Nfs,
-        cause,
-    };
+    let failed = |cause| Error::Connect { service: Service::Nfs, cause };
     let tcp = tcp::connect(clock, nfs, options.connect_limit, &pool, RECORD_BYTES_MAX)
         .await
         .map_err(failed)?;
     if options.links == LinkPair::default() {
-        return Ok(Rpc::start(
-            tcp,
-            clock,
-            options.reply_limit,
-            first_xid(clock),
-        ));
+        return Ok(Rpc::start(tcp, clock, options.reply_limit, first_xid(clock)));
     }
     let shaped = Shaped::new(tcp, options.links, clock).map_err(|cause| {
         let cause = std::sync::Arc::new(cause);
-        failed(net::error::ConnectError::Unreachable {
-            address: nfs,
-            cause,
-        })
+        failed(net::error::ConnectError::Unreachable { address: nfs, cause })
     })?;
-    Ok(Rpc::start(
-        shaped,
-        clock,
-        options.reply_limit,
-        first_xid(clock),
-    ))
+    Ok(Rpc::start(shaped, clock, options.reply_limit, first_xid(clock)))
 }
 
 /// Differs from connection to connection, so that a server's reply cache keeps them apart.
@@ -126,8 +106,7 @@ fn first_xid(clock: &Clock) -> u32 {
 }
 
 fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    path.split(|&byte| byte == b'/')
-        .filter(|name| !name.is_empty())
+    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty())
 }
 
 struct Mounter<'a> {
@@ -161,31 +140,22 @@ impl Mounter<'_> {
             .map_err(|cause| Error::Connect { service, cause })?;
         // IPv4 first: a server that listens on one family only is nearly always one of those.
         let ipv4 = addresses.iter().find(|address| address.is_ipv4());
-        ipv4.or_else(|| addresses.first())
-            .copied()
-            .ok_or_else(|| Error::Connect {
-                service,
-                cause: net::error::ConnectError::Resolve {
-                    host: target.host.clone(),
-                    cause: "it has no address".to_owned(),
-                },
-            })
+        ipv4.or_else(|| addresses.first()).copied().ok_or_else(|| Error::Connect {
+            service,
+            cause: net::error::ConnectError::Resolve {
+                host: target.host.clone(),
+                cause: "it has no address".to_owned(),
+            },
+        })
     }
 
     async fn ask_portmapper(&self, target: &Target, service: Service) -> Result<SocketAddr, Error> {
-        let address = self
-            .resolve(target, portmap::PORT, Service::Portmapper)
-            .await?;
+        let address = self.resolve(target, portmap::PORT, Service::Portmapper).await?;
         let (program, version) = match service {
             Service::Mount => (mount::PROGRAM, mount::VERSION),
             _ => (nfs3::PROGRAM, nfs3::VERSION),
         };
-        let asked = Mapping {
-            program,
-            version,
-            protocol: PROTOCOL_TCP,
-            port: 0,
-        };
+        let asked = Mapping { program, version, protocol: PROTOCOL_TCP, port: 0 };
         let step = Step {
             service: Service::Portmapper,
             address,
@@ -198,10 +168,7 @@ impl Mounter<'_> {
         let Port { port } = step.decode(&results)?;
         match u16::try_from(port) {
             Ok(port) if port > 0 => Ok(SocketAddr::new(address.ip(), port)),
-            _ => Err(Error::NotRegistered {
-                host: target.host.clone(),
-                service,
-            }),
+            _ => Err(Error::NotRegistered { host: target.host.clone(), service }),
         }
     }
 
@@ -227,11 +194,7 @@ impl Mounter<'_> {
                 Ok(MntOk { fhandle, .. }) => return Ok((path, fhandle)),
                 Err(status) => status,
             };
-            let refusal = Error::Mount {
-                path: target.path_text(),
-                server,
-                status,
-            };
+            let refusal = Error::Mount { path: target.path_text(), server, status };
             let refusal = first_refusal.get_or_insert(refusal);
             let inside = matches!(
                 status,
@@ -250,16 +213,8 @@ impl Mounter<'_> {
         let limit = self.options.connect_limit;
         let tcp = tcp::connect(self.clock, step.address, limit, &pool, RECORD_BYTES_MAX)
             .await
-            .map_err(|cause| Error::Connect {
-                service: step.service,
-                cause,
-            })?;
-        let rpc = Rpc::start(
-            tcp,
-            self.clock,
-            self.options.reply_limit,
-            first_xid(self.clock),
-        );
+            .map_err(|cause| Error::Connect { service: step.service, cause })?;
+        let rpc = Rpc::start(tcp, self.clock, self.options.reply_limit, first_xid(self.clock));
         let target = call::Target {
             program: step.program,
             version: step.version,
@@ -286,11 +241,7 @@ struct Step {
 
 impl Step {
     fn failed(&self, cause: CallError) -> Error {
-        Error::Call {
-            procedure: self.name,
-            server: self.address,
-            cause,
-        }
+        Error::Call { procedure: self.name, server: self.address, cause }
     }
 
     fn decode<'a, T: Decode<'a>>(&self, results: &'a [u8]) -> Result<T, Error> {

@@ -61,9 +61,7 @@ impl Session {
 
     pub async fn getattr(&self, object: FileHandle) -> Result<Fattr3, Error> {
         let args = getattr::Args { object };
-        self.ask(Procedure::Getattr, &args)
-            .await
-            .map(|ok: getattr::ReplyOk| ok.obj_attributes)
+        self.ask(Procedure::Getattr, &args).await.map(|ok: getattr::ReplyOk| ok.obj_attributes)
     }
 
     pub async fn setattr(
@@ -72,49 +70,28 @@ impl Session {
         new_attributes: Sattr3,
         guard: Option<NfsTime>,
     ) -> Result<WccData, Error> {
-        let args = setattr::Args {
-            object,
-            new_attributes,
-            guard,
-        };
-        self.ask(Procedure::Setattr, &args)
-            .await
-            .map(|ok: setattr::ReplyOk| ok.obj_wcc)
+        let args = setattr::Args { object, new_attributes, guard };
+        self.ask(Procedure::Setattr, &args).await.map(|ok: setattr::ReplyOk| ok.obj_wcc)
     }
 
     pub async fn lookup(&self, dir: FileHandle, name: &[u8]) -> Result<lookup::ReplyOk, Error> {
-        self.ask(
-            Procedure::Lookup,
-            &lookup::Args {
-                what: DirOp { dir, name },
-            },
-        )
-        .await
+        self.ask(Procedure::Lookup, &lookup::Args { what: DirOp { dir, name } }).await
     }
 
     pub async fn access(&self, object: FileHandle, access: u32) -> Result<u32, Error> {
         let args = access::Args { object, access };
-        self.ask(Procedure::Access, &args)
-            .await
-            .map(|ok: access::ReplyOk| ok.access)
+        self.ask(Procedure::Access, &args).await.map(|ok: access::ReplyOk| ok.access)
     }
 
     pub async fn readlink(&self, symlink: FileHandle) -> Result<Vec<u8>, Error> {
-        let answer = self
-            .send(Procedure::Readlink, &readlink::Args { symlink })
-            .await?;
+        let answer = self.send(Procedure::Readlink, &readlink::Args { symlink }).await?;
         let results = answer.results();
-        let ok = self.unwrap(
-            Procedure::Readlink,
-            from_bytes::<readlink::Reply<'_>>(&results),
-        )?;
+        let ok = self.unwrap(Procedure::Readlink, from_bytes::<readlink::Reply<'_>>(&results))?;
         Ok(ok.data.to_vec())
     }
 
     pub async fn read(&self, file: FileHandle, offset: u64, count: u32) -> Result<ReadOk, Error> {
-        self.read_timed(file, offset, count)
-            .await
-            .map(|timed| timed.reply)
+        self.read_timed(file, offset, count).await.map(|timed| timed.reply)
     }
 
     /// READ, and the call's times.
@@ -124,27 +101,14 @@ impl Session {
         offset: u64,
         count: u32,
     ) -> Result<Timed<ReadOk>, Error> {
-        let answer = self
-            .send(
-                Procedure::Read,
-                &read::Args {
-                    file,
-                    offset,
-                    count,
-                },
-            )
-            .await?;
+        let answer = self.send(Procedure::Read, &read::Args { file, offset, count }).await?;
         let results = answer.results();
         let ok = self.unwrap(Procedure::Read, from_bytes::<read::Reply<'_>>(&results))?;
         if ok.count as usize != ok.data.len() || ok.count > count {
             return Err(self.nonsense(Procedure::Read, "count and data differ"));
         }
         let data = results.slice_ref(ok.data);
-        let reply = ReadOk {
-            file_attributes: ok.file_attributes,
-            eof: ok.eof,
-            data,
-        };
+        let reply = ReadOk { file_attributes: ok.file_attributes, eof: ok.eof, data };
         Ok(Timed { reply, answer })
     }
 
@@ -159,14 +123,7 @@ impl Session {
         let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let payload = data.clone();
         let encode = |out: &mut Vec<u8>| {
-            write::Args {
-                file,
-                offset,
-                count,
-                stable,
-                data: &data,
-            }
-            .encode_head(out);
+            write::Args { file, offset, count, stable, data: &data }.encode_head(out);
         };
         let answer = self.call(Procedure::Write, encode, payload).await?;
         let decoded = from_bytes::<write::Reply>(&answer.results());
@@ -183,10 +140,7 @@ impl Session {
         name: &[u8],
         how: create::CreateHow,
     ) -> Result<NewObject, Error> {
-        let args = create::Args {
-            where_: DirOp { dir, name },
-            how,
-        };
+        let args = create::Args { where_: DirOp { dir, name }, how };
         self.ask(Procedure::Create, &args).await
     }
 
@@ -196,10 +150,7 @@ impl Session {
         name: &[u8],
         attributes: Sattr3,
     ) -> Result<NewObject, Error> {
-        let args = mkdir::Args {
-            where_: DirOp { dir, name },
-            attributes,
-        };
+        let args = mkdir::Args { where_: DirOp { dir, name }, attributes };
         self.ask(Procedure::Mkdir, &args).await
     }
 
@@ -211,11 +162,7 @@ impl Session {
         symlink_data: &[u8],
     ) -> Result<NewObject, Error> {
         let where_ = DirOp { dir, name };
-        let args = symlink::Args {
-            where_,
-            symlink_attributes,
-            symlink_data,
-        };
+        let args = symlink::Args { where_, symlink_attributes, symlink_data };
         self.ask(Procedure::Symlink, &args).await
     }
 
@@ -225,32 +172,17 @@ impl Session {
         name: &[u8],
         what: mknod::MknodData,
     ) -> Result<NewObject, Error> {
-        self.ask(
-            Procedure::Mknod,
-            &mknod::Args {
-                where_: DirOp { dir, name },
-                what,
-            },
-        )
-        .await
+        self.ask(Procedure::Mknod, &mknod::Args { where_: DirOp { dir, name }, what }).await
     }
 
     pub async fn remove(&self, dir: FileHandle, name: &[u8]) -> Result<WccData, Error> {
-        let args = remove::Args {
-            object: DirOp { dir, name },
-        };
-        self.ask(Procedure::Remove, &args)
-            .await
-            .map(|ok: remove::ReplyOk| ok.dir_wcc)
+        let args = remove::Args { object: DirOp { dir, name } };
+        self.ask(Procedure::Remove, &args).await.map(|ok: remove::ReplyOk| ok.dir_wcc)
     }
 
     pub async fn rmdir(&self, dir: FileHandle, name: &[u8]) -> Result<WccData, Error> {
-        let args = rmdir::Args {
-            object: DirOp { dir, name },
-        };
-        self.ask(Procedure::Rmdir, &args)
-            .await
-            .map(|ok: rmdir::ReplyOk| ok.dir_wcc)
+        let args = rmdir::Args { object: DirOp { dir, name } };
+        self.ask(Procedure::Rmdir, &args).await.map(|ok: rmdir::ReplyOk| ok.dir_wcc)
     }
 
     pub async fn rename(
@@ -259,10 +191,7 @@ impl Session {
         to: (FileHandle, &[u8]),
     ) -> Result<rename::ReplyOk, Error> {
         let entry = |(dir, name)| DirOp { dir, name };
-        let args = rename::Args {
-            from: entry(from),
-            to: entry(to),
-        };
+        let args = rename::Args { from: entry(from), to: entry(to) };
         self.ask(Procedure::Rename, &args).await
     }
 
@@ -272,10 +201,7 @@ impl Session {
         dir: FileHandle,
         name: &[u8],
     ) -> Result<link::ReplyOk, Error> {
-        let args = link::Args {
-            file,
-            link: DirOp { dir, name },
-        };
+        let args = link::Args { file, link: DirOp { dir, name } };
         self.ask(Procedure::Link, &args).await
     }
 
@@ -286,18 +212,10 @@ impl Session {
         cookieverf: [u8; 8],
         count: u32,
     ) -> Result<DirPage, Error> {
-        let args = readdir::Args {
-            dir,
-            cookie,
-            cookieverf,
-            count,
-        };
+        let args = readdir::Args { dir, cookie, cookieverf, count };
         let answer = self.send(Procedure::Readdir, &args).await?;
         let results = answer.results();
-        let ok = self.unwrap(
-            Procedure::Readdir,
-            from_bytes::<readdir::Reply<'_>>(&results),
-        )?;
+        let ok = self.unwrap(Procedure::Readdir, from_bytes::<readdir::Reply<'_>>(&results))?;
         let entries = ok.entries.iter().map(|entry| DirEntry {
             fileid: entry.fileid,
             name: entry.name.to_vec(),
@@ -305,11 +223,7 @@ impl Session {
             attributes: None,
             handle: None,
         });
-        Ok(DirPage {
-            entries: entries.collect(),
-            cookieverf: ok.cookieverf,
-            eof: ok.eof,
-        })
+        Ok(DirPage { entries: entries.collect(), cookieverf: ok.cookieverf, eof: ok.eof })
     }
 
     pub async fn readdirplus(
@@ -320,13 +234,7 @@ impl Session {
         dircount: u32,
         maxcount: u32,
     ) -> Result<DirPage, Error> {
-        let args = readdirplus::Args {
-            dir,
-            cookie,
-            cookieverf,
-            dircount,
-            maxcount,
-        };
+        let args = readdirplus::Args { dir, cookie, cookieverf, dircount, maxcount };
         let answer = self.send(Procedure::Readdirplus, &args).await?;
         let results = answer.results();
         let decoded = from_bytes::<readdirplus::Reply<'_>>(&results);
@@ -338,11 +246,7 @@ impl Session {
             attributes: entry.name_attributes,
             handle: entry.name_handle,
         });
-        Ok(DirPage {
-            entries: entries.collect(),
-            cookieverf: ok.cookieverf,
-            eof: ok.eof,
-        })
+        Ok(DirPage { entries: entries.collect(), cookieverf: ok.cookieverf, eof: ok.eof })
     }
 
     pub async fn fsstat(&self, fsroot: FileHandle) -> Result<fsstat::ReplyOk, Error> {
@@ -354,8 +258,7 @@ impl Session {
     }
 
     pub async fn pathconf(&self, object: FileHandle) -> Result<pathconf::ReplyOk, Error> {
-        self.ask(Procedure::Pathconf, &pathconf::Args { object })
-            .await
+        self.ask(Procedure::Pathconf, &pathconf::Args { object }).await
     }
 
     /// COMMIT, and the call's times. `count` 0 means to the end of the file.
@@ -365,24 +268,14 @@ impl Session {
         offset: u64,
         count: u32,
     ) -> Result<Timed<commit::ReplyOk>, Error> {
-        let answer = self
-            .send(
-                Procedure::Commit,
-                &commit::Args {
-                    file,
-                    offset,
-                    count,
-                },
-            )
-            .await?;
+        let answer = self.send(Procedure::Commit, &commit::Args { file, offset, count }).await?;
         let decoded = from_bytes::<commit::Reply>(&answer.results());
         let reply = self.unwrap(Procedure::Commit, decoded)?;
         Ok(Timed { reply, answer })
     }
 
     async fn send(&self, procedure: Procedure, args: &impl Encode) -> Result<Answer, Error> {
-        self.call(procedure, |out| args.encode(out), Bytes::new())
-            .await
+        self.call(procedure, |out| args.encode(out), Bytes::new()).await
     }
 
     /// Calls a procedure whose results borrow nothing.
@@ -392,10 +285,7 @@ impl Session {
         T: ReplyOk<Detail = D>,
     {
         let answer = self.send(procedure, args).await?;
-        self.unwrap(
-            procedure,
-            from_bytes::<Result<T, Failure<D>>>(&answer.results()),
-        )
+        self.unwrap(procedure, from_bytes::<Result<T, Failure<D>>>(&answer.results()))
     }
 
     /// Takes the `ReplyOk` out of a decoded reply.
@@ -406,11 +296,9 @@ impl Session {
     ) -> Result<T, Error> {
         match decoded {
             Ok(Ok(ok)) => Ok(ok),
-            Ok(Err(Failure { status, .. })) => Err(Error::Status {
-                procedure: procedure.name(),
-                server: self.server(),
-                status,
-            }),
+            Ok(Err(Failure { status, .. })) => {
+                Err(Error::Status { procedure: procedure.name(), server: self.server(), status })
+            }
             Err(cause) => Err(Error::Call {
                 procedure: procedure.name(),
                 server: self.server(),
@@ -420,11 +308,7 @@ impl Session {
     }
 
     fn nonsense(&self, procedure: Procedure, what: &'static str) -> Error {
-        Error::Nonsense {
-            procedure: procedure.name(),
-            server: self.server(),
-            what,
-        }
+        Error::Nonsense { procedure: procedure.name(), server: self.server(), what }
     }
 }
 

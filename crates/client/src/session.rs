@@ -63,10 +63,7 @@ impl Session {
             server,
             credential: credential.encoded().into(),
             root: nothing,
-            sizes: Sizes {
-                read_bytes_max: 8192,
-                write_bytes_max: 8192,
-            },
+            sizes: Sizes { read_bytes_max: 8192, write_bytes_max: 8192 },
         }
     }
 
@@ -80,25 +77,17 @@ impl Session {
         credential: &Credential,
         root: FileHandle,
     ) -> Result<Self, Error> {
-        let mut session = Self {
-            root,
-            ..Self::new(rpc, server, credential)
-        };
+        let mut session = Self { root, ..Self::new(rpc, server, credential) };
         let info = session.fsinfo(root).await?;
-        session.sizes = Sizes {
-            read_bytes_max: info.rtmax.max(1),
-            write_bytes_max: info.wtmax.max(1),
-        };
+        session.sizes =
+            Sizes { read_bytes_max: info.rtmax.max(1), write_bytes_max: info.wtmax.max(1) };
         Ok(session)
     }
 
     /// The same server, credential and root over another connection.
     #[must_use]
     pub fn over(&self, rpc: Rpc) -> Self {
-        Self {
-            rpc,
-            ..self.clone()
-        }
+        Self { rpc, ..self.clone() }
     }
 
     pub fn root(&self) -> FileHandle {
@@ -108,10 +97,7 @@ impl Session {
     /// This session with another directory as its root.
     #[must_use]
     pub fn with_root(&self, root: FileHandle) -> Self {
-        Self {
-            root,
-            ..self.clone()
-        }
+        Self { root, ..self.clone() }
     }
 
     pub fn sizes(&self) -> Sizes {
@@ -133,19 +119,13 @@ impl Session {
         encode: impl FnOnce(&mut Vec<u8>),
         payload: Bytes,
     ) -> Result<Answer, Error> {
-        let target = Target {
-            program: nfs3::PROGRAM,
-            version: nfs3::VERSION,
-            procedure: procedure.code(),
-        };
+        let target =
+            Target { program: nfs3::PROGRAM, version: nfs3::VERSION, procedure: procedure.code() };
         let credential = OpaqueAuth::sys(&self.credential);
-        self.rpc
-            .call(target, credential, encode, payload)
-            .await
-            .map_err(|cause| Error::Call {
-                procedure: procedure.name(),
-                server: self.server,
-                cause,
-            })
+        self.rpc.call(target, credential, encode, payload).await.map_err(|cause| Error::Call {
+            procedure: procedure.name(),
+            server: self.server,
+            cause,
+        })
     }
 }

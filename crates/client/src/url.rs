@@ -39,12 +39,7 @@ pub enum UrlError {
     #[error("unknown argument {0:?}; known are version, proto, nfsport, mountport, uid, gid")]
     UnknownArgument(String),
     #[error("{key}={value:?} is not a number between {low} and {high}")]
-    BadNumber {
-        key: &'static str,
-        value: String,
-        low: u32,
-        high: u32,
-    },
+    BadNumber { key: &'static str, value: String, low: u32, high: u32 },
     #[error("version={0:?} is not spoken; only version=3 is")]
     Version(String),
     #[error("proto={0:?} is not spoken; only proto=tcp is")]
@@ -64,10 +59,7 @@ impl FromStr for Target {
             return Err(UrlError::NoHost(text.to_owned()));
         }
         let mut target = Self {
-            host: host
-                .trim_start_matches('[')
-                .trim_end_matches(']')
-                .to_owned(),
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
             path: decode_path(parsed.path()),
             nfs_port: parsed.port(),
             mount_port: None,
@@ -114,9 +106,7 @@ impl fmt::Display for Target {
             ("uid", self.uid),
             ("gid", self.gid),
         ];
-        let given = numbers
-            .iter()
-            .filter_map(|(key, value)| value.map(|value| (key, value)));
+        let given = numbers.iter().filter_map(|(key, value)| value.map(|value| (key, value)));
         given.enumerate().try_for_each(|(at, (key, value))| {
             write!(f, "{}{key}={value}", if at == 0 { '?' } else { '&' })
         })
@@ -129,16 +119,8 @@ fn port(key: &'static str, value: &str) -> Result<u16, UrlError> {
 }
 
 fn number(key: &'static str, value: &str, low: u32, high: u32) -> Result<u32, UrlError> {
-    let parsed = value
-        .parse()
-        .ok()
-        .filter(|number| (low..=high).contains(number));
-    parsed.ok_or_else(|| UrlError::BadNumber {
-        key,
-        value: value.to_owned(),
-        low,
-        high,
-    })
+    let parsed = value.parse().ok().filter(|number| (low..=high).contains(number));
+    parsed.ok_or_else(|| UrlError::BadNumber { key, value: value.to_owned(), low, high })
 }
 
 /// Percent-decodes, drops trailing slashes, makes the empty path the root.
@@ -160,11 +142,7 @@ fn decode_path(path: &str) -> Vec<u8> {
     while decoded.len() > 1 && decoded.last() == Some(&b'/') {
         decoded.pop();
     }
-    if decoded.is_empty() {
-        b"/".to_vec()
-    } else {
-        decoded
-    }
+    if decoded.is_empty() { b"/".to_vec() } else { decoded }
 }
 
 fn hex(digits: [u8; 2]) -> Option<u8> {
@@ -191,16 +169,9 @@ mod tests {
 
     #[test]
     fn a_port_behind_the_host_is_the_nfs_port_and_the_root_is_a_slash() {
-        for text in [
-            "nfs://server:12049",
-            "nfs://server:12049/",
-            "nfs://server:12049//",
-        ] {
+        for text in ["nfs://server:12049", "nfs://server:12049/", "nfs://server:12049//"] {
             let target: Target = text.parse().unwrap();
-            assert_eq!(
-                (target.nfs_port, target.path.as_slice()),
-                (Some(12049), &b"/"[..])
-            );
+            assert_eq!((target.nfs_port, target.path.as_slice()), (Some(12049), &b"/"[..]));
         }
     }
 
@@ -211,18 +182,9 @@ mod tests {
             ("export", "\"export\" is not a URL"),
             ("http://server/x", "the scheme is \"http\", it must be nfs"),
             ("nfs:///x", "there is no host name in \"nfs:///x\""),
-            (
-                "nfs://h/x?version=4",
-                "version=\"4\" is not spoken; only version=3 is",
-            ),
-            (
-                "nfs://h/x?proto=udp",
-                "proto=\"udp\" is not spoken; only proto=tcp is",
-            ),
-            (
-                "nfs://h/x?nfsport=0",
-                "nfsport=\"0\" is not a number between 1 and 65535",
-            ),
+            ("nfs://h/x?version=4", "version=\"4\" is not spoken; only version=3 is"),
+            ("nfs://h/x?proto=udp", "proto=\"udp\" is not spoken; only proto=tcp is"),
+            ("nfs://h/x?nfsport=0", "nfsport=\"0\" is not a number between 1 and 65535"),
             ("nfs://h:99999/x", "\"nfs://h:99999/x\" is not a URL"),
         ];
         for (text, message) in cases {

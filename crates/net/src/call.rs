@@ -128,34 +128,16 @@ impl Rpc {
     ) -> Result<Answer, CallError> {
         let xid = self.shared.next_xid.fetch_add(1, Ordering::Relaxed);
         let mut head = Vec::with_capacity(256);
-        let Target {
-            program,
-            version,
-            procedure,
-        } = target;
+        let Target { program, version, procedure } = target;
         let verifier = OpaqueAuth::NONE;
-        CallHeader {
-            xid,
-            program,
-            version,
-            procedure,
-            credential,
-            verifier,
-        }
-        .encode(&mut head);
+        CallHeader { xid, program, version, procedure, credential, verifier }.encode(&mut head);
         encode(&mut head);
         let (answer, answered) = oneshot::channel();
-        let submission = Submission {
-            xid,
-            message: Message { head, payload },
-            answer,
-        };
+        let submission = Submission { xid, message: Message { head, payload }, answer };
         if self.submit.send(submission).await.is_err() {
             return Err(self.failure());
         }
-        answered
-            .await
-            .unwrap_or_else(|_driver_gone| Err(self.failure()))
+        answered.await.unwrap_or_else(|_driver_gone| Err(self.failure()))
     }
 
     /// How long a call waits for its reply.
@@ -169,11 +151,7 @@ impl Rpc {
     }
 
     fn failure(&self) -> CallError {
-        self.shared
-            .failure
-            .lock()
-            .clone()
-            .unwrap_or(CallError::Closed)
+        self.shared.failure.lock().clone().unwrap_or(CallError::Closed)
     }
 }
 
@@ -242,15 +220,10 @@ impl<T: Transport> Driver<T> {
     }
 
     fn send(&mut self, submission: Submission) {
-        let Submission {
-            xid,
-            message,
-            answer,
-        } = submission;
+        let Submission { xid, message, answer } = submission;
         let sent = self.clock.now();
         self.transport.send(message);
-        self.deadlines
-            .push_back((sent + self.shared.reply_limit, xid));
+        self.deadlines.push_back((sent + self.shared.reply_limit, xid));
         self.waiting.insert(xid, Waiting { answer, sent });
     }
 

@@ -20,10 +20,7 @@ pub enum ConnectError {
     #[error("no answer from {address} within {limit}")]
     TimedOut { address: SocketAddr, limit: Nanos },
     #[error("cannot reach {address}: {cause}")]
-    Unreachable {
-        address: SocketAddr,
-        cause: Arc<io::Error>,
-    },
+    Unreachable { address: SocketAddr, cause: Arc<io::Error> },
 }
 
 /// A connection broke, or carried what is no record.

@@ -40,11 +40,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            connections_max: 4096,
-            calls_per_connection_max: 1024,
-            bytes_in_flight_max: 1 << 30,
-        }
+        Self { connections_max: 4096, calls_per_connection_max: 1024, bytes_in_flight_max: 1 << 30 }
     }
 }
 
@@ -85,17 +81,12 @@ impl InFlight {
     pub fn new(limits: &Limits) -> Self {
         let permits = (limits.bytes_in_flight_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
         let permits_max = u32::try_from(permits).unwrap_or(u32::MAX);
-        Self {
-            permits: Arc::new(Semaphore::new(permits_max as usize)),
-            permits_max,
-        }
+        Self { permits: Arc::new(Semaphore::new(permits_max as usize)), permits_max }
     }
 
     fn permits_for(&self, bytes: usize) -> u32 {
         // A record larger than all there is must still pass, alone.
-        u32::try_from(bytes.div_ceil(PERMIT_BYTES))
-            .unwrap_or(u32::MAX)
-            .min(self.permits_max)
+        u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).min(self.permits_max)
     }
 }
 
@@ -111,26 +102,18 @@ pub async fn listen(
     service: impl Service + Sync,
 ) -> io::Result<()> {
     let in_flight = InFlight::new(&limits);
-    let places = Arc::new(Semaphore::new(
-        limits.connections_max.min(Semaphore::MAX_PERMITS),
-    ));
+    let places = Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS)));
     loop {
-        let tcp = match listener.accept().await {
-            Ok(tcp) => tcp,
+        let Ok(tcp) = listener.accept().await else {
             // Out of descriptors, or the peer has gone already: the next may do better.
-            Err(_) => {
-                clock.sleep(Nanos::from_millis(10)).await;
-                continue;
-            }
+            clock.sleep(Nanos::from_millis(10)).await;
+            continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
-        let (service, in_flight, calls) = (
-            service.clone(),
-            in_flight.clone(),
-            limits.calls_per_connection_max,
-        );
+        let (service, in_flight, calls) =
+            (service.clone(), in_flight.clone(), limits.calls_per_connection_max);
         if links == LinkPair::default() {
             clock.spawn(async move {
                 connection(tcp, service, in_flight, calls).await.ok();
@@ -226,7 +209,6 @@ impl<S: Service> Connection<S> {
     }
 
     /// The next call, with the bytes that it takes.
-    #[expect(clippy::type_complexity, reason = "one use, read from left to right")]
     fn poll_next_call(
         &mut self,
         transport: &mut impl Transport,

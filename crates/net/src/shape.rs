@@ -39,10 +39,7 @@ pub struct LinkPair {
 
 impl LinkPair {
     pub fn symmetric(link: Link) -> Self {
-        Self {
-            there: link,
-            back: link,
-        }
+        Self { there: link, back: link }
     }
 }
 

@@ -124,11 +124,7 @@ impl Plan {
             self.issued_bytes += u64::from(span.bytes);
             return self.write(span);
         }
-        match (
-            self.writes_outstanding,
-            self.commit_outstanding,
-            self.unstable.is_empty(),
-        ) {
+        match (self.writes_outstanding, self.commit_outstanding, self.unstable.is_empty()) {
             (0, false, true) => Action::Done,
             (0, false, false) => self.commit(),
             _ => Action::Wait,
@@ -140,18 +136,11 @@ impl Plan {
         self.writes_outstanding -= 1;
         let count = count.min(span.bytes);
         if count < span.bytes {
-            let rest = Span {
-                offset: span.offset + u64::from(count),
-                bytes: span.bytes - count,
-            };
+            let rest = Span { offset: span.offset + u64::from(count), bytes: span.bytes - count };
             self.again(rest);
         }
         if committed == StableHow::Unstable && count > 0 {
-            let unstable = Unstable {
-                bytes: count,
-                verifier,
-                epoch: self.epoch,
-            };
+            let unstable = Unstable { bytes: count, verifier, epoch: self.epoch };
             // An overwritten extent is replaced: its older bytes no longer matter.
             let older = self.unstable.insert(span.offset, unstable);
             self.unstable_bytes += u64::from(count);
@@ -169,10 +158,7 @@ impl Plan {
             if is_covered {
                 self.unstable_bytes -= u64::from(extent.bytes);
                 if extent.verifier != verifier {
-                    lost.push(Span {
-                        offset,
-                        bytes: extent.bytes,
-                    });
+                    lost.push(Span { offset, bytes: extent.bytes });
                 }
             }
             !is_covered
@@ -206,10 +192,7 @@ impl Plan {
         }
         let offset = self.issued_bytes % self.options.file_bytes;
         let until_end = (self.options.file_bytes - offset).min(left);
-        let bytes = self
-            .options
-            .call_bytes
-            .min(u32::try_from(until_end).unwrap_or(u32::MAX));
+        let bytes = self.options.call_bytes.min(u32::try_from(until_end).unwrap_or(u32::MAX));
         (bytes > 0).then_some(Span { offset, bytes })
     }
 }
@@ -272,10 +255,7 @@ mod tests {
 
     #[test]
     fn what_the_server_lost_is_written_again_and_committed_again() {
-        let mut plan = Plan::new(Options {
-            total_bytes: 20,
-            ..OPTIONS
-        });
+        let mut plan = Plan::new(Options { total_bytes: 20, ..OPTIONS });
         // The server restarts between the second WRITE and the COMMIT.
         let actions = run(&mut plan, |at| if at < 2 { BEFORE } else { AFTER });
         let write = |offset| Action::Write(span(offset, 10));
@@ -286,56 +266,33 @@ mod tests {
 
     #[test]
     fn a_commit_does_not_cover_what_is_acknowledged_after_it_was_sent() {
-        let mut plan = Plan::new(Options {
-            total_bytes: 30,
-            ..OPTIONS
-        });
-        let Action::Write(first) = plan.next_action() else {
-            panic!()
-        };
-        let Action::Write(second) = plan.next_action() else {
-            panic!()
-        };
-        let Action::Write(third) = plan.next_action() else {
-            panic!()
-        };
+        let mut plan = Plan::new(Options { total_bytes: 30, ..OPTIONS });
+        let Action::Write(first) = plan.next_action() else { panic!() };
+        let Action::Write(second) = plan.next_action() else { panic!() };
+        let Action::Write(third) = plan.next_action() else { panic!() };
         plan.on_written(first, 10, StableHow::Unstable, BEFORE);
         plan.on_written(second, 10, StableHow::Unstable, BEFORE);
         assert_eq!(plan.next_action(), Action::Commit);
         plan.on_written(third, 10, StableHow::Unstable, BEFORE);
         assert_eq!(plan.next_action(), Action::Wait);
         plan.on_committed(BEFORE);
-        assert_eq!(
-            plan.next_action(),
-            Action::Commit,
-            "the third is not covered yet"
-        );
+        assert_eq!(plan.next_action(), Action::Commit, "the third is not covered yet");
         plan.on_committed(BEFORE);
         assert_eq!(plan.next_action(), Action::Done);
     }
 
     #[test]
     fn a_short_write_is_continued_where_it_ended() {
-        let mut plan = Plan::new(Options {
-            total_bytes: 10,
-            ..OPTIONS
-        });
-        let Action::Write(all) = plan.next_action() else {
-            panic!()
-        };
+        let mut plan = Plan::new(Options { total_bytes: 10, ..OPTIONS });
+        let Action::Write(all) = plan.next_action() else { panic!() };
         plan.on_written(all, 4, StableHow::FileSync, BEFORE);
         assert_eq!(plan.next_action(), Action::Write(span(4, 6)));
     }
 
     #[test]
     fn stable_writes_need_no_commit_and_a_finished_plan_hands_out_nothing_new() {
-        let mut plan = Plan::new(Options {
-            stable: StableHow::FileSync,
-            ..OPTIONS
-        });
-        let Action::Write(first) = plan.next_action() else {
-            panic!()
-        };
+        let mut plan = Plan::new(Options { stable: StableHow::FileSync, ..OPTIONS });
+        let Action::Write(first) = plan.next_action() else { panic!() };
         plan.finish();
         assert_eq!(plan.next_action(), Action::Wait);
         plan.on_written(first, 10, StableHow::FileSync, BEFORE);
@@ -344,11 +301,7 @@ mod tests {
 
     #[test]
     fn a_file_shorter_than_the_transfer_is_overwritten_from_its_beginning() {
-        let mut plan = Plan::new(Options {
-            file_bytes: 20,
-            total_bytes: 40,
-            ..OPTIONS
-        });
+        let mut plan = Plan::new(Options { file_bytes: 20, total_bytes: 40, ..OPTIONS });
         let offsets: Vec<u64> = run(&mut plan, |_| BEFORE)
             .into_iter()
             .filter_map(|action| match action {

@@ -40,11 +40,7 @@ const LEAD: Nanos = Nanos::from_micros(110);
 
 impl Alarm {
     pub(super) fn real(clock: Clock) -> io::Result<Self> {
-        Ok(Self(Kind::Real(Real {
-            clock,
-            timer: Timer::new()?,
-            armed: None,
-        })))
+        Ok(Self(Kind::Real(Real { clock, timer: Timer::new()?, armed: None })))
     }
 
     pub(super) fn world(alarm: world::Alarm) -> Self {
@@ -118,13 +114,7 @@ impl Timer {
             tv_sec: i64::try_from(span.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
             tv_nsec: i64::try_from(span.as_nanos() % 1_000_000_000).unwrap_or(0),
         };
-        let once = Itimerspec {
-            it_interval: Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
-            it_value: value,
-        };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)?;
         Ok(())
     }
@@ -156,9 +146,7 @@ struct Timer(std::pin::Pin<Box<tokio::time::Sleep>>);
 impl Timer {
     #[expect(clippy::disallowed_methods, reason = "the clock itself")]
     fn new() -> io::Result<Self> {
-        Ok(Self(Box::pin(tokio::time::sleep(
-            std::time::Duration::ZERO,
-        ))))
+        Ok(Self(Box::pin(tokio::time::sleep(std::time::Duration::ZERO))))
     }
 
     fn set(&mut self, span: Nanos) -> io::Result<()> {
@@ -195,14 +183,7 @@ impl Lateness {
             late.push(clock.now().since(at));
         }
         late.sort_unstable();
-        let at = |share: usize| {
-            late.get(late.len() * share / 100)
-                .copied()
-                .unwrap_or_default()
-        };
-        Ok(Self {
-            median: at(50),
-            p99: at(99),
-        })
+        let at = |share: usize| late.get(late.len() * share / 100).copied().unwrap_or_default();
+        Ok(Self { median: at(50), p99: at(99) })
     }
 }

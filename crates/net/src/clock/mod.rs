@@ -41,9 +41,7 @@ impl Clock {
     /// Real time, counted from now. Waiting and spawning need a tokio runtime around the caller.
     #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
     pub fn real() -> Self {
-        Self(Kind::Real {
-            epoch: std::time::Instant::now(),
-        })
+        Self(Kind::Real { epoch: std::time::Instant::now() })
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
@@ -94,10 +92,7 @@ impl Clock {
             if let Poll::Ready(output) = work.as_mut().poll(cx) {
                 return Poll::Ready(Ok(output));
             }
-            limit_reached
-                .as_mut()
-                .poll(cx)
-                .map(|()| Err(Elapsed { limit }))
+            limit_reached.as_mut().poll(cx).map(|()| Err(Elapsed { limit }))
         })
         .await
     }

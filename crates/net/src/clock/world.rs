@@ -91,9 +91,7 @@ impl Default for World {
 
 impl World {
     pub fn new() -> Self {
-        Self {
-            handle: Handle(Arc::new(Mutex::new(State::default()))),
-        }
+        Self { handle: Handle(Arc::new(Mutex::new(State::default()))) }
     }
 
     pub fn clock(&self) -> Clock {
@@ -157,10 +155,7 @@ impl Handle {
     }
 
     pub(super) fn alarm(&self) -> Alarm {
-        Alarm {
-            world: self.clone(),
-            set: None,
-        }
+        Alarm { world: self.clone(), set: None }
     }
 
     /// Polls the first task that can run; `false` when none can.
@@ -174,9 +169,7 @@ impl Handle {
         };
         drop(state);
         waker.queued.store(false, Ordering::Release);
-        let poll = work
-            .as_mut()
-            .poll(&mut Context::from_waker(&Waker::from(Arc::clone(&waker))));
+        let poll = work.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(&waker))));
         let mut state = self.0.lock();
         let finished = match (poll, state.tasks.get_mut(&id)) {
             (Poll::Pending, Some(slot)) => {
@@ -211,10 +204,7 @@ impl Handle {
             }
         }
         if ringing.is_empty() {
-            return Err(Stuck {
-                now: state.now,
-                tasks: state.tasks.len(),
-            });
+            return Err(Stuck { now: state.now, tasks: state.tasks.len() });
         }
         drop(state);
         ringing.into_iter().for_each(Waker::wake);
@@ -303,13 +293,7 @@ mod tests {
     fn a_world_in_which_nothing_can_happen_says_so() {
         let world = World::new();
         let stuck = world.run(std::future::pending::<()>()).unwrap_err();
-        assert_eq!(
-            stuck,
-            Stuck {
-                now: Instant::EPOCH,
-                tasks: 1
-            }
-        );
+        assert_eq!(stuck, Stuck { now: Instant::EPOCH, tasks: 1 });
     }
 
     #[test]
@@ -319,21 +303,12 @@ mod tests {
         let (late, early, end) = world
             .run(async move {
                 let limit = Nanos::from_micros(5);
-                let late = clock
-                    .within(limit, clock.sleep(Nanos::from_micros(6)))
-                    .await;
-                let early = clock
-                    .within(limit, clock.sleep(Nanos::from_micros(1)))
-                    .await;
+                let late = clock.within(limit, clock.sleep(Nanos::from_micros(6))).await;
+                let early = clock.within(limit, clock.sleep(Nanos::from_micros(1))).await;
                 (late, early, clock.now())
             })
             .unwrap();
-        assert_eq!(
-            late,
-            Err(super::super::Elapsed {
-                limit: Nanos::from_micros(5)
-            })
-        );
+        assert_eq!(late, Err(super::super::Elapsed { limit: Nanos::from_micros(5) }));
         assert_eq!(early, Ok(()));
         assert_eq!(end, Instant::from_nanos(6_000));
     }

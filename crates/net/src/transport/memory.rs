@@ -44,12 +44,8 @@ pub fn pair(number: u16) -> (Memory, Memory) {
         waiting: VecDeque::new(),
         peer: address(1),
     };
-    let server = Memory {
-        incoming: there,
-        outgoing: back,
-        waiting: VecDeque::new(),
-        peer: address(2),
-    };
+    let server =
+        Memory { incoming: there, outgoing: back, waiting: VecDeque::new(), peer: address(2) };
     (client, server)
 }
 

@@ -67,15 +67,10 @@ pub async fn connect(
         .map_err(|cause| match cause.kind() {
             io::ErrorKind::ConnectionRefused => ConnectError::Refused { address },
             io::ErrorKind::TimedOut => ConnectError::TimedOut { address, limit },
-            _ => ConnectError::Unreachable {
-                address,
-                cause: Arc::new(cause),
-            },
+            _ => ConnectError::Unreachable { address, cause: Arc::new(cause) },
         })?;
-    Tcp::new(stream, pool, record_bytes_max).map_err(|cause| ConnectError::Unreachable {
-        address,
-        cause: Arc::new(cause),
-    })
+    Tcp::new(stream, pool, record_bytes_max)
+        .map_err(|cause| ConnectError::Unreachable { address, cause: Arc::new(cause) })
 }
 
 /// Finds the addresses of a host name, or takes an address as it is.
@@ -88,10 +83,7 @@ pub async fn resolve(
     port: u16,
     limit: Nanos,
 ) -> Result<Vec<SocketAddr>, ConnectError> {
-    let failed = |cause: String| ConnectError::Resolve {
-        host: host.to_owned(),
-        cause,
-    };
+    let failed = |cause: String| ConnectError::Resolve { host: host.to_owned(), cause };
     // A numeric IPv6 address may come in brackets, as in a URL.
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let found = clock
@@ -169,11 +161,7 @@ impl Transport for Tcp {
             };
             if self.ended {
                 let whole = self.buffer.as_slice().is_empty() && self.fragment_count == 0;
-                return Poll::Ready(if whole {
-                    Ok(None)
-                } else {
-                    Err(TransportError::Truncated)
-                });
+                return Poll::Ready(if whole { Ok(None) } else { Err(TransportError::Truncated) });
             }
             match self.stream.try_read(self.buffer.space(needs)) {
                 Ok(0) => self.ended = true,
@@ -265,9 +253,7 @@ impl Outgoing {
     fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let all = self.done.iter().map(|run| &run[..]).chain([&self.tail[..]]);
         let filled = all.filter(|run| !run.is_empty()).zip(slices.iter_mut());
-        filled
-            .map(|(run, slice)| *slice = IoSlice::new(run))
-            .count()
+        filled.map(|(run, slice)| *slice = IoSlice::new(run)).count()
     }
 
     fn consume(&mut self, mut count: usize) {
@@ -306,11 +292,7 @@ impl Listener {
         socket.bind(&address.into())?;
         socket.listen(1024)?;
         let inner = TcpListener::from_std(socket.into())?;
-        Ok(Self {
-            inner,
-            pool: Pool::new(record_bytes_max),
-            record_bytes_max,
-        })
+        Ok(Self { inner, pool: Pool::new(record_bytes_max), record_bytes_max })
     }
 
     /// # Errors
