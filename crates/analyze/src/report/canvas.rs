@@ -187,7 +187,7 @@ impl Axis {
     pub(super) fn from_zero(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
         let largest = plottable(values).fold(0.0, f64::max);
         let high = if largest > 0.0 { largest * 1.06 } else { 1.0 };
-        let step = round_step(high / 6.0);
+        let step = round_step(high / 8.0);
         let ticks = (0..)
             .map(|i| f64::from(i) * step)
             .take_while(|tick| *tick <= high)
@@ -204,39 +204,43 @@ impl Axis {
 
     /// Powers of two that enclose `values`, with a little room beside them.
     pub(super) fn log2(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
-        Self::logarithmic(label, Scale::Log2, values, 0.25)
-    }
-
-    /// Powers of ten that enclose `values`.
-    pub(super) fn log10(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
-        Self::logarithmic(label, Scale::Log10, values, 0.0)
-    }
-
-    fn logarithmic(
-        label: &str,
-        scale: Scale,
-        values: impl IntoIterator<Item = f64>,
-        margin: f64,
-    ) -> Self {
-        let exponents = plottable(values).filter_map(|v| scale.position(v));
-        let (low, high) = exponents.fold((f64::MAX, f64::MIN), |(low, high), e| {
-            (low.min(e), high.max(e))
-        });
-        let (low, high) = if low <= high {
-            (low.floor(), high.ceil().max(low.floor() + 1.0))
-        } else {
-            (0.0, 1.0)
-        };
-        let every = ((high - low) / TICKS_MAX as f64).ceil().max(1.0);
-        let ticks = (0..=TICKS_MAX)
-            .map(|i| low + every * i as f64)
-            .take_while(|tick| *tick <= high)
-            .collect();
+        let margin = 0.25;
+        let (low, high) = exponents(Scale::Log2, values);
+        let (low, high) = (low.floor(), high.ceil().max(low.floor() + 1.0));
         Self {
             label: label.into(),
-            scale,
+            scale: Scale::Log2,
             low: low - margin,
             high: high + margin,
+            ticks: whole_steps(low, high),
+        }
+    }
+
+    /// 1, 2 or 5 times a power of ten on both sides of `values`; ticks at powers of ten, and
+    /// between them where there are few.
+    pub(super) fn log10(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let (low, high) = exponents(Scale::Log10, values);
+        let (first, last) = (low.floor(), high.ceil().max(low.floor() + 1.0));
+        let between = || {
+            let decades = whole_steps(first, last).into_iter();
+            decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|factor: f64| decade + factor.log10()))
+        };
+        let low = between().filter(|e| *e <= low).fold(first, f64::max);
+        let high = between()
+            .filter(|e| *e >= high && *e > low)
+            .fold(last, f64::min);
+        let ticks = if last - first <= 2.0 {
+            between().filter(|e| (low..=high).contains(e)).collect()
+        } else {
+            let mut decades = whole_steps(first, last);
+            decades.retain(|e| (low..=high).contains(e));
+            decades
+        };
+        Self {
+            label: label.into(),
+            scale: Scale::Log10,
+            low,
+            high,
             ticks,
         }
     }
@@ -331,6 +335,24 @@ fn plottable(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64>
     values.into_iter().filter(|v| v.abs() < 1e100)
 }
 
+/// The least and the largest exponent of `values`; 0 to 1 when none has any.
+fn exponents(scale: Scale, values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    let exponents = plottable(values).filter_map(|value| scale.position(value));
+    let (low, high) = exponents.fold((f64::MAX, f64::MIN), |(low, high), exponent| {
+        (low.min(exponent), high.max(exponent))
+    });
+    if low <= high { (low, high) } else { (0.0, 1.0) }
+}
+
+/// Whole numbers from `first` to `last`, in larger steps when there would be too many.
+fn whole_steps(first: f64, last: f64) -> Vec<f64> {
+    let every = ((last - first) / TICKS_MAX as f64).ceil().max(1.0);
+    (0..=TICKS_MAX)
+        .map(|i| first + every * i as f64)
+        .take_while(|step| *step <= last)
+        .collect()
+}
+
 /// The smallest of 1, 2, 5 times a power of ten that is not below `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
@@ -368,7 +390,10 @@ pub(super) fn chart<'a>(
         .y_label_area_size(scaled(left))
         .build_cartesian_2d(x.positions(), y.positions())?;
 
-    let x_label = |position: &f64| x.tick_label(*position);
+    let x_label = |position: &f64| match frame.without_x_labels {
+        true => String::new(),
+        false => x.tick_label(*position),
+    };
     let y_label = |position: &f64| y.tick_label(*position);
     let mut mesh = chart.configure_mesh();
     mesh.x_labels(TICKS_MAX + 1)
@@ -384,7 +409,7 @@ pub(super) fn chart<'a>(
         .x_desc(&x.label)
         .y_desc(&y.label);
     if frame.without_x_labels {
-        mesh.x_labels(0).x_desc("");
+        mesh.x_desc("");
     }
     if frame.without_y {
         mesh.disable_y_mesh().disable_y_axis().y_desc("");

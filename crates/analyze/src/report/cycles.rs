@@ -121,7 +121,7 @@ fn draw(area: &Area<'_>, bars: &[Bar<'_>], terms: &[&str], x: &Axis, y: &Axis) -
 
 fn draw_bar(chart: &Chart<'_>, row: f64, bar: &Bar<'_>, terms: &[&str], x: &Axis) -> Drawn {
     let plot = chart.plotting_area();
-    let (low, high, text) = (row + 0.12, row + 0.60, row + 0.76);
+    let (low, high, text) = (row + 0.10, row + 0.56, row + 0.76);
     let pixels_per_us = f64::from(WIDTH - 24) / x.high();
 
     let mut from = 0.0;
@@ -147,7 +147,7 @@ fn draw_bar(chart: &Chart<'_>, row: f64, bar: &Bar<'_>, terms: &[&str], x: &Axis
         let at = (us, (low + high) / 2.0);
         plot.draw(&(EmptyElement::at(at) + diamond))?;
         plot.draw(&PathElement::new(
-            [(us, low - 0.06), (us, high + 0.06)],
+            [(us, low - 0.04), (us, high + 0.04)],
             Ink::Text.stroke(1.5),
         ))?;
     }

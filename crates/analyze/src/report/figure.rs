@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::canvas::{Ink, Shape};
+use super::number::tied;
 
 /// One plot with everything that belongs to it.
 pub(super) struct Figure {
@@ -52,7 +53,7 @@ impl Figure {
                     }
                 }
                 div.plot { (self.drawing) }
-                figcaption { (self.caption) }
+                figcaption { (tied(&self.caption)) }
                 details {
                     summary { "The numbers" }
                     (self.table.render())

@@ -12,7 +12,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 use super::canvas::{self, Axis, Chart, Drawn, Ink};
 use super::figure::{Figure, Key, Swatch, Table};
 use super::number::number;
-use super::transfers::{panel_areas, panel_chart, panels_height, thinned};
+use super::transfers::{drawable, panel_areas, panel_chart, panels_height};
 use super::{Latency, LatencyPlot};
 
 /// Two figures, over time and as a distribution, each only with data.
@@ -24,15 +24,10 @@ pub(super) fn figures(plot: &LatencyPlot) -> Markup {
 }
 
 fn over_time(plot: &LatencyPlot) -> Option<Figure> {
-    let positive = |latency: &Latency| {
-        let mut calls = thinned(&latency.calls, CALLS_MAX);
-        calls.retain(|(_, response_ms)| *response_ms > 0.0);
-        calls
-    };
     let panels: Vec<_> = plot
         .latencies
         .iter()
-        .map(|l| (l.name.as_str(), positive(l)))
+        .map(|l| (l.name.as_str(), dots(l)))
         .collect();
     let all = || panels.iter().flat_map(|(_, calls)| calls.iter().copied());
     all().next()?;
@@ -58,16 +53,31 @@ fn over_time(plot: &LatencyPlot) -> Option<Figure> {
         title,
         legend: legend(plot, Swatch::Marker(0)),
         drawing,
-        caption: "A dot is a call, at the time it was sent (thinned: of every short stretch of \
-                  time the fastest and the slowest stay). Dots that rise together are calls that \
-                  waited for the same thing; the scale of response time is logarithmic."
+        caption: "A dot is a call. Where there are too many to draw, some stand for all, and the \
+                  slowest are always among them. Dots that rise together are calls that waited \
+                  for the same thing. The scale of response time is logarithmic."
             .into(),
         table: table(plot),
     })
 }
 
+/// At most [`DOTS_MAX`] calls, in order of time: the slowest ones, which are what one looks for,
+/// and of the others an even choice, which keeps the shape of the crowd.
+fn dots(latency: &Latency) -> Vec<(f64, f64)> {
+    let positive = drawable(&latency.calls).filter(|call| call.1 > 0.0);
+    let mut calls: Vec<(f64, f64)> = positive.copied().collect();
+    if calls.len() > DOTS_MAX {
+        calls.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
+        let mut crowd = calls.split_off(DOTS_MAX / 2);
+        crowd.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        calls.extend(crowd.iter().step_by(crowd.len().div_ceil(DOTS_MAX / 2)));
+    }
+    calls.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    calls
+}
+
 /// Dots of one panel: what the eye can tell apart, and 100 bytes of SVG each.
-const CALLS_MAX: usize = 1_200;
+const DOTS_MAX: usize = 1_200;
 
 fn distribution(plot: &LatencyPlot) -> Option<Figure> {
     let panels: Vec<_> = plot

@@ -43,6 +43,15 @@ pub(super) fn percent(value: Option<f64>) -> String {
     }
 }
 
+/// Text in which no line breaks between a number and its unit.
+pub(super) fn tied(text: &str) -> String {
+    ["%", "MiB/s", "MiB", "KiB", "ms", "µs", "us"]
+        .iter()
+        .fold(text.into(), |text: String, unit| {
+            text.replace(&format!(" {unit}"), &format!("\u{a0}{unit}"))
+        })
+}
+
 /// Stands where a number is not known.
 pub(super) const UNKNOWN: &str = "–";
 

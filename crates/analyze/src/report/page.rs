@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use perf::record::Warning;
 
 use super::figure::Table;
-use super::number::{UNKNOWN, number, percent};
+use super::number::{UNKNOWN, number, percent, tied};
 use super::{Headline, Parameter, Step, StudyReport};
 use super::{cycles, latency, throughput, transfers};
 
@@ -91,13 +91,13 @@ fn headline(headline: &Headline) -> Markup {
     html! {
         @if !headline.sentence.is_empty() || !headline.facts.is_empty() {
             section.headline aria-label="Result" {
-                @if !headline.sentence.is_empty() { p.sentence { (headline.sentence) } }
+                @if !headline.sentence.is_empty() { p.sentence { (tied(&headline.sentence)) } }
                 div.tiles {
                     @for fact in &headline.facts {
                         div.tile {
                             div.label { (fact.label) }
-                            div.value { (fact.value) }
-                            @if !fact.note.is_empty() { div.note { (fact.note) } }
+                            div.value { (tied(&fact.value)) }
+                            @if !fact.note.is_empty() { div.note { (tied(&fact.note)) } }
                         }
                     }
                 }
@@ -130,7 +130,7 @@ fn parameters(parameters: &[Parameter]) -> Markup {
             thead { tr {
                 th scope="col" { "term" }
                 th scope="col" { "value" }
-                th scope="col" { "unit" }
+                th.unit scope="col" { "unit" }
                 th scope="col" { "95 % interval" }
                 th scope="col" { "n" }
                 th.text scope="col" { "how it was measured" }

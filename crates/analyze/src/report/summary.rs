@@ -1,8 +1,8 @@
 //! The report in a terminal: at most 40 lines of plain text, so that it stays on the screen.
 //!
 //! Headline first, then the terms, then predicted beside measured for every window, then what
-//! the changes gave. When that does not fit, whole throughput tables give way, last one first,
-//! and a line says so: the report in HTML has everything.
+//! the changes gave. When that does not fit, first the empty lines give way, then whole throughput
+//! tables, last one first, and a line says so: the report in HTML has everything.
 
 use super::number::{UNKNOWN, number, optional, percent};
 use super::{Curve, CurvePoint, Parameter, Step, StudyReport, ThroughputPlot};
@@ -15,30 +15,36 @@ pub fn summary(report: &StudyReport, width: usize) -> String {
     let width = width.max(WIDTH_MIN);
     let head = head(report, width);
     let parameters = parameters(&report.parameters, width);
-    let steps = steps(&report.steps, width);
-    let foot = foot(report, width);
+    let end = [steps(&report.steps, width), foot(report, width)].concat();
 
-    let fixed = [&head, &parameters, &steps, &foot];
-    let used: usize = fixed.iter().map(|block| block.len() + 1).sum();
-    let tables = report
+    let tables: Vec<Block> = report
         .throughput
         .iter()
-        .flat_map(|plot| throughput(plot, width));
-    let tables = fitting(tables.collect(), SUMMARY_LINES_MAX.saturating_sub(used));
+        .flat_map(|plot| throughput(plot, width))
+        .collect();
 
-    let blocks = [vec![head, parameters], tables, vec![steps, foot]].concat();
-    let mut lines: Vec<String> = Vec::new();
-    for block in blocks.into_iter().filter(|block| !block.is_empty()) {
-        if !lines.is_empty() {
-            lines.push(String::new());
-        }
-        lines.extend(block);
-    }
+    let fixed = head.len() + parameters.len() + end.len();
+    let tables = fitting(tables, SUMMARY_LINES_MAX.saturating_sub(fixed));
+    let blocks: Vec<Block> = [vec![head, parameters], tables, vec![end]]
+        .concat()
+        .into_iter()
+        .filter(|block| !block.is_empty())
+        .collect();
+    let mut lines = spaced(blocks);
     lines.truncate(SUMMARY_LINES_MAX);
     lines
         .iter()
         .map(|line| format!("{}\n", line.trim_end()))
         .collect()
+}
+
+/// All blocks, with an empty line between them if there is room for it.
+fn spaced(blocks: Vec<Block>) -> Block {
+    let count: usize = blocks.iter().map(Vec::len).sum();
+    if count + blocks.len() > SUMMARY_LINES_MAX + 1 {
+        return blocks.concat();
+    }
+    blocks.join(&String::new())
 }
 
 /// Narrower than this no table can be read.
@@ -121,6 +127,7 @@ fn throughput_table(title: &str, curves: &[Curve], width: usize) -> Block {
     if windows.is_empty() {
         return Vec::new();
     }
+    let heading = clipped(&format!("{title}, MiB/s"), width);
     let mut names = format!("{:>WINDOW_COLUMNS$}", "");
     let mut heads = format!("{:>WINDOW_COLUMNS$}", "N");
     for curve in curves {
@@ -128,8 +135,14 @@ fn throughput_table(title: &str, curves: &[Curve], width: usize) -> Block {
         names += &format!("{name:>CURVE_COLUMNS$}");
         heads += &format!("{:>12}{:>11}{:>10}", "predicted", "measured", "error");
     }
-    let heading = clipped(&format!("{title}, MiB/s"), width);
-    let mut lines = vec![heading, names, heads];
+    // One line for both where the heading fits before the first name.
+    let heading_chars = heading.chars().count();
+    let mut lines = match names.char_indices().nth(heading_chars + 1) {
+        Some((at, _)) if names[..at].trim().is_empty() => {
+            vec![heading + &names[at - 1..], heads]
+        }
+        _ => vec![heading, names, heads],
+    };
     for n in windows {
         let mut line = format!("{n:>WINDOW_COLUMNS$}");
         for curve in curves {
@@ -185,27 +198,21 @@ fn foot(report: &StudyReport, width: usize) -> Block {
     lines
 }
 
-/// The first of `blocks` that fit into `lines`, each with an empty line; then how many did not.
-fn fitting(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
-    let (count, mut left) = (blocks.len(), lines);
-    let all: usize = blocks.iter().map(|block| block.len() + 1).sum();
-    if all <= lines {
+/// The first of `blocks` that fit into `lines`; then how many did not.
+fn fitting(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
+    let count = blocks.len();
+    let height = |blocks: &[Block]| blocks.iter().map(Vec::len).sum::<usize>();
+    if height(&blocks) <= lines {
         return blocks;
     }
-    left = left.saturating_sub(2); // for the line that says so
-    let mut kept: Vec<Block> = Vec::new();
-    for block in blocks {
-        if block.len() + 1 > left {
-            break;
-        }
-        left -= block.len() + 1;
-        kept.push(block);
+    while !blocks.is_empty() && height(&blocks) >= lines {
+        blocks.pop();
     }
-    let missing = count - kept.len();
-    kept.push(vec![format!(
-        "({missing} more throughput tables in the report)"
+    let missing = count - blocks.len();
+    blocks.push(vec![format!(
+        "({missing} of {count} throughput tables: see the report)"
     )]);
-    kept
+    blocks
 }
 
 fn with_rest(mut lines: Block, count: usize, shown: usize) -> Block {

@@ -74,7 +74,8 @@ fn draw(area: &Area<'_>, plot: &ThroughputPlot, axes: &Axes) -> Drawn {
         draw_model(&mut chart, index, curve, axes)?;
     }
     for (index, curve) in plot.curves.iter().enumerate() {
-        draw_measured(&chart, index, curve, axes)?;
+        let middle = (plot.curves.len() - 1) as f64 / 2.0;
+        draw_measured(&chart, index, curve, axes, (index as f64 - middle) * ASIDE)?;
     }
     Ok(())
 }
@@ -96,7 +97,7 @@ fn draw_ceiling(chart: &mut Chart<'_>, ceiling: &Ceiling, axes: &Axes) -> Drawn 
     let label = fitted(&ceiling_text(ceiling), 300.0, 12.0);
     chart
         .plotting_area()
-        .draw(&Text::new(format!(" {label}"), (left, y), style))
+        .draw(&Text::new(format!("\u{a0}\u{a0}{label}"), (left, y), style))
 }
 
 fn draw_model(chart: &mut Chart<'_>, index: usize, curve: &Curve, axes: &Axes) -> Drawn {
@@ -108,13 +109,18 @@ fn draw_model(chart: &mut Chart<'_>, index: usize, curve: &Curve, axes: &Axes) -
     Ok(())
 }
 
-fn draw_measured(chart: &Chart<'_>, index: usize, curve: &Curve, axes: &Axes) -> Drawn {
+/// Measured points of different configurations stand this far apart (in doublings of N), so that
+/// their bars can be told apart where they meet.
+const ASIDE: f64 = 0.055;
+
+fn draw_measured(chart: &Chart<'_>, index: usize, curve: &Curve, axes: &Axes, aside: f64) -> Drawn {
     let (plot, stroke) = (chart.plotting_area(), Ink::Series(index).stroke(1.5));
     let half = (axes.x.high() - axes.x.low()) * 0.006;
     for point in &curve.points {
-        let Some(at) = position(point.n, point.measured_mib_s, axes) else {
+        let Some((x, y)) = position(point.n, point.measured_mib_s, axes) else {
             continue;
         };
+        let at = (x + aside, y);
         if let Some(spread) = point.spread_mib_s {
             let (low, high) = (axes.y.nearest(spread.lo), axes.y.nearest(spread.hi));
             plot.draw(&PathElement::new([(at.0, low), (at.0, high)], stroke))?;

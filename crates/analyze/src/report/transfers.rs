@@ -2,6 +2,7 @@
 
 use maud::Markup;
 use perf::series::{Point, Series};
+use perf::units::Nanos;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
@@ -49,7 +50,7 @@ impl<'a> Panel<'a> {
         };
         Self {
             name: &transfer.name,
-            points: thinned(&transfer.points, POINTS_MAX),
+            points: thinned(&transfer.points),
             stalls: transfer.stalls.iter().filter(drawable).collect(),
         }
     }
@@ -73,21 +74,30 @@ impl<'a> Panel<'a> {
     }
 }
 
+/// At most [`POINTS_MAX`] of `points` (milliseconds and MiB), in order of time.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut series = Series::default();
+    for &(t_ms, value) in drawable(points) {
+        let t_us = Nanos::from_micros_f64(t_ms * 1e3).as_nanos() / 1_000;
+        series.push_point(Point { t_us, value });
+    }
+    let in_ms = |p: &Point| (p.t_us as f64 * 1e-3, p.value);
+    series
+        .thinned(POINTS_MAX)
+        .points()
+        .iter()
+        .map(in_ms)
+        .collect()
+}
+
 /// Points of one line: several for every pixel across.
 const POINTS_MAX: usize = 1_500;
 
-/// At most `points_max` of `points` (milliseconds and value), sorted, extremes kept.
-pub(super) fn thinned(points: &[(f64, f64)], points_max: usize) -> Vec<(f64, f64)> {
-    let mut series = Series::default();
-    for &(t_ms, value) in points {
-        if (0.0..LONGEST_MS).contains(&t_ms) && value.abs() < 1e100 {
-            let t_us = perf::units::Nanos::from_micros_f64(t_ms * 1e3).as_nanos() / 1_000;
-            series.push_point(Point { t_us, value });
-        }
-    }
-    let thin = series.thinned(points_max);
-    let in_ms = |p: &Point| (p.t_us as f64 * 1e-3, p.value);
-    thin.points().iter().map(in_ms).collect()
+/// The points (milliseconds and a value) that have a place in a plot.
+pub(super) fn drawable(points: &[(f64, f64)]) -> impl Iterator<Item = &(f64, f64)> {
+    points
+        .iter()
+        .filter(|(t_ms, value)| (0.0..LONGEST_MS).contains(t_ms) && value.abs() < 1e100)
 }
 
 /// A hundred days: what is later is not a time of a run.
@@ -164,25 +174,36 @@ pub(super) fn panel_chart<'a>(
 }
 
 fn draw(mut chart: Chart<'_>, index: usize, panel: &Panel<'_>, x: &Axis, y: &Axis) -> Drawn {
-    let pixels_per_ms = f64::from(WIDTH - 82) / x.high();
     for stall in &panel.stalls {
-        let corners = [(stall.start_ms, y.low()), (stall.end_ms, y.high())];
-        let plot = chart.plotting_area();
-        plot.draw(&Rectangle::new(corners, Ink::Stall.filled()))?;
-        let label = format!(
-            "{} {} ms",
-            stall.label,
-            number(stall.end_ms - stall.start_ms)
-        );
-        let pixels = (stall.end_ms - stall.start_ms) * pixels_per_ms;
-        if pixels > 6.5 * label.chars().count() as f64 {
-            let style = Ink::Text.text(11.5, HPos::Center, VPos::Top);
-            let at = ((stall.start_ms + stall.end_ms) / 2.0, y.high() * 0.97);
-            plot.draw(&Text::new(label, at, style))?;
-        }
+        draw_stall(&chart, stall, x, y)?;
     }
     let points = panel.points.iter().copied();
     chart.draw_series(LineSeries::new(points, Ink::Series(index).stroke(2.0)))?;
+    Ok(())
+}
+
+/// A shaded stretch of time, with what it waited for and how long, where that fits.
+fn draw_stall(chart: &Chart<'_>, stall: &Stall, x: &Axis, y: &Axis) -> Drawn {
+    let plot = chart.plotting_area();
+    let corners = [(stall.start_ms, y.low()), (stall.end_ms, y.high())];
+    plot.draw(&Rectangle::new(corners, Ink::Stall.filled()))?;
+
+    let ms = stall.end_ms - stall.start_ms;
+    let pixels = ms * f64::from(WIDTH - 82) / x.high();
+    let lines = [stall.label.clone(), format!("{} ms", number(ms))];
+    let longest = lines
+        .iter()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0);
+    if pixels < 7.0 * longest as f64 {
+        return Ok(());
+    }
+    for (line, share) in lines.into_iter().zip([0.97, 0.86]) {
+        let style = Ink::Text.text(11.5, HPos::Center, VPos::Top);
+        let at = ((stall.start_ms + stall.end_ms) / 2.0, y.high() * share);
+        plot.draw(&Text::new(line, at, style))?;
+    }
     Ok(())
 }
 
