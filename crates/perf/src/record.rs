@@ -304,12 +304,7 @@ impl Run {
 
     /// Adds a warning and what to try about it (may be empty).
     pub fn warn(&mut self, code: &str, text: &str, try_: &str) -> &mut Self {
-        self.warnings.push(Warning {
-            code: code.into(),
-            text: text.into(),
-            try_: try_.into(),
-            other: Map::new(),
-        });
+        self.warnings.push(Warning::new(code, text, try_));
         self
     }
 
@@ -375,6 +370,17 @@ impl Run {
             }
         }
         Ok(run)
+    }
+}
+
+impl Warning {
+    pub fn new(code: &str, text: &str, try_: &str) -> Self {
+        Self {
+            code: code.into(),
+            text: text.into(),
+            try_: try_.into(),
+            other: Map::new(),
+        }
     }
 }
 

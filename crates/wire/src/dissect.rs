@@ -10,8 +10,9 @@
 
 use std::fmt::{Display, Write};
 
-use crate::xdr::{Decode, DecodeError, List, Reader, Void};
-use crate::{Procedure, mount, nfs3, portmap, rpc};
+use crate::catalog::{Visit, visit_args, visit_results};
+use crate::xdr::{Decode, DecodeError, List, Reader};
+use crate::{Procedure, rpc};
 
 /// Characters after which a line is cut off.
 pub const LINE_LEN_MAX: usize = 1000;
@@ -47,7 +48,7 @@ fn show_call(r: &mut Reader<'_>, line: &mut Line) -> Result<(), DecodeError> {
             let procedure = header.procedure();
             line.field("xid", format_args!("{:#x}", header.xid));
             line.word(procedure);
-            show_args(procedure, r, line)
+            visit_args(procedure, r, line)
         }
     }
 }
@@ -64,7 +65,7 @@ fn show_reply(
         rpc::ReplyBody::Accepted {
             status: rpc::AcceptStatus::Success,
             ..
-        } => show_results(procedure, r, line),
+        } => visit_results(procedure, r, line),
         refused => {
             line.word(refused);
             Ok(())
@@ -72,99 +73,18 @@ fn show_reply(
     }
 }
 
-/// Appends one kind of message to the line.
-type Shower = fn(&mut Reader<'_>, &mut Line) -> Result<(), DecodeError>;
-
-/// Decodes with `decode` and appends what came out.
-macro_rules! shower {
-    ($decode:path) => {
-        |r, line| {
-            $decode(r)?.show("", line);
-            Ok(())
-        }
-    };
-}
-
-fn show_args(procedure: Procedure, r: &mut Reader<'_>, line: &mut Line) -> Result<(), DecodeError> {
-    macro_rules! nfs3_args {
-        ($($name:ident $module:ident,)*) => {
-            |procedure| match procedure {
-                $(nfs3::Procedure::$name => shower!(nfs3::$module::Args::decode),)*
-            }
-        };
+impl<'a> Visit<'a> for &mut Line {
+    fn visit<T>(
+        self,
+        r: &mut Reader<'a>,
+        decode: fn(&mut Reader<'a>) -> Result<T, DecodeError>,
+    ) -> Result<(), DecodeError>
+    where
+        T: Show,
+    {
+        decode(r)?.show("", self);
+        Ok(())
     }
-    let of_nfs3: fn(nfs3::Procedure) -> Shower = nfs3::for_each_procedure!(nfs3_args);
-    match procedure {
-        Procedure::Nfs3(procedure) => of_nfs3(procedure)(r, line),
-        Procedure::Mount(procedure) => mount_args(procedure)(r, line),
-        Procedure::Portmap(procedure) => portmap_args(procedure)(r, line),
-        Procedure::Unknown { .. } => show_unknown(r, line),
-    }
-}
-
-fn show_results(
-    procedure: Procedure,
-    r: &mut Reader<'_>,
-    line: &mut Line,
-) -> Result<(), DecodeError> {
-    macro_rules! nfs3_results {
-        ($($name:ident $module:ident,)*) => {
-            |procedure| match procedure {
-                $(nfs3::Procedure::$name => shower!(nfs3::$module::Reply::decode),)*
-            }
-        };
-    }
-    let of_nfs3: fn(nfs3::Procedure) -> Shower = nfs3::for_each_procedure!(nfs3_results);
-    match procedure {
-        Procedure::Nfs3(procedure) => of_nfs3(procedure)(r, line),
-        Procedure::Mount(procedure) => mount_results(procedure)(r, line),
-        Procedure::Portmap(procedure) => portmap_results(procedure)(r, line),
-        Procedure::Unknown { .. } => show_unknown(r, line),
-    }
-}
-
-fn mount_args(procedure: mount::Procedure) -> Shower {
-    use mount::Procedure as P;
-    match procedure {
-        P::Null | P::Dump | P::Umntall | P::Export => shower!(Void::decode),
-        P::Mnt | P::Umnt => shower!(mount::DirPath::decode),
-    }
-}
-
-fn mount_results(procedure: mount::Procedure) -> Shower {
-    use mount::Procedure as P;
-    match procedure {
-        P::Null | P::Umnt | P::Umntall => shower!(Void::decode),
-        P::Mnt => shower!(mount::MntReply::decode),
-        P::Dump => shower!(mount::DumpReply::decode),
-        P::Export => shower!(mount::ExportReply::decode),
-    }
-}
-
-fn portmap_args(procedure: portmap::Procedure) -> Shower {
-    use portmap::Procedure as P;
-    match procedure {
-        P::Null | P::Dump => shower!(Void::decode),
-        P::Set | P::Unset | P::Getport => shower!(portmap::Mapping::decode),
-        P::Callit => shower!(portmap::CallitArgs::decode),
-    }
-}
-
-fn portmap_results(procedure: portmap::Procedure) -> Shower {
-    use portmap::Procedure as P;
-    match procedure {
-        P::Null => shower!(Void::decode),
-        P::Set | P::Unset => shower!(portmap::Done::decode),
-        P::Getport => shower!(portmap::Port::decode),
-        P::Dump => shower!(portmap::DumpReply::decode),
-        P::Callit => shower!(portmap::CallitReply::decode),
-    }
-}
-
-fn show_unknown(r: &mut Reader<'_>, line: &mut Line) -> Result<(), DecodeError> {
-    let rest = r.take(r.rest().len())?;
-    line.payload("data", rest);
-    Ok(())
 }
 
 /// A line that grows word by word up to [`LINE_LEN_MAX`].
@@ -286,5 +206,108 @@ pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
 impl Display for Hex<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nfs3;
+    use crate::testing::bytes_of;
+
+    /// A call with the header of a WRITE and these arguments.
+    fn write_call(args: &str) -> String {
+        call(bytes_of(&format!("{} {args}", rpc::call::tests::HEADER)))
+    }
+
+    fn nfs3_reply(procedure: nfs3::Procedure, results: &str) -> String {
+        let text = format!("{} {results}", rpc::reply::tests::SUCCESS);
+        reply(bytes_of(&text), Procedure::Nfs3(procedure))
+    }
+
+    #[test]
+    fn a_call_shows_its_arguments() {
+        assert_eq!(
+            write_call(nfs3::write::tests::ARGS),
+            "call xid=0x1a WRITE file=a1a2a3a4a5 offset=4294975488 count=5 stable=FILE_SYNC \
+             data=[5 bytes]"
+        );
+    }
+
+    #[test]
+    fn a_reply_shows_its_results_or_why_it_failed() {
+        assert_eq!(
+            nfs3_reply(nfs3::Procedure::Write, nfs3::write::tests::OK),
+            "reply xid=0x1a WRITE OK file_wcc=REG/0644/8192 count=5 committed=FILE_SYNC \
+             verf=0102030405060708"
+        );
+        assert_eq!(
+            nfs3_reply(nfs3::Procedure::Lookup, nfs3::lookup::tests::FAIL),
+            "reply xid=0x1a LOOKUP NFS3ERR_NOENT attributes=REG/0644/8192"
+        );
+        assert_eq!(
+            nfs3_reply(nfs3::Procedure::Readdir, nfs3::readdir::tests::OK),
+            "reply xid=0x1a READDIR OK dir_attributes=REG/0644/8192 \
+             cookieverf=0102030405060708 entries=[2] eof=true"
+        );
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let text = "00000002 00000000 00000003 0a2280 00";
+        let mut line = Line::new("");
+        let mut r = Reader::new(bytes_of(text));
+        r.u32().unwrap();
+        nfs3::DirOp::decode(&mut r).unwrap().show("", &mut line);
+        assert_eq!(line.text, " dir= name=\"\\n\\\"\\x80\"");
+    }
+
+    #[test]
+    fn a_refusal_shows_its_reason() {
+        let refused = |text| reply(bytes_of(text), Procedure::Nfs3(nfs3::Procedure::Read));
+        assert_eq!(
+            refused(rpc::reply::tests::PROG_MISMATCH),
+            "reply xid=0x1a READ PROG_MISMATCH(2..3)"
+        );
+        assert_eq!(
+            refused(rpc::reply::tests::AUTH_ERROR),
+            "reply xid=0x1a READ AUTH_ERROR(AUTH_TOOWEAK)"
+        );
+    }
+
+    #[test]
+    fn garbage_says_what_is_wrong_and_where() {
+        assert_eq!(
+            write_call("00000001"),
+            "call xid=0x1a WRITE (malformed: file at byte 64: needs 4 bytes, 0 are left)"
+        );
+        assert_eq!(
+            call(&[]),
+            "call (malformed: xid at byte 0: needs 4 bytes, 0 are left)"
+        );
+    }
+
+    #[test]
+    fn bytes_too_many_are_counted() {
+        let line = nfs3_reply(nfs3::Procedure::Null, "00000000");
+        assert_eq!(line, "reply xid=0x1a NULL (+4 bytes)");
+    }
+
+    #[test]
+    fn an_unknown_procedure_shows_its_numbers() {
+        let text = "00000001 00000000 00000002 00000007 00000008 00000009
+            00000000 00000000 00000000 00000000 abcdef";
+        assert_eq!(call(bytes_of(text)), "call xid=0x1 7.8.9 data=[3 bytes]");
+    }
+
+    #[test]
+    fn a_line_is_cut_off() {
+        let mut line = Line::new("call");
+        for _ in 0..1000 {
+            line.word("0123456789");
+        }
+        let text = line.end(Ok(()), &Reader::new(&[]));
+        assert_eq!(text.len(), LINE_LEN_MAX + 3);
+        assert!(text.ends_with("..."));
     }
 }

@@ -16,6 +16,7 @@
 //!
 //! Start reading at [`nfs3::write`]: all procedures have the same form.
 
+mod catalog;
 pub mod dissect;
 pub mod fuzzing;
 pub mod mount;

@@ -113,3 +113,82 @@ xdr_struct! {
         pub name: &'a [u8] where len <= NAME_LEN_MAX,
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::{FH, golden};
+
+    pub(crate) const DIR_PATH: &str = "
+        00000007 2f657870 6f727400   # dirpath: /export
+    ";
+    pub(crate) const MNT_OK: &str = "
+        00000000                     # fhs_status: MNT3_OK
+        00000005 a1a2a3a4 a5000000   # fhandle
+        00000002 00000001 00000000   # auth_flavors: AUTH_SYS, AUTH_NONE
+    ";
+    pub(crate) const MNT_FAIL: &str = "
+        0000000d                     # fhs_status: MNT3ERR_ACCES
+    ";
+    pub(crate) const DUMP_OK: &str = "
+        00000001                     # an entry
+        00000006 636c6965 6e740000   # hostname: client
+        00000007 2f657870 6f727400   # directory: /export
+        00000000                     # no more
+    ";
+    pub(crate) const EXPORT_OK: &str = "
+        00000001                     # an export
+        00000007 2f657870 6f727400   # dir: /export
+        00000001 00000003 6c616200   # groups: lab
+        00000001 00000001 2a000000   # and *
+        00000000                     # no more groups
+        00000001                     # another export
+        00000001 2f000000            # dir: /
+        00000000                     # no groups
+        00000000                     # no more exports
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        golden(
+            DIR_PATH,
+            DirPath {
+                dirpath: b"/export",
+            },
+        );
+        let ok = MntOk {
+            fhandle: FH,
+            auth_flavors: vec![1, 0],
+        };
+        golden::<MntReply>(MNT_OK, Ok(ok));
+        golden::<MntReply>(MNT_FAIL, Err(MountStat3::Acces));
+    }
+
+    #[test]
+    fn lists_have_the_bytes_of_the_rfc() {
+        let entry = MountEntry {
+            hostname: b"client",
+            directory: b"/export",
+        };
+        golden(
+            DUMP_OK,
+            DumpReply {
+                mounts: List(vec![entry]),
+            },
+        );
+        let export = Export {
+            dir: b"/export",
+            groups: List(vec![Group { name: b"lab" }, Group { name: b"*" }]),
+        };
+        let open = Export {
+            dir: b"/",
+            groups: List::default(),
+        };
+        golden(
+            EXPORT_OK,
+            ExportReply {
+                exports: List(vec![export, open]),
+            },
+        );
+    }
+}

@@ -88,3 +88,70 @@ xdr_struct! {
         pub results: &'a [u8] where len <= CALLIT_LEN_MAX,
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::golden;
+
+    pub(crate) const MAPPING: &str = "
+        000186a3 00000003            # program: NFS, version
+        00000006 00000801            # protocol: TCP, port: 2049
+    ";
+    pub(crate) const DONE: &str = "00000001";
+    pub(crate) const PORT: &str = "00000801";
+    pub(crate) const DUMP_OK: &str = "
+        00000001                     # a mapping
+        000186a3 00000003 00000006 00000801
+        00000001                     # another: MOUNT 3 over UDP
+        000186a5 00000003 00000011 0000028a
+        00000000                     # no more
+    ";
+    pub(crate) const CALLIT_ARGS: &str = "
+        000186a5 00000003 00000001   # program: MOUNT, version, procedure: MNT
+        00000005 61726773 21000000   # args: args!
+    ";
+    pub(crate) const CALLIT_OK: &str = "
+        0000028a                     # port: 650
+        00000003 72657300            # results: res
+    ";
+
+    const NFS: Mapping = Mapping {
+        program: 100_003,
+        version: 3,
+        protocol: PROTOCOL_TCP,
+        port: 2049,
+    };
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        golden(MAPPING, NFS);
+        golden(DONE, Done { done: true });
+        golden(PORT, Port { port: 2049 });
+        let mount = Mapping {
+            program: 100_005,
+            version: 3,
+            protocol: PROTOCOL_UDP,
+            port: 650,
+        };
+        golden(
+            DUMP_OK,
+            DumpReply {
+                mappings: List(vec![NFS, mount]),
+            },
+        );
+    }
+
+    #[test]
+    fn calls_on_behalf_have_the_bytes_of_the_rfc() {
+        let args = CallitArgs {
+            program: 100_005,
+            version: 3,
+            procedure: 1,
+            args: b"args!",
+        };
+        golden(CALLIT_ARGS, args);
+        let results = b"res";
+        golden(CALLIT_OK, CallitReply { port: 650, results });
+    }
+}

@@ -242,3 +242,165 @@ impl Deframer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MAX: usize = 1000;
+
+    /// A record as fragments that end at these places (or at its end).
+    fn fragmented(record: &[u8], ends: &[usize]) -> Vec<u8> {
+        let mut ends: Vec<usize> = ends.iter().map(|end| end % (record.len() + 1)).collect();
+        ends.sort_unstable();
+        ends.push(record.len());
+        let mut stream = Vec::new();
+        let mut start = 0;
+        for (index, &end) in ends.iter().enumerate() {
+            let last = index + 1 == ends.len();
+            let len = u32::try_from(end - start).unwrap();
+            stream.extend(Fragment { last, len }.to_header());
+            stream.extend_from_slice(&record[start..end]);
+            start = end;
+        }
+        stream
+    }
+
+    fn feed_all(deframer: &mut Deframer, mut input: &[u8]) -> Vec<Vec<u8>> {
+        let mut records = Vec::new();
+        while let Some(record) = deframer.feed(&mut input).unwrap() {
+            records.push(record);
+        }
+        assert!(input.is_empty());
+        records
+    }
+
+    fn feed_one(input: &[u8]) -> Result<Option<Vec<u8>>, RecordError> {
+        Deframer::new(MAX).feed(&mut { input })
+    }
+
+    proptest! {
+        #[test]
+        fn any_fragmentation_in_any_chunks_gives_the_same_records(
+            records in prop::collection::vec(
+                (
+                    prop::collection::vec(any::<u8>(), 0..200),
+                    prop::collection::vec(any::<usize>(), 0..8),
+                ),
+                0..6,
+            ),
+            chunks in prop::collection::vec(1..40_usize, 1..20),
+        ) {
+            let stream: Vec<u8> = records
+                .iter()
+                .flat_map(|(record, ends)| fragmented(record, ends))
+                .collect();
+            let mut deframer = Deframer::new(MAX);
+            let mut found = Vec::new();
+            let mut rest = &stream[..];
+            for len in chunks.into_iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (chunk, next) = rest.split_at(len.min(rest.len()));
+                found.extend(feed_all(&mut deframer, chunk));
+                rest = next;
+            }
+            let sent: Vec<Vec<u8>> = records.into_iter().map(|(record, _)| record).collect();
+            prop_assert_eq!(found, sent);
+            prop_assert!(deframer.is_at_boundary());
+        }
+
+        #[test]
+        fn reading_what_is_wanted_never_passes_the_end_of_a_record(
+            record in prop::collection::vec(any::<u8>(), 0..200),
+            ends in prop::collection::vec(any::<usize>(), 0..8),
+        ) {
+            let stream = fragmented(&record, &ends);
+            let mut deframer = Deframer::new(MAX);
+            let mut at = 0;
+            let found = loop {
+                let wanted = deframer.wanted();
+                prop_assert!(wanted > 0);
+                let mut exactly = &stream[at..at + wanted];
+                at += wanted;
+                if let Some(record) = deframer.feed(&mut exactly).unwrap() {
+                    break record;
+                }
+            };
+            prop_assert_eq!(at, stream.len());
+            prop_assert_eq!(found, record);
+        }
+
+        #[test]
+        fn a_message_is_one_last_fragment(
+            words in prop::collection::vec(any::<[u8; 4]>(), 0..50),
+            payload in prop::collection::vec(any::<u8>(), 0..50),
+        ) {
+            let head = words.concat();
+            let message = Message { head, payload: Bytes::from(payload) };
+            prop_assert_eq!(message.wire_len() % 4, 0);
+            prop_assert_eq!(message.to_vec().len(), message.wire_len());
+            let stream = [&message.marker()[..], &message.to_vec()].concat();
+            let record = feed_one(&stream).unwrap().unwrap();
+            prop_assert_eq!(&record, &message.to_vec());
+            prop_assert_eq!(message.into_bytes(), record);
+        }
+    }
+
+    #[test]
+    fn headers_have_the_bytes_of_the_rfc() {
+        let last = Fragment {
+            last: true,
+            len: 0x0102,
+        };
+        assert_eq!(last.to_header(), [0x80, 0, 1, 2]);
+        let longest = Fragment {
+            last: false,
+            len: 0x7fff_ffff,
+        };
+        assert_eq!(Fragment::from_header([0x7f, 0xff, 0xff, 0xff]), longest);
+        assert_eq!(longest.to_header(), [0x7f, 0xff, 0xff, 0xff]);
+    }
+
+    #[test]
+    fn too_long_is_noticed_at_the_header_and_over_all_fragments() {
+        let too_long = |got| Err(RecordError::TooLong { max: MAX, got });
+        assert_eq!(feed_one(&[0x80, 0, 3, 0xe8]), Ok(None)); // 1000
+        assert_eq!(feed_one(&[0x80, 0, 3, 0xe9]), too_long(1001));
+        assert_eq!(feed_one(&[0x7f, 0xff, 0xff, 0xff]), too_long(0x7fff_ffff));
+        let mut stream = fragmented(&[0; MAX], &[]);
+        stream[0] = 0; // not the last
+        stream.extend([0x80, 0, 0, 1]);
+        assert_eq!(feed_one(&stream), too_long(1001));
+    }
+
+    #[test]
+    fn empty_fragments_are_let_through_until_there_are_too_many() {
+        let stream = |empty: u32| {
+            let mut stream = [0; 4].repeat(empty as usize);
+            stream.extend([0x80, 0, 0, 1, b'x']);
+            stream
+        };
+        assert_eq!(
+            feed_one(&stream(EMPTY_FRAGMENTS_MAX)),
+            Ok(Some(b"x".to_vec()))
+        );
+        let error = feed_one(&stream(EMPTY_FRAGMENTS_MAX + 1)).unwrap_err();
+        let max = EMPTY_FRAGMENTS_MAX;
+        assert_eq!(error, RecordError::TooManyEmpty { max });
+    }
+
+    #[test]
+    fn a_stream_that_ends_within_a_record_is_not_at_a_boundary() {
+        let mut deframer = Deframer::new(MAX);
+        let stream = fragmented(b"record", &[3]);
+        for (index, byte) in stream.iter().enumerate() {
+            assert_eq!(deframer.is_at_boundary(), index == 0);
+            feed_all(&mut deframer, &[*byte]);
+        }
+        assert!(deframer.is_at_boundary());
+    }
+}

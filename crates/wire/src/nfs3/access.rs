@@ -42,3 +42,36 @@ xdr_struct! {
 
 /// `ACCESS3resfail`: `obj_attributes`.
 pub type ReplyFail = Failure<PostOpAttr>;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::NfsStat3;
+    use crate::testing::{ATTR, FH, golden};
+
+    pub(crate) const ARGS: &str = "
+        00000005 a1a2a3a4 a5000000   # object
+        0000001f                     # access: all but EXECUTE
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        00000001 ATTR                # obj_attributes
+        0000000d                     # access: READ, MODIFY, EXTEND
+    ";
+    pub(crate) const FAIL: &str = "
+        0000000d                     # status: NFS3ERR_ACCES (13)
+        00000000                     # obj_attributes: absent
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        let access = READ | LOOKUP | MODIFY | EXTEND | DELETE;
+        golden(ARGS, Args { object: FH, access });
+        let ok = ReplyOk {
+            obj_attributes: Some(ATTR),
+            access: READ | MODIFY | EXTEND,
+        };
+        golden::<Reply>(OK, Ok(ok));
+        golden::<Reply>(FAIL, Err(NfsStat3::Acces.into()));
+    }
+}

@@ -30,3 +30,45 @@ xdr_struct! {
 
 /// `COMMIT3resfail`: `file_wcc`.
 pub type ReplyFail = Failure<WccData>;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::NfsStat3;
+    use crate::testing::{FH, VERF, WCC, golden};
+
+    pub(crate) const ARGS: &str = "
+        00000005 a1a2a3a4 a5000000   # file
+        00000000 00002000            # offset: 8192
+        00000000                     # count: to the end
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        WCC                          # file_wcc
+        0102030405060708             # verf
+    ";
+    pub(crate) const FAIL: &str = "
+        00000045                     # status: NFS3ERR_DQUOT (69)
+        WCC                          # file_wcc
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        let args = Args {
+            file: FH,
+            offset: 8192,
+            count: 0,
+        };
+        golden(ARGS, args);
+        let ok = ReplyOk {
+            file_wcc: WCC,
+            verf: VERF,
+        };
+        golden::<Reply>(OK, Ok(ok));
+        let failure = ReplyFail {
+            status: NfsStat3::DQuot,
+            detail: WCC,
+        };
+        golden::<Reply>(FAIL, Err(failure));
+    }
+}

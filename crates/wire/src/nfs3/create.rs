@@ -61,7 +61,7 @@ impl Decode<'_> for CreateHow {
             0 => Ok(Self::Unchecked(r.field("obj_attributes")?)),
             1 => Ok(Self::Guarded(r.field("obj_attributes")?)),
             2 => Ok(Self::Exclusive(r.field("verf")?)),
-            value => Err(DecodeErrorKind::BadEnum { value }.at(at)),
+            value => Err(DecodeErrorKind::BadEnum { value }.at(at).in_field("mode")),
         }
     }
 }
@@ -95,5 +95,70 @@ impl crate::testing::Sample<'_> for CreateHow {
             Self::Guarded(attributes),
             Self::Exclusive(verf),
         ])
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::NfsStat3;
+    use crate::testing::{FOO, NEW, VERF, WCC, golden};
+    use crate::xdr::from_bytes;
+
+    pub(crate) const ARGS: &str = "
+        00000005 a1a2a3a4 a5000000   # where.dir
+        00000003 666f6f 00           # where.name: foo
+        00000002                     # how: EXCLUSIVE
+        0102030405060708             # verf
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        00000001                     # obj: present
+        00000005 a1a2a3a4 a5000000
+        00000001 ATTR                # obj_attributes
+        WCC                          # dir_wcc
+    ";
+    pub(crate) const FAIL: &str = "
+        00000011                     # status: NFS3ERR_EXIST (17)
+        WCC                          # dir_wcc
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        let args = Args {
+            where_: FOO,
+            how: CreateHow::Exclusive(VERF),
+        };
+        golden(ARGS, args);
+        golden::<Reply>(OK, Ok(NEW));
+        let failure = ReplyFail {
+            status: NfsStat3::Exist,
+            detail: WCC,
+        };
+        golden::<Reply>(FAIL, Err(failure));
+    }
+
+    #[test]
+    fn the_other_two_modes_carry_attributes() {
+        let attributes = "
+            00000001 000001a4        # mode: 0644
+            00000000 00000000        # uid, gid: unchanged
+            00000000                 # size: unchanged
+            00000000 00000000        # atime, mtime: unchanged
+        ";
+        let mode = Sattr3 {
+            mode: Some(0o644),
+            ..Sattr3::default()
+        };
+        golden(
+            &format!("00000000 {attributes}"),
+            CreateHow::Unchecked(mode),
+        );
+        golden(&format!("00000001 {attributes}"), CreateHow::Guarded(mode));
+        let error = from_bytes::<CreateHow>(&[0, 0, 0, 3]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "mode at byte 0: 3 is not one of the listed values"
+        );
     }
 }

@@ -19,10 +19,17 @@ pub struct FileHandle {
 
 impl FileHandle {
     /// A handle of these bytes; none when there are more than [`HANDLE_LEN_MAX`].
-    pub fn new(handle: &[u8]) -> Option<Self> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "at most HANDLE_LEN_MAX, which is 64"
+    )]
+    pub const fn new(handle: &[u8]) -> Option<Self> {
+        if handle.len() > HANDLE_LEN_MAX {
+            return None;
+        }
         let mut bytes = [0; HANDLE_LEN_MAX];
-        bytes.get_mut(..handle.len())?.copy_from_slice(handle);
-        let len = u8::try_from(handle.len()).ok()?;
+        bytes.split_at_mut(handle.len()).0.copy_from_slice(handle);
+        let len = handle.len() as u8;
         Some(Self { len, bytes })
     }
 
@@ -70,5 +77,37 @@ impl Show for FileHandle {
 impl crate::testing::Sample<'_> for FileHandle {
     fn sample(entropy: &mut crate::testing::Entropy<'_>) -> Self {
         Self::new(entropy.bytes(HANDLE_LEN_MAX)).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::golden;
+    use crate::xdr::from_bytes;
+
+    #[test]
+    fn handles_of_0_to_64_bytes_are_taken_and_longer_ones_refused() {
+        golden("00000000", FileHandle::new(&[]).unwrap());
+        let longest = FileHandle::new(&[7; HANDLE_LEN_MAX]).unwrap();
+        assert_eq!(from_bytes(&longest.to_bytes()), Ok(longest));
+        assert_eq!(FileHandle::new(&[7; HANDLE_LEN_MAX + 1]), None);
+        let error = from_bytes::<FileHandle>(&[0, 0, 0, 65]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            " at byte 0: 65 bytes, at most 64 are allowed"
+        );
+    }
+
+    #[test]
+    fn trailing_zeros_make_a_difference() {
+        assert_ne!(FileHandle::new(&[1]), FileHandle::new(&[1, 0]));
+    }
+
+    #[test]
+    fn long_handles_are_shortened_for_display() {
+        let shown = |len| FileHandle::new(&[0xab; 64][..len]).unwrap().to_string();
+        assert_eq!(shown(16), "ab".repeat(16));
+        assert_eq!(shown(17), "ab".repeat(16) + "..");
     }
 }

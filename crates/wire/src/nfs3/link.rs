@@ -27,3 +27,45 @@ xdr_struct! {
 
 /// `LINK3resfail`: the same file and directory as in `LINK3resok`.
 pub type ReplyFail = Failure<ReplyOk>;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::NfsStat3;
+    use crate::testing::{ATTR, FOO, WCC, golden};
+
+    pub(crate) const ARGS: &str = "
+        00000001 b1 000000           # file: another handle, of 1 byte
+        00000005 a1a2a3a4 a5000000   # link.dir
+        00000003 666f6f 00           # link.name: foo
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        00000001 ATTR                # file_attributes
+        WCC                          # linkdir_wcc
+    ";
+    pub(crate) const FAIL: &str = "
+        0000001f                     # status: NFS3ERR_MLINK (31)
+        00000001 ATTR                # file_attributes
+        00000000 00000000            # linkdir_wcc: nothing
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        let file = FileHandle::new(&[0xb1]).unwrap();
+        golden(ARGS, Args { file, link: FOO });
+        let ok = ReplyOk {
+            file_attributes: Some(ATTR),
+            linkdir_wcc: WCC,
+        };
+        golden::<Reply>(OK, Ok(ok));
+        let failure = ReplyFail {
+            status: NfsStat3::MLink,
+            detail: ReplyOk {
+                linkdir_wcc: WccData::default(),
+                ..ok
+            },
+        };
+        golden::<Reply>(FAIL, Err(failure));
+    }
+}

@@ -114,3 +114,74 @@ impl crate::testing::Sample<'_> for MknodData {
         ])
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::{NfsStat3, SetTime};
+    use crate::testing::{FOO, NEW, WCC, golden};
+    use crate::xdr::from_bytes;
+
+    pub(crate) const ARGS: &str = "
+        00000005 a1a2a3a4 a5000000   # where.dir
+        00000003 666f6f 00           # where.name: foo
+        00000004                     # what: NF3CHR
+        00000001 000001a4            # mode: 0644
+        00000000 00000000 00000000   # uid, gid, size: unchanged
+        00000000 00000000            # atime, mtime: unchanged
+        00000001 00000003            # spec: 1, 3 (/dev/null)
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        00000001                     # obj: present
+        00000005 a1a2a3a4 a5000000
+        00000001 ATTR                # obj_attributes
+        WCC                          # dir_wcc
+    ";
+    pub(crate) const FAIL: &str = "
+        00002717                     # status: NFS3ERR_BADTYPE (10007)
+        WCC                          # dir_wcc
+    ";
+
+    const DEVICE: DeviceData = DeviceData {
+        dev_attributes: Sattr3 {
+            mode: Some(0o644),
+            uid: None,
+            gid: None,
+            size: None,
+            atime: SetTime::DontChange,
+            mtime: SetTime::DontChange,
+        },
+        spec: Specdata {
+            specdata1: 1,
+            specdata2: 3,
+        },
+    };
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        let args = Args {
+            where_: FOO,
+            what: MknodData::Chr(DEVICE),
+        };
+        golden(ARGS, args);
+        golden::<Reply>(OK, Ok(NEW));
+        let failure = ReplyFail {
+            status: NfsStat3::BadType,
+            detail: WCC,
+        };
+        golden::<Reply>(FAIL, Err(failure));
+    }
+
+    #[test]
+    fn types_that_other_procedures_make_carry_nothing_and_unlisted_ones_are_garbage() {
+        golden("00000001", MknodData::Reg);
+        golden("00000002", MknodData::Dir);
+        golden("00000005", MknodData::Lnk);
+        let error = from_bytes::<MknodData>(&[0, 0, 0, 8]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "type at byte 0: 8 is not one of the listed values"
+        );
+    }
+}

@@ -81,3 +81,95 @@ impl Budget {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::NfsStat3;
+    use crate::testing::{ATTR, FH, VERF, golden};
+    use crate::xdr::Encode;
+
+    pub(crate) const ARGS: &str = "
+        00000005 a1a2a3a4 a5000000   # dir
+        00000000 00000007            # cookie
+        0102030405060708             # cookieverf
+        00001000                     # count: 4096
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        00000001 ATTR                # dir_attributes
+        0102030405060708             # cookieverf
+        00000001                     # an entry
+        00000000 0000002a            # fileid: 42
+        00000001 2e 000000           # name: .
+        00000000 00000001            # cookie
+        00000001                     # another
+        00000000 0000002b            # fileid: 43
+        00000005 68656c6c 6f000000   # name: hello
+        80000000 00000002            # cookie
+        00000000                     # no more
+        00000001                     # eof
+    ";
+    pub(crate) const FAIL: &str = "
+        00002713                     # status: NFS3ERR_BAD_COOKIE (10003)
+        00000000                     # dir_attributes: absent
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        let args = Args {
+            dir: FH,
+            cookie: 7,
+            cookieverf: VERF,
+            count: 4096,
+        };
+        golden(ARGS, args);
+        let dot = Entry {
+            fileid: 42,
+            name: b".",
+            cookie: 1,
+        };
+        let hello = Entry {
+            fileid: 43,
+            name: b"hello",
+            cookie: 0x8000_0000_0000_0002,
+        };
+        let ok = ReplyOk {
+            dir_attributes: Some(ATTR),
+            cookieverf: VERF,
+            entries: List(vec![dot, hello]),
+            eof: true,
+        };
+        golden::<Reply<'_>>(OK, Ok(ok));
+        golden::<Reply<'_>>(FAIL, Err(NfsStat3::BadCookie.into()));
+    }
+
+    #[test]
+    fn the_budget_is_spent_to_the_last_byte_and_not_over() {
+        for count in 0..700 {
+            let mut budget = Budget::new(count);
+            let mut ok = ReplyOk {
+                dir_attributes: Some(ATTR),
+                cookieverf: VERF,
+                entries: List::default(),
+                eof: false,
+            };
+            let names = [&b"a"[..], b"four", b"a longer name", b"", b"b.txt"];
+            let mut names = names.into_iter().cycle();
+            let refused = loop {
+                let name = names.next().unwrap();
+                if !budget.admit(name.len()) {
+                    break name;
+                }
+                ok.entries.0.push(Entry {
+                    fileid: 1,
+                    name,
+                    cookie: 2,
+                });
+            };
+            let (len, count) = (ok.to_bytes().len(), count as usize);
+            assert!(len <= count || ok.entries.is_empty());
+            assert!(len + entry_len(refused.len()) > count);
+        }
+    }
+}

@@ -90,3 +90,119 @@ impl Budget {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::NfsStat3;
+    use crate::testing::{ATTR, FH, VERF, golden};
+    use crate::xdr::Encode;
+
+    pub(crate) const ARGS: &str = "
+        00000005 a1a2a3a4 a5000000   # dir
+        00000000 00000007            # cookie
+        0102030405060708             # cookieverf
+        00000200                     # dircount: 512
+        00001000                     # maxcount: 4096
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        00000001 ATTR                # dir_attributes
+        0102030405060708             # cookieverf
+        00000001                     # an entry
+        00000000 0000002a            # fileid: 42
+        00000005 68656c6c 6f000000   # name: hello
+        00000000 00000001            # cookie
+        00000001 ATTR                # name_attributes
+        00000001                     # name_handle: present
+        00000005 a1a2a3a4 a5000000
+        00000001                     # another
+        00000000 0000002b            # fileid: 43
+        00000003 666f6f 00           # name: foo
+        00000000 00000002            # cookie
+        00000000                     # name_attributes: absent
+        00000000                     # name_handle: absent
+        00000000                     # no more
+        00000000                     # eof: not yet
+    ";
+    pub(crate) const FAIL: &str = "
+        00000014                     # status: NFS3ERR_NOTDIR (20)
+        00000001 ATTR                # dir_attributes
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        let args = Args {
+            dir: FH,
+            cookie: 7,
+            cookieverf: VERF,
+            dircount: 512,
+            maxcount: 4096,
+        };
+        golden(ARGS, args);
+        let hello = Entry {
+            fileid: 42,
+            name: b"hello",
+            cookie: 1,
+            name_attributes: Some(ATTR),
+            name_handle: Some(FH),
+        };
+        let foo = Entry {
+            fileid: 43,
+            name: b"foo",
+            cookie: 2,
+            name_attributes: None,
+            name_handle: None,
+        };
+        let ok = ReplyOk {
+            dir_attributes: Some(ATTR),
+            cookieverf: VERF,
+            entries: List(vec![hello, foo]),
+            eof: false,
+        };
+        golden::<Reply<'_>>(OK, Ok(ok));
+        let failure = ReplyFail {
+            status: NfsStat3::NotDir,
+            detail: Some(ATTR),
+        };
+        golden::<Reply<'_>>(FAIL, Err(failure));
+    }
+
+    /// An empty reply that admits entries called `hello` while the budget lasts.
+    fn filled(dircount: u32, maxcount: u32) -> ReplyOk<'static> {
+        let mut budget = Budget::new(dircount, maxcount);
+        let hello = Entry {
+            fileid: 42,
+            name: b"hello",
+            cookie: 1,
+            name_attributes: Some(ATTR),
+            name_handle: Some(FH),
+        };
+        let mut entries = List::default();
+        while budget.admit(hello.name.len(), FH.as_bytes().len()) {
+            entries.0.push(hello);
+        }
+        ReplyOk {
+            dir_attributes: Some(ATTR),
+            cookieverf: VERF,
+            entries,
+            eof: false,
+        }
+    }
+
+    #[test]
+    fn maxcount_bounds_the_whole_reply() {
+        for maxcount in 0..1000 {
+            let ok = filled(u32::MAX, maxcount);
+            let (len, maxcount) = (ok.to_bytes().len(), maxcount as usize);
+            assert!(len <= maxcount || ok.entries.is_empty());
+            assert!(len + entry_len(5, 5) > maxcount);
+        }
+    }
+
+    #[test]
+    fn dircount_bounds_what_readdir_would_return() {
+        assert_eq!(filled(3 * 32, 100_000).entries.len(), 3);
+        assert_eq!(filled(3 * 32 - 1, 100_000).entries.len(), 2);
+    }
+}

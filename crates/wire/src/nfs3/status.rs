@@ -84,7 +84,7 @@ impl<'a, D: Decode<'a>> Decode<'a> for Failure<D> {
 impl<D: Show> Show for Failure<D> {
     fn show(&self, _name: &'static str, line: &mut Line) {
         self.status.show("", line);
-        self.detail.show("", line);
+        self.detail.show("attributes", line);
     }
 }
 
@@ -95,5 +95,31 @@ impl<'a, D: crate::testing::Sample<'a>> crate::testing::Sample<'a> for Failure<D
             status: NfsStat3::sample(entropy),
             detail: D::sample(entropy),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nfs3::{PostOpAttr, lookup};
+    use crate::xdr::from_bytes;
+
+    #[test]
+    fn an_unlisted_status_is_kept_with_what_follows() {
+        let bytes = [0, 0, 0x30, 0x39, 0, 0, 0, 0];
+        let failure: Failure<PostOpAttr> =
+            from_bytes::<lookup::Reply>(&bytes).unwrap().unwrap_err();
+        assert_eq!(failure.status.code(), 12_345);
+        assert_eq!(failure.status.to_string(), "unlisted(12345)");
+        assert_eq!(failure.to_bytes(), bytes);
+    }
+
+    #[test]
+    fn every_listed_status_comes_back_from_its_number() {
+        for &status in NfsStat3::LISTED {
+            assert_eq!(NfsStat3::from_code(status.code()), Some(status));
+        }
+        assert_eq!(NfsStat3::from_code(0), None);
+        assert_eq!(NfsStat3::LISTED.len(), 28);
     }
 }

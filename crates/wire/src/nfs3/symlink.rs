@@ -23,3 +23,46 @@ pub type ReplyOk = NewObject;
 
 /// `SYMLINK3resfail`: `dir_wcc`.
 pub type ReplyFail = Failure<WccData>;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::NfsStat3;
+    use crate::testing::{FOO, NEW, WCC, golden};
+
+    pub(crate) const ARGS: &str = "
+        00000005 a1a2a3a4 a5000000   # where.dir
+        00000003 666f6f 00           # where.name: foo
+        00000000                     # mode: unchanged
+        00000000 00000000 00000000   # uid, gid, size: unchanged
+        00000000 00000000            # atime, mtime: unchanged
+        00000006 2e2e2f626172 0000   # symlink_data: ../bar
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        00000001                     # obj: present
+        00000005 a1a2a3a4 a5000000
+        00000001 ATTR                # obj_attributes
+        WCC                          # dir_wcc
+    ";
+    pub(crate) const FAIL: &str = "
+        00002714                     # status: NFS3ERR_NOTSUPP (10004)
+        WCC                          # dir_wcc
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        let args = Args {
+            where_: FOO,
+            symlink_attributes: Sattr3::default(),
+            symlink_data: b"../bar",
+        };
+        golden(ARGS, args);
+        golden::<Reply>(OK, Ok(NEW));
+        let failure = ReplyFail {
+            status: NfsStat3::NotSupp,
+            detail: WCC,
+        };
+        golden::<Reply>(FAIL, Err(failure));
+    }
+}

@@ -248,3 +248,36 @@ impl crate::testing::Sample<'_> for SetTime {
         *entropy.choose(&[Self::DontChange, Self::ServerTime, Self::ClientTime(time)])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ATTR, WCC, golden};
+    use crate::xdr::from_bytes;
+
+    #[test]
+    fn attributes_and_wcc_data_have_the_bytes_of_the_rfc() {
+        golden("ATTR", ATTR);
+        golden("WCC", WCC);
+        assert_eq!(ATTR.to_bytes().len(), Fattr3::LEN);
+        assert_eq!(WCC.to_bytes().len(), WccData::LEN_MAX);
+    }
+
+    #[test]
+    fn unlisted_types_and_times_are_errors_that_name_the_field() {
+        let mut bytes = ATTR.to_bytes();
+        bytes[3] = 8;
+        let error = from_bytes::<Fattr3>(&bytes).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "ftype at byte 0: 8 is not one of the listed values"
+        );
+        let mut bytes = Sattr3::default().to_bytes();
+        bytes[23] = 3;
+        let error = from_bytes::<Sattr3>(&bytes).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "mtime at byte 20: 3 is not one of the listed values"
+        );
+    }
+}

@@ -94,3 +94,66 @@ impl<'a> crate::testing::Sample<'a> for Args<'a> {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::NfsStat3;
+    use crate::testing::{FH, VERF, WCC, assert_bulk, golden};
+    use crate::xdr::from_bytes;
+
+    pub(crate) const ARGS: &str = "
+        00000005 a1a2a3a4 a5000000   # file
+        00000001 00002000            # offset: 2^32 + 8192
+        00000005                     # count
+        00000002                     # stable: FILE_SYNC
+        00000005 64617461 21000000   # data: data!
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        WCC                          # file_wcc
+        00000005                     # count
+        00000002                     # committed: FILE_SYNC
+        0102030405060708             # verf
+    ";
+    pub(crate) const FAIL: &str = "
+        0000001c                     # status: NFS3ERR_NOSPC (28)
+        WCC                          # file_wcc
+    ";
+
+    const DATA: Args<'_> = Args {
+        file: FH,
+        offset: 0x1_0000_2000,
+        count: 5,
+        stable: StableHow::FileSync,
+        data: b"data!",
+    };
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        golden(ARGS, DATA);
+        let ok = ReplyOk {
+            file_wcc: WCC,
+            count: 5,
+            committed: StableHow::FileSync,
+            verf: VERF,
+        };
+        golden::<Reply>(OK, Ok(ok));
+        let failure = ReplyFail {
+            status: NfsStat3::NoSpc,
+            detail: WCC,
+        };
+        golden::<Reply>(FAIL, Err(failure));
+    }
+
+    #[test]
+    fn head_payload_and_padding_are_the_arguments() {
+        assert_bulk(&DATA);
+    }
+
+    #[test]
+    fn a_count_that_differs_from_the_data_is_left_to_the_server() {
+        let odd = Args { count: 9, ..DATA };
+        assert_eq!(from_bytes(&odd.to_bytes()), Ok(odd));
+    }
+}

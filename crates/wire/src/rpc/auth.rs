@@ -144,3 +144,58 @@ impl crate::testing::Sample<'_> for Gids {
         Self::new(&ids[1..=count]).unwrap()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::{bytes_of, golden};
+    use crate::xdr::from_bytes;
+
+    pub(crate) const BODY: &str = "
+        00000007                     # stamp
+        00000006 636c6965 6e740000   # machinename: client
+        000003e8 00000064            # uid: 1000, gid: 100
+        00000002 00000004 00000018   # gids: 4, 24
+    ";
+
+    fn body() -> AuthSys<'static> {
+        AuthSys {
+            stamp: 7,
+            machine_name: b"client",
+            uid: 1000,
+            gid: 100,
+            gids: Gids::new(&[4, 24]).unwrap(),
+        }
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        golden(BODY, body());
+        golden("00000000 00000000", OpaqueAuth::NONE);
+        let credential = OpaqueAuth::sys(bytes_of(BODY));
+        golden(&format!("00000001 00000024 {BODY}"), credential);
+        assert_eq!(credential.auth_sys(), Some(Ok(body())));
+        assert_eq!(OpaqueAuth::NONE.auth_sys(), None);
+    }
+
+    #[test]
+    fn sixteen_groups_are_taken_and_seventeen_refused() {
+        assert_eq!(Gids::new(&[0; GIDS_MAX + 1]), None);
+        let most = Gids::new(&[9; GIDS_MAX]).unwrap();
+        assert_eq!(from_bytes(&most.to_bytes()), Ok(most));
+        let error = from_bytes::<Gids>(&[0, 0, 0, 17]).unwrap_err();
+        assert_eq!(error.kind, DecodeErrorKind::TooMany { max: 16, got: 17 });
+    }
+
+    #[test]
+    fn a_body_over_400_bytes_is_refused() {
+        let body = [0; AUTH_BODY_LEN_MAX + 1];
+        let long = |len| OpaqueAuth::sys(&body[..len]).to_bytes();
+        assert!(from_bytes::<OpaqueAuth<'_>>(&long(AUTH_BODY_LEN_MAX)).is_ok());
+        let error = from_bytes::<OpaqueAuth<'_>>(&long(AUTH_BODY_LEN_MAX + 1)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "body at byte 4: 401 bytes, at most 400 are allowed"
+        );
+    }
+}

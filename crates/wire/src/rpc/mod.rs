@@ -1,8 +1,8 @@
 //! ONC RPC version 2 (RFC 5531): the headers before arguments and results.
 
-mod auth;
-mod call;
-mod reply;
+pub(crate) mod auth;
+pub(crate) mod call;
+pub(crate) mod reply;
 
 pub use auth::{
     AUTH_BODY_LEN_MAX, AUTH_NONE, AUTH_SHORT, AUTH_SYS, AuthStat, AuthSys, GIDS_MAX, Gids,

@@ -217,3 +217,70 @@ impl fmt::Display for RejectStatus {
         }
     }
 }
+
+#[cfg(test)]
+impl<'a> crate::testing::Sample<'a> for ReplyHeader<'a> {
+    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
+        let (xid, low, high) = (entropy.u32(), entropy.u32(), entropy.u32());
+        let verifier = OpaqueAuth::sample(entropy);
+        let status = *entropy.choose(&[
+            AcceptStatus::Success,
+            AcceptStatus::ProgUnavail,
+            AcceptStatus::ProgMismatch { low, high },
+            AcceptStatus::ProcUnavail,
+            AcceptStatus::GarbageArgs,
+            AcceptStatus::SystemErr,
+        ]);
+        let why = AuthStat::sample(entropy);
+        let body = *entropy.choose(&[
+            ReplyBody::Accepted { verifier, status },
+            ReplyBody::Denied(RejectStatus::RpcMismatch { low, high }),
+            ReplyBody::Denied(RejectStatus::AuthError(why)),
+        ]);
+        Self { xid, body }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::golden;
+
+    pub(crate) const SUCCESS: &str = "
+        0000001a                     # xid
+        00000001                     # mtype: REPLY
+        00000000                     # reply_stat: MSG_ACCEPTED
+        00000000 00000000            # verf: AUTH_NONE
+        00000000                     # accept_stat: SUCCESS
+    ";
+    pub(crate) const PROG_MISMATCH: &str = "
+        0000001a 00000001 00000000   # xid, REPLY, MSG_ACCEPTED
+        00000000 00000000            # verf: AUTH_NONE
+        00000002 00000002 00000003   # PROG_MISMATCH: 2 to 3
+    ";
+    pub(crate) const RPC_MISMATCH: &str = "
+        0000001a 00000001 00000001   # xid, REPLY, MSG_DENIED
+        00000000 00000002 00000002   # RPC_MISMATCH: 2 to 2
+    ";
+    pub(crate) const AUTH_ERROR: &str = "
+        0000001a 00000001 00000001   # xid, REPLY, MSG_DENIED
+        00000001 00000005            # AUTH_ERROR: AUTH_TOOWEAK
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        golden(SUCCESS, ReplyHeader::success(0x1a));
+        let versions = AcceptStatus::ProgMismatch { low: 2, high: 3 };
+        golden(PROG_MISMATCH, ReplyHeader::accepted(0x1a, versions));
+        golden(RPC_MISMATCH, ReplyHeader::rpc_mismatch(0x1a));
+        golden(AUTH_ERROR, ReplyHeader::auth_error(0x1a, AuthStat::TooWeak));
+    }
+
+    #[test]
+    fn accept_states_have_the_numbers_of_the_rfc() {
+        golden("00000001", AcceptStatus::ProgUnavail);
+        golden("00000003", AcceptStatus::ProcUnavail);
+        golden("00000004", AcceptStatus::GarbageArgs);
+        golden("00000005", AcceptStatus::SystemErr);
+    }
+}

@@ -36,7 +36,7 @@ pub trait Encode {
     fn encode(&self, out: &mut Vec<u8>);
 
     /// The value's bytes in a new buffer.
-    fn to_vec(&self) -> Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(&mut out);
         out

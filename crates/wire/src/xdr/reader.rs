@@ -158,8 +158,7 @@ mod tests {
 
     #[test]
     fn fixed_opaques_are_padded_too() {
-        assert_eq!([1u8, 2, 3, 4, 5].to_vec(), [1, 2, 3, 4, 5]);
-        assert_eq!(Encode::to_vec(&[1u8, 2, 3, 4, 5]), [1, 2, 3, 4, 5, 0, 0, 0]);
+        assert_eq!([1u8, 2, 3, 4, 5].to_bytes(), [1, 2, 3, 4, 5, 0, 0, 0]);
         assert_eq!(from_bytes(&[1, 2, 3, 4, 5, 0, 0, 0]), Ok([1u8, 2, 3, 4, 5]));
     }
 
