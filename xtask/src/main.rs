@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "automation runs in real time, outside every world")]
 
 mod check;
+mod interop;
 mod tidy;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ usage: cargo xtask COMMAND
 
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
+  interop                 the release binary against libnfs and NFS-Ganesha
 ";
 
 fn main() -> ExitCode {
@@ -23,6 +25,10 @@ fn main() -> ExitCode {
     let outcome = workspace_root().and_then(|root| match words.as_slice() {
         ["check", options @ ..] => check::run(&root, options),
         ["tidy"] => tidy::run(&root),
+        ["interop"] => interop::run(&root),
+        [interop::INSIDE, scratch, nfskit] => {
+            interop::run_inside(scratch.as_ref(), nfskit.as_ref())
+        }
         _ => Err(USAGE.to_owned()),
     });
     match outcome {
