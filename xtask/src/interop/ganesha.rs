@@ -98,7 +98,8 @@ fn configuration_text(home: &Path, export: &Path, ports: [u16; 3]) -> String {
          NFSV4 {{ Graceless = true; RecoveryRoot = \"{home}/recovery\"; }}\n\
          EXPORT_DEFAULTS {{ SecType = sys; Squash = No_Root_Squash; Access_Type = RW;\n  \
            Protocols = 3; Transports = TCP; }}\n\
-         EXPORT {{ Export_Id = 1; Path = \"{export}\"; Pseudo = /export; FSAL {{ Name = VFS; }} }}\n\
+         EXPORT {{ Export_Id = 1; Path = \"{export}\"; Pseudo = /export;\n  \
+           FSAL {{ Name = VFS; }} }}\n\
          LOG {{ Default_Log_Level = EVENT; }}\n"
     )
 }

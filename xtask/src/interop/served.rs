@@ -45,7 +45,7 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
     });
     let Some(server) = server else { return };
     let large = folder.join("large");
-    let url = server.address.url("large");
+    let url = server.address.url("/large");
     report
         .check(PEER, format!("nfs-ls finds {FILES} names"), || list(&ls, &server.address.url("")));
     report.check(PEER, "nfs-cat reads the large file", || {
@@ -63,7 +63,7 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
         Ok(rate(&copied))
     });
     report.check(PEER, "nfs-cp writes the large file", || {
-        let target = server.address.url("written");
+        let target = server.address.url("/written");
         let copied = finish(Command::new(&cp).arg(&large).arg(target), COPY_WITHIN, text)?;
         let written = folder.join("written");
         content::compare_files(&large, &written)?;
@@ -89,7 +89,7 @@ impl Server {
         let mut service = Service::start(&mut command)?;
         let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
         let port = service.wait_for(START_WITHIN, find)?;
-        let address = Address { export: "/", nfs_port: port, mount_port: port };
+        let address = Address { export: "/", nfs_port: port, mount_port: port + 2 };
         Ok(Self { service, address })
     }
 
