@@ -89,8 +89,8 @@ fn distribution(plot: &LatencyPlot) -> Option<Figure> {
         title,
         legend: legend(plot, Swatch::Area(Ink::Text)),
         drawing,
-        caption: "Both scales are logarithmic: a low bar far to the right is a few calls that \
-                  took a hundred times as long, and can be most of the run. Upright lines: the \
+        caption: "Both scales are logarithmic: a low bar far to the right is a few slow calls, \
+                  which can take more of the run than all the fast ones. Upright lines: the \
                   median (solid) and the 99th percentile (dashed)."
             .into(),
         table: table(plot),

@@ -189,7 +189,7 @@ fn caption(panels: &[Panel<'_>]) -> String {
         let name = panel.name;
         match panel.stalled_pct().filter(|_| !panel.stalls.is_empty()) {
             Some(pct) => format!("“{name}” stands still for {pct:.0} % of its time"),
-            None => format!("“{name}” never stands still"),
+            None => format!("in “{name}” no stall was recorded"),
         }
     };
     let told: Vec<String> = panels.iter().map(told).collect();
