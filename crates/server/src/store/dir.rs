@@ -217,7 +217,7 @@ impl DirStore {
             .then(|| pool("nfskit-writeback", 1, WRITEBACKS_MAX))
             .transpose()?;
         let tree = Tree {
-            root: Arc::new(Object::new(root_handle, stat.kind(), root)),
+            root: Arc::new(Object::new(root_handle, &stat, root)),
             root_identity: stat.identity(),
             file_system,
             beneath,

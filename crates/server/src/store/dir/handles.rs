@@ -71,6 +71,20 @@ impl Handles {
         }
     }
 
+    /// The same of a file whose handle was `known` when it was met before.
+    pub(super) fn name_again(
+        &self,
+        dir: &Handle,
+        name: Component<'_>,
+        known: Handle,
+        stat: &Stat,
+    ) -> Result<Handle, Status> {
+        match self {
+            Self::Kernel(_) => Ok(known),
+            Self::Table(table) => table.name(dir, name, stat.identity()),
+        }
+    }
+
     /// A file has just been made: what was known of one with its identity is of another, gone one.
     pub(super) fn born(&self, stat: &Stat) {
         match self {

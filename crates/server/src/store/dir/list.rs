@@ -6,8 +6,8 @@
 //! they keep their meaning, there is no cookie verifier: it is always zero.
 //!
 //! Each call opens the directory anew, since the position belongs to the open file: openat, lseek
-//! and close beside one getdents64 per 8 KiB of names. With nodes, each entry costs openat2,
-//! statx, a handle and close.
+//! and close beside one getdents64 per 8 KiB of names. With nodes, each entry costs statx
+//! if it is open already, else openat2, statx, a handle and close more.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -97,7 +97,13 @@ impl Tree {
                 });
             }
             b".." => self.parent(dir).ok()?,
-            _ => self.child(dir, Component::new(name).ok()?).ok()?,
+            _ => {
+                let name = Component::new(name).ok()?;
+                if let Some(node) = self.met(dir, name).ok()? {
+                    return Some(node);
+                }
+                self.child(dir, name).ok()?
+            }
         };
         Some(Node::from(&child))
     }

@@ -2,7 +2,7 @@
 //!
 //! | operation  | system calls with a warm cache, without the sync               |
 //! |------------|----------------------------------------------------------------|
-//! | lookup     | statx, openat2, statx, name_to_handle_at (kernel handles only) |
+//! | lookup     | statx x 2; the first time openat2, statx and a handle more        |
 //! | create     | openat, statx x 2, a few for attributes, handle, around it statx x 2 |
 //! | remove     | openat2, statx, handle, unlinkat, statx, close, around it statx x 2 |
 //!
@@ -43,7 +43,13 @@ impl Tree {
                     });
                 }
                 b".." => self.parent(dir)?,
-                _ => self.child(dir, Component::new(name)?)?,
+                _ => {
+                    let name = Component::new(name)?;
+                    if let Some(node) = self.met(dir, name)? {
+                        return Ok(node);
+                    }
+                    self.child(dir, name)?
+                }
             };
             let node = Node::from(&child);
             // The next call is likely about this file.

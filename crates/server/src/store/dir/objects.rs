@@ -9,6 +9,7 @@
 //! this store removes leaves the cache at once, and every use looks at the link count first, so
 //! that a file deleted by others is `Stale`. Its space comes back when its descriptor is closed.
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,6 +33,8 @@ const FDS_PER_OBJECT: usize = 3;
 /// A file in use.
 pub(super) struct Object {
     pub(super) handle: Handle,
+    /// Device and inode, which are its own as long as `path` is open.
+    number: (u64, u64),
     pub(super) kind: FileKind,
     /// O_PATH, or more.
     path: OwnedFd,
@@ -56,10 +59,11 @@ struct Writing {
 
 impl Object {
     /// `path` may be opened as O_PATH.
-    pub(super) fn new(handle: Handle, kind: FileKind, path: OwnedFd) -> Self {
+    pub(super) fn new(handle: Handle, stat: &Stat, path: OwnedFd) -> Self {
         Self {
             handle,
-            kind,
+            number: stat.identity().number(),
+            kind: stat.kind(),
             path,
             read: OnceLock::new(),
             write: OnceLock::new(),
@@ -137,10 +141,16 @@ impl Object {
     }
 }
 
-/// The objects in use, by handle.
+/// The objects in use.
 pub(super) struct Objects {
     /// Guards which objects are kept; their descriptors are opened and closed outside of it.
-    kept: RwLock<Bounded<Handle, Arc<Object>>>,
+    kept: RwLock<Kept>,
+}
+
+struct Kept {
+    objects: Bounded<Handle, Arc<Object>>,
+    /// The handles of exactly these objects: one that is kept is recognised by a mere stat.
+    handles: HashMap<(u64, u64), Handle>,
 }
 
 /// Half of the process's descriptors, and no more than this: the rest is for sockets.
@@ -153,37 +163,68 @@ impl Objects {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let half = limit.map_or(FDS_MAX, |fds| usize::try_from(fds / 2).unwrap_or(FDS_MAX));
         let fds = fds_max.unwrap_or_else(|| half.min(FDS_MAX));
+        let kept = Kept {
+            objects: Bounded::new(fds / FDS_PER_OBJECT),
+            handles: HashMap::new(),
+        };
         Self {
-            kept: RwLock::new(Bounded::new(fds / FDS_PER_OBJECT)),
+            kept: RwLock::new(kept),
         }
     }
 
     pub(super) fn find(&self, handle: &Handle) -> Option<Arc<Object>> {
-        self.kept.read().find(handle).map(Arc::clone)
+        self.kept.read().objects.find(handle).map(Arc::clone)
+    }
+
+    /// The handle of a file that is kept. While it is, nothing else has its number.
+    pub(super) fn recognise(&self, stat: &Stat) -> Option<Handle> {
+        let kept = self.kept.read();
+        let handle = kept.handles.get(&stat.identity().number())?;
+        // It counts as asked for.
+        kept.objects.find(handle).map(|object| object.handle)
     }
 
     /// The object that is kept for this handle: `new`, if there was none. Beside it those that
     /// had to leave, for the caller to close.
     pub(super) fn keep(&self, new: Object) -> (Arc<Object>, Vec<Arc<Object>>) {
         let mut kept = self.kept.write();
-        if let Some(old) = kept.find(&new.handle) {
+        if let Some(old) = kept.objects.find(&new.handle) {
             return (Arc::clone(old), Vec::new());
         }
         let new = Arc::new(new);
-        let gone = kept.insert(new.handle, Arc::clone(&new), is_idle);
-        (new, gone.into_iter().map(|(_, object)| object).collect())
+        let gone = kept.objects.insert(new.handle, Arc::clone(&new), is_idle);
+        kept.handles.insert(new.number, new.handle);
+        (new, kept.let_go(gone))
     }
 
     pub(super) fn forget(&self, handle: &Handle) -> Option<Arc<Object>> {
-        self.kept.write().remove(handle)
+        let mut kept = self.kept.write();
+        let gone = kept.objects.remove(handle)?;
+        kept.forget_number(&gone);
+        Some(gone)
     }
 
     /// Gives up a quarter of what is kept: the process has run out of descriptors.
     pub(super) fn make_room(&self) -> Vec<Arc<Object>> {
         let mut kept = self.kept.write();
-        let len = kept.len() / 4 * 3;
-        let gone = kept.shrink(len, is_idle);
+        let len = kept.objects.len() / 4 * 3;
+        let gone = kept.objects.shrink(len, is_idle);
+        kept.let_go(gone)
+    }
+}
+
+impl Kept {
+    fn let_go(&mut self, gone: Vec<(Handle, Arc<Object>)>) -> Vec<Arc<Object>> {
+        for (_, object) in &gone {
+            self.forget_number(object);
+        }
         gone.into_iter().map(|(_, object)| object).collect()
+    }
+
+    fn forget_number(&mut self, gone: &Object) {
+        if self.handles.get(&gone.number) == Some(&gone.handle) {
+            self.handles.remove(&gone.number);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, FileType, Statx, StatxAttributes, StatxFlags, StatxTimestamp};
 use rustix::io::Errno;
 
+use super::beneath::Component;
 use crate::types::{Attr, FileKind, Time};
 
 /// Attributes of one file at one moment.
@@ -20,16 +21,28 @@ pub(super) struct Identity {
     pub(super) born_nanos: u32,
 }
 
+impl Identity {
+    /// What tells files apart that exist at the same time.
+    pub(super) fn number(self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+}
+
 impl Stat {
     /// Of the file open at `fd`, which may be O_PATH. One system call.
     pub(super) fn of(fd: impl AsFd) -> Result<Self, Errno> {
-        Self::at(fd.as_fd())
+        Self::at(fd.as_fd(), b"")
     }
 
-    fn at(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
+    /// Of what is called `name` in `dir`, be it a link or the top of a mount. One system call.
+    pub(super) fn named(dir: BorrowedFd<'_>, name: Component<'_>) -> Result<Self, Errno> {
+        Self::at(dir, name.as_bytes())
+    }
+
+    fn at(fd: BorrowedFd<'_>, name: &[u8]) -> Result<Self, Errno> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        rustix::fs::statx(fd, c"", flags, wanted).map(Self)
+        rustix::fs::statx(fd, name, flags, wanted).map(Self)
     }
 
     /// True when no name is left: the file lives only in descriptors that still hold it.
@@ -41,6 +54,12 @@ impl Stat {
     pub(super) fn is_mount_root(&self) -> bool {
         let mount_root = StatxAttributes::MOUNT_ROOT;
         (self.0.stx_attributes_mask & self.0.stx_attributes).contains(mount_root)
+    }
+
+    /// True when the kernel says that it is no mount's top; older ones do not know.
+    pub(super) fn is_no_mount_root(&self) -> bool {
+        let known = self.0.stx_attributes_mask;
+        known.contains(StatxAttributes::MOUNT_ROOT) && !self.is_mount_root()
     }
 
     pub(super) fn size(&self) -> u64 {

@@ -96,6 +96,20 @@ impl Tree {
         Ok(Child { fd, stat, handle })
     }
 
+    /// The same without a descriptor, which for a file in the cache costs one system call: what
+    /// has the number of an open file is that file.
+    pub(super) fn met(&self, dir: &Object, name: Component<'_>) -> Result<Option<Node>, Status> {
+        let stat = Stat::named(dir.path(), name).map_err(status)?;
+        let known = self.objects.recognise(&stat);
+        let Some(known) = known.filter(|_| stat.is_no_mount_root()) else {
+            return Ok(None);
+        };
+        Ok(Some(Node {
+            handle: self.handles.name_again(&dir.handle, name, known, &stat)?,
+            attr: stat.attr(),
+        }))
+    }
+
     /// Opens it as O_PATH.
     pub(super) fn open_child(&self, dir: &Object, name: Component<'_>) -> Result<OwnedFd, Status> {
         self.with_room(|| match self.beneath.child(dir.path(), name) {
@@ -152,7 +166,7 @@ impl Tree {
         if handle == self.root.handle {
             return Arc::clone(&self.root);
         }
-        let (object, gone) = self.objects.keep(Object::new(handle, stat.kind(), fd));
+        let (object, gone) = self.objects.keep(Object::new(handle, stat, fd));
         self.syncer.retire(gone);
         object
     }
