@@ -800,8 +800,9 @@ mod tests {
         #[test]
         fn reading_never_panics(text in ".*", cut in 0usize..2000) {
             let _ = Run::from_json(&text);
-            let cut = example().floor_char_boundary(cut);
-            prop_assert!(Run::from_json(&example()[..cut]).is_err());
+            if let Some(broken_off) = example().get(..cut.min(example().len() - 3)) {
+                prop_assert!(Run::from_json(broken_off).is_err());
+            }
         }
     }
 }

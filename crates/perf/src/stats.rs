@@ -791,7 +791,7 @@ mod tests {
             a in proptest::collection::vec(0..20u32, 1..30),
             b in proptest::collection::vec(0..20u32, 1..30),
         ) {
-            let (a, b) = (sample(a.into_iter().map(f64::from)), sample(b.into_iter().map(f64::from)));
+            let [a, b] = [a, b].map(|values| sample(values.into_iter().map(f64::from)));
             let (ab, ba) = (compare(&a, &b), compare(&b, &a));
             prop_assert!((ab.u + ba.u - (a.n() * b.n()) as f64).abs() < 1e-9);
             prop_assert!((ab.p_value - ba.p_value).abs() < 1e-12);

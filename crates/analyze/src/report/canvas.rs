@@ -225,7 +225,9 @@ impl Axis {
             let decades = whole_steps(first, last).into_iter();
             decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|factor: f64| decade + factor.log10()))
         };
-        let low = between().filter(|e| *e <= low).fold(first, f64::max);
+        let low = between()
+            .filter(|e| *e <= low + ROUNDING)
+            .fold(first, f64::max);
         let high = between()
             .filter(|e| *e >= high && *e > low)
             .fold(last, f64::min);
@@ -334,6 +336,9 @@ const TICKS_MAX: usize = 12;
 fn plottable(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
     values.into_iter().filter(|v| v.abs() < 1e100)
 }
+
+/// The logarithm of 0.5 and that of 5 less one are the same number, but for this.
+const ROUNDING: f64 = 1e-9;
 
 /// The least and the largest exponent of `values`; 0 to 1 when none has any.
 fn exponents(scale: Scale, values: impl IntoIterator<Item = f64>) -> (f64, f64) {
@@ -467,4 +472,77 @@ pub(super) fn fitted(text: &str, pixels: f64, size: f64) -> String {
     let mut short: String = text.chars().take(fitting.saturating_sub(1)).collect();
     let _ = write!(short, "…");
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis) -> Vec<String> {
+        axis.ticks.iter().map(|t| axis.tick_label(*t)).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_numbers_or_powers() {
+        let linear = Axis::from_zero("MiB/s", [12.0, 118.0]);
+        assert_eq!(labels(&linear), ["0", "20", "40", "60", "80", "100", "120"]);
+        let windows = Axis::log2("N", [1.0, 64.0]);
+        assert_eq!(labels(&windows), ["1", "2", "4", "8", "16", "32", "64"]);
+        let decades = Axis::log10("ms", [0.6, 118.0]);
+        assert_eq!(labels(&decades), ["1", "10", "100"]);
+        assert_eq!(decades.tick_label(decades.high()), "200");
+        let narrow = Axis::log10("ms", [0.5, 7.0]);
+        assert_eq!(labels(&narrow), ["0.5", "1", "2", "5", "10"]);
+    }
+
+    #[test]
+    fn every_axis_has_a_length_and_few_ticks() {
+        let values = [
+            0.0,
+            -3.0,
+            1.0,
+            f64::NAN,
+            f64::INFINITY,
+            f64::MAX,
+            1e99,
+            f64::MIN_POSITIVE,
+        ];
+        for a in values {
+            for b in values {
+                for axis in [
+                    Axis::from_zero("", [a, b]),
+                    Axis::log2("", [a, b]),
+                    Axis::log10("", [a, b]),
+                ] {
+                    assert!(axis.low < axis.high, "{axis:?} of {a} and {b}");
+                    assert!(axis.high.is_finite() && axis.low.is_finite());
+                    assert!(
+                        axis.ticks.len() <= 3 * TICKS_MAX + 1,
+                        "{axis:?} of {a} and {b}"
+                    );
+                    let inside = |tick: &f64| (axis.low..=axis.high).contains(tick);
+                    assert!(axis.ticks.iter().all(inside), "{axis:?} of {a} and {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_outside_has_no_position() {
+        let axis = Axis::log2("N", [1.0, 64.0]);
+        assert_eq!(axis.position(8.0), Some(3.0));
+        assert_eq!(
+            [0.0, -1.0, 1e9, f64::NAN].map(|v| axis.position(v)),
+            [None; 4]
+        );
+        assert_eq!(axis.nearest(1e9), axis.high());
+        assert_eq!(axis.nearest(f64::NAN), axis.low());
+    }
+
+    #[test]
+    fn long_names_end_in_an_ellipsis() {
+        assert_eq!(fitted("short", 100.0, 12.0), "short");
+        assert_eq!(fitted("not quite short", 70.0, 12.0), "not quite…");
+        assert_eq!(fitted("none", -5.0, 12.0), "…");
+    }
 }

@@ -7,12 +7,12 @@
 use maud::{Markup, html};
 use perf::histogram::Histogram;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{self, Axis, Chart, Drawn, Ink};
+use super::canvas::{Axis, Chart, Drawn, Ink, scaled};
 use super::figure::{Figure, Key, Swatch, Table};
 use super::number::number;
-use super::transfers::{drawable, panel_areas, panel_chart, panels_height};
+use super::panels::{self, Head};
+use super::transfers::drawable;
 use super::{Latency, LatencyPlot};
 
 /// Two figures, over time and as a distribution, each only with data.
@@ -24,28 +24,20 @@ pub(super) fn figures(plot: &LatencyPlot) -> Markup {
 }
 
 fn over_time(plot: &LatencyPlot) -> Option<Figure> {
-    let panels: Vec<_> = plot
-        .latencies
-        .iter()
-        .map(|l| (l.name.as_str(), dots(l)))
-        .collect();
-    let all = || panels.iter().flat_map(|(_, calls)| calls.iter().copied());
+    let crowds: Vec<_> = plot.latencies.iter().map(dots).collect();
+    let all = || crowds.iter().flatten().copied();
     all().next()?;
 
     let x = Axis::from_zero("time since start (ms)", all().map(|call| call.0));
     let y = Axis::log10("response (ms)", all().map(|call| call.1));
     let title = format!("{}: every call over time", plot.title);
-    let drawing = canvas::svg(panels_height(panels.len(), 180), &title, |area| {
-        let areas = panel_areas(area, panels.len());
-        for (index, (area, (name, calls))) in areas.iter().zip(&panels).enumerate() {
-            let chart = panel_chart(area, name, &x, &y, index + 1 == panels.len())?;
-            let colour = Ink::Series(index).colour().mix(0.55).filled();
-            let positions = calls.iter().filter_map(|c| Some((c.0, y.position(c.1)?)));
-            for at in positions {
-                chart
-                    .plotting_area()
-                    .draw(&Circle::new(at, canvas::scaled(1.8), colour))?;
-            }
+    let drawing = panels::svg(&title, &heads(plot), 180, (&x, &y), |index, chart| {
+        let colour = Ink::Series(index).colour().mix(0.55).filled();
+        for (t_ms, response_ms) in &crowds[index] {
+            let at = (*t_ms, y.nearest(*response_ms));
+            chart
+                .plotting_area()
+                .draw(&Circle::new(at, scaled(1.8), colour))?;
         }
         Ok(())
     });
@@ -80,36 +72,26 @@ fn dots(latency: &Latency) -> Vec<(f64, f64)> {
 const DOTS_MAX: usize = 1_200;
 
 fn distribution(plot: &LatencyPlot) -> Option<Figure> {
-    let panels: Vec<_> = plot
-        .latencies
-        .iter()
-        .map(|l| (l.name.as_str(), bars(&l.histogram), &l.histogram))
-        .collect();
-    let all = || panels.iter().flat_map(|(_, bars, _)| bars.iter().copied());
+    let counted: Vec<_> = plot.latencies.iter().map(|l| bars(&l.histogram)).collect();
+    let all = || counted.iter().flatten();
     all().next()?;
 
-    let edges = all().flat_map(|bar| [bar.low_ms, bar.high_ms * 0.999]);
+    let edges = all().flat_map(|bar| [bar.low_ms, bar.high_ms]);
     let x = Axis::log10("response time (ms)", edges);
-    let counts = all().map(|bar| bar.count as f64);
     // From half a call, so that a single call has a bar of some height.
-    let y = Axis::log10("calls", counts.chain([0.5]));
+    let y = Axis::log10("calls", all().map(|bar| bar.count as f64).chain([0.5]));
     let title = format!("{}: how often which response time", plot.title);
-    let drawing = canvas::svg(panels_height(panels.len(), 170), &title, |area| {
-        let areas = panel_areas(area, panels.len());
-        for (index, (area, (name, bars, histogram))) in areas.iter().zip(&panels).enumerate() {
-            let chart = panel_chart(area, name, &x, &y, index + 1 == panels.len())?;
-            draw_bars(&chart, index, bars, &x, &y)?;
-            draw_quantiles(&chart, histogram, &x, &y)?;
-        }
-        Ok(())
+    let drawing = panels::svg(&title, &heads(plot), 170, (&x, &y), |index, chart| {
+        draw_bars(chart, index, &counted[index], &x, &y)?;
+        draw_quantiles(chart, &plot.latencies[index].histogram, &x, &y)
     });
     Some(Figure {
         title,
         legend: legend(plot, Swatch::Area(Ink::Text)),
         drawing,
-        caption: "Both scales are logarithmic: a low bar far to the right is a few calls that \
-                  took a hundred times as long, and can be most of the run. Upright lines: the \
-                  median and the 99th percentile."
+        caption: "Both scales are logarithmic: a low bar far to the right is a few slow calls, \
+                  which can take more of the run than all the fast ones. Upright lines: the \
+                  median (solid) and the 99th percentile (dashed)."
             .into(),
         table: table(plot),
     })
@@ -159,22 +141,40 @@ fn draw_bars(chart: &Chart<'_>, index: usize, bars: &[BarOfCalls], x: &Axis, y: 
     Ok(())
 }
 
-/// The median's label stands left of its line and the percentile's right, so that they stay apart
-/// even when the lines meet.
-fn draw_quantiles(chart: &Chart<'_>, histogram: &Histogram, x: &Axis, y: &Axis) -> Drawn {
-    let plot = chart.plotting_area();
-    for (q, name, side) in [(0.5, "p50", HPos::Right), (0.99, "p99", HPos::Left)] {
-        let ms = histogram.quantile(q).as_millis_f64();
-        let Some(at) = x.position(ms) else {
-            continue;
-        };
-        let line = [(at, y.low()), (at, y.high())];
-        plot.draw(&PathElement::new(line, Ink::Text.stroke(1.2)))?;
-        let label = format!("\u{a0}{name} {} ms\u{a0}", number(ms));
-        let style = Ink::Text.text(11.5, side, VPos::Top);
-        plot.draw(&Text::new(label, (at, y.high()), style))?;
+/// The median as a solid line, the 99th percentile as a dashed one.
+fn draw_quantiles(chart: &mut Chart<'_>, histogram: &Histogram, x: &Axis, y: &Axis) -> Drawn {
+    let (stroke, ends) = (Ink::Text.stroke(1.2), [y.low(), y.high()]);
+    let at = |q| x.position(histogram.quantile(q).as_millis_f64());
+    if let Some(median) = at(0.5) {
+        chart.draw_series(LineSeries::new(ends.map(|end| (median, end)), stroke))?;
+    }
+    if let Some(p99) = at(0.99) {
+        let (dash, space) = (scaled(4.0), scaled(3.0));
+        let line = ends.map(|end| (p99, end));
+        chart.draw_series(DashedLineSeries::new(line, dash, space, stroke))?;
     }
     Ok(())
+}
+
+fn heads(plot: &LatencyPlot) -> Vec<Head<'_>> {
+    plot.latencies.iter().map(head).collect()
+}
+
+fn head(latency: &Latency) -> Head<'_> {
+    let ms = |q| number(latency.histogram.quantile(q).as_millis_f64());
+    let note = match latency.histogram.count() {
+        0 => String::new(),
+        calls => format!(
+            "{calls} calls: p50 {} ms, p99 {} ms, max {} ms",
+            ms(0.5),
+            ms(0.99),
+            ms(1.0)
+        ),
+    };
+    Head {
+        name: &latency.name,
+        note,
+    }
 }
 
 fn legend(plot: &LatencyPlot, like: Swatch) -> Vec<Key> {

@@ -22,6 +22,7 @@ mod figure;
 mod latency;
 mod number;
 mod page;
+mod panels;
 mod summary;
 mod throughput;
 mod transfers;
@@ -231,4 +232,126 @@ pub struct Latency {
 fn percent_above(value: f64, base: f64) -> Option<f64> {
     let percent = (value / base - 1.0) * 100.0;
     (base > 0.0 && percent.is_finite()).then_some(percent)
+}
+
+#[cfg(test)]
+mod fixtures {
+    use super::*;
+
+    /// A report with one of everything, with the numbers given by `value` in turn.
+    pub(super) fn report(mut value: impl FnMut() -> f64) -> StudyReport {
+        let interval = Interval {
+            lo: value(),
+            hi: value(),
+        };
+        StudyReport {
+            title: "A study".into(),
+            generated_at: "today".into(),
+            command: "nfskit study".into(),
+            target: "embedded server".into(),
+            durability: Some(Durability::Memory),
+            link: "loopback".into(),
+            environment: vec![("Kernel".into(), "Linux".into())],
+            warnings: vec![Warning::new("noisy", "It was noisy.", "repeat it.")],
+            headline: Headline {
+                sentence: "The link dominates.".into(),
+                facts: vec![Fact {
+                    label: "Limit".into(),
+                    value: "118 MiB/s".into(),
+                    note: "the link".into(),
+                }],
+            },
+            parameters: vec![Parameter {
+                name: "T_prop".into(),
+                value: value(),
+                unit: "µs".into(),
+                ci95: Some(interval),
+                n: Some(7),
+                how: "By hand.".into(),
+            }],
+            cycles: vec![Cycle {
+                name: "cycle one".into(),
+                terms: ["T_prop", "T_ser"]
+                    .map(|name| Term {
+                        name: name.into(),
+                        us: value(),
+                    })
+                    .into(),
+                measured_us: Some(value()),
+            }],
+            throughput: vec![ThroughputPlot {
+                title: "8 KiB writes".into(),
+                curves: ["curve one", "curve two"]
+                    .map(|name| Curve {
+                        name: name.into(),
+                        points: [1, 2, 64]
+                            .map(|n| CurvePoint {
+                                n,
+                                measured_mib_s: Some(value()),
+                                spread_mib_s: Some(interval),
+                                predicted_mib_s: Some(value()),
+                            })
+                            .into(),
+                    })
+                    .into(),
+                ceilings: vec![Ceiling {
+                    label: "ceiling one".into(),
+                    mib_s: value(),
+                }],
+            }],
+            steps: vec![Step {
+                change: "step one".into(),
+                before_mib_s: value(),
+                predicted_mib_s: value(),
+                measured_mib_s: value(),
+            }],
+            transfers: vec![TransferPlot {
+                title: "transfers".into(),
+                transfers: vec![Transfer {
+                    name: "transfer one".into(),
+                    points: [(); 3].map(|()| (value(), value())).into(),
+                    stalls: vec![Stall {
+                        start_ms: value(),
+                        end_ms: value(),
+                        label: "COMMIT".into(),
+                    }],
+                }],
+            }],
+            latency: vec![LatencyPlot {
+                title: "latencies".into(),
+                latencies: vec![Latency {
+                    name: "latency one".into(),
+                    calls: [(); 3].map(|()| (value(), value())).into(),
+                    histogram: [(); 3]
+                        .map(|()| perf::units::Nanos::from_secs_f64(value()))
+                        .into_iter()
+                        .collect(),
+                }],
+            }],
+            method: vec!["We looked.".into()],
+            raw_data: "run.json".into(),
+        }
+    }
+
+    /// Numbers that no plot is made for, in an order that mixes them.
+    pub(super) fn wild() -> impl FnMut() -> f64 {
+        let numbers = [
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::MAX,
+            f64::MIN,
+            f64::MIN_POSITIVE,
+            -0.0,
+            1e99,
+            -1e-99,
+            1.0,
+            1e18,
+        ];
+        let mut turn = 0;
+        move || {
+            turn += 7;
+            numbers[turn % numbers.len()]
+        }
+    }
 }

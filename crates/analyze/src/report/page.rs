@@ -219,3 +219,186 @@ fn environment(report: &StudyReport) -> Markup {
     };
     section("To repeat it", shown(content))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+
+    use super::super::fixtures::{report, wild};
+    use super::super::{Curve, CurvePoint, Cycle, Latency, LatencyPlot, ThroughputPlot, Transfer};
+    use super::*;
+
+    fn ordinary() -> StudyReport {
+        let mut value = 10.0;
+        report(|| {
+            value += 1.5;
+            value
+        })
+    }
+
+    /// Every text of [`report`] that must be on the page.
+    const TEXTS: [&str; 24] = [
+        "A study",
+        "nfskit study",
+        "embedded server",
+        "memory",
+        "loopback",
+        "Linux",
+        "It was noisy.",
+        "repeat it.",
+        "The link dominates.",
+        "the link",
+        "<i>T</i><sub>prop</sub>",
+        "By hand.",
+        "cycle one",
+        "T_ser",
+        "8 KiB writes",
+        "curve one",
+        "curve two",
+        "ceiling one",
+        "step one",
+        "transfer one",
+        "COMMIT",
+        "latency one",
+        "We looked.",
+        "run.json",
+    ];
+
+    #[test]
+    fn the_page_says_everything_and_fetches_nothing() {
+        let page = html(&ordinary());
+        for text in TEXTS {
+            assert!(page.contains(text), "{text} is missing");
+        }
+        for reference in [
+            "http:", "https:", "src=", "href=", "url(", "@import", "<script",
+        ] {
+            assert!(!page.contains(reference), "{reference} is on the page");
+        }
+        assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"));
+    }
+
+    #[test]
+    fn every_plot_has_its_parts() {
+        let page = html(&ordinary());
+        let figures: Vec<&str> = page.split("<figure>").skip(1).collect();
+        assert_eq!(figures.len(), 5);
+        for figure in figures {
+            for part in [
+                "<h3>",
+                "class=\"legend\"",
+                "role=\"img\" aria-label=",
+                "<figcaption>",
+                "<details><summary>The numbers</summary>",
+                "<tbody><tr>",
+            ] {
+                assert!(figure.contains(part), "{part} is missing");
+            }
+        }
+    }
+
+    #[test]
+    fn no_stand_in_colour_reaches_the_page() {
+        let page = html(&ordinary());
+        assert!(page.contains("fill=\"var(--series-0)\""));
+        assert!(!page.contains("\"#0102"), "a colour without a role");
+        let (style, _) = page.split_once("</style>").unwrap();
+        for used in page.split("\"var(").skip(1) {
+            let name = used.split_once(')').unwrap().0;
+            assert!(style.contains(&format!("{name}:")), "{name} has no colour");
+        }
+    }
+
+    #[test]
+    fn what_looks_like_html_is_text() {
+        let evil = "<script>alert(1)</script>&\"'";
+        let mut report = ordinary();
+        report.title = evil.into();
+        report.headline.sentence = evil.into();
+        report.environment[0].0 = evil.into();
+        report.cycles[0].name = evil.into();
+        report.cycles[0].terms[0].name = evil.into();
+        report.throughput[0].title = evil.into();
+        report.throughput[0].curves[0].name = evil.into();
+        report.throughput[0].ceilings[0].label = evil.into();
+        report.transfers[0].transfers[0].name = evil.into();
+        report.transfers[0].transfers[0].stalls[0].label = evil.into();
+        report.latency[0].latencies[0].name = evil.into();
+        let page = html(&report);
+        assert!(!page.contains("<script"));
+        assert!(page.matches("&lt;script&gt;").count() > 11);
+    }
+
+    #[test]
+    fn an_empty_report_is_a_page_without_sections() {
+        let page = html(&StudyReport::default());
+        assert!(!page.contains("<section") && !page.contains("<figure"));
+        assert!(page.ends_with("</html>"));
+    }
+
+    #[test]
+    fn plots_without_points_do_not_appear_and_single_points_do() {
+        let mut report = StudyReport {
+            throughput: vec![ThroughputPlot::default()],
+            transfers: vec![super::super::TransferPlot {
+                transfers: vec![Transfer::default()],
+                ..Default::default()
+            }],
+            latency: vec![LatencyPlot {
+                latencies: vec![Latency::default()],
+                ..LatencyPlot::default()
+            }],
+            ..StudyReport::default()
+        };
+        assert!(!html(&report).contains("<figure"));
+
+        report.cycles = vec![Cycle::default()];
+        report.throughput[0].curves = vec![Curve {
+            name: "alone".into(),
+            points: vec![CurvePoint {
+                n: 1,
+                measured_mib_s: Some(3.0),
+                ..CurvePoint::default()
+            }],
+        }];
+        report.transfers[0].transfers[0].points = vec![(0.0, 0.0)];
+        report.latency[0].latencies[0].calls = vec![(5.0, 5.0)];
+        report.latency[0].latencies[0].histogram = iter::once(perf::units::Nanos::ZERO).collect();
+        assert_eq!(html(&report).matches("<figure").count(), 4);
+    }
+
+    #[test]
+    fn numbers_from_another_world_are_drawn_or_left_out_but_never_stop_us() {
+        let mut value = wild();
+        for _ in 0..11 {
+            let page = html(&report(&mut value));
+            assert!(!page.contains("NaN") && !page.contains("inf "));
+            value(); // shifts the whole row by one
+        }
+        for constant in [
+            0.0,
+            -1.0,
+            f64::NAN,
+            f64::INFINITY,
+            f64::MAX,
+            1e99,
+            f64::MIN_POSITIVE,
+        ] {
+            assert!(html(&report(|| constant)).ends_with("</html>"));
+        }
+    }
+
+    #[test]
+    fn a_long_run_stays_a_small_page() {
+        let mut report = ordinary();
+        let many = || {
+            (0..100_000)
+                .map(|i| (f64::from(i), f64::from(i % 977) + 1.0))
+                .collect()
+        };
+        report.transfers[0].transfers[0].points = many();
+        report.latency[0].latencies[0].calls = many();
+        let page = html(&report);
+        assert!(page.len() < 500_000, "{} bytes", page.len());
+    }
+}

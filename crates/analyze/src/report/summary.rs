@@ -163,7 +163,7 @@ fn throughput_table(title: &str, curves: &[Curve], width: usize) -> Block {
 fn steps(steps: &[Step], width: usize) -> Block {
     let row = |step: &Step| {
         vec![
-            clipped(&step.change, width.saturating_sub(46).max(16)),
+            clipped(&step.change, width.saturating_sub(60).max(16)),
             number(step.before_mib_s),
             number(step.predicted_mib_s),
             number(step.measured_mib_s),
@@ -176,8 +176,8 @@ fn steps(steps: &[Step], width: usize) -> Block {
         "before",
         "predicted",
         "measured",
-        "gain",
-        "measured",
+        "predicted gain",
+        "measured gain",
     ];
     let rows = steps.iter().take(STEPS_MAX).map(row).collect();
     with_rest(aligned(&head, rows, width), steps.len(), STEPS_MAX)
@@ -283,4 +283,120 @@ fn clipped(text: &str, width: usize) -> String {
         .take(width.saturating_sub(1))
         .chain(['…'])
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{report, wild};
+    use super::*;
+
+    fn study(sizes: usize) -> StudyReport {
+        let curve = |name: &str| Curve {
+            name: name.into(),
+            points: (0..7)
+                .map(|exponent| CurvePoint {
+                    n: 1 << exponent,
+                    measured_mib_s: Some(20.0),
+                    spread_mib_s: None,
+                    predicted_mib_s: Some(21.0),
+                })
+                .collect(),
+        };
+        let mut report = report(|| 5.0);
+        report.throughput = vec![
+            ThroughputPlot {
+                title: "8 KiB writes".into(),
+                curves: vec![curve("stall"), curve("concurrent")],
+                ceilings: Vec::new(),
+            };
+            sizes
+        ];
+        report
+    }
+
+    #[test]
+    fn predicted_stands_beside_measured_for_every_window() {
+        let text = summary(&study(1), 80);
+        let expected = "\
+8 KiB writes, MiB/s              stall                       concurrent
+    N   predicted   measured     error   predicted   measured     error
+    1        21.0       20.0    +5.0 %        21.0       20.0    +5.0 %
+    2        21.0       20.0    +5.0 %        21.0       20.0    +5.0 %
+";
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains("\n   64        21.0"), "{text}");
+    }
+
+    #[test]
+    fn it_begins_with_the_result_and_ends_with_where_to_look() {
+        let text = summary(&study(1), 80);
+        let lines: Vec<&str> = text.lines().collect();
+        let head = [
+            "A study",
+            "embedded server; durability memory; loopback",
+            "The link dominates.",
+            "Limit: 118 MiB/s",
+        ];
+        assert_eq!(lines[..4], head);
+        assert_eq!(lines.last(), Some(&"Raw data: run.json"));
+        assert!(
+            text.contains("T_prop   5.00    µs   5.00 to 5.00  7"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn two_sizes_with_two_configurations_fit_whole() {
+        let text = summary(&study(2), 80);
+        assert_eq!(text.matches("8 KiB writes").count(), 2);
+        assert!(!text.contains("see the report"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_announced() {
+        let text = summary(&study(9), 80);
+        assert!(
+            text.contains("of 9 throughput tables: see the report)"),
+            "{text}"
+        );
+        assert!(text.contains("Raw data: run.json"));
+    }
+
+    #[test]
+    fn it_never_exceeds_its_lines_and_hardly_its_width() {
+        for width in [0, 60, 80, 200] {
+            for sizes in 0..12 {
+                let mut report = study(sizes);
+                report.headline.sentence = "words and ".repeat(500);
+                report.title = "x".repeat(5000);
+                report.parameters = vec![report.parameters[0].clone(); 40];
+                report.steps = vec![report.steps[0].clone(); 40];
+                report.warnings = vec![report.warnings[0].clone(); 40];
+                let text = summary(&report, width);
+                assert!(text.lines().count() <= SUMMARY_LINES_MAX);
+                let widest = text.lines().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(width.max(72)), "{widest:?} of {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn control_characters_stay_out_of_the_terminal() {
+        let mut report = study(1);
+        report.title = "\u{1b}[31mred\r\n".into();
+        report.throughput[0].curves[0].name = "\u{7}bell".into();
+        let text = summary(&report, 80);
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
+    }
+
+    #[test]
+    fn nothing_and_nonsense_are_summed_up_too() {
+        assert_eq!(summary(&StudyReport::default(), 80), "");
+        let mut value = wild();
+        for _ in 0..11 {
+            let text = summary(&report(&mut value), 80);
+            assert!(!text.contains("NaN") && !text.contains("inf"));
+            value();
+        }
+    }
 }

@@ -6,9 +6,10 @@ use perf::units::Nanos;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{self, Area, Axis, Chart, Drawn, Frame, Ink, WIDTH, fitted};
+use super::canvas::{Axis, Chart, Drawn, Ink, WIDTH};
 use super::figure::{Figure, Key, Swatch, Table};
 use super::number::{UNKNOWN, number};
+use super::panels::{self, Head};
 use super::{Stall, Transfer, TransferPlot};
 
 /// One plot, a panel for each transfer; nothing without a single point.
@@ -22,9 +23,7 @@ pub(super) fn figure(plot: &TransferPlot) -> Option<Markup> {
         .enumerate()
         .map(|(index, panel)| Key::new(Swatch::Line(Ink::Series(index)), panel.name))
         .collect();
-    if panels.iter().any(|panel| !panel.stalls.is_empty()) {
-        legend.push(Key::new(Swatch::Area(Ink::Stall), "nothing moves"));
-    }
+    legend.extend(stall_key(&panels));
     let figure = Figure {
         title: plot.title.clone(),
         legend,
@@ -33,6 +32,23 @@ pub(super) fn figure(plot: &TransferPlot) -> Option<Markup> {
         table: table(&panels),
     };
     Some(figure.render())
+}
+
+/// What the shaded times mean: also there for stalls too short to be labelled.
+fn stall_key(panels: &[Panel<'_>]) -> Option<Key> {
+    let stalls = || panels.iter().flat_map(|panel| &panel.stalls);
+    stalls().next()?;
+    let mut waits: Vec<&str> = Vec::new();
+    for stall in stalls().filter(|stall| !stall.label.is_empty()) {
+        if !waits.contains(&stall.label.as_str()) {
+            waits.push(&stall.label);
+        }
+    }
+    let text = match waits.as_slice() {
+        [] => "nothing moves".into(),
+        waits => format!("nothing moves: {}", waits.join(", ")),
+    };
+    Some(Key::new(Swatch::Area(Ink::Stall), text))
 }
 
 /// A transfer without what cannot be drawn, in order of time.
@@ -65,6 +81,22 @@ impl<'a> Panel<'a> {
 
     fn stalled_ms(&self) -> f64 {
         self.stalls.iter().map(|s| s.end_ms - s.start_ms).sum()
+    }
+
+    fn head(&self) -> Head<'a> {
+        let [mib, ms, mib_s] = [self.mib(), self.duration_ms(), self.mib_s()].map(number);
+        let mut note = format!("{mib} MiB in {ms} ms: {mib_s} MiB/s");
+        if let Some(pct) = self.stalled_pct().filter(|pct| *pct > 0.0) {
+            note += &format!(", {pct:.0} % of the time standing still");
+        }
+        Head {
+            name: self.name,
+            note,
+        }
+    }
+
+    fn mib_s(&self) -> f64 {
+        self.mib() / self.duration_ms() * 1e3
     }
 
     /// The stalled part of the whole time, in percent.
@@ -108,74 +140,19 @@ fn drawing(title: &str, panels: &[Panel<'_>]) -> Markup {
     let stalls = panels.iter().flat_map(|p| &p.stalls).map(|s| s.end_ms);
     let x = Axis::from_zero("time since start (ms)", times.chain(stalls));
     let y = Axis::from_zero("transferred (MiB)", panels.iter().map(Panel::mib));
-    canvas::svg(
-        panels_height(panels.len(), 190),
+    let heads: Vec<Head<'_>> = panels.iter().map(Panel::head).collect();
+    panels::svg(
         &format!("{title}: bytes over time"),
-        |area| {
-            for (index, (area, panel)) in panel_areas(area, panels.len())
-                .iter()
-                .zip(panels)
-                .enumerate()
-            {
-                let chart = panel_chart(area, panel.name, &x, &y, index + 1 == panels.len())?;
-                draw(chart, index, panel, &x, &y)?;
-            }
-            Ok(())
-        },
+        &heads,
+        190,
+        (&x, &y),
+        |index, chart| draw(chart, index, &panels[index], &x, &y),
     )
 }
 
-/// Room for the lowest panel's axis of x.
-const AXIS_PIXELS: u32 = 40;
-
-/// Height of `count` panels of `each` pixels with their common axis.
-pub(super) fn panels_height(count: usize, each: u32) -> u32 {
-    let count = u32::try_from(count).unwrap_or(u32::MAX);
-    each.saturating_mul(count).saturating_add(AXIS_PIXELS)
-}
-
-/// Areas beneath each other, equal but for the axis of x beneath the lowest.
-pub(super) fn panel_areas<'a>(area: &Area<'a>, count: usize) -> Vec<Area<'a>> {
-    let (_, height) = area.dim_in_pixel();
-    let axis = canvas::scaled(f64::from(AXIS_PIXELS)).unsigned_abs();
-    let each = height.saturating_sub(axis) / u32::try_from(count).unwrap_or(u32::MAX).max(1);
-    let mut areas = Vec::with_capacity(count);
-    let mut rest = area.clone();
-    for _ in 1..count {
-        let (upper, lower) = rest.split_vertically(each);
-        areas.push(upper);
-        rest = lower;
-    }
-    areas.push(rest);
-    areas
-}
-
-/// One panel's chart with its name above.
-pub(super) fn panel_chart<'a>(
-    area: &Area<'a>,
-    name: &str,
-    x: &Axis,
-    y: &Axis,
-    is_lowest: bool,
-) -> Result<Chart<'a>, DrawingAreaErrorKind<std::io::Error>> {
-    let style = Ink::Text.text(13.0, HPos::Left, VPos::Top);
-    let at = (canvas::scaled(68.0), canvas::scaled(8.0));
-    area.draw(&Text::new(
-        fitted(name, f64::from(WIDTH) - 90.0, 13.0),
-        at,
-        style,
-    ))?;
-    let frame = Frame {
-        top: 30.0,
-        without_x_labels: !is_lowest,
-        ..Frame::default()
-    };
-    canvas::chart(area, x, y, frame)
-}
-
-fn draw(mut chart: Chart<'_>, index: usize, panel: &Panel<'_>, x: &Axis, y: &Axis) -> Drawn {
+fn draw(chart: &mut Chart<'_>, index: usize, panel: &Panel<'_>, x: &Axis, y: &Axis) -> Drawn {
     for stall in &panel.stalls {
-        draw_stall(&chart, stall, x, y)?;
+        draw_stall(chart, stall, x, y)?;
     }
     let points = panel.points.iter().copied();
     chart.draw_series(LineSeries::new(points, Ink::Series(index).stroke(2.0)))?;
@@ -212,7 +189,7 @@ fn caption(panels: &[Panel<'_>]) -> String {
         let name = panel.name;
         match panel.stalled_pct().filter(|_| !panel.stalls.is_empty()) {
             Some(pct) => format!("“{name}” stands still for {pct:.0} % of its time"),
-            None => format!("“{name}” never stands still"),
+            None => format!("in “{name}” no stall was recorded"),
         }
     };
     let told: Vec<String> = panels.iter().map(told).collect();
@@ -244,7 +221,7 @@ fn table(panels: &[Panel<'_>]) -> Table {
             panel.name.to_owned(),
             number(panel.mib()),
             number(panel.duration_ms()),
-            number(panel.mib() / panel.duration_ms() * 1e3),
+            number(panel.mib_s()),
             panel.stalls.len().to_string(),
             number(panel.stalled_ms()),
             number(longest),

@@ -40,10 +40,7 @@ pub(crate) mod tests {
     ";
     pub(crate) const OK: &str = "
         00000000                     # status: NFS3_OK
-        00000001                     # obj: present
-        00000005 a1a2a3a4 a5000000
-        00000001 ATTR                # obj_attributes
-        WCC                          # dir_wcc
+        NEW                          # obj, obj_attributes, dir_wcc
     ";
     pub(crate) const FAIL: &str = "
         00002714                     # status: NFS3ERR_NOTSUPP (10004)

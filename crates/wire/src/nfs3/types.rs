@@ -252,13 +252,14 @@ impl crate::testing::Sample<'_> for SetTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{ATTR, WCC, golden};
+    use crate::testing::{ATTR, NEW, WCC, golden};
     use crate::xdr::from_bytes;
 
     #[test]
-    fn attributes_and_wcc_data_have_the_bytes_of_the_rfc() {
+    fn shared_structures_have_the_bytes_of_the_rfc() {
         golden("ATTR", ATTR);
         golden("WCC", WCC);
+        golden("NEW", NEW);
         assert_eq!(ATTR.to_bytes().len(), Fattr3::LEN);
         assert_eq!(WCC.to_bytes().len(), WccData::LEN_MAX);
     }

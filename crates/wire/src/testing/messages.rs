@@ -7,33 +7,35 @@ use crate::{Procedure, mount, nfs3, portmap, rpc};
 use super::bytes_of;
 
 /// Golden bytes and what they are.
-struct Golden {
-    procedure: Procedure,
-    part: Part,
-    bytes: &'static [u8],
+pub(crate) struct Golden {
+    pub(crate) procedure: Procedure,
+    pub(crate) part: Part,
+    pub(crate) bytes: &'static [u8],
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Part {
+pub(crate) enum Part {
     Args,
-    Results,
+    Ok,
+    Fail,
 }
 
 impl Golden {
-    fn name(&self) -> String {
-        format!("{} {:?}", self.procedure, self.part)
+    /// `write-args`, `mount.mnt-ok`
+    pub(crate) fn name(&self) -> String {
+        format!("{}-{:?}", self.procedure, self.part).to_lowercase()
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<(), DecodeError> {
         match self.part {
             Part::Args => round_trip_args(self.procedure, bytes),
-            Part::Results => round_trip_results(self.procedure, bytes),
+            Part::Ok | Part::Fail => round_trip_results(self.procedure, bytes),
         }
     }
 }
 
 /// The golden messages of all programs.
-fn goldens() -> Vec<Golden> {
+pub(crate) fn goldens() -> Vec<Golden> {
     let mut goldens = nfs3_goldens();
     goldens.extend(mount_goldens());
     goldens.extend(portmap_goldens());
@@ -45,8 +47,8 @@ fn nfs3_goldens() -> Vec<Golden> {
         ($($name:ident $module:ident,)*) => {
             vec![$(
                 (nfs3::Procedure::$name, Part::Args, nfs3::$module::tests::ARGS),
-                (nfs3::Procedure::$name, Part::Results, nfs3::$module::tests::OK),
-                (nfs3::Procedure::$name, Part::Results, nfs3::$module::tests::FAIL),
+                (nfs3::Procedure::$name, Part::Ok, nfs3::$module::tests::OK),
+                (nfs3::Procedure::$name, Part::Fail, nfs3::$module::tests::FAIL),
             )*]
         };
     }
@@ -60,12 +62,12 @@ fn mount_goldens() -> Vec<Golden> {
     let table = [
         (P::Null, Part::Args, ""),
         (P::Mnt, Part::Args, t::DIR_PATH),
-        (P::Mnt, Part::Results, t::MNT_OK),
-        (P::Mnt, Part::Results, t::MNT_FAIL),
-        (P::Dump, Part::Results, t::DUMP_OK),
+        (P::Mnt, Part::Ok, t::MNT_OK),
+        (P::Mnt, Part::Fail, t::MNT_FAIL),
+        (P::Dump, Part::Ok, t::DUMP_OK),
         (P::Umnt, Part::Args, t::DIR_PATH),
         (P::Umntall, Part::Args, ""),
-        (P::Export, Part::Results, t::EXPORT_OK),
+        (P::Export, Part::Ok, t::EXPORT_OK),
     ];
     listed(&table, Procedure::Mount)
 }
@@ -76,14 +78,14 @@ fn portmap_goldens() -> Vec<Golden> {
     let table = [
         (P::Null, Part::Args, ""),
         (P::Set, Part::Args, t::MAPPING),
-        (P::Set, Part::Results, t::DONE),
+        (P::Set, Part::Ok, t::DONE),
         (P::Unset, Part::Args, t::MAPPING),
-        (P::Unset, Part::Results, t::DONE),
+        (P::Unset, Part::Ok, t::DONE),
         (P::Getport, Part::Args, t::MAPPING),
-        (P::Getport, Part::Results, t::PORT),
-        (P::Dump, Part::Results, t::DUMP_OK),
+        (P::Getport, Part::Ok, t::PORT),
+        (P::Dump, Part::Ok, t::DUMP_OK),
         (P::Callit, Part::Args, t::CALLIT_ARGS),
-        (P::Callit, Part::Results, t::CALLIT_OK),
+        (P::Callit, Part::Ok, t::CALLIT_OK),
     ];
     listed(&table, Procedure::Portmap)
 }

@@ -9,6 +9,7 @@ use crate::xdr::{Bulk, Decode, Encode, List, from_bytes, padding};
 mod differential;
 mod messages;
 mod properties;
+mod seeds;
 
 /// `ATTR` in golden text; its bytes are checked in `nfs3/types.rs`.
 pub(crate) const ATTR: Fattr3 = Fattr3 {
@@ -68,11 +69,19 @@ pub(crate) const FOO: DirOp<'static> = DirOp {
     name: b"foo",
 };
 
+/// `NEW` in golden text: everything is there.
 pub(crate) const NEW: NewObject = NewObject {
     obj: Some(FH),
     obj_attributes: Some(ATTR),
     dir_wcc: WCC,
 };
+
+const NEW_TEXT: &str = "
+    00000001                     # obj: present
+    00000005 a1a2a3a4 a5000000
+    00000001 ATTR                # obj_attributes
+    WCC                          # dir_wcc
+";
 
 pub(crate) const VERF: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
@@ -83,7 +92,7 @@ const fn time(after: u32, nseconds: u32) -> NfsTime {
     }
 }
 
-/// The bytes of golden text: hexadecimal digits, `ATTR` and `WCC`; `#` begins a comment.
+/// The bytes of golden text: hexadecimal digits, `ATTR`, `WCC` and `NEW`; `#` begins a comment.
 ///
 /// Leaked, so that tests need not care how long borrowed messages live.
 pub(crate) fn bytes_of(text: &str) -> &'static [u8] {
@@ -96,6 +105,7 @@ pub(crate) fn bytes_of(text: &str) -> &'static [u8] {
         match word {
             "ATTR" => bytes.extend_from_slice(bytes_of(ATTR_TEXT)),
             "WCC" => bytes.extend_from_slice(bytes_of(WCC_TEXT)),
+            "NEW" => bytes.extend_from_slice(bytes_of(NEW_TEXT)),
             digits => bytes.extend((0..digits.len()).step_by(2).map(|at| {
                 u8::from_str_radix(&digits[at..at + 2], 16).expect("pairs of hexadecimal digits")
             })),

@@ -127,22 +127,7 @@ macro_rules! xdr_enum {
             }
         }
 
-        impl $crate::xdr::Encode for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
-                self.code().encode(out);
-            }
-        }
-
-        impl $crate::xdr::Decode<'_> for $name {
-            fn decode(
-                r: &mut $crate::xdr::Reader<'_>,
-            ) -> Result<Self, $crate::xdr::DecodeError> {
-                let at = r.at();
-                let value = r.u32()?;
-                Self::from_code(value)
-                    .ok_or_else(|| $crate::xdr::DecodeErrorKind::BadEnum { value }.at(at))
-            }
-        }
+        $crate::xdr::macros::xdr_code! { $name }
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -210,22 +195,7 @@ macro_rules! xdr_failures {
             }
         }
 
-        impl $crate::xdr::Encode for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
-                self.code().encode(out);
-            }
-        }
-
-        impl $crate::xdr::Decode<'_> for $name {
-            fn decode(
-                r: &mut $crate::xdr::Reader<'_>,
-            ) -> Result<Self, $crate::xdr::DecodeError> {
-                let at = r.at();
-                let value = r.u32()?;
-                Self::from_code(value)
-                    .ok_or_else(|| $crate::xdr::DecodeErrorKind::BadEnum { value }.at(at))
-            }
-        }
+        $crate::xdr::macros::xdr_code! { $name }
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -254,4 +224,24 @@ macro_rules! xdr_failures {
     };
 }
 
-pub(crate) use {xdr_codec, xdr_enum, xdr_failures, xdr_show, xdr_struct};
+/// What travels is the `code()`; `from_code()` says which codes there are.
+macro_rules! xdr_code {
+    ($name:ident) => {
+        impl $crate::xdr::Encode for $name {
+            fn encode(&self, out: &mut Vec<u8>) {
+                self.code().encode(out);
+            }
+        }
+
+        impl $crate::xdr::Decode<'_> for $name {
+            fn decode(r: &mut $crate::xdr::Reader<'_>) -> Result<Self, $crate::xdr::DecodeError> {
+                let at = r.at();
+                let value = r.u32()?;
+                Self::from_code(value)
+                    .ok_or_else(|| $crate::xdr::DecodeErrorKind::BadEnum { value }.at(at))
+            }
+        }
+    };
+}
+
+pub(crate) use {xdr_code, xdr_codec, xdr_enum, xdr_failures, xdr_show, xdr_struct};

@@ -12,6 +12,8 @@
 //! Each direction holds at most [`HELD_BYTES_MAX`]; beyond that the sender waits (as it would for
 //! its network card) and the receiving side stops reading from the transport below.
 
+pub mod profile;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
