@@ -185,7 +185,9 @@ fn export_path(text: &str) -> Result<String, String> {
 
 /// Bytes, with K, M, G or T for powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
-    let form = || format!("{text:?} is not a size: a number above 0, with K, M, G or T for powers of 1024");
+    let form = || {
+        format!("{text:?} is not a size: a number above 0, with K, M, G or T for powers of 1024")
+    };
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
         "" | "B" => 0,

@@ -67,10 +67,13 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Client(error) => error.into(),
-            LoadError::Local { .. } => {
-                Self::environment(error, "free space in that directory, or name another with --store")
+            LoadError::Local { .. } => Self::environment(
+                error,
+                "free space in that directory, or name another with --store",
+            ),
+            LoadError::Timer(_) => {
+                Self::environment(error, "raise the limit of open files (ulimit -n)")
             }
-            LoadError::Timer(_) => Self::environment(error, "raise the limit of open files (ulimit -n)"),
             LoadError::TooFew { .. } => {
                 Self::environment(error, "run again without --quick, which measures longer")
             }
@@ -87,7 +90,9 @@ fn advice(error: &ClientError) -> String {
         ClientError::Mount { status, server, .. } => mount_advice(*status, server),
         ClientError::Call { cause, server, .. } => call_advice(cause, server),
         ClientError::Status { status, .. } => status_advice(*status).to_owned(),
-        ClientError::Nonsense { .. } => "a capture of the traffic, and the server's maker".to_owned(),
+        ClientError::Nonsense { .. } => {
+            "a capture of the traffic, and the server's maker".to_owned()
+        }
     }
 }
 
@@ -128,7 +133,9 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
             "the server's log: it closed the connection, or died".to_owned()
         }
         CallError::Transport(_) | CallError::Malformed(_) | CallError::Echo => {
-            format!("another port: what listens at {server} does not speak ONC RPC as an NFS v3 server does")
+            format!(
+                "another port: what listens at {server} does not speak ONC RPC as an NFS v3 server does"
+            )
         }
         CallError::Refused(Refusal::Authentication { .. }) => {
             "?uid=N&gid=N in the URL, or an export that allows AUTH_SYS".to_owned()

@@ -31,14 +31,19 @@ impl Bars {
         if self.current.as_ref().is_none_or(|(current, _)| current != name) {
             self.finish();
             let bar = ProgressBar::new(1000);
-            let style = ProgressStyle::with_template("{msg:44} [{bar:32}] {percent:>3} % {elapsed}");
+            let style =
+                ProgressStyle::with_template("{msg:44} [{bar:32}] {percent:>3} % {elapsed}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_message(name.to_owned());
             bar.enable_steady_tick(Duration::from_millis(200));
             self.current = Some((name.to_owned(), bar));
         }
         if let Some((_, bar)) = &self.current {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "0 to 1000"
+            )]
             bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
         }
     }

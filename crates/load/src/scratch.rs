@@ -55,6 +55,14 @@ impl Scratch {
         }
     }
 
+    /// Removes one of its files.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn remove_file(&self, session: &Session, name: &str) -> Result<(), Error> {
+        session.remove(self.dir, name.as_bytes()).await.map(drop)
+    }
+
     /// Removes the directory and the files in it. Succeeds when it is gone already.
     ///
     /// # Errors

@@ -113,10 +113,9 @@ fn recommend(plan: &Plan, findings: &Findings, sizes: &[u32], subject: usize) ->
         .collect();
     let best = choices.iter().map(|(_, promised)| *promised).fold(0.0, f64::max);
     let enough = choices.iter().find(|(_, promised)| *promised >= 0.98 * best);
-    enough.map_or(
-        Configuration { subject, call_bytes: 1 << 20, outstanding: 16 },
-        |(choice, _)| *choice,
-    )
+    enough.map_or(Configuration { subject, call_bytes: 1 << 20, outstanding: 16 }, |(choice, _)| {
+        *choice
+    })
 }
 
 /// Names the dominating term in a sentence.

@@ -134,7 +134,7 @@ async fn existing(
     with_scratch(clock, args, verbosity, link, info, &subjects, None).await
 }
 
-/// Makes the scratch directory, studies, and removes it, whatever happened.
+/// Studies in a scratch directory of the last subject's.
 async fn with_scratch(
     clock: &Clock,
     args: &args::Study,
@@ -144,26 +144,44 @@ async fn with_scratch(
     subjects: &[Reached],
     dir: Option<&Path>,
 ) -> Result<Outcome, Failure> {
-    let interrupted = served::interrupted();
-    tokio::pin!(interrupted);
-    let last = &subjects[subjects.len() - 1];
-    let plain = Reached { options: options(&last.target, PROFILES[0]), ..last.clone() };
+    let target = &subjects[subjects.len() - 1].target;
+    let mut bars = Bars::new(verbosity);
+    let outcome = in_scratch(clock, target, async |scratch: &Scratch| {
+        let inner = Inner { clock, args, link, subjects, dir, scratch };
+        inner.study(info, &mut bars).await
+    })
+    .await;
+    bars.clear();
+    outcome
+}
+
+/// Makes a scratch directory on the target, works in it, and removes it, however the work ends:
+/// done, failed, or interrupted.
+pub(crate) async fn in_scratch<T>(
+    clock: &Clock,
+    target: &Target,
+    work: impl AsyncFnOnce(&Scratch) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut interrupted = std::pin::pin!(served::interrupted());
+    let plain = Reached {
+        clock: clock.clone(),
+        server: None,
+        target: target.clone(),
+        options: options(target, PROFILES[0]),
+    };
     let session = tokio::select! {
         biased;
         () = &mut interrupted => return Err(Failure::interrupted()),
         session = plain.connect() => session?,
     };
-    // From here on an interrupt must not lose the directory: it is made before we listen again.
+    // An interrupt must not lose the directory between its making and our knowing of it.
     let tag = format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id());
     let scratch = Scratch::create(&session, &tag).await?;
-    let mut bars = Bars::new(verbosity);
-    let inner = Inner { clock, args, link, subjects, dir, scratch: &scratch };
     let outcome = tokio::select! {
         biased;
         () = &mut interrupted => Err(Failure::interrupted()),
-        outcome = inner.study(info, &mut bars) => outcome,
+        outcome = work(&scratch) => outcome,
     };
-    bars.clear();
     let removed = clock.within(REMOVE_LIMIT, remove(&session, &plain, &scratch)).await;
     match (outcome, removed) {
         (outcome, Ok(Ok(()))) => outcome,
@@ -303,7 +321,8 @@ impl Subject for Reached {
     }
 
     async fn connect(&self) -> Result<Session, client::error::Error> {
-        let Mounted { session, .. } = mount::mount(&self.clock, &self.target, &self.options).await?;
+        let Mounted { session, .. } =
+            mount::mount(&self.clock, &self.target, &self.options).await?;
         Ok(session)
     }
 }
@@ -324,12 +343,7 @@ pub(crate) fn options(target: &Target, link: Profile) -> mount::Options {
 fn warnings(outcome: &Outcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, text: String, try_: &str| {
-        warnings.push(Warning {
-            code: code.to_owned(),
-            text,
-            try_: try_.to_owned(),
-            ..Warning::default()
-        });
+        warnings.push(Warning::new(code, &text, try_));
     };
     if outcome.plan.repeats < 3 {
         warn(
@@ -342,7 +356,9 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
     if median > 10.0 {
         warn(
             "model_error",
-            format!("the model is off by {median:.0} % at the median: something is not in it, or changed during the run"),
+            format!(
+                "the model is off by {median:.0} % at the median: something is not in it, or changed during the run"
+            ),
             "again on a quieter machine; look for the windows that are off in the report",
         );
     }

@@ -73,9 +73,7 @@ fn parameters(run: &mut Run, outcome: &Outcome) {
     let rounds = findings.rounds as u64;
     let half = |estimate: perf::stats::Estimate| perf::stats::Estimate {
         value: estimate.value / 2.0,
-        ci95: estimate
-            .ci95
-            .map(|ci| perf::stats::Interval { lo: ci.lo / 2.0, hi: ci.hi / 2.0 }),
+        ci95: estimate.ci95.map(|ci| perf::stats::Interval { lo: ci.lo / 2.0, hi: ci.hi / 2.0 }),
     };
     run.estimate("t_prop_us", &half(findings.round_trip), "us", null);
     run.estimate("rtt_us_median", &findings.round_trip, "us", null);

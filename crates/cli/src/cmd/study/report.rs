@@ -26,7 +26,9 @@ pub(crate) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
             .target
             .url
             .clone()
-            .or_else(|| outcome.target.path.as_ref().map(|path| format!("embedded server on {path}")))
+            .or_else(|| {
+                outcome.target.path.as_ref().map(|path| format!("embedded server on {path}"))
+            })
             .unwrap_or_default(),
         durability: Some(outcome.target.durability),
         link: format!("link {}", outcome.target.link),
@@ -78,7 +80,8 @@ fn headline(outcome: &Outcome) -> Headline {
         outcome.predicted_gain(),
         outcome.measured_gain(),
     );
-    let fact = |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
+    let fact =
+        |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
     Headline {
         sentence: format!("{first} {gain}"),
         facts: vec![
@@ -212,10 +215,8 @@ fn throughput(outcome: &Outcome) -> Vec<ThroughputPlot> {
         outcome.measured.iter().map(|measured| measured.configuration.call_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let mut ceilings = vec![Ceiling {
-        label: "storage".to_owned(),
-        mib_s: outcome.storage_mib_per_s(),
-    }];
+    let mut ceilings =
+        vec![Ceiling { label: "storage".to_owned(), mib_s: outcome.storage_mib_per_s() }];
     if let Some(mib_s) = outcome.link_mib_per_s() {
         ceilings.push(Ceiling { label: "link".to_owned(), mib_s });
     }
@@ -253,11 +254,7 @@ fn steps(outcome: &Outcome) -> Vec<Step> {
     let explanation = &outcome.explanation;
     let after = explanation.after;
     vec![Step {
-        change: format!(
-            "{} -> {}",
-            outcome.name(explanation.before),
-            outcome.name(after),
-        ),
+        change: format!("{} -> {}", outcome.name(explanation.before), outcome.name(after),),
         before_mib_s: outcome.before_mib_per_s(),
         predicted_mib_s: outcome.predicted_gain() * outcome.before_mib_per_s(),
         measured_mib_s: outcome.after_mib_per_s(),
@@ -298,7 +295,7 @@ fn transfer(outcome: &Outcome, measured: &Measured) -> Transfer {
         .thinned(POINTS_MAX)
         .points()
         .iter()
-        .map(|point| (point.t.as_millis_f64(), point.v))
+        .map(|point| (point.t_us as f64 / 1e3, point.value))
         .collect();
     Transfer {
         name: outcome.name(measured.configuration),
@@ -344,7 +341,7 @@ fn latency(outcome: &Outcome) -> Vec<LatencyPlot> {
                     calls: points
                         .points()
                         .iter()
-                        .map(|point| (point.t.as_millis_f64(), point.v / 1e3))
+                        .map(|point| (point.t_us as f64 / 1e3, point.value / 1e3))
                         .collect(),
                     histogram: record::histogram(measured),
                 }
