@@ -1,0 +1,344 @@
+//! The parameters of a path, each measured by itself.
+//!
+//! | parameter | from |
+//! |---|---|
+//! | 2 T_prop | response time of NULL calls |
+//! | T_ser, T_op | response time of UNSTABLE WRITEs against their size: slope; intercept less 2 T_prop |
+//! | T_B | FILE_SYNC against UNSTABLE WRITEs of the same size, and COMMITs of many blocks |
+//! | g, G | bursts of UNSTABLE WRITEs, many outstanding |
+//!
+//! Trials go round by round, every size and stability once a round, so that what drifts drifts
+//! under all of them. A parameter is the median over the rounds' own values.
+
+pub mod local;
+
+use bytes::Bytes;
+use client::session::Session;
+use client::transfer::{Kind, Limit};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use net::clock::Clock;
+use perf::model::fit::line_relative;
+use perf::model::transaction::{Capacity, Path, Storage};
+use perf::stats::{Estimate, Sample};
+use perf::units::{Instant, Nanos};
+use wire::nfs3::{FileHandle, StableHow};
+
+use crate::error::Error;
+use crate::seqwrite::{self, Workload};
+
+/// Sizes of the single WRITEs.
+pub const SIZES: [u32; 5] = [1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+/// The thesis's block: what T_B is reported for.
+pub const BLOCK_BYTES: u32 = 8 << 10;
+
+/// How much to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effort {
+    pub null_calls: usize,
+    /// Rounds of single WRITEs: at least the first, at most the second, as the time allows.
+    pub rounds: (usize, usize),
+    pub round_time: Nanos,
+    pub bursts: usize,
+    pub burst_time: Nanos,
+    /// What a COMMIT covers.
+    pub commit_bytes: u64,
+    /// Length of the files of single WRITEs, and of the file of bursts.
+    pub single_file_bytes: u64,
+    pub burst_file_bytes: u64,
+}
+
+/// The files that a probe writes, so that a sync of one finds nothing of another.
+#[derive(Clone, Copy, Debug)]
+pub struct Files {
+    pub unstable: FileHandle,
+    pub stable: FileHandle,
+    pub burst: FileHandle,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// Response times of NULL calls, in order.
+    pub null_us: Vec<f64>,
+    pub round_trip: Estimate,
+    pub ser_us_per_kib: Estimate,
+    pub op_us: Estimate,
+    /// T_B of one [`BLOCK_BYTES`] WRITE.
+    pub block_us: Estimate,
+    /// (bytes, median response time UNSTABLE, FILE_SYNC), for each size.
+    pub writes_us: Vec<(u32, f64, f64)>,
+    /// COMMITs of `commit_bytes`, less 2 T_prop.
+    pub commit_us: Estimate,
+    pub rounds: usize,
+    pub path: Path,
+}
+
+/// Response times of NULL calls. A long way is probed with a few calls at a time, spaced so that
+/// none waits for another.
+///
+/// # Errors
+/// Any call's.
+pub async fn null_times(clock: &Clock, session: &Session, count: usize) -> Result<Vec<f64>, Error> {
+    let mut times = Vec::with_capacity(count);
+    for _ in 0..16 {
+        session.null().await?; // warm-up
+    }
+    let first = session.null().await?.response_time();
+    let at_once = usize::try_from(first.as_nanos() / 1_000_000).unwrap_or(1).clamp(1, 16);
+    let spacing = first / at_once as u64;
+    let mut calls = FuturesUnordered::new();
+    let mut started = 0;
+    while times.len() < count {
+        while calls.len() < at_once && started < count {
+            if at_once > 1 {
+                clock.sleep(spacing).await;
+            }
+            calls.push(session.null());
+            started += 1;
+        }
+        if let Some(answer) = calls.next().await {
+            times.push(answer?.response_time().as_micros_f64());
+        }
+    }
+    Ok(times)
+}
+
+/// Everything about a path. `commit_session` is the server that a COMMIT finds idle (one that
+/// does not write back early), which is `session` itself where there is only one.
+///
+/// # Errors
+/// Any call's, and [`Error::TooFew`].
+pub async fn path(
+    clock: &Clock,
+    session: &Session,
+    commit_session: &Session,
+    files: Files,
+    data: &Bytes,
+    effort: &Effort,
+    mut progress: impl FnMut(f64),
+) -> Result<Findings, Error> {
+    let null_us = null_times(clock, session, effort.null_calls).await?;
+    progress(0.3);
+    let round_trip = estimate(null_us.clone(), "2 T_prop")?;
+    let rounds = single_writes(clock, session, files, data, effort).await?;
+    progress(0.6);
+    let mut commits = Vec::new();
+    let mut calls = [Vec::new(), Vec::new()];
+    for burst in 0..effort.bursts {
+        commits.push(commit_time(clock, commit_session, files, data, effort).await?);
+        for (size, times) in [BLOCK_BYTES, 1 << 20].into_iter().zip(&mut calls) {
+            let size = size.min(session.sizes().write_bytes_max);
+            times.push((size, call_time(clock, session, files, data, effort, size).await?));
+        }
+        progress(0.6 + 0.4 * (burst + 1) as f64 / effort.bursts as f64);
+    }
+    let commit = estimate(commits, "T_B of a COMMIT")?;
+    let commit_us = shifted(commit, -round_trip.value);
+    findings(null_us, round_trip, &rounds, commit_us, capacity(&calls)?, effort)
+}
+
+/// One round: response time of each size, unstable and stable, in microseconds.
+struct Round(Vec<(u32, f64, f64)>);
+
+async fn single_writes(
+    clock: &Clock,
+    session: &Session,
+    files: Files,
+    data: &Bytes,
+    effort: &Effort,
+) -> Result<Vec<Round>, Error> {
+    let sizes: Vec<u32> =
+        SIZES.into_iter().filter(|&size| size <= session.sizes().write_bytes_max).collect();
+    let started = clock.now();
+    let mut rounds = Vec::new();
+    let mut offset = 0;
+    let time = |stable, offset, size: u32| {
+        let data = data.slice(..size as usize);
+        let file = if stable == StableHow::Unstable { files.unstable } else { files.stable };
+        async move {
+            let timed = session.write(file, offset, data, stable).await?;
+            Ok::<f64, Error>(timed.answer.response_time().as_micros_f64())
+        }
+    };
+    let (least, most) = effort.rounds;
+    while rounds.len() < least
+        || (rounds.len() < most && clock.now().since(started) < effort.round_time)
+    {
+        let mut round = Vec::with_capacity(sizes.len());
+        for &size in &sizes {
+            if offset + u64::from(size) > effort.single_file_bytes {
+                offset = 0;
+            }
+            let unstable = time(StableHow::Unstable, offset, size).await?;
+            let stable = time(StableHow::FileSync, offset, size).await?;
+            offset += u64::from(size);
+            round.push((size, unstable, stable));
+        }
+        rounds.push(Round(round));
+    }
+    // The first round pays for what is cold.
+    rounds.remove(0);
+    // Leave nothing dirty behind for the bursts to pay for.
+    session.commit(files.unstable, 0, 0).await?;
+    Ok(rounds)
+}
+
+/// Response time of a COMMIT of `commit_bytes` unstable bytes.
+async fn commit_time(
+    clock: &Clock,
+    session: &Session,
+    files: Files,
+    data: &Bytes,
+    effort: &Effort,
+) -> Result<f64, Error> {
+    let call_bytes = (1 << 20).min(session.sizes().write_bytes_max);
+    let workload = Workload {
+        call_bytes,
+        outstanding: 8,
+        file_bytes: effort.burst_file_bytes,
+        total_bytes: effort.commit_bytes,
+        commit_bytes: u64::MAX,
+        stable: StableHow::Unstable,
+        limit: Limit::default(),
+    };
+    let run = seqwrite::run(clock, session, files.burst, data, workload).await?;
+    let commit = run.events.iter().rev().find(|event| event.kind == Kind::Commit);
+    let commit = commit.ok_or(Error::TooFew { what: "the time of a COMMIT" })?;
+    Ok(commit.received.since(commit.sent).as_micros_f64())
+}
+
+/// Time per call of a burst, from its first reply to its last.
+async fn call_time(
+    clock: &Clock,
+    session: &Session,
+    files: Files,
+    data: &Bytes,
+    effort: &Effort,
+    call_bytes: u32,
+) -> Result<f64, Error> {
+    let outstanding = if call_bytes > BLOCK_BYTES { 4 } else { 64 };
+    let least = 2 * outstanding as u64 * u64::from(call_bytes);
+    let mut workload = Workload {
+        call_bytes,
+        outstanding,
+        file_bytes: effort.burst_file_bytes,
+        total_bytes: least,
+        commit_bytes: u64::MAX,
+        stable: StableHow::Unstable,
+        limit: Limit::default(),
+    };
+    let first = seqwrite::run(clock, session, files.burst, data, workload).await?;
+    if first.elapsed >= effort.burst_time {
+        return reply_spacing(&first.events);
+    }
+    workload.total_bytes = u64::MAX;
+    workload.limit.time = Some(effort.burst_time);
+    let run = seqwrite::run(clock, session, files.burst, data, workload).await?;
+    reply_spacing(&run.events)
+}
+
+fn reply_spacing(events: &[client::transfer::Event]) -> Result<f64, Error> {
+    let replies: Vec<Instant> = events
+        .iter()
+        .filter(|event| event.kind == Kind::Write)
+        .map(|event| event.received)
+        .collect();
+    match replies.as_slice() {
+        [first, .., last] => Ok(last.since(*first).as_micros_f64() / (replies.len() - 1) as f64),
+        _ => Err(Error::TooFew { what: "the rate of a burst" }),
+    }
+}
+
+fn capacity(calls: &[Vec<(u32, f64)>; 2]) -> Result<Capacity, Error> {
+    let median = |times: &Vec<(u32, f64)>| {
+        let size = times.first().map_or(0, |(size, _)| *size);
+        let time = estimate(times.iter().map(|(_, time)| *time).collect(), "G")?.value;
+        Ok::<_, Error>((f64::from(size) / 1024.0, time))
+    };
+    let (small, large) = (median(&calls[0])?, median(&calls[1])?);
+    if large.0 <= small.0 {
+        // A server that takes no more than a block: one size tells only the sum.
+        return Ok(Capacity { call_us: 0.0, us_per_kib: small.1 / small.0 });
+    }
+    let us_per_kib = ((large.1 - small.1) / (large.0 - small.0)).max(1e-6);
+    let call_us = (small.1 - us_per_kib * small.0).max(0.0);
+    Ok(Capacity { call_us, us_per_kib })
+}
+
+fn findings(
+    null_us: Vec<f64>,
+    round_trip: Estimate,
+    rounds: &[Round],
+    commit_us: Estimate,
+    capacity: Capacity,
+    effort: &Effort,
+) -> Result<Findings, Error> {
+    let fits: Vec<(f64, f64)> = rounds
+        .iter()
+        .filter_map(|Round(round)| {
+            let points: Vec<(f64, f64)> =
+                round.iter().map(|&(size, us, _)| (f64::from(size) / 1024.0, us)).collect();
+            line_relative(&points)
+        })
+        .collect();
+    let ser = estimate(fits.iter().map(|fit| fit.1).collect(), "T_ser")?;
+    let op = estimate(fits.iter().map(|fit| fit.0 - round_trip.value).collect(), "T_op")?;
+    let block_of = |bytes: u32| {
+        let differences = rounds.iter().filter_map(|Round(round)| {
+            round.iter().find(|(size, ..)| *size == bytes).map(|(_, u, s)| s - u)
+        });
+        estimate(differences.collect(), "T_B")
+    };
+    let block = block_of(BLOCK_BYTES)?;
+    let sizes: Vec<u32> = rounds
+        .first()
+        .map_or(&[][..], |Round(round)| round)
+        .iter()
+        .map(|&(size, ..)| size)
+        .collect();
+    let mut writes_us = Vec::new();
+    for (at, &size) in sizes.iter().enumerate() {
+        let side = |pick: fn(&(u32, f64, f64)) -> f64| {
+            estimate(rounds.iter().map(|Round(round)| pick(&round[at])).collect(), "T_ser")
+        };
+        writes_us.push((size, side(|trial| trial.1)?.value, side(|trial| trial.2)?.value));
+    }
+    Ok(Findings {
+        path: Path {
+            round_trip_us: round_trip.value,
+            ser_us_per_kib: ser.value.max(0.0),
+            op_us: op.value.max(0.0),
+            capacity,
+            storage: storage(block.value, commit_us.value, effort.commit_bytes),
+        },
+        null_us,
+        round_trip,
+        ser_us_per_kib: ser,
+        op_us: op,
+        block_us: block,
+        writes_us,
+        commit_us,
+        rounds: rounds.len(),
+    })
+}
+
+/// The sync's fixed part and its rate, from one small sync and one large.
+fn storage(block_us: f64, commit_us: f64, commit_bytes: u64) -> Storage {
+    let block_kib = f64::from(BLOCK_BYTES) / 1024.0;
+    let commit_kib = commit_bytes as f64 / 1024.0;
+    let (block_us, commit_us) = (block_us.max(0.0), commit_us.max(0.0));
+    let us_per_kib = ((commit_us - block_us) / (commit_kib - block_kib)).max(0.0);
+    Storage { sync_us: (block_us - us_per_kib * block_kib).max(0.0), us_per_kib }
+}
+
+fn estimate(values: Vec<f64>, what: &'static str) -> Result<Estimate, Error> {
+    Sample::new(values).map(|sample| sample.median_estimate()).map_err(|_| Error::TooFew { what })
+}
+
+fn shifted(estimate: Estimate, by: f64) -> Estimate {
+    Estimate {
+        value: estimate.value + by,
+        ci95: estimate.ci95.map(|ci| perf::stats::Interval { lo: ci.lo + by, hi: ci.hi + by }),
+    }
+}
