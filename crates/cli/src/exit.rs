@@ -32,11 +32,6 @@ impl Failure {
         Self { code: 3, what: what.to_string(), advice: advice.into() }
     }
 
-    /// The arguments, taken together, make no sense.
-    pub(crate) fn usage(what: impl Display, advice: impl Into<String>) -> Self {
-        Self { code: 2, what: what.to_string(), advice: advice.into() }
-    }
-
     pub(crate) fn interrupted() -> Self {
         Self { code: 130, what: "interrupted".to_owned(), advice: String::new() }
     }

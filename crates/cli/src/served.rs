@@ -17,7 +17,8 @@ use server::engine::{self, Engine, EngineConfig};
 use server::export::{Export, Squash};
 use server::store::Store;
 use server::store::dir::{DirOptions, DirStore};
-use server::types::Caller;
+use server::store::mem::{MemOptions, MemStore};
+use server::types::{Caller, Time};
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
@@ -49,6 +50,26 @@ pub(crate) fn open(dir: &Path, commit_mode: CommitMode) -> Result<DirStore, Fail
             "a directory that exists and that this user may read and search",
         )
     })
+}
+
+/// An empty store in memory that belongs to this user.
+pub(crate) fn memory(clock: &Clock, bytes_max: u64) -> MemStore {
+    let user = this_user();
+    let started = clock.since_1970();
+    let options = MemOptions {
+        bytes_max,
+        instance: u64::try_from(started.as_nanos()).unwrap_or(u64::MAX),
+        root_uid: user.uid,
+        root_gid: user.gid,
+        ..MemOptions::default()
+    };
+    let clock = clock.clone();
+    let time = move || {
+        let now = clock.since_1970();
+        let secs = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        Time { secs, nanos: now.subsec_nanos() }
+    };
+    MemStore::new(options, Arc::new(time))
 }
 
 /// Listens, and serves in a task of its own. Gives the address that it listens on.

@@ -6,7 +6,6 @@
 //! come back is abandoned with its connection.
 
 use std::future::Future;
-use std::path::Path as FilePath;
 
 use bytes::Bytes;
 use client::session::Session;
@@ -18,7 +17,7 @@ use perf::units::Nanos;
 use wire::nfs3::{FileHandle, StableHow};
 
 use crate::error::Error;
-use crate::probe::{self, Effort, Files, local};
+use crate::probe::{self, Effort, Files};
 use crate::scratch::Scratch;
 use crate::seqwrite::{self, Run, Workload};
 
@@ -329,21 +328,6 @@ pub fn best_window(path: &Path, server: Server, call_bytes: u32, plan: &Plan) ->
     let largest = WINDOWS[WINDOWS.len() - 1];
     let enough = WINDOWS.iter().find(|&&n| predict(n.div_ceil(2)) >= 0.999 * predict(largest));
     enough.copied().unwrap_or(largest)
-}
-
-/// Step 1 for a directory of this machine.
-///
-/// # Errors
-/// As the system says.
-pub fn probe_local(
-    clock: &Clock,
-    dir: &FilePath,
-    file_bytes: u64,
-    trials: usize,
-) -> Result<(local::Ceiling, Estimate), Error> {
-    let ceiling = local::Ceiling::prepare(dir, file_bytes)?;
-    let block = ceiling.block_us(clock, trials)?;
-    Ok((ceiling, block))
 }
 
 /// Writes a file for the first time, for at most a share of the fill time; gives its length.

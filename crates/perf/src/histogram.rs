@@ -142,9 +142,7 @@ impl Histogram {
 
     /// Reads what [`Self::to_base64`] wrote, or any other program's plain V2 encoding.
     pub fn from_base64(text: &str) -> Result<Self, DecodeError> {
-        let bytes = BASE64
-            .decode(text.trim())
-            .map_err(|e| DecodeError::Base64(e.to_string()))?;
+        let bytes = BASE64.decode(text.trim()).map_err(|e| DecodeError::Base64(e.to_string()))?;
         let (header, counts) = Header::parse(&bytes)?;
         header.decode(counts)
     }
@@ -203,10 +201,7 @@ impl Header {
             return Err(DecodeError::Cookie { got: word(0) });
         }
         if usize::try_from(word(1)) != Ok(counts.len()) {
-            return Err(DecodeError::Length {
-                announced: word(1),
-                got: counts.len(),
-            });
+            return Err(DecodeError::Length { announced: word(1), got: counts.len() });
         }
         let unsupported = |field| Err(DecodeError::Unsupported { field });
         if word(2) != 0 {
@@ -225,13 +220,7 @@ impl Header {
         }
         let half_bits = (2 * 10u64.pow(digits)).next_power_of_two().ilog2() - 1;
         let unit_bits = lowest.ilog2();
-        Ok((
-            Self {
-                half_bits,
-                unit_bits,
-            },
-            counts,
-        ))
+        Ok((Self { half_bits, unit_bits }, counts))
     }
 
     fn decode(&self, mut counts: &[u8]) -> Result<Histogram, DecodeError> {
@@ -318,15 +307,9 @@ mod tests {
         assert_eq!(histogram.count(), 1000);
         for (q, micros) in [(0.0, 1), (0.5, 500), (0.9, 900), (0.99, 990), (1.0, 1000)] {
             let got = histogram.quantile(q);
-            assert!(
-                within_a_thousandth(got, Nanos::from_micros(micros)),
-                "{q}: {got}"
-            );
+            assert!(within_a_thousandth(got, Nanos::from_micros(micros)), "{q}: {got}");
         }
-        assert!(within_a_thousandth(
-            histogram.mean(),
-            Nanos::from_nanos(500_500)
-        ));
+        assert!(within_a_thousandth(histogram.mean(), Nanos::from_nanos(500_500)));
     }
 
     #[test]
@@ -379,18 +362,12 @@ mod tests {
         let good = BASE64.decode(of_micros(&[1, 2, 3000]).to_base64()).unwrap();
         let decode = |bytes: &[u8]| Histogram::from_base64(&BASE64.encode(bytes)).unwrap_err();
 
-        assert!(matches!(
-            Histogram::from_base64("*"),
-            Err(DecodeError::Base64(_))
-        ));
+        assert!(matches!(Histogram::from_base64("*"), Err(DecodeError::Base64(_))));
         assert_eq!(decode(&good[..39]), DecodeError::ShortHeader { got: 39 });
         let mut compressed = good.clone();
         compressed[3] = 0x14;
         assert!(matches!(decode(&compressed), DecodeError::Cookie { .. }));
-        assert!(matches!(
-            decode(&good[..good.len() - 1]),
-            DecodeError::Length { .. }
-        ));
+        assert!(matches!(decode(&good[..good.len() - 1]), DecodeError::Length { .. }));
 
         let with_counts = |counts: &[u8]| {
             let mut bytes = good[..40].to_vec();

@@ -195,11 +195,7 @@ pub enum Durability {
 pub enum RecordError {
     /// Not JSON, or broken off.
     #[error("not a run record: {what} (line {line}, column {column})")]
-    Syntax {
-        what: String,
-        line: usize,
-        column: usize,
-    },
+    Syntax { what: String, line: usize, column: usize },
     /// JSON without the mark of a run record.
     #[error("not a run record: no text in the field \"schema\"; ours says \"{SCHEMA}\"")]
     NoSchema,
@@ -207,18 +203,9 @@ pub enum RecordError {
     UnknownSchema { found: String },
     /// A field is missing or of the wrong kind; `field` is its path, such as `metrics.rtt.value`.
     #[error("run record field {field}: {what} (line {line}, column {column})")]
-    Field {
-        field: String,
-        what: String,
-        line: usize,
-        column: usize,
-    },
+    Field { field: String, what: String, line: usize, column: usize },
     #[error("run record series {name}: {times} times but {values} values")]
-    UnevenSeries {
-        name: String,
-        times: usize,
-        values: usize,
-    },
+    UnevenSeries { name: String, times: usize, values: usize },
 }
 
 /// Two records that must not be compared.
@@ -328,11 +315,7 @@ impl Run {
     /// Refuses two runs whose writes survive different things.
     pub fn check_comparable(&self, with: &Self) -> Result<(), DurabilityMismatch> {
         let (first, second) = (self.target.durability, with.target.durability);
-        if first == second {
-            Ok(())
-        } else {
-            Err(DurabilityMismatch { first, second })
-        }
+        if first == second { Ok(()) } else { Err(DurabilityMismatch { first, second }) }
     }
 
     /// The record as one line of JSON, without the line's end.
@@ -345,8 +328,7 @@ impl Run {
         let mut text = Vec::new();
         let mut serializer =
             serde_json::Serializer::with_formatter(&mut text, ListsOnOneLine::default());
-        self.serialize(&mut serializer)
-            .expect("keys are text and a Vec takes every byte");
+        self.serialize(&mut serializer).expect("keys are text and a Vec takes every byte");
         String::from_utf8(text).expect("JSON is text")
     }
 
@@ -375,12 +357,7 @@ impl Run {
 
 impl Warning {
     pub fn new(code: &str, text: &str, try_: &str) -> Self {
-        Self {
-            code: code.into(),
-            text: text.into(),
-            try_: try_.into(),
-            other: Map::new(),
-        }
+        Self { code: code.into(), text: text.into(), try_: try_.into(), other: Map::new() }
     }
 }
 
@@ -593,10 +570,7 @@ mod tests {
     }
 
     fn minimal() -> Run {
-        let tool = Tool {
-            version: "0.1.0".into(),
-            ..Tool::default()
-        };
+        let tool = Tool { version: "0.1.0".into(), ..Tool::default() };
         Run::new(tool, "2026-01-02T03:04:05Z")
     }
 
@@ -607,11 +581,7 @@ mod tests {
         let wait = &run.histograms()["write_response"];
         let histogram = wait.decode().unwrap();
         assert_eq!(HistogramEntry::from(&histogram), *wait);
-        assert_eq!(
-            run.other.len(),
-            0,
-            "the document names no field we do not know"
-        );
+        assert_eq!(run.other.len(), 0, "the document names no field we do not know");
     }
 
     #[test]
@@ -635,10 +605,7 @@ mod tests {
         let mut all = Vec::new();
         names(&fields, &mut all);
         for name in all {
-            assert!(
-                table.contains(&format!("`{name}`")),
-                "{name} is not in the table"
-            );
+            assert!(table.contains(&format!("`{name}`")), "{name} is not in the table");
         }
     }
 
@@ -661,9 +628,7 @@ mod tests {
     #[test]
     fn names_keep_the_order_of_measurement() {
         let mut run = minimal();
-        run.metric("z", 1.0, "s")
-            .metric("a", 2.0, "s")
-            .metric("m", 3.0, "s");
+        run.metric("z", 1.0, "s").metric("a", 2.0, "s").metric("m", 3.0, "s");
         let read = Run::from_json(&run.to_json()).unwrap();
         let names: Vec<_> = read.metrics().keys().collect();
         assert_eq!(names, ["z", "a", "m"]);
@@ -673,14 +638,8 @@ mod tests {
     fn what_is_not_finite_becomes_a_warning_and_never_a_null() {
         let mut run = minimal();
         run.metric("gain", f64::NAN, "%");
-        let wild = Interval {
-            lo: 1.0,
-            hi: f64::INFINITY,
-        };
-        let estimate = Estimate {
-            value: 2.0,
-            ci95: Some(wild),
-        };
+        let wild = Interval { lo: 1.0, hi: f64::INFINITY };
+        let estimate = Estimate { value: 2.0, ci95: Some(wild) };
         run.estimate("rtt", &estimate, "us", 3);
         run.environment.load_average = Some([0.5, f64::NAN, 0.1]);
         assert!(!run.to_json().contains("null"));
@@ -697,10 +656,7 @@ mod tests {
             at("{\n  \"schema\": \"nfskit.run/1\",\n  \"tool\": }"),
             "not a run record: expected value (line 3, column 11)"
         );
-        assert_eq!(
-            at(""),
-            "not a run record: EOF while parsing a value (line 1, column 0)"
-        );
+        assert_eq!(at(""), "not a run record: EOF while parsing a value (line 1, column 0)");
         assert!(at("{\"a\": 1}").contains("no text in the field \"schema\""));
         assert_eq!(
             at(r#"{"schema": "nfskit.run/7"}"#),
@@ -708,9 +664,7 @@ mod tests {
         );
         let head = r#""schema": "nfskit.run/1", "tool": {"version": "1"}, "started": "now""#;
         assert_eq!(
-            at(&format!(
-                "{{{head},\n\"metrics\": {{\"rtt\": {{\"value\": \"fast\"}}}}}}"
-            )),
+            at(&format!("{{{head},\n\"metrics\": {{\"rtt\": {{\"value\": \"fast\"}}}}}}")),
             "run record field metrics.rtt.value: invalid type: string \"fast\", expected f64 \
              (line 2, column 35)"
         );
@@ -729,34 +683,19 @@ mod tests {
         assert_eq!(a.check_comparable(&b), Ok(()));
         a.target.durability = Some(Durability::PageCache);
         let refused = a.check_comparable(&b).unwrap_err();
-        assert!(
-            refused
-                .to_string()
-                .contains("one is page-cache, the other not stated")
-        );
+        assert!(refused.to_string().contains("one is page-cache, the other not stated"));
         b.target.durability = Some(Durability::Stable);
         let refused = a.check_comparable(&b).unwrap_err();
-        assert!(
-            refused
-                .to_string()
-                .contains("one is page-cache, the other stable")
-        );
+        assert!(refused.to_string().contains("one is page-cache, the other stable"));
     }
 
     #[test]
     fn durability_has_one_spelling_everywhere() {
-        for durability in [
-            Durability::Memory,
-            Durability::PageCache,
-            Durability::Stable,
-        ] {
+        for durability in [Durability::Memory, Durability::PageCache, Durability::Stable] {
             assert_eq!(durability.to_string().parse(), Ok(durability));
             assert_eq!(json!(durability), json!(durability.to_string()));
         }
-        assert_eq!(
-            "disk".parse::<Durability>(),
-            Err(UnknownDurability("disk".into()))
-        );
+        assert_eq!("disk".parse::<Durability>(), Err(UnknownDurability("disk".into())));
     }
 
     fn any_run() -> impl Strategy<Value = Run> {
@@ -767,10 +706,7 @@ mod tests {
         (metrics, times, points, ".*").prop_map(|(metrics, times, points, text)| {
             let mut run = minimal();
             for (name, value, unit, n) in metrics {
-                let ci95 = Some(Interval {
-                    lo: value - 1.0,
-                    hi: value + 1.0,
-                });
+                let ci95 = Some(Interval { lo: value - 1.0, hi: value + 1.0 });
                 run.metric(&format!("{name}2"), value, &unit);
                 run.estimate(&name, &Estimate { value, ci95 }, &unit, n);
             }
@@ -782,10 +718,7 @@ mod tests {
             }
             run.series(&text, &series).warn(&text, "text", "");
             run.target.url = Some(text.clone());
-            run.other.insert(
-                format!("x-{text}"),
-                json!([1, {"a": null, "b": {}}, [], {}]),
-            );
+            run.other.insert(format!("x-{text}"), json!([1, {"a": null, "b": {}}, [], {}]));
             run
         })
     }

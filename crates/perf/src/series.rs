@@ -25,10 +25,7 @@ pub struct Point {
 impl Series {
     /// An empty series of values in `unit`.
     pub fn new(unit: impl Into<String>) -> Self {
-        Self {
-            unit: unit.into(),
-            points: Vec::new(),
-        }
+        Self { unit: unit.into(), points: Vec::new() }
     }
 
     /// Adds a value at `since_start`. A value that is not finite is left out: neither a plot nor
@@ -77,10 +74,7 @@ impl Series {
             }
             _ => sorted,
         };
-        Self {
-            unit: self.unit.clone(),
-            points,
-        }
+        Self { unit: self.unit.clone(), points }
     }
 }
 
@@ -94,10 +88,7 @@ fn extremes(points: &[Point], slots: usize) -> Vec<Point> {
     };
     let span_us = u128::from(last.t_us - first.t_us) + 1;
     let slot_of = |p: &Point| u128::from(p.t_us - first.t_us) * slots as u128 / span_us;
-    points
-        .chunk_by(|a, b| slot_of(a) == slot_of(b))
-        .flat_map(lowest_and_highest)
-        .collect()
+    points.chunk_by(|a, b| slot_of(a) == slot_of(b)).flat_map(lowest_and_highest).collect()
 }
 
 fn lowest_and_highest(slot: &[Point]) -> Vec<Point> {

@@ -124,9 +124,7 @@ impl Sample {
     /// Standard deviation as a share of the mean; `None` for a single value or a mean of zero.
     pub fn coefficient_of_variation(&self) -> Option<f64> {
         let mean = self.mean().abs();
-        self.standard_deviation()
-            .filter(|_| mean > 0.0)
-            .map(|deviation| deviation / mean)
+        self.standard_deviation().filter(|_| mean > 0.0).map(|deviation| deviation / mean)
     }
 
     /// 95 % interval of the median from order statistics: exact for every distribution, because
@@ -134,18 +132,12 @@ impl Sample {
     /// values, whose whole range covers the median less often than 95 times in 100.
     pub fn median_ci95(&self) -> Option<Interval> {
         let rank = median_interval_rank(self.n())?;
-        Some(Interval {
-            lo: self.sorted[rank - 1],
-            hi: self.sorted[self.n() - rank],
-        })
+        Some(Interval { lo: self.sorted[rank - 1], hi: self.sorted[self.n() - rank] })
     }
 
     /// The median with its interval.
     pub fn median_estimate(&self) -> Estimate {
-        Estimate {
-            value: self.median(),
-            ci95: self.median_ci95(),
-        }
+        Estimate { value: self.median(), ci95: self.median_ci95() }
     }
 }
 
@@ -186,22 +178,14 @@ pub fn fit_least_squares(x: &[f64], y: &[f64]) -> Result<Fit, StatsError> {
     let slope = sxy.sum::<f64>() / sxx;
     let intercept = mean_y - slope * mean_x;
 
-    let variance = residuals(x, y, slope)
-        .map(|r| (r - intercept).powi(2))
-        .sum::<f64>()
-        / (n - 2.0);
+    let variance = residuals(x, y, slope).map(|r| (r - intercept).powi(2)).sum::<f64>() / (n - 2.0);
     let around = |value: f64, standard_error: f64| Estimate {
         value,
-        ci95: student_t_975(x.len() - 2).map(|t| Interval {
-            lo: value - t * standard_error,
-            hi: value + t * standard_error,
-        }),
+        ci95: student_t_975(x.len() - 2)
+            .map(|t| Interval { lo: value - t * standard_error, hi: value + t * standard_error }),
     };
     Ok(Fit {
-        intercept: around(
-            intercept,
-            (variance * (1.0 / n + mean_x.powi(2) / sxx)).sqrt(),
-        ),
+        intercept: around(intercept, (variance * (1.0 / n + mean_x.powi(2) / sxx)).sqrt()),
         slope: around(slope, (variance / sxx).sqrt()),
         r_squared: r_squared(x, y, intercept, slope),
         n: x.len(),
@@ -231,20 +215,11 @@ pub fn fit_theil_sen(x: &[f64], y: &[f64]) -> Result<Fit, StatsError> {
     let intercept_ci95 = slope_ci95.and_then(|ci| {
         let at = |slope| Sample::new(residuals(x, y, slope).collect::<Vec<_>>()).ok();
         let (flat, steep) = (at(ci.lo)?.median_ci95()?, at(ci.hi)?.median_ci95()?);
-        Some(Interval {
-            lo: flat.lo.min(steep.lo),
-            hi: flat.hi.max(steep.hi),
-        })
+        Some(Interval { lo: flat.lo.min(steep.lo), hi: flat.hi.max(steep.hi) })
     });
     Ok(Fit {
-        intercept: Estimate {
-            value: intercept,
-            ci95: intercept_ci95,
-        },
-        slope: Estimate {
-            value: slope,
-            ci95: slope_ci95,
-        },
+        intercept: Estimate { value: intercept, ci95: intercept_ci95 },
+        slope: Estimate { value: slope, ci95: slope_ci95 },
         r_squared: r_squared(x, y, intercept, slope),
         n: x.len(),
     })
@@ -297,12 +272,7 @@ pub fn compare(first: &Sample, second: &Sample) -> Comparison {
         true => Verdict::Larger,
         false => Verdict::Smaller,
     };
-    Comparison {
-        verdict,
-        p_value,
-        u,
-        change: second.median() / first.median() - 1.0,
-    }
+    Comparison { verdict, p_value, u, change: second.median() / first.median() - 1.0 }
 }
 
 /// Sum of the first sample's ranks among all values (ties share their mean rank), and the sum of
@@ -380,10 +350,7 @@ fn slope_interval(x: &[f64], slopes: &[f64]) -> Option<Interval> {
 
 /// At most `points_max` of the points, every subset equally likely, always the same for the same
 /// input.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a remainder below the number of points"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "a remainder below the number of points")]
 fn draw_points(x: &[f64], y: &[f64], points_max: usize) -> (Vec<f64>, Vec<f64>) {
     let mut order: Vec<usize> = (0..x.len()).collect();
     if x.len() > points_max {
@@ -409,14 +376,8 @@ fn residuals(x: &[f64], y: &[f64], slope: f64) -> impl Iterator<Item = f64> {
 fn r_squared(x: &[f64], y: &[f64], intercept: f64, slope: f64) -> f64 {
     let mean_y = mean(y);
     let total: f64 = y.iter().map(|y| (y - mean_y).powi(2)).sum();
-    let missed: f64 = residuals(x, y, slope)
-        .map(|r| (r - intercept).powi(2))
-        .sum();
-    if missed == 0.0 {
-        1.0
-    } else {
-        1.0 - missed / total
-    }
+    let missed: f64 = residuals(x, y, slope).map(|r| (r - intercept).powi(2)).sum();
+    if missed == 0.0 { 1.0 } else { 1.0 - missed / total }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -442,11 +403,7 @@ fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let below = position as usize;
     let above = (below + 1).min(sorted.len() - 1);
     let share = position - below as f64;
-    if share > 0.0 {
-        sorted[below] * (1.0 - share) + sorted[above] * share
-    } else {
-        sorted[below]
-    }
+    if share > 0.0 { sorted[below] * (1.0 - share) + sorted[above] * share } else { sorted[below] }
 }
 
 fn check_finite(values: &[f64]) -> Result<(), StatsError> {
@@ -459,18 +416,12 @@ fn check_finite(values: &[f64]) -> Result<(), StatsError> {
 /// At least two finite points of at least two different x.
 fn check_pairs(x: &[f64], y: &[f64]) -> Result<(), StatsError> {
     if x.len() != y.len() {
-        return Err(StatsError::Unpaired {
-            x: x.len(),
-            y: y.len(),
-        });
+        return Err(StatsError::Unpaired { x: x.len(), y: y.len() });
     }
     check_finite(x)?;
     check_finite(y)?;
     if x.len() < 2 {
-        return Err(StatsError::TooFew {
-            need: 2,
-            got: x.len(),
-        });
+        return Err(StatsError::TooFew { need: 2, got: x.len() });
     }
     if x.iter().all(|v| *v == x[0]) {
         return Err(StatsError::OneX);
@@ -485,13 +436,8 @@ const NORMAL_975: f64 = 1.959_963_985;
 /// 26.2.17, wrong by less than 7.5e-8.
 fn normal_tail(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
-    let coefficients = [
-        0.319_381_530,
-        -0.356_563_782,
-        1.781_477_937,
-        -1.821_255_978,
-        1.330_274_429,
-    ];
+    let coefficients =
+        [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
     let series = coefficients.iter().rev().fold(0.0, |sum, c| (sum + c) * t);
     (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt() * series
 }
@@ -543,16 +489,8 @@ mod tests {
     fn deviations_by_hand() {
         let s = sample([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
         assert_eq!((s.mean(), s.median(), s.mad()), (5.0, 4.5, 0.5));
-        close(
-            s.standard_deviation().unwrap(),
-            (32.0f64 / 7.0).sqrt(),
-            1e-12,
-        );
-        close(
-            s.coefficient_of_variation().unwrap(),
-            (32.0f64 / 7.0).sqrt() / 5.0,
-            1e-12,
-        );
+        close(s.standard_deviation().unwrap(), (32.0f64 / 7.0).sqrt(), 1e-12);
+        close(s.coefficient_of_variation().unwrap(), (32.0f64 / 7.0).sqrt() / 5.0, 1e-12);
         assert_eq!(sample([3.0]).coefficient_of_variation(), None);
         assert_eq!(sample([-1.0, 1.0]).coefficient_of_variation(), None);
     }
@@ -560,16 +498,7 @@ mod tests {
     #[test]
     fn the_interval_of_the_median_takes_the_tabled_ranks() {
         // Conover, Practical Nonparametric Statistics, table A3: ranks for 95 %.
-        for (n, rank) in [
-            (6, 1),
-            (8, 1),
-            (9, 2),
-            (10, 2),
-            (15, 4),
-            (20, 6),
-            (25, 8),
-            (50, 18),
-        ] {
+        for (n, rank) in [(6, 1), (8, 1), (9, 2), (10, 2), (15, 4), (20, 6), (25, 8), (50, 18)] {
             assert_eq!(median_interval_rank(n), Some(rank), "n = {n}");
         }
         assert_eq!(median_interval_rank(5), None);
@@ -587,10 +516,7 @@ mod tests {
         for fit in [fit_least_squares, fit_theil_sen] {
             let unpaired = StatsError::Unpaired { x: 1, y: 2 };
             assert_eq!(fit(&[1.0], &[1.0, 2.0]), Err(unpaired));
-            assert_eq!(
-                fit(&[1.0], &[1.0]),
-                Err(StatsError::TooFew { need: 2, got: 1 })
-            );
+            assert_eq!(fit(&[1.0], &[1.0]), Err(StatsError::TooFew { need: 2, got: 1 }));
             assert_eq!(fit(&[4.0, 4.0], &[1.0, 2.0]), Err(StatsError::OneX));
             let wild = fit(&[1.0, 2.0], &[1.0, f64::INFINITY]);
             assert_eq!(wild, Err(StatsError::NotFinite { index: 1 }));
@@ -645,13 +571,7 @@ mod tests {
         // y - 8x: -7 -12 -15 -16 -15 -12 -7, median -12. Seven residuals: their whole range, at
         // slope 5 from -6 to 14, at slope 11 from -30 to -10.
         assert_eq!(fit.intercept.value, -12.0);
-        assert_eq!(
-            fit.intercept.ci95,
-            Some(Interval {
-                lo: -30.0,
-                hi: 14.0
-            })
-        );
+        assert_eq!(fit.intercept.ci95, Some(Interval { lo: -30.0, hi: 14.0 }));
     }
 
     #[test]
@@ -685,11 +605,7 @@ mod tests {
         for _ in 0..400 {
             // Skewed noise with median zero, as response times have.
             let noise: Vec<f64> = x.iter().map(|_| -uniform.next().log2() - 1.0).collect();
-            let y: Vec<f64> = x
-                .iter()
-                .zip(&noise)
-                .map(|(x, e)| 5.0 + 3.0 * x + e)
-                .collect();
+            let y: Vec<f64> = x.iter().zip(&noise).map(|(x, e)| 5.0 + 3.0 * x + e).collect();
             let fit = fit_theil_sen(&x, &y).unwrap();
             slopes += usize::from(fit.slope.ci95.unwrap().contains(3.0));
             intercepts += usize::from(fit.intercept.ci95.unwrap().contains(5.0));
@@ -737,13 +653,7 @@ mod tests {
         close(normal_tail(0.0), 0.5, 1e-7);
         close(normal_tail(NORMAL_975), 0.025, 1e-7);
         close(normal_tail(3.0), 0.001_349_9, 1e-7);
-        for (freedom, t) in [
-            (1, 12.706),
-            (30, 2.042),
-            (40, 2.0211),
-            (60, 2.0003),
-            (120, 1.9799),
-        ] {
+        for (freedom, t) in [(1, 12.706), (30, 2.042), (40, 2.0211), (60, 2.0003), (120, 1.9799)] {
             close(student_t_975(freedom).unwrap(), t, 1e-4);
         }
         assert_eq!(student_t_975(0), None);

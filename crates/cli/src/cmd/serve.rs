@@ -27,7 +27,8 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
         let mut interrupted = std::pin::pin!(served::interrupted());
         let clock = Clock::real();
         let started = if args.store == "mem:" {
-            return Err(Failure::environment("TEMP", ""));
+            let store = served::memory(&clock, args.mem_size);
+            served::start(store, &options, &clock)
         } else {
             let store = served::open(&PathBuf::from(&args.store), args.commit_mode)?;
             served::start(store, &options, &clock)

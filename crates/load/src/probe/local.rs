@@ -11,6 +11,30 @@ use perf::stats::{Estimate, Sample};
 use super::BLOCK_BYTES;
 use crate::error::Error;
 
+/// T_B: a block written and synced, less one only written, on a file that exists already.
+///
+/// # Errors
+/// As the system says.
+pub fn block_us(clock: &Clock, dir: &Path, trials: usize) -> Result<Estimate, Error> {
+    let file = Ceiling::prepare(dir, trials as u64 * 2 * u64::from(BLOCK_BYTES))?;
+    let block = &file.data[..BLOCK_BYTES as usize];
+    let mut differences = Vec::with_capacity(trials);
+    for trial in 0..trials as u64 {
+        let offset = trial * 2 * u64::from(BLOCK_BYTES);
+        let began = clock.now();
+        file.write(block, offset).map_err(|cause| file.failed("writing", cause))?;
+        let written = clock.now();
+        file.write(block, offset + u64::from(BLOCK_BYTES))
+            .and_then(|()| file.inner().sync_all())
+            .map_err(|cause| file.failed("syncing", cause))?;
+        let synced = clock.now();
+        let (alone, both) = (written.since(began), synced.since(written));
+        differences.push(both.as_micros_f64() - alone.as_micros_f64());
+    }
+    let sample = Sample::new(differences).map_err(|_| Error::TooFew { what: "T_B" })?;
+    Ok(sample.median_estimate())
+}
+
 /// A file in the directory, kept open and removed with this value.
 #[derive(Debug)]
 pub struct Ceiling {
@@ -47,29 +71,6 @@ impl Ceiling {
         self.write_all().map_err(|cause| self.failed("writing", cause))?;
         let elapsed = clock.now().since(started);
         Ok(self.file_bytes as f64 / (1 << 20) as f64 / elapsed.as_secs_f64())
-    }
-
-    /// T_B of a block.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub fn block_us(&self, clock: &Clock, trials: usize) -> Result<Estimate, Error> {
-        let mut differences = Vec::with_capacity(trials);
-        let block = &self.data[..BLOCK_BYTES as usize];
-        for trial in 0..trials as u64 {
-            let offset = trial * 2 * u64::from(BLOCK_BYTES) % (self.file_bytes / 2);
-            let began = clock.now();
-            self.write(block, offset).map_err(|cause| self.failed("writing", cause))?;
-            let written = clock.now();
-            self.write(block, offset + u64::from(BLOCK_BYTES))
-                .and_then(|()| self.inner().sync_data())
-                .map_err(|cause| self.failed("syncing", cause))?;
-            let synced = clock.now();
-            let (alone, both) = (written.since(began), synced.since(written));
-            differences.push(both.as_micros_f64() - alone.as_micros_f64());
-        }
-        let sample = Sample::new(differences).map_err(|_| Error::TooFew { what: "T_B" })?;
-        Ok(sample.median_estimate())
     }
 
     fn write_all(&self) -> io::Result<()> {

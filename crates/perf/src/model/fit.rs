@@ -5,10 +5,7 @@
 ///
 /// `None` with fewer than two different x, or a y that is not positive.
 pub fn line_relative(points: &[(f64, f64)]) -> Option<(f64, f64)> {
-    if points
-        .iter()
-        .any(|&(x, y)| !x.is_finite() || !y.is_finite() || y <= 0.0)
-    {
+    if points.iter().any(|&(x, y)| !x.is_finite() || !y.is_finite() || y <= 0.0) {
         return None;
     }
     let sum = |term: &dyn Fn(f64, f64) -> f64| -> f64 {

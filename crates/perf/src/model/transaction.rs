@@ -21,6 +21,13 @@
 //! every `commit_bytes` spreads one such sync over its blocks, which gives T_B. A server that
 //! writes back early leaves only the fixed part to the COMMIT; the rest becomes a stage of its own.
 //!
+//! A transfer of K calls also has a beginning and an end: the first call's way before the stages are
+//! full, and the last COMMIT, which nothing overlaps:
+//!
+//! ```text
+//! elapsed = max(K T_w / N, T_w + (K - 1) slowest stage) + T_commit     T_w: a WRITE's own cycle
+//! ```
+//!
 //! All times are microseconds, sizes bytes, rates MiB/s.
 
 /// What the probes found out about a client, the way to a server, and that server.
@@ -118,16 +125,15 @@ impl Cycle {
 
     /// The largest of the four; the first of equals.
     pub fn dominating(&self) -> Term {
-        [
-            (Term::Ser, self.ser_us),
-            (Term::Op, self.op_us),
-            (Term::Block, self.block_us),
-        ]
-        .into_iter()
-        .fold((Term::Prop, self.prop_us), |most, term| {
-            if term.1 > most.1 { term } else { most }
-        })
-        .0
+        [(Term::Ser, self.ser_us), (Term::Op, self.op_us), (Term::Block, self.block_us)]
+            .into_iter()
+            .fold(
+                (Term::Prop, self.prop_us),
+                |most, term| {
+                    if term.1 > most.1 { term } else { most }
+                },
+            )
+            .0
     }
 }
 
@@ -169,21 +175,65 @@ impl Path {
         }
     }
 
+    /// Throughput of a sequential write of `calls` WRITEs and `commits` COMMITs, the last of them at
+    /// the end: what a measurement of that length should show. Without commits, the steady state.
+    pub fn predict_run(
+        &self,
+        server: Server,
+        transfer: &Transfer,
+        calls: u64,
+        commits: u64,
+    ) -> Prediction {
+        let steady = self.predict(server, transfer);
+        if calls == 0 || commits == 0 {
+            return steady;
+        }
+        let bytes = transfer.call_bytes as f64;
+        let (calls, between) = (calls as f64, (commits - 1) as f64);
+        let outstanding = f64::from(transfer.outstanding.max(1));
+        let write = Cycle { prop_us: self.round_trip_us, block_us: 0.0, ..steady.cycle };
+        // What a COMMIT finds to do, between and at the end.
+        let committed = (calls * bytes / (between + 1.0)).min(transfer.commit_bytes as f64);
+        let left = match server {
+            Server::Stall => committed,
+            Server::Concurrent => 0.0,
+        };
+        let commit_us = self.round_trip_us + self.storage.sync_of_us(left);
+        let (stage_us, stage) = self.stage(server, bytes);
+        let stalls_us = match server {
+            Server::Stall => between * self.storage.sync_of_us(left),
+            Server::Concurrent => 0.0,
+        };
+        let overlapped_us = (calls * write.total_us() + between * commit_us) / outstanding;
+        let pipelined_us = write.total_us() + (calls - 1.0) * stage_us + stalls_us;
+        let (most_us, bound) = if overlapped_us >= pipelined_us {
+            (overlapped_us, Bound::Cycle(steady.cycle.dominating()))
+        } else {
+            (pipelined_us, stage)
+        };
+        let mib_per_s = calls * bytes / (most_us + commit_us) * 1e6 / MIB;
+        Prediction { mib_per_s, cycle: steady.cycle, bound }
+    }
+
+    /// Time per call of the slowest stage, without a stalling server's syncs.
+    fn stage(&self, server: Server, bytes: f64) -> (f64, Bound) {
+        let call_us = self.capacity.call_of_us(bytes);
+        let storage_us = bytes / KIB * self.storage.us_per_kib;
+        match server {
+            Server::Stall => (call_us, Bound::Server),
+            Server::Concurrent if storage_us > call_us => (storage_us, Bound::Storage),
+            Server::Concurrent => (call_us, Bound::Capacity),
+        }
+    }
+
     /// Throughput of a sequential write in its steady state.
     pub fn predict(&self, server: Server, transfer: &Transfer) -> Prediction {
         let bytes = transfer.call_bytes as f64;
         let cycle = self.cycle(server, transfer);
-        let call_us = self.capacity.call_of_us(bytes);
-        let (stage_us, stage) = match server {
-            Server::Stall => (call_us + cycle.block_us, Bound::Server),
-            Server::Concurrent => {
-                let storage_us = bytes / KIB * self.storage.us_per_kib;
-                if storage_us > call_us {
-                    (storage_us, Bound::Storage)
-                } else {
-                    (call_us, Bound::Capacity)
-                }
-            }
+        let (stage_us, stage) = self.stage(server, bytes);
+        let stage_us = match server {
+            Server::Stall => stage_us + cycle.block_us,
+            Server::Concurrent => stage_us,
         };
         let overlapped_us = cycle.total_us() / f64::from(transfer.outstanding.max(1));
         let (call_us, bound) = if overlapped_us > stage_us {
@@ -191,11 +241,7 @@ impl Path {
         } else {
             (stage_us, stage)
         };
-        Prediction {
-            mib_per_s: bytes / call_us * 1e6 / MIB,
-            cycle,
-            bound,
-        }
+        Prediction { mib_per_s: bytes / call_us * 1e6 / MIB, cycle, bound }
     }
 }
 
@@ -210,23 +256,14 @@ mod tests {
             round_trip_us,
             ser_us_per_kib: 65.536 / 8.0,
             op_us,
-            capacity: Capacity {
-                call_us: 0.0,
-                us_per_kib: 65.536 / 8.0,
-            },
-            storage: Storage {
-                sync_us: 0.0,
-                us_per_kib: block_us / 8.0,
-            },
+            capacity: Capacity { call_us: 0.0, us_per_kib: 65.536 / 8.0 },
+            storage: Storage { sync_us: 0.0, us_per_kib: block_us / 8.0 },
         }
     }
 
     /// The thesis does not charge the COMMIT's round trip: let it be rare.
-    const SEQUENTIAL: Transfer = Transfer {
-        call_bytes: 8192,
-        outstanding: 1,
-        commit_bytes: 1 << 40,
-    };
+    const SEQUENTIAL: Transfer =
+        Transfer { call_bytes: 8192, outstanding: 1, commit_bytes: 1 << 40 };
 
     fn mbit_per_s(prediction: Prediction) -> f64 {
         prediction.mib_per_s * MIB * 8.0 / 1e6
@@ -268,10 +305,7 @@ mod tests {
     #[test]
     fn the_concurrent_server_reaches_the_disk_as_chapter_12_asks() {
         let path = thesis(175.98, 192.68, 61.87);
-        let many = Transfer {
-            outstanding: 8,
-            ..SEQUENTIAL
-        };
+        let many = Transfer { outstanding: 8, ..SEQUENTIAL };
         let prediction = path.predict(Server::Concurrent, &many);
         assert_near(mbit_per_s(prediction), 372.41, 1e-3);
         assert_eq!(prediction.bound, Bound::Storage);
@@ -282,45 +316,48 @@ mod tests {
         let path = thesis(175.98, 10_000.0, 61.87);
         let mut before = 0.0;
         for outstanding in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
-            let transfer = Transfer {
-                outstanding,
-                ..SEQUENTIAL
-            };
+            let transfer = Transfer { outstanding, ..SEQUENTIAL };
             let prediction = path.predict(Server::Concurrent, &transfer);
             assert!(prediction.mib_per_s >= before);
-            let expected = if outstanding < 64 {
-                Bound::Cycle(Term::Prop)
-            } else {
-                Bound::Storage
-            };
+            let expected = if outstanding < 64 { Bound::Cycle(Term::Prop) } else { Bound::Storage };
             assert_eq!(prediction.bound, expected, "{outstanding}");
             before = prediction.mib_per_s;
         }
     }
 
     #[test]
+    fn a_short_transfer_pays_for_its_beginning_and_its_end() {
+        let path = thesis(100.0, 10_000.0, 61.87);
+        let one = Transfer { outstanding: 1, commit_bytes: 1 << 40, ..SEQUENTIAL };
+        let write_us = 10_000.0 + 65.536 + 61.87;
+        let commit_us = 10_000.0 + 10.0 * 100.0;
+        let expected = 10.0 * 8192.0 / (10.0 * write_us + commit_us) * 1e6 / MIB;
+        assert_near(path.predict_run(Server::Stall, &one, 10, 1).mib_per_s, expected, 1e-9);
+        // So long that neither shows.
+        let steady = path.predict(Server::Concurrent, &one).mib_per_s;
+        let long = path.predict_run(Server::Concurrent, &one, 1_000_000, 1).mib_per_s;
+        assert_near(long, steady, 1e-5);
+        // A full pipe: one cycle, then a call per stage.
+        let many = Transfer { outstanding: 1000, ..one };
+        let elapsed_us = write_us + 999.0 * 100.0 + 10_000.0;
+        let expected = 1000.0 * 8192.0 / elapsed_us * 1e6 / MIB;
+        let predicted = path.predict_run(Server::Concurrent, &many, 1000, 1);
+        assert_near(predicted.mib_per_s, expected, 1e-9);
+        assert_eq!(predicted.bound, Bound::Storage);
+    }
+
+    #[test]
     fn a_stalling_server_adds_its_sync_to_every_block() {
         let path = Path {
-            storage: Storage {
-                sync_us: 1000.0,
-                us_per_kib: 1.0,
-            },
+            storage: Storage { sync_us: 1000.0, us_per_kib: 1.0 },
             ..thesis(0.0, 100.0, 10.0)
         };
-        let transfer = Transfer {
-            call_bytes: 8192,
-            outstanding: 64,
-            commit_bytes: 81_920,
-        };
+        let transfer = Transfer { call_bytes: 8192, outstanding: 64, commit_bytes: 81_920 };
         let cycle = path.cycle(Server::Stall, &transfer);
         assert_near(cycle.block_us, 108.0, 1e-12);
         assert_near(cycle.prop_us, 110.0, 1e-12);
         let stalled = path.predict(Server::Stall, &transfer);
         assert_eq!(stalled.bound, Bound::Server);
-        assert_near(
-            stalled.mib_per_s,
-            8192.0 / (65.536 + 108.0) * 1e6 / MIB,
-            1e-9,
-        );
+        assert_near(stalled.mib_per_s, 8192.0 / (65.536 + 108.0) * 1e6 / MIB, 1e-9);
     }
 }

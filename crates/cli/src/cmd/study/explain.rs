@@ -1,5 +1,6 @@
 //! Step 3: what the model says of what was measured.
 
+use client::transfer::Kind;
 use load::probe::Findings;
 use load::study::{self, Configuration, Measured, Plan};
 use perf::model::transaction::{Bound, Prediction, Server, Term};
@@ -9,7 +10,6 @@ use perf::stats::Sample;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) configuration: Configuration,
-    pub(crate) server: Server,
     pub(crate) prediction: Prediction,
     pub(crate) measured_mib_per_s: f64,
 }
@@ -48,10 +48,7 @@ impl Explanation {
                 measured.iter().filter(move |row| row.configuration.subject == subject);
             of_subject.map(move |row| Row {
                 configuration: row.configuration,
-                server,
-                prediction: findings
-                    .path
-                    .predict(server, &study::transfer(&row.configuration, plan)),
+                prediction: predict(plan, findings, server, row),
                 measured_mib_per_s: row.median(),
             })
         };
@@ -96,6 +93,22 @@ impl Explanation {
             row.configuration.subject == subject && row.configuration.call_bytes == call_bytes
         })
     }
+}
+
+/// What a run of that length should have shown; of an abandoned run, the steady state.
+pub(crate) fn predict(
+    plan: &Plan,
+    findings: &Findings,
+    server: Server,
+    measured: &Measured,
+) -> Prediction {
+    let count = |kind: Kind| {
+        let of_kind = measured.typical.events.iter().filter(|event| event.kind == kind);
+        of_kind.count() as u64
+    };
+    let commits = if measured.typical.abandoned { 0 } else { count(Kind::Commit) };
+    let transfer = study::transfer(&measured.configuration, plan);
+    findings.path.predict_run(server, &transfer, count(Kind::Write), commits)
 }
 
 /// The size and window that a concurrent server should be given: the smallest size that comes

@@ -11,7 +11,7 @@ use std::path::Path;
 use client::mount::{self, Mounted};
 use client::session::{Credential, Session};
 use client::url::Target;
-use load::probe::local::Ceiling;
+use load::probe::local::{self, Ceiling};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Step, Subject};
 use net::clock::{Clock, Lateness};
@@ -224,10 +224,16 @@ impl Inner<'_> {
         let mut progress = |step: Step, share: f64| bars.show(step_name(step), share);
         progress(Step::Probe, 0.0);
         let alarm_lateness = self.calibrate().await?;
+        // Before anything else is written: a device that is still busy with hundreds of MiB syncs
+        // slowly.
+        let block_us = match self.dir {
+            Some(dir) => Some(local::block_us(self.clock, dir, LOCAL_TRIALS)?),
+            None => None,
+        };
         let mut study = sweep::Study::begin(self.clock, plan, self.subjects, self.scratch).await?;
         let file_bytes = study.file_bytes();
         let local = match self.dir {
-            Some(dir) => Some(sweep::probe_local(self.clock, dir, file_bytes, LOCAL_TRIALS)?),
+            Some(dir) => Some(Ceiling::prepare(dir, file_bytes)?),
             None => None,
         };
         let mut ceilings = Vec::new();
@@ -246,8 +252,8 @@ impl Inner<'_> {
             None
         };
         self.measure_ceiling(local.as_ref(), &mut ceilings)?;
-        let local = match (local, Sample::new(ceilings)) {
-            (Some((_, block_us)), Ok(sample)) => Some(LocalFindings {
+        let local = match (block_us, Sample::new(ceilings)) {
+            (Some(block_us), Ok(sample)) => Some(LocalFindings {
                 block_us,
                 ceiling: sample.median_estimate(),
                 trials: LOCAL_TRIALS,
@@ -284,10 +290,10 @@ impl Inner<'_> {
 
     fn measure_ceiling(
         &self,
-        local: Option<&(Ceiling, perf::stats::Estimate)>,
+        local: Option<&Ceiling>,
         ceilings: &mut Vec<f64>,
     ) -> Result<(), Failure> {
-        if let Some((ceiling, _)) = local {
+        if let Some(ceiling) = local {
             for _ in 0..2 {
                 ceilings.push(ceiling.measure(self.clock)?);
             }

@@ -5,7 +5,7 @@ use load::study::{Configuration, Measured, Plan, WINDOWS};
 use perf::record::Durability;
 use perf::stats::Estimate;
 
-use super::explain::Explanation;
+use super::explain::{self, Explanation};
 
 /// Everything that a report or a record says.
 #[derive(Debug)]
@@ -50,10 +50,8 @@ pub(crate) struct LocalFindings {
 impl Outcome {
     /// The link's ceiling: what was emulated, or what bursts showed.
     pub(crate) fn link_mib_per_s(&self) -> Option<f64> {
-        self.target.link_mib_per_s.or_else(|| {
-            let is_remote = self.local.is_none();
-            is_remote.then(|| mib_per_s(self.findings.path.capacity.us_per_kib))
-        })
+        let measured = mib_per_s(self.findings.path.capacity.us_per_kib);
+        Some(self.target.link_mib_per_s.unwrap_or(measured))
     }
 
     /// The storage's ceiling: the directory's own, or what COMMITs showed.
@@ -88,7 +86,15 @@ impl Outcome {
 
     /// Ratio of after to before, by the model.
     pub(crate) fn predicted_gain(&self) -> f64 {
-        self.predicted(self.explanation.after) / self.predicted(self.explanation.before)
+        let Some((before, after)) = &self.applied else {
+            let explanation = &self.explanation;
+            return self.predicted(explanation.after) / self.predicted(explanation.before);
+        };
+        let predict = |measured: &Measured| {
+            let server = self.explanation.servers[measured.configuration.subject];
+            explain::predict(&self.plan, &self.findings, server, measured).mib_per_s
+        };
+        predict(after) / predict(before)
     }
 
     pub(crate) fn measured_gain(&self) -> f64 {
@@ -116,7 +122,7 @@ impl Outcome {
     pub(crate) fn name(&self, configuration: Configuration) -> String {
         format!(
             "{} calls, {}, N={}",
-            super::explain::bytes(configuration.call_bytes),
+            explain::bytes(configuration.call_bytes),
             self.target.subjects[configuration.subject],
             configuration.outstanding
         )
