@@ -1,8 +1,10 @@
 //! The server half of RPC: connections, their limits and back-pressure.
 //!
 //! Each connection is one task. It reads calls, starts each one at once, and sends every reply as
-//! soon as it is there, in whatever order that is. A call that needs no waiting is answered before
-//! the next is looked at, and the replies of one batch of calls leave in one write.
+//! soon as it is there, in whatever order that is. A small call that needs no waiting is answered
+//! before the next is looked at, and the replies of one batch of calls leave in one write. A large
+//! call gets a task of its own, so that another processor can copy its data to the page cache
+//! while this one receives the next.
 //!
 //! Over a limit we stop reading the socket, and TCP makes the client wait: that is the
 //! back-pressure. Memory for calls is bounded by `bytes_in_flight_max` plus one record for each
@@ -18,7 +20,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, Stream};
 use perf::units::Nanos;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use wire::record::Message;
 
 use crate::clock::Clock;
@@ -112,17 +114,17 @@ pub async fn listen(
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
-        let (service, in_flight, calls) =
-            (service.clone(), in_flight.clone(), limits.calls_per_connection_max);
+        let (service, in_flight, calls, own) =
+            (service.clone(), in_flight.clone(), limits.calls_per_connection_max, clock.clone());
         if links == LinkPair::default() {
             clock.spawn(async move {
-                connection(tcp, service, in_flight, calls).await.ok();
+                connection(tcp, &own, service, in_flight, calls).await.ok();
                 drop(place);
             });
         } else {
             let shaped = Shaped::new(tcp, links, &clock)?;
             clock.spawn(async move {
-                connection(shaped, service, in_flight, calls).await.ok();
+                connection(shaped, &own, service, in_flight, calls).await.ok();
                 drop(place);
             });
         }
@@ -136,11 +138,13 @@ pub async fn listen(
 /// The connection broke, or carried what is no record.
 pub async fn connection(
     mut transport: impl Transport,
+    clock: &Clock,
     service: impl Service,
     in_flight: InFlight,
     calls_max: usize,
 ) -> Result<(), TransportError> {
     let mut state = Connection {
+        clock: clock.clone(),
         peer: transport.peer(),
         service,
         in_flight,
@@ -154,6 +158,7 @@ pub async fn connection(
 type Reply = Pin<Box<dyn Future<Output = Option<Message>> + Send>>;
 
 struct Connection<S> {
+    clock: Clock,
     peer: SocketAddr,
     service: S,
     in_flight: InFlight,
@@ -165,6 +170,10 @@ struct Connection<S> {
 
 type Acquire =
     Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, tokio::sync::AcquireError>> + Send>>;
+
+/// Calls of this size and more get a task of their own: copying so much takes several times as
+/// long as waking another processor.
+const OWN_TASK_BYTES: usize = 128 << 10;
 
 /// Calls started per wake-up before replies are sent and other connections get their turn.
 const BATCH_MAX: usize = 64;
@@ -241,12 +250,22 @@ impl<S: Service> Connection<S> {
         record: Bytes,
         permit: OwnedSemaphorePermit,
     ) {
+        let large = record.len() >= OWN_TASK_BYTES;
         let call = self.service.call(self.peer, record);
-        let mut call: Reply = Box::pin(async move {
+        let call = async move {
             let reply = call.await;
             drop(permit);
             reply
-        });
+        };
+        let mut call: Reply = if large {
+            let (answer, answered) = oneshot::channel();
+            self.clock.spawn(async move {
+                answer.send(call.await).ok();
+            });
+            Box::pin(async move { answered.await.ok().flatten() })
+        } else {
+            Box::pin(call)
+        };
         match call.as_mut().poll(cx) {
             Poll::Ready(reply) => reply.into_iter().for_each(|reply| transport.send(reply)),
             // Pushed futures are polled again by the set, with its own waker.

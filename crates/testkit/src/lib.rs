@@ -83,10 +83,11 @@ impl<S: Store> Site<S> {
             let engine = Arc::clone(&engine);
             async move { engine.call(peer, record).await }
         };
-        let (in_flight, calls) = (self.in_flight.clone(), Limits::default());
+        let (in_flight, calls, clock) =
+            (self.in_flight.clone(), Limits::default(), self.clock.clone());
         self.clock.spawn(async move {
             let calls = calls.calls_per_connection_max;
-            serve::connection(theirs, service, in_flight, calls).await.ok();
+            serve::connection(theirs, &clock, service, in_flight, calls).await.ok();
         });
         let shaped =
             Shaped::new(ours, self.links, &self.clock).expect("a world never runs out of timers");

@@ -63,8 +63,9 @@ where
 {
     let (ours, theirs) = memory::pair(1);
     let in_flight = InFlight::new(&limits);
+    let own = clock.clone();
     clock.spawn(async move {
-        serve::connection(theirs, service, in_flight, calls_max).await.ok();
+        serve::connection(theirs, &own, service, in_flight, calls_max).await.ok();
     });
     Rpc::start(ours, clock, Nanos::from_secs(1), 0)
 }
