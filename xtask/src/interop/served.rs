@@ -45,7 +45,7 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
     });
     let Some(server) = server else { return };
     let large = folder.join("large");
-    let url = server.address.url("/large");
+    let url = server.address.url("large");
     report
         .check(PEER, format!("nfs-ls finds {FILES} names"), || list(&ls, &server.address.url("")));
     report.check(PEER, "nfs-cat reads the large file", || {
@@ -63,7 +63,7 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
         Ok(rate(&copied))
     });
     report.check(PEER, "nfs-cp writes the large file", || {
-        let target = server.address.url("/written");
+        let target = server.address.url("written");
         let copied = finish(Command::new(&cp).arg(&large).arg(target), COPY_WITHIN, text)?;
         let written = folder.join("written");
         content::compare_files(&large, &written)?;
@@ -89,7 +89,7 @@ impl Server {
         let mut service = Service::start(&mut command)?;
         let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
         let port = service.wait_for(START_WITHIN, find)?;
-        let address = Address { export: "/", nfs_port: port, mount_port: port + 2 };
+        let address = Address { export: "/", nfs_port: port, mount_port: port };
         Ok(Self { service, address })
     }
 
@@ -116,9 +116,13 @@ impl Address {
     }
 }
 
-/// The port in a line of the banner that has `nfs://127.0.0.1:PORT/`.
+/// The port in a URL of the banner: `nfs://127.0.0.1/?nfsport=PORT` or `nfs://127.0.0.1:PORT/`.
 fn port(line: &str) -> Option<u16> {
-    let (_, rest) = line.split_once("nfs://127.0.0.1:")?;
+    let (_, url) = line.split_once("nfs://127.0.0.1")?;
+    let rest = match url.strip_prefix(':') {
+        Some(rest) => rest,
+        None => url.split_once("nfsport=")?.1,
+    };
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
 }
@@ -177,6 +181,8 @@ mod tests {
     #[test]
     fn the_port_is_read_from_the_banner() {
         assert_eq!(port("  nfskit study --target nfs://127.0.0.1:40213/"), Some(40_213));
+        let query = "  url  nfs://127.0.0.1/?nfsport=33027&mountport=33027";
+        assert_eq!(port(query), Some(33_027));
         assert_eq!(port("serving on nfs://127.0.0.1/"), None);
         assert_eq!(port("mount -t nfs -o port=2049 127.0.0.1:/ /mnt"), None);
     }
