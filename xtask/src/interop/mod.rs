@@ -20,6 +20,7 @@ mod tools;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use crate::check::cargo_program;
 use report::Report;
@@ -36,24 +37,47 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
         .prefix(&format!("{SCRATCH_PREFIX}{}-", std::process::id()))
         .tempdir()
         .map_err(|error| format!("no scratch folder: {error}"))?;
-    if !can_isolate() {
+    if can_isolate() {
+        run_isolated(scratch.path(), &nfskit)
+    } else {
         println!("interop: no namespaces here; this machine's loopback must do");
-        return run_inside(scratch.path(), &nfskit);
+        run_checks(scratch.path(), &nfskit)
     }
+}
+
+/// Calls us again inside the namespaces, and waits for the end of that.
+fn run_isolated(scratch: &Path, nfskit: &Path) -> Result<(), String> {
     let ourselves = std::env::current_exe()
         .map_err(|error| format!("our own program is not known: {error}"))?;
-    let status = Command::new(UNSHARE[0])
+    let mut inside = Command::new(UNSHARE[0])
         .args(&UNSHARE[1..])
         .args(["sh", "-c", PREPARE_NAMESPACES, "sh"])
-        .args([&ourselves, Path::new(INSIDE), scratch.path(), &nfskit])
-        .stdin(Stdio::null())
-        .status()
+        .args([&ourselves, Path::new(INSIDE), scratch, nfskit])
+        .stdin(Stdio::piped())
+        .spawn()
         .map_err(|error| format!("unshare does not start: {error}"))?;
+    let lifeline = inside.stdin.take();
+    let status = inside.wait().map_err(|error| format!("waiting for unshare failed: {error}"))?;
+    drop(lifeline);
     if status.success() { Ok(()) } else { Err("interop failed, see above".to_owned()) }
 }
 
-/// Runs every check; `run` has made the scratch folder and the binary.
+/// Runs every check in the namespaces, of which we are the first process.
+///
+/// The first process of a namespace is spared the interrupt from the keyboard. So our standard
+/// input is a pipe that closes when `run` has gone, and with us everything here ends.
 pub(crate) fn run_inside(scratch: &Path, nfskit: &Path) -> Result<(), String> {
+    let folder = scratch.to_owned();
+    thread::spawn(move || {
+        // Its end and its failure mean the same.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        warn_unless_removed(std::fs::remove_dir_all(folder));
+        std::process::exit(1);
+    });
+    run_checks(scratch, nfskit)
+}
+
+fn run_checks(scratch: &Path, nfskit: &Path) -> Result<(), String> {
     let mut report = Report::default();
     served::check(&mut report, scratch, nfskit);
     study::check_ganesha(&mut report, scratch, nfskit);

@@ -11,9 +11,12 @@ use super::report::Report;
 use super::tools;
 
 const PEER: &str = "libnfs";
+/// Many pages of a directory, whatever size of page a client asks for.
 const FILES: usize = 10_000;
-/// One more than what fits a directory page many times over, and a file no cache hides.
 const LARGE_MIB: u64 = 1024;
+/// Where the large files are. libnfs mounts the folder of what it copies; for a file at the top it
+/// mounts the empty path, and gives up on its own when it then asks for exports below that.
+const COPIES: &str = "copies";
 const SEED: u64 = 19_890_101;
 /// Far above what a slow machine needs, far below what a person waits.
 const COPY_WITHIN: Duration = Duration::from_secs(180);
@@ -44,8 +47,8 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
         Ok(url)
     });
     let Some(server) = server else { return };
-    let large = folder.join("large");
-    let url = server.address.url("/large");
+    let large = folder.join(COPIES).join("large");
+    let url = server.address.url(&format!("{COPIES}/large"));
     report
         .check(PEER, format!("nfs-ls finds {FILES} names"), || list(&ls, &server.address.url("")));
     report.check(PEER, "nfs-cat reads the large file", || {
@@ -63,9 +66,9 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
         Ok(rate(&copied))
     });
     report.check(PEER, "nfs-cp writes the large file", || {
-        let target = server.address.url("/written");
+        let target = server.address.url(&format!("{COPIES}/written"));
         let copied = finish(Command::new(&cp).arg(&large).arg(target), COPY_WITHIN, text)?;
-        let written = folder.join("written");
+        let written = folder.join(COPIES).join("written");
         content::compare_files(&large, &written)?;
         remove(&written)?;
         Ok(rate(&copied))
@@ -89,7 +92,7 @@ impl Server {
         let mut service = Service::start(&mut command)?;
         let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
         let port = service.wait_for(START_WITHIN, find)?;
-        let address = Address { export: "/", nfs_port: port, mount_port: port + 2 };
+        let address = Address { export: "/", nfs_port: port, mount_port: port };
         Ok(Self { service, address })
     }
 
@@ -116,9 +119,13 @@ impl Address {
     }
 }
 
-/// The port in a line of the banner that has `nfs://127.0.0.1:PORT/`.
+/// The port in a URL of the banner: `nfs://127.0.0.1/?nfsport=PORT` or `nfs://127.0.0.1:PORT/`.
 fn port(line: &str) -> Option<u16> {
-    let (_, rest) = line.split_once("nfs://127.0.0.1:")?;
+    let (_, url) = line.split_once("nfs://127.0.0.1")?;
+    let rest = match url.strip_prefix(':') {
+        Some(rest) => rest,
+        None => url.split_once("nfsport=")?.1,
+    };
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
 }
@@ -129,7 +136,9 @@ fn make_files(folder: &Path) -> std::io::Result<()> {
     for name in names() {
         std::fs::write(many.join(&name), &name)?;
     }
-    content::write(&folder.join("large"), SEED, LARGE_MIB)
+    let copies = folder.join(COPIES);
+    std::fs::create_dir_all(&copies)?;
+    content::write(&copies.join("large"), SEED, LARGE_MIB)
 }
 
 fn names() -> impl Iterator<Item = String> {
@@ -177,6 +186,8 @@ mod tests {
     #[test]
     fn the_port_is_read_from_the_banner() {
         assert_eq!(port("  nfskit study --target nfs://127.0.0.1:40213/"), Some(40_213));
+        let query = "  url  nfs://127.0.0.1/?nfsport=33027&mountport=33027";
+        assert_eq!(port(query), Some(33_027));
         assert_eq!(port("serving on nfs://127.0.0.1/"), None);
         assert_eq!(port("mount -t nfs -o port=2049 127.0.0.1:/ /mnt"), None);
     }

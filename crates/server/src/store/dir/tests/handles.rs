@@ -84,6 +84,8 @@ fn a_replaced_file_is_stale() {
 fn a_file_replaced_by_others_is_stale() {
     each_kind(|at| {
         let old = at.create(&at.root(), "name");
+        // So that a cache of one has to find the old one by its name.
+        at.create(&at.root(), "other");
         fs::write(at.path("successor"), "new").unwrap();
         fs::rename(at.path("successor"), at.path("name")).unwrap();
         assert_eq!(at.attr(&old.handle).unwrap_err(), Status::Stale);
