@@ -1,0 +1,114 @@
+//! NFS version 3 (RFC 1813): one file per procedure.
+//!
+//! Each has `Args`, `ReplyOk`, `ReplyFail` and `Reply` (either of the two), with the RFC's field
+//! names and order. A failure is a status and what the server still says about the files
+//! concerned: [`Failure`]. Types that several procedures share are in `types.rs`.
+
+pub mod access;
+pub mod commit;
+pub mod create;
+pub mod fsinfo;
+pub mod fsstat;
+pub mod getattr;
+pub mod link;
+pub mod lookup;
+pub mod mkdir;
+pub mod mknod;
+pub mod null;
+pub mod pathconf;
+pub mod read;
+pub mod readdir;
+pub mod readdirplus;
+pub mod readlink;
+pub mod remove;
+pub mod rename;
+pub mod rmdir;
+pub mod setattr;
+pub mod symlink;
+pub mod write;
+
+mod handle;
+mod status;
+mod types;
+
+pub use handle::FileHandle;
+pub use status::{Failure, NfsStat3};
+pub use types::{
+    DirOp, FType, Fattr3, NewObject, NfsTime, PostOpAttr, PostOpFh, Sattr3, SetTime, Specdata,
+    StableHow, WccAttr, WccData,
+};
+
+use crate::xdr::macros::xdr_enum;
+
+pub const PROGRAM: u32 = 100_003;
+pub const VERSION: u32 = 3;
+/// Where a server listens when it is not asked otherwise.
+pub const PORT: u16 = 2049;
+
+/// Most bytes in a file handle (NFS3_FHSIZE).
+pub const HANDLE_LEN_MAX: usize = 64;
+/// Most bytes in a name that we decode. File systems stop at 255; up to this size a server can
+/// answer NFS3ERR_NAMETOOLONG, above it the call is garbage.
+pub const NAME_LEN_MAX: usize = 4096;
+/// Most bytes in the contents of a symbolic link that we decode. PATH_MAX is 4096; the rest is
+/// the same leeway.
+pub const PATH_LEN_MAX: usize = 8192;
+
+xdr_enum! {
+    /// The procedures of NFS version 3, in the order of RFC 1813 section 3.3.
+    pub enum Procedure {
+        Null = 0 "NULL",
+        Getattr = 1 "GETATTR",
+        Setattr = 2 "SETATTR",
+        Lookup = 3 "LOOKUP",
+        Access = 4 "ACCESS",
+        Readlink = 5 "READLINK",
+        Read = 6 "READ",
+        Write = 7 "WRITE",
+        Create = 8 "CREATE",
+        Mkdir = 9 "MKDIR",
+        Symlink = 10 "SYMLINK",
+        Mknod = 11 "MKNOD",
+        Remove = 12 "REMOVE",
+        Rmdir = 13 "RMDIR",
+        Rename = 14 "RENAME",
+        Link = 15 "LINK",
+        Readdir = 16 "READDIR",
+        Readdirplus = 17 "READDIRPLUS",
+        Fsstat = 18 "FSSTAT",
+        Fsinfo = 19 "FSINFO",
+        Pathconf = 20 "PATHCONF",
+        Commit = 21 "COMMIT",
+    }
+}
+
+/// Calls the macro `$each` with every procedure and its module: `Null null, Getattr getattr, ...`.
+macro_rules! for_each_procedure {
+    ($each:ident) => {
+        $each! {
+            Null null,
+            Getattr getattr,
+            Setattr setattr,
+            Lookup lookup,
+            Access access,
+            Readlink readlink,
+            Read read,
+            Write write,
+            Create create,
+            Mkdir mkdir,
+            Symlink symlink,
+            Mknod mknod,
+            Remove remove,
+            Rmdir rmdir,
+            Rename rename,
+            Link link,
+            Readdir readdir,
+            Readdirplus readdirplus,
+            Fsstat fsstat,
+            Fsinfo fsinfo,
+            Pathconf pathconf,
+            Commit commit,
+        }
+    };
+}
+pub(crate) use for_each_procedure;

@@ -1,0 +1,58 @@
+//! REMOVE: removes a name that is no directory (RFC 1813 section 3.3.12).
+
+use crate::xdr::macros::xdr_struct;
+
+use super::{DirOp, Failure, WccData};
+
+xdr_struct! {
+    /// `REMOVE3args`
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub struct Args<'a> {
+        pub object: DirOp<'a>,
+    }
+}
+
+/// `REMOVE3res`
+pub type Reply = Result<ReplyOk, ReplyFail>;
+
+xdr_struct! {
+    /// `REMOVE3resok`
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub struct ReplyOk {
+        pub dir_wcc: WccData,
+    }
+}
+
+/// `REMOVE3resfail`: `dir_wcc`.
+pub type ReplyFail = Failure<WccData>;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs3::NfsStat3;
+    use crate::testing::{FOO, WCC, golden};
+
+    pub(crate) const ARGS: &str = "
+        00000005 a1a2a3a4 a5000000   # object.dir
+        00000003 666f6f 00           # object.name: foo
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS3_OK
+        WCC                          # dir_wcc
+    ";
+    pub(crate) const FAIL: &str = "
+        00000015                     # status: NFS3ERR_ISDIR (21)
+        WCC                          # dir_wcc
+    ";
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        golden(ARGS, Args { object: FOO });
+        golden::<Reply>(OK, Ok(ReplyOk { dir_wcc: WCC }));
+        let failure = ReplyFail {
+            status: NfsStat3::IsDir,
+            detail: WCC,
+        };
+        golden::<Reply>(FAIL, Err(failure));
+    }
+}
