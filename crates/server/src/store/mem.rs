@@ -21,6 +21,7 @@
 //! Nothing survives the process. Data written UNSTABLE is reported as such all the same, so that
 //! clients behave as they do with a disk.
 
+mod audit;
 mod chunks;
 mod directory;
 mod inode;
@@ -126,6 +127,16 @@ impl MemStore {
             time,
             tree: RwLock::new(Tree::new(options.instance, limits, root)),
         }
+    }
+
+    /// Checks the store's books: every file has as many names as it says, every directory its
+    /// parent, and what is counted against the maximum is what is there. For tests; it walks
+    /// everything.
+    ///
+    /// # Errors
+    /// What does not add up.
+    pub fn audit(&self) -> Result<(), &'static str> {
+        self.tree.read().audit()
     }
 
     fn now(&self) -> Time {
@@ -484,7 +495,9 @@ impl Store for MemStore {
         sink: Sink<'_>,
     ) -> Looked<Listed> {
         let verifier = self.verifier().0;
-        self.look(dir, |tree, dir| tree.list(caller, dir, from, verifier, sink))
+        self.look(dir, |tree, dir| {
+            tree.list(caller, dir, from, verifier, sink)
+        })
     }
 
     async fn space(&self, _caller: &Caller, handle: &Handle) -> Looked<Space> {

@@ -260,10 +260,7 @@ mod tests {
         chunks.set_size(5);
         assert_eq!(chunks.used(), BLOCK_LEN as u64);
         chunks.set_size(20);
-        assert_eq!(
-            read(&chunks, 0, 100),
-            [&[7; 5][..], &[0; 15][..]].concat()
-        );
+        assert_eq!(read(&chunks, 0, 100), [&[7; 5][..], &[0; 15][..]].concat());
         assert_eq!(reader, [7; 10][..]);
         chunks.set_size(0);
         assert_eq!((chunks.used(), read(&chunks, 0, 1)), (0, vec![]));
@@ -280,7 +277,8 @@ mod tests {
     /// Places near the boundaries of chunks and blocks.
     fn place() -> impl Strategy<Value = u64> {
         let unit = prop_oneof![Just(CHUNK_LEN as u64), Just(BLOCK_LEN as u64)];
-        (unit, 0..4_u64, 0..20_u64).prop_map(|(unit, count, around)| (unit * count + around).saturating_sub(10))
+        (unit, 0..4_u64, 0..20_u64)
+            .prop_map(|(unit, count, around)| (unit * count + around).saturating_sub(10))
     }
 
     fn step() -> impl Strategy<Value = Step> {

@@ -247,7 +247,10 @@ pub(super) mod tests {
     use super::*;
     use crate::store::mem::tree::FileId;
 
-    const START: Time = Time { secs: 100, nanos: 0 };
+    const START: Time = Time {
+        secs: 100,
+        nanos: 0,
+    };
 
     fn inode(mode: u32, uid: u32, gid: u32, body: Body) -> Inode {
         Inode {
@@ -288,10 +291,28 @@ pub(super) mod tests {
     fn times_always_move_on() {
         let mut inode = file(0o644, 1, 1);
         inode.touch_contents(START);
-        assert_eq!(inode.modified, Time { secs: 100, nanos: 1 });
-        assert_eq!(inode.changed, Time { secs: 100, nanos: 1 });
+        assert_eq!(
+            inode.modified,
+            Time {
+                secs: 100,
+                nanos: 1
+            }
+        );
+        assert_eq!(
+            inode.changed,
+            Time {
+                secs: 100,
+                nanos: 1
+            }
+        );
         inode.touch_attributes(Time { secs: 5, nanos: 0 });
-        assert_eq!(inode.changed, Time { secs: 100, nanos: 2 });
+        assert_eq!(
+            inode.changed,
+            Time {
+                secs: 100,
+                nanos: 2
+            }
+        );
         let end_of_second = Time {
             secs: 1,
             nanos: 999_999_999,

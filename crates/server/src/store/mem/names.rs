@@ -255,7 +255,10 @@ impl Tree {
         if directory {
             self.check_move(caller, id, from.dir, to.dir, target)?;
         }
-        let (cost, freed) = (Directory::entry_cost(to.name), Directory::entry_cost(from.name));
+        let (cost, freed) = (
+            Directory::entry_cost(to.name),
+            Directory::entry_cost(from.name),
+        );
         self.check_room(cost.saturating_sub(freed), 0)?;
 
         self.leave(from, now)?;
@@ -342,7 +345,9 @@ impl Tree {
             (COOKIE_DOT, b".", dir),
             (COOKIE_DOT_DOT, b"..", directory.parent),
         ];
-        let dots = dots.into_iter().filter(|(cookie, ..)| *cookie > from.cookie);
+        let dots = dots
+            .into_iter()
+            .filter(|(cookie, ..)| *cookie > from.cookie);
         for (cookie, name, id) in dots.chain(directory.after(from.cookie.max(COOKIE_DOT_DOT))) {
             let node = match from.with_nodes {
                 true => self.node(id).ok(),

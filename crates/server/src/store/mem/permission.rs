@@ -52,9 +52,8 @@ pub(super) fn check(inode: &Inode, caller: &Caller, wanted: u32) -> Result<(), S
 }
 
 pub(super) fn check_read(inode: &Inode, caller: &Caller) -> Result<(), Status> {
-    let may = is_owner(inode, caller)
-        || allows(inode, caller, READ)
-        || allows(inode, caller, EXECUTE);
+    let may =
+        is_owner(inode, caller) || allows(inode, caller, READ) || allows(inode, caller, EXECUTE);
     may.then_some(()).ok_or(Status::Access)
 }
 
@@ -171,7 +170,10 @@ mod tests {
         assert_eq!(check_read(&program, &caller(11, 1, &[])), Ok(()));
         let denied = Err(Status::Access);
         assert_eq!(check_write(&program, &caller(11, 1, &[])), denied);
-        assert_eq!(check_read(&file(0o600, 10, 20), &caller(11, 20, &[])), denied);
+        assert_eq!(
+            check_read(&file(0o600, 10, 20), &caller(11, 20, &[])),
+            denied
+        );
     }
 
     #[test]

@@ -27,8 +27,12 @@ impl FileId {
         clippy::cast_possible_truncation,
         reason = "the lower half is the slot"
     )]
-    const fn slot(self) -> usize {
-        self.0 as u32 as usize
+    const fn slot(self) -> u32 {
+        self.0 as u32
+    }
+
+    const fn index(self) -> usize {
+        self.slot() as usize
     }
 }
 
@@ -90,7 +94,11 @@ impl Tree {
             .try_into()
             .map_err(|_| Status::BadHandle)?;
         let (id, instance) = bytes.split_at(8);
-        let word = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte))
+        };
         if word(instance) != self.instance {
             return Err(Status::Stale);
         }
@@ -100,16 +108,16 @@ impl Tree {
 
     pub(super) fn inode(&self, id: FileId) -> Result<&Inode, Status> {
         self.slots
-            .get(id.slot())
-            .filter(|slot| FileId::new(slot.generation, id.0 as u32) == id)
+            .get(id.index())
+            .filter(|slot| FileId::new(slot.generation, id.slot()) == id)
             .and_then(|slot| slot.inode.as_deref())
             .ok_or(Status::Stale)
     }
 
     pub(super) fn inode_mut(&mut self, id: FileId) -> Result<&mut Inode, Status> {
         self.slots
-            .get_mut(id.slot())
-            .filter(|slot| FileId::new(slot.generation, id.0 as u32) == id)
+            .get_mut(id.index())
+            .filter(|slot| FileId::new(slot.generation, id.slot()) == id)
             .and_then(|slot| slot.inode.as_deref_mut())
             .ok_or(Status::Stale)
     }
@@ -169,6 +177,20 @@ impl Tree {
         Ok(slot)
     }
 
+    /// Every file there is.
+    pub(super) fn inodes(&self) -> impl Iterator<Item = (FileId, &Inode)> {
+        let slots = (0..).zip(&self.slots);
+        slots.filter_map(|(index, slot)| {
+            let inode = slot.inode.as_deref()?;
+            Some((FileId::new(slot.generation, index), inode))
+        })
+    }
+
+    /// Bytes and files counted against the limits.
+    pub(super) fn counted(&self) -> (u64, u64) {
+        (self.bytes_used, self.files_used)
+    }
+
     /// Lets a file go that no name refers to any more.
     pub(super) fn discard(&mut self, id: FileId) {
         let Ok(inode) = self.inode(id) else {
@@ -176,12 +198,12 @@ impl Tree {
         };
         self.bytes_used -= inode.used();
         self.files_used -= 1;
-        let place = &mut self.slots[id.slot()];
+        let place = &mut self.slots[id.index()];
         place.inode = None;
         // A slot whose generations are used up is never used again.
         if let Some(next) = place.generation.checked_add(1) {
             place.generation = next;
-            self.free.push(id.0 as u32);
+            self.free.push(id.slot());
         }
     }
 }

@@ -1,0 +1,299 @@
+//! One RPC call in, one reply out.
+//!
+//! ```text
+//!   record --Call--> credential --> program, version, procedure --> Service --> procedure
+//!      |                |                     |                                    |
+//!      '- dropped       '- AUTH_ERROR         '- PROG_/PROC_ errors                '- GARBAGE_ARGS
+//! ```
+//!
+//! The head of a reply is one allocation, in which everything is encoded as it is found; a READ's
+//! or READDIR's payload stays where it is. Arguments are decoded in place from the record, and the
+//! payload of a WRITE is a slice of it.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use wire::Procedure;
+use wire::record::Message;
+use wire::rpc::{AcceptStatus, AuthStat, Call, CallHeader, ReplyHeader};
+use wire::xdr::{Decode, DecodeError, DecodeErrorKind, Encode, Reader};
+use wire::{mount, nfs3};
+
+use crate::auth::Credential;
+use crate::export::Export;
+use crate::handle;
+use crate::mountd::{self, Mount, Mounts};
+use crate::portmap::{self, Endpoint, PROGRAMS};
+use crate::proc3;
+use crate::service::{CommitMode, Service};
+use crate::store::Store;
+
+/// Room for the head of every reply but a long READLINK, MOUNT's lists and portmap's: RPC header
+/// (24 bytes) and RENAME's or MKDIR's results (at most 276).
+const HEAD_LEN: usize = 320;
+
+/// Most bytes of data in a datagram: 32 KiB as the Linux server has it, well below the 64 KiB of
+/// a datagram.
+const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 32 * 1024;
+
+/// How an engine serves.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    pub export: Export,
+    pub commit_mode: CommitMode,
+    /// Calls in service at once; 0 is taken as 1.
+    pub threads: usize,
+    /// Most bytes of data in one READ, WRITE or READDIR (rtmax, wtmax).
+    pub transfer_bytes_max: u32,
+    /// Where the calls come in, for the portmapper to tell.
+    pub endpoints: Vec<Endpoint>,
+}
+
+impl Default for EngineConfig {
+    /// `/` for everyone, 64 calls at once, 1 MiB transfers.
+    fn default() -> Self {
+        Self {
+            export: Export::default(),
+            commit_mode: CommitMode::default(),
+            threads: 64,
+            transfer_bytes_max: 1 << 20,
+            endpoints: Vec::new(),
+        }
+    }
+}
+
+/// Who sent a call, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub address: SocketAddr,
+    pub transport: Transport,
+}
+
+/// What bounds the size of a reply.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Transport {
+    Stream,
+    /// A reply has to fit one datagram.
+    Datagram,
+}
+
+/// Serves one store to any number of peers. It keeps no state of a call beyond the future that
+/// [`Engine::call`] returns, which may be dropped at any time.
+#[derive(Debug)]
+pub struct Engine<S> {
+    store: S,
+    config: EngineConfig,
+    service: Service,
+    mounts: Mounts,
+}
+
+/// A call whose header is understood.
+struct Accepted<'r> {
+    peer: Peer,
+    header: CallHeader<'r>,
+    credential: Credential,
+    args: Reader<'r>,
+}
+
+/// Why results do not follow.
+enum Refusal {
+    Accepted(AcceptStatus),
+    Auth(AuthStat),
+}
+
+impl From<DecodeError> for Refusal {
+    fn from(_: DecodeError) -> Self {
+        Self::Accepted(AcceptStatus::GarbageArgs)
+    }
+}
+
+impl<S: Store> Engine<S> {
+    pub fn new(store: S, config: EngineConfig) -> Self {
+        let service = Service::new(config.threads, config.commit_mode);
+        let mounts = Mounts::default();
+        Self {
+            store,
+            config,
+            service,
+            mounts,
+        }
+    }
+
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    pub fn config(&self) -> &EngineConfig {
+        &self.config
+    }
+
+    /// The export's root, as MNT gives it.
+    pub fn root(&self) -> nfs3::FileHandle {
+        handle::wrap(self.config.export.id, &self.store.root())
+    }
+
+    /// Who has mounted what, as far as it is remembered.
+    pub fn mounts(&self) -> Vec<Mount> {
+        self.mounts.to_vec()
+    }
+
+    /// Serves one call. `None` when there is nothing to answer: the record is no call, or its
+    /// header ends too early.
+    pub async fn call(&self, peer: Peer, record: Bytes) -> Option<Message> {
+        let mut args = Reader::new(&record);
+        let header = match Call::decode(&mut args) {
+            Ok(Call::Version2(header)) => header,
+            Ok(Call::OtherVersion { xid, .. }) => {
+                return Some(message(ReplyHeader::rpc_mismatch(xid)));
+            }
+            Err(error) => return refused_header(&record, error).map(message),
+        };
+        let xid = header.xid;
+        match self.accept(peer, header, args, &record).await {
+            Ok(message) => Some(message),
+            Err(Refusal::Accepted(status)) => Some(message(ReplyHeader::accepted(xid, status))),
+            Err(Refusal::Auth(why)) => Some(message(ReplyHeader::auth_error(xid, why))),
+        }
+    }
+
+    async fn accept(
+        &self,
+        peer: Peer,
+        header: CallHeader<'_>,
+        args: Reader<'_>,
+        record: &Bytes,
+    ) -> Result<Message, Refusal> {
+        let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
+        let procedure = known_procedure(&header).map_err(Refusal::Accepted)?;
+        let weak = credential.is_nobody() && !self.config.export.anonymous_allowed;
+        if weak && header.procedure != 0 {
+            return Err(Refusal::Auth(AuthStat::TooWeak));
+        }
+        let call = Accepted {
+            peer,
+            header,
+            credential,
+            args,
+        };
+        let commits = || proc3::commits(procedure, &call.args);
+        let _pass = self.service.enter(commits).await;
+        self.serve(procedure, &call, record).await
+    }
+
+    async fn serve(
+        &self,
+        procedure: Procedure,
+        call: &Accepted<'_>,
+        record: &Bytes,
+    ) -> Result<Message, Refusal> {
+        let mut head = Vec::with_capacity(HEAD_LEN);
+        ReplyHeader::success(call.header.xid).encode(&mut head);
+        let args = call.args.rest();
+        let payload = match procedure {
+            Procedure::Nfs3(procedure) => {
+                self.serve_nfs3(procedure, call, record, &mut head).await?
+            }
+            Procedure::Mount(procedure) => {
+                self.serve_mount(procedure, call, &mut head).await?;
+                Bytes::new()
+            }
+            Procedure::Portmap(procedure) => {
+                let endpoints = &self.config.endpoints;
+                if !portmap::serve(endpoints, procedure, args, &mut head)? {
+                    return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
+                }
+                Bytes::new()
+            }
+            Procedure::Unknown { .. } => {
+                return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
+            }
+        };
+        Ok(Message { head, payload })
+    }
+
+    async fn serve_nfs3(
+        &self,
+        procedure: nfs3::Procedure,
+        call: &Accepted<'_>,
+        record: &Bytes,
+        head: &mut Vec<u8>,
+    ) -> Result<Bytes, DecodeError> {
+        let export = &self.config.export;
+        let caller = match procedure {
+            nfs3::Procedure::Getattr => call.credential.caller_without_groups(export),
+            _ => call.credential.caller(export),
+        };
+        let cx = proc3::Context {
+            store: &self.store,
+            export,
+            caller: &caller,
+            record,
+            transfer_bytes_max: self.transfer_bytes_max(call.peer),
+        };
+        proc3::serve(&cx, procedure, call.args.rest(), head).await
+    }
+
+    async fn serve_mount(
+        &self,
+        procedure: mount::Procedure,
+        call: &Accepted<'_>,
+        head: &mut Vec<u8>,
+    ) -> Result<(), DecodeError> {
+        let export = &self.config.export;
+        let cx = mountd::Context {
+            store: &self.store,
+            export,
+            mounts: &self.mounts,
+            caller: &call.credential.caller(export),
+            client: call.peer.address.ip(),
+        };
+        mountd::serve(&cx, procedure, call.args.rest(), head).await
+    }
+
+    fn transfer_bytes_max(&self, peer: Peer) -> u32 {
+        match peer.transport {
+            Transport::Stream => self.config.transfer_bytes_max,
+            Transport::Datagram => self
+                .config
+                .transfer_bytes_max
+                .min(DATAGRAM_TRANSFER_BYTES_MAX),
+        }
+    }
+}
+
+fn message(header: ReplyHeader<'_>) -> Message {
+    Message::new(header.to_bytes())
+}
+
+/// What is to be said to a header that cannot be decoded: nothing, unless it is the size of its
+/// credential or verifier (RFC 5531 section 8.2) that is wrong.
+fn refused_header(record: &[u8], error: DecodeError) -> Option<ReplyHeader<'static>> {
+    /// xid, direction, RPC version, program, version, procedure, flavor.
+    const CREDENTIAL_BODY_AT: usize = 7 * 4;
+    let (xid, _) = wire::rpc::peek(record).ok()?;
+    match (error.kind, error.at) {
+        (DecodeErrorKind::TooLong { .. }, CREDENTIAL_BODY_AT) => {
+            Some(ReplyHeader::auth_error(xid, AuthStat::BadCred))
+        }
+        (DecodeErrorKind::TooLong { .. }, _) => {
+            Some(ReplyHeader::auth_error(xid, AuthStat::BadVerf))
+        }
+        _ => None,
+    }
+}
+
+/// The procedure a call names, if it is served.
+fn known_procedure(header: &CallHeader<'_>) -> Result<Procedure, AcceptStatus> {
+    let served = PROGRAMS
+        .iter()
+        .find(|(program, _)| *program == header.program);
+    match (served, header.procedure()) {
+        (None, _) => Err(AcceptStatus::ProgUnavail),
+        (Some(&(_, version)), _) if version != header.version => Err(AcceptStatus::ProgMismatch {
+            low: version,
+            high: version,
+        }),
+        (_, Procedure::Unknown { .. }) => Err(AcceptStatus::ProcUnavail),
+        (_, procedure) => Ok(procedure),
+    }
+}
