@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! call xid=0x1a WRITE file=1f2e3d4c.. offset=8192 count=8192 stable=UNSTABLE data=[8192 bytes]
-//! reply xid=0x1a WRITE OK file_wcc=REG/0644/16384 count=8192 committed=UNSTABLE verf=0102030405060708
+//! reply xid=0x1a WRITE OK count=8192 committed=UNSTABLE verf=0102030405060708
 //! ```
 //!
 //! Fields appear as `name=value` with the RFC's names; absent optional ones are left out, lists

@@ -11,6 +11,37 @@
 //! (directory entries, exports). Encoding appends to a `Vec`; the bulk payload of a WRITE call or
 //! a READ reply may stay where it is, see [`xdr::Bulk`] and [`record::Message`].
 //!
+//! A WRITE, from arguments to bytes and back:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use wire::nfs3::{self, FileHandle, StableHow, write};
+//! use wire::record::{Deframer, Message};
+//! use wire::rpc::{Call, CallHeader, OpaqueAuth};
+//! use wire::xdr::{Bulk, Decode, Encode, Reader};
+//!
+//! let payload = Bytes::from_static(b"hello");
+//! let args = write::Args {
+//!     file: FileHandle::new(&[1, 2, 3, 4]).unwrap(),
+//!     offset: 8192,
+//!     count: 5,
+//!     stable: StableHow::Unstable,
+//!     data: &payload,
+//! };
+//! let procedure = wire::Procedure::Nfs3(nfs3::Procedure::Write);
+//! let mut head = Vec::new();
+//! CallHeader::new(7, procedure, OpaqueAuth::NONE).encode(&mut head);
+//! args.encode_head(&mut head);
+//! let message = Message { head, payload: payload.clone() }; // to be sent as a gather list
+//!
+//! let stream = [&message.marker()[..], &message.to_vec()].concat();
+//! let record = Deframer::new(1 << 20).feed(&mut &stream[..]).unwrap().unwrap();
+//! let mut r = Reader::new(&record);
+//! let Ok(Call::Version2(header)) = Call::decode(&mut r) else { panic!() };
+//! assert_eq!(header.procedure().name(), "WRITE");
+//! assert_eq!(write::Args::decode(&mut r), Ok(args));
+//! ```
+//!
 //! Nothing here opens a socket, looks at a clock, logs or decides. Whatever a peer sends, decoding
 //! returns a value or a [`xdr::DecodeError`] that names the offset and the field.
 //!

@@ -37,6 +37,20 @@ impl Procedure {
         })
     }
 
+    /// Program, version and procedure, as [`Self::of`] takes them.
+    pub const fn numbers(self) -> (u32, u32, u32) {
+        match self {
+            Self::Portmap(procedure) => (portmap::PROGRAM, portmap::VERSION, procedure.code()),
+            Self::Nfs3(procedure) => (nfs3::PROGRAM, nfs3::VERSION, procedure.code()),
+            Self::Mount(procedure) => (mount::PROGRAM, mount::VERSION, procedure.code()),
+            Self::Unknown {
+                program,
+                version,
+                procedure,
+            } => (program, version, procedure),
+        }
+    }
+
     /// The RFC's name without prefix: `WRITE`, `MNT`; `?` when unknown.
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,6 +74,27 @@ impl fmt::Display for Procedure {
                 version,
                 procedure,
             } => write!(f, "{program}.{version}.{procedure}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_a_procedure_lead_back_to_it() {
+        for (numbers, name) in [
+            ((100_000, 2, 3), "PORTMAP.GETPORT"),
+            ((100_003, 3, 7), "WRITE"),
+            ((100_005, 3, 1), "MOUNT.MNT"),
+            ((100_003, 3, 22), "100003.3.22"),
+            ((100_003, 4, 1), "100003.4.1"),
+            ((100_005, 1, 1), "100005.1.1"),
+        ] {
+            let procedure = Procedure::of(numbers.0, numbers.1, numbers.2);
+            assert_eq!(procedure.to_string(), name);
+            assert_eq!(procedure.numbers(), numbers);
         }
     }
 }

@@ -95,7 +95,7 @@ mod tests {
         let error = from_bytes::<FileHandle>(&[0, 0, 0, 65]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            " at byte 0: 65 bytes, at most 64 are allowed"
+            "value at byte 0: 65 bytes, at most 64 are allowed"
         );
     }
 

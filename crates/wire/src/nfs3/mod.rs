@@ -112,3 +112,39 @@ macro_rules! for_each_procedure {
     };
 }
 pub(crate) use for_each_procedure;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is `Copy` owns no memory.
+    const fn owns_nothing<T: Copy>() {}
+
+    #[test]
+    fn the_hot_calls_and_replies_decode_without_an_allocation() {
+        owns_nothing::<getattr::Args>();
+        owns_nothing::<getattr::Reply>();
+        owns_nothing::<setattr::Args>();
+        owns_nothing::<lookup::Args<'_>>();
+        owns_nothing::<lookup::Reply>();
+        owns_nothing::<access::Args>();
+        owns_nothing::<access::Reply>();
+        owns_nothing::<read::Args>();
+        owns_nothing::<read::Reply<'_>>();
+        owns_nothing::<write::Args<'_>>();
+        owns_nothing::<write::Reply>();
+        owns_nothing::<commit::Args>();
+        owns_nothing::<commit::Reply>();
+    }
+
+    #[test]
+    fn procedures_have_the_numbers_and_names_of_the_rfc() {
+        let name = |number| Procedure::from_code(number).map(Procedure::name);
+        assert_eq!(name(0), Some("NULL"));
+        assert_eq!(name(7), Some("WRITE"));
+        assert_eq!(name(17), Some("READDIRPLUS"));
+        assert_eq!(name(21), Some("COMMIT"));
+        assert_eq!(name(22), None);
+        assert_eq!(Procedure::ALL.len(), 22);
+    }
+}

@@ -6,9 +6,9 @@ use std::{env, fs};
 
 use crate::fuzzing::{self, choice_of};
 use crate::record::{Fragment, Message};
+use crate::rpc;
 use crate::rpc::{CallHeader, OpaqueAuth};
 use crate::xdr::Encode;
-use crate::{Procedure, mount, nfs3, portmap, rpc};
 
 use super::bytes_of;
 use super::messages::{Golden, Part, goldens};
@@ -66,20 +66,8 @@ fn seeds() -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// A whole call with the golden arguments.
 fn call(golden: &Golden) -> Vec<u8> {
-    let (program, version, procedure) = match golden.procedure {
-        Procedure::Nfs3(procedure) => (nfs3::PROGRAM, nfs3::VERSION, procedure.code()),
-        Procedure::Mount(procedure) => (mount::PROGRAM, mount::VERSION, procedure.code()),
-        Procedure::Portmap(procedure) => (portmap::PROGRAM, portmap::VERSION, procedure.code()),
-        Procedure::Unknown { .. } => panic!("all golden messages are of known procedures"),
-    };
-    let header = CallHeader {
-        xid: 0x1a,
-        program,
-        version,
-        procedure,
-        credential: OpaqueAuth::sys(bytes_of(rpc::auth::tests::BODY)),
-        verifier: OpaqueAuth::NONE,
-    };
+    let credential = OpaqueAuth::sys(bytes_of(rpc::auth::tests::BODY));
+    let header = CallHeader::new(0x1a, golden.procedure, credential);
     [&header.to_bytes(), golden.bytes].concat()
 }
 

@@ -64,7 +64,7 @@ pub type Void = ();
 /// Whatever the value's decoder finds, and `Trailing` when bytes are left over.
 pub fn from_bytes<'a, T: Decode<'a>>(bytes: &'a [u8]) -> Result<T, DecodeError> {
     let mut r = Reader::new(bytes);
-    let value = T::decode(&mut r)?;
+    let value = r.field("value")?;
     r.finish()?;
     Ok(value)
 }
