@@ -41,14 +41,8 @@ fn report() -> StudyReport {
             ("Kernel".into(), "Linux 6.12.9 x86_64".into()),
             ("Processors".into(), "8 (no hypervisor)".into()),
             ("Memory".into(), "32 GiB".into()),
-            (
-                "Load average".into(),
-                "0.12 at the start, 0.90 at the end".into(),
-            ),
-            (
-                "Clock".into(),
-                "steps of 1 ns, waiting accurate to 3 µs (median)".into(),
-            ),
+            ("Load average".into(), "0.12 at the start, 0.90 at the end".into()),
+            ("Clock".into(), "steps of 1 ns, waiting accurate to 3 µs (median)".into()),
         ],
         warnings: vec![Warning::new(
             "spread",
@@ -106,42 +100,15 @@ fn parameters() -> Vec<Parameter> {
         name: name.into(),
         value,
         unit: "µs".into(),
-        ci95: Some(Interval {
-            lo: value - half,
-            hi: value + half,
-        }),
+        ci95: Some(Interval { lo: value - half, hi: value + half }),
         n: Some(n),
         how: how.into(),
     };
     vec![
-        parameter(
-            "T_prop",
-            201.3,
-            0.8,
-            2000,
-            "Median round trip of a NULL call, both ways.",
-        ),
-        parameter(
-            "T_ser",
-            67.9,
-            0.4,
-            1400,
-            "Slope of response time over the size, times 8 KiB.",
-        ),
-        parameter(
-            "T_op",
-            61.9,
-            2.1,
-            1400,
-            "Intercept of the fit, less T_prop.",
-        ),
-        parameter(
-            "T_B",
-            61.4,
-            3.3,
-            700,
-            "The store alone: the same writes without a network.",
-        ),
+        parameter("T_prop", 201.3, 0.8, 2000, "Median round trip of a NULL call, both ways."),
+        parameter("T_ser", 67.9, 0.4, 1400, "Slope of response time over the size, times 8 KiB."),
+        parameter("T_op", 61.9, 2.1, 1400, "Intercept of the fit, less T_prop."),
+        parameter("T_B", 61.4, 3.3, 700, "The store alone: the same writes without a network."),
         Parameter {
             name: "T_commit".into(),
             value: 118_000.0,
@@ -151,12 +118,8 @@ fn parameters() -> Vec<Parameter> {
     ]
 }
 
-const TERMS_8_KIB: [(&str, f64); 4] = [
-    ("T_prop", 201.3),
-    ("T_ser", 67.9),
-    ("T_op", 61.9),
-    ("T_B", 61.4),
-];
+const TERMS_8_KIB: [(&str, f64); 4] =
+    [("T_prop", 201.3), ("T_ser", 67.9), ("T_op", 61.9), ("T_B", 61.4)];
 
 fn cycles() -> Vec<Cycle> {
     let cycle = |name: &str, factors: [f64; 4], measured_us: f64| Cycle {
@@ -164,26 +127,15 @@ fn cycles() -> Vec<Cycle> {
         terms: TERMS_8_KIB
             .iter()
             .zip(factors)
-            .map(|((name, us), factor)| Term {
-                name: (*name).into(),
-                us: us * factor,
-            })
+            .map(|((name, us), factor)| Term { name: (*name).into(), us: us * factor })
             .collect(),
         measured_us: Some(measured_us),
     };
     vec![
         cycle("8 KiB, stall, 1 thread, N=1", [1.0, 1.0, 1.0, 1.0], 401.0),
-        cycle(
-            "8 KiB, concurrent, 8 threads, N=8",
-            [0.0, 1.0, 0.12, 0.12],
-            90.9,
-        ),
+        cycle("8 KiB, concurrent, 8 threads, N=8", [0.0, 1.0, 0.12, 0.12], 90.9),
         cycle("64 KiB, stall, 1 thread, N=1", [1.0, 8.0, 1.2, 5.1], 1122.0),
-        cycle(
-            "64 KiB, concurrent, 8 threads, N=8",
-            [0.0, 8.0, 0.15, 0.2],
-            551.0,
-        ),
+        cycle("64 KiB, concurrent, 8 threads, N=8", [0.0, 8.0, 0.15, 0.2], 551.0),
     ]
 }
 
@@ -202,19 +154,13 @@ fn throughput_plot(kib: u32) -> ThroughputPlot {
                 CurvePoint {
                     n,
                     measured_mib_s: Some(measured),
-                    spread_mib_s: Some(Interval {
-                        lo: measured * 0.96,
-                        hi: measured * 1.03,
-                    }),
+                    spread_mib_s: Some(Interval { lo: measured * 0.96, hi: measured * 1.03 }),
                     predicted_mib_s: Some(predicted),
                 }
             })
             .collect(),
     };
-    let ceiling = |label: &str, mib_s: f64| Ceiling {
-        label: label.into(),
-        mib_s,
-    };
+    let ceiling = |label: &str, mib_s: f64| Ceiling { label: label.into(), mib_s };
     let own = 1e6 * mib / ser_us;
     ThroughputPlot {
         title: format!("{kib} KiB writes"),
@@ -237,10 +183,7 @@ fn step(change: &str, before: f64, predicted: f64, measured: f64) -> Step {
 
 fn transfers() -> TransferPlot {
     let stalling = |name: &str, mib_s: f64, every_mib: f64, stall_ms: f64| {
-        let mut transfer = Transfer {
-            name: name.into(),
-            ..Transfer::default()
-        };
+        let mut transfer = Transfer { name: name.into(), ..Transfer::default() };
         let (mut t_ms, mut mib, mut since) = (0.0, 0.0, 0.0);
         while mib < 64.0 {
             transfer.points.push((t_ms, mib));
@@ -272,10 +215,7 @@ fn transfers() -> TransferPlot {
 
 fn latency() -> LatencyPlot {
     let calls = |name: &str, median_ms: f64, stall_ms: f64| {
-        let mut latency = Latency {
-            name: name.into(),
-            ..Latency::default()
-        };
+        let mut latency = Latency { name: name.into(), ..Latency::default() };
         let mut state = 1u64;
         let mut t_ms = 0.0;
         for call in 0..8192u32 {
@@ -288,18 +228,13 @@ fn latency() -> LatencyPlot {
                 median_ms * (0.85 - uniform.ln() * 0.2)
             };
             latency.calls.push((t_ms, response_ms));
-            latency
-                .histogram
-                .record(Nanos::from_secs_f64(response_ms * 1e-3));
+            latency.histogram.record(Nanos::from_secs_f64(response_ms * 1e-3));
             t_ms += median_ms / 8.0 + if waits { stall_ms / 8.0 } else { 0.0 };
         }
         latency
     };
     LatencyPlot {
         title: "8 KiB writes, N = 8".into(),
-        latencies: vec![
-            calls("stall, 1 thread", 0.73, 118.0),
-            calls("concurrent", 0.61, 0.0),
-        ],
+        latencies: vec![calls("stall, 1 thread", 0.73, 118.0), calls("concurrent", 0.61, 0.0)],
     }
 }

@@ -13,12 +13,11 @@ use net::serve::{self, Limits};
 use net::shape::LinkPair;
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::tcp::Listener;
-use server::engine::{self, Engine, EngineConfig};
-use server::export::{Export, Squash};
 use server::store::Store;
 use server::store::dir::{DirOptions, DirStore};
 use server::store::mem::{MemOptions, MemStore};
 use server::types::{Caller, Time};
+use server::{Endpoint, Engine, EngineConfig, Export, Peer, Squash, Transport};
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
@@ -83,6 +82,7 @@ pub(crate) fn start<S: Store>(
     let engine = Arc::new(Engine::new(store, config(options, address.port())));
     let service = move |peer: SocketAddr, record: Bytes| {
         let engine = Arc::clone(&engine);
+        let peer = Peer { address: peer, transport: Transport::Stream };
         async move { engine.call(peer, record).await }
     };
     let (clock_of_task, links) = (clock.clone(), options.links);
@@ -98,18 +98,20 @@ pub(crate) fn start<S: Store>(
 fn config(options: &Options, port: u16) -> EngineConfig {
     EngineConfig {
         export: Export {
-            path: options.export.clone(),
+            name: options.export.clone(),
             id: 1,
             read_only: options.read_only,
-            squash: Squash::All(this_user()),
+            squash: Squash::All,
+            anonymous: this_user(),
+            anonymous_allowed: true,
         },
         commit_mode: match options.commit_mode {
-            CommitMode::Concurrent => engine::CommitMode::Concurrent,
-            CommitMode::Stall => engine::CommitMode::Stall,
+            CommitMode::Concurrent => server::CommitMode::Concurrent,
+            CommitMode::Stall => server::CommitMode::Stall,
         },
         threads: options.threads as usize,
         transfer_bytes_max: TRANSFER_BYTES_MAX,
-        port,
+        endpoints: vec![Endpoint::Tcp(port)],
     }
 }
 

@@ -1,201 +1,283 @@
-//! One call in, one reply out.
+//! One RPC call in, one reply out.
 //!
-//! The engine decodes a call where it lies, finds its program and procedure, lets it wait for its
-//! turn, and encodes the reply. It knows no sockets and no clock: the caller feeds it records and
-//! sends what comes back, in whatever order calls finish.
+//! ```text
+//!   record --Call--> credential --> program, version, procedure --> Service --> procedure
+//!      |                |                     |                                    |
+//!      '- dropped       '- AUTH_ERROR         '- PROG_/PROC_ errors                '- GARBAGE_ARGS
+//! ```
 //!
-//! Turns: `threads` calls are in service at once, like nfsd's threads; the rest wait in order.
-//! In [`CommitMode::Stall`] a call that commits data also has the server to itself, which is how
-//! the server of the 2002 thesis lost its concurrency (Boumenot 2002, chapters 10 to 12).
+//! The head of a reply is one allocation, in which everything is encoded as it is found; a READ's
+//! or READDIR's payload stays where it is. Arguments are decoded in place from the record, and the
+//! payload of a WRITE is a slice of it.
 
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, SemaphorePermit};
-use wire::nfs3::{self, Procedure, StableHow};
+use wire::Procedure;
 use wire::record::Message;
-use wire::rpc::{
-    AUTH_NONE, AUTH_SYS, AcceptStatus, AuthStat, Call, CallHeader, OpaqueAuth, ReplyHeader,
-};
-use wire::xdr::{Decode, DecodeError, Encode, Reader};
-use wire::{mount, portmap};
+use wire::rpc::{AcceptStatus, AuthStat, Call, CallHeader, ReplyHeader};
+use wire::xdr::{Decode, DecodeError, DecodeErrorKind, Encode, Reader};
+use wire::{mount, nfs3};
 
-use crate::export::{Export, Squash};
-use crate::mountd::Mounts;
-use crate::proc3::{self, Context};
+use crate::auth::Credential;
+use crate::export::Export;
+use crate::handle;
+use crate::mountd::{self, Mount, Mounts};
+use crate::portmap::{self, Endpoint, PROGRAMS};
+use crate::proc3;
+use crate::service::{CommitMode, Service};
 use crate::store::Store;
-use crate::types::Caller;
 
-/// Whether other calls are served while data is committed.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum CommitMode {
-    #[default]
-    Concurrent,
-    Stall,
-}
+/// Room for the head of every reply but a long READLINK, MOUNT's lists and portmap's: RPC header
+/// (24 bytes) and RENAME's or MKDIR's results (at most 276).
+const HEAD_LEN: usize = 320;
 
-/// How the engine serves.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// Most bytes of data in a datagram: 32 KiB as the Linux server has it, well below the 64 KiB of
+/// a datagram.
+const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 32 * 1024;
+
+/// How an engine serves.
+#[derive(Clone, Debug)]
 pub struct EngineConfig {
     pub export: Export,
     pub commit_mode: CommitMode,
-    /// Calls in service at once.
+    /// Calls in service at once; 0 is taken as 1.
     pub threads: usize,
-    /// Most bytes of a READ or WRITE.
+    /// Most bytes of data in one READ, WRITE or READDIR (rtmax, wtmax).
     pub transfer_bytes_max: u32,
-    /// The port that the portmapper answers with; 0 while it is not known.
-    pub port: u16,
+    /// Where the calls come in, for the portmapper to tell.
+    pub endpoints: Vec<Endpoint>,
 }
 
-/// See the module's head.
+impl Default for EngineConfig {
+    /// `/` for everyone, 64 calls at once, 1 MiB transfers.
+    fn default() -> Self {
+        Self {
+            export: Export::default(),
+            commit_mode: CommitMode::default(),
+            threads: 64,
+            transfer_bytes_max: 1 << 20,
+            endpoints: Vec::new(),
+        }
+    }
+}
+
+/// Who sent a call, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub address: SocketAddr,
+    pub transport: Transport,
+}
+
+/// What bounds the size of a reply.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Transport {
+    Stream,
+    /// A reply has to fit one datagram.
+    Datagram,
+}
+
+/// Serves one store to any number of peers. It keeps no state of a call beyond the future that
+/// [`Engine::call`] returns, which may be dropped at any time.
 #[derive(Debug)]
 pub struct Engine<S> {
     store: S,
     config: EngineConfig,
-    turns: Semaphore,
-    /// Held shared by every call, alone by one that commits in stall mode.
-    stall: RwLock<()>,
+    service: Service,
     mounts: Mounts,
 }
 
-/// What a call holds while it is in service.
-struct Turn<'e> {
-    _place: Option<SemaphorePermit<'e>>,
-    _alone: Option<RwLockWriteGuard<'e, ()>>,
-    _shared: Option<RwLockReadGuard<'e, ()>>,
+/// A call whose header is understood.
+struct Accepted<'r> {
+    peer: Peer,
+    header: CallHeader<'r>,
+    credential: Credential,
+    args: Reader<'r>,
 }
 
-/// Room for the heads of nearly all replies.
-const HEAD_BYTES: usize = 256;
+/// Why results do not follow.
+enum Refusal {
+    Accepted(AcceptStatus),
+    Auth(AuthStat),
+}
+
+impl From<DecodeError> for Refusal {
+    fn from(_: DecodeError) -> Self {
+        Self::Accepted(AcceptStatus::GarbageArgs)
+    }
+}
 
 impl<S: Store> Engine<S> {
     pub fn new(store: S, config: EngineConfig) -> Self {
-        let threads = config.threads.clamp(1, Semaphore::MAX_PERMITS);
-        Self {
-            store,
-            config,
-            turns: Semaphore::new(threads),
-            stall: RwLock::new(()),
-            mounts: Mounts::default(),
-        }
+        let service = Service::new(config.threads, config.commit_mode);
+        let mounts = Mounts::default();
+        Self { store, config, service, mounts }
     }
 
     pub fn store(&self) -> &S {
         &self.store
     }
 
-    /// The handle that MOUNT gives for the export's root.
-    pub fn root(&self) -> Option<nfs3::FileHandle> {
-        self.config.export.wrap(&self.store.root())
+    pub fn config(&self) -> &EngineConfig {
+        &self.config
     }
 
-    /// Answers the call in `record`. `None` where no answer is due: what is no call gets none.
-    pub async fn call(&self, peer: SocketAddr, record: Bytes) -> Option<Message> {
-        let mut reader = Reader::new(&record);
-        let header = match Call::decode(&mut reader).ok()? {
-            Call::Version2(header) => header,
-            Call::OtherVersion { xid, .. } => return Some(reply(&ReplyHeader::rpc_mismatch(xid))),
+    /// The export's root, as MNT gives it.
+    pub fn root(&self) -> nfs3::FileHandle {
+        handle::wrap(self.config.export.id, &self.store.root())
+    }
+
+    /// Who has mounted what, as far as it is remembered.
+    pub fn mounts(&self) -> Vec<Mount> {
+        self.mounts.to_vec()
+    }
+
+    /// Serves one call. `None` when there is nothing to answer: the record is no call, or its
+    /// header ends too early.
+    pub async fn call(&self, peer: Peer, record: Bytes) -> Option<Message> {
+        let mut args = Reader::new(&record);
+        let header = match Call::decode(&mut args) {
+            Ok(Call::Version2(header)) => header,
+            Ok(Call::OtherVersion { xid, .. }) => {
+                return Some(message(ReplyHeader::rpc_mismatch(xid)));
+            }
+            Err(error) => return refused_header(&record, error).map(message),
         };
         let xid = header.xid;
-        let caller = match self.caller(&header.credential) {
-            Ok(caller) => caller,
-            Err(status) => return Some(reply(&ReplyHeader::auth_error(xid, status))),
-        };
-        let outcome = self.dispatch(peer, &header, caller, reader, record.clone()).await;
-        Some(outcome.unwrap_or_else(|status| reply(&ReplyHeader::accepted(xid, status))))
+        match self.accept(peer, header, args, &record).await {
+            Ok(message) => Some(message),
+            Err(Refusal::Accepted(status)) => Some(message(ReplyHeader::accepted(xid, status))),
+            Err(Refusal::Auth(why)) => Some(message(ReplyHeader::auth_error(xid, why))),
+        }
     }
 
-    /// Who calls, after squashing.
-    fn caller(&self, credential: &OpaqueAuth<'_>) -> Result<Caller, AuthStat> {
-        let auth = match (credential.flavor, credential.auth_sys()) {
-            (AUTH_NONE, _) => None,
-            (AUTH_SYS, Some(Ok(auth))) => Some(auth),
-            _ => return Err(AuthStat::BadCred),
-        };
-        Ok(match (&self.config.export.squash, auth) {
-            (Squash::All(user), _) | (Squash::None(user), None) => user.clone(),
-            (Squash::None(_), Some(auth)) => {
-                Caller { uid: auth.uid, gid: auth.gid, gids: auth.gids.as_slice().to_vec() }
-            }
-        })
-    }
-
-    async fn dispatch(
+    async fn accept(
         &self,
-        peer: SocketAddr,
-        header: &CallHeader<'_>,
-        caller: Caller,
-        reader: Reader<'_>,
-        record: Bytes,
-    ) -> Result<Message, AcceptStatus> {
-        let mut head = Vec::with_capacity(HEAD_BYTES);
-        ReplyHeader::success(header.xid).encode(&mut head);
-        let only = |version: u32| match header.version == version {
-            true => Ok(()),
-            false => Err(AcceptStatus::ProgMismatch { low: version, high: version }),
+        peer: Peer,
+        header: CallHeader<'_>,
+        args: Reader<'_>,
+        record: &Bytes,
+    ) -> Result<Message, Refusal> {
+        let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
+        let procedure = known_procedure(&header).map_err(Refusal::Accepted)?;
+        let weak = credential.is_nobody() && !self.config.export.anonymous_allowed;
+        if weak && header.procedure != 0 {
+            return Err(Refusal::Auth(AuthStat::TooWeak));
+        }
+        let call = Accepted { peer, header, credential, args };
+        let commits = || proc3::commits(procedure, &call.args);
+        let _pass = self.service.enter(commits).await;
+        self.serve(procedure, &call, record).await
+    }
+
+    async fn serve(
+        &self,
+        procedure: Procedure,
+        call: &Accepted<'_>,
+        record: &Bytes,
+    ) -> Result<Message, Refusal> {
+        let mut head = Vec::with_capacity(HEAD_LEN);
+        ReplyHeader::success(call.header.xid).encode(&mut head);
+        let args = call.args.rest();
+        let payload = match procedure {
+            Procedure::Nfs3(procedure) => {
+                self.serve_nfs3(procedure, call, record, &mut head).await?
+            }
+            Procedure::Mount(procedure) => {
+                self.serve_mount(procedure, call, &mut head).await?;
+                Bytes::new()
+            }
+            Procedure::Portmap(procedure) => {
+                let endpoints = &self.config.endpoints;
+                if !portmap::serve(endpoints, procedure, args, &mut head)? {
+                    return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
+                }
+                Bytes::new()
+            }
+            Procedure::Unknown { .. } => {
+                return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
+            }
         };
-        match header.program {
-            nfs3::PROGRAM => {
-                only(nfs3::VERSION)?;
-                let procedure =
-                    Procedure::from_code(header.procedure).ok_or(AcceptStatus::ProcUnavail)?;
-                let _turn = self.turn(procedure, reader.clone()).await;
-                let context = Context {
-                    store: &self.store,
-                    export: &self.config.export,
-                    caller,
-                    transfer_bytes_max: self.config.transfer_bytes_max,
-                    record,
-                };
-                proc3::call(&context, procedure, reader, head).await.map_err(garbage)
-            }
-            mount::PROGRAM => {
-                only(mount::VERSION)?;
-                let (store, export) = (&self.store, &self.config.export);
-                self.mounts.call(store, export, peer, &caller, header.procedure, reader, head).await
-            }
-            portmap::PROGRAM => {
-                only(portmap::VERSION)?;
-                crate::portmap::call(self.config.port, header.procedure, reader, head)
-            }
-            _ => Err(AcceptStatus::ProgUnavail),
+        Ok(Message { head, payload })
+    }
+
+    async fn serve_nfs3(
+        &self,
+        procedure: nfs3::Procedure,
+        call: &Accepted<'_>,
+        record: &Bytes,
+        head: &mut Vec<u8>,
+    ) -> Result<Bytes, DecodeError> {
+        let export = &self.config.export;
+        let caller = match procedure {
+            nfs3::Procedure::Getattr => call.credential.caller_without_groups(export),
+            _ => call.credential.caller(export),
+        };
+        let cx = proc3::Context {
+            store: &self.store,
+            export,
+            caller: &caller,
+            record,
+            transfer_bytes_max: self.transfer_bytes_max(call.peer),
+        };
+        proc3::serve(&cx, procedure, call.args.rest(), head).await
+    }
+
+    async fn serve_mount(
+        &self,
+        procedure: mount::Procedure,
+        call: &Accepted<'_>,
+        head: &mut Vec<u8>,
+    ) -> Result<(), DecodeError> {
+        let export = &self.config.export;
+        let cx = mountd::Context {
+            store: &self.store,
+            export,
+            mounts: &self.mounts,
+            caller: &call.credential.caller(export),
+            client: call.peer.address.ip(),
+        };
+        mountd::serve(&cx, procedure, call.args.rest(), head).await
+    }
+
+    fn transfer_bytes_max(&self, peer: Peer) -> u32 {
+        match peer.transport {
+            Transport::Stream => self.config.transfer_bytes_max,
+            Transport::Datagram => self.config.transfer_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
         }
     }
-
-    async fn turn(&self, procedure: Procedure, arguments: Reader<'_>) -> Turn<'_> {
-        let stalls =
-            self.config.commit_mode == CommitMode::Stall && commits(procedure, arguments);
-        // The semaphore is never closed.
-        let place = match self.turns.try_acquire() {
-            Ok(place) => Some(place),
-            Err(_) => self.turns.acquire().await.ok(),
-        };
-        match (self.config.commit_mode, stalls) {
-            (CommitMode::Concurrent, _) => Turn { _place: place, _alone: None, _shared: None },
-            (CommitMode::Stall, true) => {
-                Turn { _place: place, _alone: Some(self.stall.write().await), _shared: None }
-            }
-            (CommitMode::Stall, false) => {
-                Turn { _place: place, _alone: None, _shared: Some(self.stall.read().await) }
-            }
-        }
-    }
 }
 
-/// Whether a call commits data before its reply.
-fn commits(procedure: Procedure, arguments: Reader<'_>) -> bool {
-    match procedure {
-        Procedure::Commit => true,
-        Procedure::Write => proc3::arguments::<nfs3::write::Args<'_>>(arguments)
-            .is_ok_and(|args| args.stable != StableHow::Unstable),
-        _ => false,
-    }
-}
-
-pub(crate) fn garbage(_: DecodeError) -> AcceptStatus {
-    AcceptStatus::GarbageArgs
-}
-
-fn reply(header: &ReplyHeader<'_>) -> Message {
+fn message(header: ReplyHeader<'_>) -> Message {
     Message::new(header.to_bytes())
+}
+
+/// What is to be said to a header that cannot be decoded: nothing, unless it is the size of its
+/// credential or verifier (RFC 5531 section 8.2) that is wrong.
+fn refused_header(record: &[u8], error: DecodeError) -> Option<ReplyHeader<'static>> {
+    /// xid, direction, RPC version, program, version, procedure, flavor.
+    const CREDENTIAL_BODY_AT: usize = 7 * 4;
+    let (xid, _) = wire::rpc::peek(record).ok()?;
+    match (error.kind, error.at) {
+        (DecodeErrorKind::TooLong { .. }, CREDENTIAL_BODY_AT) => {
+            Some(ReplyHeader::auth_error(xid, AuthStat::BadCred))
+        }
+        (DecodeErrorKind::TooLong { .. }, _) => {
+            Some(ReplyHeader::auth_error(xid, AuthStat::BadVerf))
+        }
+        _ => None,
+    }
+}
+
+/// The procedure a call names, if it is served.
+fn known_procedure(header: &CallHeader<'_>) -> Result<Procedure, AcceptStatus> {
+    let served = PROGRAMS.iter().find(|(program, _)| *program == header.program);
+    match (served, header.procedure()) {
+        (None, _) => Err(AcceptStatus::ProgUnavail),
+        (Some(&(_, version)), _) if version != header.version => {
+            Err(AcceptStatus::ProgMismatch { low: version, high: version })
+        }
+        (_, Procedure::Unknown { .. }) => Err(AcceptStatus::ProcUnavail),
+        (_, procedure) => Ok(procedure),
+    }
 }

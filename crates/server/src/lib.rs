@@ -1,17 +1,31 @@
-//! NFS server engine and stores; no sockets, no clock.
+//! NFS server engine and its stores; no sockets, no clock.
 //!
-//! - [`engine`]: one call in, one reply out. `proc3` has one file for each procedure of NFS v3.
-//! - [`export`]: what is exported, and file handles. `mountd`, `portmap`: how it is found.
-//! - [`store`]: where files are kept: a directory, memory.
-//! - [`types`], [`durable`]: what engine and stores say to each other.
+//! ```text
+//!   record --engine--> permit, commit gate --> proc3/<procedure> --> store --> reply
+//!                  '--> mountd, portmap
+//! ```
+//!
+//! [`Engine::call`] takes one RPC call and gives one reply. It decodes in place, runs the
+//! procedure against a [`store::Store`] and encodes what came of it. Whoever owns the sockets
+//! decides how many calls run at once on a connection; the engine decides how many are in service
+//! ([`EngineConfig::threads`]) and whether they may pass a commit ([`CommitMode`]).
 
+mod auth;
 pub mod durable;
-pub mod engine;
-pub mod export;
-pub mod store;
-pub mod types;
-
+mod engine;
+mod export;
+pub mod fuzzing;
+mod handle;
 mod mountd;
 mod portmap;
 mod proc3;
+mod service;
 mod status;
+pub mod store;
+pub mod types;
+
+pub use engine::{Engine, EngineConfig, Peer, Transport};
+pub use export::{Export, Squash};
+pub use mountd::Mount;
+pub use portmap::Endpoint;
+pub use service::CommitMode;

@@ -1,10 +1,42 @@
-//! The one table from the store's reasons to the protocol's.
+//! The one table from [`Status`] to the numbers of NFS version 3.
 
-use wire::nfs3::NfsStat3;
+use wire::nfs3::{NfsStat3, Procedure};
 
 use crate::types::Status;
 
-pub(crate) fn nfsstat3(status: Status) -> NfsStat3 {
+/// How `procedure` says `status`.
+///
+/// The RFC's lists of errors are "not intended to be the definitive statement" (RFC 1813
+/// section 3), and clients turn every number into the errno of that name. Two kinds are replaced
+/// all the same: those that the RFC says otherwise for a procedure, and those with a meaning that
+/// a client would act on in the wrong place.
+pub(crate) fn nfsstat3(procedure: Procedure, status: Status) -> NfsStat3 {
+    use Procedure as P;
+    match (status, procedure) {
+        // Not a regular file (sections 3.3.2, 3.3.6, 3.3.7, 3.3.21), or not to be linked (3.3.15).
+        (Status::IsDirectory, P::Setattr | P::Read | P::Write | P::Commit | P::Link) => {
+            NfsStat3::Inval
+        }
+        // Without a name in the arguments, only the file itself can be missing.
+        (
+            Status::NoEntry,
+            P::Getattr | P::Setattr | P::Access | P::Readlink | P::Read | P::Write | P::Commit,
+        )
+        | (Status::NoEntry, P::Readdir | P::Readdirplus | P::Fsstat | P::Fsinfo | P::Pathconf) => {
+            NfsStat3::Stale
+        }
+        // Answers to a question that was not asked.
+        (Status::NotSync, procedure) if procedure != P::Setattr => NfsStat3::ServerFault,
+        (Status::BadCookie | Status::TooSmall, procedure)
+            if !matches!(procedure, P::Readdir | P::Readdirplus) =>
+        {
+            NfsStat3::ServerFault
+        }
+        (status, _) => plain(status),
+    }
+}
+
+fn plain(status: Status) -> NfsStat3 {
     match status {
         Status::NotOwner => NfsStat3::Perm,
         Status::NoEntry => NfsStat3::NoEnt,
@@ -32,5 +64,73 @@ pub(crate) fn nfsstat3(status: Status) -> NfsStat3 {
         Status::BadType => NfsStat3::BadType,
         Status::Jukebox => NfsStat3::Jukebox,
         Status::ServerFault => NfsStat3::ServerFault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Status; 26] = [
+        Status::NotOwner,
+        Status::NoEntry,
+        Status::Io,
+        Status::NoDevice,
+        Status::Access,
+        Status::Exists,
+        Status::CrossDevice,
+        Status::NotDirectory,
+        Status::IsDirectory,
+        Status::Invalid,
+        Status::TooLarge,
+        Status::NoSpace,
+        Status::ReadOnly,
+        Status::TooManyLinks,
+        Status::NameTooLong,
+        Status::NotEmpty,
+        Status::Quota,
+        Status::Stale,
+        Status::BadHandle,
+        Status::NotSync,
+        Status::BadCookie,
+        Status::NotSupported,
+        Status::TooSmall,
+        Status::BadType,
+        Status::Jukebox,
+        Status::ServerFault,
+    ];
+
+    #[test]
+    fn no_two_statuses_share_a_number() {
+        let mut codes: Vec<u32> = ALL.iter().map(|&status| plain(status).code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), ALL.len());
+    }
+
+    #[test]
+    fn a_missing_file_is_stale_where_no_name_was_given() {
+        let stat = |procedure| nfsstat3(procedure, Status::NoEntry);
+        assert_eq!(stat(Procedure::Getattr), NfsStat3::Stale);
+        assert_eq!(stat(Procedure::Fsinfo), NfsStat3::Stale);
+        assert_eq!(stat(Procedure::Lookup), NfsStat3::NoEnt);
+        assert_eq!(stat(Procedure::Rename), NfsStat3::NoEnt);
+    }
+
+    #[test]
+    fn directories_are_invalid_for_those_who_want_bytes() {
+        let stat = |procedure| nfsstat3(procedure, Status::IsDirectory);
+        assert_eq!(stat(Procedure::Write), NfsStat3::Inval);
+        assert_eq!(stat(Procedure::Remove), NfsStat3::IsDir);
+    }
+
+    #[test]
+    fn answers_to_special_questions_stay_there() {
+        let sync = |procedure| nfsstat3(procedure, Status::NotSync);
+        assert_eq!(sync(Procedure::Setattr), NfsStat3::NotSync);
+        assert_eq!(sync(Procedure::Write), NfsStat3::ServerFault);
+        let cookie = |procedure| nfsstat3(procedure, Status::BadCookie);
+        assert_eq!(cookie(Procedure::Readdirplus), NfsStat3::BadCookie);
+        assert_eq!(cookie(Procedure::Lookup), NfsStat3::ServerFault);
     }
 }

@@ -19,11 +19,10 @@ use net::shape::{LinkPair, Shaped};
 use net::transport::memory;
 use perf::model::transaction::Server;
 use perf::units::Nanos;
-use server::engine::{CommitMode, Engine, EngineConfig};
-use server::export::{Export, Squash};
 use server::store::Store;
 use server::store::mem::{MemOptions, MemStore};
 use server::types::{Caller, Time};
+use server::{CommitMode, Engine, EngineConfig, Export, Peer, Squash, Transport};
 
 /// How long a call waits for its reply in a world.
 pub const REPLY_LIMIT: Nanos = Nanos::from_secs(60);
@@ -54,15 +53,13 @@ impl<S: Store> Site<S> {
         };
         let config = EngineConfig {
             export: Export {
-                path: "/".to_owned(),
-                id: 1,
-                read_only: false,
-                squash: Squash::All(Caller { uid: 0, gid: 0, gids: Vec::new() }),
+                squash: Squash::All,
+                anonymous: Caller { uid: 0, gid: 0, gids: Vec::new() },
+                ..Export::default()
             },
             commit_mode,
             threads,
-            transfer_bytes_max: 1 << 20,
-            port: 2049,
+            ..EngineConfig::default()
         };
         Self {
             clock: clock.clone(),
@@ -81,6 +78,7 @@ impl<S: Store> Site<S> {
         let engine = Arc::clone(&self.engine);
         let service = move |peer: SocketAddr, record: Bytes| {
             let engine = Arc::clone(&engine);
+            let peer = Peer { address: peer, transport: Transport::Stream };
             async move { engine.call(peer, record).await }
         };
         let (in_flight, calls, clock) =
@@ -106,8 +104,7 @@ impl<S: Store> Subject for Site<S> {
     async fn connect(&self) -> Result<Session, Error> {
         let credential = Credential { machine_name: "world".to_owned(), uid: 0, gid: 0 };
         let server = SocketAddr::from((Ipv4Addr::new(127, 1, 0, 1), 2049));
-        let root = self.engine.root().expect("a store's handle fits into a protocol's");
-        Session::open(self.rpc(), server, &credential, root).await
+        Session::open(self.rpc(), server, &credential, self.engine.root()).await
     }
 }
 

@@ -53,18 +53,9 @@ pub(super) const COLOURS: usize = 6;
 
 impl Ink {
     fn all() -> impl Iterator<Item = Self> {
-        let fixed = [
-            Self::Text,
-            Self::Axis,
-            Self::Grid,
-            Self::OnShare,
-            Self::Stall,
-        ];
+        let fixed = [Self::Text, Self::Axis, Self::Grid, Self::OnShare, Self::Stall];
         let series = (0..COLOURS).map(Self::Series);
-        fixed
-            .into_iter()
-            .chain(series)
-            .chain((0..COLOURS).map(Self::Share))
+        fixed.into_iter().chain(series).chain((0..COLOURS).map(Self::Share))
     }
 
     /// The style sheet's variable of this role.
@@ -118,10 +109,7 @@ impl Ink {
 }
 
 /// Pixels as shown, in units of the drawing.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "sizes in a plot are small numbers"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "sizes in a plot are small numbers")]
 pub(super) fn scaled(pixels: f64) -> i32 {
     (pixels * f64::from(FINE)).round() as i32
 }
@@ -157,10 +145,7 @@ pub(super) fn svg(height: u32, label: &str, draw: impl FnOnce(&Area<'_>) -> Draw
 fn in_page_colours(drawing: &str) -> String {
     Ink::all().fold(drawing.to_owned(), |text, ink| {
         let RGBColor(r, g, b) = ink.colour();
-        text.replace(
-            &format!("\"#{r:02X}{g:02X}{b:02X}\""),
-            &format!("\"{}\"", ink.css()),
-        )
+        text.replace(&format!("\"#{r:02X}{g:02X}{b:02X}\""), &format!("\"{}\"", ink.css()))
     })
 }
 
@@ -193,13 +178,7 @@ impl Axis {
             .take_while(|tick| *tick <= high)
             .take(TICKS_MAX)
             .collect();
-        Self {
-            label: label.into(),
-            scale: Scale::Linear,
-            low: 0.0,
-            high,
-            ticks,
-        }
+        Self { label: label.into(), scale: Scale::Linear, low: 0.0, high, ticks }
     }
 
     /// Powers of two that enclose `values`, with a little room beside them.
@@ -225,12 +204,8 @@ impl Axis {
             let decades = whole_steps(first, last).into_iter();
             decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|factor: f64| decade + factor.log10()))
         };
-        let low = between()
-            .filter(|e| *e <= low + ROUNDING)
-            .fold(first, f64::max);
-        let high = between()
-            .filter(|e| *e >= high && *e > low)
-            .fold(last, f64::min);
+        let low = between().filter(|e| *e <= low + ROUNDING).fold(first, f64::max);
+        let high = between().filter(|e| *e >= high && *e > low).fold(last, f64::min);
         let ticks = if last - first <= 2.0 {
             between().filter(|e| (low..=high).contains(e)).collect()
         } else {
@@ -238,21 +213,13 @@ impl Axis {
             decades.retain(|e| (low..=high).contains(e));
             decades
         };
-        Self {
-            label: label.into(),
-            scale: Scale::Log10,
-            low,
-            high,
-            ticks,
-        }
+        Self { label: label.into(), scale: Scale::Log10, low, high, ticks }
     }
 
     /// Where `value` stands; `None` where the axis has no place for it.
     pub(super) fn position(&self, value: f64) -> Option<f64> {
         let position = self.scale.position(value)?;
-        (self.low..=self.high)
-            .contains(&position)
-            .then_some(position)
+        (self.low..=self.high).contains(&position).then_some(position)
     }
 
     /// Where `value` stands, or the nearest end of the axis.
@@ -272,11 +239,7 @@ impl Axis {
     }
 
     fn positions(&self) -> Positions {
-        Positions {
-            low: self.low,
-            high: self.high,
-            ticks: self.ticks.clone(),
-        }
+        Positions { low: self.low, high: self.high, ticks: self.ticks.clone() }
     }
 
     fn tick_label(&self, position: f64) -> String {
@@ -311,10 +274,7 @@ impl Ranged for Positions {
     type FormatOption = DefaultFormatting;
     type ValueType = f64;
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the cast saturates, which clips"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which clips")]
     fn map(&self, position: &f64, (first, last): (i32, i32)) -> i32 {
         let share = (position - self.low) / (self.high - self.low);
         (f64::from(first) + share * f64::from(last - first)).round() as i32
@@ -352,10 +312,7 @@ fn exponents(scale: Scale, values: impl IntoIterator<Item = f64>) -> (f64, f64) 
 /// Whole numbers from `first` to `last`, in larger steps when there would be too many.
 fn whole_steps(first: f64, last: f64) -> Vec<f64> {
     let every = ((last - first) / TICKS_MAX as f64).ceil().max(1.0);
-    (0..=TICKS_MAX)
-        .map(|i| first + every * i as f64)
-        .take_while(|step| *step <= last)
-        .collect()
+    (0..=TICKS_MAX).map(|i| first + every * i as f64).take_while(|step| *step <= last).collect()
 }
 
 /// The smallest of 1, 2, 5 times a power of ten that is not below `step`.
@@ -425,11 +382,7 @@ pub(super) fn chart<'a>(
 
 /// Draws a measured point: configurations differ in shape as well as in colour.
 pub(super) fn draw_marker(chart: &Chart<'_>, at: (f64, f64), index: usize, pixels: f64) -> Drawn {
-    let (plot, colour, size) = (
-        chart.plotting_area(),
-        Ink::Series(index).filled(),
-        scaled(pixels),
-    );
+    let (plot, colour, size) = (chart.plotting_area(), Ink::Series(index).filled(), scaled(pixels));
     match Shape::of(index) {
         Shape::Circle => plot.draw(&Circle::new(at, size, colour)),
         Shape::Square => {
@@ -497,29 +450,15 @@ mod tests {
 
     #[test]
     fn every_axis_has_a_length_and_few_ticks() {
-        let values = [
-            0.0,
-            -3.0,
-            1.0,
-            f64::NAN,
-            f64::INFINITY,
-            f64::MAX,
-            1e99,
-            f64::MIN_POSITIVE,
-        ];
+        let values = [0.0, -3.0, 1.0, f64::NAN, f64::INFINITY, f64::MAX, 1e99, f64::MIN_POSITIVE];
         for a in values {
             for b in values {
-                for axis in [
-                    Axis::from_zero("", [a, b]),
-                    Axis::log2("", [a, b]),
-                    Axis::log10("", [a, b]),
-                ] {
+                for axis in
+                    [Axis::from_zero("", [a, b]), Axis::log2("", [a, b]), Axis::log10("", [a, b])]
+                {
                     assert!(axis.low < axis.high, "{axis:?} of {a} and {b}");
                     assert!(axis.high.is_finite() && axis.low.is_finite());
-                    assert!(
-                        axis.ticks.len() <= 3 * TICKS_MAX + 1,
-                        "{axis:?} of {a} and {b}"
-                    );
+                    assert!(axis.ticks.len() <= 3 * TICKS_MAX + 1, "{axis:?} of {a} and {b}");
                     let inside = |tick: &f64| (axis.low..=axis.high).contains(tick);
                     assert!(axis.ticks.iter().all(inside), "{axis:?} of {a} and {b}");
                 }
@@ -531,10 +470,7 @@ mod tests {
     fn what_lies_outside_has_no_position() {
         let axis = Axis::log2("N", [1.0, 64.0]);
         assert_eq!(axis.position(8.0), Some(3.0));
-        assert_eq!(
-            [0.0, -1.0, 1e9, f64::NAN].map(|v| axis.position(v)),
-            [None; 4]
-        );
+        assert_eq!([0.0, -1.0, 1e9, f64::NAN].map(|v| axis.position(v)), [None; 4]);
         assert_eq!(axis.nearest(1e9), axis.high());
         assert_eq!(axis.nearest(f64::NAN), axis.low());
     }

@@ -89,29 +89,18 @@ fn term_names<'a>(cycles: &[Bar<'a>]) -> Vec<&'a str> {
 }
 
 fn drawing(bars: &[Bar<'_>], terms: &[&str]) -> Markup {
-    let ends = bars
-        .iter()
-        .flat_map(|bar| [Some(bar.sum_us), bar.measured_us])
-        .flatten();
+    let ends = bars.iter().flat_map(|bar| [Some(bar.sum_us), bar.measured_us]).flatten();
     let x = Axis::from_zero("time of one call (µs)", ends);
     let rows = bars.len() as f64;
     let y = Axis::from_zero("", [rows / 1.06]);
-    let height = u32::try_from(bars.len())
-        .unwrap_or(u32::MAX)
-        .saturating_mul(ROW_PIXELS);
-    canvas::svg(
-        height.saturating_add(56),
-        "Stacked bars, one for each configuration",
-        |area| draw(area, bars, terms, &x, &y),
-    )
+    let height = u32::try_from(bars.len()).unwrap_or(u32::MAX).saturating_mul(ROW_PIXELS);
+    canvas::svg(height.saturating_add(56), "Stacked bars, one for each configuration", |area| {
+        draw(area, bars, terms, &x, &y)
+    })
 }
 
 fn draw(area: &Area<'_>, bars: &[Bar<'_>], terms: &[&str], x: &Axis, y: &Axis) -> Drawn {
-    let frame = Frame {
-        top: 4.0,
-        without_y: true,
-        ..Frame::default()
-    };
+    let frame = Frame { top: 4.0, without_y: true, ..Frame::default() };
     let chart = canvas::chart(area, x, y, frame)?;
     for (row, bar) in bars.iter().rev().enumerate() {
         draw_bar(&chart, row as f64, bar, terms, x)?;
@@ -132,11 +121,7 @@ fn draw_bar(chart: &Chart<'_>, row: f64, bar: &Bar<'_>, terms: &[&str], x: &Axis
         let label = number(*us);
         if us * pixels_per_us > 8.0 * label.len() as f64 {
             let style = Ink::OnShare.text(12.0, HPos::Center, VPos::Center);
-            plot.draw(&Text::new(
-                label,
-                ((from + to) / 2.0, (low + high) / 2.0),
-                style,
-            ))?;
+            plot.draw(&Text::new(label, ((from + to) / 2.0, (low + high) / 2.0), style))?;
         }
         from = to;
     }
@@ -146,10 +131,7 @@ fn draw_bar(chart: &Chart<'_>, row: f64, bar: &Bar<'_>, terms: &[&str], x: &Axis
         let diamond = Polygon::new(corners, Ink::Text.filled());
         let at = (us, (low + high) / 2.0);
         plot.draw(&(EmptyElement::at(at) + diamond))?;
-        plot.draw(&PathElement::new(
-            [(us, low - 0.04), (us, high + 0.04)],
-            Ink::Text.stroke(1.5),
-        ))?;
+        plot.draw(&PathElement::new([(us, low - 0.04), (us, high + 0.04)], Ink::Text.stroke(1.5)))?;
     }
     let name = fitted(bar.name, f64::from(WIDTH) - 330.0, 13.0);
     let style = Ink::Text.text(13.0, HPos::Left, VPos::Center);
@@ -165,10 +147,8 @@ fn caption(bars: &[Bar<'_>]) -> String {
     let largest = |bar: &Bar<'_>| {
         let (name, us) = bar.largest()?;
         let share = us / bar.sum_us * 100.0;
-        let text = format!(
-            "in “{}” the largest term is {name} with {share:.0} % of the cycle",
-            bar.name
-        );
+        let text =
+            format!("in “{}” the largest term is {name} with {share:.0} % of the cycle", bar.name);
         share.is_finite().then_some(text)
     };
     let start = "A term's width is its time in one call; the diamond is the cycle as measured, \
@@ -182,28 +162,18 @@ fn caption(bars: &[Bar<'_>]) -> String {
 
 fn table(bars: &[Bar<'_>], terms: &[&str]) -> Table {
     let mut table = Table::new(["configuration"]);
-    table
-        .columns
-        .extend(terms.iter().map(|term| format!("{term} (µs)")));
-    table
-        .columns
-        .extend(["sum (µs)", "measured (µs)", "error"].map(String::from));
+    table.columns.extend(terms.iter().map(|term| format!("{term} (µs)")));
+    table.columns.extend(["sum (µs)", "measured (µs)", "error"].map(String::from));
     for bar in bars {
         let of_term = |name: &&str| {
-            let found = bar
-                .terms
-                .iter()
-                .filter(|(term, _)| term == name)
-                .map(|(_, us)| us);
+            let found = bar.terms.iter().filter(|(term, _)| term == name).map(|(_, us)| us);
             number(found.sum())
         };
         let mut row = vec![bar.name.to_owned()];
         row.extend(terms.iter().map(of_term));
         row.push(number(bar.sum_us));
         row.push(optional(bar.measured_us));
-        row.push(percent(
-            bar.measured_us.and_then(|us| percent_above(bar.sum_us, us)),
-        ));
+        row.push(percent(bar.measured_us.and_then(|us| percent_above(bar.sum_us, us))));
         table.rows.push(row);
     }
     table

@@ -65,10 +65,7 @@ impl Figure {
 
 impl Key {
     pub(super) fn new(swatch: Swatch, text: impl Into<String>) -> Self {
-        Self {
-            swatch,
-            text: text.into(),
-        }
+        Self { swatch, text: text.into() }
     }
 }
 
@@ -102,10 +99,7 @@ impl Swatch {
 
 impl Table {
     pub(super) fn new<const N: usize>(columns: [&str; N]) -> Self {
-        Self {
-            columns: columns.map(String::from).into(),
-            rows: Vec::new(),
-        }
+        Self { columns: columns.map(String::from).into(), rows: Vec::new() }
     }
 
     pub(super) fn row<const N: usize>(&mut self, cells: [String; N]) {

@@ -35,9 +35,7 @@ fn over_time(plot: &LatencyPlot) -> Option<Figure> {
         let colour = Ink::Series(index).colour().mix(0.55).filled();
         for (t_ms, response_ms) in &crowds[index] {
             let at = (*t_ms, y.nearest(*response_ms));
-            chart
-                .plotting_area()
-                .draw(&Circle::new(at, scaled(1.8), colour))?;
+            chart.plotting_area().draw(&Circle::new(at, scaled(1.8), colour))?;
         }
         Ok(())
     });
@@ -164,17 +162,11 @@ fn head(latency: &Latency) -> Head<'_> {
     let ms = |q| number(latency.histogram.quantile(q).as_millis_f64());
     let note = match latency.histogram.count() {
         0 => String::new(),
-        calls => format!(
-            "{calls} calls: p50 {} ms, p99 {} ms, max {} ms",
-            ms(0.5),
-            ms(0.99),
-            ms(1.0)
-        ),
+        calls => {
+            format!("{calls} calls: p50 {} ms, p99 {} ms, max {} ms", ms(0.5), ms(0.99), ms(1.0))
+        }
     };
-    Head {
-        name: &latency.name,
-        note,
-    }
+    Head { name: &latency.name, note }
 }
 
 fn legend(plot: &LatencyPlot, like: Swatch) -> Vec<Key> {
@@ -183,9 +175,7 @@ fn legend(plot: &LatencyPlot, like: Swatch) -> Vec<Key> {
         _ => Swatch::Area(Ink::Series(index)),
     };
     let names = plot.latencies.iter().enumerate();
-    names
-        .map(|(index, latency)| Key::new(swatch(index), &latency.name))
-        .collect()
+    names.map(|(index, latency)| Key::new(swatch(index), &latency.name)).collect()
 }
 
 fn table(plot: &LatencyPlot) -> Table {

@@ -240,10 +240,7 @@ mod fixtures {
 
     /// A report with one of everything, with the numbers given by `value` in turn.
     pub(super) fn report(mut value: impl FnMut() -> f64) -> StudyReport {
-        let interval = Interval {
-            lo: value(),
-            hi: value(),
-        };
+        let interval = Interval { lo: value(), hi: value() };
         StudyReport {
             title: "A study".into(),
             generated_at: "today".into(),
@@ -272,10 +269,7 @@ mod fixtures {
             cycles: vec![Cycle {
                 name: "cycle one".into(),
                 terms: ["T_prop", "T_ser"]
-                    .map(|name| Term {
-                        name: name.into(),
-                        us: value(),
-                    })
+                    .map(|name| Term { name: name.into(), us: value() })
                     .into(),
                 measured_us: Some(value()),
             }],
@@ -294,10 +288,7 @@ mod fixtures {
                             .into(),
                     })
                     .into(),
-                ceilings: vec![Ceiling {
-                    label: "ceiling one".into(),
-                    mib_s: value(),
-                }],
+                ceilings: vec![Ceiling { label: "ceiling one".into(), mib_s: value() }],
             }],
             steps: vec![Step {
                 change: "step one".into(),

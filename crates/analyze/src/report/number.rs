@@ -45,11 +45,9 @@ pub(super) fn percent(value: Option<f64>) -> String {
 
 /// Text in which no line breaks between a number and its unit.
 pub(super) fn tied(text: &str) -> String {
-    ["%", "MiB/s", "MiB", "KiB", "ms", "µs", "us"]
-        .iter()
-        .fold(text.into(), |text: String, unit| {
-            text.replace(&format!(" {unit}"), &format!("\u{a0}{unit}"))
-        })
+    ["%", "MiB/s", "MiB", "KiB", "ms", "µs", "us"].iter().fold(text.into(), |text: String, unit| {
+        text.replace(&format!(" {unit}"), &format!("\u{a0}{unit}"))
+    })
 }
 
 /// Stands where a number is not known.
@@ -76,10 +74,7 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
-        assert_eq!(
-            (tick(0.5), tick(20.0), tick(100.0)),
-            ("0.5".into(), "20".into(), "100".into())
-        );
+        assert_eq!((tick(0.5), tick(20.0), tick(100.0)), ("0.5".into(), "20".into(), "100".into()));
     }
 
     #[test]

@@ -149,10 +149,7 @@ fn parameters(parameters: &[Parameter]) -> Markup {
             }
         } }
     };
-    section(
-        "The model's terms",
-        (!parameters.is_empty()).then_some(content),
-    )
+    section("The model's terms", (!parameters.is_empty()).then_some(content))
 }
 
 /// `T_prop` with its index below the line.
@@ -164,10 +161,9 @@ fn symbol(name: &str) -> Markup {
 }
 
 fn interval(parameter: &Parameter) -> String {
-    parameter.ci95.map_or_else(
-        || UNKNOWN.into(),
-        |ci| format!("{} to {}", number(ci.lo), number(ci.hi)),
-    )
+    parameter
+        .ci95
+        .map_or_else(|| UNKNOWN.into(), |ci| format!("{} to {}", number(ci.lo), number(ci.hi)))
 }
 
 fn steps(steps: &[Step]) -> Markup {
@@ -191,10 +187,7 @@ fn steps(steps: &[Step]) -> Markup {
             percent(step.error_pct()),
         ]);
     }
-    section(
-        "What was changed, and what it gave",
-        (!steps.is_empty()).then(|| table.render()),
-    )
+    section("What was changed, and what it gave", (!steps.is_empty()).then(|| table.render()))
 }
 
 fn method(report: &StudyReport) -> Markup {
@@ -270,9 +263,7 @@ mod tests {
         for text in TEXTS {
             assert!(page.contains(text), "{text} is missing");
         }
-        for reference in [
-            "http:", "https:", "src=", "href=", "url(", "@import", "<script",
-        ] {
+        for reference in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {
             assert!(!page.contains(reference), "{reference} is on the page");
         }
         assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"));
@@ -355,11 +346,7 @@ mod tests {
         report.cycles = vec![Cycle::default()];
         report.throughput[0].curves = vec![Curve {
             name: "alone".into(),
-            points: vec![CurvePoint {
-                n: 1,
-                measured_mib_s: Some(3.0),
-                ..CurvePoint::default()
-            }],
+            points: vec![CurvePoint { n: 1, measured_mib_s: Some(3.0), ..CurvePoint::default() }],
         }];
         report.transfers[0].transfers[0].points = vec![(0.0, 0.0)];
         report.latency[0].latencies[0].calls = vec![(5.0, 5.0)];
@@ -375,15 +362,7 @@ mod tests {
             assert!(!page.contains("NaN") && !page.contains("inf "));
             value(); // shifts the whole row by one
         }
-        for constant in [
-            0.0,
-            -1.0,
-            f64::NAN,
-            f64::INFINITY,
-            f64::MAX,
-            1e99,
-            f64::MIN_POSITIVE,
-        ] {
+        for constant in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::MAX, 1e99, f64::MIN_POSITIVE] {
             assert!(html(&report(|| constant)).ends_with("</html>"));
         }
     }
@@ -391,11 +370,7 @@ mod tests {
     #[test]
     fn a_long_run_stays_a_small_page() {
         let mut report = ordinary();
-        let many = || {
-            (0..100_000)
-                .map(|i| (f64::from(i), f64::from(i % 977) + 1.0))
-                .collect()
-        };
+        let many = || (0..100_000).map(|i| (f64::from(i), f64::from(i % 977) + 1.0)).collect();
         report.transfers[0].transfers[0].points = many();
         report.latency[0].latencies[0].calls = many();
         let page = html(&report);

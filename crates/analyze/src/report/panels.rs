@@ -25,11 +25,8 @@ pub(super) fn svg(
     canvas::svg(height, label, |area| {
         for (index, (area, head)) in split(area, count).iter().zip(heads).enumerate() {
             draw_head(area, head)?;
-            let frame = Frame {
-                top: 30.0,
-                without_x_labels: index + 1 < heads.len(),
-                ..Frame::default()
-            };
+            let frame =
+                Frame { top: 30.0, without_x_labels: index + 1 < heads.len(), ..Frame::default() };
             draw(index, &mut canvas::chart(area, x, y, frame)?)?;
         }
         Ok(())

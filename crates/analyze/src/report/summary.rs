@@ -17,11 +17,8 @@ pub fn summary(report: &StudyReport, width: usize) -> String {
     let parameters = parameters(&report.parameters, width);
     let end = [steps(&report.steps, width), foot(report, width)].concat();
 
-    let tables: Vec<Block> = report
-        .throughput
-        .iter()
-        .flat_map(|plot| throughput(plot, width))
-        .collect();
+    let tables: Vec<Block> =
+        report.throughput.iter().flat_map(|plot| throughput(plot, width)).collect();
 
     let fixed = head.len() + parameters.len() + end.len();
     let tables = fitting(tables, SUMMARY_LINES_MAX.saturating_sub(fixed));
@@ -32,10 +29,7 @@ pub fn summary(report: &StudyReport, width: usize) -> String {
         .collect();
     let mut lines = spaced(blocks);
     lines.truncate(SUMMARY_LINES_MAX);
-    lines
-        .iter()
-        .map(|line| format!("{}\n", line.trim_end()))
-        .collect()
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// All blocks, with an empty line between them if there is room for it.
@@ -58,24 +52,12 @@ type Block = Vec<String>;
 fn head(report: &StudyReport, width: usize) -> Block {
     let mut lines = vec![clipped(&report.title, width)];
     let durability = report.durability.map(|d| format!("durability {d}"));
-    let about = [
-        Some(report.target.clone()),
-        durability,
-        Some(report.link.clone()),
-    ];
-    let about: Vec<String> = about
-        .into_iter()
-        .flatten()
-        .filter(|text| !text.is_empty())
-        .collect();
+    let about = [Some(report.target.clone()), durability, Some(report.link.clone())];
+    let about: Vec<String> = about.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     if !about.is_empty() {
         lines.push(clipped(&about.join("; "), width));
     }
-    lines.extend(wrapped(
-        &report.headline.sentence,
-        width,
-        SENTENCE_LINES_MAX,
-    ));
+    lines.extend(wrapped(&report.headline.sentence, width, SENTENCE_LINES_MAX));
     let facts: Vec<String> = report
         .headline
         .facts
@@ -89,20 +71,15 @@ fn head(report: &StudyReport, width: usize) -> Block {
 
 fn parameters(parameters: &[Parameter], width: usize) -> Block {
     let row = |p: &Parameter| {
-        let ci = p.ci95.map_or_else(
-            || UNKNOWN.into(),
-            |ci| format!("{} to {}", number(ci.lo), number(ci.hi)),
-        );
+        let ci = p
+            .ci95
+            .map_or_else(|| UNKNOWN.into(), |ci| format!("{} to {}", number(ci.lo), number(ci.hi)));
         let n = p.n.map_or_else(|| UNKNOWN.into(), |n| n.to_string());
         vec![p.name.clone(), number(p.value), p.unit.clone(), ci, n]
     };
     let head = ["term", "value", "unit", "95 % interval", "n"];
     let rows = parameters.iter().take(PARAMETERS_MAX).map(row).collect();
-    with_rest(
-        aligned(&head, rows, width),
-        parameters.len(),
-        PARAMETERS_MAX,
-    )
+    with_rest(aligned(&head, rows, width), parameters.len(), PARAMETERS_MAX)
 }
 
 /// The curves side by side, as many as fit beneath one heading; rows are the windows.
@@ -171,14 +148,8 @@ fn steps(steps: &[Step], width: usize) -> Block {
             percent(step.measured_gain_pct()),
         ]
     };
-    let head = [
-        "change, MiB/s",
-        "before",
-        "predicted",
-        "measured",
-        "predicted gain",
-        "measured gain",
-    ];
+    let head =
+        ["change, MiB/s", "before", "predicted", "measured", "predicted gain", "measured gain"];
     let rows = steps.iter().take(STEPS_MAX).map(row).collect();
     with_rest(aligned(&head, rows, width), steps.len(), STEPS_MAX)
 }
@@ -209,9 +180,7 @@ fn fitting(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
         blocks.pop();
     }
     let missing = count - blocks.len();
-    blocks.push(vec![format!(
-        "({missing} of {count} throughput tables: see the report)"
-    )]);
+    blocks.push(vec![format!("({missing} of {count} throughput tables: see the report)")]);
     blocks
 }
 
@@ -229,10 +198,7 @@ fn aligned(head: &[&str], rows: Vec<Vec<String>>, width: usize) -> Block {
     }
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
     let columns = |index: usize| {
-        let cells = rows
-            .iter()
-            .chain([&head])
-            .filter_map(move |row| row.get(index));
+        let cells = rows.iter().chain([&head]).filter_map(move |row| row.get(index));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(columns).collect();
@@ -272,17 +238,11 @@ fn wrapped(text: &str, width: usize, lines_max: usize) -> Block {
 
 /// One line of at most `width` characters.
 fn clipped(text: &str, width: usize) -> String {
-    let text: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().count() <= width {
         return text;
     }
-    text.chars()
-        .take(width.saturating_sub(1))
-        .chain(['…'])
-        .collect()
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -339,10 +299,7 @@ mod tests {
         ];
         assert_eq!(lines[..4], head);
         assert_eq!(lines.last(), Some(&"Raw data: run.json"));
-        assert!(
-            text.contains("T_prop   5.00    µs   5.00 to 5.00  7"),
-            "{text}"
-        );
+        assert!(text.contains("T_prop   5.00    µs   5.00 to 5.00  7"), "{text}");
     }
 
     #[test]
@@ -355,10 +312,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_announced() {
         let text = summary(&study(9), 80);
-        assert!(
-            text.contains("of 9 throughput tables: see the report)"),
-            "{text}"
-        );
+        assert!(text.contains("of 9 throughput tables: see the report)"), "{text}");
         assert!(text.contains("Raw data: run.json"));
     }
 

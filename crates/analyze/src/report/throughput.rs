@@ -62,10 +62,7 @@ fn rates(point: &CurvePoint) -> Vec<f64> {
 }
 
 fn draw(area: &Area<'_>, plot: &ThroughputPlot, axes: &Axes) -> Drawn {
-    let frame = Frame {
-        top: 8.0,
-        ..Frame::default()
-    };
+    let frame = Frame { top: 8.0, ..Frame::default() };
     let mut chart = canvas::chart(area, &axes.x, &axes.y, frame)?;
     for ceiling in &plot.ceilings {
         draw_ceiling(&mut chart, ceiling, axes)?;
@@ -87,24 +84,14 @@ fn draw_ceiling(chart: &mut Chart<'_>, ceiling: &Ceiling, axes: &Axes) -> Drawn 
     let (left, right) = (axes.x.low(), axes.x.high());
     let line = [(left, y), (right, y)];
     let (dash, space) = (scaled(6.0), scaled(4.0));
-    chart.draw_series(DashedLineSeries::new(
-        line,
-        dash,
-        space,
-        Ink::Axis.stroke(1.5),
-    ))?;
+    chart.draw_series(DashedLineSeries::new(line, dash, space, Ink::Axis.stroke(1.5)))?;
     let style = Ink::Axis.text(12.0, HPos::Left, VPos::Bottom);
     let label = fitted(&ceiling_text(ceiling), 300.0, 12.0);
-    chart
-        .plotting_area()
-        .draw(&Text::new(format!("\u{a0}\u{a0}{label}"), (left, y), style))
+    chart.plotting_area().draw(&Text::new(format!("\u{a0}\u{a0}{label}"), (left, y), style))
 }
 
 fn draw_model(chart: &mut Chart<'_>, index: usize, curve: &Curve, axes: &Axes) -> Drawn {
-    let line = curve
-        .points
-        .iter()
-        .filter_map(|p| position(p.n, p.predicted_mib_s, axes));
+    let line = curve.points.iter().filter_map(|p| position(p.n, p.predicted_mib_s, axes));
     chart.draw_series(LineSeries::new(line, Ink::Series(index).stroke(2.0)))?;
     Ok(())
 }
@@ -125,10 +112,7 @@ fn draw_measured(chart: &Chart<'_>, index: usize, curve: &Curve, axes: &Axes, as
             let (low, high) = (axes.y.nearest(spread.lo), axes.y.nearest(spread.hi));
             plot.draw(&PathElement::new([(at.0, low), (at.0, high)], stroke))?;
             for end in [low, high] {
-                plot.draw(&PathElement::new(
-                    [(at.0 - half, end), (at.0 + half, end)],
-                    stroke,
-                ))?;
+                plot.draw(&PathElement::new([(at.0 - half, end), (at.0 + half, end)], stroke))?;
             }
         }
         draw_marker(chart, at, index, 4.5)?;
@@ -166,22 +150,13 @@ fn caption(plot: &ThroughputPlot) -> String {
     let best = |curve: &Curve| {
         let measured =
             |p: &CurvePoint| p.measured_mib_s.filter(|v| v.is_finite()).map(|v| (v, p.n));
-        let (mib_s, n) = curve
-            .points
-            .iter()
-            .filter_map(measured)
-            .max_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some(format!(
-            "{} peaks at {} MiB/s with N = {n}",
-            curve.name,
-            number(mib_s)
-        ))
+        let (mib_s, n) =
+            curve.points.iter().filter_map(measured).max_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(format!("{} peaks at {} MiB/s with N = {n}", curve.name, number(mib_s)))
     };
     let peaks: Vec<String> = plot.curves.iter().filter_map(best).collect();
     let errors = plot.curves.iter().flat_map(|curve| &curve.points);
-    let worst = errors
-        .filter_map(CurvePoint::error_pct)
-        .max_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let worst = errors.filter_map(CurvePoint::error_pct).max_by(|a, b| a.abs().total_cmp(&b.abs()));
 
     let mut caption = String::from(
         "Lines are the model, markers the measured medians with their spread; where a line turns \

@@ -89,10 +89,7 @@ impl<'a> Panel<'a> {
         if let Some(pct) = self.stalled_pct().filter(|pct| *pct > 0.0) {
             note += &format!(", {pct:.0} % of the time standing still");
         }
-        Head {
-            name: self.name,
-            note,
-        }
+        Head { name: self.name, note }
     }
 
     fn mib_s(&self) -> f64 {
@@ -114,12 +111,7 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         series.push_point(Point { t_us, value });
     }
     let in_ms = |p: &Point| (p.t_us as f64 * 1e-3, p.value);
-    series
-        .thinned(POINTS_MAX)
-        .points()
-        .iter()
-        .map(in_ms)
-        .collect()
+    series.thinned(POINTS_MAX).points().iter().map(in_ms).collect()
 }
 
 /// Points of one line: several for every pixel across.
@@ -127,9 +119,7 @@ const POINTS_MAX: usize = 1_500;
 
 /// The points (milliseconds and a value) that have a place in a plot.
 pub(super) fn drawable(points: &[(f64, f64)]) -> impl Iterator<Item = &(f64, f64)> {
-    points
-        .iter()
-        .filter(|(t_ms, value)| (0.0..LONGEST_MS).contains(t_ms) && value.abs() < 1e100)
+    points.iter().filter(|(t_ms, value)| (0.0..LONGEST_MS).contains(t_ms) && value.abs() < 1e100)
 }
 
 /// A hundred days: what is later is not a time of a run.
@@ -141,13 +131,9 @@ fn drawing(title: &str, panels: &[Panel<'_>]) -> Markup {
     let x = Axis::from_zero("time since start (ms)", times.chain(stalls));
     let y = Axis::from_zero("transferred (MiB)", panels.iter().map(Panel::mib));
     let heads: Vec<Head<'_>> = panels.iter().map(Panel::head).collect();
-    panels::svg(
-        &format!("{title}: bytes over time"),
-        &heads,
-        190,
-        (&x, &y),
-        |index, chart| draw(chart, index, &panels[index], &x, &y),
-    )
+    panels::svg(&format!("{title}: bytes over time"), &heads, 190, (&x, &y), |index, chart| {
+        draw(chart, index, &panels[index], &x, &y)
+    })
 }
 
 fn draw(chart: &mut Chart<'_>, index: usize, panel: &Panel<'_>, x: &Axis, y: &Axis) -> Drawn {
@@ -168,11 +154,7 @@ fn draw_stall(chart: &Chart<'_>, stall: &Stall, x: &Axis, y: &Axis) -> Drawn {
     let ms = stall.end_ms - stall.start_ms;
     let pixels = ms * f64::from(WIDTH - 82) / x.high();
     let lines = [stall.label.clone(), format!("{} ms", number(ms))];
-    let longest = lines
-        .iter()
-        .map(|line| line.chars().count())
-        .max()
-        .unwrap_or(0);
+    let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     if pixels < 7.0 * longest as f64 {
         return Ok(());
     }
@@ -212,11 +194,7 @@ fn table(panels: &[Panel<'_>]) -> Table {
         "stalled share",
     ]);
     for panel in panels {
-        let longest = panel
-            .stalls
-            .iter()
-            .map(|s| s.end_ms - s.start_ms)
-            .fold(0.0, f64::max);
+        let longest = panel.stalls.iter().map(|s| s.end_ms - s.start_ms).fold(0.0, f64::max);
         table.row([
             panel.name.to_owned(),
             number(panel.mib()),
@@ -225,9 +203,7 @@ fn table(panels: &[Panel<'_>]) -> Table {
             panel.stalls.len().to_string(),
             number(panel.stalled_ms()),
             number(longest),
-            panel
-                .stalled_pct()
-                .map_or_else(|| UNKNOWN.into(), |pct| format!("{pct:.1} %")),
+            panel.stalled_pct().map_or_else(|| UNKNOWN.into(), |pct| format!("{pct:.1} %")),
         ]);
     }
     table

@@ -1,22 +1,23 @@
 //! ACCESS (RFC 1813 section 3.3.4).
 
-use wire::nfs3::access::{Args, Reply, ReplyOk};
+use wire::nfs3::Procedure;
+use wire::nfs3::access::{Args, DELETE, EXTEND, MODIFY, Reply, ReplyOk};
 
-use super::{Context, convert, looked_failure};
 use crate::store::Store;
 use crate::types::Access;
 
-const CHANGES: u32 = Access::MODIFY | Access::EXTEND | Access::DELETE;
+use super::{Context, looked};
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args) -> Reply {
-    let handle = context.handle(&args.object)?;
-    let asked = if context.writable().is_ok() { args.access } else { args.access & !CHANGES };
-    let looked = context.store.access(&context.caller, &handle, Access(asked)).await;
-    match looked.result {
-        Ok(granted) => Ok(ReplyOk {
-            obj_attributes: looked.attr.map(convert::fattr3),
-            access: granted.0 & asked,
-        }),
-        Err(status) => Err(looked_failure(status, looked.attr)),
-    }
+/// Rights that nobody has on a read-only export.
+const CHANGES: u32 = MODIFY | EXTEND | DELETE;
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
+    let object = cx.handle(&args.object)?;
+    let asked = Access(match cx.export.read_only {
+        true => args.access & !CHANGES,
+        false => args.access,
+    });
+    let found = cx.store.access(cx.caller, &object, asked).await;
+    let (obj_attributes, given) = looked(Procedure::Access, found)?;
+    Ok(ReplyOk { obj_attributes, access: given.0 & asked.0 })
 }

@@ -1,20 +1,21 @@
-//! COMMIT (RFC 1813 section 3.3.21): the reply is built from the store's proof.
+//! COMMIT (RFC 1813 section 3.3.21). The reply is made from the store's proof that the data is
+//! durable, and from nothing else.
 
-use wire::nfs3::NfsStat3;
+use wire::nfs3::Procedure::Commit;
 use wire::nfs3::commit::{Args, Reply, ReplyOk};
 
-use super::{Context, changed};
 use crate::store::Store;
+use crate::types::Status;
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args) -> Reply {
-    let end = args.offset.checked_add(u64::from(args.count)).map(i64::try_from);
-    let in_range = if let Some(Ok(_)) = end { Ok(()) } else { Err(NfsStat3::Inval) };
-    let allowed = context.writable().and(in_range);
-    let handle = match allowed.and_then(|()| context.handle(&args.file)) {
-        Ok(handle) => handle,
-        Err(status) => return Err(context.refuse(&args.file, status).await),
+use super::{Context, changed, is_within_offsets};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
+    let file = cx.handle(&args.file)?;
+    let Args { offset, count, .. } = args;
+    let result = match is_within_offsets(offset, count) {
+        true => cx.store.commit(cx.caller, &file, offset, count).await,
+        false => cx.unchanged(&file, Status::Invalid).await,
     };
-    let (offset, count) = (args.offset, args.count);
-    let outcome = context.store.commit(&context.caller, &handle, offset, count).await;
-    changed(outcome).map(|(durable, file_wcc)| ReplyOk { file_wcc, verf: durable.verifier().0 })
+    let (file_wcc, durable) = changed(Commit, result)?;
+    Ok(ReplyOk { file_wcc, verf: durable.verifier().0 })
 }

@@ -1,21 +1,33 @@
 //! CREATE (RFC 1813 section 3.3.8).
 
-use wire::nfs3::create::{Args, CreateHow, Reply};
+use wire::nfs3::Procedure::Create;
+use wire::nfs3::create::{self, Args, Reply};
 
-use super::{Context, convert};
 use crate::store::Store;
-use crate::types::CreateHow as How;
+use crate::types::{CreateHow, Status};
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args<'_>) -> Reply {
-    let entry = context.writable().and_then(|()| context.new_entry(&args.where_));
-    let (dir, name) = match entry {
-        Ok(entry) => entry,
-        Err(status) => return Err(context.refuse(&args.where_.dir, status).await),
+use super::attributes::set_attr;
+use super::{Context, name};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply {
+    let dir = cx.handle(&args.where_.dir)?;
+    let made = match check(cx, &args) {
+        Ok((name, how)) => cx.store.create(cx.caller, &dir, name, how).await,
+        Err(status) => cx.unchanged(&dir, status).await,
     };
-    let how = match args.how {
-        CreateHow::Unchecked(attributes) => How::Unchecked(convert::set_attr(attributes)),
-        CreateHow::Guarded(attributes) => How::Guarded(convert::set_attr(attributes)),
-        CreateHow::Exclusive(verifier) => How::Exclusive(verifier),
+    cx.new_object(Create, made)
+}
+
+fn check<'a, S: Store>(
+    cx: &Context<'_, S>,
+    args: &Args<'a>,
+) -> Result<(&'a [u8], CreateHow), Status> {
+    cx.check_writable()?;
+    let name = name::to_make(args.where_.name)?;
+    let how = match &args.how {
+        create::CreateHow::Unchecked(attributes) => CreateHow::Unchecked(set_attr(attributes)?),
+        create::CreateHow::Guarded(attributes) => CreateHow::Guarded(set_attr(attributes)?),
+        create::CreateHow::Exclusive(verifier) => CreateHow::Exclusive(*verifier),
     };
-    context.made(context.store.create(&context.caller, &dir, name, how).await)
+    Ok((name, how))
 }

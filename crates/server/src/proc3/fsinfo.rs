@@ -1,39 +1,45 @@
 //! FSINFO (RFC 1813 section 3.3.19).
 
+use wire::nfs3::Procedure::Fsinfo;
 use wire::nfs3::fsinfo::{
     Args, FSF_CANSETTIME, FSF_HOMOGENEOUS, FSF_LINK, FSF_SYMLINK, Reply, ReplyOk,
 };
 
-use super::{Context, convert, looked_failure};
-use crate::store::Store;
+use crate::store::{Properties, Store};
 
-/// What transfers should be multiples of: a page.
-const MULTIPLE_BYTES: u32 = 4096;
+use super::attributes::nfstime;
+use super::{Context, looked};
 
-/// What a READDIR should ask for.
-const DIR_BYTES: u32 = 64 << 10;
+/// Transfers are best in multiples of a page.
+const TRANSFER_MULTIPLE: u32 = 4096;
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args) -> Reply {
-    let handle = context.handle(&args.fsroot)?;
-    let looked = context.store.properties(&context.caller, &handle).await;
-    let properties = match looked.result {
-        Ok(properties) => properties,
-        Err(status) => return Err(looked_failure(status, looked.attr)),
-    };
-    let max = context.transfer_bytes_max;
-    let links = if properties.hard_links { FSF_LINK } else { 0 };
-    let symlinks = if properties.symlinks { FSF_SYMLINK } else { 0 };
+/// Bytes a READDIR should ask for: some hundreds of entries.
+const DIRECTORY_BYTES_PREFERRED: u32 = 64 * 1024;
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
+    let fsroot = cx.handle(&args.fsroot)?;
+    let found = cx.store.properties(cx.caller, &fsroot).await;
+    let (obj_attributes, properties) = looked(Fsinfo, found)?;
+    let transfer_bytes_max = cx.transfer_bytes_max;
     Ok(ReplyOk {
-        obj_attributes: looked.attr.map(convert::fattr3),
-        rtmax: max,
-        rtpref: max,
-        rtmult: MULTIPLE_BYTES,
-        wtmax: max,
-        wtpref: max,
-        wtmult: MULTIPLE_BYTES,
-        dtpref: DIR_BYTES.min(max),
+        obj_attributes,
+        rtmax: transfer_bytes_max,
+        rtpref: transfer_bytes_max,
+        rtmult: TRANSFER_MULTIPLE,
+        wtmax: transfer_bytes_max,
+        wtpref: transfer_bytes_max,
+        wtmult: TRANSFER_MULTIPLE,
+        dtpref: DIRECTORY_BYTES_PREFERRED.min(transfer_bytes_max),
         maxfilesize: properties.file_size_max,
-        time_delta: convert::nfstime3(properties.time_resolution),
-        properties: links | symlinks | FSF_HOMOGENEOUS | FSF_CANSETTIME,
+        time_delta: nfstime(properties.time_resolution),
+        properties: bits(&properties),
     })
+}
+
+fn bits(properties: &Properties) -> u32 {
+    let bit = |set, bit| if set { bit } else { 0 };
+    bit(properties.hard_links, FSF_LINK)
+        | bit(properties.symlinks, FSF_SYMLINK)
+        | FSF_HOMOGENEOUS
+        | FSF_CANSETTIME
 }

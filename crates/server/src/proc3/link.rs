@@ -1,34 +1,43 @@
 //! LINK (RFC 1813 section 3.3.15).
 
+use wire::nfs3::Procedure::Link;
 use wire::nfs3::link::{Args, Reply, ReplyOk};
-use wire::nfs3::{Failure, WccData};
 
-use super::{Context, convert};
-use crate::status::nfsstat3;
-use crate::store::Store;
+use crate::store::{Linked, Store};
+use crate::types::{Handle, Status};
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args<'_>) -> Reply {
-    let wanted = context
-        .writable()
-        .and_then(|()| Ok((context.handle(&args.file)?, context.new_entry(&args.link)?)));
-    let (file, (dir, name)) = match wanted {
-        Ok(wanted) => wanted,
-        Err(status) => {
-            let after = context.attr_of(&args.link.dir).await;
-            let detail = ReplyOk {
-                file_attributes: context.attr_of(&args.file).await,
-                linkdir_wcc: WccData { before: None, after },
-            };
-            return Err(Failure { status, detail });
-        }
+use super::attributes::{fattr3, wcc_data};
+use super::{Context, failure, name};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply {
+    let file = cx.handle(&args.file)?;
+    let dir = cx.handle(&args.link.dir)?;
+    let linked = match check(cx, &args) {
+        Ok(name) => cx.store.link(cx.caller, &file, &dir, name).await,
+        Err(status) => refuse(cx, &file, &dir, status).await,
     };
-    let linked = context.store.link(&context.caller, &file, &dir, name).await;
-    let detail = ReplyOk {
-        file_attributes: linked.attr.map(convert::fattr3),
-        linkdir_wcc: convert::wcc_data(linked.dir),
+    let attributes = ReplyOk {
+        file_attributes: linked.attr.as_ref().map(fattr3),
+        linkdir_wcc: wcc_data(&linked.dir),
     };
     match linked.result {
-        Ok(()) => Ok(detail),
-        Err(status) => Err(Failure { status: nfsstat3(status), detail }),
+        Ok(()) => Ok(attributes),
+        Err(status) => Err(failure(Link, status, attributes)),
     }
+}
+
+fn check<'a, S: Store>(cx: &Context<'_, S>, args: &Args<'a>) -> Result<&'a [u8], Status> {
+    cx.check_writable()?;
+    name::to_make(args.link.name)
+}
+
+async fn refuse<S: Store>(
+    cx: &Context<'_, S>,
+    file: &Handle,
+    dir: &Handle,
+    status: Status,
+) -> Linked {
+    let file = cx.untouched::<()>(file, status).await;
+    let dir = cx.unchanged(dir, status).await;
+    Linked { attr: file.attr, dir: dir.wcc, result: file.result.and(dir.result) }
 }

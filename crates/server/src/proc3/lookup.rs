@@ -1,26 +1,23 @@
 //! LOOKUP (RFC 1813 section 3.3.3).
 
+use wire::nfs3::Procedure::Lookup;
 use wire::nfs3::lookup::{Args, Reply, ReplyOk};
-use wire::nfs3::{Failure, NfsStat3};
 
-use super::{Context, convert, looked_failure};
 use crate::store::Store;
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args<'_>) -> Reply {
-    let dir = context.handle(&args.what.dir)?;
-    let name = match context.name(args.what.name) {
-        Ok(name) => name,
-        Err(status) => {
-            return Err(Failure { status, detail: context.attr_of(&args.what.dir).await });
-        }
+use super::attributes::fattr3;
+use super::{Context, looked, name};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply {
+    let dir = cx.handle(&args.what.dir)?;
+    let found = match name::to_look_up(args.what.name) {
+        Ok(name) => cx.store.lookup(cx.caller, &dir, name).await,
+        Err(status) => cx.untouched(&dir, status).await,
     };
-    let looked = context.store.lookup(&context.caller, &dir, name).await;
-    match looked.result {
-        Ok(node) => Ok(ReplyOk {
-            object: context.export.wrap(&node.handle).ok_or(NfsStat3::ServerFault)?,
-            obj_attributes: Some(convert::fattr3(node.attr)),
-            dir_attributes: looked.attr.map(convert::fattr3),
-        }),
-        Err(status) => Err(looked_failure(status, looked.attr)),
-    }
+    let (dir_attributes, node) = looked(Lookup, found)?;
+    Ok(ReplyOk {
+        object: cx.file_handle(&node.handle),
+        obj_attributes: Some(fattr3(&node.attr)),
+        dir_attributes,
+    })
 }

@@ -1,16 +1,28 @@
 //! MKDIR (RFC 1813 section 3.3.9).
 
+use wire::nfs3::Procedure::Mkdir;
 use wire::nfs3::mkdir::{Args, Reply};
 
-use super::{Context, convert};
 use crate::store::Store;
+use crate::types::{SetAttr, Status};
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args<'_>) -> Reply {
-    let entry = context.writable().and_then(|()| context.new_entry(&args.where_));
-    let (dir, name) = match entry {
-        Ok(entry) => entry,
-        Err(status) => return Err(context.refuse(&args.where_.dir, status).await),
+use super::attributes::set_attr;
+use super::{Context, name};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply {
+    let dir = cx.handle(&args.where_.dir)?;
+    let made = match check(cx, &args) {
+        Ok((name, attrs)) => cx.store.make_dir(cx.caller, &dir, name, attrs).await,
+        Err(status) => cx.unchanged(&dir, status).await,
     };
-    let attrs = convert::set_attr(args.attributes);
-    context.made(context.store.make_dir(&context.caller, &dir, name, attrs).await)
+    cx.new_object(Mkdir, made)
+}
+
+fn check<'a, S: Store>(
+    cx: &Context<'_, S>,
+    args: &Args<'a>,
+) -> Result<(&'a [u8], SetAttr), Status> {
+    cx.check_writable()?;
+    let name = name::to_make(args.where_.name)?;
+    Ok((name, set_attr(&args.attributes)?))
 }

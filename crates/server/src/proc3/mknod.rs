@@ -1,37 +1,41 @@
 //! MKNOD (RFC 1813 section 3.3.11).
 
-use wire::nfs3::NfsStat3;
-use wire::nfs3::mknod::{Args, DeviceData, MknodData, Reply};
+use wire::nfs3::Procedure::Mknod;
+use wire::nfs3::mknod::{Args, MknodData, Reply};
 
-use super::{Context, convert};
 use crate::store::Store;
-use crate::types::{SetAttr, Special};
+use crate::types::{SetAttr, Special, Status};
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args<'_>) -> Reply {
-    let entry = context.writable().and_then(|()| context.new_entry(&args.where_));
-    let wanted = entry.and_then(|entry| special(args.what).map(|what| (entry, what)));
-    let ((dir, name), (what, attrs)) = match wanted {
-        Ok(wanted) => wanted,
-        Err(status) => return Err(context.refuse(&args.where_.dir, status).await),
+use super::attributes::set_attr;
+use super::{Context, name};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply {
+    let dir = cx.handle(&args.where_.dir)?;
+    let made = match check(cx, &args) {
+        Ok((name, what, attrs)) => cx.store.make_node(cx.caller, &dir, name, what, attrs).await,
+        Err(status) => cx.unchanged(&dir, status).await,
     };
-    context.made(context.store.make_node(&context.caller, &dir, name, what, attrs).await)
+    cx.new_object(Mknod, made)
 }
 
-fn special(what: MknodData) -> Result<(Special, SetAttr), NfsStat3> {
-    let numbers = |device: DeviceData| (device.spec.specdata1, device.spec.specdata2);
-    match what {
+fn check<'a, S: Store>(
+    cx: &Context<'_, S>,
+    args: &Args<'a>,
+) -> Result<(&'a [u8], Special, SetAttr), Status> {
+    cx.check_writable()?;
+    let name = name::to_make(args.where_.name)?;
+    let (what, attributes) = match &args.what {
         MknodData::Chr(device) => {
-            let (major, minor) = numbers(device);
-            let what = Special::CharDevice { major, minor };
-            Ok((what, convert::set_attr(device.dev_attributes)))
+            let (major, minor) = (device.spec.specdata1, device.spec.specdata2);
+            (Special::CharDevice { major, minor }, &device.dev_attributes)
         }
         MknodData::Blk(device) => {
-            let (major, minor) = numbers(device);
-            let what = Special::BlockDevice { major, minor };
-            Ok((what, convert::set_attr(device.dev_attributes)))
+            let (major, minor) = (device.spec.specdata1, device.spec.specdata2);
+            (Special::BlockDevice { major, minor }, &device.dev_attributes)
         }
-        MknodData::Sock(attributes) => Ok((Special::Socket, convert::set_attr(attributes))),
-        MknodData::Fifo(attributes) => Ok((Special::Fifo, convert::set_attr(attributes))),
-        MknodData::Reg | MknodData::Dir | MknodData::Lnk => Err(NfsStat3::BadType),
-    }
+        MknodData::Sock(attributes) => (Special::Socket, attributes),
+        MknodData::Fifo(attributes) => (Special::Fifo, attributes),
+        MknodData::Reg | MknodData::Dir | MknodData::Lnk => return Err(Status::BadType),
+    };
+    Ok((name, what, set_attr(attributes)?))
 }

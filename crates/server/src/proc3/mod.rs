@@ -1,190 +1,206 @@
-//! NFS v3 over a store: one file for each procedure, with the names of `wire::nfs3`.
+//! The procedures of NFS version 3, one file each.
 //!
-//! Each takes the decoded arguments and gives the reply; what they share is in [`Context`]. Rules
-//! for names (RFC 1813 leaves them open, this is what clients have seen from kernels): an empty
-//! name, `/` or NUL in it: NFS3ERR_ACCES; over 255 bytes: NFS3ERR_NAMETOOLONG; making `.` or `..`:
-//! NFS3ERR_EXIST; removing or renaming them: NFS3ERR_INVAL.
+//! All have the same form: `run` takes the decoded arguments, checks what the protocol says about
+//! them, asks the store, and puts what the store says into the RFC's results. Attributes go into
+//! failures too, as far as they can be had.
 
-pub(crate) mod access;
-pub(crate) mod commit;
-pub(crate) mod create;
-pub(crate) mod fsinfo;
-pub(crate) mod fsstat;
-pub(crate) mod getattr;
-pub(crate) mod link;
-pub(crate) mod lookup;
-pub(crate) mod mkdir;
-pub(crate) mod mknod;
-pub(crate) mod pathconf;
-pub(crate) mod read;
-pub(crate) mod readdir;
-pub(crate) mod readdirplus;
-pub(crate) mod readlink;
-pub(crate) mod remove;
-pub(crate) mod rename;
-pub(crate) mod rmdir;
-pub(crate) mod setattr;
-pub(crate) mod symlink;
-pub(crate) mod write;
+#![expect(
+    clippy::result_large_err,
+    reason = "a failure is a reply like success, encoded where it is made"
+)]
 
-mod convert;
+mod access;
+mod attributes;
+mod commit;
+mod create;
+mod fsinfo;
+mod fsstat;
+mod getattr;
+mod link;
+mod lookup;
+mod mkdir;
+mod mknod;
+mod name;
+mod null;
+mod pathconf;
+mod read;
+mod readdir;
+mod readdirplus;
+mod readlink;
+mod remove;
+mod rename;
+mod rmdir;
+mod setattr;
+mod symlink;
+mod write;
 
 use bytes::Bytes;
 use wire::nfs3::{
-    DirOp, Failure, FileHandle, NewObject, NfsStat3, PostOpAttr, Procedure, WccData,
+    Failure, FileHandle, NewObject, NfsStat3, PostOpAttr, Procedure, StableHow, WccData,
 };
-use wire::record::Message;
-use wire::xdr::{Bulk, Decode, DecodeError, Encode, Reader};
+use wire::xdr::{self, DecodeError, Encode, Reader};
 
 use crate::export::Export;
+use crate::handle;
 use crate::status::nfsstat3;
-use crate::store::{Changed, Node, Store};
-use crate::types::{Caller, Handle, Status};
+use crate::store::{Changed, Looked, Node, Store};
+use crate::types::{Caller, Handle, Status, Wcc};
+
+pub(crate) use name::NAME_LEN_MAX;
+
+use self::attributes::{fattr3, wcc_data};
 
 /// What a procedure works with.
-pub(crate) struct Context<'e, S> {
-    pub(crate) store: &'e S,
-    pub(crate) export: &'e Export,
-    pub(crate) caller: Caller,
-    /// Most bytes of a READ or WRITE.
+pub(crate) struct Context<'c, S> {
+    pub(crate) store: &'c S,
+    pub(crate) export: &'c Export,
+    pub(crate) caller: &'c Caller,
+    /// The call, of which a WRITE's data is a part.
+    pub(crate) record: &'c Bytes,
+    /// Most bytes of data in one call or reply.
     pub(crate) transfer_bytes_max: u32,
-    /// The whole call; payloads are slices of it.
-    pub(crate) record: Bytes,
 }
 
-/// Most bytes of a name, here and in every file system that we know of.
-const NAME_BYTES_MAX: usize = 255;
-
-impl<S: Store> Context<'_, S> {
-    fn handle(&self, handle: &FileHandle) -> Result<Handle, NfsStat3> {
-        self.export.unwrap(handle)
-    }
-
-    fn name<'n>(&self, name: &'n [u8]) -> Result<&'n [u8], NfsStat3> {
-        match name {
-            [] => Err(NfsStat3::Acces),
-            name if name.len() > NAME_BYTES_MAX => Err(NfsStat3::NameTooLong),
-            name if name.iter().any(|byte| matches!(byte, b'/' | 0)) => Err(NfsStat3::Acces),
-            name => Ok(name),
-        }
-    }
-
-    /// A directory and a name in it that may be made.
-    fn new_entry<'n>(&self, entry: &DirOp<'n>) -> Result<(Handle, &'n [u8]), NfsStat3> {
-        self.entry(entry, NfsStat3::Exist)
-    }
-
-    /// A directory and a name in it that may go.
-    fn old_entry<'n>(&self, entry: &DirOp<'n>) -> Result<(Handle, &'n [u8]), NfsStat3> {
-        self.entry(entry, NfsStat3::Inval)
-    }
-
-    fn entry<'n>(
-        &self,
-        entry: &DirOp<'n>,
-        dots: NfsStat3,
-    ) -> Result<(Handle, &'n [u8]), NfsStat3> {
-        let dir = self.handle(&entry.dir)?;
-        match self.name(entry.name)? {
-            b"." | b".." => Err(dots),
-            name => Ok((dir, name)),
-        }
-    }
-
-    /// NFS3ERR_ROFS on a read-only export.
-    fn writable(&self) -> Result<(), NfsStat3> {
-        if self.export.read_only { Err(NfsStat3::RoFs) } else { Ok(()) }
-    }
-
-    /// Attributes for a reply that fails before the store was asked.
-    async fn attr_of(&self, handle: &FileHandle) -> PostOpAttr {
-        let handle = self.handle(handle).ok()?;
-        self.store.attr(&self.caller, &handle).await.ok().map(convert::fattr3)
-    }
-
-    /// The failure of a procedure that would have changed `handle`, before the store was asked.
-    async fn refuse(&self, handle: &FileHandle, status: NfsStat3) -> Failure<WccData> {
-        let after = self.attr_of(handle).await;
-        Failure { status, detail: WccData { before: None, after } }
-    }
-
-    /// The reply of a procedure that makes something.
-    fn made(&self, changed: Changed<Node>) -> Result<NewObject, Failure<WccData>> {
-        let dir_wcc = convert::wcc_data(changed.wcc);
-        match changed.result {
-            Ok(node) => Ok(NewObject {
-                obj: self.export.wrap(&node.handle),
-                obj_attributes: Some(convert::fattr3(node.attr)),
-                dir_wcc,
-            }),
-            Err(status) => Err(Failure { status: nfsstat3(status), detail: dir_wcc }),
-        }
-    }
-}
-
-/// The reply of a procedure that changes one object and says nothing else.
-fn changed<T>(outcome: Changed<T>) -> Result<(T, WccData), Failure<WccData>> {
-    let detail = convert::wcc_data(outcome.wcc);
-    match outcome.result {
-        Ok(value) => Ok((value, detail)),
-        Err(status) => Err(Failure { status: nfsstat3(status), detail }),
-    }
-}
-
-/// The failure of a procedure that looks at one object.
-fn looked_failure(status: Status, attr: Option<crate::types::Attr>) -> Failure<PostOpAttr> {
-    Failure { status: nfsstat3(status), detail: attr.map(convert::fattr3) }
-}
-
-/// Decodes the arguments, runs the procedure, and appends its results to `head`.
+/// Runs a procedure and appends its results to `head`; returns the payload that follows, if any.
 ///
 /// # Errors
-/// The arguments are garbage.
-pub(crate) async fn call<S: Store>(
-    context: &Context<'_, S>,
+/// When `args` are not the procedure's arguments, no more and no less.
+pub(crate) async fn serve<S: Store>(
+    cx: &Context<'_, S>,
     procedure: Procedure,
-    reader: Reader<'_>,
-    mut head: Vec<u8>,
-) -> Result<Message, DecodeError> {
-    macro_rules! run {
-        ($procedure:ident) => {
-            $procedure::call(context, arguments(reader)?).await.encode(&mut head)
+    args: &[u8],
+    head: &mut Vec<u8>,
+) -> Result<Bytes, DecodeError> {
+    macro_rules! plain {
+        ($module:ident) => {{
+            let reply = $module::run(cx, xdr::from_bytes(args)?).await;
+            reply.encode(head);
+            Ok(Bytes::new())
+        }};
+    }
+    macro_rules! with_payload {
+        ($module:ident) => {
+            Ok($module::run(cx, xdr::from_bytes(args)?, head).await)
         };
     }
     match procedure {
-        Procedure::Null => {}
-        Procedure::Getattr => run!(getattr),
-        Procedure::Setattr => run!(setattr),
-        Procedure::Lookup => run!(lookup),
-        Procedure::Access => run!(access),
-        Procedure::Readlink => readlink::call(context, arguments(reader)?, &mut head).await,
-        Procedure::Read => {
-            let (reply, data) = read::call(context, arguments(reader)?).await;
-            reply.map(|ok| wire::nfs3::read::ReplyOk { data: &data, ..ok }).encode_head(&mut head);
-            return Ok(Message { head, payload: data });
-        }
-        Procedure::Write => run!(write),
-        Procedure::Create => run!(create),
-        Procedure::Mkdir => run!(mkdir),
-        Procedure::Symlink => run!(symlink),
-        Procedure::Mknod => run!(mknod),
-        Procedure::Remove => run!(remove),
-        Procedure::Rmdir => run!(rmdir),
-        Procedure::Rename => run!(rename),
-        Procedure::Link => run!(link),
-        Procedure::Readdir => readdir::call(context, arguments(reader)?, &mut head).await,
-        Procedure::Readdirplus => readdirplus::call(context, arguments(reader)?, &mut head).await,
-        Procedure::Fsstat => run!(fsstat),
-        Procedure::Fsinfo => run!(fsinfo),
-        Procedure::Pathconf => run!(pathconf),
-        Procedure::Commit => run!(commit),
+        Procedure::Null => plain!(null),
+        Procedure::Getattr => plain!(getattr),
+        Procedure::Setattr => plain!(setattr),
+        Procedure::Lookup => plain!(lookup),
+        Procedure::Access => plain!(access),
+        Procedure::Readlink => with_payload!(readlink),
+        Procedure::Read => with_payload!(read),
+        Procedure::Write => plain!(write),
+        Procedure::Create => plain!(create),
+        Procedure::Mkdir => plain!(mkdir),
+        Procedure::Symlink => plain!(symlink),
+        Procedure::Mknod => plain!(mknod),
+        Procedure::Remove => plain!(remove),
+        Procedure::Rmdir => plain!(rmdir),
+        Procedure::Rename => plain!(rename),
+        Procedure::Link => plain!(link),
+        Procedure::Readdir => with_payload!(readdir),
+        Procedure::Readdirplus => with_payload!(readdirplus),
+        Procedure::Fsstat => plain!(fsstat),
+        Procedure::Fsinfo => plain!(fsinfo),
+        Procedure::Pathconf => plain!(pathconf),
+        Procedure::Commit => plain!(commit),
     }
-    Ok(Message::new(head))
 }
 
-/// Decodes what must be the rest of the call.
-pub(crate) fn arguments<'a, T: Decode<'a>>(mut reader: Reader<'a>) -> Result<T, DecodeError> {
-    let arguments = T::decode(&mut reader)?;
-    reader.finish()?;
-    Ok(arguments)
+/// Whether a call makes data stable: COMMIT, and WRITE unless it is UNSTABLE.
+pub(crate) fn commits(procedure: wire::Procedure, args: &Reader<'_>) -> bool {
+    match procedure {
+        wire::Procedure::Nfs3(Procedure::Commit) => true,
+        wire::Procedure::Nfs3(Procedure::Write) => {
+            let args = xdr::from_bytes::<wire::nfs3::write::Args<'_>>(args.rest());
+            args.is_ok_and(|args| args.stable > StableHow::Unstable)
+        }
+        _ => false,
+    }
+}
+
+impl<S: Store> Context<'_, S> {
+    /// The store's handle in a file handle.
+    fn handle(&self, handle: &FileHandle) -> Result<Handle, NfsStat3> {
+        // Both errors mean the same in all procedures.
+        handle::unwrap(self.export.id, handle)
+            .map_err(|status| nfsstat3(Procedure::Getattr, status))
+    }
+
+    fn file_handle(&self, handle: &Handle) -> FileHandle {
+        handle::wrap(self.export.id, handle)
+    }
+
+    /// Refuses what would change a read-only export.
+    fn check_writable(&self) -> Result<(), Status> {
+        match self.export.read_only {
+            true => Err(Status::ReadOnly),
+            false => Ok(()),
+        }
+    }
+
+    /// Attributes of an object that was left alone because of `status`.
+    async fn untouched<T>(&self, handle: &Handle, status: Status) -> Looked<T> {
+        let attr = self.store.attr(self.caller, handle).await;
+        Looked { attr: attr.ok(), result: Err(attr.err().unwrap_or(status)) }
+    }
+
+    /// [`Self::untouched`], for procedures that would have changed it.
+    async fn unchanged<T>(&self, handle: &Handle, status: Status) -> Changed<T> {
+        let Looked { attr, result } = self.untouched(handle, status).await;
+        let wcc = Wcc { before: None, after: attr };
+        Changed { wcc, result }
+    }
+
+    /// The results of procedures that make something.
+    fn new_object(
+        &self,
+        procedure: Procedure,
+        changed: Changed<Node>,
+    ) -> Result<NewObject, Failure<WccData>> {
+        let dir_wcc = wcc_data(&changed.wcc);
+        match changed.result {
+            Ok(node) => Ok(NewObject {
+                obj: Some(self.file_handle(&node.handle)),
+                obj_attributes: Some(fattr3(&node.attr)),
+                dir_wcc,
+            }),
+            Err(status) => Err(failure(procedure, status, dir_wcc)),
+        }
+    }
+}
+
+/// Attributes and result of a procedure that only looks.
+fn looked<T>(
+    procedure: Procedure,
+    looked: Looked<T>,
+) -> Result<(PostOpAttr, T), Failure<PostOpAttr>> {
+    let attributes = looked.attr.as_ref().map(fattr3);
+    match looked.result {
+        Ok(result) => Ok((attributes, result)),
+        Err(status) => Err(failure(procedure, status, attributes)),
+    }
+}
+
+/// Attributes and result of a procedure that changes one object.
+fn changed<T>(procedure: Procedure, changed: Changed<T>) -> Result<(WccData, T), Failure<WccData>> {
+    let wcc = wcc_data(&changed.wcc);
+    match changed.result {
+        Ok(result) => Ok((wcc, result)),
+        Err(status) => Err(failure(procedure, status, wcc)),
+    }
+}
+
+/// Whether `count` bytes from `offset` end where a file may end: offsets are signed 64-bit numbers
+/// in the interfaces of clients and servers.
+fn is_within_offsets(offset: u64, count: u32) -> bool {
+    const OFFSET_MAX: u64 = i64::MAX.cast_unsigned();
+    matches!(offset.checked_add(u64::from(count)), Some(..=OFFSET_MAX))
+}
+
+fn failure<D>(procedure: Procedure, status: Status, detail: D) -> Failure<D> {
+    let status = nfsstat3(procedure, status);
+    Failure { status, detail }
 }

@@ -1,34 +1,41 @@
-//! READ (RFC 1813 section 3.3.6).
+//! READ (RFC 1813 section 3.3.6). The bytes found are the payload of the reply, not copied.
 
 use bytes::Bytes;
-use wire::nfs3::NfsStat3;
-use wire::nfs3::read::{Args, Reply, ReplyOk};
+use wire::nfs3::PostOpAttr;
+use wire::nfs3::Procedure::Read;
+use wire::nfs3::read::{Args, Reply, ReplyFail, ReplyOk};
+use wire::xdr::Bulk;
 
-use super::{Context, convert, looked_failure};
-use crate::store::Store;
+use crate::store::{Extent, Store};
+use crate::types::Status;
 
-/// The reply without its data, and the data.
-pub(crate) async fn call<S: Store>(
-    context: &Context<'_, S>,
-    args: Args,
-) -> (Reply<'static>, Bytes) {
-    let handle = match context.handle(&args.file) {
-        Ok(handle) if i64::try_from(args.offset).is_ok() => handle,
-        Ok(_) => return (Err(NfsStat3::Inval.into()), Bytes::new()),
-        Err(status) => return (Err(status.into()), Bytes::new()),
+use super::{Context, is_within_offsets, looked};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args, head: &mut Vec<u8>) -> Bytes {
+    let found = find(cx, args).await;
+    let reply: Reply<'_> = match &found {
+        Ok((file_attributes, Extent { data, eof })) => Ok(ReplyOk {
+            file_attributes: *file_attributes,
+            // At most what was asked for, which has 32 bits.
+            count: u32::try_from(data.len()).unwrap_or(u32::MAX),
+            eof: *eof,
+            data,
+        }),
+        Err(failure) => Err(*failure),
     };
-    let count = args.count.min(context.transfer_bytes_max);
-    let looked = context.store.read(&context.caller, &handle, args.offset, count).await;
-    match looked.result {
-        Ok(extent) => {
-            let ok = ReplyOk {
-                file_attributes: looked.attr.map(convert::fattr3),
-                count: u32::try_from(extent.data.len()).unwrap_or(u32::MAX),
-                eof: extent.eof,
-                data: &[],
-            };
-            (Ok(ok), extent.data)
-        }
-        Err(status) => (Err(looked_failure(status, looked.attr)), Bytes::new()),
-    }
+    reply.encode_head(head);
+    found.map_or_else(|_| Bytes::new(), |(_, extent)| extent.data)
+}
+
+async fn find<S: Store>(
+    cx: &Context<'_, S>,
+    args: Args,
+) -> Result<(PostOpAttr, Extent), ReplyFail> {
+    let file = cx.handle(&args.file)?;
+    let count = args.count.min(cx.transfer_bytes_max);
+    let found = match is_within_offsets(args.offset, args.count) {
+        true => cx.store.read(cx.caller, &file, args.offset, count).await,
+        false => cx.untouched(&file, Status::Invalid).await,
+    };
+    looked(Read, found)
 }

@@ -1,55 +1,49 @@
-//! READDIRPLUS (RFC 1813 section 3.3.17): as READDIR, with attributes and handles.
+//! READDIRPLUS (RFC 1813 section 3.3.17). See READDIR for how the reply is put together.
 
-use wire::nfs3::readdirplus::{Args, Budget, Entry, Reply};
-use wire::nfs3::{Failure, NfsStat3};
+use bytes::Bytes;
+use wire::nfs3::Procedure::Readdirplus;
+use wire::nfs3::readdirplus::{Args, Budget, EMPTY_LEN, Entry, ReplyFail};
 use wire::xdr::Encode;
 
-use super::{Context, convert, looked_failure};
-use crate::store::{ListFrom, Store};
+use crate::handle;
+use crate::store::{self, Store};
+use crate::types::Status;
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args, head: &mut Vec<u8>) {
-    let handle = match context.handle(&args.dir) {
-        Ok(handle) => handle,
-        Err(status) => return Reply::Err(status.into()).encode(head),
-    };
-    let from = ListFrom { cookie: args.cookie, verifier: args.cookieverf, with_nodes: true };
-    let mut budget = Budget::new(args.dircount, args.maxcount.min(context.transfer_bytes_max));
+use super::attributes::fattr3;
+use super::readdir::{Found, encode, list_from};
+use super::{Context, looked};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args, head: &mut Vec<u8>) -> Bytes {
+    encode(find(cx, args).await, head)
+}
+
+async fn find<S: Store>(cx: &Context<'_, S>, args: Args) -> Result<Found, ReplyFail> {
+    let dir = cx.handle(&args.dir)?;
+    let maxcount = args.maxcount.min(cx.transfer_bytes_max);
+    let mut budget = Budget::new(args.dircount, maxcount);
     let mut entries = Vec::new();
-    let (mut taken, mut too_small) = (false, false);
-    let mut sink = |entry: crate::store::Entry<'_>| {
-        let handle = entry.node.and_then(|node| context.export.wrap(&node.handle));
-        let handle_len = handle.map_or(0, |handle| handle.as_bytes().len());
-        if !budget.admit(entry.name.len(), handle_len) {
-            too_small = !taken;
-            return false;
+    let mut sink = |entry: store::Entry<'_>| {
+        let node = entry.node.as_ref();
+        let handle_len = node.map_or(0, |node| handle::wire_len(&node.handle));
+        let fits = budget.admit(entry.name.len(), handle_len);
+        if fits {
+            true.encode(&mut entries);
+            Entry {
+                fileid: entry.fileid,
+                name: entry.name,
+                cookie: entry.cookie,
+                name_attributes: node.map(|node| fattr3(&node.attr)),
+                name_handle: node.map(|node| cx.file_handle(&node.handle)),
+            }
+            .encode(&mut entries);
         }
-        taken = true;
-        true.encode(&mut entries);
-        Entry {
-            fileid: entry.fileid,
-            name: entry.name,
-            cookie: entry.cookie,
-            name_attributes: entry.node.map(|node| convert::fattr3(node.attr)),
-            name_handle: handle,
-        }
-        .encode(&mut entries);
-        true
+        fits
     };
-    let looked = context.store.list(&context.caller, &handle, from, &mut sink).await;
-    let attributes = looked.attr.map(convert::fattr3);
-    match looked.result {
-        Ok(_) if too_small => {
-            let failure = Failure { status: NfsStat3::TooSmall, detail: attributes };
-            Reply::Err(failure).encode(head);
-        }
-        Ok(listed) => {
-            0u32.encode(head);
-            attributes.encode(head);
-            listed.verifier.encode(head);
-            head.append(&mut entries);
-            false.encode(head);
-            listed.eof.encode(head);
-        }
-        Err(status) => Reply::Err(looked_failure(status, looked.attr)).encode(head),
-    }
+    let from = list_from(args.cookie, args.cookieverf, true);
+    let found = match maxcount as usize >= EMPTY_LEN {
+        true => cx.store.list(cx.caller, &dir, from, &mut sink).await,
+        false => cx.untouched(&dir, Status::TooSmall).await,
+    };
+    let (dir_attributes, listed) = looked(Readdirplus, found)?;
+    Found::new(dir_attributes, listed, entries)
 }

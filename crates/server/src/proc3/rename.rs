@@ -1,35 +1,48 @@
 //! RENAME (RFC 1813 section 3.3.14).
+//!
+//! For a target of another sort, or one that is not empty, the RFC suggests NFS3ERR_EXIST
+//! ("should"); like the Linux server we say NOTDIR, ISDIR or NOTEMPTY, which programs expect of
+//! rename(2).
 
+use wire::nfs3::Procedure::Rename;
 use wire::nfs3::rename::{Args, Reply, ReplyOk};
-use wire::nfs3::{Failure, WccData};
 
-use super::{Context, convert};
-use crate::status::nfsstat3;
-use crate::store::Store;
+use crate::store::{Renamed, Store};
+use crate::types::{Handle, Status};
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args<'_>) -> Reply {
-    let entries = context
-        .writable()
-        .and_then(|()| Ok((context.old_entry(&args.from)?, context.old_entry(&args.to)?)));
-    let ((from_dir, from_name), (to_dir, to_name)) = match entries {
-        Ok(entries) => entries,
-        Err(status) => {
-            let wcc = |after| WccData { before: None, after };
-            let detail = ReplyOk {
-                fromdir_wcc: wcc(context.attr_of(&args.from.dir).await),
-                todir_wcc: wcc(context.attr_of(&args.to.dir).await),
-            };
-            return Err(Failure { status, detail });
-        }
+use super::attributes::wcc_data;
+use super::{Context, failure, name};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply {
+    let from_dir = cx.handle(&args.from.dir)?;
+    let to_dir = cx.handle(&args.to.dir)?;
+    let renamed = match check(cx, &args) {
+        Ok((from, to)) => cx.store.rename(cx.caller, &from_dir, from, &to_dir, to).await,
+        Err(status) => refuse(cx, &from_dir, &to_dir, status).await,
     };
-    let (store, caller) = (context.store, &context.caller);
-    let renamed = store.rename(caller, &from_dir, from_name, &to_dir, to_name).await;
-    let detail = ReplyOk {
-        fromdir_wcc: convert::wcc_data(renamed.from),
-        todir_wcc: convert::wcc_data(renamed.to),
-    };
+    let wcc = ReplyOk { fromdir_wcc: wcc_data(&renamed.from), todir_wcc: wcc_data(&renamed.to) };
     match renamed.result {
-        Ok(()) => Ok(detail),
-        Err(status) => Err(Failure { status: nfsstat3(status), detail }),
+        Ok(()) => Ok(wcc),
+        Err(status) => Err(failure(Rename, status, wcc)),
     }
+}
+
+fn check<'a, S: Store>(
+    cx: &Context<'_, S>,
+    args: &Args<'a>,
+) -> Result<(&'a [u8], &'a [u8]), Status> {
+    cx.check_writable()?;
+    let from = name::to_rename(args.from.name)?;
+    Ok((from, name::to_rename(args.to.name)?))
+}
+
+async fn refuse<S: Store>(
+    cx: &Context<'_, S>,
+    from_dir: &Handle,
+    to_dir: &Handle,
+    status: Status,
+) -> Renamed {
+    let from = cx.unchanged::<()>(from_dir, status).await;
+    let to = cx.unchanged(to_dir, status).await;
+    Renamed { from: from.wcc, to: to.wcc, result: from.result.and(to.result) }
 }

@@ -1,16 +1,24 @@
 //! RMDIR (RFC 1813 section 3.3.13).
 
+use wire::nfs3::Procedure::Rmdir;
 use wire::nfs3::rmdir::{Args, Reply, ReplyOk};
 
-use super::{Context, changed};
 use crate::store::Store;
+use crate::types::Status;
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args<'_>) -> Reply {
-    let entry = context.writable().and_then(|()| context.old_entry(&args.object));
-    let (dir, name) = match entry {
-        Ok(entry) => entry,
-        Err(status) => return Err(context.refuse(&args.object.dir, status).await),
+use super::{Context, changed, name};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply {
+    let dir = cx.handle(&args.object.dir)?;
+    let result = match check(cx, &args) {
+        Ok(name) => cx.store.remove_dir(cx.caller, &dir, name).await,
+        Err(status) => cx.unchanged(&dir, status).await,
     };
-    let outcome = context.store.remove_dir(&context.caller, &dir, name).await;
-    changed(outcome).map(|((), dir_wcc)| ReplyOk { dir_wcc })
+    let (dir_wcc, ()) = changed(Rmdir, result)?;
+    Ok(ReplyOk { dir_wcc })
+}
+
+fn check<'a, S: Store>(cx: &Context<'_, S>, args: &Args<'a>) -> Result<&'a [u8], Status> {
+    cx.check_writable()?;
+    name::to_remove_dir(args.object.name)
 }

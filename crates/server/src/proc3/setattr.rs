@@ -1,23 +1,29 @@
 //! SETATTR (RFC 1813 section 3.3.2).
 
-use wire::nfs3::NfsStat3;
+use wire::nfs3::Procedure::Setattr;
 use wire::nfs3::setattr::{Args, Reply, ReplyOk};
 
-use super::{Context, changed, convert};
 use crate::store::Store;
+use crate::types::{SetAttr, Status};
 
-/// Offsets are signed 64-bit numbers in every Unix.
-const FILE_BYTES_MAX: u64 = i64::MAX as u64;
+use super::attributes::{any_time, set_attr};
+use super::{Context, changed};
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args) -> Reply {
-    let too_big = args.new_attributes.size.is_some_and(|size| size > FILE_BYTES_MAX);
-    let allowed = if too_big { Err(NfsStat3::FBig) } else { context.writable() };
-    let handle = match allowed.and_then(|()| context.handle(&args.object)) {
-        Ok(handle) => handle,
-        Err(status) => return Err(context.refuse(&args.object, status).await),
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
+    let object = cx.handle(&args.object)?;
+    let result = match check(cx, &args) {
+        Ok(changes) => {
+            let guard = args.guard.map(any_time);
+            let caller = cx.caller;
+            cx.store.set_attr(caller, &object, changes, guard).await
+        }
+        Err(status) => cx.unchanged(&object, status).await,
     };
-    let changes = convert::set_attr(args.new_attributes);
-    let guard = args.guard.map(convert::time);
-    let outcome = context.store.set_attr(&context.caller, &handle, changes, guard).await;
-    changed(outcome).map(|((), obj_wcc)| ReplyOk { obj_wcc })
+    let (obj_wcc, ()) = changed(Setattr, result)?;
+    Ok(ReplyOk { obj_wcc })
+}
+
+fn check<S: Store>(cx: &Context<'_, S>, args: &Args) -> Result<SetAttr, Status> {
+    cx.check_writable()?;
+    set_attr(&args.new_attributes)
 }

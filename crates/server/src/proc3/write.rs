@@ -1,48 +1,63 @@
-//! WRITE (RFC 1813 section 3.3.7).
+//! WRITE (RFC 1813 section 3.3.7). The data goes to the store as a slice of the call's record.
 //!
-//! A call whose `count` and data differ in length is NFS3ERR_INVAL: the RFC's own word for
-//! arguments that the server cannot make sense of, and unlike GARBAGE_ARGS it names the call.
+//! - A `count` that is not the length of the data is NFS3ERR_INVAL: one of the two is wrong, and
+//!   writing either would be a guess.
+//! - A `count` of 0 succeeds and changes nothing.
+//! - More than `wtmax` is written up to `wtmax`; the client goes on from the count it gets.
 
-use wire::nfs3::NfsStat3;
+use wire::nfs3::Procedure::Write;
+use wire::nfs3::StableHow;
 use wire::nfs3::write::{Args, Reply, ReplyOk};
 
-use super::{Context, changed, convert};
 use crate::durable::Committed;
 use crate::store::{Store, Written};
-use crate::types::Stability;
+use crate::types::{Stability, Status};
 
-pub(crate) async fn call<S: Store>(context: &Context<'_, S>, args: Args<'_>) -> Reply {
-    let handle = match check(context, &args) {
-        Ok(handle) => handle,
-        Err(status) => return Err(context.refuse(&args.file, status).await),
+use super::{Context, changed, is_within_offsets};
+
+pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply {
+    let file = cx.handle(&args.file)?;
+    let result = match check(cx, &args) {
+        Ok(()) => {
+            let len = args.data.len().min(cx.transfer_bytes_max as usize);
+            let data = cx.record.slice_ref(&args.data[..len]);
+            let stability = stability(args.stable);
+            let write = cx.store.write(cx.caller, &file, args.offset, data, stability);
+            write.await
+        }
+        Err(status) => cx.unchanged(&file, status).await,
     };
-    // More than we take is written in part, which the client continues.
-    let taken = args.data.len().min(context.transfer_bytes_max as usize);
-    let data = context.record.slice_ref(&args.data[..taken]);
-    let stability = convert::stability(args.stable);
-    let outcome =
-        context.store.write(&context.caller, &handle, args.offset, data, stability).await;
-    changed(outcome).map(|(Written { count, committed }, file_wcc)| {
-        let (committed, verifier) = match committed {
-            Committed::Unstable(verifier) => (Stability::Unstable, verifier),
-            Committed::Stable(stability, durable) => (stability, durable.verifier()),
-        };
-        ReplyOk { file_wcc, count, committed: convert::stable_how(committed), verf: verifier.0 }
-    })
+    let (file_wcc, Written { count, committed }) = changed(Write, result)?;
+    let (committed, verifier) = match committed {
+        Committed::Unstable(verifier) => (StableHow::Unstable, verifier),
+        Committed::Stable(stability, durable) => (stable_how(stability), durable.verifier()),
+    };
+    Ok(ReplyOk { file_wcc, count, committed, verf: verifier.0 })
 }
 
-fn check<S: Store>(
-    context: &Context<'_, S>,
-    args: &Args<'_>,
-) -> Result<crate::types::Handle, NfsStat3> {
-    context.writable()?;
-    let handle = context.handle(&args.file)?;
+fn check<S: Store>(cx: &Context<'_, S>, args: &Args<'_>) -> Result<(), Status> {
+    cx.check_writable()?;
     if args.count as usize != args.data.len() {
-        return Err(NfsStat3::Inval);
+        return Err(Status::Invalid);
     }
-    let end = args.offset.checked_add(u64::from(args.count));
-    match end.map(i64::try_from) {
-        Some(Ok(_)) => Ok(handle),
-        _ => Err(NfsStat3::FBig),
+    match is_within_offsets(args.offset, args.count) {
+        true => Ok(()),
+        false => Err(Status::TooLarge),
+    }
+}
+
+fn stability(stable: StableHow) -> Stability {
+    match stable {
+        StableHow::Unstable => Stability::Unstable,
+        StableHow::DataSync => Stability::DataSync,
+        StableHow::FileSync => Stability::FileSync,
+    }
+}
+
+fn stable_how(stability: Stability) -> StableHow {
+    match stability {
+        Stability::Unstable => StableHow::Unstable,
+        Stability::DataSync => StableHow::DataSync,
+        Stability::FileSync => StableHow::FileSync,
     }
 }

@@ -230,9 +230,7 @@ impl DirStore {
             readers: pool("nfskit-read", options.read_threads, JOBS_MAX)?,
             writers,
         };
-        Ok(Self {
-            tree: Arc::new(tree),
-        })
+        Ok(Self { tree: Arc::new(tree) })
     }
 
     pub fn handles_in_use(&self) -> HandlesInUse {
@@ -289,8 +287,7 @@ impl Store for DirStore {
     }
 
     async fn access(&self, _: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        self.tree
-            .look(handle, |object| Ok(self.tree.access(object, asked)))
+        self.tree.look(handle, |object| Ok(self.tree.access(object, asked)))
     }
 
     async fn read_link(&self, _: &Caller, handle: &Handle) -> Looked<Bytes> {
@@ -379,10 +376,7 @@ impl Store for DirStore {
             Ok(()) => self.tree.make_stable(touched).await,
             Err(status) => Err(status),
         };
-        Renamed {
-            result: stable,
-            ..renamed
-        }
+        Renamed { result: stable, ..renamed }
     }
 
     async fn link(&self, _: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
@@ -391,10 +385,7 @@ impl Store for DirStore {
             Ok(()) => self.tree.make_stable(touched).await,
             Err(status) => Err(status),
         };
-        Linked {
-            result: stable,
-            ..linked
-        }
+        Linked { result: stable, ..linked }
     }
 
     async fn list(

@@ -13,7 +13,7 @@ use net::serve::{self, InFlight, Limits};
 use net::shape::profile::Profile;
 use net::transport::memory;
 use perf::units::Nanos;
-use server::engine::CommitMode;
+use server::CommitMode;
 use testkit::Site;
 use wire::record::Message;
 use wire::rpc::{OpaqueAuth, ReplyHeader, peek};

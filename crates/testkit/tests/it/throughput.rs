@@ -12,7 +12,7 @@ use load::seqwrite::{self, Workload};
 use load::study::{CALL_BYTES, Subject, WINDOWS};
 use net::clock::world::World;
 use net::shape::profile::Profile;
-use server::engine::CommitMode;
+use server::CommitMode;
 use testkit::Site;
 use wire::nfs3::StableHow;
 

@@ -33,14 +33,8 @@ impl Tree {
             Ok((object, attr))
         });
         match looked {
-            Ok((object, attr)) => Looked {
-                attr: Some(attr),
-                result: operation(&object),
-            },
-            Err(status) => Looked {
-                attr: None,
-                result: Err(status),
-            },
+            Ok((object, attr)) => Looked { attr: Some(attr), result: operation(&object) },
+            Err(status) => Looked { attr: None, result: Err(status) },
         }
     }
 
@@ -50,10 +44,7 @@ impl Tree {
             FileKind::Directory => DIRECTORY_RIGHTS,
             _ => FILE_RIGHTS,
         };
-        let asked: Vec<_> = rights
-            .iter()
-            .filter(|(bit, _)| asked.0 & bit != 0)
-            .collect();
+        let asked: Vec<_> = rights.iter().filter(|(bit, _)| asked.0 & bit != 0).collect();
         let all = asked.iter().fold(May::EXISTS, |all, (_, may)| all | *may);
         let granted = |needed| self.proc.may(object.path(), needed);
         // Mostly everything is allowed, and one question answers all.
@@ -82,15 +73,11 @@ impl Tree {
         };
         let guarded = guard.is_none_or(|time| time == before.attr().changed);
         let result = if guarded {
-            self.apply(&object, changes)
-                .map(|()| ((), Touched([Some(Arc::clone(&object)), None])))
+            self.apply(&object, changes).map(|()| ((), Touched([Some(Arc::clone(&object)), None])))
         } else {
             Err(Status::NotSync)
         };
-        Changed {
-            wcc: wcc(&before, &object),
-            result,
-        }
+        Changed { wcc: wcc(&before, &object), result }
     }
 
     /// In the order of the kernel's own server: the size first, because a truncation sets times
@@ -140,10 +127,8 @@ impl Tree {
         accessed: SetTime,
         modified: SetTime,
     ) -> Result<(), Status> {
-        let times = Timestamps {
-            last_access: timespec(accessed)?,
-            last_modification: timespec(modified)?,
-        };
+        let times =
+            Timestamps { last_access: timespec(accessed)?, last_modification: timespec(modified)? };
         let path = object.path();
         match rustix::fs::utimensat(path, c"", &times, AtFlags::EMPTY_PATH) {
             // Before Linux 5.8; there a symbolic link's times cannot be set.

@@ -46,9 +46,7 @@ pub(super) struct Beneath {
 impl Beneath {
     /// Finds out by trying whether the kernel does the work.
     pub(super) fn probe(root: BorrowedFd<'_>) -> Self {
-        Self {
-            has_openat2: open_confined(root, b".", OFlags::PATH | OFlags::DIRECTORY).is_ok(),
-        }
+        Self { has_openat2: open_confined(root, b".", OFlags::PATH | OFlags::DIRECTORY).is_ok() }
     }
 
     #[cfg(test)]
@@ -156,10 +154,7 @@ mod tests {
             assert!(open("a/up").is_ok(), "the link itself can be named");
             for outside in ["a/up/secret", "a/out/secret", "a/b/file/x"] {
                 let errno = open(outside).unwrap_err();
-                assert!(
-                    matches!(errno, Errno::LOOP | Errno::NOTDIR),
-                    "{outside}: {errno}"
-                );
+                assert!(matches!(errno, Errno::LOOP | Errno::NOTDIR), "{outside}: {errno}");
             }
         }
     }
@@ -188,10 +183,7 @@ mod tests {
         for name in [&b""[..], b".", b"..", b"a/b", b"a\0"] {
             assert_eq!(Component::new(name).unwrap_err(), Status::Invalid);
         }
-        assert_eq!(
-            Component::new(&[b'a'; 256]).unwrap_err(),
-            Status::NameTooLong
-        );
+        assert_eq!(Component::new(&[b'a'; 256]).unwrap_err(), Status::NameTooLong);
         assert!(Component::new(b"...").is_ok());
     }
 }

@@ -25,12 +25,7 @@ struct Slot<V> {
 
 impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
     pub(super) fn new(max: usize) -> Self {
-        Self {
-            slots: HashMap::new(),
-            ring: VecDeque::new(),
-            tickets: 0,
-            max: max.max(1),
-        }
+        Self { slots: HashMap::new(), ring: VecDeque::new(), tickets: 0, max: max.max(1) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -54,11 +49,7 @@ impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
         self.remove(&key);
         let gone = self.shrink(self.max - 1, may_go);
         self.tickets += 1;
-        let slot = Slot {
-            value,
-            ticket: self.tickets,
-            used: AtomicBool::new(false),
-        };
+        let slot = Slot { value, ticket: self.tickets, used: AtomicBool::new(false) };
         self.slots.insert(key, slot);
         self.ring.push_back((key, self.tickets));
         gone
@@ -85,11 +76,7 @@ impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
             let Some((key, ticket)) = self.ring.pop_front() else {
                 break;
             };
-            let Some(slot) = self
-                .slots
-                .get_mut(&key)
-                .filter(|slot| slot.ticket == ticket)
-            else {
+            let Some(slot) = self.slots.get_mut(&key).filter(|slot| slot.ticket == ticket) else {
                 continue;
             };
             if std::mem::take(slot.used.get_mut()) || !may_go(&slot.value) {

@@ -110,11 +110,7 @@ mod tests {
         drop(sent);
         assert_ne!(buffers.take(8192).as_ref().as_ptr(), at, "still in use");
         drop(part);
-        assert_eq!(
-            buffers.take(8192).as_ref().as_ptr(),
-            at,
-            "last in, first out"
-        );
+        assert_eq!(buffers.take(8192).as_ref().as_ptr(), at, "last in, first out");
     }
 
     #[test]

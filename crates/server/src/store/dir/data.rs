@@ -52,10 +52,7 @@ impl Tree {
         let (object, stat) = match self.regular(handle).and_then(looked_at) {
             Ok(found) => found,
             Err(status) => {
-                return Looked {
-                    attr: self.attr(handle).ok(),
-                    result: Err(status),
-                };
+                return Looked { attr: self.attr(handle).ok(), result: Err(status) };
             }
         };
         Looked {
@@ -74,11 +71,7 @@ impl Tree {
         let fd = self.with_room(|| object.reading(&self.proc))?;
         let left = size.saturating_sub(offset);
         let wanted = usize::try_from(left.min(u64::from(count))).unwrap_or(0);
-        let mut reading = Reading {
-            buffer: self.buffers.take(wanted),
-            filled: 0,
-            wanted,
-        };
+        let mut reading = Reading { buffer: self.buffers.take(wanted), filled: 0, wanted };
         if wanted > 0 {
             reading.filled = self.file_system.read_cached(fd, &mut reading, offset)?;
         }

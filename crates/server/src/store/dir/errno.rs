@@ -48,13 +48,7 @@ mod tests {
 
     #[test]
     fn what_passes_by_itself_is_never_stale() {
-        for errno in [
-            Errno::AGAIN,
-            Errno::INTR,
-            Errno::MFILE,
-            Errno::NFILE,
-            Errno::NOMEM,
-        ] {
+        for errno in [Errno::AGAIN, Errno::INTR, Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
             assert_eq!(status(errno), Status::Jukebox);
             assert_eq!(stale_status(errno), Status::Jukebox);
         }

@@ -43,9 +43,9 @@ impl Handles {
 
     pub(super) fn in_use(&self) -> HandlesInUse {
         match self {
-            Self::Kernel(kernel) => HandlesInUse::Kernel {
-                survive_restart: kernel.survives_restart(),
-            },
+            Self::Kernel(kernel) => {
+                HandlesInUse::Kernel { survive_restart: kernel.survives_restart() }
+            }
             Self::Table(_) => HandlesInUse::Table,
         }
     }

@@ -47,16 +47,10 @@ impl Tree {
                 Err(errno) => return Err(status(errno)),
             };
             if !sink(self.entry(dir, &entry, from.with_nodes)) {
-                return Ok(Listed {
-                    verifier: [0; 8],
-                    eof: false,
-                });
+                return Ok(Listed { verifier: [0; 8], eof: false });
             }
         }
-        Ok(Listed {
-            verifier: [0; 8],
-            eof: true,
-        })
+        Ok(Listed { verifier: [0; 8], eof: true })
     }
 
     /// A descriptor of its own, whose position nobody shares, standing at the cookie.
@@ -76,11 +70,7 @@ impl Tree {
         let name = raw.file_name().to_bytes();
         let above_root = name == b".." && dir.handle == self.root.handle;
         Entry {
-            fileid: if above_root {
-                self.root_identity.inode
-            } else {
-                raw.ino()
-            },
+            fileid: if above_root { self.root_identity.inode } else { raw.ino() },
             name,
             cookie: raw.next_entry_cookie(),
             node: with_node.then(|| self.entry_node(dir, name)).flatten(),
@@ -91,10 +81,7 @@ impl Tree {
     fn entry_node(&self, dir: &Object, name: &[u8]) -> Option<Node> {
         let child = match name {
             b"." => {
-                return Some(Node {
-                    handle: dir.handle,
-                    attr: dir.stat().ok()?.attr(),
-                });
+                return Some(Node { handle: dir.handle, attr: dir.stat().ok()?.attr() });
             }
             b".." => self.parent(dir).ok()?,
             _ => {

@@ -37,10 +37,7 @@ impl Tree {
             }
             let child = match name {
                 b"." => {
-                    return Ok(Node {
-                        handle: dir.handle,
-                        attr: dir.stat()?.attr(),
-                    });
+                    return Ok(Node { handle: dir.handle, attr: dir.stat()?.attr() });
                 }
                 b".." => self.parent(dir)?,
                 _ => {
@@ -108,10 +105,7 @@ impl Tree {
             CreateHow::Unchecked(attrs) => {
                 let object = self.keep(child.handle, &child.stat, child.fd);
                 if let Some(size) = attrs.size {
-                    let size = SetAttr {
-                        size: Some(size),
-                        ..SetAttr::default()
-                    };
+                    let size = SetAttr { size: Some(size), ..SetAttr::default() };
                     self.apply(&object, &size)?;
                 }
                 node_and(&object, dir)
@@ -150,11 +144,7 @@ impl Tree {
             let name = Component::new(name)?;
             rustix::fs::symlinkat(target, dir.path(), name.as_bytes()).map_err(status)?;
             // Linux knows no mode of a symbolic link; clients send one all the same.
-            let attrs = SetAttr {
-                mode: None,
-                size: None,
-                ..*attrs
-            };
+            let attrs = SetAttr { mode: None, size: None, ..*attrs };
             self.made_node(dir, name, &attrs)
         })
     }
@@ -177,10 +167,7 @@ impl Tree {
             let device = rustix::fs::makedev(device.0, device.1);
             let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o666) & 0o7777);
             rustix::fs::mknodat(dir.path(), name.as_bytes(), kind, mode, device).map_err(status)?;
-            let attrs = SetAttr {
-                size: None,
-                ..*attrs
-            };
+            let attrs = SetAttr { size: None, ..*attrs };
             self.made_node(dir, name, &attrs)
         })
     }
@@ -233,10 +220,7 @@ impl Tree {
     ) -> Result<(Node, Touched), Status> {
         let missing = missing_attrs(stat, attrs);
         if missing == SetAttr::default() {
-            let node = Node {
-                handle: object.handle,
-                attr: stat.attr(),
-            };
+            let node = Node { handle: object.handle, attr: stat.attr() };
             return Ok((node, Touched([Some(Arc::clone(dir)), None])));
         }
         if let Err(status) = self.apply(object, &missing) {
@@ -245,8 +229,7 @@ impl Tree {
                 _ => AtFlags::empty(),
             };
             if rustix::fs::unlinkat(dir.path(), name.as_bytes(), flags).is_ok() {
-                self.handles
-                    .unlinked(&dir.handle, name, &object.handle, true);
+                self.handles.unlinked(&dir.handle, name, &object.handle, true);
                 self.objects.forget(&object.handle);
             }
             return Err(status);
@@ -275,8 +258,7 @@ impl Tree {
     /// `name` does not name `child` any more.
     fn let_go(&self, dir: &Object, name: Component<'_>, child: Child) {
         let deleted = Stat::of(&child.fd).is_ok_and(|stat| stat.is_deleted());
-        self.handles
-            .unlinked(&dir.handle, name, &child.handle, deleted);
+        self.handles.unlinked(&dir.handle, name, &child.handle, deleted);
         if !deleted {
             return;
         }
@@ -293,20 +275,15 @@ impl Tree {
         to_dir: &Handle,
         to_name: &[u8],
     ) -> (Renamed, Touched) {
-        let dirs = self
-            .directory(from_dir)
-            .and_then(|from| Ok((from, self.directory(to_dir)?)));
+        let dirs = self.directory(from_dir).and_then(|from| Ok((from, self.directory(to_dir)?)));
         let (from, to) = match dirs {
             Ok(dirs) => dirs,
             Err(status) => return (rename_failed(status), Touched::default()),
         };
         // Both orders are held, always in the same sequence, a single one once.
         let same = Arc::ptr_eq(&from, &to);
-        let (low, high) = if Arc::as_ptr(&from) <= Arc::as_ptr(&to) {
-            (&from, &to)
-        } else {
-            (&to, &from)
-        };
+        let (low, high) =
+            if Arc::as_ptr(&from) <= Arc::as_ptr(&to) { (&from, &to) } else { (&to, &from) };
         let _low = low.order.lock();
         let _high = (!same).then(|| high.order.lock());
         let before = from.stat().and_then(|stat| Ok((stat, to.stat()?)));
@@ -315,11 +292,7 @@ impl Tree {
             Err(status) => return (rename_failed(status), Touched::default()),
         };
         let result = self.rename_entry(&from, from_name, &to, to_name);
-        let renamed = Renamed {
-            from: wcc(&from_before, &from),
-            to: wcc(&to_before, &to),
-            result,
-        };
+        let renamed = Renamed { from: wcc(&from_before, &from), to: wcc(&to_before, &to), result };
         let other = (!same).then(|| Arc::clone(&to));
         drop((_high, _low));
         (renamed, Touched([Some(from), other]))
@@ -339,13 +312,8 @@ impl Tree {
             Err(Status::NoEntry) => None,
             Err(status) => return Err(status),
         };
-        rustix::fs::renameat(
-            from.path(),
-            from_name.as_bytes(),
-            to.path(),
-            to_name.as_bytes(),
-        )
-        .map_err(status)?;
+        rustix::fs::renameat(from.path(), from_name.as_bytes(), to.path(), to_name.as_bytes())
+            .map_err(status)?;
         match target {
             // Two names of one file: rename(2) leaves both, and so RFC 1813 wants it.
             Some(target) if target.handle == source.handle => return Ok(()),
@@ -353,10 +321,8 @@ impl Tree {
             None => {}
         }
         // The new place first, so that the file is never without one.
-        self.handles
-            .name(&to.handle, to_name, source.fd.as_fd(), &source.stat)?;
-        self.handles
-            .unlinked(&from.handle, from_name, &source.handle, false);
+        self.handles.name(&to.handle, to_name, source.fd.as_fd(), &source.stat)?;
+        self.handles.unlinked(&from.handle, from_name, &source.handle, false);
         Ok(())
     }
 
@@ -364,11 +330,7 @@ impl Tree {
         let object = match self.object(handle) {
             Ok(object) => object,
             Err(status) => {
-                let linked = Linked {
-                    attr: None,
-                    dir: Wcc::default(),
-                    result: Err(status),
-                };
+                let linked = Linked { attr: None, dir: Wcc::default(), result: Err(status) };
                 return (linked, Touched::default());
             }
         };
@@ -378,9 +340,7 @@ impl Tree {
                 return Err(Status::IsDirectory);
             }
             let stat = object.stat()?;
-            self.proc
-                .link(object.path(), dir.path(), name)
-                .map_err(status)?;
+            self.proc.link(object.path(), dir.path(), name).map_err(status)?;
             self.handles.name(&dir.handle, name, object.path(), &stat)?;
             Ok(((), Touched([Some(Arc::clone(dir)), None])))
         });
@@ -388,33 +348,20 @@ impl Tree {
             Ok(((), touched)) => (Ok(()), touched),
             Err(status) => (Err(status), Touched::default()),
         };
-        let linked = Linked {
-            attr: object.stat().ok().map(|stat| stat.attr()),
-            dir: change.wcc,
-            result,
-        };
+        let linked =
+            Linked { attr: object.stat().ok().map(|stat| stat.attr()), dir: change.wcc, result };
         (linked, touched)
     }
 }
 
 fn rename_failed(status: Status) -> Renamed {
-    Renamed {
-        from: Wcc::default(),
-        to: Wcc::default(),
-        result: Err(status),
-    }
+    Renamed { from: Wcc::default(), to: Wcc::default(), result: Err(status) }
 }
 
 /// The node as it is now; it and the directory are to be made stable.
 fn node_and(object: &Arc<Object>, dir: &Arc<Object>) -> Result<(Node, Touched), Status> {
-    let node = Node {
-        handle: object.handle,
-        attr: object.stat()?.attr(),
-    };
-    Ok((
-        node,
-        Touched([Some(Arc::clone(object)), Some(Arc::clone(dir))]),
-    ))
+    let node = Node { handle: object.handle, attr: object.stat()?.attr() };
+    Ok((node, Touched([Some(Arc::clone(object)), Some(Arc::clone(dir))])))
 }
 
 /// What is still to be set on something new. Its mode went through the process's umask, and a
@@ -441,10 +388,8 @@ fn missing_attrs(stat: &Stat, wanted: &SetAttr) -> SetAttr {
 /// kernel's server one bit of each half is lost to file systems with signed 32-bit seconds.
 fn exclusive_times(verifier: [u8; 8]) -> (Time, Time) {
     let [a, b, c, d, e, f, g, h] = verifier;
-    let time = |half: [u8; 4]| Time {
-        secs: i64::from(u32::from_be_bytes(half) & 0x7fff_ffff),
-        nanos: 0,
-    };
+    let time =
+        |half: [u8; 4]| Time { secs: i64::from(u32::from_be_bytes(half) & 0x7fff_ffff), nanos: 0 };
     (time([a, b, c, d]), time([e, f, g, h]))
 }
 

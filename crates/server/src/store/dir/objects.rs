@@ -163,13 +163,8 @@ impl Objects {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let half = limit.map_or(FDS_MAX, |fds| usize::try_from(fds / 2).unwrap_or(FDS_MAX));
         let fds = fds_max.unwrap_or_else(|| half.min(FDS_MAX));
-        let kept = Kept {
-            objects: Bounded::new(fds / FDS_PER_OBJECT),
-            handles: HashMap::new(),
-        };
-        Self {
-            kept: RwLock::new(kept),
-        }
+        let kept = Kept { objects: Bounded::new(fds / FDS_PER_OBJECT), handles: HashMap::new() };
+        Self { kept: RwLock::new(kept) }
     }
 
     pub(super) fn find(&self, handle: &Handle) -> Option<Arc<Object>> {

@@ -119,8 +119,5 @@ impl Stat {
 }
 
 fn time(stamp: StatxTimestamp) -> Time {
-    Time {
-        secs: stamp.tv_sec,
-        nanos: stamp.tv_nsec,
-    }
+    Time { secs: stamp.tv_sec, nanos: stamp.tv_nsec }
 }

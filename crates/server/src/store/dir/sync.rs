@@ -61,12 +61,7 @@ impl Syncer {
         root: OwnedFd,
         pool: Pool,
     ) -> Self {
-        let inner = Arc::new(Inner {
-            verifier: AtomicU64::new(verifier),
-            call,
-            proc,
-            root,
-        });
+        let inner = Arc::new(Inner { verifier: AtomicU64::new(verifier), call, proc, root });
         Self { inner, pool }
     }
 
@@ -110,8 +105,7 @@ impl Syncer {
         }
         if finished.again {
             let (this, object) = (self.clone(), Arc::clone(object));
-            self.pool
-                .run_next(Box::new(move || this.sync_group(&object)));
+            self.pool.run_next(Box::new(move || this.sync_group(&object)));
         }
     }
 

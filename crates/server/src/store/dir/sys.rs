@@ -41,11 +41,7 @@ struct Raw {
 /// Names the file open at `fd` (O_PATH will do) and gives the identity of its mount. Needs no
 /// privilege. `OVERFLOW`: the file system's handles are longer than ours.
 pub(super) fn name_to_handle(fd: BorrowedFd<'_>) -> Result<(KernelHandle, i32), Errno> {
-    let mut raw = Raw {
-        len: u32::from(KERNEL_HANDLE_BYTES_MAX),
-        tag: 0,
-        bytes: [0; BYTES_MAX],
-    };
+    let mut raw = Raw { len: u32::from(KERNEL_HANDLE_BYTES_MAX), tag: 0, bytes: [0; BYTES_MAX] };
     let mut mount: c_int = 0;
     // SAFETY: `raw` has the layout of file_handle followed by the `len` bytes it announces, and
     // lives, like `mount` and the empty literal path, until the call returns.

@@ -40,27 +40,15 @@ impl Fixture {
         fs::create_dir(place.path().join("outside")).unwrap();
         fs::write(place.path().join("outside/secret"), "secret").unwrap();
         let store = DirStore::open(place.path().join("export"), &options).unwrap();
-        Self {
-            store,
-            options,
-            place,
-        }
+        Self { store, options, place }
     }
 
     /// The same directory served by a new process, as far as the store can tell.
     fn restart(self) -> Self {
-        let Self {
-            store,
-            options,
-            place,
-        } = self;
+        let Self { store, options, place } = self;
         drop(store);
         let store = DirStore::open(place.path().join("export"), &options).unwrap();
-        Self {
-            store,
-            options,
-            place,
-        }
+        Self { store, options, place }
     }
 
     /// As other processes see it.
@@ -90,10 +78,7 @@ impl Fixture {
 
     /// By way of names from the root.
     fn walk(&self, path: &str) -> Result<Node, Status> {
-        let mut node = Node {
-            handle: self.root(),
-            attr: self.attr(&self.root())?,
-        };
+        let mut node = Node { handle: self.root(), attr: self.attr(&self.root())? };
         for name in path.split('/') {
             node = self.lookup(&node.handle, name)?;
         }
@@ -116,20 +101,13 @@ impl Fixture {
     }
 
     fn rename(&self, from: &Handle, name: &str, to: &Handle, as_name: &str) -> Result<(), Status> {
-        let renamed = self
-            .store
-            .rename(&ME, from, name.as_bytes(), to, as_name.as_bytes());
+        let renamed = self.store.rename(&ME, from, name.as_bytes(), to, as_name.as_bytes());
         block_on(renamed).result
     }
 
     fn write(&self, handle: &Handle, offset: u64, data: &'static [u8]) -> Result<u32, Status> {
-        let written = self.store.write(
-            &ME,
-            handle,
-            offset,
-            Bytes::from_static(data),
-            Stability::Unstable,
-        );
+        let written =
+            self.store.write(&ME, handle, offset, Bytes::from_static(data), Stability::Unstable);
         block_on(written).result.map(|written| written.count)
     }
 
@@ -169,10 +147,7 @@ fn not_tested(what: &str) {
 
 fn kernel_handles_work() -> bool {
     let place = tempfile::tempdir().unwrap();
-    let options = DirOptions {
-        handles: HandleChoice::Kernel,
-        ..DirOptions::default()
-    };
+    let options = DirOptions { handles: HandleChoice::Kernel, ..DirOptions::default() };
     DirStore::open(place.path(), &options).is_ok()
 }
 
@@ -181,17 +156,10 @@ fn is_privileged() -> bool {
 }
 
 /// Whoever calls: all are squashed.
-static ME: Caller = Caller {
-    uid: 0,
-    gid: 0,
-    gids: Vec::new(),
-};
+static ME: Caller = Caller { uid: 0, gid: 0, gids: Vec::new() };
 
 fn mode(mode: u32) -> SetAttr {
-    SetAttr {
-        mode: Some(mode),
-        ..SetAttr::default()
-    }
+    SetAttr { mode: Some(mode), ..SetAttr::default() }
 }
 
 /// The simplest executor: the thread sleeps until it is woken.
@@ -233,9 +201,6 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = std::process::Command::new("umount")
-            .arg("-l")
-            .arg(&self.0)
-            .status();
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }

@@ -154,11 +154,7 @@ impl Tree {
     fn root_again(&self) -> Result<Child, Status> {
         let duplicate = || self.root.path().try_clone_to_owned();
         let fd = self.with_room(|| duplicate().map_err(|_| Status::Jukebox))?;
-        Ok(Child {
-            fd,
-            stat: self.root.stat()?,
-            handle: self.root.handle,
-        })
+        Ok(Child { fd, stat: self.root.stat()?, handle: self.root.handle })
     }
 
     /// Puts a file that was met into the cache of objects.
@@ -198,10 +194,7 @@ impl Tree {
             Err(status) => return Changed::failed(status),
         };
         let result = operation(&dir);
-        Changed {
-            wcc: wcc(&before, &dir),
-            result,
-        }
+        Changed { wcc: wcc(&before, &dir), result }
     }
 
     /// Waits until what was touched is stable, and gives the reply free.
@@ -210,10 +203,7 @@ impl Tree {
             Ok((value, touched)) => self.make_stable(touched).await.map(|()| value),
             Err(status) => Err(status),
         };
-        Changed {
-            wcc: change.wcc,
-            result,
-        }
+        Changed { wcc: change.wcc, result }
     }
 
     /// Both syncs at once, so that one commit of a journal can serve the two.
@@ -241,18 +231,12 @@ pub(super) fn wcc(before: &Stat, object: &Object) -> Wcc {
 impl<T> Changed<T> {
     /// Nothing was done, and nothing is known of the object.
     pub(super) fn failed(status: Status) -> Self {
-        Self {
-            wcc: Wcc::default(),
-            result: Err(status),
-        }
+        Self { wcc: Wcc::default(), result: Err(status) }
     }
 }
 
 impl From<&Child> for Node {
     fn from(child: &Child) -> Self {
-        Self {
-            handle: child.handle,
-            attr: child.stat.attr(),
-        }
+        Self { handle: child.handle, attr: child.stat.attr() }
     }
 }

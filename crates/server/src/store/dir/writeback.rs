@@ -38,10 +38,7 @@ impl Writeback {
         if self.bytes < STEP_BYTES {
             return None;
         }
-        let due = Due {
-            offset: self.start,
-            len: self.end - self.start,
-        };
+        let due = Due { offset: self.start, len: self.end - self.start };
         (self.start, self.bytes) = (self.end, 0);
         Some(due)
     }
@@ -55,19 +52,13 @@ mod tests {
 
     fn due(blocks: impl IntoIterator<Item = u64>) -> Vec<Due> {
         let mut writeback = Writeback::default();
-        blocks
-            .into_iter()
-            .filter_map(|block| writeback.wrote(block * BLOCK, BLOCK))
-            .collect()
+        blocks.into_iter().filter_map(|block| writeback.wrote(block * BLOCK, BLOCK)).collect()
     }
 
     #[test]
     fn a_stream_is_due_every_8_mib_without_gap_or_overlap() {
         let ranges = due(0..3000);
-        let expected = |index| Due {
-            offset: index * STEP_BYTES,
-            len: STEP_BYTES,
-        };
+        let expected = |index| Due { offset: index * STEP_BYTES, len: STEP_BYTES };
         assert_eq!(ranges, [expected(0), expected(1)]);
     }
 

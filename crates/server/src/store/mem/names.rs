@@ -36,10 +36,7 @@ pub(super) struct Spot<'n> {
 
 impl Tree {
     pub(super) fn node(&self, id: FileId) -> Result<Node, Status> {
-        Ok(Node {
-            handle: self.handle(id),
-            attr: self.attr(id)?,
-        })
+        Ok(Node { handle: self.handle(id), attr: self.attr(id)? })
     }
 
     pub(super) fn lookup(&self, caller: &Caller, spot: Spot<'_>) -> Result<FileId, Status> {
@@ -69,11 +66,7 @@ impl Tree {
                     CreateHow::Exclusive(verifier) => (SetAttr::default(), Some(verifier)),
                 };
                 let body = Body::Regular(Chunks::default());
-                let new = New {
-                    body,
-                    attrs,
-                    create_verifier,
-                };
+                let new = New { body, attrs, create_verifier };
                 self.make(caller, spot, new, now)
             }
             Err(status) => Err(status),
@@ -90,14 +83,9 @@ impl Tree {
         let inode = self.inode(id)?;
         inode.regular().map_err(|_| Status::Exists)?;
         match how {
-            CreateHow::Unchecked(SetAttr {
-                size: Some(size), ..
-            }) => {
+            CreateHow::Unchecked(SetAttr { size: Some(size), .. }) => {
                 inode.check_new_size(caller, size)?;
-                let changes = SetAttr {
-                    size: Some(size),
-                    ..SetAttr::default()
-                };
+                let changes = SetAttr { size: Some(size), ..SetAttr::default() };
                 self.with_mut(id, |inode| inode.change(caller, &changes, now))?;
                 Ok(id)
             }
@@ -338,10 +326,8 @@ impl Tree {
         if continues && (from.verifier != verifier || !directory.has_given_out(from.cookie)) {
             return Err(Status::BadCookie);
         }
-        let dots: [(u64, &[u8], FileId); 2] = [
-            (COOKIE_DOT, b".", dir),
-            (COOKIE_DOT_DOT, b"..", directory.parent),
-        ];
+        let dots: [(u64, &[u8], FileId); 2] =
+            [(COOKIE_DOT, b".", dir), (COOKIE_DOT_DOT, b"..", directory.parent)];
         let dots = dots.into_iter().filter(|(cookie, ..)| *cookie > from.cookie);
         for (cookie, name, id) in dots.chain(directory.after(from.cookie.max(COOKIE_DOT_DOT))) {
             let node = match from.with_nodes {
@@ -349,12 +335,7 @@ impl Tree {
                 false => None,
             };
             let fileid = id.0;
-            let entry = Entry {
-                fileid,
-                name,
-                cookie,
-                node,
-            };
+            let entry = Entry { fileid, name, cookie, node };
             if !sink(entry) {
                 let eof = false;
                 return Ok(Listed { verifier, eof });

@@ -23,12 +23,13 @@ impl FileId {
         Self((generation as u64) << 32 | slot as u64)
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the lower half is the slot"
-    )]
-    const fn slot(self) -> usize {
-        self.0 as u32 as usize
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is the slot")]
+    const fn slot(self) -> u32 {
+        self.0 as u32
+    }
+
+    const fn index(self) -> usize {
+        self.slot() as usize
     }
 }
 
@@ -58,10 +59,7 @@ struct Slot {
 impl Tree {
     /// A tree with the root alone, which `limits` do not bound.
     pub(super) fn new(instance: u64, limits: Limits, root: Inode) -> Self {
-        let slot = |inode| Slot {
-            generation: 0,
-            inode,
-        };
+        let slot = |inode| Slot { generation: 0, inode };
         Self {
             instance,
             limits,
@@ -85,10 +83,7 @@ impl Tree {
     /// `BadHandle` when no store of this kind made it, `Stale` when the file is gone or belonged
     /// to an earlier instance.
     pub(super) fn resolve(&self, handle: &Handle) -> Result<FileId, Status> {
-        let bytes: &[u8; 16] = handle
-            .as_bytes()
-            .try_into()
-            .map_err(|_| Status::BadHandle)?;
+        let bytes: &[u8; 16] = handle.as_bytes().try_into().map_err(|_| Status::BadHandle)?;
         let (id, instance) = bytes.split_at(8);
         let word = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
         if word(instance) != self.instance {
@@ -100,16 +95,16 @@ impl Tree {
 
     pub(super) fn inode(&self, id: FileId) -> Result<&Inode, Status> {
         self.slots
-            .get(id.slot())
-            .filter(|slot| FileId::new(slot.generation, id.0 as u32) == id)
+            .get(id.index())
+            .filter(|slot| FileId::new(slot.generation, id.slot()) == id)
             .and_then(|slot| slot.inode.as_deref())
             .ok_or(Status::Stale)
     }
 
     pub(super) fn inode_mut(&mut self, id: FileId) -> Result<&mut Inode, Status> {
         self.slots
-            .get_mut(id.slot())
-            .filter(|slot| FileId::new(slot.generation, id.0 as u32) == id)
+            .get_mut(id.index())
+            .filter(|slot| FileId::new(slot.generation, id.slot()) == id)
             .and_then(|slot| slot.inode.as_deref_mut())
             .ok_or(Status::Stale)
     }
@@ -162,11 +157,22 @@ impl Tree {
 
     fn push_slot(&mut self) -> Result<u32, Status> {
         let slot = u32::try_from(self.slots.len()).map_err(|_| Status::NoSpace)?;
-        self.slots.push(Slot {
-            generation: 0,
-            inode: None,
-        });
+        self.slots.push(Slot { generation: 0, inode: None });
         Ok(slot)
+    }
+
+    /// Every file there is.
+    pub(super) fn inodes(&self) -> impl Iterator<Item = (FileId, &Inode)> {
+        let slots = (0..).zip(&self.slots);
+        slots.filter_map(|(index, slot)| {
+            let inode = slot.inode.as_deref()?;
+            Some((FileId::new(slot.generation, index), inode))
+        })
+    }
+
+    /// Bytes and files counted against the limits.
+    pub(super) fn counted(&self) -> (u64, u64) {
+        (self.bytes_used, self.files_used)
     }
 
     /// Lets a file go that no name refers to any more.
@@ -176,12 +182,12 @@ impl Tree {
         };
         self.bytes_used -= inode.used();
         self.files_used -= 1;
-        let place = &mut self.slots[id.slot()];
+        let place = &mut self.slots[id.index()];
         place.inode = None;
         // A slot whose generations are used up is never used again.
         if let Some(next) = place.generation.checked_add(1) {
             place.generation = next;
-            self.free.push(id.0 as u32);
+            self.free.push(id.slot());
         }
     }
 }
@@ -192,10 +198,7 @@ mod tests {
     use super::*;
 
     fn tree() -> Tree {
-        let limits = Limits {
-            bytes_max: 10_000,
-            files_max: 3,
-        };
+        let limits = Limits { bytes_max: 10_000, files_max: 3 };
         Tree::new(77, limits, directory(0o755, 0, 0))
     }
 

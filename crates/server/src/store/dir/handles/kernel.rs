@@ -47,11 +47,7 @@ impl Kernel {
             Ok(key) => (key, true),
             Err(_) => (random_key()?, false),
         };
-        Ok(Self {
-            key,
-            survives_restart,
-            mount,
-        })
+        Ok(Self { key, survives_restart, mount })
     }
 
     pub(super) fn survives_restart(&self) -> bool {
@@ -80,9 +76,7 @@ impl Kernel {
 
     /// A broken seal is `Stale`, not `BadHandle`: most likely the key is not the one it was.
     fn unseal(&self, bytes: &[u8]) -> Result<KernelHandle, Status> {
-        let (named, seal) = bytes
-            .split_last_chunk::<SEAL_BYTES>()
-            .ok_or(Status::BadHandle)?;
+        let (named, seal) = bytes.split_last_chunk::<SEAL_BYTES>().ok_or(Status::BadHandle)?;
         let [_marker, tag, inner @ ..] = named else {
             return Err(Status::BadHandle);
         };
@@ -90,9 +84,7 @@ impl Kernel {
             return Err(Status::Stale);
         }
         let mut own = [0; KERNEL_HANDLE_BYTES_MAX as usize];
-        own.get_mut(..inner.len())
-            .ok_or(Status::BadHandle)?
-            .copy_from_slice(inner);
+        own.get_mut(..inner.len()).ok_or(Status::BadHandle)?.copy_from_slice(inner);
         Ok(KernelHandle {
             tag: i32::from(*tag),
             len: u8::try_from(inner.len()).map_err(|_| Status::BadHandle)?,

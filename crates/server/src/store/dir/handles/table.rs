@@ -79,21 +79,11 @@ struct Known {
 impl Table {
     /// A table of at most `entries_max` files that knows only the root.
     pub(super) fn new(root: Identity, beneath: Beneath, entries_max: usize) -> Self {
-        let mut known = Known {
-            entries: Bounded::new(entries_max),
-            serials: ROOT_SERIAL,
-        };
-        let entry = Entry {
-            serial: ROOT_SERIAL,
-            places: Vec::new(),
-            children: 0,
-        };
+        let mut known = Known { entries: Bounded::new(entries_max), serials: ROOT_SERIAL };
+        let entry = Entry { serial: ROOT_SERIAL, places: Vec::new(), children: 0 };
         known.entries.insert(root, entry, Entry::may_go);
         Self {
-            root: Key {
-                identity: root,
-                serial: ROOT_SERIAL,
-            },
+            root: Key { identity: root, serial: ROOT_SERIAL },
             beneath,
             known: RwLock::new(known),
         }
@@ -121,10 +111,7 @@ impl Table {
     pub(super) fn known(&self, file: Identity) -> Result<Handle, Status> {
         let known = self.known.read();
         let entry = known.entries.find(&file).ok_or(Status::Stale)?;
-        let key = Key {
-            identity: file,
-            serial: entry.serial,
-        };
+        let key = Key { identity: file, serial: entry.serial };
         Ok(key.handle())
     }
 
@@ -153,11 +140,7 @@ impl Table {
     ) -> Result<OwnedFd, Status> {
         let fd = self.beneath.path(root, path).map_err(stale_status)?;
         let found = Stat::of(&fd).map_err(status)?;
-        if found.identity() == meant {
-            Ok(fd)
-        } else {
-            Err(Status::Stale)
-        }
+        if found.identity() == meant { Ok(fd) } else { Err(Status::Stale) }
     }
 
     /// Whatever had this identity is gone.
@@ -182,27 +165,19 @@ impl Known {
     /// The file's key if it is known at this place already.
     fn key_at(&self, file: Identity, place: &Place) -> Option<Key> {
         let entry = self.entries.find(&file)?;
-        entry.places.contains(place).then_some(Key {
-            identity: file,
-            serial: entry.serial,
-        })
+        entry.places.contains(place).then_some(Key { identity: file, serial: entry.serial })
     }
 
     fn seen(&mut self, file: Identity, place: Place) -> Key {
         if let Some(entry) = self.entries.find_mut(&file) {
-            let key = Key {
-                identity: file,
-                serial: entry.serial,
-            };
+            let key = Key { identity: file, serial: entry.serial };
             // The root's entry has no place and must not get one (it cannot be met below itself).
             if entry.places.is_empty() || entry.places.contains(&place) {
                 return key;
             }
             // The latest name is tried first: it is the likeliest to be true.
             entry.places.insert(0, place.clone());
-            let dropped = (entry.places.len() > PLACES_MAX)
-                .then(|| entry.places.pop())
-                .flatten();
+            let dropped = (entry.places.len() > PLACES_MAX).then(|| entry.places.pop()).flatten();
             self.count_child(&place, 1);
             if let Some(dropped) = dropped {
                 self.count_child(&dropped, -1);
@@ -210,16 +185,9 @@ impl Known {
             return key;
         }
         self.serials = self.serials.wrapping_add(1).max(ROOT_SERIAL + 1);
-        let key = Key {
-            identity: file,
-            serial: self.serials,
-        };
+        let key = Key { identity: file, serial: self.serials };
         self.count_child(&place, 1);
-        let entry = Entry {
-            serial: key.serial,
-            places: vec![place],
-            children: 0,
-        };
+        let entry = Entry { serial: key.serial, places: vec![place], children: 0 };
         for (_, gone) in self.entries.insert(file, entry, Entry::may_go) {
             self.release(gone);
         }
@@ -299,10 +267,7 @@ impl Entry {
 
 impl Place {
     fn new(dir: &Handle, name: Component<'_>) -> Result<Self, Status> {
-        Ok(Self {
-            dir: Key::parse(dir)?,
-            name: name.as_bytes().into(),
-        })
+        Ok(Self { dir: Key::parse(dir)?, name: name.as_bytes().into() })
     }
 }
 
@@ -319,10 +284,8 @@ impl Key {
     }
 
     fn parse(handle: &Handle) -> Result<Self, Status> {
-        let bytes: &[u8; HANDLE_BYTES] = handle
-            .as_bytes()
-            .try_into()
-            .map_err(|_| Status::BadHandle)?;
+        let bytes: &[u8; HANDLE_BYTES] =
+            handle.as_bytes().try_into().map_err(|_| Status::BadHandle)?;
         Ok(Self {
             identity: Identity {
                 device: u64::from_le_bytes(array(&bytes[1..9])),
@@ -347,12 +310,7 @@ mod tests {
     use super::*;
 
     fn file(inode: u64) -> Identity {
-        Identity {
-            device: 1,
-            inode,
-            born_secs: 100,
-            born_nanos: 5,
-        }
+        Identity { device: 1, inode, born_secs: 100, born_nanos: 5 }
     }
 
     fn table(entries_max: usize) -> Table {
@@ -364,14 +322,8 @@ mod tests {
     }
 
     fn path(table: &Table, handle: &Handle, index: usize) -> Option<String> {
-        let names = table
-            .known
-            .read()
-            .path(Key::parse(handle).unwrap(), index)?;
-        let names: Vec<_> = names
-            .iter()
-            .map(|name| str::from_utf8(name).unwrap())
-            .collect();
+        let names = table.known.read().path(Key::parse(handle).unwrap(), index)?;
+        let names: Vec<_> = names.iter().map(|name| str::from_utf8(name).unwrap()).collect();
         Some(names.join("/"))
     }
 
@@ -422,13 +374,8 @@ mod tests {
         }
         let deep = table.name(&dir, name("deep"), file(99)).unwrap();
         for index in 0..100 {
-            table
-                .name(&table.root(), name(&index.to_string()), file(1000 + index))
-                .unwrap();
-            assert!(
-                path(&table, &deep, 0).is_some(),
-                "asked for again and again"
-            );
+            table.name(&table.root(), name(&index.to_string()), file(1000 + index)).unwrap();
+            assert!(path(&table, &deep, 0).is_some(), "asked for again and again");
         }
         assert_eq!(table.known.read().entries.len(), 10);
     }

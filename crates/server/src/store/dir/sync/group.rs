@@ -62,12 +62,7 @@ pub(in super::super) struct Finished<W> {
 
 impl<W> Default for Group<W> {
     fn default() -> Self {
-        Self {
-            state: State::Idle,
-            running: Vec::new(),
-            waiting: Vec::new(),
-            need: Need::default(),
-        }
+        Self { state: State::Idle, running: Vec::new(), waiting: Vec::new(), need: Need::default() }
     }
 }
 
@@ -96,10 +91,7 @@ impl<W> Group<W> {
     pub(in super::super) fn finish(&mut self) -> Finished<W> {
         let again = !self.waiting.is_empty();
         self.state = if again { State::Queued } else { State::Idle };
-        Finished {
-            waiters: std::mem::take(&mut self.running),
-            again,
-        }
+        Finished { waiters: std::mem::take(&mut self.running), again }
     }
 }
 
@@ -119,11 +111,7 @@ mod tests {
         assert_eq!(group.arrive(Need::Data, 'd'), Arrival::Joined);
         let first = group.finish();
         assert_eq!((first.waiters, first.again), (vec!['a', 'b'], true));
-        assert_eq!(
-            group.begin(),
-            Need::Data,
-            "the strength is that of the batch"
-        );
+        assert_eq!(group.begin(), Need::Data, "the strength is that of the batch");
         let second = group.finish();
         assert_eq!((second.waiters, second.again), (vec!['c', 'd'], false));
         assert_eq!(group.arrive(Need::Data, 'e'), Arrival::First);

@@ -41,21 +41,12 @@ struct Queue {
 impl Pool {
     /// Threads named `name-0`, `name-1`, ...; at least one.
     pub(in super::super) fn start(name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            changed: Condvar::new(),
-            jobs_max,
-        });
-        let pool = Self {
-            owner: Arc::new(Owner {
-                shared: Arc::clone(&shared),
-            }),
-        };
+        let shared =
+            Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new(), jobs_max });
+        let pool = Self { owner: Arc::new(Owner { shared: Arc::clone(&shared) }) };
         for index in 0..threads.max(1) {
             let shared = Arc::clone(&shared);
-            thread::Builder::new()
-                .name(format!("{name}-{index}"))
-                .spawn(move || work(&shared))?;
+            thread::Builder::new().name(format!("{name}-{index}")).spawn(move || work(&shared))?;
         }
         Ok(pool)
     }

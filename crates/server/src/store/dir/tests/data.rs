@@ -25,19 +25,11 @@ fn large_reads_and_writes_are_whole() {
     each_kind(|at| {
         let file = at.create(&at.root(), "file");
         let data: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
-        let written = at.store.write(
-            &ME,
-            &file.handle,
-            5,
-            Bytes::from(data.clone()),
-            Stability::DataSync,
-        );
+        let written =
+            at.store.write(&ME, &file.handle, 5, Bytes::from(data.clone()), Stability::DataSync);
         let written = block_on(written).result.unwrap();
         assert_eq!(written.count as usize, data.len());
-        assert!(matches!(
-            written.committed,
-            Committed::Stable(Stability::DataSync, _)
-        ));
+        assert!(matches!(written.committed, Committed::Stable(Stability::DataSync, _)));
         let (read, eof) = at.read(&file.handle, 5, u32::MAX).unwrap();
         assert!(eof && read == data);
     });
@@ -48,9 +40,7 @@ fn a_read_of_what_the_cache_has_lost_waits_for_the_disk() {
     each_kind(|at| {
         let file = at.create(&at.root(), "file");
         let data = Bytes::from(vec![0xa5; 1 << 20]);
-        let written = at
-            .store
-            .write(&ME, &file.handle, 0, data.clone(), Stability::FileSync);
+        let written = at.store.write(&ME, &file.handle, 0, data.clone(), Stability::FileSync);
         block_on(written).result.unwrap();
         let fd = fs::File::open(at.path("file")).unwrap();
         rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed).unwrap();
@@ -85,9 +75,7 @@ fn what_is_no_regular_file_is_not_read_or_written() {
         let commit = block_on(at.store.commit(&ME, &dir.handle, 0, 0));
         assert_eq!(commit.result.unwrap_err(), Status::IsDirectory);
         let root = at.root();
-        let fifo = at
-            .store
-            .make_node(&ME, &root, b"fifo", Special::Fifo, mode(0o600));
+        let fifo = at.store.make_node(&ME, &root, b"fifo", Special::Fifo, mode(0o600));
         let fifo = block_on(fifo).result.unwrap();
         // To open a fifo for reading would wait for a writer.
         assert_eq!(at.read(&fifo.handle, 0, 1), Err(Status::Invalid));
@@ -102,10 +90,7 @@ fn offsets_beyond_the_largest_file_are_too_large() {
         for offset in [u64::MAX, 1 << 63, (1 << 63) - 1] {
             assert_eq!(at.write(&file.handle, offset, b"xx"), Err(Status::TooLarge));
         }
-        let size = SetAttr {
-            size: Some(u64::MAX),
-            ..SetAttr::default()
-        };
+        let size = SetAttr { size: Some(u64::MAX), ..SetAttr::default() };
         assert_eq!(at.set_attr(&file.handle, size), Err(Status::TooLarge));
         assert_eq!(at.attr(&file.handle).unwrap().size, 0);
     });
@@ -117,9 +102,7 @@ fn replies_to_writes_carry_the_file_before_and_after() {
         let file = at.create(&at.root(), "file");
         let before = at.attr(&file.handle).unwrap();
         let data = Bytes::from_static(b"12345");
-        let written = at
-            .store
-            .write(&ME, &file.handle, 0, data, Stability::Unstable);
+        let written = at.store.write(&ME, &file.handle, 0, data, Stability::Unstable);
         let written = block_on(written);
         assert_eq!(written.wcc.before.unwrap().size, 0);
         assert_eq!(written.wcc.before.unwrap().changed, before.changed);
@@ -148,13 +131,8 @@ fn a_full_disk_is_told_and_leaves_the_store_working() {
     assert_eq!(write(500_000, 1 << 20).unwrap_err(), Status::NoSpace);
     let space = block_on(store.space(&ME, &store.root())).result.unwrap();
     assert_eq!((space.bytes_total, space.bytes_available), (1 << 20, 0));
-    let empty = SetAttr {
-        size: Some(0),
-        ..SetAttr::default()
-    };
-    block_on(store.set_attr(&ME, &file, empty, None))
-        .result
-        .unwrap();
+    let empty = SetAttr { size: Some(0), ..SetAttr::default() };
+    block_on(store.set_attr(&ME, &file, empty, None)).result.unwrap();
     assert_eq!(write(0, 500_000).unwrap().count, 500_000);
 }
 

@@ -49,10 +49,7 @@ fn a_deleted_file_is_stale_whoever_deletes_it() {
             assert_eq!(at.attr(&gone.handle).unwrap_err(), Status::Stale);
         }
         assert_eq!(at.read(&theirs.handle, 0, 1).unwrap_err(), Status::Stale);
-        assert_eq!(
-            at.write(&theirs.handle, 0, b"x").unwrap_err(),
-            Status::Stale
-        );
+        assert_eq!(at.write(&theirs.handle, 0, b"x").unwrap_err(), Status::Stale);
         assert_eq!(at.lookup(&dir.handle, "x").unwrap_err(), Status::Stale);
     });
 }
@@ -67,8 +64,7 @@ fn a_replaced_file_is_stale() {
                 at.remove(&at.root(), "name").unwrap();
             } else {
                 at.create(&at.root(), "successor");
-                at.rename(&at.root(), "successor", &at.root(), "name")
-                    .unwrap();
+                at.rename(&at.root(), "successor", &at.root(), "name").unwrap();
                 at.remove(&at.root(), "name").unwrap();
             }
             let new = at.create(&at.root(), "name");
@@ -103,12 +99,12 @@ fn the_roots_handle_survives_a_restart_and_kernel_handles_do_too() {
         let at = at.restart();
         assert_eq!(at.root(), root);
         match at.store.handles_in_use() {
-            HandlesInUse::Kernel {
-                survive_restart: true,
-            } => assert!(at.attr(&file.handle).is_ok()),
-            HandlesInUse::Kernel {
-                survive_restart: false,
-            } => not_tested("a restart: the key cannot be kept here"),
+            HandlesInUse::Kernel { survive_restart: true } => {
+                assert!(at.attr(&file.handle).is_ok())
+            }
+            HandlesInUse::Kernel { survive_restart: false } => {
+                not_tested("a restart: the key cannot be kept here")
+            }
             HandlesInUse::Table => {
                 assert_eq!(at.attr(&file.handle).unwrap_err(), Status::Stale);
                 assert!(at.walk("dir/file").is_ok());
@@ -180,24 +176,12 @@ fn links_lead_nowhere() {
         symlink("../outside/secret", at.path("file")).unwrap();
         let out = at.lookup(&at.root(), "out").unwrap();
         assert_eq!(out.attr.kind, FileKind::Symlink);
-        assert_eq!(
-            at.lookup(&out.handle, "secret").unwrap_err(),
-            Status::NotDirectory
-        );
+        assert_eq!(at.lookup(&out.handle, "secret").unwrap_err(), Status::NotDirectory);
         let file = at.lookup(&at.root(), "file").unwrap();
         assert_eq!(at.read(&file.handle, 0, 9).unwrap_err(), Status::Invalid);
-        assert_eq!(
-            at.write(&file.handle, 0, b"x").unwrap_err(),
-            Status::Invalid
-        );
-        let size = SetAttr {
-            size: Some(0),
-            ..SetAttr::default()
-        };
-        assert_eq!(
-            at.set_attr(&file.handle, size).unwrap_err(),
-            Status::Invalid
-        );
+        assert_eq!(at.write(&file.handle, 0, b"x").unwrap_err(), Status::Invalid);
+        let size = SetAttr { size: Some(0), ..SetAttr::default() };
+        assert_eq!(at.set_attr(&file.handle, size).unwrap_err(), Status::Invalid);
         // CREATE must not write through it either.
         let how = CreateHow::Unchecked(size);
         let created = block_on(at.store.create(&ME, &at.root(), b"file", how));
@@ -244,14 +228,8 @@ fn mount_points_inside_are_not_crossed() {
             return;
         };
         fs::write(at.path("mounted/file"), "elsewhere").unwrap();
-        assert_eq!(
-            at.lookup(&at.root(), "mounted").unwrap_err(),
-            Status::Access
-        );
-        assert_eq!(
-            at.remove(&at.root(), "mounted").unwrap_err(),
-            Status::Access
-        );
+        assert_eq!(at.lookup(&at.root(), "mounted").unwrap_err(), Status::Access);
+        assert_eq!(at.remove(&at.root(), "mounted").unwrap_err(), Status::Access);
         // Its handle, from before, is still of the directory below the mount.
         assert_ne!(at.lookup(&dir.handle, "file").map(|_| ()), Ok(()));
     });

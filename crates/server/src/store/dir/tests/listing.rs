@@ -34,11 +34,7 @@ fn piece(
         });
         true
     };
-    let from = ListFrom {
-        cookie,
-        verifier: [0; 8],
-        with_nodes,
-    };
+    let from = ListFrom { cookie, verifier: [0; 8], with_nodes };
     let listed = block_on(at.store.list(&ME, dir, from, &mut sink));
     let eof = listed.result.unwrap().eof;
     (taken, eof)
@@ -50,10 +46,8 @@ fn a_listing_has_the_dots_and_those_of_the_root_stay_inside() {
         let dir = at.make_dir(&at.root(), "dir");
         let root = at.attr(&at.root()).unwrap();
         let (entries, eof) = piece(&at, &at.root(), 0, true, 100);
-        let by_name: BTreeMap<_, _> = entries
-            .iter()
-            .map(|entry| (&entry.name[..], entry))
-            .collect();
+        let by_name: BTreeMap<_, _> =
+            entries.iter().map(|entry| (&entry.name[..], entry)).collect();
         assert!(eof && by_name.keys().eq([".", "..", "dir"].iter()));
         assert_eq!(by_name[".."].fileid, root.fileid);
         assert_eq!(by_name[".."].node.unwrap().handle, at.root());
@@ -118,11 +112,7 @@ fn an_entry_that_vanishes_while_listed_has_no_node() {
             }
             true
         };
-        let from = ListFrom {
-            cookie: 0,
-            verifier: [0; 8],
-            with_nodes: true,
-        };
+        let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true };
         let listed = block_on(at.store.list(&ME, &at.root(), from, &mut sink));
         assert!(listed.result.unwrap().eof);
         let first = nodes.first().unwrap();
@@ -136,11 +126,7 @@ fn what_cannot_be_listed_says_why() {
     each_kind(|at| {
         let file = at.create(&at.root(), "file");
         let list = |handle: &Handle, cookie| {
-            let from = ListFrom {
-                cookie,
-                verifier: [0; 8],
-                with_nodes: false,
-            };
+            let from = ListFrom { cookie, verifier: [0; 8], with_nodes: false };
             let mut sink = |_: Entry<'_>| true;
             block_on(at.store.list(&ME, handle, from, &mut sink)).result
         };

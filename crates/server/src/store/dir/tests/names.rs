@@ -10,16 +10,12 @@ fn every_kind_of_file_is_made_found_and_removed() {
         let root = at.root();
         at.create(&root, "file");
         at.make_dir(&root, "dir");
-        let symlink = at
-            .store
-            .symlink(&ME, &root, b"link", b"some/where", mode(0o777));
+        let symlink = at.store.symlink(&ME, &root, b"link", b"some/where", mode(0o777));
         let link = block_on(symlink).result.unwrap();
         let text = block_on(at.store.read_link(&ME, &link.handle));
         assert_eq!(&text.result.unwrap()[..], b"some/where");
         for (name, what) in [("fifo", Special::Fifo), ("socket", Special::Socket)] {
-            let made = at
-                .store
-                .make_node(&ME, &root, name.as_bytes(), what, mode(0o640));
+            let made = at.store.make_node(&ME, &root, name.as_bytes(), what, mode(0o640));
             assert_eq!(block_on(made).result.unwrap().attr.mode, 0o640);
         }
         let kinds = ["file", "dir", "link", "fifo", "socket"].map(|name| {
@@ -38,9 +34,7 @@ fn every_kind_of_file_is_made_found_and_removed() {
         for name in ["file", "link", "fifo", "socket"] {
             at.remove(&root, name).unwrap();
         }
-        block_on(at.store.remove_dir(&ME, &root, b"dir"))
-            .result
-            .unwrap();
+        block_on(at.store.remove_dir(&ME, &root, b"dir")).result.unwrap();
         assert_eq!(fs::read_dir(at.path("")).unwrap().count(), 0);
     });
 }
@@ -86,10 +80,7 @@ fn names_that_cannot_be_are_refused_with_their_reason() {
         assert_eq!(lookup(&file, "x"), Status::NotDirectory);
         assert_eq!(lookup(&file, "."), Status::NotDirectory);
         assert_eq!(at.lookup(&root, "a/b").unwrap_err(), Status::Invalid);
-        assert_eq!(
-            at.lookup(&root, &"x".repeat(256)).unwrap_err(),
-            Status::NameTooLong
-        );
+        assert_eq!(at.lookup(&root, &"x".repeat(256)).unwrap_err(), Status::NameTooLong);
         assert_eq!(at.remove(&root, "none").unwrap_err(), Status::NoEntry);
         assert_eq!(at.remove(&root, "dir").unwrap_err(), Status::IsDirectory);
         assert_eq!(at.remove(&root, "..").unwrap_err(), Status::Invalid);
@@ -117,17 +108,12 @@ fn an_unchecked_create_opens_what_is_there_and_sets_only_its_size() {
         at.write(&file.handle, 0, b"content").unwrap();
         let create = |attrs| {
             let how = CreateHow::Unchecked(attrs);
-            block_on(at.store.create(&ME, &at.root(), b"file", how))
-                .result
-                .unwrap()
+            block_on(at.store.create(&ME, &at.root(), b"file", how)).result.unwrap()
         };
         let opened = create(mode(0o600));
         assert_eq!((opened.handle, opened.attr.mode), (file.handle, 0o644));
         assert_eq!(opened.attr.size, 7);
-        let emptied = create(SetAttr {
-            size: Some(0),
-            ..mode(0o600)
-        });
+        let emptied = create(SetAttr { size: Some(0), ..mode(0o600) });
         assert_eq!((emptied.attr.size, emptied.attr.mode), (0, 0o644));
     });
 }
@@ -148,11 +134,8 @@ fn a_repeated_exclusive_create_is_the_same_success_even_after_a_restart() {
         assert_eq!(again.attr.fileid, first.attr.fileid);
         assert_eq!(create(&at, [9; 8]).unwrap_err(), Status::Exists);
         // Once it has its real times, the name is simply taken.
-        let times = SetAttr {
-            accessed: SetTime::ToServer,
-            modified: SetTime::ToServer,
-            ..mode(0o644)
-        };
+        let times =
+            SetAttr { accessed: SetTime::ToServer, modified: SetTime::ToServer, ..mode(0o644) };
         at.set_attr(&again.handle, times).unwrap();
         assert_eq!(create(&at, verifier).unwrap_err(), Status::Exists);
     });
@@ -162,10 +145,7 @@ fn a_repeated_exclusive_create_is_the_same_success_even_after_a_restart() {
 fn a_create_whose_attributes_fail_leaves_nothing_behind() {
     each_kind(|at| {
         let bad = SetAttr {
-            modified: SetTime::To(Time {
-                secs: 0,
-                nanos: u32::MAX,
-            }),
+            modified: SetTime::To(Time { secs: 0, nanos: u32::MAX }),
             ..SetAttr::default()
         };
         let how = CreateHow::Guarded(bad);
@@ -199,19 +179,10 @@ fn renames_that_cannot_be_change_nothing() {
         at.create(&root, "file");
         let into_itself = at.rename(&root, "dir", &inner.handle, "loop");
         assert_eq!(into_itself.unwrap_err(), Status::Invalid);
-        assert_eq!(
-            at.rename(&root, "none", &root, "x").unwrap_err(),
-            Status::NoEntry
-        );
-        assert_eq!(
-            at.rename(&root, "file", &root, "dir").unwrap_err(),
-            Status::IsDirectory
-        );
+        assert_eq!(at.rename(&root, "none", &root, "x").unwrap_err(), Status::NoEntry);
+        assert_eq!(at.rename(&root, "file", &root, "dir").unwrap_err(), Status::IsDirectory);
         at.make_dir(&root, "empty");
-        assert_eq!(
-            at.rename(&root, "empty", &root, "dir").unwrap_err(),
-            Status::NotEmpty
-        );
+        assert_eq!(at.rename(&root, "empty", &root, "dir").unwrap_err(), Status::NotEmpty);
         assert!(at.walk("dir/inner").is_ok() && at.walk("file").is_ok());
     });
 }
@@ -248,10 +219,7 @@ fn replies_carry_the_directory_before_and_after() {
         let after = at.attr(&at.root()).unwrap();
         assert_eq!(made.wcc.before.unwrap().changed, before.changed);
         assert_eq!(made.wcc.after, Some(after));
-        assert_eq!(
-            after.links,
-            before.links + u32::from(after.links != before.links)
-        );
+        assert_eq!(after.links, before.links + u32::from(after.links != before.links));
         let failed = block_on(at.store.remove(&ME, &at.root(), b"none"));
         assert_eq!(failed.wcc.after, Some(after), "in failure too");
         let root = at.root();
@@ -281,9 +249,7 @@ fn attributes_are_set_and_guarded() {
         let seen = fs::metadata(at.path("file")).unwrap();
         assert_eq!((seen.mtime(), seen.size()), (2_000_000_000, 10_000));
         let guarded = |guard| {
-            let set = at
-                .store
-                .set_attr(&ME, &file.handle, mode(0o640), Some(guard));
+            let set = at.store.set_attr(&ME, &file.handle, mode(0o640), Some(guard));
             block_on(set)
         };
         let refused = guarded(time(5));
@@ -300,27 +266,15 @@ fn attributes_of_directories_links_and_fifos_can_be_set_too() {
         let root = at.root();
         let dir = at.make_dir(&root, "dir");
         at.set_attr(&dir.handle, mode(0o711)).unwrap();
-        let size = SetAttr {
-            size: Some(0),
-            ..SetAttr::default()
-        };
-        assert_eq!(
-            at.set_attr(&dir.handle, size).unwrap_err(),
-            Status::IsDirectory
-        );
-        let fifo = at
-            .store
-            .make_node(&ME, &root, b"fifo", Special::Fifo, mode(0o600));
+        let size = SetAttr { size: Some(0), ..SetAttr::default() };
+        assert_eq!(at.set_attr(&dir.handle, size).unwrap_err(), Status::IsDirectory);
+        let fifo = at.store.make_node(&ME, &root, b"fifo", Special::Fifo, mode(0o600));
         let fifo = block_on(fifo).result.unwrap();
-        let link = at
-            .store
-            .symlink(&ME, &root, b"link", b"dir", SetAttr::default());
+        let link = at.store.symlink(&ME, &root, b"link", b"dir", SetAttr::default());
         let link = block_on(link).result.unwrap();
         at.set_attr(&fifo.handle, mode(0o622)).unwrap();
-        let times = SetAttr {
-            modified: SetTime::To(Time { secs: 77, nanos: 0 }),
-            ..SetAttr::default()
-        };
+        let times =
+            SetAttr { modified: SetTime::To(Time { secs: 77, nanos: 0 }), ..SetAttr::default() };
         for node in [dir, fifo, link] {
             at.set_attr(&node.handle, times).unwrap();
             assert_eq!(at.attr(&node.handle).unwrap().modified.secs, 77);
@@ -334,11 +288,7 @@ fn attributes_of_directories_links_and_fifos_can_be_set_too() {
 fn owners_change_only_with_privilege() {
     each_kind(|at| {
         let file = at.create(&at.root(), "file");
-        let owner = SetAttr {
-            uid: Some(12_345),
-            gid: Some(54_321),
-            ..SetAttr::default()
-        };
+        let owner = SetAttr { uid: Some(12_345), gid: Some(54_321), ..SetAttr::default() };
         let set = at.set_attr(&file.handle, owner);
         if is_privileged() {
             set.unwrap();
@@ -359,11 +309,7 @@ fn access_is_what_this_process_may() {
             let looked = block_on(at.store.access(&ME, handle, Access(asked)));
             looked.result.unwrap().0
         };
-        let writes = if is_privileged() {
-            Access::MODIFY | Access::EXTEND
-        } else {
-            0
-        };
+        let writes = if is_privileged() { Access::MODIFY | Access::EXTEND } else { 0 };
         assert_eq!(access(&file.handle, 0x3f), Access::READ | writes);
         assert_eq!(access(&file.handle, Access::READ), Access::READ);
         assert_eq!(access(&file.handle, Access::EXECUTE), 0);

@@ -31,17 +31,12 @@ fn fixture(options: &DirOptions) -> (Fixture, Disk) {
 }
 
 fn no_metadata_sync() -> DirOptions {
-    DirOptions {
-        metadata_sync: MetadataSync::Never,
-        ..DirOptions::default()
-    }
+    DirOptions { metadata_sync: MetadataSync::Never, ..DirOptions::default() }
 }
 
 /// Lets a future do what it does at once.
 fn start<F: Future>(future: &mut Pin<Box<F>>) {
-    let polled = future
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()));
+    let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending());
 }
 
@@ -124,16 +119,10 @@ fn each_stability_syncs_as_much_as_it_promises() {
     assert_eq!(committed, Committed::Unstable(at.store.verifier()));
     assert_eq!(needs, []);
     let (committed, needs) = write(Stability::DataSync);
-    assert!(matches!(
-        committed,
-        Committed::Stable(Stability::DataSync, _)
-    ));
+    assert!(matches!(committed, Committed::Stable(Stability::DataSync, _)));
     assert_eq!(needs, [Need::Data]);
     let (committed, needs) = write(Stability::FileSync);
-    assert!(matches!(
-        committed,
-        Committed::Stable(Stability::FileSync, _)
-    ));
+    assert!(matches!(committed, Committed::Stable(Stability::FileSync, _)));
     assert_eq!(needs, [Need::File]);
 }
 
@@ -148,9 +137,7 @@ fn changes_of_names_and_attributes_are_stable_when_answered() {
     let file = file.result.unwrap().handle;
     assert_eq!(syncs(), 1, "the directory");
     let how = CreateHow::Exclusive([1; 8]);
-    block_on(at.store.create(&ME, &root, b"exclusive", how))
-        .result
-        .unwrap();
+    block_on(at.store.create(&ME, &root, b"exclusive", how)).result.unwrap();
     assert_eq!(syncs(), 2, "and the file, whose times hold the verifier");
     at.set_attr(&file, mode(0o640)).unwrap();
     assert_eq!(syncs(), 1);
@@ -160,9 +147,7 @@ fn changes_of_names_and_attributes_are_stable_when_answered() {
     assert_eq!(syncs(), 2, "both directories");
     at.rename(&dir, "moved", &dir, "again").unwrap();
     assert_eq!(syncs(), 1);
-    block_on(at.store.link(&ME, &file, &root, b"link"))
-        .result
-        .unwrap();
+    block_on(at.store.link(&ME, &file, &root, b"link")).result.unwrap();
     at.remove(&root, "link").unwrap();
     assert_eq!(syncs(), 2);
     assert!(at.remove(&root, "none").is_err());
@@ -203,14 +188,10 @@ fn unsynced_data_are_synced_before_their_last_descriptor_is_closed() {
 
 #[test]
 fn many_callers_on_many_threads_are_all_served() {
-    let options = DirOptions {
-        sync_threads: 2,
-        ..DirOptions::default()
-    };
+    let options = DirOptions { sync_threads: 2, ..DirOptions::default() };
     let at = Fixture::new(options);
-    let files: Vec<_> = (0..4)
-        .map(|index| at.create(&at.root(), &format!("file-{index}")).handle)
-        .collect();
+    let files: Vec<_> =
+        (0..4).map(|index| at.create(&at.root(), &format!("file-{index}")).handle).collect();
     thread::scope(|scope| {
         for caller in 0..8_usize {
             let (store, files) = (&at.store, &files);

@@ -1,0 +1,137 @@
+//! Who calls: from the credential of a call to the [`Caller`] the store sees.
+
+use std::borrow::Cow;
+
+use wire::rpc::{AUTH_NONE, AUTH_SHORT, AUTH_SYS, AuthStat, AuthSys, OpaqueAuth};
+use wire::xdr;
+
+use crate::export::{Export, Squash};
+use crate::types::Caller;
+
+/// A credential that could be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Credential {
+    Nobody,
+    Sys { ids: Ids },
+}
+
+/// The part of AUTH_SYS that matters, without an allocation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ids {
+    uid: u32,
+    gid: u32,
+    gids: wire::rpc::Gids,
+}
+
+impl Credential {
+    /// Reads the credential of a call.
+    ///
+    /// # Errors
+    /// What RFC 5531 section 9 has for it: a malformed AUTH_SYS and a flavor that is not known are
+    /// bad; an AUTH_SHORT names a session that we never began and is rejected, so that the client
+    /// begins anew.
+    pub(crate) fn of(credential: &OpaqueAuth<'_>) -> Result<Self, AuthStat> {
+        match credential.flavor {
+            AUTH_NONE => Ok(Self::Nobody),
+            AUTH_SYS => {
+                let sys: AuthSys<'_> =
+                    xdr::from_bytes(credential.body).map_err(|_| AuthStat::BadCred)?;
+                let AuthSys { uid, gid, gids, .. } = sys;
+                let ids = Ids { uid, gid, gids };
+                Ok(Self::Sys { ids })
+            }
+            AUTH_SHORT => Err(AuthStat::RejectedCred),
+            _ => Err(AuthStat::BadCred),
+        }
+    }
+
+    pub(crate) fn is_nobody(self) -> bool {
+        matches!(self, Self::Nobody)
+    }
+
+    /// On whose behalf the call runs, after squashing.
+    pub(crate) fn caller<'e>(self, export: &'e Export) -> Cow<'e, Caller> {
+        match self.unsquashed(export) {
+            Some(ids) => Cow::Owned(Caller {
+                uid: ids.uid,
+                gid: ids.gid,
+                gids: ids.gids.as_slice().to_vec(),
+            }),
+            None => Cow::Borrowed(&export.anonymous),
+        }
+    }
+
+    /// [`Self::caller`] without supplementary groups, which costs no allocation: for GETATTR,
+    /// which asks for no permission.
+    pub(crate) fn caller_without_groups<'e>(self, export: &'e Export) -> Cow<'e, Caller> {
+        match self.unsquashed(export) {
+            Some(ids) => Cow::Owned(Caller { uid: ids.uid, gid: ids.gid, gids: Vec::new() }),
+            None => Cow::Borrowed(&export.anonymous),
+        }
+    }
+
+    /// The ids the call runs with, unless it is the anonymous caller's.
+    fn unsquashed(self, export: &Export) -> Option<Ids> {
+        match (self, export.squash) {
+            (Self::Nobody, _) | (_, Squash::All) => None,
+            (Self::Sys { ids }, Squash::Root) if ids.uid == 0 => None,
+            (Self::Sys { ids }, Squash::Root | Squash::None) => Some(ids),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::rpc::{Gids, RPCSEC_GSS};
+    use wire::xdr::Encode;
+
+    use super::*;
+
+    fn sys(uid: u32) -> Vec<u8> {
+        let gids = Gids::new(&[4, 24]).unwrap();
+        AuthSys { stamp: 1, machine_name: b"client", uid, gid: 100, gids }.to_bytes()
+    }
+
+    fn export(squash: Squash) -> Export {
+        Export { squash, ..Export::default() }
+    }
+
+    #[test]
+    fn squashing_replaces_whom_it_should() {
+        let uid = |uid, squash| {
+            let body = sys(uid);
+            let credential = Credential::of(&OpaqueAuth::sys(&body)).unwrap();
+            credential.caller(&export(squash)).uid
+        };
+        let nobody = Export::default().anonymous.uid;
+        assert_eq!((uid(0, Squash::None), uid(5, Squash::None)), (0, 5));
+        assert_eq!((uid(0, Squash::Root), uid(5, Squash::Root)), (nobody, 5));
+        assert_eq!((uid(0, Squash::All), uid(5, Squash::All)), (nobody, nobody));
+    }
+
+    #[test]
+    fn groups_come_along_and_nobody_has_none() {
+        let body = sys(5);
+        let credential = Credential::of(&OpaqueAuth::sys(&body)).unwrap();
+        let export = export(Squash::None);
+        let caller = credential.caller(&export).into_owned();
+        assert_eq!((caller.gid, caller.gids), (100, vec![4, 24]));
+        let nobody = Credential::of(&OpaqueAuth::NONE).unwrap();
+        assert_eq!(*nobody.caller(&export), export.anonymous);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_for_the_right_reason() {
+        let body = sys(5);
+        let refused = |flavor, body| {
+            let credential = OpaqueAuth { flavor, body };
+            Credential::of(&credential).unwrap_err()
+        };
+        assert_eq!(refused(AUTH_SYS, &body[..20]), AuthStat::BadCred);
+        let longer = [&body[..], &[0; 4]].concat();
+        assert_eq!(refused(AUTH_SYS, &longer), AuthStat::BadCred);
+        assert_eq!(refused(AUTH_SHORT, &body), AuthStat::RejectedCred);
+        assert_eq!(refused(RPCSEC_GSS, &body), AuthStat::BadCred);
+        assert_eq!(refused(3, &[]), AuthStat::BadCred);
+    }
+}
