@@ -6,6 +6,8 @@
 //! | T_ser, T_op | response time of UNSTABLE WRITEs against their size: slope; intercept less 2 T_prop |
 //! | T_B | FILE_SYNC against UNSTABLE WRITEs of the same size, and COMMITs of many blocks |
 //! | g, G | bursts of UNSTABLE WRITEs, many outstanding |
+//! | o | bursts of two outstanding |
+//! | what storage costs the network side | bursts with COMMITs in them |
 //!
 //! Trials go round by round, every size and stability once a round, so that what drifts drifts
 //! under all of them. A parameter is the median over the rounds' own values.
@@ -72,8 +74,11 @@ pub struct Findings {
     pub block_us: Estimate,
     /// (bytes, median response time UNSTABLE, FILE_SYNC), for each size.
     pub writes_us: Vec<(u32, f64, f64)>,
-    /// COMMITs of `commit_bytes`, less 2 T_prop.
+    /// COMMITs of `commit_bytes`, less 2 T_prop, on a server that writes when it is asked to.
     pub commit_us: Estimate,
+    /// The same on the server that was probed, which may have begun to write before.
+    pub commit_early_us: Estimate,
+    pub overhead_us: Estimate,
     pub rounds: usize,
     pub path: Path,
 }
@@ -128,19 +133,42 @@ pub async fn path(
     let slow = round_trip.value > 2_000.0;
     let rounds = single_writes(clock, session, files, data, effort, slow).await?;
     progress(0.6);
-    let mut commits = Vec::new();
-    let mut calls = [Vec::new(), Vec::new()];
+    let mut bursts = Bursts::default();
     for burst in 0..effort.bursts {
-        commits.push(commit_time(clock, commit_session, files, data, effort).await?);
-        for (size, times) in [BLOCK_BYTES, 1 << 20].into_iter().zip(&mut calls) {
-            let size = size.min(session.sizes().write_bytes_max);
-            times.push((size, call_time(clock, session, files, data, effort, size).await?));
+        let target = Burst { clock, session, files, data, effort };
+        let asked = Burst { session: commit_session, ..target };
+        bursts.commits.push(asked.commit_time().await? - round_trip.value);
+        bursts.early_commits.push(target.commit_time().await? - round_trip.value);
+        bursts.small.push(target.call_time(BLOCK_BYTES, 64, u64::MAX).await?.0);
+        bursts.pairs.push(target.call_time(BLOCK_BYTES, 2, u64::MAX).await?.0);
+        let large = LARGE_BYTES.min(session.sizes().write_bytes_max);
+        let (alone, took) = target.call_time(large, 4, u64::MAX).await?;
+        bursts.large.push(alone);
+        // On a slow way, where a burst with COMMITs would take long, storage hides well.
+        let mib = f64::from(large) / f64::from(1 << 20);
+        let committing = effort.commit_bytes as f64 / f64::from(1 << 20) / mib * alone;
+        if committing < 2.0 * effort.burst_time.as_micros_f64().max(took) {
+            let (both, _) = target.call_time(large, 4, effort.commit_bytes).await?;
+            bursts.unhidden.push((both - alone) / mib / 1024.0);
         }
         progress(0.6 + 0.4 * (burst + 1) as f64 / effort.bursts as f64);
     }
-    let commit = estimate(commits, "T_B of a COMMIT")?;
-    let commit_us = shifted(commit, -round_trip.value);
-    findings(null_us, round_trip, &rounds, commit_us, capacity(&calls)?, effort)
+    let large = LARGE_BYTES.min(session.sizes().write_bytes_max);
+    findings(null_us, round_trip, &rounds, bursts, large, effort)
+}
+
+/// The larger calls of bursts.
+const LARGE_BYTES: u32 = 1 << 20;
+
+/// What bursts showed, in microseconds (per KiB for `unhidden`), one value a repetition.
+#[derive(Default)]
+struct Bursts {
+    commits: Vec<f64>,
+    early_commits: Vec<f64>,
+    small: Vec<f64>,
+    pairs: Vec<f64>,
+    large: Vec<f64>,
+    unhidden: Vec<f64>,
 }
 
 /// One round: response time of each size, unstable and stable, in microseconds.
@@ -204,58 +232,61 @@ async fn single_writes(
     Ok(rounds)
 }
 
-/// Response time of a COMMIT of `commit_bytes` unstable bytes.
-async fn commit_time(
-    clock: &Clock,
-    session: &Session,
+/// Bursts on one server.
+#[derive(Clone, Copy)]
+struct Burst<'a> {
+    clock: &'a Clock,
+    session: &'a Session,
     files: Files,
-    data: &Bytes,
-    effort: &Effort,
-) -> Result<f64, Error> {
-    let call_bytes = (1 << 20).min(session.sizes().write_bytes_max);
-    let workload = Workload {
-        call_bytes,
-        outstanding: 8,
-        file_bytes: effort.burst_file_bytes,
-        total_bytes: effort.commit_bytes,
-        commit_bytes: u64::MAX,
-        stable: StableHow::Unstable,
-        limit: Limit::default(),
-    };
-    let run = seqwrite::run(clock, session, files.burst, data, workload).await?;
-    let commit = run.events.iter().rev().find(|event| event.kind == Kind::Commit);
-    let commit = commit.ok_or(Error::TooFew { what: "the time of a COMMIT" })?;
-    Ok(commit.received.since(commit.sent).as_micros_f64())
+    data: &'a Bytes,
+    effort: &'a Effort,
 }
 
-/// Time per call of a burst, from its first reply to its last.
-async fn call_time(
-    clock: &Clock,
-    session: &Session,
-    files: Files,
-    data: &Bytes,
-    effort: &Effort,
-    call_bytes: u32,
-) -> Result<f64, Error> {
-    let outstanding = if call_bytes > BLOCK_BYTES { 4 } else { 64 };
-    let least = 2 * outstanding as u64 * u64::from(call_bytes);
-    let mut workload = Workload {
-        call_bytes,
-        outstanding,
-        file_bytes: effort.burst_file_bytes,
-        total_bytes: least,
-        commit_bytes: u64::MAX,
-        stable: StableHow::Unstable,
-        limit: Limit::default(),
-    };
-    let first = seqwrite::run(clock, session, files.burst, data, workload).await?;
-    if first.elapsed >= effort.burst_time {
-        return reply_spacing(&first.events);
+impl Burst<'_> {
+    /// Response time of a COMMIT of `commit_bytes` unstable bytes.
+    async fn commit_time(&self) -> Result<f64, Error> {
+        let call_bytes = LARGE_BYTES.min(self.session.sizes().write_bytes_max);
+        let run = self.run(call_bytes, 8, u64::MAX, self.effort.commit_bytes, None).await?;
+        let commit = run.events.iter().rev().find(|event| event.kind == Kind::Commit);
+        let commit = commit.ok_or(Error::TooFew { what: "the time of a COMMIT" })?;
+        Ok(commit.received.since(commit.sent).as_micros_f64())
     }
-    workload.total_bytes = u64::MAX;
-    workload.limit.time = Some(effort.burst_time);
-    let run = seqwrite::run(clock, session, files.burst, data, workload).await?;
-    reply_spacing(&run.events)
+
+    /// Time per call, from the first reply to the last, and the time of the whole burst.
+    async fn call_time(
+        &self,
+        call_bytes: u32,
+        outstanding: usize,
+        commit_bytes: u64,
+    ) -> Result<(f64, f64), Error> {
+        let least = 2 * outstanding as u64 * u64::from(call_bytes);
+        let time = self.effort.burst_time;
+        let mut run = self.run(call_bytes, outstanding, commit_bytes, least, None).await?;
+        if run.elapsed < time {
+            run = self.run(call_bytes, outstanding, commit_bytes, u64::MAX, Some(time)).await?;
+        }
+        Ok((reply_spacing(&run.events)?, run.elapsed.as_micros_f64()))
+    }
+
+    async fn run(
+        &self,
+        call_bytes: u32,
+        outstanding: usize,
+        commit_bytes: u64,
+        total_bytes: u64,
+        time: Option<Nanos>,
+    ) -> Result<seqwrite::Run, Error> {
+        let workload = Workload {
+            call_bytes,
+            outstanding,
+            file_bytes: self.effort.burst_file_bytes,
+            total_bytes,
+            commit_bytes,
+            stable: StableHow::Unstable,
+            limit: Limit { time, drain: None },
+        };
+        seqwrite::run(self.clock, self.session, self.files.burst, self.data, workload).await
+    }
 }
 
 fn reply_spacing(events: &[client::transfer::Event]) -> Result<f64, Error> {
@@ -270,28 +301,23 @@ fn reply_spacing(events: &[client::transfer::Event]) -> Result<f64, Error> {
     }
 }
 
-fn capacity(calls: &[Vec<(u32, f64)>; 2]) -> Result<Capacity, Error> {
-    let median = |times: &Vec<(u32, f64)>| {
-        let size = times.first().map_or(0, |(size, _)| *size);
-        let time = estimate(times.iter().map(|(_, time)| *time).collect(), "G")?.value;
-        Ok::<_, Error>((f64::from(size) / 1024.0, time))
-    };
-    let (small, large) = (median(&calls[0])?, median(&calls[1])?);
-    if large.0 <= small.0 {
+/// g and G from two sizes of calls, given with their times.
+fn capacity((small, small_us): (u32, f64), (large, large_us): (u32, f64)) -> Capacity {
+    let (small, large) = (f64::from(small) / 1024.0, f64::from(large) / 1024.0);
+    if large <= small {
         // A server that takes no more than a block: one size tells only the sum.
-        return Ok(Capacity { call_us: 0.0, us_per_kib: small.1 / small.0 });
+        return Capacity { call_us: 0.0, us_per_kib: small_us / small };
     }
-    let us_per_kib = ((large.1 - small.1) / (large.0 - small.0)).max(1e-6);
-    let call_us = (small.1 - us_per_kib * small.0).max(0.0);
-    Ok(Capacity { call_us, us_per_kib })
+    let us_per_kib = ((large_us - small_us) / (large - small)).max(1e-6);
+    Capacity { call_us: (small_us - us_per_kib * small).max(0.0), us_per_kib }
 }
 
 fn findings(
     null_us: Vec<f64>,
     round_trip: Estimate,
     rounds: &[Round],
-    commit_us: Estimate,
-    capacity: Capacity,
+    bursts: Bursts,
+    large_bytes: u32,
     effort: &Effort,
 ) -> Result<Findings, Error> {
     let fits: Vec<(f64, f64)> = rounds
@@ -324,13 +350,31 @@ fn findings(
         };
         writes_us.push((size, side(|trial| trial.1)?.value, side(|trial| trial.2)?.value));
     }
+    let small = estimate(bursts.small, "g")?.value;
+    let large = estimate(bursts.large, "G")?.value;
+    let commit_us = estimate(bursts.commits, "T_B of a COMMIT")?;
+    let commit_early_us = estimate(bursts.early_commits, "T_B of a COMMIT")?;
+    let cycle_us = op.value.max(0.0)
+        + round_trip.value
+        + f64::from(BLOCK_BYTES) / 1024.0 * ser.value.max(0.0);
+    // Two at a time take one cycle, and what they cost each other; no more than a whole call.
+    let overheads = bursts.pairs.iter().map(|spacing| (2.0 * spacing - cycle_us).clamp(0.0, small));
+    let overhead_us = estimate(overheads.collect(), "o")?;
+    let unhidden = estimate(bursts.unhidden, "T_B").map_or(0.0, |unhidden| unhidden.value.max(0.0));
     Ok(Findings {
         path: Path {
             round_trip_us: round_trip.value,
             ser_us_per_kib: ser.value.max(0.0),
             op_us: op.value.max(0.0),
-            capacity,
-            storage: storage(block.value, commit_us.value, effort.commit_bytes),
+            overhead_us: overhead_us.value,
+            capacity: capacity((BLOCK_BYTES, small), (large_bytes, large)),
+            storage: storage(
+                block.value,
+                commit_us.value,
+                commit_early_us.value,
+                unhidden,
+                effort.commit_bytes,
+            ),
         },
         null_us,
         round_trip,
@@ -339,26 +383,29 @@ fn findings(
         block_us: block,
         writes_us,
         commit_us,
+        commit_early_us,
+        overhead_us,
         rounds: rounds.len(),
     })
 }
 
 /// The sync's fixed part and its rate, from one small sync and one large.
-fn storage(block_us: f64, commit_us: f64, commit_bytes: u64) -> Storage {
+fn storage(
+    block_us: f64,
+    commit_us: f64,
+    commit_early_us: f64,
+    unhidden_us_per_kib: f64,
+    commit_bytes: u64,
+) -> Storage {
     let block_kib = f64::from(BLOCK_BYTES) / 1024.0;
     let commit_kib = commit_bytes as f64 / 1024.0;
-    let (block_us, commit_us) = (block_us.max(0.0), commit_us.max(0.0));
+    let block_us = block_us.max(0.0);
     let us_per_kib = ((commit_us - block_us) / (commit_kib - block_kib)).max(0.0);
-    Storage { sync_us: (block_us - us_per_kib * block_kib).max(0.0), us_per_kib }
+    let sync_us = (block_us - us_per_kib * block_kib).max(0.0);
+    let left_us_per_kib = ((commit_early_us - sync_us) / commit_kib).max(0.0);
+    Storage { sync_us, us_per_kib, left_us_per_kib, unhidden_us_per_kib }
 }
 
 fn estimate(values: Vec<f64>, what: &'static str) -> Result<Estimate, Error> {
     Sample::new(values).map(|sample| sample.median_estimate()).map_err(|_| Error::TooFew { what })
-}
-
-fn shifted(estimate: Estimate, by: f64) -> Estimate {
-    Estimate {
-        value: estimate.value + by,
-        ci95: estimate.ci95.map(|ci| perf::stats::Interval { lo: ci.lo + by, hi: ci.hi + by }),
-    }
 }

@@ -11,15 +11,20 @@
 //! With N calls outstanding the cycles overlap until the slowest stage is always busy:
 //!
 //! ```text
-//! throughput = bytes x min(N / T_cycle, 1 / slowest stage)
+//! throughput = bytes x min(N / (T_cycle + (N - 1) o), 1 / slowest stage)
 //! ```
 //!
+//! Without o this is the thesis's concurrent form. o is LogGP's: processor time that one call takes
+//! from the others because they share a processor or a connection. It is nothing beside a network
+//! of milliseconds, and most of the cycle on a loopback.
+//!
 //! Which stages there are depends on the server. One that stalls for its disk serves calls and
-//! storage one after the other, so they are one stage; one that does not has them side by side.
+//! storage one after the other, so they are one stage; one that does not has them side by side,
+//! but for what storage takes from the processors (`unhidden_us_per_kib`).
 //!
 //! Storage: making `b` bytes durable takes `sync + b x us_per_kib`. A client that COMMITs after
 //! every `commit_bytes` spreads one such sync over its blocks, which gives T_B. A server that
-//! writes back early leaves only the fixed part to the COMMIT; the rest becomes a stage of its own.
+//! writes back early has less to do when the COMMIT comes.
 //!
 //! A transfer of K calls also has a beginning and an end: the first call's way before the stages are
 //! full, and the last COMMIT, which nothing overlaps:
@@ -39,6 +44,8 @@ pub struct Path {
     pub ser_us_per_kib: f64,
     /// T_op: what a WRITE without data takes beyond a NULL call.
     pub op_us: f64,
+    /// o: how much each further outstanding call delays a call.
+    pub overhead_us: f64,
     pub capacity: Capacity,
     pub storage: Storage,
 }
@@ -57,6 +64,10 @@ pub struct Capacity {
 pub struct Storage {
     pub sync_us: f64,
     pub us_per_kib: f64,
+    /// What of it is left to a COMMIT when the server has begun to write before, per KiB.
+    pub left_us_per_kib: f64,
+    /// What of it the network side loses while both work, per KiB.
+    pub unhidden_us_per_kib: f64,
 }
 
 /// How the server treats its disk.
@@ -138,9 +149,13 @@ impl Cycle {
 }
 
 impl Storage {
-    /// Time until `bytes` that only memory has are durable.
-    pub fn sync_of_us(&self, bytes: f64) -> f64 {
-        self.sync_us + bytes / KIB * self.us_per_kib
+    /// Time of a COMMIT that covers `bytes`, without its way there and back.
+    pub fn commit_us(&self, server: Server, bytes: f64) -> f64 {
+        let us_per_kib = match server {
+            Server::Stall => self.us_per_kib,
+            Server::Concurrent => self.left_us_per_kib,
+        };
+        self.sync_us + bytes / KIB * us_per_kib
     }
 
     /// The ceiling: bytes that can be made durable per second, in large syncs.
@@ -163,15 +178,11 @@ impl Path {
         let commit_bytes = transfer.commit_bytes.max(transfer.call_bytes) as f64;
         // One COMMIT, a call without data, for this many blocks.
         let blocks = commit_bytes / bytes;
-        let left_to_commit = match server {
-            Server::Stall => commit_bytes,
-            Server::Concurrent => 0.0,
-        };
         Cycle {
             prop_us: self.round_trip_us * (1.0 + 1.0 / blocks),
             ser_us: bytes / KIB * self.ser_us_per_kib,
             op_us: self.op_us,
-            block_us: self.storage.sync_of_us(left_to_commit) / blocks,
+            block_us: self.storage.commit_us(server, commit_bytes) / blocks,
         }
     }
 
@@ -194,17 +205,16 @@ impl Path {
         let write = Cycle { prop_us: self.round_trip_us, block_us: 0.0, ..steady.cycle };
         // What a COMMIT finds to do, between and at the end.
         let committed = (calls * bytes / (between + 1.0)).min(transfer.commit_bytes as f64);
-        let left = match server {
-            Server::Stall => committed,
-            Server::Concurrent => 0.0,
-        };
-        let commit_us = self.round_trip_us + self.storage.sync_of_us(left);
+        let sync_us = self.storage.commit_us(server, committed);
+        let commit_us = self.round_trip_us + sync_us;
         let (stage_us, stage) = self.stage(server, bytes);
         let stalls_us = match server {
-            Server::Stall => between * self.storage.sync_of_us(left),
+            Server::Stall => between * sync_us,
             Server::Concurrent => 0.0,
         };
-        let overlapped_us = (calls * write.total_us() + between * commit_us) / outstanding;
+        let crowd_us = (outstanding - 1.0) * self.overhead_us;
+        let cycles_us = calls * (write.total_us() + crowd_us) + between * commit_us;
+        let overlapped_us = cycles_us / outstanding;
         let pipelined_us = write.total_us() + (calls - 1.0) * stage_us + stalls_us;
         let (most_us, bound) = if overlapped_us >= pipelined_us {
             (overlapped_us, Bound::Cycle(steady.cycle.dominating()))
@@ -219,10 +229,11 @@ impl Path {
     fn stage(&self, server: Server, bytes: f64) -> (f64, Bound) {
         let call_us = self.capacity.call_of_us(bytes);
         let storage_us = bytes / KIB * self.storage.us_per_kib;
+        let both_us = call_us + bytes / KIB * self.storage.unhidden_us_per_kib;
         match server {
             Server::Stall => (call_us, Bound::Server),
-            Server::Concurrent if storage_us > call_us => (storage_us, Bound::Storage),
-            Server::Concurrent => (call_us, Bound::Capacity),
+            Server::Concurrent if storage_us > both_us => (storage_us, Bound::Storage),
+            Server::Concurrent => (both_us, Bound::Capacity),
         }
     }
 
@@ -235,7 +246,9 @@ impl Path {
             Server::Stall => stage_us + cycle.block_us,
             Server::Concurrent => stage_us,
         };
-        let overlapped_us = cycle.total_us() / f64::from(transfer.outstanding.max(1));
+        let outstanding = f64::from(transfer.outstanding.max(1));
+        let crowd_us = (outstanding - 1.0) * self.overhead_us;
+        let overlapped_us = (cycle.total_us() + crowd_us) / outstanding;
         let (call_us, bound) = if overlapped_us > stage_us {
             (overlapped_us, Bound::Cycle(cycle.dominating()))
         } else {
@@ -256,10 +269,18 @@ mod tests {
             round_trip_us,
             ser_us_per_kib: 65.536 / 8.0,
             op_us,
+            overhead_us: 0.0,
             capacity: Capacity { call_us: 0.0, us_per_kib: 65.536 / 8.0 },
-            storage: Storage { sync_us: 0.0, us_per_kib: block_us / 8.0 },
+            storage: Storage { us_per_kib: block_us / 8.0, ..NO_STORAGE },
         }
     }
+
+    const NO_STORAGE: Storage = Storage {
+        sync_us: 0.0,
+        us_per_kib: 0.0,
+        left_us_per_kib: 0.0,
+        unhidden_us_per_kib: 0.0,
+    };
 
     /// The thesis does not charge the COMMIT's round trip: let it be rare.
     const SEQUENTIAL: Transfer =
@@ -347,9 +368,27 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_share_a_processor_delay_each_other() {
+        let path = Path {
+            overhead_us: 10.0,
+            capacity: Capacity { call_us: 12.0, us_per_kib: 0.0 },
+            ..thesis(0.0, 20.0, 14.464)
+        };
+        let with = |outstanding| {
+            let transfer = Transfer { outstanding, ..SEQUENTIAL };
+            let prediction = path.predict(Server::Concurrent, &transfer);
+            8192.0 / MIB / prediction.mib_per_s * 1e6
+        };
+        assert_near(with(1), 100.0, 1e-6);
+        assert_near(with(2), 55.0, 1e-6);
+        assert_near(with(4), 32.5, 1e-6);
+        assert_near(with(64), 12.0, 1e-6);
+    }
+
+    #[test]
     fn a_stalling_server_adds_its_sync_to_every_block() {
         let path = Path {
-            storage: Storage { sync_us: 1000.0, us_per_kib: 1.0 },
+            storage: Storage { sync_us: 1000.0, us_per_kib: 1.0, ..NO_STORAGE },
             ..thesis(0.0, 100.0, 10.0)
         };
         let transfer = Transfer { call_bytes: 8192, outstanding: 64, commit_bytes: 81_920 };

@@ -183,8 +183,27 @@ fn parameters(outcome: &Outcome) -> Vec<Parameter> {
                 outcome.plan.commit_bytes >> 20
             ),
         ),
-        parameter("g", alone(path.capacity.call_us), "us", bursts, "Time per call in bursts, many outstanding, less the bytes' share."),
-        parameter("G", alone(path.capacity.us_per_kib), "us/KiB", bursts, "Time per KiB in bursts of 8 KiB and 1 MiB WRITEs."),
+        parameter(
+            "o",
+            findings.overhead_us,
+            "us",
+            bursts,
+            "What each further outstanding 8 KiB call adds to a cycle: bursts of two at a time.",
+        ),
+        parameter(
+            "g",
+            alone(path.capacity.call_us),
+            "us",
+            bursts,
+            "Time per call in bursts, many outstanding, less the bytes' share.",
+        ),
+        parameter(
+            "G",
+            alone(path.capacity.us_per_kib),
+            "us/KiB",
+            bursts,
+            "Time per KiB in bursts of 8 KiB and 1 MiB WRITEs.",
+        ),
     ]);
     parameters
 }
