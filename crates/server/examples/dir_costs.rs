@@ -153,7 +153,7 @@ fn together(store: &DirStore, file: &server::types::Handle) -> Result<(), Status
     })?;
     println!(
         "{:28} {:>10} ns",
-        "the same by 8 callers",
+        "FILE_SYNC by 8 callers",
         started.elapsed().as_nanos() / 200
     );
     Ok(())
