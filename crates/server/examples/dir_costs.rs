@@ -114,7 +114,7 @@ fn together(store: &DirStore, file: &server::types::Handle) -> Result<(), Status
             .collect();
         callers.into_iter().try_for_each(|caller| caller.join().unwrap_or(Err(Status::ServerFault)))
     })?;
-    println!("{:28} {:>10} ns", "the same by 8 callers", started.elapsed().as_nanos() / 200);
+    println!("{:28} {:>10} ns", "FILE_SYNC by 8 callers", started.elapsed().as_nanos() / 200);
     Ok(())
 }
 

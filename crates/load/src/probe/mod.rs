@@ -354,9 +354,8 @@ fn findings(
     let large = estimate(bursts.large, "G")?.value;
     let commit_us = estimate(bursts.commits, "T_B of a COMMIT")?;
     let commit_early_us = estimate(bursts.early_commits, "T_B of a COMMIT")?;
-    let cycle_us = op.value.max(0.0)
-        + round_trip.value
-        + f64::from(BLOCK_BYTES) / 1024.0 * ser.value.max(0.0);
+    let cycle_us =
+        op.value.max(0.0) + round_trip.value + f64::from(BLOCK_BYTES) / 1024.0 * ser.value.max(0.0);
     // Two at a time take one cycle, and what they cost each other; no more than a whole call.
     let overheads = bursts.pairs.iter().map(|spacing| (2.0 * spacing - cycle_us).clamp(0.0, small));
     let overhead_us = estimate(overheads.collect(), "o")?;

@@ -275,12 +275,8 @@ mod tests {
         }
     }
 
-    const NO_STORAGE: Storage = Storage {
-        sync_us: 0.0,
-        us_per_kib: 0.0,
-        left_us_per_kib: 0.0,
-        unhidden_us_per_kib: 0.0,
-    };
+    const NO_STORAGE: Storage =
+        Storage { sync_us: 0.0, us_per_kib: 0.0, left_us_per_kib: 0.0, unhidden_us_per_kib: 0.0 };
 
     /// The thesis does not charge the COMMIT's round trip: let it be rare.
     const SEQUENTIAL: Transfer =

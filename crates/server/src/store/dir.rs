@@ -13,12 +13,12 @@
 //! ```
 //!
 //! **Nothing outside is reachable.** Names are opened one component at a time below a directory
-//! that is already open, without following links and without crossing mount points ([`beneath`]);
-//! `..` of the root is the root; handles are sealed or looked up in a table ([`handles`]). What
+//! that is already open, without following links and without crossing mount points (`beneath`);
+//! `..` of the root is the root; handles are sealed or looked up in a table (`handles`). What
 //! lies behind a mount point inside the directory is refused: export it by itself.
 //!
 //! **What a reply promises.** FILE_SYNC writes and COMMIT are an fsync, DATA_SYNC is fdatasync,
-//! shared by those who ask for the same file at the same time ([`sync`]). Changes of names and
+//! shared by those who ask for the same file at the same time (`sync`). Changes of names and
 //! attributes are stable when they are answered: an fsync of the directory, and of the file whose
 //! attributes were set, which on a journaling file system is one commit of the journal;
 //! [`MetadataSync::Never`] gives that up for speed. A failed sync is told to all whom it concerns
@@ -33,6 +33,8 @@
 //!
 //! **Not done.** Metadata that is not in memory is read inline, and so is the removal of names.
 //! A local process's changes between our "attributes before" and "after" are not noticed. A file
+//! that a local process moves out of the directory can still be used by its handle: as long as it
+//! exists with kernel handles, as long as it is kept open with the table. A file
 //! that its owner may not open by its mode (a new file of mode 0444, say) is writable only as
 //! long as the descriptor of its CREATE is kept, unless the process has CAP_DAC_OVERRIDE.
 
@@ -103,7 +105,7 @@ pub struct DirOptions {
     /// Most descriptors kept open; the least recently used are closed. `None`: half of
     /// RLIMIT_NOFILE, at most 16,384.
     pub open_files_max: Option<usize>,
-    /// Starts writing a file's dirty pages each 8 MiB of a stream, so that its COMMIT finds
+    /// Starts writing a file's dirty pages each 2 MiB of a stream, so that its COMMIT finds
     /// little left.
     pub early_writeback: bool,
     pub metadata_sync: MetadataSync,
@@ -260,7 +262,7 @@ impl Store for DirStore {
     }
 
     fn medium(&self) -> Medium {
-        Medium::Stable
+        if self.tree.file_system.is_memory() { Medium::Memory } else { Medium::Stable }
     }
 
     fn verifier(&self) -> Verifier {

@@ -229,6 +229,11 @@ impl FileSystem {
         })
     }
 
+    /// Its files are gone when the machine is switched off, synced or not.
+    pub(super) fn is_memory(&self) -> bool {
+        matches!(self.magic, magic::TMPFS | magic::RAMFS)
+    }
+
     /// The longest file, and the most links of one.
     pub(super) fn limits(&self, block_bytes: u64) -> (u64, u32) {
         const LONGEST: u64 = i64::MAX.cast_unsigned();
@@ -250,7 +255,7 @@ impl FileSystem {
     ) -> Result<usize, Status> {
         let buffer = &mut reading.buffer.as_mut()[..reading.wanted];
         // In memory there is nothing to wait for.
-        if matches!(self.magic, magic::TMPFS | magic::RAMFS) {
+        if self.is_memory() {
             return rustix::io::pread(fd, buffer, offset).map_err(status);
         }
         if self.lacks_nowait.load(Ordering::Relaxed) {

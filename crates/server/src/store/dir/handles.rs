@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use self::kernel::Kernel;
-use self::table::Table;
+use self::table::{Moving, Table};
 use super::beneath::{Beneath, Component};
 use super::stat::Stat;
 use super::{DirOptions, HandleChoice, HandlesInUse, OpenError};
@@ -85,11 +85,25 @@ impl Handles {
         }
     }
 
-    /// A file has just been made: what was known of one with its identity is of another, gone one.
-    pub(super) fn born(&self, stat: &Stat) {
+    /// The handle of a file that has just been made.
+    pub(super) fn name_new(
+        &self,
+        dir: &Handle,
+        name: Component<'_>,
+        fd: BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> Result<Handle, Status> {
         match self {
-            Self::Kernel(_) => {}
-            Self::Table(table) => table.forget(stat.identity()),
+            Self::Kernel(kernel) => kernel.name(fd),
+            Self::Table(table) => table.name_new(dir, name, stat.identity()),
+        }
+    }
+
+    /// Held from a rename until the handles know of it: opening by handle waits meanwhile.
+    pub(super) fn moving(&self) -> Option<Moving<'_>> {
+        match self {
+            Self::Kernel(_) => None,
+            Self::Table(table) => Some(table.moving()),
         }
     }
 

@@ -182,8 +182,7 @@ impl Tree {
         attrs: &SetAttr,
     ) -> Result<(Node, Touched), Status> {
         let stat = Stat::of(&fd).map_err(status)?;
-        self.handles.born(&stat);
-        let handle = self.handles.name(&dir.handle, name, fd.as_fd(), &stat)?;
+        let handle = self.handles.name_new(&dir.handle, name, fd.as_fd(), &stat)?;
         let path = self.with_room(|| {
             let path = self.proc.reopen(fd.as_fd(), OFlags::PATH);
             path.map_err(status)
@@ -202,8 +201,7 @@ impl Tree {
     ) -> Result<(Node, Touched), Status> {
         let fd = self.open_child(dir, name)?;
         let stat = Stat::of(&fd).map_err(status)?;
-        self.handles.born(&stat);
-        let handle = self.handles.name(&dir.handle, name, fd.as_fd(), &stat)?;
+        let handle = self.handles.name_new(&dir.handle, name, fd.as_fd(), &stat)?;
         let object = self.keep(handle, &stat, fd);
         self.made(dir, name, &object, &stat, attrs)
     }
@@ -312,6 +310,7 @@ impl Tree {
             Err(Status::NoEntry) => None,
             Err(status) => return Err(status),
         };
+        let _moving = self.handles.moving();
         rustix::fs::renameat(from.path(), from_name.as_bytes(), to.path(), to_name.as_bytes())
             .map_err(status)?;
         match target {

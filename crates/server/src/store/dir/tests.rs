@@ -3,6 +3,7 @@
 //!
 //! What needs privilege is left out without it, and says so.
 
+mod churn;
 mod data;
 mod handles;
 mod listing;

@@ -4,9 +4,9 @@
 //! they span is due. They may come somewhat out of order, as a client's parallel writes do. A jump
 //! further than [`STEP_BYTES`] starts anew: random writes gain nothing from it.
 
-/// Guess: long enough for a disk to stream (some 10 ms at 500 MB/s), short enough that the last
+/// Guess: long enough for a disk to stream (some 4 ms at 500 MB/s), short enough that the last
 /// piece, which the COMMIT waits for, is short. To be replaced by a measurement.
-const STEP_BYTES: u64 = 8 << 20;
+const STEP_BYTES: u64 = 2 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Writeback {
@@ -56,21 +56,21 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_due_every_8_mib_without_gap_or_overlap() {
-        let ranges = due(0..3000);
+    fn a_stream_is_due_every_2_mib_without_gap_or_overlap() {
+        let ranges = due(0..600);
         let expected = |index| Due { offset: index * STEP_BYTES, len: STEP_BYTES };
         assert_eq!(ranges, [expected(0), expected(1)]);
     }
 
     #[test]
     fn a_stream_out_of_order_is_due_as_well() {
-        let ranges = due((0..3000).map(|block| block ^ 7));
+        let ranges = due((0..600).map(|block| block ^ 7));
         assert_eq!(ranges.len(), 2);
         assert!(ranges.iter().all(|due| due.len <= STEP_BYTES + 8 * BLOCK));
     }
 
     #[test]
     fn scattered_writes_are_never_due() {
-        assert_eq!(due((0..3000).map(|block| block * 7919 % 5_000_000 * 3)), []);
+        assert_eq!(due((0..600).map(|block| block * 7919 % 5_000_000 * 3)), []);
     }
 }

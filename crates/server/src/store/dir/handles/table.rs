@@ -22,7 +22,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 use crate::store::dir::beneath::{Beneath, Component};
 use crate::store::dir::bounded::Bounded;
@@ -69,7 +69,13 @@ pub(in super::super) struct Table {
     beneath: Beneath,
     /// Guards all that is known.
     known: RwLock<Known>,
+    /// Shared while a handle is opened, exclusive from a rename until `known` has it: between the
+    /// two a file is not where it was, and would seem to be gone.
+    moves: RwLock<()>,
 }
+
+/// A rename under way.
+pub(in super::super) type Moving<'a> = RwLockWriteGuard<'a, ()>;
 
 struct Known {
     entries: Bounded<Identity, Entry>,
@@ -86,6 +92,7 @@ impl Table {
             root: Key { identity: root, serial: ROOT_SERIAL },
             beneath,
             known: RwLock::new(known),
+            moves: RwLock::new(()),
         }
     }
 
@@ -117,9 +124,9 @@ impl Table {
 
     pub(super) fn open(&self, root: BorrowedFd<'_>, handle: &Handle) -> Result<OwnedFd, Status> {
         let key = Key::parse(handle)?;
+        let _still = self.moves.read();
         let mut outcome = Status::Stale;
         for index in 0..PLACES_MAX {
-            // The lock is not held while files are opened.
             let Some(path) = self.known.read().path(key, index) else {
                 break;
             };
@@ -143,14 +150,26 @@ impl Table {
         if found.identity() == meant { Ok(fd) } else { Err(Status::Stale) }
     }
 
-    /// Whatever had this identity is gone.
-    pub(super) fn forget(&self, file: Identity) {
-        if self.known.read().entries.find(&file).is_some() {
-            let mut known = self.known.write();
-            if let Some(entry) = known.entries.remove(&file) {
-                known.release(entry);
-            }
+    /// The file was made at this place: what is known of its identity elsewhere is of another,
+    /// which others removed. (What is known of it here is of itself: someone looked it up.)
+    pub(super) fn name_new(
+        &self,
+        dir: &Handle,
+        name: Component<'_>,
+        file: Identity,
+    ) -> Result<Handle, Status> {
+        let place = Place::new(dir, name)?;
+        let mut known = self.known.write();
+        if known.key_at(file, &place).is_none()
+            && let Some(gone) = known.entries.remove(&file)
+        {
+            known.release(gone);
         }
+        Ok(known.seen(file, place).handle())
+    }
+
+    pub(super) fn moving(&self) -> Moving<'_> {
+        self.moves.write()
     }
 
     /// The name is gone; with `deleted`, so is the file.
@@ -363,6 +382,17 @@ mod tests {
         let second = table.name(&root, name("a"), file(3)).unwrap();
         assert_ne!(first, second);
         assert_eq!(path(&table, &first, 0), None);
+    }
+
+    #[test]
+    fn a_file_made_with_the_identity_of_one_that_others_removed_is_another_handle() {
+        let table = table(100);
+        let root = table.root();
+        let first = table.name(&root, name("a"), file(3)).unwrap();
+        let second = table.name_new(&root, name("b"), file(3)).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(path(&table, &first, 0), None);
+        assert_eq!(table.name_new(&root, name("b"), file(3)).unwrap(), second);
     }
 
     #[test]

@@ -120,6 +120,7 @@ fn a_full_disk_is_told_and_leaves_the_store_working() {
         return;
     };
     let store = DirStore::open(place.path(), &DirOptions::default()).unwrap();
+    assert_eq!(store.medium(), Medium::Memory, "synced or not");
     let how = CreateHow::Guarded(mode(0o644));
     let file = block_on(store.create(&ME, &store.root(), b"file", how));
     let file = file.result.unwrap().handle;

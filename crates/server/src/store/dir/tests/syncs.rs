@@ -152,6 +152,13 @@ fn changes_of_names_and_attributes_are_stable_when_answered() {
     assert_eq!(syncs(), 2);
     assert!(at.remove(&root, "none").is_err());
     assert_eq!(syncs(), 0, "what failed changed nothing");
+
+    let link = block_on(at.store.symlink(&ME, &root, b"symlink", b"x", SetAttr::default()));
+    assert_eq!(syncs(), 1);
+    let times = SetAttr { modified: SetTime::ToServer, ..SetAttr::default() };
+    at.set_attr(&link.result.unwrap().handle, times).unwrap();
+    let needs: Vec<_> = disk.began.try_iter().collect();
+    assert_eq!(needs, [Need::FileSystem], "a link cannot be opened");
 }
 
 #[test]
