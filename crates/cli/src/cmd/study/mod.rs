@@ -231,7 +231,7 @@ impl Inner<'_> {
             None => None,
         };
         let mut study = sweep::Study::begin(self.clock, plan, self.subjects, self.scratch).await?;
-        let file_bytes = study.file_bytes();
+        let (file_bytes, commit_bytes) = (study.file_bytes(), study.commit_bytes());
         let local = match self.dir {
             Some(dir) => Some(Ceiling::prepare(dir, file_bytes)?),
             None => None,
@@ -244,7 +244,7 @@ impl Inner<'_> {
         self.measure_ceiling(local.as_ref(), &mut ceilings)?;
         let known: Vec<Option<Server>> = self.subjects.iter().map(Subject::server).collect();
         let sizes = study.call_bytes();
-        let explanation = Explanation::new(&plan, &findings, &known, &sizes, &measured);
+        let explanation = Explanation::new(commit_bytes, &findings, &known, &sizes, &measured);
         let applied = if self.subjects.len() > 1 {
             let (before, after) = (explanation.before, explanation.after);
             Some(study.apply(before, after, &mut progress).await?)
@@ -272,6 +272,7 @@ impl Inner<'_> {
             explanation,
             applied,
             file_bytes,
+            commit_bytes,
             alarm_lateness,
             warnings: Vec::new(),
         };

@@ -53,7 +53,7 @@ fn workload(outcome: &Outcome) -> Workload {
     let plan = &outcome.plan;
     let parameters = json!({
         "file_bytes": outcome.file_bytes,
-        "commit_bytes": plan.commit_bytes,
+        "commit_bytes": outcome.commit_bytes,
         "stable_how": "UNSTABLE",
         "overwrites_in_place": true,
         "windows": load::study::WINDOWS,

@@ -180,7 +180,7 @@ fn parameters(outcome: &Outcome) -> Vec<Parameter> {
             bursts,
             &format!(
                 "Response time of a COMMIT of {} MiB less 2 T_prop; spread over its blocks it is the T_B of a transfer.",
-                outcome.plan.commit_bytes >> 20
+                outcome.commit_bytes >> 20
             ),
         ),
         parameter(
@@ -378,7 +378,7 @@ fn method(outcome: &Outcome) -> Vec<String> {
         ),
         format!(
             "Sweep: every configuration {} times, all of them once before any is run again, each for {:.0} ms and until its outstanding calls have come back. UNSTABLE WRITEs with a COMMIT after every {} MiB and at the end; the throughput counts durable bytes from the first call to the reply of the last COMMIT. A run whose calls would take longer than {:.0} ms to come back is abandoned, and its throughput is that of the acknowledged bytes between its first reply and its last.",
-            plan.repeats, plan.run_time.as_millis_f64(), plan.commit_bytes >> 20, plan.drain.as_millis_f64()
+            plan.repeats, plan.run_time.as_millis_f64(), outcome.commit_bytes >> 20, plan.drain.as_millis_f64()
         ),
         format!(
             "The file of {} MiB was written once before and is overwritten in place, so that the steady state is measured and not the allocation of blocks. The storage's ceiling is measured in the same way.",
