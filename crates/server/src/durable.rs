@@ -1,7 +1,7 @@
 //! The witness of durability.
 //!
 //! A FILE_SYNC or COMMIT reply can only be built from a [`Durable`], and a `Durable` can only be
-//! made by [`Durable::after_sync`], which stores call with the outcome of a sync. Forgetting the
+//! made by `Durable::after_sync`, which stores call with the outcome of a sync. Forgetting the
 //! sync does not compile; lying takes a line that a reviewer sees.
 
 use crate::types::{Stability, Status, Verifier};
