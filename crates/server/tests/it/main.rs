@@ -18,4 +18,5 @@ mod properties;
 mod read_only;
 mod reference;
 mod rpc;
+mod threads;
 mod world;
