@@ -65,11 +65,7 @@ impl Credential {
     /// which asks for no permission.
     pub(crate) fn caller_without_groups<'e>(self, export: &'e Export) -> Cow<'e, Caller> {
         match self.unsquashed(export) {
-            Some(ids) => Cow::Owned(Caller {
-                uid: ids.uid,
-                gid: ids.gid,
-                gids: Vec::new(),
-            }),
+            Some(ids) => Cow::Owned(Caller { uid: ids.uid, gid: ids.gid, gids: Vec::new() }),
             None => Cow::Borrowed(&export.anonymous),
         }
     }
@@ -93,21 +89,11 @@ mod tests {
 
     fn sys(uid: u32) -> Vec<u8> {
         let gids = Gids::new(&[4, 24]).unwrap();
-        AuthSys {
-            stamp: 1,
-            machine_name: b"client",
-            uid,
-            gid: 100,
-            gids,
-        }
-        .to_bytes()
+        AuthSys { stamp: 1, machine_name: b"client", uid, gid: 100, gids }.to_bytes()
     }
 
     fn export(squash: Squash) -> Export {
-        Export {
-            squash,
-            ..Export::default()
-        }
+        Export { squash, ..Export::default() }
     }
 
     #[test]

@@ -111,12 +111,7 @@ impl<S: Store> Engine<S> {
     pub fn new(store: S, config: EngineConfig) -> Self {
         let service = Service::new(config.threads, config.commit_mode);
         let mounts = Mounts::default();
-        Self {
-            store,
-            config,
-            service,
-            mounts,
-        }
+        Self { store, config, service, mounts }
     }
 
     pub fn store(&self) -> &S {
@@ -169,12 +164,7 @@ impl<S: Store> Engine<S> {
         if weak && header.procedure != 0 {
             return Err(Refusal::Auth(AuthStat::TooWeak));
         }
-        let call = Accepted {
-            peer,
-            header,
-            credential,
-            args,
-        };
+        let call = Accepted { peer, header, credential, args };
         let commits = || proc3::commits(procedure, &call.args);
         let _pass = self.service.enter(commits).await;
         self.serve(procedure, &call, record).await
@@ -253,10 +243,7 @@ impl<S: Store> Engine<S> {
     fn transfer_bytes_max(&self, peer: Peer) -> u32 {
         match peer.transport {
             Transport::Stream => self.config.transfer_bytes_max,
-            Transport::Datagram => self
-                .config
-                .transfer_bytes_max
-                .min(DATAGRAM_TRANSFER_BYTES_MAX),
+            Transport::Datagram => self.config.transfer_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
         }
     }
 }
@@ -284,15 +271,12 @@ fn refused_header(record: &[u8], error: DecodeError) -> Option<ReplyHeader<'stat
 
 /// The procedure a call names, if it is served.
 fn known_procedure(header: &CallHeader<'_>) -> Result<Procedure, AcceptStatus> {
-    let served = PROGRAMS
-        .iter()
-        .find(|(program, _)| *program == header.program);
+    let served = PROGRAMS.iter().find(|(program, _)| *program == header.program);
     match (served, header.procedure()) {
         (None, _) => Err(AcceptStatus::ProgUnavail),
-        (Some(&(_, version)), _) if version != header.version => Err(AcceptStatus::ProgMismatch {
-            low: version,
-            high: version,
-        }),
+        (Some(&(_, version)), _) if version != header.version => {
+            Err(AcceptStatus::ProgMismatch { low: version, high: version })
+        }
         (_, Procedure::Unknown { .. }) => Err(AcceptStatus::ProcUnavail),
         (_, procedure) => Ok(procedure),
     }
@@ -320,33 +304,18 @@ mod tests {
         gid: 0,
         size: 0,
         used: 0,
-        rdev: Specdata {
-            specdata1: 0,
-            specdata2: 0,
-        },
+        rdev: Specdata { specdata1: 0, specdata2: 0 },
         fsid: 0,
         fileid: 0,
-        atime: NfsTime {
-            seconds: 0,
-            nseconds: 0,
-        },
-        mtime: NfsTime {
-            seconds: 0,
-            nseconds: 0,
-        },
-        ctime: NfsTime {
-            seconds: 0,
-            nseconds: 0,
-        },
+        atime: NfsTime { seconds: 0, nseconds: 0 },
+        mtime: NfsTime { seconds: 0, nseconds: 0 },
+        ctime: NfsTime { seconds: 0, nseconds: 0 },
     };
 
     #[test]
     fn the_largest_heads_need_one_allocation() {
         let header = ReplyHeader::success(1).to_bytes().len();
-        let wcc = WccData {
-            before: Some(WccAttr::from(&ATTR)),
-            after: Some(ATTR),
-        };
+        let wcc = WccData { before: Some(WccAttr::from(&ATTR)), after: Some(ATTR) };
         let handle = Handle::new(&[0; Handle::BYTES_MAX]).unwrap();
         let made: mkdir::Reply = Ok(NewObject {
             obj: Some(handle::wrap(0, &handle)),
@@ -354,10 +323,7 @@ mod tests {
             dir_wcc: wcc,
         });
         assert!(header + made.to_bytes().len() <= HEAD_LEN);
-        let detail = rename::ReplyOk {
-            fromdir_wcc: wcc,
-            todir_wcc: wcc,
-        };
+        let detail = rename::ReplyOk { fromdir_wcc: wcc, todir_wcc: wcc };
         let status = NfsStat3::Io;
         let renamed: rename::Reply = Err(Failure { status, detail });
         assert!(header + renamed.to_bytes().len() <= HEAD_LEN);

@@ -29,11 +29,7 @@ impl Default for Export {
             id: 0,
             read_only: false,
             squash: Squash::None,
-            anonymous: Caller {
-                uid: NOBODY,
-                gid: NOBODY,
-                gids: Vec::new(),
-            },
+            anonymous: Caller { uid: NOBODY, gid: NOBODY, gids: Vec::new() },
             anonymous_allowed: true,
         }
     }

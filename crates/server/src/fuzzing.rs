@@ -46,15 +46,9 @@ pub fn engine_survives(input: &[u8]) {
 /// An engine as [`engine_survives`] uses it.
 pub fn engine() -> Engine<MemStore> {
     let seconds = AtomicI64::new(1_000_000_000);
-    let time = move || crate::types::Time {
-        secs: seconds.fetch_add(1, Ordering::Relaxed),
-        nanos: 0,
-    };
-    let options = MemOptions {
-        bytes_max: 1 << 20,
-        files_max: 64,
-        ..MemOptions::default()
-    };
+    let time =
+        move || crate::types::Time { secs: seconds.fetch_add(1, Ordering::Relaxed), nanos: 0 };
+    let options = MemOptions { bytes_max: 1 << 20, files_max: 64, ..MemOptions::default() };
     let store = MemStore::new(options, Arc::new(time));
     populate(&store);
     let config = EngineConfig {
@@ -67,15 +61,8 @@ pub fn engine() -> Engine<MemStore> {
 
 fn populate(store: &MemStore) {
     let root = store.root();
-    let caller = Caller {
-        uid: 0,
-        gid: 0,
-        gids: Vec::new(),
-    };
-    let attrs = SetAttr {
-        mode: Some(0o777),
-        ..SetAttr::default()
-    };
+    let caller = Caller { uid: 0, gid: 0, gids: Vec::new() };
+    let attrs = SetAttr { mode: Some(0o777), ..SetAttr::default() };
     let dir = store.make_dir(&caller, &root, b"d", attrs).now_or_never();
     let how = CreateHow::Guarded(attrs);
     let file = store.create(&caller, &root, b"f", how).now_or_never();

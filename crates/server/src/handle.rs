@@ -34,10 +34,8 @@ pub(crate) fn wrap(export: u32, handle: &Handle) -> FileHandle {
 /// `BadHandle` when the engine did not make it; `Stale` when it belongs to another export, which
 /// may have been there once (RFC 1813 section 2.6).
 pub(crate) fn unwrap(export: u32, handle: &FileHandle) -> Result<Handle, Status> {
-    let (prefix, store) = handle
-        .as_bytes()
-        .split_first_chunk::<PREFIX_LEN>()
-        .ok_or(Status::BadHandle)?;
+    let (prefix, store) =
+        handle.as_bytes().split_first_chunk::<PREFIX_LEN>().ok_or(Status::BadHandle)?;
     let [format, id @ ..] = *prefix;
     if format != FORMAT {
         return Err(Status::BadHandle);

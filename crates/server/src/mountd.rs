@@ -104,10 +104,7 @@ pub(crate) async fn serve<S: Store>(
 
 impl<S> Context<'_, S> {
     fn mount(&self, dirpath: &[u8]) -> Mount {
-        Mount {
-            client: self.client,
-            directory: dirpath.to_vec(),
-        }
+        Mount { client: self.client, directory: dirpath.to_vec() }
     }
 }
 
@@ -118,10 +115,7 @@ async fn mnt<S: Store>(cx: &Context<'_, S>, dirpath: &[u8]) -> MntReply {
     if cx.export.anonymous_allowed {
         auth_flavors.push(AUTH_NONE);
     }
-    Ok(MntOk {
-        fhandle: handle::wrap(cx.export.id, &handle),
-        auth_flavors,
-    })
+    Ok(MntOk { fhandle: handle::wrap(cx.export.id, &handle), auth_flavors })
 }
 
 async fn resolve<S: Store>(cx: &Context<'_, S>, dirpath: &[u8]) -> Result<Handle, MountStat3> {
@@ -151,8 +145,7 @@ fn below_export<'p>(name: &str, path: &'p [u8]) -> Option<&'p [u8]> {
 }
 
 fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    path.split(|&byte| byte == b'/')
-        .filter(|name| !name.is_empty() && *name != b".")
+    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".")
 }
 
 fn check_component(name: &[u8]) -> Result<(), MountStat3> {
@@ -180,30 +173,18 @@ fn mountstat3(status: Status) -> MountStat3 {
 
 fn dump(mounts: &Mounts, head: &mut Vec<u8>) {
     let mounts = mounts.to_vec();
-    let hosts: Vec<String> = mounts
-        .iter()
-        .map(|mount| mount.client.to_string())
-        .collect();
+    let hosts: Vec<String> = mounts.iter().map(|mount| mount.client.to_string()).collect();
     let entry = |(mount, host)| {
         let (mount, host): (&Mount, &String) = (mount, host);
-        MountEntry {
-            hostname: host.as_bytes(),
-            directory: &mount.directory,
-        }
+        MountEntry { hostname: host.as_bytes(), directory: &mount.directory }
     };
     let mounts = mounts.iter().zip(&hosts).map(entry).collect();
     DumpReply { mounts }.encode(head);
 }
 
 fn export_list(export: &Export, head: &mut Vec<u8>) {
-    let everyone = wire::mount::Export {
-        dir: export.name.as_bytes(),
-        groups: List::default(),
-    };
-    ExportReply {
-        exports: List(vec![everyone]),
-    }
-    .encode(head);
+    let everyone = wire::mount::Export { dir: export.name.as_bytes(), groups: List::default() };
+    ExportReply { exports: List(vec![everyone]) }.encode(head);
 }
 
 #[cfg(test)]

@@ -27,12 +27,7 @@ impl Endpoint {
             Self::Tcp(port) => (PROTOCOL_TCP, port),
             Self::Udp(port) => (PROTOCOL_UDP, port),
         };
-        Mapping {
-            program,
-            version,
-            protocol,
-            port: u32::from(port),
-        }
+        Mapping { program, version, protocol, port: u32::from(port) }
     }
 }
 
@@ -65,9 +60,7 @@ pub(crate) fn serve(
 }
 
 fn mappings(endpoints: &[Endpoint]) -> impl Iterator<Item = Mapping> {
-    PROGRAMS
-        .iter()
-        .flat_map(|&program| endpoints.iter().map(move |at| at.mapping(program)))
+    PROGRAMS.iter().flat_map(|&program| endpoints.iter().map(move |at| at.mapping(program)))
 }
 
 /// The port of a program; of another version when that is all there is, so that the client hears
@@ -87,18 +80,10 @@ mod tests {
     const ENDPOINTS: [Endpoint; 2] = [Endpoint::Tcp(2049), Endpoint::Udp(2050)];
 
     fn getport(program: u32, version: u32, protocol: u32) -> u32 {
-        let asked = Mapping {
-            program,
-            version,
-            protocol,
-            port: 0,
-        };
+        let asked = Mapping { program, version, protocol, port: 0 };
         let mut head = Vec::new();
         let args = asked.to_bytes();
-        assert_eq!(
-            serve(&ENDPOINTS, Procedure::Getport, &args, &mut head),
-            Ok(true)
-        );
+        assert_eq!(serve(&ENDPOINTS, Procedure::Getport, &args, &mut head), Ok(true));
         xdr::from_bytes::<Port>(&head).unwrap().port
     }
 

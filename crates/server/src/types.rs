@@ -21,10 +21,7 @@ impl Handle {
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut own = [0; Self::BYTES_MAX];
         own.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Self {
-            len: u8::try_from(bytes.len()).ok()?,
-            bytes: own,
-        })
+        Some(Self { len: u8::try_from(bytes.len()).ok()?, bytes: own })
     }
 
     pub fn as_bytes(&self) -> &[u8] {
@@ -35,9 +32,7 @@ impl Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Handle(")?;
-        self.as_bytes()
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
         f.write_str(")")
     }
 }
@@ -101,11 +96,7 @@ pub struct Before {
 
 impl From<&Attr> for Before {
     fn from(attr: &Attr) -> Self {
-        Self {
-            size: attr.size,
-            modified: attr.modified,
-            changed: attr.changed,
-        }
+        Self { size: attr.size, modified: attr.modified, changed: attr.changed }
     }
 }
 

@@ -19,8 +19,5 @@ pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
     });
     let found = cx.store.access(cx.caller, &object, asked).await;
     let (obj_attributes, given) = looked(Procedure::Access, found)?;
-    Ok(ReplyOk {
-        obj_attributes,
-        access: given.0 & asked.0,
-    })
+    Ok(ReplyOk { obj_attributes, access: given.0 & asked.0 })
 }

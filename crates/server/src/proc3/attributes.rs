@@ -15,10 +15,7 @@ pub(super) fn fattr3(attr: &Attr) -> Fattr3 {
         gid: attr.gid,
         size: attr.size,
         used: attr.used,
-        rdev: Specdata {
-            specdata1: attr.device.0,
-            specdata2: attr.device.1,
-        },
+        rdev: Specdata { specdata1: attr.device.0, specdata2: attr.device.1 },
         fsid: attr.fsid,
         fileid: attr.fileid,
         atime: nfstime(attr.accessed),
@@ -40,32 +37,19 @@ fn ftype(kind: FileKind) -> FType {
 }
 
 pub(super) fn wcc_data(wcc: &Wcc) -> WccData {
-    WccData {
-        before: wcc.before.as_ref().map(wcc_attr),
-        after: wcc.after.as_ref().map(fattr3),
-    }
+    WccData { before: wcc.before.as_ref().map(wcc_attr), after: wcc.after.as_ref().map(fattr3) }
 }
 
 fn wcc_attr(before: &Before) -> WccAttr {
-    WccAttr {
-        size: before.size,
-        mtime: nfstime(before.modified),
-        ctime: nfstime(before.changed),
-    }
+    WccAttr { size: before.size, mtime: nfstime(before.modified), ctime: nfstime(before.changed) }
 }
 
 /// A time as the protocol can say it: from 1970 to 2106, to the nearest end when outside.
 pub(super) fn nfstime(time: Time) -> NfsTime {
     match (u32::try_from(time.secs), time.secs < 0) {
-        (Ok(seconds), _) => NfsTime {
-            seconds,
-            nseconds: time.nanos.min(NANOS_MAX),
-        },
+        (Ok(seconds), _) => NfsTime { seconds, nseconds: time.nanos.min(NANOS_MAX) },
         (Err(_), true) => NfsTime::default(),
-        (Err(_), false) => NfsTime {
-            seconds: u32::MAX,
-            nseconds: NANOS_MAX,
-        },
+        (Err(_), false) => NfsTime { seconds: u32::MAX, nseconds: NANOS_MAX },
     }
 }
 
@@ -82,10 +66,7 @@ fn time(time: NfsTime) -> Result<Time, Status> {
 
 /// A time to compare with, whatever its nanoseconds.
 pub(super) fn any_time(time: NfsTime) -> Time {
-    Time {
-        secs: i64::from(time.seconds),
-        nanos: time.nseconds,
-    }
+    Time { secs: i64::from(time.seconds), nanos: time.nseconds }
 }
 
 /// The changes a client asks for. Mode bits beyond 07777 are passed over, as Linux does.
@@ -130,19 +111,10 @@ mod tests {
     #[test]
     fn a_time_with_a_second_of_nanoseconds_is_none() {
         let set = |nseconds| {
-            let given = NfsTime {
-                seconds: 1,
-                nseconds,
-            };
-            set_attr(&Sattr3 {
-                mtime: nfs3::SetTime::ClientTime(given),
-                ..Sattr3::default()
-            })
+            let given = NfsTime { seconds: 1, nseconds };
+            set_attr(&Sattr3 { mtime: nfs3::SetTime::ClientTime(given), ..Sattr3::default() })
         };
-        let last = SetTime::To(Time {
-            secs: 1,
-            nanos: NANOS_MAX,
-        });
+        let last = SetTime::To(Time { secs: 1, nanos: NANOS_MAX });
         assert_eq!(set(NANOS_MAX).unwrap().modified, last);
         assert_eq!(set(NANOS_MAX + 1), Err(Status::Invalid));
     }

@@ -17,8 +17,5 @@ pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
         false => cx.unchanged(&file, Status::Invalid).await,
     };
     let (file_wcc, durable) = changed(Commit, result)?;
-    Ok(ReplyOk {
-        file_wcc,
-        verf: durable.verifier().0,
-    })
+    Ok(ReplyOk { file_wcc, verf: durable.verifier().0 })
 }

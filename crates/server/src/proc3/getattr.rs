@@ -11,9 +11,7 @@ use super::{Context, failure};
 pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
     let object = cx.handle(&args.object)?;
     match cx.store.attr(cx.caller, &object).await {
-        Ok(attr) => Ok(ReplyOk {
-            obj_attributes: fattr3(&attr),
-        }),
+        Ok(attr) => Ok(ReplyOk { obj_attributes: fattr3(&attr) }),
         Err(status) => Err(failure(Getattr, status, ())),
     }
 }

@@ -39,9 +39,5 @@ async fn refuse<S: Store>(
 ) -> Linked {
     let file = cx.untouched::<()>(file, status).await;
     let dir = cx.unchanged(dir, status).await;
-    Linked {
-        attr: file.attr,
-        dir: dir.wcc,
-        result: file.result.and(dir.result),
-    }
+    Linked { attr: file.attr, dir: dir.wcc, result: file.result.and(dir.result) }
 }

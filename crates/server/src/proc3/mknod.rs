@@ -31,10 +31,7 @@ fn check<'a, S: Store>(
         }
         MknodData::Blk(device) => {
             let (major, minor) = (device.spec.specdata1, device.spec.specdata2);
-            (
-                Special::BlockDevice { major, minor },
-                &device.dev_attributes,
-            )
+            (Special::BlockDevice { major, minor }, &device.dev_attributes)
         }
         MknodData::Sock(attributes) => (Special::Socket, attributes),
         MknodData::Fifo(attributes) => (Special::Fifo, attributes),

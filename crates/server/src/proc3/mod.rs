@@ -144,19 +144,13 @@ impl<S: Store> Context<'_, S> {
     /// Attributes of an object that was left alone because of `status`.
     async fn untouched<T>(&self, handle: &Handle, status: Status) -> Looked<T> {
         let attr = self.store.attr(self.caller, handle).await;
-        Looked {
-            attr: attr.ok(),
-            result: Err(attr.err().unwrap_or(status)),
-        }
+        Looked { attr: attr.ok(), result: Err(attr.err().unwrap_or(status)) }
     }
 
     /// [`Self::untouched`], for procedures that would have changed it.
     async fn unchanged<T>(&self, handle: &Handle, status: Status) -> Changed<T> {
         let Looked { attr, result } = self.untouched(handle, status).await;
-        let wcc = Wcc {
-            before: None,
-            after: attr,
-        };
+        let wcc = Wcc { before: None, after: attr };
         Changed { wcc, result }
     }
 

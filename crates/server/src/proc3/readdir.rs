@@ -35,12 +35,8 @@ async fn find<S: Store>(cx: &Context<'_, S>, args: Args) -> Result<Found, ReplyF
         let fits = budget.admit(entry.name.len());
         if fits {
             true.encode(&mut entries);
-            Entry {
-                fileid: entry.fileid,
-                name: entry.name,
-                cookie: entry.cookie,
-            }
-            .encode(&mut entries);
+            Entry { fileid: entry.fileid, name: entry.name, cookie: entry.cookie }
+                .encode(&mut entries);
         }
         fits
     };
@@ -61,15 +57,8 @@ impl Found {
         entries: Vec<u8>,
     ) -> Result<Self, ReplyFail> {
         match entries.is_empty() && !listed.eof {
-            true => Err(ReplyFail {
-                status: NfsStat3::TooSmall,
-                detail: dir_attributes,
-            }),
-            false => Ok(Self {
-                dir_attributes,
-                listed,
-                entries,
-            }),
+            true => Err(ReplyFail { status: NfsStat3::TooSmall, detail: dir_attributes }),
+            false => Ok(Self { dir_attributes, listed, entries }),
         }
     }
 }
@@ -77,21 +66,13 @@ impl Found {
 /// Where a listing begins. A verifier means nothing at the beginning.
 pub(super) fn list_from(cookie: u64, cookieverf: [u8; 8], with_nodes: bool) -> ListFrom {
     let verifier = if cookie == 0 { [0; 8] } else { cookieverf };
-    ListFrom {
-        cookie,
-        verifier,
-        with_nodes,
-    }
+    ListFrom { cookie, verifier, with_nodes }
 }
 
 /// Appends status, attributes and verifier; the list with its end is the payload.
 pub(super) fn encode(found: Result<Found, ReplyFail>, head: &mut Vec<u8>) -> Bytes {
     match found {
-        Ok(Found {
-            dir_attributes,
-            listed,
-            mut entries,
-        }) => {
+        Ok(Found { dir_attributes, listed, mut entries }) => {
             0u32.encode(head);
             dir_attributes.encode(head);
             listed.verifier.encode(head);

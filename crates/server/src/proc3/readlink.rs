@@ -16,10 +16,9 @@ use super::{Context, failure, looked};
 pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args, head: &mut Vec<u8>) -> Bytes {
     let found = find(cx, args).await;
     let reply: Reply<'_> = match &found {
-        Ok((symlink_attributes, data)) => Ok(ReplyOk {
-            symlink_attributes: *symlink_attributes,
-            data,
-        }),
+        Ok((symlink_attributes, data)) => {
+            Ok(ReplyOk { symlink_attributes: *symlink_attributes, data })
+        }
         Err(failure) => Err(*failure),
     };
     reply.encode(head);

@@ -17,17 +17,10 @@ pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply 
     let from_dir = cx.handle(&args.from.dir)?;
     let to_dir = cx.handle(&args.to.dir)?;
     let renamed = match check(cx, &args) {
-        Ok((from, to)) => {
-            cx.store
-                .rename(cx.caller, &from_dir, from, &to_dir, to)
-                .await
-        }
+        Ok((from, to)) => cx.store.rename(cx.caller, &from_dir, from, &to_dir, to).await,
         Err(status) => refuse(cx, &from_dir, &to_dir, status).await,
     };
-    let wcc = ReplyOk {
-        fromdir_wcc: wcc_data(&renamed.from),
-        todir_wcc: wcc_data(&renamed.to),
-    };
+    let wcc = ReplyOk { fromdir_wcc: wcc_data(&renamed.from), todir_wcc: wcc_data(&renamed.to) };
     match renamed.result {
         Ok(()) => Ok(wcc),
         Err(status) => Err(failure(Rename, status, wcc)),
@@ -51,9 +44,5 @@ async fn refuse<S: Store>(
 ) -> Renamed {
     let from = cx.unchanged::<()>(from_dir, status).await;
     let to = cx.unchanged(to_dir, status).await;
-    Renamed {
-        from: from.wcc,
-        to: to.wcc,
-        result: from.result.and(to.result),
-    }
+    Renamed { from: from.wcc, to: to.wcc, result: from.result.and(to.result) }
 }

@@ -22,9 +22,7 @@ pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply 
             let len = args.data.len().min(cx.transfer_bytes_max as usize);
             let data = cx.record.slice_ref(&args.data[..len]);
             let stability = stability(args.stable);
-            let write = cx
-                .store
-                .write(cx.caller, &file, args.offset, data, stability);
+            let write = cx.store.write(cx.caller, &file, args.offset, data, stability);
             write.await
         }
         Err(status) => cx.unchanged(&file, status).await,
@@ -34,12 +32,7 @@ pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args<'_>) -> Reply 
         Committed::Unstable(verifier) => (StableHow::Unstable, verifier),
         Committed::Stable(stability, durable) => (stable_how(stability), durable.verifier()),
     };
-    Ok(ReplyOk {
-        file_wcc,
-        count,
-        committed,
-        verf: verifier.0,
-    })
+    Ok(ReplyOk { file_wcc, count, committed, verf: verifier.0 })
 }
 
 fn check<S: Store>(cx: &Context<'_, S>, args: &Args<'_>) -> Result<(), Status> {

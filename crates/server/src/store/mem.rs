@@ -96,9 +96,7 @@ pub struct MemStore {
 
 impl fmt::Debug for MemStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemStore")
-            .field("options", &self.options)
-            .finish_non_exhaustive()
+        f.debug_struct("MemStore").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
@@ -116,15 +114,8 @@ impl MemStore {
             create_verifier: None,
             body: Body::Directory(Directory::new(ROOT)),
         };
-        let limits = Limits {
-            bytes_max: options.bytes_max,
-            files_max: options.files_max,
-        };
-        Self {
-            options,
-            time,
-            tree: RwLock::new(Tree::new(options.instance, limits, root)),
-        }
+        let limits = Limits { bytes_max: options.bytes_max, files_max: options.files_max };
+        Self { options, time, tree: RwLock::new(Tree::new(options.instance, limits, root)) }
     }
 
     /// Checks the store's books: every file has as many names as it says, every directory its
@@ -149,14 +140,8 @@ impl MemStore {
     ) -> Looked<T> {
         let tree = self.tree.read();
         match tree.resolve(handle) {
-            Ok(id) => Looked {
-                attr: tree.attr(id).ok(),
-                result: look(&tree, id),
-            },
-            Err(status) => Looked {
-                attr: None,
-                result: Err(status),
-            },
+            Ok(id) => Looked { attr: tree.attr(id).ok(), result: look(&tree, id) },
+            Err(status) => Looked { attr: None, result: Err(status) },
         }
     }
 
@@ -176,10 +161,7 @@ impl MemStore {
                 let wcc = Wcc { before, after };
                 Changed { wcc, result }
             }
-            Err(status) => Changed {
-                wcc: Wcc::default(),
-                result: Err(status),
-            },
+            Err(status) => Changed { wcc: Wcc::default(), result: Err(status) },
         }
     }
 
@@ -192,11 +174,7 @@ impl MemStore {
         body: Body,
         attrs: SetAttr,
     ) -> Changed<Node> {
-        let new = New {
-            body,
-            attrs,
-            create_verifier: None,
-        };
+        let new = New { body, attrs, create_verifier: None };
         self.change(dir, |tree, dir, now| {
             let id = tree.make(caller, Spot { dir, name }, new, now)?;
             tree.node(id)
@@ -265,9 +243,7 @@ impl Store for MemStore {
     }
 
     async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        self.look(handle, |tree, id| {
-            Ok(permission::access(tree.inode(id)?, caller, asked))
-        })
+        self.look(handle, |tree, id| Ok(permission::access(tree.inode(id)?, caller, asked)))
     }
 
     async fn read_link(&self, _caller: &Caller, handle: &Handle) -> Looked<Bytes> {
@@ -298,16 +274,10 @@ impl Store for MemStore {
                 let touched = old_access.then(|| self.touch_access(handle).ok());
                 Looked {
                     attr: touched.unwrap_or(found.attr),
-                    result: Ok(Extent {
-                        data: pieces.gather(),
-                        eof,
-                    }),
+                    result: Ok(Extent { data: pieces.gather(), eof }),
                 }
             }
-            Err(status) => Looked {
-                attr: found.attr,
-                result: Err(status),
-            },
+            Err(status) => Looked { attr: found.attr, result: Err(status) },
         }
     }
 
@@ -325,8 +295,7 @@ impl Store for MemStore {
             permission::check_write(inode, caller)?;
             let count = u32::try_from(data.len()).map_err(|_| Status::Invalid)?;
             let end = offset.checked_add(u64::from(count));
-            end.filter(|&end| end <= FILE_SIZE_MAX)
-                .ok_or(Status::TooLarge)?;
+            end.filter(|&end| end <= FILE_SIZE_MAX).ok_or(Status::TooLarge)?;
             tree.check_room(chunks.growth(offset, data.len()), 0)?;
             if count > 0 {
                 tree.with_mut(id, |inode| {
@@ -403,10 +372,7 @@ impl Store for MemStore {
         what: Special,
         attrs: SetAttr,
     ) -> Changed<Node> {
-        let device = matches!(
-            what,
-            Special::BlockDevice { .. } | Special::CharDevice { .. }
-        );
+        let device = matches!(what, Special::BlockDevice { .. } | Special::CharDevice { .. });
         if device && !permission::is_root(caller) {
             return self.change(dir, |_, _, _| Err(Status::NotOwner));
         }
@@ -414,15 +380,11 @@ impl Store for MemStore {
     }
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        self.change(dir, |tree, dir, now| {
-            tree.remove(caller, Spot { dir, name }, now)
-        })
+        self.change(dir, |tree, dir, now| tree.remove(caller, Spot { dir, name }, now))
     }
 
     async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        self.change(dir, |tree, dir, now| {
-            tree.remove_dir(caller, Spot { dir, name }, now)
-        })
+        self.change(dir, |tree, dir, now| tree.remove_dir(caller, Spot { dir, name }, now))
     }
 
     async fn rename(
@@ -440,28 +402,16 @@ impl Store for MemStore {
         let befores = (wcc_before(from), wcc_before(to));
         let result = match (from, to) {
             (Ok(from), Ok(to)) => {
-                let from = Spot {
-                    dir: from,
-                    name: from_name,
-                };
-                let to = Spot {
-                    dir: to,
-                    name: to_name,
-                };
+                let from = Spot { dir: from, name: from_name };
+                let to = Spot { dir: to, name: to_name };
                 tree.rename(caller, from, to, now)
             }
             (Err(status), _) | (_, Err(status)) => Err(status),
         };
         let after = |id: Result<FileId, Status>| id.and_then(|id| tree.attr(id)).ok();
         Renamed {
-            from: Wcc {
-                before: befores.0,
-                after: after(from),
-            },
-            to: Wcc {
-                before: befores.1,
-                after: after(to),
-            },
+            from: Wcc { before: befores.0, after: after(from) },
+            to: Wcc { before: befores.1, after: after(to) },
             result,
         }
     }
@@ -477,10 +427,7 @@ impl Store for MemStore {
         };
         Linked {
             attr: file.and_then(|file| tree.attr(file)).ok(),
-            dir: Wcc {
-                before: dir_before,
-                after: dir.and_then(|dir| tree.attr(dir)).ok(),
-            },
+            dir: Wcc { before: dir_before, after: dir.and_then(|dir| tree.attr(dir)).ok() },
             result,
         }
     }
@@ -493,9 +440,7 @@ impl Store for MemStore {
         sink: Sink<'_>,
     ) -> Looked<Listed> {
         let verifier = self.verifier().0;
-        self.look(dir, |tree, dir| {
-            tree.list(caller, dir, from, verifier, sink)
-        })
+        self.look(dir, |tree, dir| tree.list(caller, dir, from, verifier, sink))
     }
 
     async fn space(&self, _caller: &Caller, handle: &Handle) -> Looked<Space> {

@@ -19,11 +19,7 @@ type HeldWorld = World<Held<MemStore>>;
 type Pending<'w> = Pin<Box<dyn Future<Output = Option<Message>> + Send + 'w>>;
 
 fn world(commit_mode: CommitMode, threads: usize) -> (HeldWorld, FileHandle) {
-    let config = EngineConfig {
-        commit_mode,
-        threads,
-        ..EngineConfig::default()
-    };
+    let config = EngineConfig { commit_mode, threads, ..EngineConfig::default() };
     let world = World::wrapped(MemOptions::default(), config, Held::new);
     let file = world.create(world.root(), b"f");
     (world, file)
@@ -34,11 +30,7 @@ fn start<'w>(world: &'w HeldWorld, procedure: Procedure, args: &impl Encode) -> 
 }
 
 fn commit(world: &HeldWorld, file: FileHandle) -> Pending<'_> {
-    let args = nfs3::commit::Args {
-        file,
-        offset: 0,
-        count: 0,
-    };
+    let args = nfs3::commit::Args { file, offset: 0, count: 0 };
     start(world, Procedure::Nfs3(P::Commit), &args)
 }
 

@@ -20,15 +20,10 @@ fn wcc_of(reply: &nfs3::write::Reply) -> WccData {
 fn what_was_written_is_read() {
     let world = World::new();
     let file = file(&world);
-    let written = world
-        .watched(file, || world.write(file, 3, b"hello"), wcc_of)
-        .unwrap();
+    let written = world.watched(file, || world.write(file, 3, b"hello"), wcc_of).unwrap();
     assert_eq!((written.count, written.committed), (5, StableHow::Unstable));
     let read = world.read(file, 0, 100).unwrap();
-    assert_eq!(
-        (read.data, read.count, read.eof),
-        (&b"\0\0\0hello"[..], 8, true)
-    );
+    assert_eq!((read.data, read.count, read.eof), (&b"\0\0\0hello"[..], 8, true));
     assert_eq!(read.file_attributes, Some(world.getattr(file)));
     let part = world.read(file, 4, 2).unwrap();
     assert_eq!((part.data, part.eof), (&b"el"[..], false));
@@ -47,11 +42,7 @@ fn a_read_across_chunks_is_whole_and_one_within_a_chunk_is_not_copied() {
     let read = world.read(file, 1000, 300_000).unwrap();
     assert!(read.data == data);
     let payload = || {
-        let args = nfs3::read::Args {
-            file,
-            offset: 70_000,
-            count: 1000,
-        };
+        let args = nfs3::read::Args { file, offset: 70_000, count: 1000 };
         let record = world.record(wire::Procedure::Nfs3(P::Read), &args);
         world.send(record).unwrap().payload
     };
@@ -60,10 +51,7 @@ fn a_read_across_chunks_is_whole_and_one_within_a_chunk_is_not_copied() {
 
 #[test]
 fn reads_are_clipped_to_what_the_server_offers() {
-    let config = EngineConfig {
-        transfer_bytes_max: 100,
-        ..EngineConfig::default()
-    };
+    let config = EngineConfig { transfer_bytes_max: 100, ..EngineConfig::default() };
     let world = World::with(MemOptions::default(), config);
     let file = file(&world);
     let written = world.write(file, 0, &[7; 150]).unwrap();
@@ -81,16 +69,9 @@ fn a_datagram_carries_less() {
     let world = World::new();
     let file = file(&world);
     world.write(file, 0, &[7; 100_000]).unwrap();
-    let args = nfs3::read::Args {
-        file,
-        offset: 0,
-        count: 100_000,
-    };
+    let args = nfs3::read::Args { file, offset: 0, count: 100_000 };
     let record = world.record(wire::Procedure::Nfs3(P::Read), &args);
-    let peer = Peer {
-        transport: Transport::Datagram,
-        ..PEER
-    };
+    let peer = Peer { transport: Transport::Datagram, ..PEER };
     let reply = world.engine.call(peer, record).now_or_never().flatten();
     assert_eq!(reply.unwrap().payload.len(), 32 * 1024);
 }
@@ -109,14 +90,7 @@ fn stable_writes_say_so_and_a_commit_has_the_same_verifier() {
     }
     let commit = |file, offset| -> nfs3::commit::Reply {
         let count = 10;
-        world.nfs(
-            P::Commit,
-            &nfs3::commit::Args {
-                file,
-                offset,
-                count,
-            },
-        )
+        world.nfs(P::Commit, &nfs3::commit::Args { file, offset, count })
     };
     let committed = commit(file, 0).unwrap();
     assert_eq!(committed.verf, unstable.verf);
@@ -128,10 +102,7 @@ fn stable_writes_say_so_and_a_commit_has_the_same_verifier() {
 #[test]
 fn another_instance_has_another_verifier_and_its_handles_are_stale() {
     let instance = |instance| {
-        let options = MemOptions {
-            instance,
-            ..MemOptions::default()
-        };
+        let options = MemOptions { instance, ..MemOptions::default() };
         World::with(options, EngineConfig::default())
     };
     let (first, second) = (instance(1), instance(2));
@@ -146,10 +117,8 @@ fn a_count_that_is_not_the_datas_is_refused() {
     let world = World::new();
     let file = file(&world);
     for count in [0, 4, 6, u32::MAX] {
-        let args = nfs3::write::Args {
-            count,
-            ..write_args(file, 0, b"hello", StableHow::Unstable)
-        };
+        let args =
+            nfs3::write::Args { count, ..write_args(file, 0, b"hello", StableHow::Unstable) };
         let failure: nfs3::write::Reply = world.nfs(P::Write, &args);
         let failure = failure.unwrap_err();
         assert_eq!(failure.status, NfsStat3::Inval);
@@ -189,19 +158,13 @@ fn offsets_end_where_files_may_end() {
         },
     );
     assert_eq!(status(beyond), Err(NfsStat3::FBig));
-    assert_eq!(
-        status(world.write(file, u64::MAX, b"x")),
-        Err(NfsStat3::FBig)
-    );
+    assert_eq!(status(world.write(file, u64::MAX, b"x")), Err(NfsStat3::FBig));
     let read = world.read(file, end - 1, 1).unwrap();
     assert_eq!((read.data, read.eof), (&b"x"[..], true));
     let failure = world.read(file, end, 1).unwrap_err();
     assert_eq!(failure.status, NfsStat3::Inval);
     assert_eq!(failure.detail, Some(world.getattr(file)));
-    assert_eq!(
-        status(world.setattr(file, size(end + 1))),
-        Err(NfsStat3::FBig)
-    );
+    assert_eq!(status(world.setattr(file, size(end + 1))), Err(NfsStat3::FBig));
 }
 
 #[test]
@@ -220,10 +183,7 @@ fn only_files_have_bytes() {
 
 #[test]
 fn a_full_store_takes_no_more_bytes_and_gives_back_what_it_had() {
-    let options = MemOptions {
-        bytes_max: 3 * 4096,
-        ..MemOptions::default()
-    };
+    let options = MemOptions { bytes_max: 3 * 4096, ..MemOptions::default() };
     let world = World::with(options, EngineConfig::default());
     let file = file(&world);
     world.write(file, 0, &[1; 4096]).unwrap();
@@ -239,10 +199,7 @@ fn a_full_store_takes_no_more_bytes_and_gives_back_what_it_had() {
 fn attributes_change_as_asked() {
     let world = World::new();
     let file = file(&world);
-    let time = NfsTime {
-        seconds: 5,
-        nseconds: 6,
-    };
+    let time = NfsTime { seconds: 5, nseconds: 6 };
     let all = Sattr3 {
         mode: Some(0o100_600),
         uid: Some(1000),
@@ -251,11 +208,7 @@ fn attributes_change_as_asked() {
         atime: SetTime::ClientTime(time),
         mtime: SetTime::ServerTime,
     };
-    let set = world.watched(
-        file,
-        || world.setattr(file, all),
-        |reply| reply.unwrap().obj_wcc,
-    );
+    let set = world.watched(file, || world.setattr(file, all), |reply| reply.unwrap().obj_wcc);
     assert_eq!(status(set), Ok(()));
     let attributes = world.getattr(file);
     assert_eq!((attributes.mode, attributes.size), (0o600, 70_000));
@@ -276,18 +229,12 @@ fn a_guard_lets_only_those_change_who_know_the_state() {
     let world = World::new();
     let file = file(&world);
     let guarded = |guard| -> nfs3::setattr::Reply {
-        let args = nfs3::setattr::Args {
-            object: file,
-            new_attributes: mode(0o600),
-            guard: Some(guard),
-        };
+        let args =
+            nfs3::setattr::Args { object: file, new_attributes: mode(0o600), guard: Some(guard) };
         world.nfs(P::Setattr, &args)
     };
     let ctime = world.getattr(file).ctime;
-    let other = NfsTime {
-        nseconds: ctime.nseconds + 1,
-        ..ctime
-    };
+    let other = NfsTime { nseconds: ctime.nseconds + 1, ..ctime };
     let failure = world.watched(file, || guarded(other), |reply| reply.unwrap_err().detail);
     assert_eq!(status(failure), Err(NfsStat3::NotSync));
     assert_eq!(world.getattr(file).mode, 0o644);

@@ -22,11 +22,7 @@ pub(crate) struct Held<S> {
 
 impl<S> Held<S> {
     pub(crate) fn new(inner: S) -> Self {
-        Self {
-            inner,
-            commits: Semaphore::new(0),
-            written: Mutex::default(),
-        }
+        Self { inner, commits: Semaphore::new(0), written: Mutex::default() }
     }
 
     /// Lets one commit end.
@@ -100,9 +96,7 @@ impl<S: Store> Store for Held<S> {
         if stability > Stability::Unstable {
             self.hold().await;
         }
-        self.inner
-            .write(caller, handle, offset, data, stability)
-            .await
+        self.inner.write(caller, handle, offset, data, stability).await
     }
 
     async fn commit(
@@ -174,9 +168,7 @@ impl<S: Store> Store for Held<S> {
         to_dir: &Handle,
         to_name: &[u8],
     ) -> Renamed {
-        self.inner
-            .rename(caller, from_dir, from_name, to_dir, to_name)
-            .await
+        self.inner.rename(caller, from_dir, from_name, to_dir, to_name).await
     }
 
     async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {

@@ -14,12 +14,7 @@ fn readdir(
     (cookie, cookieverf): (u64, [u8; 8]),
     count: u32,
 ) -> nfs3::readdir::Reply<'static> {
-    let args = nfs3::readdir::Args {
-        dir,
-        cookie,
-        cookieverf,
-        count,
-    };
+    let args = nfs3::readdir::Args { dir, cookie, cookieverf, count };
     world.nfs(P::Readdir, &args)
 }
 
@@ -29,13 +24,7 @@ fn readdirplus(
     (cookie, cookieverf): (u64, [u8; 8]),
     (dircount, maxcount): (u32, u32),
 ) -> nfs3::readdirplus::Reply<'static> {
-    let args = nfs3::readdirplus::Args {
-        dir,
-        cookie,
-        cookieverf,
-        dircount,
-        maxcount,
-    };
+    let args = nfs3::readdirplus::Args { dir, cookie, cookieverf, dircount, maxcount };
     world.nfs(P::Readdirplus, &args)
 }
 
@@ -59,11 +48,8 @@ fn a_listing_has_dots_names_and_attributes() {
     let listed = readdir(&world, dir, START, 4096).unwrap();
     let fileid = |handle| world.getattr(handle).fileid;
     let found: Vec<_> = listed.entries.iter().map(|e| (e.name, e.fileid)).collect();
-    let expected: [(&[u8], u64); 3] = [
-        (b".", fileid(dir)),
-        (b"..", fileid(root)),
-        (b"f", fileid(file)),
-    ];
+    let expected: [(&[u8], u64); 3] =
+        [(b".", fileid(dir)), (b"..", fileid(root)), (b"f", fileid(file))];
     assert_eq!(found, expected);
     assert!(listed.eof);
     assert_eq!(listed.dir_attributes, Some(world.getattr(dir)));

@@ -1,9 +1,6 @@
 //! The engine through encoded RPC messages, over a memory store.
 
-#![expect(
-    clippy::result_large_err,
-    reason = "replies are taken apart where they come"
-)]
+#![expect(clippy::result_large_err, reason = "replies are taken apart where they come")]
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
 mod commits;

@@ -26,49 +26,17 @@ fn golden_args(handle: FileHandle) -> Vec<(Procedure, Vec<u8>)> {
             P::Setattr,
             &nfs3::setattr::Args {
                 object: handle,
-                new_attributes: Sattr3 {
-                    mode: Some(0o700),
-                    uid: Some(1000),
-                    ..Sattr3::default()
-                },
+                new_attributes: Sattr3 { mode: Some(0o700), uid: Some(1000), ..Sattr3::default() },
                 guard: None,
             },
         ),
         nfs(P::Lookup, &nfs3::lookup::Args { what }),
-        nfs(
-            P::Access,
-            &nfs3::access::Args {
-                object: handle,
-                access: 0x3f,
-            },
-        ),
+        nfs(P::Access, &nfs3::access::Args { object: handle, access: 0x3f }),
         nfs(P::Readlink, &nfs3::readlink::Args { symlink: handle }),
-        nfs(
-            P::Read,
-            &nfs3::read::Args {
-                file: handle,
-                offset: 0,
-                count: 100,
-            },
-        ),
-        nfs(
-            P::Write,
-            &write_args(handle, 0, b"hello", StableHow::FileSync),
-        ),
-        nfs(
-            P::Create,
-            &nfs3::create::Args {
-                where_,
-                how: CreateHow::Guarded(mode(0o644)),
-            },
-        ),
-        nfs(
-            P::Mkdir,
-            &nfs3::mkdir::Args {
-                where_,
-                attributes: mode(0o755),
-            },
-        ),
+        nfs(P::Read, &nfs3::read::Args { file: handle, offset: 0, count: 100 }),
+        nfs(P::Write, &write_args(handle, 0, b"hello", StableHow::FileSync)),
+        nfs(P::Create, &nfs3::create::Args { where_, how: CreateHow::Guarded(mode(0o644)) }),
+        nfs(P::Mkdir, &nfs3::mkdir::Args { where_, attributes: mode(0o755) }),
         nfs(
             P::Symlink,
             &nfs3::symlink::Args {
@@ -77,40 +45,14 @@ fn golden_args(handle: FileHandle) -> Vec<(Procedure, Vec<u8>)> {
                 symlink_data: b"target",
             },
         ),
-        nfs(
-            P::Mknod,
-            &nfs3::mknod::Args {
-                where_,
-                what: MknodData::Fifo(mode(0o600)),
-            },
-        ),
+        nfs(P::Mknod, &nfs3::mknod::Args { where_, what: MknodData::Fifo(mode(0o600)) }),
         nfs(P::Remove, &nfs3::remove::Args { object: what }),
         nfs(P::Rmdir, &nfs3::rmdir::Args { object: what }),
     ];
     all.extend([
-        nfs(
-            P::Rename,
-            &nfs3::rename::Args {
-                from: what,
-                to: where_,
-            },
-        ),
-        nfs(
-            P::Link,
-            &nfs3::link::Args {
-                file: handle,
-                link: where_,
-            },
-        ),
-        nfs(
-            P::Readdir,
-            &nfs3::readdir::Args {
-                dir,
-                cookie: 0,
-                cookieverf: [0; 8],
-                count: 4096,
-            },
-        ),
+        nfs(P::Rename, &nfs3::rename::Args { from: what, to: where_ }),
+        nfs(P::Link, &nfs3::link::Args { file: handle, link: where_ }),
+        nfs(P::Readdir, &nfs3::readdir::Args { dir, cookie: 0, cookieverf: [0; 8], count: 4096 }),
         nfs(
             P::Readdirplus,
             &nfs3::readdirplus::Args {
@@ -124,14 +66,7 @@ fn golden_args(handle: FileHandle) -> Vec<(Procedure, Vec<u8>)> {
         nfs(P::Fsstat, &nfs3::fsstat::Args { fsroot: handle }),
         nfs(P::Fsinfo, &nfs3::fsinfo::Args { fsroot: handle }),
         nfs(P::Pathconf, &nfs3::pathconf::Args { object: handle }),
-        nfs(
-            P::Commit,
-            &nfs3::commit::Args {
-                file: handle,
-                offset: 0,
-                count: 0,
-            },
-        ),
+        nfs(P::Commit, &nfs3::commit::Args { file: handle, offset: 0, count: 0 }),
     ]);
     all.extend(other_args());
     all
@@ -140,12 +75,7 @@ fn golden_args(handle: FileHandle) -> Vec<(Procedure, Vec<u8>)> {
 /// Arguments of MOUNT's and the portmapper's procedures.
 fn other_args() -> Vec<(Procedure, Vec<u8>)> {
     let path = mount::DirPath { dirpath: b"/d" }.to_bytes();
-    let mapping = Mapping {
-        program: 100_003,
-        version: 3,
-        protocol: PROTOCOL_TCP,
-        port: 0,
-    };
+    let mapping = Mapping { program: 100_003, version: 3, protocol: PROTOCOL_TCP, port: 0 };
     let mount = mount::Procedure::ALL.iter().map(|&procedure| {
         use mount::Procedure as M;
         let args = match procedure {
@@ -207,10 +137,7 @@ fn arguments_cut_off_anywhere_or_too_long_are_garbage() {
             assert_eq!(said(&world, &wrong), garbage, "{procedure}");
         }
     }
-    assert_eq!(
-        crate::listing::names(&world, world.root()).unwrap().len(),
-        0
-    );
+    assert_eq!(crate::listing::names(&world, world.root()).unwrap().len(), 0);
 }
 
 /// Each word of each call in turn is replaced by a number that is wrong in most places.

@@ -10,24 +10,15 @@ use wire::xdr::Void;
 use crate::world::{World, mode};
 
 fn exporting(name: &str) -> World {
-    let export = Export {
-        name: name.to_owned(),
-        ..Export::default()
-    };
-    let config = EngineConfig {
-        export,
-        endpoints: vec![Endpoint::Tcp(2049)],
-        ..EngineConfig::default()
-    };
+    let export = Export { name: name.to_owned(), ..Export::default() };
+    let config =
+        EngineConfig { export, endpoints: vec![Endpoint::Tcp(2049)], ..EngineConfig::default() };
     World::with(MemOptions::default(), config)
 }
 
 fn mnt(world: &World, dirpath: &str) -> MntReply {
     let dirpath = dirpath.as_bytes();
-    world.call(
-        Procedure::Mount(mount::Procedure::Mnt),
-        &DirPath { dirpath },
-    )
+    world.call(Procedure::Mount(mount::Procedure::Mnt), &DirPath { dirpath })
 }
 
 fn dump(world: &World) -> Vec<(String, String)> {
@@ -68,10 +59,7 @@ fn paths_that_lead_elsewhere_are_refused() {
     assert_eq!(refused("/export/s"), MountStat3::NotDir);
     assert_eq!(refused("/export/s/x"), MountStat3::NotDir);
     assert_eq!(refused("/export/d/.."), MountStat3::Acces);
-    assert_eq!(
-        refused(&format!("/export/{}", "a".repeat(256))),
-        MountStat3::NameTooLong
-    );
+    assert_eq!(refused(&format!("/export/{}", "a".repeat(256))), MountStat3::NameTooLong);
     world.setattr(dir, mode(0)).unwrap();
     assert_eq!(refused("/export/d/e"), MountStat3::Acces);
     assert_eq!(dump(&world), []);
@@ -87,10 +75,7 @@ fn mounts_are_remembered_until_they_are_not() {
     let entry = |directory: &str| ("10.0.0.7".to_owned(), directory.to_owned());
     assert_eq!(dump(&world), [entry("/d"), entry("/")]);
     let dirpath = b"/d";
-    let () = world.call(
-        Procedure::Mount(mount::Procedure::Umnt),
-        &DirPath { dirpath },
-    );
+    let () = world.call(Procedure::Mount(mount::Procedure::Umnt), &DirPath { dirpath });
     assert_eq!(dump(&world), [entry("/")]);
     assert_eq!(world.engine.mounts().len(), 1);
     let () = world.call(Procedure::Mount(mount::Procedure::Umntall), &());
@@ -110,12 +95,7 @@ fn the_export_is_listed_for_everyone() {
 #[test]
 fn the_portmapper_tells_where_the_programs_are() {
     let world = exporting("/");
-    let asked = Mapping {
-        program: mount::PROGRAM,
-        version: 3,
-        protocol: PROTOCOL_TCP,
-        port: 0,
-    };
+    let asked = Mapping { program: mount::PROGRAM, version: 3, protocol: PROTOCOL_TCP, port: 0 };
     let getport = Procedure::Portmap(portmap::Procedure::Getport);
     assert_eq!(world.call::<Port>(getport, &asked), Port { port: 2049 });
 }

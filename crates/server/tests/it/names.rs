@@ -27,10 +27,7 @@ fn what_was_made_is_found() {
     assert_eq!((attributes.mode, attributes.nlink), (0o640, 1));
     assert_eq!((attributes.uid, attributes.gid), (1000, 100));
     assert_eq!((attributes.size, attributes.used), (0, 0));
-    let start = NfsTime {
-        seconds: START_SECS + 1,
-        nseconds: 0,
-    };
+    let start = NfsTime { seconds: START_SECS + 1, nseconds: 0 };
     assert_eq!((attributes.mtime, attributes.ctime), (start, start));
 
     let found = world.lookup(root, b"f").unwrap();
@@ -113,24 +110,14 @@ fn directories_count_their_names() {
     let dir = world.mkdir(root, b"d");
     world.mkdir(dir, b"e");
     assert_eq!((links(root), links(dir)), (3, 3));
-    let failure = world.watched(
-        root,
-        || world.mkdir_reply(root, b"d"),
-        |reply| reply.unwrap_err().detail,
-    );
+    let failure =
+        world.watched(root, || world.mkdir_reply(root, b"d"), |reply| reply.unwrap_err().detail);
     assert_eq!(status(failure), Err(NfsStat3::Exist));
-    let failure = world.watched(
-        root,
-        || world.rmdir(root, b"d"),
-        |reply| reply.unwrap_err().detail,
-    );
+    let failure =
+        world.watched(root, || world.rmdir(root, b"d"), |reply| reply.unwrap_err().detail);
     assert_eq!(status(failure), Err(NfsStat3::NotEmpty));
     world.rmdir(dir, b"e").unwrap();
-    let removed = world.watched(
-        root,
-        || world.rmdir(root, b"d"),
-        |reply| reply.unwrap().dir_wcc,
-    );
+    let removed = world.watched(root, || world.rmdir(root, b"d"), |reply| reply.unwrap().dir_wcc);
     assert_eq!(status(removed), Ok(()));
     assert_eq!(links(root), 2);
     assert_eq!(world.getattr_status(dir), Err(NfsStat3::Stale));
@@ -180,10 +167,7 @@ fn special_files_are_made_devices_by_root_alone() {
     };
     let device = MknodData::Blk(DeviceData {
         dev_attributes: mode(0o600),
-        spec: Specdata {
-            specdata1: 8,
-            specdata2: 1,
-        },
+        spec: Specdata { specdata1: 8, specdata2: 1 },
     });
     let made = user.watched(
         user.root(),
@@ -194,25 +178,16 @@ fn special_files_are_made_devices_by_root_alone() {
     assert_eq!((attributes.ftype, attributes.mode), (FType::Fifo, 0o622));
     let socket = mknod(&user, b"s", MknodData::Sock(mode(0o600))).unwrap();
     assert_eq!(socket.obj_attributes.unwrap().ftype, FType::Sock);
-    let refused = user.watched(
-        user.root(),
-        || mknod(&user, b"b", device),
-        |reply| reply.unwrap_err().detail,
-    );
+    let refused =
+        user.watched(user.root(), || mknod(&user, b"b", device), |reply| reply.unwrap_err().detail);
     assert_eq!(status(refused), Err(NfsStat3::Perm));
-    assert_eq!(
-        status(mknod(&user, b"r", MknodData::Reg)),
-        Err(NfsStat3::BadType)
-    );
+    assert_eq!(status(mknod(&user, b"r", MknodData::Reg)), Err(NfsStat3::BadType));
 
     let root = World::new().with_user(0, 0);
     let made = mknod(&root, b"b", device).unwrap();
     let attributes = made.obj_attributes.unwrap();
     assert_eq!(attributes.ftype, FType::Blk);
-    assert_eq!(
-        (attributes.rdev.specdata1, attributes.rdev.specdata2),
-        (8, 1)
-    );
+    assert_eq!((attributes.rdev.specdata1, attributes.rdev.specdata2), (8, 1));
 }
 
 #[test]
@@ -220,20 +195,13 @@ fn a_removed_file_is_stale() {
     let world = World::new();
     let root = world.root();
     let file = world.create(root, b"f");
-    let removed = world.watched(
-        root,
-        || world.remove(root, b"f"),
-        |reply| reply.unwrap().dir_wcc,
-    );
+    let removed = world.watched(root, || world.remove(root, b"f"), |reply| reply.unwrap().dir_wcc);
     assert_eq!(status(removed), Ok(()));
     assert_eq!(world.getattr_status(file), Err(NfsStat3::Stale));
     assert_eq!(status(world.write(file, 0, b"x")), Err(NfsStat3::Stale));
     assert_eq!(status(world.read(file, 0, 1)), Err(NfsStat3::Stale));
-    let missing = world.watched(
-        root,
-        || world.remove(root, b"f"),
-        |reply| reply.unwrap_err().detail,
-    );
+    let missing =
+        world.watched(root, || world.remove(root, b"f"), |reply| reply.unwrap_err().detail);
     assert_eq!(status(missing), Err(NfsStat3::NoEnt));
     world.mkdir(root, b"d");
     assert_eq!(status(world.remove(root, b"d")), Err(NfsStat3::IsDir));
@@ -248,11 +216,7 @@ fn a_file_lives_as_long_as_it_has_a_name() {
     let root = world.root();
     let file = world.create(root, b"f");
     let linked = world
-        .watched(
-            root,
-            || world.link(file, root, b"g"),
-            |reply| reply.unwrap().linkdir_wcc,
-        )
+        .watched(root, || world.link(file, root, b"g"), |reply| reply.unwrap().linkdir_wcc)
         .unwrap();
     assert_eq!(linked.file_attributes, Some(world.getattr(file)));
     assert_eq!(world.getattr(file).nlink, 2);
@@ -291,11 +255,7 @@ fn a_rename_moves_and_replaces() {
     let other = world.create(to, b"g");
     let from_before = world.getattr(from);
     let renamed = world
-        .watched(
-            to,
-            || world.rename((from, b"f"), (to, b"g")),
-            |reply| reply.unwrap().todir_wcc,
-        )
+        .watched(to, || world.rename((from, b"f"), (to, b"g")), |reply| reply.unwrap().todir_wcc)
         .unwrap();
     assert_eq!(renamed.fromdir_wcc.before, Some((&from_before).into()));
     assert_eq!(renamed.fromdir_wcc.after, Some(world.getattr(from)));
@@ -375,10 +335,7 @@ fn names_that_cannot_be_are_refused_with_attributes() {
     assert_eq!(create(&[b'a'; 256]), NfsStat3::NameTooLong);
     assert_eq!(create(b"."), NfsStat3::Exist);
     let rmdir = |name: &[u8]| world.rmdir(root, name).unwrap_err().status;
-    assert_eq!(
-        (rmdir(b"."), rmdir(b"..")),
-        (NfsStat3::Inval, NfsStat3::Exist)
-    );
+    assert_eq!((rmdir(b"."), rmdir(b"..")), (NfsStat3::Inval, NfsStat3::Exist));
     assert_eq!(status(world.remove(root, b".")), Err(NfsStat3::Acces));
     let longest = [b'a'; 255];
     let file = world.create(root, &longest);
@@ -390,10 +347,7 @@ fn times_that_are_none_are_refused() {
     let world = World::new();
     let root = world.root();
     let attributes = Sattr3 {
-        mtime: SetTime::ClientTime(NfsTime {
-            seconds: 1,
-            nseconds: 1_000_000_000,
-        }),
+        mtime: SetTime::ClientTime(NfsTime { seconds: 1, nseconds: 1_000_000_000 }),
         ..Sattr3::default()
     };
     let made = world.create_how(root, b"f", CreateHow::Unchecked(attributes));
@@ -405,11 +359,7 @@ fn times_that_are_none_are_refused() {
 
 #[test]
 fn a_full_store_takes_no_more_files_and_names() {
-    let options = MemOptions {
-        files_max: 3,
-        bytes_max: 500,
-        ..MemOptions::default()
-    };
+    let options = MemOptions { files_max: 3, bytes_max: 500, ..MemOptions::default() };
     let world = World::with(options, EngineConfig::default());
     let root = world.root();
     let file = world.create(root, b"a");

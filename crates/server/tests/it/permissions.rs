@@ -12,10 +12,7 @@ use crate::world::{World, mode, size, status};
 const ALL: u32 = READ | LOOKUP | MODIFY | EXTEND | DELETE | EXECUTE;
 
 fn access(world: &World, object: FileHandle) -> u32 {
-    let args = nfs3::access::Args {
-        object,
-        access: ALL,
-    };
+    let args = nfs3::access::Args { object, access: ALL };
     let reply: nfs3::access::Reply = world.nfs(P::Access, &args);
     let ok = reply.unwrap();
     assert_eq!(ok.obj_attributes, Some(world.getattr(object)));
@@ -78,11 +75,7 @@ fn root_may_all_unless_squashed() {
     world.ids = (0, 0);
     assert_eq!(access(&world, file), READ | MODIFY | EXTEND);
     world.write(file, 0, b"x").unwrap();
-    let give = Sattr3 {
-        uid: Some(5),
-        gid: Some(6),
-        ..Sattr3::default()
-    };
+    let give = Sattr3 { uid: Some(5), gid: Some(6), ..Sattr3::default() };
     world.setattr(file, give).unwrap();
     let attributes = world.getattr(file);
     assert_eq!((attributes.uid, attributes.gid), (5, 6));
@@ -90,21 +83,10 @@ fn root_may_all_unless_squashed() {
 
 #[test]
 fn squashed_callers_are_the_anonymous_one() {
-    let anonymous = Caller {
-        uid: 77,
-        gid: 88,
-        gids: Vec::new(),
-    };
+    let anonymous = Caller { uid: 77, gid: 88, gids: Vec::new() };
     let with = |squash| {
-        let export = Export {
-            squash,
-            anonymous: anonymous.clone(),
-            ..Export::default()
-        };
-        let config = EngineConfig {
-            export,
-            ..EngineConfig::default()
-        };
+        let export = Export { squash, anonymous: anonymous.clone(), ..Export::default() };
+        let config = EngineConfig { export, ..EngineConfig::default() };
         World::with(MemOptions::default(), config)
     };
     let owner = |world: &World| {
@@ -144,23 +126,13 @@ fn a_sticky_directory_protects_what_others_put_there() {
 fn files_of_a_set_gid_directory_have_its_group() {
     let mut world = World::new().with_user(0, 0);
     let dir = world.mkdir(world.root(), b"d");
-    let shared = Sattr3 {
-        gid: Some(555),
-        mode: Some(0o2777),
-        ..Sattr3::default()
-    };
+    let shared = Sattr3 { gid: Some(555), mode: Some(0o2777), ..Sattr3::default() };
     world.setattr(dir, shared).unwrap();
     world.ids = (1000, 100);
     let file = world.create(dir, b"f");
-    assert_eq!(
-        (world.getattr(file).gid, world.getattr(file).mode),
-        (555, 0o644)
-    );
+    assert_eq!((world.getattr(file).gid, world.getattr(file).mode), (555, 0o644));
     let below = world.mkdir(dir, b"e");
-    assert_eq!(
-        (world.getattr(below).gid, world.getattr(below).mode),
-        (555, 0o2755)
-    );
+    assert_eq!((world.getattr(below).gid, world.getattr(below).mode), (555, 0o2755));
 }
 
 #[test]

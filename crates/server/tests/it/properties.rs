@@ -9,11 +9,7 @@ use crate::world::{World, status};
 
 #[test]
 fn fsstat_counts_what_is_there() {
-    let options = MemOptions {
-        bytes_max: 1 << 20,
-        files_max: 100,
-        ..MemOptions::default()
-    };
+    let options = MemOptions { bytes_max: 1 << 20, files_max: 100, ..MemOptions::default() };
     let world = World::with(options, EngineConfig::default());
     let fsroot = world.root();
     let fsstat = || -> nfs3::fsstat::Reply { world.nfs(P::Fsstat, &nfs3::fsstat::Args { fsroot }) };
@@ -32,20 +28,14 @@ fn fsstat_counts_what_is_there() {
 
 #[test]
 fn fsinfo_offers_what_is_configured() {
-    let config = EngineConfig {
-        transfer_bytes_max: 256 * 1024,
-        ..EngineConfig::default()
-    };
+    let config = EngineConfig { transfer_bytes_max: 256 * 1024, ..EngineConfig::default() };
     let world = World::with(MemOptions::default(), config);
     let fsroot = world.root();
     let reply: nfs3::fsinfo::Reply = world.nfs(P::Fsinfo, &nfs3::fsinfo::Args { fsroot });
     let info = reply.unwrap();
     let transfer = (info.rtmax, info.rtpref, info.wtmax, info.wtpref);
     assert_eq!(transfer, (1 << 18, 1 << 18, 1 << 18, 1 << 18));
-    assert_eq!(
-        (info.rtmult, info.wtmult, info.dtpref),
-        (4096, 4096, 1 << 16)
-    );
+    assert_eq!((info.rtmult, info.wtmult, info.dtpref), (4096, 4096, 1 << 16));
     assert_eq!(info.maxfilesize, i64::MAX.cast_unsigned());
     assert_eq!((info.time_delta.seconds, info.time_delta.nseconds), (0, 1));
     let all = FSF_LINK | FSF_SYMLINK | FSF_HOMOGENEOUS | FSF_CANSETTIME;

@@ -14,10 +14,7 @@ use crate::world::{World, mode, status};
 /// A world with a file `f` that was there before it became read-only.
 fn world() -> (World, FileHandle) {
     let config = EngineConfig {
-        export: Export {
-            read_only: true,
-            ..Export::default()
-        },
+        export: Export { read_only: true, ..Export::default() },
         ..EngineConfig::default()
     };
     let world = World::wrapped(MemOptions::default(), config, |store| {
@@ -29,15 +26,8 @@ fn world() -> (World, FileHandle) {
 }
 
 fn prepare(store: &MemStore) {
-    let caller = Caller {
-        uid: 1000,
-        gid: 100,
-        gids: Vec::new(),
-    };
-    let attrs = SetAttr {
-        mode: Some(0o666),
-        ..SetAttr::default()
-    };
+    let caller = Caller { uid: 1000, gid: 100, gids: Vec::new() };
+    let attrs = SetAttr { mode: Some(0o666), ..SetAttr::default() };
     let root = store.root();
     let made = store.create(&caller, &root, b"f", How::Guarded(attrs));
     let node = made.now_or_never().unwrap().result.unwrap();
@@ -63,10 +53,7 @@ fn every_change_is_refused_with_attributes() {
     let how = CreateHow::Unchecked(mode(0));
     let mknod = || -> nfs3::mknod::Reply {
         let what = MknodData::Fifo(mode(0));
-        let where_ = DirOp {
-            dir: root,
-            name: b"p",
-        };
+        let where_ = DirOp { dir: root, name: b"p" };
         world.nfs(P::Mknod, &nfs3::mknod::Args { where_, what })
     };
     for failure in [
@@ -95,17 +82,10 @@ fn every_change_is_refused_with_attributes() {
 fn looking_goes_on() {
     let (world, file) = world();
     assert_eq!(status(world.read(file, 0, 10)), Ok(()));
-    let args = nfs3::access::Args {
-        object: file,
-        access: 0x3f,
-    };
+    let args = nfs3::access::Args { object: file, access: 0x3f };
     let access: nfs3::access::Reply = world.nfs(P::Access, &args);
     assert_eq!(access.unwrap().access, Access::READ);
-    let args = nfs3::commit::Args {
-        file,
-        offset: 0,
-        count: 0,
-    };
+    let args = nfs3::commit::Args { file, offset: 0, count: 0 };
     let commit: nfs3::commit::Reply = world.nfs(P::Commit, &args);
     assert_eq!(status(commit), Ok(()));
 }

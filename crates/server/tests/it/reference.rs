@@ -278,9 +278,7 @@ impl Real<'_> {
             Op::SetSize(path, to) => status(world.setattr(self.find(path)?, size(*to))),
             Op::Read(path, offset, count) => {
                 let read = world.read(self.find(path)?, *offset, *count);
-                return read
-                    .map(|ok| ok.data.to_vec())
-                    .map_err(|failure| failure.status);
+                return read.map(|ok| ok.data.to_vec()).map_err(|failure| failure.status);
             }
         };
         done.map(|()| Vec::new())
@@ -312,10 +310,7 @@ impl Real<'_> {
                 FType::Reg => {
                     let read = self.world.read(handle, 0, 1 << 20).unwrap();
                     assert!(read.eof && read.data.len() as u64 == attributes.size);
-                    Seen::File {
-                        contents: read.data.to_vec(),
-                        names: attributes.nlink,
-                    }
+                    Seen::File { contents: read.data.to_vec(), names: attributes.nlink }
                 }
                 FType::Lnk => {
                     let args = nfs3::readlink::Args { symlink: handle };
@@ -347,9 +342,7 @@ impl Model {
             Thing::Link(target) => Seen::Link(target.clone()),
         };
         let things = self.things.iter();
-        things
-            .map(|(path, thing)| (path.clone(), seen(thing)))
-            .collect()
+        things.map(|(path, thing)| (path.clone(), seen(thing))).collect()
     }
 }
 

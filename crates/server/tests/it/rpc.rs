@@ -33,12 +33,7 @@ fn accepted(status: AcceptStatus) -> ReplyHeader<'static> {
 }
 
 fn numbered(program: u32, version: u32, procedure: u32) -> CallHeader<'static> {
-    CallHeader {
-        program,
-        version,
-        procedure,
-        ..with(NULL, OpaqueAuth::NONE)
-    }
+    CallHeader { program, version, procedure, ..with(NULL, OpaqueAuth::NONE) }
 }
 
 #[test]
@@ -61,10 +56,7 @@ fn null_works_for_every_program_with_any_credential_that_can_be_read() {
 fn what_is_not_served_is_said_to_be() {
     let world = World::new();
     let said = |program, version, procedure| answer(&world, numbered(program, version, procedure));
-    let only = |version| AcceptStatus::ProgMismatch {
-        low: version,
-        high: version,
-    };
+    let only = |version| AcceptStatus::ProgMismatch { low: version, high: version };
     assert_eq!(said(100_021, 4, 0), accepted(AcceptStatus::ProgUnavail));
     assert_eq!(said(0, 0, 0), accepted(AcceptStatus::ProgUnavail));
     for version in [0, 2, 4, u32::MAX] {
@@ -114,10 +106,7 @@ fn credentials_are_refused_for_the_right_reason() {
     for procedure in [NULL, GETATTR] {
         let said = |credential| answer(&world, with(procedure, credential));
         assert_eq!(said(cut), refused(AuthStat::BadCred));
-        let flavor = |flavor| OpaqueAuth {
-            flavor,
-            body: &body,
-        };
+        let flavor = |flavor| OpaqueAuth { flavor, body: &body };
         assert_eq!(said(flavor(AUTH_SHORT)), refused(AuthStat::RejectedCred));
         assert_eq!(said(flavor(RPCSEC_GSS)), refused(AuthStat::BadCred));
         assert_eq!(said(flavor(390_003)), refused(AuthStat::BadCred));
@@ -128,16 +117,10 @@ fn credentials_are_refused_for_the_right_reason() {
 fn oversized_credentials_and_verifiers_are_refused() {
     let world = World::new();
     let long = [0; 401];
-    let oversized = OpaqueAuth {
-        flavor: 0,
-        body: &long,
-    };
+    let oversized = OpaqueAuth { flavor: 0, body: &long };
     let header = answer(&world, with(NULL, oversized));
     assert_eq!(header, ReplyHeader::auth_error(XID, AuthStat::BadCred));
-    let verifier = CallHeader {
-        verifier: oversized,
-        ..with(NULL, OpaqueAuth::NONE)
-    };
+    let verifier = CallHeader { verifier: oversized, ..with(NULL, OpaqueAuth::NONE) };
     let header = answer(&world, verifier);
     assert_eq!(header, ReplyHeader::auth_error(XID, AuthStat::BadVerf));
 }
@@ -147,14 +130,8 @@ fn nobody_is_too_weak_only_where_that_is_configured() {
     let open = World::new();
     let served = answer(&open, with(GETATTR, OpaqueAuth::NONE));
     assert_eq!(served, ReplyHeader::success(XID));
-    let export = Export {
-        anonymous_allowed: false,
-        ..Export::default()
-    };
-    let config = EngineConfig {
-        export,
-        ..EngineConfig::default()
-    };
+    let export = Export { anonymous_allowed: false, ..Export::default() };
+    let config = EngineConfig { export, ..EngineConfig::default() };
     let closed = World::with(MemOptions::default(), config);
     let refused = answer(&closed, with(GETATTR, OpaqueAuth::NONE));
     assert_eq!(refused, ReplyHeader::auth_error(XID, AuthStat::TooWeak));

@@ -44,10 +44,7 @@ fn work(world: &World, thread: usize) {
 
 #[test]
 fn the_books_balance_after_several_threads() {
-    let options = MemOptions {
-        bytes_max: 1 << 24,
-        ..MemOptions::default()
-    };
+    let options = MemOptions { bytes_max: 1 << 24, ..MemOptions::default() };
     let world = World::with(options, EngineConfig::default());
     thread::scope(|scope| {
         for thread in 0..THREADS {

@@ -62,17 +62,9 @@ impl<S: Store> World<S> {
     ) -> Self {
         let seconds = Arc::new(AtomicI64::new(i64::from(START_SECS)));
         let clock = Arc::clone(&seconds);
-        let time = move || Time {
-            secs: clock.load(Ordering::Relaxed),
-            nanos: 0,
-        };
+        let time = move || Time { secs: clock.load(Ordering::Relaxed), nanos: 0 };
         let store = wrap(MemStore::new(options, Arc::new(time)));
-        Self {
-            engine: Engine::new(store, config),
-            seconds,
-            ids: (1000, 100),
-            gids: Vec::new(),
-        }
+        Self { engine: Engine::new(store, config), seconds, ids: (1000, 100), gids: Vec::new() }
     }
 
     pub(crate) fn pass(&self, seconds: i64) {
@@ -132,11 +124,7 @@ impl<S: Store> World<S> {
         object: FileHandle,
         new_attributes: Sattr3,
     ) -> nfs3::setattr::Reply {
-        let args = nfs3::setattr::Args {
-            object,
-            new_attributes,
-            guard: None,
-        };
+        let args = nfs3::setattr::Args { object, new_attributes, guard: None };
         self.nfs(P::Setattr, &args)
     }
 
@@ -211,10 +199,7 @@ impl<S: Store> World<S> {
     }
 
     pub(crate) fn write(&self, file: FileHandle, offset: u64, data: &[u8]) -> nfs3::write::Reply {
-        self.nfs(
-            P::Write,
-            &write_args(file, offset, data, StableHow::Unstable),
-        )
+        self.nfs(P::Write, &write_args(file, offset, data, StableHow::Unstable))
     }
 
     pub(crate) fn read(
@@ -223,11 +208,7 @@ impl<S: Store> World<S> {
         offset: u64,
         count: u32,
     ) -> nfs3::read::Reply<'static> {
-        let args = nfs3::read::Args {
-            file,
-            offset,
-            count,
-        };
+        let args = nfs3::read::Args { file, offset, count };
         self.nfs(P::Read, &args)
     }
 
@@ -251,14 +232,8 @@ impl<S: Store> World<S> {
 
 /// The body of an AUTH_SYS credential.
 pub(crate) fn credential((uid, gid): (u32, u32), gids: &[u32]) -> Vec<u8> {
-    AuthSys {
-        stamp: 1,
-        machine_name: b"client",
-        uid,
-        gid,
-        gids: Gids::new(gids).unwrap(),
-    }
-    .to_bytes()
+    AuthSys { stamp: 1, machine_name: b"client", uid, gid, gids: Gids::new(gids).unwrap() }
+        .to_bytes()
 }
 
 /// The results of a successful call. Leaked, so that they may borrow.
@@ -282,17 +257,11 @@ pub(crate) fn split(reply: &Message) -> (ReplyHeader<'static>, &'static [u8]) {
 }
 
 pub(crate) fn mode(mode: u32) -> Sattr3 {
-    Sattr3 {
-        mode: Some(mode),
-        ..Sattr3::default()
-    }
+    Sattr3 { mode: Some(mode), ..Sattr3::default() }
 }
 
 pub(crate) fn size(size: u64) -> Sattr3 {
-    Sattr3 {
-        size: Some(size),
-        ..Sattr3::default()
-    }
+    Sattr3 { size: Some(size), ..Sattr3::default() }
 }
 
 pub(crate) fn write_args(
@@ -301,13 +270,7 @@ pub(crate) fn write_args(
     data: &[u8],
     stable: StableHow,
 ) -> nfs3::write::Args<'_> {
-    nfs3::write::Args {
-        file,
-        offset,
-        count: u32::try_from(data.len()).unwrap(),
-        stable,
-        data,
-    }
+    nfs3::write::Args { file, offset, count: u32::try_from(data.len()).unwrap(), stable, data }
 }
 
 /// The status of a reply, without the rest.

@@ -50,10 +50,7 @@ mod tests {
 
     #[test]
     fn a_file_that_no_name_leads_to_is_noticed() {
-        let limits = Limits {
-            bytes_max: 1 << 20,
-            files_max: 10,
-        };
+        let limits = Limits { bytes_max: 1 << 20, files_max: 10 };
         let mut root = directory(0o755, 0, 0);
         root.links = 2;
         let mut tree = Tree::new(1, limits, root);

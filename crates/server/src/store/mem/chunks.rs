@@ -147,9 +147,7 @@ impl Pieces {
         let len = self.first.len() + self.rest.iter().map(Bytes::len).sum::<usize>();
         let mut whole = Vec::with_capacity(len);
         whole.extend_from_slice(&self.first);
-        self.rest
-            .iter()
-            .for_each(|piece| whole.extend_from_slice(piece));
+        self.rest.iter().for_each(|piece| whole.extend_from_slice(piece));
         Bytes::from(whole)
     }
 }
@@ -161,20 +159,13 @@ fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
     let mut left = len;
     std::iter::from_fn(move || {
         let taken = left.min(CHUNK_LEN - start);
-        let part = Part {
-            index,
-            start,
-            end: start + taken,
-        };
+        let part = Part { index, start, end: start + taken };
         (index, start, left) = (index + 1, 0, left - taken);
         (taken > 0).then_some(part)
     })
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a remainder below CHUNK_LEN"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "a remainder below CHUNK_LEN")]
 fn offset_in_chunk(offset: u64) -> usize {
     (offset % CHUNK_LEN as u64) as usize
 }

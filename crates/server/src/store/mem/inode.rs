@@ -172,9 +172,8 @@ impl Inode {
     /// Only root gives files away; an owner may choose among its own groups.
     fn check_new_owner(&self, caller: &Caller, changes: &SetAttr) -> Result<(), Status> {
         let foreign_uid = changes.uid.is_some_and(|uid| uid != self.uid);
-        let foreign_gid = changes
-            .gid
-            .is_some_and(|gid| gid != self.gid && !permission::is_member(caller, gid));
+        let foreign_gid =
+            changes.gid.is_some_and(|gid| gid != self.gid && !permission::is_member(caller, gid));
         match (foreign_uid || foreign_gid) && !permission::is_root(caller) {
             true => Err(Status::NotOwner),
             false => Ok(()),
@@ -230,14 +229,8 @@ fn set_time(time: &mut Time, set: SetTime, now: Time) {
 /// same time thinks that nothing has changed.
 fn later(now: Time, before: Time) -> Time {
     let next = match before.nanos {
-        999_999_999.. => Time {
-            secs: before.secs.saturating_add(1),
-            nanos: 0,
-        },
-        nanos => Time {
-            secs: before.secs,
-            nanos: nanos + 1,
-        },
+        999_999_999.. => Time { secs: before.secs.saturating_add(1), nanos: 0 },
+        nanos => Time { secs: before.secs, nanos: nanos + 1 },
     };
     now.max(next)
 }
@@ -247,10 +240,7 @@ pub(super) mod tests {
     use super::*;
     use crate::store::mem::tree::FileId;
 
-    const START: Time = Time {
-        secs: 100,
-        nanos: 0,
-    };
+    const START: Time = Time { secs: 100, nanos: 0 };
 
     fn inode(mode: u32, uid: u32, gid: u32, body: Body) -> Inode {
         Inode {
@@ -281,42 +271,18 @@ pub(super) mod tests {
     }
 
     fn mode(mode: u32) -> SetAttr {
-        SetAttr {
-            mode: Some(mode),
-            ..SetAttr::default()
-        }
+        SetAttr { mode: Some(mode), ..SetAttr::default() }
     }
 
     #[test]
     fn times_always_move_on() {
         let mut inode = file(0o644, 1, 1);
         inode.touch_contents(START);
-        assert_eq!(
-            inode.modified,
-            Time {
-                secs: 100,
-                nanos: 1
-            }
-        );
-        assert_eq!(
-            inode.changed,
-            Time {
-                secs: 100,
-                nanos: 1
-            }
-        );
+        assert_eq!(inode.modified, Time { secs: 100, nanos: 1 });
+        assert_eq!(inode.changed, Time { secs: 100, nanos: 1 });
         inode.touch_attributes(Time { secs: 5, nanos: 0 });
-        assert_eq!(
-            inode.changed,
-            Time {
-                secs: 100,
-                nanos: 2
-            }
-        );
-        let end_of_second = Time {
-            secs: 1,
-            nanos: 999_999_999,
-        };
+        assert_eq!(inode.changed, Time { secs: 100, nanos: 2 });
+        let end_of_second = Time { secs: 1, nanos: 999_999_999 };
         let second = Time { secs: 2, nanos: 0 };
         assert_eq!(later(START, end_of_second), START);
         assert_eq!(later(Time::default(), end_of_second), second);
@@ -326,10 +292,7 @@ pub(super) mod tests {
     fn only_owners_change_modes_and_times() {
         let inode = file(0o666, 10, 20);
         let denied = Err(Status::NotOwner);
-        let exact = SetAttr {
-            modified: SetTime::To(START),
-            ..SetAttr::default()
-        };
+        let exact = SetAttr { modified: SetTime::To(START), ..SetAttr::default() };
         for changes in [mode(0), exact] {
             assert_eq!(inode.check_changes(&caller(11, 20), &changes), denied);
             assert_eq!(inode.check_changes(&caller(10, 9), &changes), Ok(()));
@@ -339,14 +302,8 @@ pub(super) mod tests {
 
     #[test]
     fn touching_and_cutting_need_only_the_right_to_write() {
-        let touch = SetAttr {
-            accessed: SetTime::ToServer,
-            ..SetAttr::default()
-        };
-        let cut = SetAttr {
-            size: Some(0),
-            ..SetAttr::default()
-        };
+        let touch = SetAttr { accessed: SetTime::ToServer, ..SetAttr::default() };
+        let cut = SetAttr { size: Some(0), ..SetAttr::default() };
         for changes in [touch, cut] {
             let who = caller(11, 20);
             assert_eq!(file(0o666, 10, 20).check_changes(&who, &changes), Ok(()));
@@ -360,11 +317,7 @@ pub(super) mod tests {
     #[test]
     fn files_are_given_away_by_root_alone() {
         let inode = file(0o644, 10, 20);
-        let give = |uid, gid| SetAttr {
-            uid,
-            gid,
-            ..SetAttr::default()
-        };
+        let give = |uid, gid| SetAttr { uid, gid, ..SetAttr::default() };
         let check = |who, changes| inode.check_changes(&caller(who, 20), &changes);
         assert_eq!(check(10, give(Some(11), None)), Err(Status::NotOwner));
         assert_eq!(check(10, give(None, Some(8))), Err(Status::NotOwner));
@@ -380,10 +333,7 @@ pub(super) mod tests {
         program.drop_privileges(&caller(10, 20));
         assert_eq!(program.mode, 0o755);
         let mut given = file(0o6755, 10, 20);
-        let away = SetAttr {
-            uid: Some(11),
-            ..SetAttr::default()
-        };
+        let away = SetAttr { uid: Some(11), ..SetAttr::default() };
         given.change(&caller(0, 0), &away, START);
         assert_eq!((given.uid, given.mode), (11, 0o755));
         let mut foreign = file(0o644, 10, 99);

@@ -36,10 +36,7 @@ pub(super) struct Spot<'n> {
 
 impl Tree {
     pub(super) fn node(&self, id: FileId) -> Result<Node, Status> {
-        Ok(Node {
-            handle: self.handle(id),
-            attr: self.attr(id)?,
-        })
+        Ok(Node { handle: self.handle(id), attr: self.attr(id)? })
     }
 
     pub(super) fn lookup(&self, caller: &Caller, spot: Spot<'_>) -> Result<FileId, Status> {
@@ -69,11 +66,7 @@ impl Tree {
                     CreateHow::Exclusive(verifier) => (SetAttr::default(), Some(verifier)),
                 };
                 let body = Body::Regular(Chunks::default());
-                let new = New {
-                    body,
-                    attrs,
-                    create_verifier,
-                };
+                let new = New { body, attrs, create_verifier };
                 self.make(caller, spot, new, now)
             }
             Err(status) => Err(status),
@@ -90,14 +83,9 @@ impl Tree {
         let inode = self.inode(id)?;
         inode.regular().map_err(|_| Status::Exists)?;
         match how {
-            CreateHow::Unchecked(SetAttr {
-                size: Some(size), ..
-            }) => {
+            CreateHow::Unchecked(SetAttr { size: Some(size), .. }) => {
                 inode.check_new_size(caller, size)?;
-                let changes = SetAttr {
-                    size: Some(size),
-                    ..SetAttr::default()
-                };
+                let changes = SetAttr { size: Some(size), ..SetAttr::default() };
                 self.with_mut(id, |inode| inode.change(caller, &changes, now))?;
                 Ok(id)
             }
@@ -255,10 +243,7 @@ impl Tree {
             self.check_move(caller, id, from.dir, to.dir, target)?;
         }
         self.check_target(caller, directory, to, target)?;
-        let (cost, freed) = (
-            Directory::entry_cost(to.name),
-            Directory::entry_cost(from.name),
-        );
+        let (cost, freed) = (Directory::entry_cost(to.name), Directory::entry_cost(from.name));
         self.check_room(cost.saturating_sub(freed), 0)?;
 
         self.leave(from, now)?;
@@ -341,25 +326,16 @@ impl Tree {
         if continues && (from.verifier != verifier || !directory.has_given_out(from.cookie)) {
             return Err(Status::BadCookie);
         }
-        let dots: [(u64, &[u8], FileId); 2] = [
-            (COOKIE_DOT, b".", dir),
-            (COOKIE_DOT_DOT, b"..", directory.parent),
-        ];
-        let dots = dots
-            .into_iter()
-            .filter(|(cookie, ..)| *cookie > from.cookie);
+        let dots: [(u64, &[u8], FileId); 2] =
+            [(COOKIE_DOT, b".", dir), (COOKIE_DOT_DOT, b"..", directory.parent)];
+        let dots = dots.into_iter().filter(|(cookie, ..)| *cookie > from.cookie);
         for (cookie, name, id) in dots.chain(directory.after(from.cookie.max(COOKIE_DOT_DOT))) {
             let node = match from.with_nodes {
                 true => self.node(id).ok(),
                 false => None,
             };
             let fileid = id.0;
-            let entry = Entry {
-                fileid,
-                name,
-                cookie,
-                node,
-            };
+            let entry = Entry { fileid, name, cookie, node };
             if !sink(entry) {
                 let eof = false;
                 return Ok(Listed { verifier, eof });
@@ -426,17 +402,10 @@ mod tests {
 
     const NOW: Time = Time { secs: 1, nanos: 0 };
 
-    const ROOT_USER: Caller = Caller {
-        uid: 0,
-        gid: 0,
-        gids: Vec::new(),
-    };
+    const ROOT_USER: Caller = Caller { uid: 0, gid: 0, gids: Vec::new() };
 
     fn tree() -> Tree {
-        let limits = Limits {
-            bytes_max: 1 << 20,
-            files_max: 10,
-        };
+        let limits = Limits { bytes_max: 1 << 20, files_max: 10 };
         let mut root = directory(0o777, 0, 0);
         root.links = 2;
         Tree::new(1, limits, root)
@@ -447,11 +416,7 @@ mod tests {
     }
 
     fn make(tree: &mut Tree, spot: Spot<'_>, body: Body) -> Result<FileId, Status> {
-        let new = New {
-            body,
-            attrs: SetAttr::default(),
-            create_verifier: None,
-        };
+        let new = New { body, attrs: SetAttr::default(), create_verifier: None };
         tree.make(&ROOT_USER, spot, new, NOW)
     }
 

@@ -46,9 +46,7 @@ pub(super) fn allows(inode: &Inode, caller: &Caller, wanted: u32) -> bool {
 }
 
 pub(super) fn check(inode: &Inode, caller: &Caller, wanted: u32) -> Result<(), Status> {
-    allows(inode, caller, wanted)
-        .then_some(())
-        .ok_or(Status::Access)
+    allows(inode, caller, wanted).then_some(()).ok_or(Status::Access)
 }
 
 pub(super) fn check_read(inode: &Inode, caller: &Caller) -> Result<(), Status> {
@@ -145,12 +143,9 @@ mod tests {
     fn what_access_allows_reading_and_writing_allow() {
         for mode in 0..0o1000 {
             let inode = file(mode, 10, 20);
-            for who in [
-                caller(0, 0, &[]),
-                caller(10, 1, &[]),
-                caller(11, 20, &[]),
-                caller(12, 2, &[]),
-            ] {
+            for who in
+                [caller(0, 0, &[]), caller(10, 1, &[]), caller(11, 20, &[]), caller(12, 2, &[])]
+            {
                 let Access(given) = access(&inode, &who, ALL);
                 if given & Access::READ != 0 {
                     assert_eq!(check_read(&inode, &who), Ok(()), "{mode:o} {who:?}");
@@ -170,10 +165,7 @@ mod tests {
         assert_eq!(check_read(&program, &caller(11, 1, &[])), Ok(()));
         let denied = Err(Status::Access);
         assert_eq!(check_write(&program, &caller(11, 1, &[])), denied);
-        assert_eq!(
-            check_read(&file(0o600, 10, 20), &caller(11, 20, &[])),
-            denied
-        );
+        assert_eq!(check_read(&file(0o600, 10, 20), &caller(11, 20, &[])), denied);
     }
 
     #[test]

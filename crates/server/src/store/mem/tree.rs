@@ -23,10 +23,7 @@ impl FileId {
         Self((generation as u64) << 32 | slot as u64)
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the lower half is the slot"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is the slot")]
     const fn slot(self) -> u32 {
         self.0 as u32
     }
@@ -62,10 +59,7 @@ struct Slot {
 impl Tree {
     /// A tree with the root alone, which `limits` do not bound.
     pub(super) fn new(instance: u64, limits: Limits, root: Inode) -> Self {
-        let slot = |inode| Slot {
-            generation: 0,
-            inode,
-        };
+        let slot = |inode| Slot { generation: 0, inode };
         Self {
             instance,
             limits,
@@ -89,16 +83,9 @@ impl Tree {
     /// `BadHandle` when no store of this kind made it, `Stale` when the file is gone or belonged
     /// to an earlier instance.
     pub(super) fn resolve(&self, handle: &Handle) -> Result<FileId, Status> {
-        let bytes: &[u8; 16] = handle
-            .as_bytes()
-            .try_into()
-            .map_err(|_| Status::BadHandle)?;
+        let bytes: &[u8; 16] = handle.as_bytes().try_into().map_err(|_| Status::BadHandle)?;
         let (id, instance) = bytes.split_at(8);
-        let word = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .fold(0, |word, &byte| word << 8 | u64::from(byte))
-        };
+        let word = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
         if word(instance) != self.instance {
             return Err(Status::Stale);
         }
@@ -170,10 +157,7 @@ impl Tree {
 
     fn push_slot(&mut self) -> Result<u32, Status> {
         let slot = u32::try_from(self.slots.len()).map_err(|_| Status::NoSpace)?;
-        self.slots.push(Slot {
-            generation: 0,
-            inode: None,
-        });
+        self.slots.push(Slot { generation: 0, inode: None });
         Ok(slot)
     }
 
@@ -214,10 +198,7 @@ mod tests {
     use super::*;
 
     fn tree() -> Tree {
-        let limits = Limits {
-            bytes_max: 10_000,
-            files_max: 3,
-        };
+        let limits = Limits { bytes_max: 10_000, files_max: 3 };
         Tree::new(77, limits, directory(0o755, 0, 0))
     }
 
