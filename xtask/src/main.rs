@@ -1,1 +1,49 @@
-fn main() {}
+//! All automation of the workspace, in the language of the workspace.
+//!
+//! `cargo xtask check` is what a change must pass; continuous integration runs the same code.
+
+#![expect(clippy::disallowed_methods, reason = "automation runs in real time, outside every world")]
+
+mod check;
+mod interop;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
+  tidy                    what the compiler does not see: crate edges, links, manifests, wording
+  interop                 the release binary against libnfs and NFS-Ganesha
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = workspace_root().and_then(|root| match words.as_slice() {
+        ["check", options @ ..] => check::run(&root, options),
+        ["tidy"] => tidy::run(&root),
+        ["interop"] => interop::run(&root),
+        [interop::INSIDE, scratch, nfskit] => {
+            interop::run_inside(scratch.as_ref(), nfskit.as_ref())
+        }
+        _ => Err(USAGE.to_owned()),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{}", message.trim_end());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The folder of the root manifest, from what cargo tells the programs that it runs.
+fn workspace_root() -> Result<PathBuf, String> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    package
+        .and_then(|xtask| xtask.parent().map(PathBuf::from))
+        .ok_or_else(|| "run me as `cargo xtask`".to_owned())
+}

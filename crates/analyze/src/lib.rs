@@ -1,1 +1,3 @@
-//! Explains records: the report in HTML.
+//! Explains records: the report in HTML, and its summary for the terminal.
+
+pub mod report;

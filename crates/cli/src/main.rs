@@ -1,1 +1,26 @@
-fn main() {}
+//! `nfskit`: finds what slows NFS down, explains it with a model that predicts, and removes it.
+
+mod args;
+mod cmd;
+mod exit;
+mod output;
+mod served;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let outcome = match &args.command {
+        args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
+        args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
+        args::Command::Bench(args::Bench::Seqwrite(seqwrite)) => {
+            cmd::seqwrite::run(seqwrite, args.verbosity())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

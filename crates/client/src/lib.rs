@@ -1,1 +1,14 @@
-//! NFS client: mount, typed procedures, windowed transfers.
+//! NFS client: mount, typed procedures, windowed transfers. Knows nothing of any server.
+//!
+//! - [`url`]: targets, `nfs://host/export`.
+//! - [`mount`]: from a target to a [`session::Session`]: portmapper, MOUNT, FSINFO.
+//! - [`session`]: a connection, a credential and the root; [`ops`] has one typed method of it for
+//!   each procedure.
+//! - [`transfer`]: sequential writes and reads with many calls outstanding.
+
+pub mod error;
+pub mod mount;
+pub mod ops;
+pub mod session;
+pub mod transfer;
+pub mod url;

@@ -1,1 +1,15 @@
-//! Probes and workloads: makes load, measures it, writes run records.
+//! Probes and workloads: makes load and measures it. Explains nothing.
+//!
+//! - [`environment`]: the machine, as a run record wants it.
+//! - [`scratch`]: the directory on the server that a run may use, and its removal.
+//! - [`probe`]: the parameters of a path: T_prop, T_ser, T_op, T_B, capacity.
+//! - [`seqwrite`]: one sequential write with its every call.
+//! - [`study`]: probes and sweeps in order, interleaved, repeated.
+
+pub mod cpu;
+pub mod environment;
+pub mod error;
+pub mod probe;
+pub mod scratch;
+pub mod seqwrite;
+pub mod study;

@@ -1,1 +1,16 @@
 //! Sockets, the clock, RPC calls and link shaping: the only crate that touches them.
+//!
+//! - [`clock`]: the one way to ask the time, to wait and to spawn, in real time or in a world.
+//! - [`transport`]: whole messages over TCP or memory, behind one trait that wrappers stack on.
+//! - [`shape`]: the LogGP link as such a wrapper.
+//! - [`call`]: the client half of RPC: calls by XID over one transport.
+//! - [`runtime`]: the executors of the real world.
+//! - [`serve`]: the server half: connections, limits, back-pressure.
+
+pub mod call;
+pub mod clock;
+pub mod error;
+pub mod runtime;
+pub mod serve;
+pub mod shape;
+pub mod transport;

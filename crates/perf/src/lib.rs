@@ -1,4 +1,8 @@
 //! The vocabulary of performance: units, statistics, the run record, models. Pure.
 
+pub mod histogram;
 pub mod model;
+pub mod record;
+pub mod series;
+pub mod stats;
 pub mod units;

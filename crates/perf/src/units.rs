@@ -182,10 +182,7 @@ mod tests {
         let printed: Vec<String> = [850, 12_340, 4_560_000, 7_890_000_000, 123_000]
             .map(|n| Nanos::from_nanos(n).to_string())
             .into();
-        assert_eq!(
-            printed,
-            ["850 ns", "12.3 us", "4.56 ms", "7.89 s", "123 us"]
-        );
+        assert_eq!(printed, ["850 ns", "12.3 us", "4.56 ms", "7.89 s", "123 us"]);
     }
 
     #[test]

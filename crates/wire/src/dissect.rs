@@ -62,10 +62,9 @@ fn show_reply(
     line.field("xid", format_args!("{:#x}", header.xid));
     line.word(procedure);
     match header.body {
-        rpc::ReplyBody::Accepted {
-            status: rpc::AcceptStatus::Success,
-            ..
-        } => visit_results(procedure, r, line),
+        rpc::ReplyBody::Accepted { status: rpc::AcceptStatus::Success, .. } => {
+            visit_results(procedure, r, line)
+        }
         refused => {
             line.word(refused);
             Ok(())
@@ -95,9 +94,7 @@ pub struct Line {
 
 impl Line {
     fn new(first: &str) -> Self {
-        Self {
-            text: first.to_owned(),
-        }
+        Self { text: first.to_owned() }
     }
 
     /// Appends ` name=value`, or ` value` when the name is empty.
@@ -281,10 +278,7 @@ mod tests {
             write_call("00000001"),
             "call xid=0x1a WRITE (malformed: file at byte 64: needs 4 bytes, 0 are left)"
         );
-        assert_eq!(
-            call(&[]),
-            "call (malformed: xid at byte 0: needs 4 bytes, 0 are left)"
-        );
+        assert_eq!(call(&[]), "call (malformed: xid at byte 0: needs 4 bytes, 0 are left)");
     }
 
     #[test]

@@ -69,10 +69,7 @@ pub fn dissect(input: &[u8]) {
     let procedure = chosen_procedure(choice);
     for line in [dissect::call(bytes), dissect::reply(bytes, procedure)] {
         assert!(line.len() <= dissect::LINE_LEN_MAX + "...".len());
-        assert!(
-            line.bytes()
-                .all(|byte| byte == b' ' || byte.is_ascii_graphic())
-        );
+        assert!(line.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()));
     }
 }
 
@@ -96,22 +93,15 @@ pub fn round_trip_results(procedure: Procedure, bytes: &[u8]) -> Result<(), Deco
 
 /// The byte that chooses this procedure in the inputs of [`decode_reply`] and [`dissect()`].
 pub fn choice_of(procedure: Procedure) -> u8 {
-    (0..=u8::MAX)
-        .find(|&choice| chosen_procedure(choice) == procedure)
-        .unwrap_or(u8::MAX)
+    (0..=u8::MAX).find(|&choice| chosen_procedure(choice) == procedure).unwrap_or(u8::MAX)
 }
 
 fn chosen_procedure(choice: u8) -> Procedure {
     let nfs3 = nfs3::Procedure::ALL.iter().copied().map(Procedure::Nfs3);
     let mount = mount::Procedure::ALL.iter().copied().map(Procedure::Mount);
-    let portmap = portmap::Procedure::ALL
-        .iter()
-        .copied()
-        .map(Procedure::Portmap);
+    let portmap = portmap::Procedure::ALL.iter().copied().map(Procedure::Portmap);
     let mut known = nfs3.chain(mount).chain(portmap);
-    known
-        .nth(usize::from(choice))
-        .unwrap_or_else(|| Procedure::of(0, 0, u32::from(choice)))
+    known.nth(usize::from(choice)).unwrap_or_else(|| Procedure::of(0, 0, u32::from(choice)))
 }
 
 /// Where the encoding is kept while the value that borrows from it is compared.
@@ -172,9 +162,6 @@ mod tests {
             let procedure = Procedure::Nfs3(procedure);
             assert_eq!(chosen_procedure(choice_of(procedure)), procedure);
         }
-        assert_eq!(
-            choice_of(Procedure::Portmap(portmap::Procedure::Callit)),
-            33
-        );
+        assert_eq!(choice_of(Procedure::Portmap(portmap::Procedure::Callit)), 33);
     }
 }

@@ -150,45 +150,21 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        golden(
-            DIR_PATH,
-            DirPath {
-                dirpath: b"/export",
-            },
-        );
-        let ok = MntOk {
-            fhandle: FH,
-            auth_flavors: vec![1, 0],
-        };
+        golden(DIR_PATH, DirPath { dirpath: b"/export" });
+        let ok = MntOk { fhandle: FH, auth_flavors: vec![1, 0] };
         golden::<MntReply>(MNT_OK, Ok(ok));
         golden::<MntReply>(MNT_FAIL, Err(MountStat3::Acces));
     }
 
     #[test]
     fn lists_have_the_bytes_of_the_rfc() {
-        let entry = MountEntry {
-            hostname: b"client",
-            directory: b"/export",
-        };
-        golden(
-            DUMP_OK,
-            DumpReply {
-                mounts: List(vec![entry]),
-            },
-        );
+        let entry = MountEntry { hostname: b"client", directory: b"/export" };
+        golden(DUMP_OK, DumpReply { mounts: List(vec![entry]) });
         let export = Export {
             dir: b"/export",
             groups: List(vec![Group { name: b"lab" }, Group { name: b"*" }]),
         };
-        let open = Export {
-            dir: b"/",
-            groups: List::default(),
-        };
-        golden(
-            EXPORT_OK,
-            ExportReply {
-                exports: List(vec![export, open]),
-            },
-        );
+        let open = Export { dir: b"/", groups: List::default() };
+        golden(EXPORT_OK, ExportReply { exports: List(vec![export, open]) });
     }
 }

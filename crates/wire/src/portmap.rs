@@ -116,40 +116,21 @@ pub(crate) mod tests {
         00000003 72657300            # results: res
     ";
 
-    const NFS: Mapping = Mapping {
-        program: 100_003,
-        version: 3,
-        protocol: PROTOCOL_TCP,
-        port: 2049,
-    };
+    const NFS: Mapping =
+        Mapping { program: 100_003, version: 3, protocol: PROTOCOL_TCP, port: 2049 };
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
         golden(MAPPING, NFS);
         golden(DONE, Done { done: true });
         golden(PORT, Port { port: 2049 });
-        let mount = Mapping {
-            program: 100_005,
-            version: 3,
-            protocol: PROTOCOL_UDP,
-            port: 650,
-        };
-        golden(
-            DUMP_OK,
-            DumpReply {
-                mappings: List(vec![NFS, mount]),
-            },
-        );
+        let mount = Mapping { program: 100_005, version: 3, protocol: PROTOCOL_UDP, port: 650 };
+        golden(DUMP_OK, DumpReply { mappings: List(vec![NFS, mount]) });
     }
 
     #[test]
     fn calls_on_behalf_have_the_bytes_of_the_rfc() {
-        let args = CallitArgs {
-            program: 100_005,
-            version: 3,
-            procedure: 1,
-            args: b"args!",
-        };
+        let args = CallitArgs { program: 100_005, version: 3, procedure: 1, args: b"args!" };
         golden(CALLIT_ARGS, args);
         let results = b"res";
         golden(CALLIT_OK, CallitReply { port: 650, results });

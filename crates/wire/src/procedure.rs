@@ -10,11 +10,7 @@ pub enum Procedure {
     Portmap(portmap::Procedure),
     Nfs3(nfs3::Procedure),
     Mount(mount::Procedure),
-    Unknown {
-        program: u32,
-        version: u32,
-        procedure: u32,
-    },
+    Unknown { program: u32, version: u32, procedure: u32 },
 }
 
 impl Procedure {
@@ -30,11 +26,7 @@ impl Procedure {
             }
             _ => None,
         };
-        known.unwrap_or(Self::Unknown {
-            program,
-            version,
-            procedure,
-        })
+        known.unwrap_or(Self::Unknown { program, version, procedure })
     }
 
     /// Program, version and procedure, as [`Self::of`] takes them.
@@ -43,11 +35,7 @@ impl Procedure {
             Self::Portmap(procedure) => (portmap::PROGRAM, portmap::VERSION, procedure.code()),
             Self::Nfs3(procedure) => (nfs3::PROGRAM, nfs3::VERSION, procedure.code()),
             Self::Mount(procedure) => (mount::PROGRAM, mount::VERSION, procedure.code()),
-            Self::Unknown {
-                program,
-                version,
-                procedure,
-            } => (program, version, procedure),
+            Self::Unknown { program, version, procedure } => (program, version, procedure),
         }
     }
 
@@ -69,11 +57,9 @@ impl fmt::Display for Procedure {
             Self::Portmap(procedure) => write!(f, "PORTMAP.{procedure}"),
             Self::Nfs3(procedure) => write!(f, "{procedure}"),
             Self::Mount(procedure) => write!(f, "MOUNT.{procedure}"),
-            Self::Unknown {
-                program,
-                version,
-                procedure,
-            } => write!(f, "{program}.{version}.{procedure}"),
+            Self::Unknown { program, version, procedure } => {
+                write!(f, "{program}.{version}.{procedure}")
+            }
         }
     }
 }

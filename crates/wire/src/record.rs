@@ -37,10 +37,7 @@ pub struct Fragment {
 impl Fragment {
     pub const fn from_header(header: [u8; FRAGMENT_HEADER_LEN]) -> Self {
         let word = u32::from_be_bytes(header);
-        Self {
-            last: word & LAST != 0,
-            len: word & !LAST,
-        }
+        Self { last: word & LAST != 0, len: word & !LAST }
     }
 
     /// The header's bytes; `len` must be below 2^31.
@@ -63,10 +60,7 @@ pub struct Message {
 impl Message {
     /// A message without a separate payload.
     pub const fn new(head: Vec<u8>) -> Self {
-        Self {
-            head,
-            payload: Bytes::new(),
-        }
+        Self { head, payload: Bytes::new() }
     }
 
     /// Bytes of the message: head, payload and padding, without a fragment header.
@@ -81,10 +75,7 @@ impl Message {
     pub fn marker(&self) -> [u8; FRAGMENT_HEADER_LEN] {
         match u32::try_from(self.wire_len()) {
             Ok(len) if len < LAST => Fragment { last: true, len }.to_header(),
-            _ => panic!(
-                "a fragment has at most 2^31 - 1 bytes, got {}",
-                self.wire_len()
-            ),
+            _ => panic!("a fragment has at most 2^31 - 1 bytes, got {}", self.wire_len()),
         }
     }
 
@@ -130,28 +121,17 @@ pub struct Deframer {
 #[derive(Debug)]
 enum State {
     /// `have` bytes of a header are here.
-    Header {
-        bytes: [u8; FRAGMENT_HEADER_LEN],
-        have: usize,
-    },
+    Header { bytes: [u8; FRAGMENT_HEADER_LEN], have: usize },
     /// `left` bytes of the fragment are still to come.
     Body { left: usize, last: bool },
 }
 
-const HEADER_NEXT: State = State::Header {
-    bytes: [0; FRAGMENT_HEADER_LEN],
-    have: 0,
-};
+const HEADER_NEXT: State = State::Header { bytes: [0; FRAGMENT_HEADER_LEN], have: 0 };
 
 impl Deframer {
     /// A deframer at the start of a stream, for records of at most `record_len_max` bytes.
     pub const fn new(record_len_max: usize) -> Self {
-        Self {
-            record_len_max,
-            record: Vec::new(),
-            empty_fragments: 0,
-            state: HEADER_NEXT,
-        }
+        Self { record_len_max, record: Vec::new(), empty_fragments: 0, state: HEADER_NEXT }
     }
 
     /// Bytes up to the next boundary (of a header or a fragment); never 0. Reading exactly as many
@@ -227,10 +207,7 @@ impl Deframer {
             }
             return Ok(self.end_fragment(fragment.last));
         }
-        self.state = State::Body {
-            left,
-            last: fragment.last,
-        };
+        self.state = State::Body { left, last: fragment.last };
         Ok(None)
     }
 
@@ -352,15 +329,9 @@ mod tests {
 
     #[test]
     fn headers_have_the_bytes_of_the_rfc() {
-        let last = Fragment {
-            last: true,
-            len: 0x0102,
-        };
+        let last = Fragment { last: true, len: 0x0102 };
         assert_eq!(last.to_header(), [0x80, 0, 1, 2]);
-        let longest = Fragment {
-            last: false,
-            len: 0x7fff_ffff,
-        };
+        let longest = Fragment { last: false, len: 0x7fff_ffff };
         assert_eq!(Fragment::from_header([0x7f, 0xff, 0xff, 0xff]), longest);
         assert_eq!(longest.to_header(), [0x7f, 0xff, 0xff, 0xff]);
     }
@@ -384,10 +355,7 @@ mod tests {
             stream.extend([0x80, 0, 0, 1, b'x']);
             stream
         };
-        assert_eq!(
-            feed_one(&stream(EMPTY_FRAGMENTS_MAX)),
-            Ok(Some(b"x".to_vec()))
-        );
+        assert_eq!(feed_one(&stream(EMPTY_FRAGMENTS_MAX)), Ok(Some(b"x".to_vec())));
         let error = feed_one(&stream(EMPTY_FRAGMENTS_MAX + 1)).unwrap_err();
         let max = EMPTY_FRAGMENTS_MAX;
         assert_eq!(error, RecordError::TooManyEmpty { max });

@@ -65,10 +65,7 @@ impl Occupancy {
     pub fn admit(&mut self, link: &Link, now: Instant, bytes: u64) -> Passage {
         let departs = now.max(self.free_at) + link.serialization(bytes);
         self.free_at = departs + link.gap;
-        Passage {
-            departs,
-            arrives: departs + link.latency,
-        }
+        Passage { departs, arrives: departs + link.latency }
     }
 }
 
@@ -76,11 +73,8 @@ impl Occupancy {
 mod tests {
     use super::*;
 
-    const GIGABIT: Link = Link {
-        latency: Nanos::from_micros(100),
-        gap: Nanos::ZERO,
-        gap_per_byte_ps: 8_000,
-    };
+    const GIGABIT: Link =
+        Link { latency: Nanos::from_micros(100), gap: Nanos::ZERO, gap_per_byte_ps: 8_000 };
 
     #[test]
     fn a_block_of_8_kib_takes_65_536_ns_on_a_gigabit() {
@@ -101,18 +95,9 @@ mod tests {
 
     #[test]
     fn the_gap_separates_messages_but_delays_none_that_comes_alone() {
-        let slow = Link {
-            gap: Nanos::from_micros(10),
-            ..Link::default()
-        };
+        let slow = Link { gap: Nanos::from_micros(10), ..Link::default() };
         let mut link = Occupancy::default();
-        assert_eq!(
-            link.admit(&slow, Instant::EPOCH, 100).arrives,
-            Instant::EPOCH
-        );
-        assert_eq!(
-            link.admit(&slow, Instant::EPOCH, 100).arrives.as_nanos(),
-            10_000
-        );
+        assert_eq!(link.admit(&slow, Instant::EPOCH, 100).arrives, Instant::EPOCH);
+        assert_eq!(link.admit(&slow, Instant::EPOCH, 100).arrives.as_nanos(), 10_000);
     }
 }

@@ -1,3 +1,5 @@
 //! Models that predict. One file per model; the symbols are those of docs/models.md.
 
+pub mod fit;
 pub mod loggp;
+pub mod transaction;

@@ -1,1 +1,410 @@
 //! A directory of this machine as a store.
+//!
+//! Every operation is a few system calls on descriptors that are kept open, made inline where
+//! they meet memory only:
+//!
+//! ```text
+//!   handle --handles--> O_PATH fd --objects--> kept, with fds for reading and writing
+//!                                                 |
+//!     statx, preadv2(NOWAIT), pwrite, openat2 ... inline
+//!     cold reads ........................ threads "nfskit-read-N"
+//!     fsync, fdatasync, grouped by file . threads "nfskit-sync-N"
+//!     early writeback ................... thread  "nfskit-writeback-0"
+//! ```
+//!
+//! **Nothing outside is reachable.** Names are opened one component at a time below a directory
+//! that is already open, without following links and without crossing mount points (`beneath`);
+//! `..` of the root is the root; handles are sealed or looked up in a table (`handles`). What
+//! lies behind a mount point inside the directory is refused: export it by itself.
+//!
+//! **What a reply promises.** FILE_SYNC writes and COMMIT are an fsync, DATA_SYNC is fdatasync,
+//! shared by those who ask for the same file at the same time (`sync`). Changes of names and
+//! attributes are stable when they are answered: an fsync of the directory, and of the file whose
+//! attributes were set, which on a journaling file system is one commit of the journal;
+//! [`MetadataSync::Never`] gives that up for speed. A failed sync is told to all whom it concerns
+//! and changes the write verifier.
+//!
+//! **Who acts.** In this version all operations run with the process's own ids, whoever calls;
+//! the engine's squashing says so to the user. New files belong to the process's user.
+//!
+//! **Limits.** Descriptors ([`DirOptions::open_files_max`]), known handles
+//! ([`DirOptions::table_handles_max`]), 4,096 waiting jobs per kind of thread (then the caller's
+//! thread does the work), 64 MiB of idle read buffers.
+//!
+//! **Not done.** Metadata that is not in memory is read inline, and so is the removal of names.
+//! A local process's changes between our "attributes before" and "after" are not noticed. A file
+//! that a local process moves out of the directory can still be used by its handle: as long as it
+//! exists with kernel handles, as long as it is kept open with the table. A file
+//! that its owner may not open by its mode (a new file of mode 0444, say) is writable only as
+//! long as the descriptor of its CREATE is kept, unless the process has CAP_DAC_OVERRIDE.
+
+mod attributes;
+mod beneath;
+mod bounded;
+mod buffers;
+mod data;
+mod errno;
+mod handles;
+mod list;
+mod names;
+mod objects;
+mod proc;
+mod stat;
+mod sync;
+mod sys;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod writeback;
+
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::rand::GetRandomFlags;
+
+use self::beneath::Beneath;
+use self::data::FileSystem;
+use self::handles::Handles;
+use self::objects::{Object, Objects};
+use self::proc::ProcFds;
+use self::stat::Stat;
+use self::sync::pool::Pool;
+use self::sync::{SyncCall, Syncer};
+use self::tree::Tree;
+use super::{
+    Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
+    Space, Store, Written,
+};
+use crate::durable::Durable;
+use crate::types::{
+    Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
+};
+
+/// Jobs that may wait for a kind of threads before callers do them themselves.
+const JOBS_MAX: usize = 4096;
+
+/// Early writebacks that may wait; more are dropped.
+const WRITEBACKS_MAX: usize = 64;
+
+/// How a directory is to be served.
+#[derive(Clone, Debug)]
+pub struct DirOptions {
+    pub handles: HandleChoice,
+    /// Seals kernel handles. `None`: a key that is kept in an extended attribute of the root
+    /// (`trusted.nfskit.handle_key`), so that handles survive a restart.
+    pub handle_key: Option<[u8; 16]>,
+    /// Most files that handles of the table kind are known for; those longest not asked for
+    /// are forgotten, their handles become stale. Some 200 bytes each.
+    pub table_handles_max: usize,
+    /// Most descriptors kept open; the least recently used are closed. `None`: half of
+    /// RLIMIT_NOFILE, at most 16,384.
+    pub open_files_max: Option<usize>,
+    /// Starts writing a file's dirty pages each 2 MiB of a stream, so that its COMMIT finds
+    /// little left.
+    pub early_writeback: bool,
+    pub metadata_sync: MetadataSync,
+    /// Syncs of different files that run at the same time; at least 1.
+    pub sync_threads: usize,
+    /// Cold reads that wait for the disk at the same time; at least 1.
+    pub read_threads: usize,
+}
+
+impl Default for DirOptions {
+    fn default() -> Self {
+        Self {
+            handles: HandleChoice::Best,
+            handle_key: None,
+            table_handles_max: 1 << 20,
+            open_files_max: None,
+            early_writeback: true,
+            metadata_sync: MetadataSync::Always,
+            sync_threads: 4,
+            read_threads: 4,
+        }
+    }
+}
+
+/// Which kind of handles to use.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum HandleChoice {
+    /// The kernel's where the process may, else the table.
+    #[default]
+    Best,
+    /// The kernel's (CAP_DAC_READ_SEARCH and a file system that has them), or an error.
+    Kernel,
+    /// A table in memory, which every process can have.
+    Table,
+}
+
+/// Which handles a store uses, for banners.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HandlesInUse {
+    /// The kernel's: they survive renames by anyone, and a restart unless the key could not be
+    /// kept.
+    Kernel { survive_restart: bool },
+    /// A table in memory: they survive renames by this store, and end with the process.
+    Table,
+}
+
+/// Whether changes of names and attributes are stable when they are answered.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum MetadataSync {
+    /// As RFC 1813 section 4.8 wants it.
+    #[default]
+    Always,
+    /// Whenever the file system gets to it. A crash can undo what was answered.
+    Never,
+}
+
+/// Why a directory cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot open directory {}: {errno}", path.display())]
+    Root { path: PathBuf, errno: Errno },
+    #[error("cannot examine the directory (statx): {0}")]
+    Stat(Errno),
+    #[error("/proc is needed but cannot be used: {0}")]
+    Proc(Errno),
+    #[error("kernel file handles cannot be used here: {0}")]
+    KernelHandles(Errno),
+    #[error("the directory cannot be given a handle: {0:?}")]
+    RootHandle(Status),
+    #[error("no random numbers: {0}")]
+    Random(Errno),
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A directory of this machine. Opening it is cheap; dropping it lets its threads finish what
+/// waits.
+pub struct DirStore {
+    tree: Arc<Tree>,
+}
+
+impl DirStore {
+    /// Serves the directory at `path`, which is resolved once, here; moved elsewhere, it is
+    /// served on.
+    pub fn open(path: impl AsRef<Path>, options: &DirOptions) -> Result<Self, OpenError> {
+        Self::open_with(path.as_ref(), options, Box::new(sync::sync_call))
+    }
+
+    fn open_with(path: &Path, options: &DirOptions, call: SyncCall) -> Result<Self, OpenError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
+            let path = path.to_owned();
+            OpenError::Root { path, errno }
+        })?;
+        let for_syncfs = rustix::io::fcntl_dupfd_cloexec(&root, 0).map_err(|errno| {
+            let path = path.to_owned();
+            OpenError::Root { path, errno }
+        })?;
+        let stat = Stat::of(&root).map_err(OpenError::Stat)?;
+        let beneath = Beneath::probe(root.as_fd());
+        let file_system = FileSystem::of(root.as_fd()).map_err(OpenError::Stat)?;
+        let handles = Handles::choose(&root, beneath, options)?;
+        let root_handle = handles.root(root.as_fd()).map_err(OpenError::RootHandle)?;
+        let proc = Arc::new(ProcFds::open().map_err(OpenError::Proc)?);
+        let pool = |name, threads, jobs_max| {
+            Pool::start(name, threads, jobs_max).map_err(OpenError::Thread)
+        };
+        let syncs = pool("nfskit-sync", options.sync_threads, JOBS_MAX)?;
+        let writers = options
+            .early_writeback
+            .then(|| pool("nfskit-writeback", 1, WRITEBACKS_MAX))
+            .transpose()?;
+        let tree = Tree {
+            root: Arc::new(Object::new(root_handle, &stat, root)),
+            root_identity: stat.identity(),
+            file_system,
+            beneath,
+            handles,
+            objects: Objects::new(options.open_files_max),
+            syncer: Syncer::new(random()?, call, Arc::clone(&proc), for_syncfs, syncs),
+            proc,
+            buffers: buffers::Buffers::default(),
+            metadata_sync: options.metadata_sync,
+            readers: pool("nfskit-read", options.read_threads, JOBS_MAX)?,
+            writers,
+        };
+        Ok(Self { tree: Arc::new(tree) })
+    }
+
+    pub fn handles_in_use(&self) -> HandlesInUse {
+        self.tree.handles.in_use()
+    }
+}
+
+/// A write verifier no earlier process had.
+fn random() -> Result<u64, OpenError> {
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty()).map_err(OpenError::Random)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+impl fmt::Debug for DirStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirStore")
+            .field("handles", &self.handles_in_use())
+            .field("verifier", &self.verifier())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store for DirStore {
+    fn root(&self) -> Handle {
+        self.tree.root.handle
+    }
+
+    fn medium(&self) -> Medium {
+        if self.tree.file_system.is_memory() { Medium::Memory } else { Medium::Stable }
+    }
+
+    fn verifier(&self) -> Verifier {
+        self.tree.syncer.verifier()
+    }
+
+    async fn attr(&self, _: &Caller, handle: &Handle) -> Result<Attr, Status> {
+        self.tree.attr(handle)
+    }
+
+    async fn set_attr(
+        &self,
+        _: &Caller,
+        handle: &Handle,
+        changes: SetAttr,
+        guard: Option<Time>,
+    ) -> Changed<()> {
+        let change = self.tree.set_attr(handle, &changes, guard);
+        self.tree.settle(change).await
+    }
+
+    async fn lookup(&self, _: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        self.tree.lookup(dir, name)
+    }
+
+    async fn access(&self, _: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
+        self.tree.look(handle, |object| Ok(self.tree.access(object, asked)))
+    }
+
+    async fn read_link(&self, _: &Caller, handle: &Handle) -> Looked<Bytes> {
+        self.tree.look(handle, |object| self.tree.read_link(object))
+    }
+
+    async fn read(&self, _: &Caller, handle: &Handle, offset: u64, count: u32) -> Looked<Extent> {
+        self.tree.read(handle, offset, count).await
+    }
+
+    async fn write(
+        &self,
+        _: &Caller,
+        handle: &Handle,
+        offset: u64,
+        data: Bytes,
+        stability: Stability,
+    ) -> Changed<Written> {
+        self.tree.write(handle, offset, data, stability).await
+    }
+
+    async fn commit(&self, _: &Caller, handle: &Handle, _: u64, _: u32) -> Changed<Durable> {
+        self.tree.commit(handle).await
+    }
+
+    async fn create(&self, _: &Caller, dir: &Handle, name: &[u8], how: CreateHow) -> Changed<Node> {
+        let change = self.tree.create(dir, name, &how);
+        self.tree.settle(change).await
+    }
+
+    async fn make_dir(
+        &self,
+        _: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        attrs: SetAttr,
+    ) -> Changed<Node> {
+        let change = self.tree.make_dir(dir, name, &attrs);
+        self.tree.settle(change).await
+    }
+
+    async fn symlink(
+        &self,
+        _: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        attrs: SetAttr,
+    ) -> Changed<Node> {
+        let change = self.tree.symlink(dir, name, target, &attrs);
+        self.tree.settle(change).await
+    }
+
+    async fn make_node(
+        &self,
+        _: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        what: Special,
+        attrs: SetAttr,
+    ) -> Changed<Node> {
+        let change = self.tree.make_node(dir, name, what, &attrs);
+        self.tree.settle(change).await
+    }
+
+    async fn remove(&self, _: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        let change = self.tree.remove(dir, name);
+        self.tree.settle(change).await
+    }
+
+    async fn remove_dir(&self, _: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        let change = self.tree.remove_dir(dir, name);
+        self.tree.settle(change).await
+    }
+
+    async fn rename(
+        &self,
+        _: &Caller,
+        from_dir: &Handle,
+        from_name: &[u8],
+        to_dir: &Handle,
+        to_name: &[u8],
+    ) -> Renamed {
+        let (renamed, touched) = self.tree.rename(from_dir, from_name, to_dir, to_name);
+        let stable = match renamed.result {
+            Ok(()) => self.tree.make_stable(touched).await,
+            Err(status) => Err(status),
+        };
+        Renamed { result: stable, ..renamed }
+    }
+
+    async fn link(&self, _: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
+        let (linked, touched) = self.tree.link(handle, dir, name);
+        let stable = match linked.result {
+            Ok(()) => self.tree.make_stable(touched).await,
+            Err(status) => Err(status),
+        };
+        Linked { result: stable, ..linked }
+    }
+
+    async fn list(
+        &self,
+        _: &Caller,
+        dir: &Handle,
+        from: ListFrom,
+        sink: Sink<'_>,
+    ) -> Looked<Listed> {
+        self.tree.look(dir, |dir| self.tree.list(dir, &from, sink))
+    }
+
+    async fn space(&self, _: &Caller, handle: &Handle) -> Looked<Space> {
+        self.tree.look(handle, |_| self.tree.space())
+    }
+
+    async fn properties(&self, _: &Caller, handle: &Handle) -> Looked<Properties> {
+        self.tree.look(handle, |_| self.tree.properties())
+    }
+}

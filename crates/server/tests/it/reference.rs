@@ -16,14 +16,15 @@ type Path = Vec<u8>; // one letter per component; empty for the root
 enum Thing {
     Dir,
     File(usize),
-    Link(Vec<u8>),
+    Link(usize),
 }
 
-/// What is where. Files have numbers, so that a file may have several names.
+/// What is where. Files and links have numbers, so that they may have several names.
 #[derive(Debug, Default)]
 struct Model {
     things: BTreeMap<Path, Thing>,
     contents: Vec<Vec<u8>>,
+    targets: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, Debug)]
@@ -133,7 +134,8 @@ impl Model {
             }
             Op::Symlink(path) => {
                 self.check_free(path)?;
-                self.things.insert(path.clone(), Thing::Link(path.clone()));
+                self.things.insert(path.clone(), Thing::Link(self.targets.len()));
+                self.targets.push(path.clone());
             }
             Op::Remove(path) => match self.find(path)? {
                 Thing::Dir => return Err(NfsStat3::IsDir),
@@ -183,7 +185,7 @@ impl Model {
         let moved = self.find(from)?.clone();
         self.check_parent(to)?;
         let target = self.things.get(to);
-        let same_file = matches!(moved, Thing::File(_)) && target == Some(&moved);
+        let same_file = moved != Thing::Dir && target == Some(&moved);
         if from == to || same_file {
             return Ok(());
         }
@@ -339,7 +341,7 @@ impl Model {
                 contents: self.contents[*number].clone(),
                 names: u32::try_from(self.things.values().filter(|&t| t == thing).count()).unwrap(),
             },
-            Thing::Link(target) => Seen::Link(target.clone()),
+            Thing::Link(number) => Seen::Link(self.targets[*number].clone()),
         };
         let things = self.things.iter();
         things.map(|(path, thing)| (path.clone(), seen(thing))).collect()

@@ -67,10 +67,7 @@ pub(crate) mod tests {
     fn bytes_are_those_of_the_rfc() {
         let access = READ | LOOKUP | MODIFY | EXTEND | DELETE;
         golden(ARGS, Args { object: FH, access });
-        let ok = ReplyOk {
-            obj_attributes: Some(ATTR),
-            access: READ | MODIFY | EXTEND,
-        };
+        let ok = ReplyOk { obj_attributes: Some(ATTR), access: READ | MODIFY | EXTEND };
         golden::<Reply>(OK, Ok(ok));
         golden::<Reply>(FAIL, Err(NfsStat3::Acces.into()));
     }

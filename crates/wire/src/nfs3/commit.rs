@@ -54,21 +54,11 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let args = Args {
-            file: FH,
-            offset: 8192,
-            count: 0,
-        };
+        let args = Args { file: FH, offset: 8192, count: 0 };
         golden(ARGS, args);
-        let ok = ReplyOk {
-            file_wcc: WCC,
-            verf: VERF,
-        };
+        let ok = ReplyOk { file_wcc: WCC, verf: VERF };
         golden::<Reply>(OK, Ok(ok));
-        let failure = ReplyFail {
-            status: NfsStat3::DQuot,
-            detail: WCC,
-        };
+        let failure = ReplyFail { status: NfsStat3::DQuot, detail: WCC };
         golden::<Reply>(FAIL, Err(failure));
     }
 }

@@ -122,16 +122,10 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let args = Args {
-            where_: FOO,
-            how: CreateHow::Exclusive(VERF),
-        };
+        let args = Args { where_: FOO, how: CreateHow::Exclusive(VERF) };
         golden(ARGS, args);
         golden::<Reply>(OK, Ok(NEW));
-        let failure = ReplyFail {
-            status: NfsStat3::Exist,
-            detail: WCC,
-        };
+        let failure = ReplyFail { status: NfsStat3::Exist, detail: WCC };
         golden::<Reply>(FAIL, Err(failure));
     }
 
@@ -143,19 +137,10 @@ pub(crate) mod tests {
             00000000                 # size: unchanged
             00000000 00000000        # atime, mtime: unchanged
         ";
-        let mode = Sattr3 {
-            mode: Some(0o644),
-            ..Sattr3::default()
-        };
-        golden(
-            &format!("00000000 {attributes}"),
-            CreateHow::Unchecked(mode),
-        );
+        let mode = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+        golden(&format!("00000000 {attributes}"), CreateHow::Unchecked(mode));
         golden(&format!("00000001 {attributes}"), CreateHow::Guarded(mode));
         let error = from_bytes::<CreateHow>(&[0, 0, 0, 3]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "mode at byte 0: 3 is not one of the listed values"
-        );
+        assert_eq!(error.to_string(), "mode at byte 0: 3 is not one of the listed values");
     }
 }

@@ -91,17 +91,11 @@ pub(crate) mod tests {
             wtmult: 0x200,
             dtpref: 0x1_0000,
             maxfilesize: i64::MAX.cast_unsigned(),
-            time_delta: NfsTime {
-                seconds: 0,
-                nseconds: 1,
-            },
+            time_delta: NfsTime { seconds: 0, nseconds: 1 },
             properties: FSF_LINK | FSF_SYMLINK | FSF_HOMOGENEOUS | FSF_CANSETTIME,
         };
         golden::<Reply>(OK, Ok(ok));
-        let failure = ReplyFail {
-            status: NfsStat3::ServerFault,
-            detail: Some(ATTR),
-        };
+        let failure = ReplyFail { status: NfsStat3::ServerFault, detail: Some(ATTR) };
         golden::<Reply>(FAIL, Err(failure));
     }
 }

@@ -46,12 +46,7 @@ pub(crate) mod tests {
     #[test]
     fn bytes_are_those_of_the_rfc() {
         golden(ARGS, Args { object: FH });
-        golden::<Reply>(
-            OK,
-            Ok(ReplyOk {
-                obj_attributes: ATTR,
-            }),
-        );
+        golden::<Reply>(OK, Ok(ReplyOk { obj_attributes: ATTR }));
         golden::<Reply>(FAIL, Err(NfsStat3::Stale.into()));
     }
 }

@@ -19,10 +19,7 @@ pub struct FileHandle {
 
 impl FileHandle {
     /// A handle of these bytes; none when there are more than [`HANDLE_LEN_MAX`].
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "at most HANDLE_LEN_MAX, which is 64"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "at most HANDLE_LEN_MAX, which is 64")]
     pub const fn new(handle: &[u8]) -> Option<Self> {
         if handle.len() > HANDLE_LEN_MAX {
             return None;
@@ -93,10 +90,7 @@ mod tests {
         assert_eq!(from_bytes(&longest.to_bytes()), Ok(longest));
         assert_eq!(FileHandle::new(&[7; HANDLE_LEN_MAX + 1]), None);
         let error = from_bytes::<FileHandle>(&[0, 0, 0, 65]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "value at byte 0: 65 bytes, at most 64 are allowed"
-        );
+        assert_eq!(error.to_string(), "value at byte 0: 65 bytes, at most 64 are allowed");
     }
 
     #[test]

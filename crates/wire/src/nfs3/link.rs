@@ -54,17 +54,11 @@ pub(crate) mod tests {
     fn bytes_are_those_of_the_rfc() {
         let file = FileHandle::new(&[0xb1]).unwrap();
         golden(ARGS, Args { file, link: FOO });
-        let ok = ReplyOk {
-            file_attributes: Some(ATTR),
-            linkdir_wcc: WCC,
-        };
+        let ok = ReplyOk { file_attributes: Some(ATTR), linkdir_wcc: WCC };
         golden::<Reply>(OK, Ok(ok));
         let failure = ReplyFail {
             status: NfsStat3::MLink,
-            detail: ReplyOk {
-                linkdir_wcc: WccData::default(),
-                ..ok
-            },
+            detail: ReplyOk { linkdir_wcc: WccData::default(), ..ok },
         };
         golden::<Reply>(FAIL, Err(failure));
     }

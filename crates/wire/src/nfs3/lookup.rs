@@ -53,33 +53,18 @@ pub(crate) mod tests {
     #[test]
     fn bytes_are_those_of_the_rfc() {
         golden(ARGS, Args { what: FOO });
-        let ok = ReplyOk {
-            object: FH,
-            obj_attributes: Some(ATTR),
-            dir_attributes: None,
-        };
+        let ok = ReplyOk { object: FH, obj_attributes: Some(ATTR), dir_attributes: None };
         golden::<Reply>(OK, Ok(ok));
-        let failure = ReplyFail {
-            status: NfsStat3::NoEnt,
-            detail: Some(ATTR),
-        };
+        let failure = ReplyFail { status: NfsStat3::NoEnt, detail: Some(ATTR) };
         golden::<Reply>(FAIL, Err(failure));
     }
 
     #[test]
     fn a_name_longer_than_any_file_system_takes_still_decodes() {
         let name = [b'n'; NAME_LEN_MAX + 1];
-        let long = |len| Args {
-            what: DirOp {
-                dir: FH,
-                name: &name[..len],
-            },
-        };
+        let long = |len| Args { what: DirOp { dir: FH, name: &name[..len] } };
         assert!(from_bytes::<Args<'_>>(&long(NAME_LEN_MAX).to_bytes()).is_ok());
         let refused = from_bytes::<Args<'_>>(&long(NAME_LEN_MAX + 1).to_bytes()).unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "name at byte 12: 4097 bytes, at most 4096 are allowed"
-        );
+        assert_eq!(refused.to_string(), "name at byte 12: 4097 bytes, at most 4096 are allowed");
     }
 }

@@ -46,19 +46,11 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let args = Args {
-            where_: FOO,
-            attributes: Sattr3 {
-                mode: Some(0o755),
-                ..Sattr3::default()
-            },
-        };
+        let args =
+            Args { where_: FOO, attributes: Sattr3 { mode: Some(0o755), ..Sattr3::default() } };
         golden(ARGS, args);
         golden::<Reply>(OK, Ok(NEW));
-        let failure = ReplyFail {
-            status: NfsStat3::RoFs,
-            detail: WCC,
-        };
+        let failure = ReplyFail { status: NfsStat3::RoFs, detail: WCC };
         golden::<Reply>(FAIL, Err(failure));
     }
 }

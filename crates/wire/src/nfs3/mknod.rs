@@ -149,24 +149,15 @@ pub(crate) mod tests {
             atime: SetTime::DontChange,
             mtime: SetTime::DontChange,
         },
-        spec: Specdata {
-            specdata1: 1,
-            specdata2: 3,
-        },
+        spec: Specdata { specdata1: 1, specdata2: 3 },
     };
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let args = Args {
-            where_: FOO,
-            what: MknodData::Chr(DEVICE),
-        };
+        let args = Args { where_: FOO, what: MknodData::Chr(DEVICE) };
         golden(ARGS, args);
         golden::<Reply>(OK, Ok(NEW));
-        let failure = ReplyFail {
-            status: NfsStat3::BadType,
-            detail: WCC,
-        };
+        let failure = ReplyFail { status: NfsStat3::BadType, detail: WCC };
         golden::<Reply>(FAIL, Err(failure));
     }
 
@@ -176,9 +167,6 @@ pub(crate) mod tests {
         golden("00000002", MknodData::Dir);
         golden("00000005", MknodData::Lnk);
         let error = from_bytes::<MknodData>(&[0, 0, 0, 8]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "type at byte 0: 8 is not one of the listed values"
-        );
+        assert_eq!(error.to_string(), "type at byte 0: 8 is not one of the listed values");
     }
 }

@@ -70,10 +70,7 @@ pub(crate) mod tests {
             case_preserving: true,
         };
         golden::<Reply>(OK, Ok(ok));
-        let failure = ReplyFail {
-            status: NfsStat3::Jukebox,
-            detail: Some(ATTR),
-        };
+        let failure = ReplyFail { status: NfsStat3::Jukebox, detail: Some(ATTR) };
         golden::<Reply>(FAIL, Err(failure));
     }
 }

@@ -127,26 +127,15 @@ pub(crate) mod tests {
         00000001 ATTR                # file_attributes
     ";
 
-    const DATA: ReplyOk<'_> = ReplyOk {
-        file_attributes: Some(ATTR),
-        count: 5,
-        eof: true,
-        data: b"data!",
-    };
+    const DATA: ReplyOk<'_> =
+        ReplyOk { file_attributes: Some(ATTR), count: 5, eof: true, data: b"data!" };
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let args = Args {
-            file: FH,
-            offset: 0x1_0000_2000,
-            count: 4096,
-        };
+        let args = Args { file: FH, offset: 0x1_0000_2000, count: 4096 };
         golden(ARGS, args);
         golden::<Reply<'_>>(OK, Ok(DATA));
-        let failure = ReplyFail {
-            status: NfsStat3::Io,
-            detail: Some(ATTR),
-        };
+        let failure = ReplyFail { status: NfsStat3::Io, detail: Some(ATTR) };
         golden::<Reply<'_>>(FAIL, Err(failure));
     }
 

@@ -64,9 +64,7 @@ pub struct Budget {
 impl Budget {
     /// For a reply of at most `count` bytes, attributes included.
     pub const fn new(count: u32) -> Self {
-        Self {
-            bytes: (count as usize).saturating_sub(EMPTY_LEN),
-        }
+        Self { bytes: (count as usize).saturating_sub(EMPTY_LEN) }
     }
 
     /// Takes the room for one more entry. When it returns false, the entry does not fit and
@@ -117,23 +115,10 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let args = Args {
-            dir: FH,
-            cookie: 7,
-            cookieverf: VERF,
-            count: 4096,
-        };
+        let args = Args { dir: FH, cookie: 7, cookieverf: VERF, count: 4096 };
         golden(ARGS, args);
-        let dot = Entry {
-            fileid: 42,
-            name: b".",
-            cookie: 1,
-        };
-        let hello = Entry {
-            fileid: 43,
-            name: b"hello",
-            cookie: 0x8000_0000_0000_0002,
-        };
+        let dot = Entry { fileid: 42, name: b".", cookie: 1 };
+        let hello = Entry { fileid: 43, name: b"hello", cookie: 0x8000_0000_0000_0002 };
         let ok = ReplyOk {
             dir_attributes: Some(ATTR),
             cookieverf: VERF,
@@ -161,11 +146,7 @@ pub(crate) mod tests {
                 if !budget.admit(name.len()) {
                     break name;
                 }
-                ok.entries.0.push(Entry {
-                    fileid: 1,
-                    name,
-                    cookie: 2,
-                });
+                ok.entries.0.push(Entry { fileid: 1, name, cookie: 2 });
             };
             let (len, count) = (ok.to_bytes().len(), count as usize);
             assert!(len <= count || ok.entries.is_empty());

@@ -69,10 +69,7 @@ pub struct Budget {
 impl Budget {
     /// For a reply of at most `maxcount` bytes, of which `dircount` are names.
     pub const fn new(dircount: u32, maxcount: u32) -> Self {
-        Self {
-            dir_bytes: dircount as usize,
-            bytes: (maxcount as usize).saturating_sub(EMPTY_LEN),
-        }
+        Self { dir_bytes: dircount as usize, bytes: (maxcount as usize).saturating_sub(EMPTY_LEN) }
     }
 
     /// Takes the room for one more entry, attributes and handle included. When it returns false,
@@ -132,13 +129,7 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let args = Args {
-            dir: FH,
-            cookie: 7,
-            cookieverf: VERF,
-            dircount: 512,
-            maxcount: 4096,
-        };
+        let args = Args { dir: FH, cookie: 7, cookieverf: VERF, dircount: 512, maxcount: 4096 };
         golden(ARGS, args);
         let hello = Entry {
             fileid: 42,
@@ -147,13 +138,8 @@ pub(crate) mod tests {
             name_attributes: Some(ATTR),
             name_handle: Some(FH),
         };
-        let foo = Entry {
-            fileid: 43,
-            name: b"foo",
-            cookie: 2,
-            name_attributes: None,
-            name_handle: None,
-        };
+        let foo =
+            Entry { fileid: 43, name: b"foo", cookie: 2, name_attributes: None, name_handle: None };
         let ok = ReplyOk {
             dir_attributes: Some(ATTR),
             cookieverf: VERF,
@@ -161,10 +147,7 @@ pub(crate) mod tests {
             eof: false,
         };
         golden::<Reply<'_>>(OK, Ok(ok));
-        let failure = ReplyFail {
-            status: NfsStat3::NotDir,
-            detail: Some(ATTR),
-        };
+        let failure = ReplyFail { status: NfsStat3::NotDir, detail: Some(ATTR) };
         golden::<Reply<'_>>(FAIL, Err(failure));
     }
 
@@ -182,12 +165,7 @@ pub(crate) mod tests {
         while budget.admit(hello.name.len(), FH.as_bytes().len()) {
             entries.0.push(hello);
         }
-        ReplyOk {
-            dir_attributes: Some(ATTR),
-            cookieverf: VERF,
-            entries,
-            eof: false,
-        }
+        ReplyOk { dir_attributes: Some(ATTR), cookieverf: VERF, entries, eof: false }
     }
 
     #[test]

@@ -50,15 +50,9 @@ pub(crate) mod tests {
     #[test]
     fn bytes_are_those_of_the_rfc() {
         golden(ARGS, Args { symlink: FH });
-        let ok = ReplyOk {
-            symlink_attributes: None,
-            data: b"../foo",
-        };
+        let ok = ReplyOk { symlink_attributes: None, data: b"../foo" };
         golden::<Reply<'_>>(OK, Ok(ok));
-        let failure = ReplyFail {
-            status: NfsStat3::Inval,
-            detail: Some(ATTR),
-        };
+        let failure = ReplyFail { status: NfsStat3::Inval, detail: Some(ATTR) };
         golden::<Reply<'_>>(FAIL, Err(failure));
     }
 }

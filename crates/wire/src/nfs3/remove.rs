@@ -49,10 +49,7 @@ pub(crate) mod tests {
     fn bytes_are_those_of_the_rfc() {
         golden(ARGS, Args { object: FOO });
         golden::<Reply>(OK, Ok(ReplyOk { dir_wcc: WCC }));
-        let failure = ReplyFail {
-            status: NfsStat3::IsDir,
-            detail: WCC,
-        };
+        let failure = ReplyFail { status: NfsStat3::IsDir, detail: WCC };
         golden::<Reply>(FAIL, Err(failure));
     }
 }

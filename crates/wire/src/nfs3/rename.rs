@@ -53,25 +53,14 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let to = DirOp {
-            dir: FileHandle::new(&[0xb1]).unwrap(),
-            name: b"bar!",
-        };
+        let to = DirOp { dir: FileHandle::new(&[0xb1]).unwrap(), name: b"bar!" };
         golden(ARGS, Args { from: FOO, to });
-        let ok = ReplyOk {
-            fromdir_wcc: WccData {
-                before: None,
-                after: Some(ATTR),
-            },
-            todir_wcc: WCC,
-        };
+        let ok =
+            ReplyOk { fromdir_wcc: WccData { before: None, after: Some(ATTR) }, todir_wcc: WCC };
         golden::<Reply>(OK, Ok(ok));
         let failure = ReplyFail {
             status: NfsStat3::XDev,
-            detail: ReplyOk {
-                fromdir_wcc: WCC,
-                todir_wcc: WccData::default(),
-            },
+            detail: ReplyOk { fromdir_wcc: WCC, todir_wcc: WccData::default() },
         };
         golden::<Reply>(FAIL, Err(failure));
     }

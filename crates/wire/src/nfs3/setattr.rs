@@ -56,10 +56,7 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let time = NfsTime {
-            seconds: 1_700_000_000,
-            nseconds: 7,
-        };
+        let time = NfsTime { seconds: 1_700_000_000, nseconds: 7 };
         let args = Args {
             object: FH,
             new_attributes: Sattr3 {
@@ -76,10 +73,7 @@ pub(crate) mod tests {
         golden::<Reply>(OK, Ok(ReplyOk { obj_wcc: WCC }));
         let failure = ReplyFail {
             status: NfsStat3::NotSync,
-            detail: WccData {
-                before: None,
-                after: Some(ATTR),
-            },
+            detail: WccData { before: None, after: Some(ATTR) },
         };
         golden::<Reply>(FAIL, Err(failure));
     }

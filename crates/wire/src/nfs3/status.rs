@@ -74,10 +74,7 @@ impl<D: Encode> Encode for Failure<D> {
 
 impl<'a, D: Decode<'a>> Decode<'a> for Failure<D> {
     fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            status: r.field("status")?,
-            detail: r.field("resfail")?,
-        })
+        Ok(Self { status: r.field("status")?, detail: r.field("resfail")? })
     }
 }
 
@@ -91,10 +88,7 @@ impl<D: Show> Show for Failure<D> {
 #[cfg(test)]
 impl<'a, D: crate::testing::Sample<'a>> crate::testing::Sample<'a> for Failure<D> {
     fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
-        Self {
-            status: NfsStat3::sample(entropy),
-            detail: D::sample(entropy),
-        }
+        Self { status: NfsStat3::sample(entropy), detail: D::sample(entropy) }
     }
 }
 

@@ -49,17 +49,11 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let args = Args {
-            where_: FOO,
-            symlink_attributes: Sattr3::default(),
-            symlink_data: b"../bar",
-        };
+        let args =
+            Args { where_: FOO, symlink_attributes: Sattr3::default(), symlink_data: b"../bar" };
         golden(ARGS, args);
         golden::<Reply>(OK, Ok(NEW));
-        let failure = ReplyFail {
-            status: NfsStat3::NotSupp,
-            detail: WCC,
-        };
+        let failure = ReplyFail { status: NfsStat3::NotSupp, detail: WCC };
         golden::<Reply>(FAIL, Err(failure));
     }
 }

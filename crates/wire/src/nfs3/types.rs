@@ -101,9 +101,7 @@ impl Fattr3 {
 impl Show for Fattr3 {
     /// Type, mode and size: `REG/0644/8192`.
     fn show(&self, name: &'static str, line: &mut Line) {
-        let Self {
-            ftype, mode, size, ..
-        } = self;
+        let Self { ftype, mode, size, .. } = self;
         line.field(name, format_args!("{ftype}/{mode:04o}/{size}"));
     }
 }
@@ -126,11 +124,7 @@ xdr_codec! {
 
 impl From<&Fattr3> for WccAttr {
     fn from(attr: &Fattr3) -> Self {
-        Self {
-            size: attr.size,
-            mtime: attr.mtime,
-            ctime: attr.ctime,
-        }
+        Self { size: attr.size, mtime: attr.mtime, ctime: attr.ctime }
     }
 }
 
@@ -269,16 +263,10 @@ mod tests {
         let mut bytes = ATTR.to_bytes();
         bytes[3] = 8;
         let error = from_bytes::<Fattr3>(&bytes).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "ftype at byte 0: 8 is not one of the listed values"
-        );
+        assert_eq!(error.to_string(), "ftype at byte 0: 8 is not one of the listed values");
         let mut bytes = Sattr3::default().to_bytes();
         bytes[23] = 3;
         let error = from_bytes::<Sattr3>(&bytes).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "mtime at byte 20: 3 is not one of the listed values"
-        );
+        assert_eq!(error.to_string(), "mtime at byte 20: 3 is not one of the listed values");
     }
 }

@@ -132,17 +132,9 @@ pub(crate) mod tests {
     #[test]
     fn bytes_are_those_of_the_rfc() {
         golden(ARGS, DATA);
-        let ok = ReplyOk {
-            file_wcc: WCC,
-            count: 5,
-            committed: StableHow::FileSync,
-            verf: VERF,
-        };
+        let ok = ReplyOk { file_wcc: WCC, count: 5, committed: StableHow::FileSync, verf: VERF };
         golden::<Reply>(OK, Ok(ok));
-        let failure = ReplyFail {
-            status: NfsStat3::NoSpc,
-            detail: WCC,
-        };
+        let failure = ReplyFail { status: NfsStat3::NoSpc, detail: WCC };
         golden::<Reply>(FAIL, Err(failure));
     }
 

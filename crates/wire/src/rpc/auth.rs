@@ -31,17 +31,11 @@ xdr_struct! {
 
 impl<'a> OpaqueAuth<'a> {
     /// AUTH_NONE, also the verifier that goes with AUTH_SYS.
-    pub const NONE: OpaqueAuth<'static> = OpaqueAuth {
-        flavor: AUTH_NONE,
-        body: &[],
-    };
+    pub const NONE: OpaqueAuth<'static> = OpaqueAuth { flavor: AUTH_NONE, body: &[] };
 
     /// An AUTH_SYS credential with the bytes of an encoded [`AuthSys`].
     pub const fn sys(body: &'a [u8]) -> Self {
-        Self {
-            flavor: AUTH_SYS,
-            body,
-        }
+        Self { flavor: AUTH_SYS, body }
     }
 
     /// The ids in an AUTH_SYS credential; none for other flavors.
@@ -193,9 +187,6 @@ pub(crate) mod tests {
         let long = |len| OpaqueAuth::sys(&body[..len]).to_bytes();
         assert!(from_bytes::<OpaqueAuth<'_>>(&long(AUTH_BODY_LEN_MAX)).is_ok());
         let error = from_bytes::<OpaqueAuth<'_>>(&long(AUTH_BODY_LEN_MAX + 1)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "body at byte 4: 401 bytes, at most 400 are allowed"
-        );
+        assert_eq!(error.to_string(), "body at byte 4: 401 bytes, at most 400 are allowed");
     }
 }

@@ -33,14 +33,7 @@ impl<'a> CallHeader<'a> {
     /// A call of `procedure` with an empty verifier.
     pub const fn new(xid: u32, procedure: Procedure, credential: OpaqueAuth<'a>) -> Self {
         let (program, version, procedure) = procedure.numbers();
-        Self {
-            xid,
-            program,
-            version,
-            procedure,
-            credential,
-            verifier: OpaqueAuth::NONE,
-        }
+        Self { xid, program, version, procedure, credential, verifier: OpaqueAuth::NONE }
     }
 
     /// What is called, by name where it is known.
@@ -68,9 +61,9 @@ impl<'a> Decode<'a> for CallHeader<'a> {
         let at = r.at();
         match Call::decode(r)? {
             Call::Version2(header) => Ok(header),
-            Call::OtherVersion { version: value, .. } => Err(DecodeErrorKind::BadEnum { value }
-                .at(at + 8)
-                .in_field("rpcvers")),
+            Call::OtherVersion { version: value, .. } => {
+                Err(DecodeErrorKind::BadEnum { value }.at(at + 8).in_field("rpcvers"))
+            }
         }
     }
 }
@@ -137,24 +130,15 @@ pub(crate) mod tests {
     fn a_call_of_another_rpc_version_still_gives_its_xid() {
         let bytes = bytes_of("0000001a 00000000 00000003 ffffffff");
         let call = Call::decode(&mut Reader::new(bytes)).unwrap();
-        let expected = Call::OtherVersion {
-            xid: 0x1a,
-            version: 3,
-        };
+        let expected = Call::OtherVersion { xid: 0x1a, version: 3 };
         assert_eq!(call, expected);
         let error = from_bytes::<CallHeader<'_>>(bytes).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "rpcvers at byte 8: 3 is not one of the listed values"
-        );
+        assert_eq!(error.to_string(), "rpcvers at byte 8: 3 is not one of the listed values");
     }
 
     #[test]
     fn a_reply_is_not_a_call() {
         let error = from_bytes::<Call<'_>>(bytes_of("0000001a 00000001")).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "mtype at byte 4: 1 is not one of the listed values"
-        );
+        assert_eq!(error.to_string(), "mtype at byte 4: 1 is not one of the listed values");
     }
 }

@@ -17,10 +17,7 @@ pub struct ReplyHeader<'a> {
 /// Whether the call was accepted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ReplyBody<'a> {
-    Accepted {
-        verifier: OpaqueAuth<'a>,
-        status: AcceptStatus,
-    },
+    Accepted { verifier: OpaqueAuth<'a>, status: AcceptStatus },
     Denied(RejectStatus),
 }
 
@@ -60,32 +57,20 @@ impl ReplyHeader<'_> {
 
     /// An accepted call, with an empty verifier.
     pub const fn accepted(xid: u32, status: AcceptStatus) -> Self {
-        Self {
-            xid,
-            body: ReplyBody::Accepted {
-                verifier: OpaqueAuth::NONE,
-                status,
-            },
-        }
+        Self { xid, body: ReplyBody::Accepted { verifier: OpaqueAuth::NONE, status } }
     }
 
     /// The whole answer to a call of another RPC version.
     pub const fn rpc_mismatch(xid: u32) -> Self {
         Self {
             xid,
-            body: ReplyBody::Denied(RejectStatus::RpcMismatch {
-                low: VERSION,
-                high: VERSION,
-            }),
+            body: ReplyBody::Denied(RejectStatus::RpcMismatch { low: VERSION, high: VERSION }),
         }
     }
 
     /// The whole answer to a call whose credential is refused.
     pub const fn auth_error(xid: u32, why: AuthStat) -> Self {
-        Self {
-            xid,
-            body: ReplyBody::Denied(RejectStatus::AuthError(why)),
-        }
+        Self { xid, body: ReplyBody::Denied(RejectStatus::AuthError(why)) }
     }
 }
 
@@ -111,10 +96,9 @@ impl<'a> Decode<'a> for ReplyHeader<'a> {
     fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let xid = decode_start(r, MessageType::Reply)?;
         let body = match r.field("reply_stat")? {
-            ReplyStat::Accepted => ReplyBody::Accepted {
-                verifier: r.field("verf")?,
-                status: r.field("accept_stat")?,
-            },
+            ReplyStat::Accepted => {
+                ReplyBody::Accepted { verifier: r.field("verf")?, status: r.field("accept_stat")? }
+            }
             ReplyStat::Denied => ReplyBody::Denied(r.field("reject_stat")?),
         };
         Ok(Self { xid, body })

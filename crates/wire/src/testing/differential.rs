@@ -76,17 +76,11 @@ fn fh(ours: FileHandle) -> theirs::nfs_fh3 {
 }
 
 fn time(ours: NfsTime) -> theirs::nfstime3 {
-    theirs::nfstime3 {
-        seconds: ours.seconds,
-        nseconds: ours.nseconds,
-    }
+    theirs::nfstime3 { seconds: ours.seconds, nseconds: ours.nseconds }
 }
 
 fn spec(ours: Specdata) -> theirs::specdata3 {
-    theirs::specdata3 {
-        specdata1: ours.specdata1,
-        specdata2: ours.specdata2,
-    }
+    theirs::specdata3 { specdata1: ours.specdata1, specdata2: ours.specdata2 }
 }
 
 fn fattr(ours: Fattr3) -> theirs::fattr3 {
@@ -142,10 +136,7 @@ fn sattr(ours: Sattr3) -> theirs::sattr3 {
 }
 
 fn dir_op(ours: DirOp<'_>) -> theirs::diropargs3<'static> {
-    theirs::diropargs3 {
-        dir: fh(ours.dir),
-        name: theirs::filename3(opaque(ours.name)),
-    }
+    theirs::diropargs3 { dir: fh(ours.dir), name: theirs::filename3(opaque(ours.name)) }
 }
 
 /// What CREATE, MKDIR, SYMLINK and MKNOD return: the same bytes under four names.
@@ -158,10 +149,7 @@ fn new_object(ours: NewObject) -> theirs::CREATE3resok {
 }
 
 fn device(ours: mknod::DeviceData) -> theirs::devicedata3 {
-    theirs::devicedata3 {
-        dev_attributes: sattr(ours.dev_attributes),
-        spec: spec(ours.spec),
-    }
+    theirs::devicedata3 { dev_attributes: sattr(ours.dev_attributes), spec: spec(ours.spec) }
 }
 
 proptest! {

@@ -20,10 +20,7 @@ pub(crate) const ATTR: Fattr3 = Fattr3 {
     gid: 100,
     size: 8192,
     used: 12_288,
-    rdev: Specdata {
-        specdata1: 0,
-        specdata2: 0,
-    },
+    rdev: Specdata { specdata1: 0, specdata2: 0 },
     fsid: 0xfd01,
     fileid: 42,
     atime: time(0, 1),
@@ -45,11 +42,7 @@ const ATTR_TEXT: &str = "
 
 /// `WCC` in golden text: both sides are there.
 pub(crate) const WCC: WccData = WccData {
-    before: Some(WccAttr {
-        size: 4096,
-        mtime: time(0, 0),
-        ctime: time(1, 0),
-    }),
+    before: Some(WccAttr { size: 4096, mtime: time(0, 0), ctime: time(1, 0) }),
     after: Some(ATTR),
 };
 const WCC_TEXT: &str = "
@@ -64,17 +57,11 @@ const WCC_TEXT: &str = "
 pub(crate) const FH: FileHandle = FileHandle::new(&[0xa1, 0xa2, 0xa3, 0xa4, 0xa5]).unwrap();
 
 /// In golden text: the handle above, then `00000003 666f6f 00`.
-pub(crate) const FOO: DirOp<'static> = DirOp {
-    dir: FH,
-    name: b"foo",
-};
+pub(crate) const FOO: DirOp<'static> = DirOp { dir: FH, name: b"foo" };
 
 /// `NEW` in golden text: everything is there.
-pub(crate) const NEW: NewObject = NewObject {
-    obj: Some(FH),
-    obj_attributes: Some(ATTR),
-    dir_wcc: WCC,
-};
+pub(crate) const NEW: NewObject =
+    NewObject { obj: Some(FH), obj_attributes: Some(ATTR), dir_wcc: WCC };
 
 const NEW_TEXT: &str = "
     00000001                     # obj: present
@@ -86,10 +73,7 @@ const NEW_TEXT: &str = "
 pub(crate) const VERF: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
 const fn time(after: u32, nseconds: u32) -> NfsTime {
-    NfsTime {
-        seconds: 1_700_000_000 + after,
-        nseconds,
-    }
+    NfsTime { seconds: 1_700_000_000 + after, nseconds }
 }
 
 /// The bytes of golden text: hexadecimal digits, `ATTR`, `WCC` and `NEW`; `#` begins a comment.
@@ -97,10 +81,8 @@ const fn time(after: u32, nseconds: u32) -> NfsTime {
 /// Leaked, so that tests need not care how long borrowed messages live.
 pub(crate) fn bytes_of(text: &str) -> &'static [u8] {
     let mut bytes = Vec::new();
-    let words = text
-        .lines()
-        .map(|line| line.split('#').next().unwrap())
-        .flat_map(str::split_whitespace);
+    let words =
+        text.lines().map(|line| line.split('#').next().unwrap()).flat_map(str::split_whitespace);
     for word in words {
         match word {
             "ATTR" => bytes.extend_from_slice(bytes_of(ATTR_TEXT)),

@@ -24,9 +24,7 @@ const TARGETS: [(&str, Target); 4] = [
 ];
 
 fn folder(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(target)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
 /// Inputs by their path.
@@ -45,15 +43,7 @@ fn seeds() -> BTreeMap<PathBuf, Vec<u8>> {
         let chosen = [&[choice], &message[..]].concat();
         let name = golden.name();
         add("dissect", &name, chosen.clone());
-        add(
-            target,
-            &name,
-            if golden.part == Part::Args {
-                message
-            } else {
-                chosen
-            },
-        );
+        add(target, &name, if golden.part == Part::Args { message } else { chosen });
     }
     for (name, text) in refusals() {
         add("decode_reply", name, [&[0], bytes_of(text)].concat());
@@ -95,23 +85,12 @@ fn streams() -> [(&'static str, Vec<u8>); 4] {
         [&Fragment { last, len }.to_header()[..], bytes].concat()
     };
     let (front, back) = header.split_at(10);
-    let divided = [
-        fragment(false, front),
-        fragment(false, &[]),
-        fragment(true, back),
-    ]
-    .concat();
-    let too_long = Fragment {
-        last: true,
-        len: 0x7fff_ffff,
-    };
+    let divided = [fragment(false, front), fragment(false, &[]), fragment(true, back)].concat();
+    let too_long = Fragment { last: true, len: 0x7fff_ffff };
     [
         ("whole", [&[6], &whole[..], &whole].concat()),
         ("divided", [&[0], &divided[..], &whole, &divided].concat()),
-        (
-            "too-long",
-            [&[2], &whole[..], &too_long.to_header()].concat(),
-        ),
+        ("too-long", [&[2], &whole[..], &too_long.to_header()].concat()),
         ("empty-fragments", [&[255], &[0; 4 * 20][..]].concat()),
     ]
 }
@@ -124,11 +103,7 @@ fn seeds_are_those_of_the_golden_bytes() {
             fs::write(&path, &bytes).unwrap();
         }
         let found = fs::read(&path).unwrap_or_default();
-        assert!(
-            found == bytes,
-            "{} is out of date; see fuzz/README.md",
-            path.display()
-        );
+        assert!(found == bytes, "{} is out of date; see fuzz/README.md", path.display());
     }
 }
 
@@ -136,9 +111,7 @@ fn seeds_are_those_of_the_golden_bytes() {
 fn every_seed_passes_its_target() {
     for (name, target) in TARGETS {
         let files = fs::read_dir(folder(name)).unwrap();
-        let inputs: Vec<_> = files
-            .map(|file| fs::read(file.unwrap().path()).unwrap())
-            .collect();
+        let inputs: Vec<_> = files.map(|file| fs::read(file.unwrap().path()).unwrap()).collect();
         assert!(!inputs.is_empty(), "{name} has no seeds");
         inputs.iter().for_each(|input| target(input));
     }

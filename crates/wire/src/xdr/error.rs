@@ -32,11 +32,7 @@ pub enum DecodeErrorKind {
 impl DecodeErrorKind {
     /// The error at offset `at`, in a field that is named on the way out.
     pub const fn at(self, at: usize) -> DecodeError {
-        DecodeError {
-            at,
-            field: "",
-            kind: self,
-        }
+        DecodeError { at, field: "", kind: self }
     }
 }
 

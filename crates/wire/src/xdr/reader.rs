@@ -85,9 +85,7 @@ impl<'a> Reader<'a> {
     pub fn finish(self) -> Result<(), DecodeError> {
         match self.rest().len() {
             0 => Ok(()),
-            have => Err(DecodeErrorKind::Trailing { have }
-                .at(self.at)
-                .in_field("end of message")),
+            have => Err(DecodeErrorKind::Trailing { have }.at(self.at).in_field("end of message")),
         }
     }
 
@@ -118,10 +116,7 @@ mod tests {
     fn an_opaque_over_its_maximum_is_refused_before_its_bytes_are_looked_at() {
         let mut r = Reader::new(&[0, 0, 0, 9]);
         let error = r.opaque_field("name", 8).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "name at byte 0: 9 bytes, at most 8 are allowed"
-        );
+        assert_eq!(error.to_string(), "name at byte 0: 9 bytes, at most 8 are allowed");
     }
 
     #[test]
@@ -136,10 +131,7 @@ mod tests {
     #[test]
     fn a_length_near_the_end_of_the_address_space_is_truncation() {
         let error = Reader::new(&[0xff; 8]).opaque(usize::MAX).unwrap_err();
-        assert!(matches!(
-            error.kind,
-            DecodeErrorKind::Truncated { have: 4, .. }
-        ));
+        assert!(matches!(error.kind, DecodeErrorKind::Truncated { have: 4, .. }));
     }
 
     #[test]

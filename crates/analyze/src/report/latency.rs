@@ -1,0 +1,209 @@
+//! Response times: call by call over time, and how often which.
+//!
+//! Both axes of the distribution are logarithmic. Among ten thousand calls of 0.2 ms a stall
+//! shows as five calls of 200 ms: on linear axes that is a bar without height at the far end of
+//! an empty plot, and it may be most of the time of the run.
+
+use maud::{Markup, html};
+use perf::histogram::Histogram;
+use plotters::prelude::*;
+
+use super::canvas::{Axis, Chart, Drawn, Ink, scaled};
+use super::figure::{Figure, Key, Swatch, Table};
+use super::number::number;
+use super::panels::{self, Head};
+use super::transfers::drawable;
+use super::{Latency, LatencyPlot};
+
+/// Two figures, over time and as a distribution, each only with data.
+pub(super) fn figures(plot: &LatencyPlot) -> Markup {
+    html! {
+        @if let Some(figure) = over_time(plot) { (figure.render()) }
+        @if let Some(figure) = distribution(plot) { (figure.render()) }
+    }
+}
+
+fn over_time(plot: &LatencyPlot) -> Option<Figure> {
+    let crowds: Vec<_> = plot.latencies.iter().map(dots).collect();
+    let all = || crowds.iter().flatten().copied();
+    all().next()?;
+
+    let x = Axis::from_zero("time since start (ms)", all().map(|call| call.0));
+    let y = Axis::log10("response (ms)", all().map(|call| call.1));
+    let title = format!("{}: every call over time", plot.title);
+    let drawing = panels::svg(&title, &heads(plot), 180, (&x, &y), |index, chart| {
+        let colour = Ink::Series(index).colour().mix(0.55).filled();
+        for (t_ms, response_ms) in &crowds[index] {
+            let at = (*t_ms, y.nearest(*response_ms));
+            chart.plotting_area().draw(&Circle::new(at, scaled(1.8), colour))?;
+        }
+        Ok(())
+    });
+    Some(Figure {
+        title,
+        legend: legend(plot, Swatch::Marker(0)),
+        drawing,
+        caption: "A dot is a call. Where there are too many to draw, some stand for all, and the \
+                  slowest are always among them. Dots that rise together are calls that waited \
+                  for the same thing. The scale of response time is logarithmic."
+            .into(),
+        table: table(plot),
+    })
+}
+
+/// At most [`DOTS_MAX`] calls, in order of time: the slowest ones, which are what one looks for,
+/// and of the others an even choice, which keeps the shape of the crowd.
+fn dots(latency: &Latency) -> Vec<(f64, f64)> {
+    let positive = drawable(&latency.calls).filter(|call| call.1 > 0.0);
+    let mut calls: Vec<(f64, f64)> = positive.copied().collect();
+    if calls.len() > DOTS_MAX {
+        calls.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
+        let mut crowd = calls.split_off(DOTS_MAX / 2);
+        crowd.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        calls.extend(crowd.iter().step_by(crowd.len().div_ceil(DOTS_MAX / 2)));
+    }
+    calls.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    calls
+}
+
+/// Dots of one panel: what the eye can tell apart, and 100 bytes of SVG each.
+const DOTS_MAX: usize = 1_200;
+
+fn distribution(plot: &LatencyPlot) -> Option<Figure> {
+    let counted: Vec<_> = plot.latencies.iter().map(|l| bars(&l.histogram)).collect();
+    let all = || counted.iter().flatten();
+    all().next()?;
+
+    let edges = all().flat_map(|bar| [bar.low_ms, bar.high_ms]);
+    let x = Axis::log10("response time (ms)", edges);
+    // From half a call, so that a single call has a bar of some height.
+    let y = Axis::log10("calls", all().map(|bar| bar.count as f64).chain([0.5]));
+    let title = format!("{}: how often which response time", plot.title);
+    let drawing = panels::svg(&title, &heads(plot), 170, (&x, &y), |index, chart| {
+        draw_bars(chart, index, &counted[index], &x, &y)?;
+        draw_quantiles(chart, &plot.latencies[index].histogram, &x, &y)
+    });
+    Some(Figure {
+        title,
+        legend: legend(plot, Swatch::Area(Ink::Text)),
+        drawing,
+        caption: "Both scales are logarithmic: a low bar far to the right is a few slow calls, \
+                  which can take more of the run than all the fast ones. Upright lines: the \
+                  median (solid) and the 99th percentile (dashed)."
+            .into(),
+        table: table(plot),
+    })
+}
+
+/// Calls within one step of response time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct BarOfCalls {
+    low_ms: f64,
+    high_ms: f64,
+    count: u64,
+}
+
+/// The histogram in [`STEPS_PER_DECADE`] equal steps per power of ten, empty ones left out.
+fn bars(histogram: &Histogram) -> Vec<BarOfCalls> {
+    let mut bars: Vec<BarOfCalls> = Vec::new();
+    for bucket in histogram.buckets() {
+        let middle_ms = (bucket.low.as_millis_f64() + bucket.high.as_millis_f64()) / 2.0;
+        if middle_ms <= 0.0 {
+            continue; // zero has no place on a logarithmic scale
+        }
+        let step = (middle_ms.log10() * STEPS_PER_DECADE).floor();
+        let low_ms = 10f64.powf(step / STEPS_PER_DECADE);
+        match bars.last_mut().filter(|bar| bar.low_ms == low_ms) {
+            Some(bar) => bar.count = bar.count.saturating_add(bucket.count),
+            None => bars.push(BarOfCalls {
+                low_ms,
+                high_ms: 10f64.powf((step + 1.0) / STEPS_PER_DECADE),
+                count: bucket.count,
+            }),
+        }
+    }
+    bars
+}
+
+const STEPS_PER_DECADE: f64 = 20.0;
+
+fn draw_bars(chart: &Chart<'_>, index: usize, bars: &[BarOfCalls], x: &Axis, y: &Axis) -> Drawn {
+    for bar in bars {
+        let corners = [
+            (x.nearest(bar.low_ms), y.low()),
+            (x.nearest(bar.high_ms), y.nearest(bar.count as f64)),
+        ];
+        let shape = Rectangle::new(corners, Ink::Series(index).filled());
+        chart.plotting_area().draw(&shape)?;
+    }
+    Ok(())
+}
+
+/// The median as a solid line, the 99th percentile as a dashed one.
+fn draw_quantiles(chart: &mut Chart<'_>, histogram: &Histogram, x: &Axis, y: &Axis) -> Drawn {
+    let (stroke, ends) = (Ink::Text.stroke(1.2), [y.low(), y.high()]);
+    let at = |q| x.position(histogram.quantile(q).as_millis_f64());
+    if let Some(median) = at(0.5) {
+        chart.draw_series(LineSeries::new(ends.map(|end| (median, end)), stroke))?;
+    }
+    if let Some(p99) = at(0.99) {
+        let (dash, space) = (scaled(4.0), scaled(3.0));
+        let line = ends.map(|end| (p99, end));
+        chart.draw_series(DashedLineSeries::new(line, dash, space, stroke))?;
+    }
+    Ok(())
+}
+
+fn heads(plot: &LatencyPlot) -> Vec<Head<'_>> {
+    plot.latencies.iter().map(head).collect()
+}
+
+fn head(latency: &Latency) -> Head<'_> {
+    let ms = |q| number(latency.histogram.quantile(q).as_millis_f64());
+    let note = match latency.histogram.count() {
+        0 => String::new(),
+        calls => {
+            format!("{calls} calls: p50 {} ms, p99 {} ms, max {} ms", ms(0.5), ms(0.99), ms(1.0))
+        }
+    };
+    Head { name: &latency.name, note }
+}
+
+fn legend(plot: &LatencyPlot, like: Swatch) -> Vec<Key> {
+    let swatch = |index| match like {
+        Swatch::Marker(_) => Swatch::Marker(index),
+        _ => Swatch::Area(Ink::Series(index)),
+    };
+    let names = plot.latencies.iter().enumerate();
+    names.map(|(index, latency)| Key::new(swatch(index), &latency.name)).collect()
+}
+
+fn table(plot: &LatencyPlot) -> Table {
+    let mut table = Table::new([
+        "configuration",
+        "calls",
+        "mean (ms)",
+        "min (ms)",
+        "p50 (ms)",
+        "p90 (ms)",
+        "p99 (ms)",
+        "p99.9 (ms)",
+        "max (ms)",
+    ]);
+    for latency in &plot.latencies {
+        let histogram = &latency.histogram;
+        let at = |q| number(histogram.quantile(q).as_millis_f64());
+        table.row([
+            latency.name.clone(),
+            histogram.count().to_string(),
+            number(histogram.mean().as_millis_f64()),
+            number(histogram.min().as_millis_f64()),
+            at(0.5),
+            at(0.9),
+            at(0.99),
+            at(0.999),
+            number(histogram.max().as_millis_f64()),
+        ]);
+    }
+    table
+}

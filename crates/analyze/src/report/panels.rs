@@ -1,0 +1,64 @@
+//! Charts beneath each other on common axes, so that they compare at a glance.
+
+use maud::Markup;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::canvas::{self, Area, Axis, Chart, Drawn, Frame, Ink, WIDTH, fitted, scaled};
+
+/// What stands above a panel: its name on the left, its numbers in short on the right.
+pub(super) struct Head<'a> {
+    pub(super) name: &'a str,
+    pub(super) note: String,
+}
+
+/// A drawing of one panel for each of `heads`, `pixels` high each; `draw` fills them by number.
+pub(super) fn svg(
+    label: &str,
+    heads: &[Head<'_>],
+    pixels: u32,
+    (x, y): (&Axis, &Axis),
+    draw: impl Fn(usize, &mut Chart<'_>) -> Drawn,
+) -> Markup {
+    let count = u32::try_from(heads.len()).unwrap_or(u32::MAX).max(1);
+    let height = pixels.saturating_mul(count).saturating_add(AXIS_PIXELS);
+    canvas::svg(height, label, |area| {
+        for (index, (area, head)) in split(area, count).iter().zip(heads).enumerate() {
+            draw_head(area, head)?;
+            let frame =
+                Frame { top: 30.0, without_x_labels: index + 1 < heads.len(), ..Frame::default() };
+            draw(index, &mut canvas::chart(area, x, y, frame)?)?;
+        }
+        Ok(())
+    })
+}
+
+/// Room for the lowest panel's axis of x.
+const AXIS_PIXELS: u32 = 40;
+
+/// `count` equal areas beneath each other; the lowest has the axis of x in addition.
+fn split<'a>(area: &Area<'a>, count: u32) -> Vec<Area<'a>> {
+    let (_, height) = area.dim_in_pixel();
+    let axis = scaled(f64::from(AXIS_PIXELS)).unsigned_abs();
+    let each = height.saturating_sub(axis) / count;
+    let mut areas = Vec::new();
+    let mut rest = area.clone();
+    for _ in 1..count {
+        let (upper, lower) = rest.split_vertically(each);
+        areas.push(upper);
+        rest = lower;
+    }
+    areas.push(rest);
+    areas
+}
+
+fn draw_head(area: &Area<'_>, head: &Head<'_>) -> Drawn {
+    let (top, left, right) = (8.0, 68.0, f64::from(WIDTH) - 14.0);
+    let note_pixels = 6.8 * head.note.chars().count() as f64;
+    let name = fitted(head.name, right - left - note_pixels, 13.0);
+    let style = Ink::Text.text(13.0, HPos::Left, VPos::Top);
+    area.draw(&Text::new(name, (scaled(left), scaled(top)), style))?;
+    let style = Ink::Axis.text(12.0, HPos::Right, VPos::Top);
+    let at = (scaled(right), scaled(top));
+    area.draw(&Text::new(head.note.clone(), at, style))
+}

@@ -1,0 +1,230 @@
+//! What was typed. Each argument is checked by itself; what takes the outside world is checked by
+//! the commands.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use client::url::{FORM, Target};
+use net::shape::profile::Profile;
+
+/// Finds what slows NFS down, explains it with a model that predicts, and removes it.
+#[derive(Debug, Parser)]
+#[command(name = "nfskit", version, about, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Only errors.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// More about what is done.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+impl Args {
+    pub(crate) fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, 0) => Verbosity::Normal,
+            (false, _) => Verbosity::Verbose,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Study(Study),
+    Serve(Serve),
+    /// Runs one workload.
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+/// Measures an NFS path, explains it, predicts a change, applies it, and reports.
+///
+/// Without --target it starts a server of its own on a temporary directory, behind an emulated
+/// link.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit study                                    an embedded server behind a gigabit link
+  nfskit study --link wan-10ms --quick            5 ms away, 100 Mbit/s, in under 20 s
+  nfskit study --target nfs://server/export       an existing NFS v3 server")]
+pub(crate) struct Study {
+    /// An existing NFS v3 server instead of the embedded one. A scratch directory is made there
+    /// and removed again.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    pub(crate) target: Option<Target>,
+    /// The emulated link between client and server [default: lan-1g; with --target: none].
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) link: Option<Profile>,
+    /// Where the embedded server keeps its files [default: a temporary directory].
+    #[arg(long, value_name = "DIR", conflicts_with = "target")]
+    pub(crate) store: Option<PathBuf>,
+    /// Measures less: under 20 seconds.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Where report.html, run.json and calls.csv go.
+    #[arg(long, value_name = "DIR", default_value = "nfskit-study")]
+    pub(crate) out: PathBuf,
+    /// Writes the run record to FILE too, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Serves a directory, or memory, over NFS v3 and TCP. Prints the mount commands.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit serve /srv/data                          on 127.0.0.1:2049
+  nfskit serve mem: --listen 127.0.0.1:0          in memory, on a free port
+  nfskit serve /srv/data --listen 0.0.0.0:2049    for other hosts: everyone who reaches it may
+                                                  do what this user may")]
+pub(crate) struct Serve {
+    /// A directory, or `mem:`.
+    #[arg(value_name = "DIR|mem:")]
+    pub(crate) store: String,
+    /// Address and port; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2049")]
+    pub(crate) listen: SocketAddr,
+    /// The name under which it is mounted.
+    #[arg(long, value_name = "PATH", default_value = "/", value_parser = export_path)]
+    pub(crate) export: String,
+    /// Refuses every change.
+    #[arg(long)]
+    pub(crate) ro: bool,
+    /// Calls in service at once, like nfsd threads.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) threads: u32,
+    /// Whether other calls are served while data is committed.
+    #[arg(long, value_enum, default_value_t = CommitMode::Concurrent)]
+    pub(crate) commit_mode: CommitMode,
+    /// An emulated link in front of every client.
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) link: Option<Profile>,
+    /// Bytes that `mem:` may hold.
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
+    pub(crate) mem_size: u64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum CommitMode {
+    /// Network and disk work side by side.
+    Concurrent,
+    /// Nothing else is served while data is committed: the server of the 2002 thesis.
+    Stall,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    Seqwrite(Seqwrite),
+}
+
+/// Writes a fresh file sequentially, with a number of calls outstanding, and COMMITs.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit bench seqwrite --target nfs://server/export
+  nfskit bench seqwrite --target nfs://server/export --size 1G --call 1M --outstanding 16 --json -")]
+pub(crate) struct Seqwrite {
+    /// The directory to write in.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    pub(crate) target: Target,
+    /// Length of the file.
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
+    pub(crate) size: u64,
+    /// Bytes per WRITE, at most what the server takes.
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
+    pub(crate) call: u64,
+    /// Calls outstanding.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) outstanding: u32,
+    /// A COMMIT after so many bytes; at the end there is always one.
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    pub(crate) commit_every: u64,
+    /// What each WRITE asks for.
+    #[arg(long, value_enum, default_value_t = Stable::Unstable)]
+    pub(crate) stable: Stable,
+    /// Runs, each with a fresh file.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeats: u32,
+    /// An emulated link in front of the server.
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) link: Option<Profile>,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Stable {
+    Unstable,
+    #[value(name = "data_sync")]
+    DataSync,
+    #[value(name = "file_sync")]
+    FileSync,
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    text.parse().map_err(|error| format!("{error}\n  the form is {FORM}"))
+}
+
+fn export_path(text: &str) -> Result<String, String> {
+    let trimmed = text.trim_end_matches('/');
+    match text.starts_with('/') {
+        true if trimmed.is_empty() => Ok("/".to_owned()),
+        true => Ok(trimmed.to_owned()),
+        false => Err("an export begins with a slash, such as /export".to_owned()),
+    }
+}
+
+/// Bytes, with K, M, G or T for powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let form = || {
+        format!("{text:?} is not a size: a number above 0, with K, M, G or T for powers of 1024")
+    };
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KIB" => 10,
+        "M" | "MIB" => 20,
+        "G" | "GIB" => 30,
+        "T" | "TIB" => 40,
+        _ => return Err(form()),
+    };
+    let number: u64 = digits.parse().map_err(|_| form())?;
+    let bytes = number.checked_mul(1 << shift).ok_or_else(form)?;
+    if bytes == 0 { Err(form()) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        let read = ["1", "8K", "1m", "2GiB", "3T"].map(|text| size(text).unwrap());
+        assert_eq!(read, [1, 8192, 1 << 20, 2 << 30, 3 << 40]);
+        for wrong in ["", "K", "0", "-1", "1X", "1.5M", "99999999999999T", "\u{b5}"] {
+            assert!(size(wrong).unwrap_err().contains("powers of 1024"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn exports_begin_with_a_slash_and_end_without() {
+        assert_eq!(export_path("/"), Ok("/".to_owned()));
+        assert_eq!(export_path("/a/b/"), Ok("/a/b".to_owned()));
+        assert!(export_path("a").is_err());
+    }
+}

@@ -1,0 +1,5 @@
+//! The commands, one file each: a few dozen lines of glue.
+
+pub(crate) mod seqwrite;
+pub(crate) mod serve;
+pub(crate) mod study;

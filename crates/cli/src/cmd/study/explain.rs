@@ -1,0 +1,185 @@
+//! Step 3: what the model says of what was measured.
+
+use client::transfer::Kind;
+use load::probe::Findings;
+use load::study::{self, Configuration, Measured, Plan};
+use perf::model::transaction::{Bound, Prediction, Server, Term};
+use perf::stats::Sample;
+
+/// Predicted beside measured, for one configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) configuration: Configuration,
+    pub(crate) prediction: Prediction,
+    pub(crate) measured_mib_per_s: f64,
+}
+
+impl Row {
+    /// How far the prediction is above the measurement, in percent of the measurement.
+    pub(crate) fn error_pct(&self) -> f64 {
+        (self.prediction.mib_per_s / self.measured_mib_per_s - 1.0) * 100.0
+    }
+}
+
+/// All rows, and what follows from them.
+#[derive(Clone, Debug)]
+pub(crate) struct Explanation {
+    pub(crate) rows: Vec<Row>,
+    /// How each subject behaves: as it was told to, or as the model fits it best.
+    pub(crate) servers: Vec<Server>,
+    pub(crate) error_pct_median: f64,
+    pub(crate) error_pct_worst: f64,
+    /// The configuration to start from: the first subject, the smallest call, one outstanding.
+    pub(crate) before: Configuration,
+    /// What the model recommends on the last subject.
+    pub(crate) after: Configuration,
+}
+
+impl Explanation {
+    pub(crate) fn new(
+        plan: &Plan,
+        findings: &Findings,
+        known: &[Option<Server>],
+        sizes: &[u32],
+        measured: &[Measured],
+    ) -> Self {
+        let rows_as = |subject: usize, server: Server| {
+            let of_subject =
+                measured.iter().filter(move |row| row.configuration.subject == subject);
+            of_subject.map(move |row| Row {
+                configuration: row.configuration,
+                prediction: predict(plan, findings, server, row),
+                measured_mib_per_s: row.median(),
+            })
+        };
+        let error_as = |subject: usize, server: Server| {
+            median(rows_as(subject, server).map(|row| row.error_pct().abs()).collect())
+        };
+        let servers: Vec<Server> = known
+            .iter()
+            .enumerate()
+            .map(|(subject, known)| {
+                known.unwrap_or_else(|| {
+                    let stalls = error_as(subject, Server::Stall);
+                    let overlaps = error_as(subject, Server::Concurrent);
+                    if stalls < overlaps { Server::Stall } else { Server::Concurrent }
+                })
+            })
+            .collect();
+        let rows: Vec<Row> = servers
+            .iter()
+            .enumerate()
+            .flat_map(|(subject, server)| rows_as(subject, *server))
+            .collect();
+        let errors: Vec<f64> = rows.iter().map(|row| row.error_pct().abs()).collect();
+        let smallest = sizes.first().copied().unwrap_or(8192);
+        Self {
+            error_pct_worst: errors.iter().copied().fold(0.0, f64::max),
+            error_pct_median: median(errors),
+            rows,
+            before: Configuration { subject: 0, call_bytes: smallest, outstanding: 1 },
+            after: recommend(plan, findings, sizes, servers.len().saturating_sub(1)),
+            servers,
+        }
+    }
+
+    pub(crate) fn row(&self, configuration: Configuration) -> Option<&Row> {
+        self.rows.iter().find(|row| row.configuration == configuration)
+    }
+
+    /// The rows of one curve, in order of calls outstanding.
+    pub(crate) fn curve(&self, subject: usize, call_bytes: u32) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| {
+            row.configuration.subject == subject && row.configuration.call_bytes == call_bytes
+        })
+    }
+}
+
+/// What a run of that length should have shown; of an abandoned run, the steady state.
+pub(crate) fn predict(
+    plan: &Plan,
+    findings: &Findings,
+    server: Server,
+    measured: &Measured,
+) -> Prediction {
+    let count = |kind: Kind| {
+        let of_kind = measured.typical.events.iter().filter(|event| event.kind == kind);
+        of_kind.count() as u64
+    };
+    let commits = if measured.typical.abandoned { 0 } else { count(Kind::Commit) };
+    let transfer = study::transfer(&measured.configuration, plan);
+    findings.path.predict_run(server, &transfer, count(Kind::Write), commits)
+}
+
+/// The size and window that a concurrent server should be given: the smallest size that comes
+/// within 2 % of what the best size promises.
+fn recommend(plan: &Plan, findings: &Findings, sizes: &[u32], subject: usize) -> Configuration {
+    let choices: Vec<(Configuration, f64)> = sizes
+        .iter()
+        .map(|&call_bytes| {
+            let server = Server::Concurrent;
+            let outstanding = study::best_window(&findings.path, server, call_bytes, plan);
+            let choice = Configuration { subject, call_bytes, outstanding };
+            let promised = findings.path.predict(server, &study::transfer(&choice, plan));
+            (choice, promised.mib_per_s)
+        })
+        .collect();
+    let best = choices.iter().map(|(_, promised)| *promised).fold(0.0, f64::max);
+    let enough = choices.iter().find(|(_, promised)| *promised >= 0.98 * best);
+    enough.map_or(Configuration { subject, call_bytes: 1 << 20, outstanding: 16 }, |(choice, _)| {
+        *choice
+    })
+}
+
+/// Names the dominating term in a sentence.
+pub(crate) fn sentence(row: &Row) -> String {
+    let cycle = row.prediction.cycle;
+    let share = |us: f64| 100.0 * us / cycle.total_us();
+    let size = bytes(row.configuration.call_bytes);
+    let n = row.configuration.outstanding;
+    let calls = if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
+    let why = match row.prediction.bound {
+        Bound::Cycle(Term::Prop) => format!(
+            "propagation dominates: {:.0} % of each cycle of {:.0} us is the way there and back (2 T_prop), while link, processor and disk wait",
+            share(cycle.prop_us),
+            cycle.total_us()
+        ),
+        Bound::Cycle(Term::Ser) => format!(
+            "serialization dominates: {:.0} % of each cycle of {:.0} us is the bytes' own time on the way (T_ser)",
+            share(cycle.ser_us),
+            cycle.total_us()
+        ),
+        Bound::Cycle(Term::Op) => format!(
+            "processing dominates: {:.0} % of each cycle of {:.0} us is spent on the call itself (T_op)",
+            share(cycle.op_us),
+            cycle.total_us()
+        ),
+        Bound::Cycle(Term::Block) => format!(
+            "storage dominates: {:.0} % of each cycle of {:.0} us is the wait for the disk (T_B)",
+            share(cycle.block_us),
+            cycle.total_us()
+        ),
+        Bound::Capacity => {
+            "the way itself is full: link and processing are busy all the time (T_ser)".to_owned()
+        }
+        Bound::Storage => "storage is busy all the time (T_B)".to_owned(),
+        Bound::Server => {
+            "the server is the bottleneck: it does one thing at a time, and stops for its disk"
+                .to_owned()
+        }
+    };
+    format!("With {size} calls and {calls} outstanding {why}.")
+}
+
+/// `8 KiB`, `1 MiB`.
+pub(crate) fn bytes(bytes: u32) -> String {
+    match bytes {
+        mib if mib % (1 << 20) == 0 => format!("{} MiB", mib >> 20),
+        kib if kib % (1 << 10) == 0 => format!("{} KiB", kib >> 10),
+        other => format!("{other} B"),
+    }
+}
+
+pub(crate) fn median(values: Vec<f64>) -> f64 {
+    Sample::new(values).map_or(f64::NAN, |sample| sample.median())
+}

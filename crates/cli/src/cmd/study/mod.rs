@@ -1,0 +1,389 @@
+//! `nfskit study`: probe, measure, explain, predict and apply, report.
+
+mod explain;
+mod outcome;
+mod record;
+mod report;
+
+use std::fs;
+use std::path::Path;
+
+use client::mount::{self, Mounted};
+use client::session::{Credential, Session};
+use client::url::Target;
+use load::probe::local::{self, Ceiling};
+use load::scratch::Scratch;
+use load::study::{self as sweep, Plan, Step, Subject};
+use net::clock::{Clock, Lateness};
+use net::shape::profile::{PROFILES, Profile};
+use perf::model::transaction::Server;
+use perf::record::{Durability, Warning};
+use perf::stats::Sample;
+use perf::units::Nanos;
+
+use self::explain::Explanation;
+use self::outcome::{LocalFindings, Outcome, TargetInfo};
+use crate::args::{self, CommitMode, Verbosity};
+use crate::exit::Failure;
+use crate::output::{self, Bars};
+use crate::served::{self, Embedded};
+
+/// Runs the command.
+pub(crate) fn run(args: &args::Study, verbosity: Verbosity) -> Result<(), Failure> {
+    fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
+    let outcome = net::runtime::block_on(measure(args, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let record = record::record(&outcome);
+    let report = report::report(&outcome, &record);
+    let file = |name: &str, text: &str| output::write(&args.out.join(name), text);
+    file("run.json", &record.to_json_pretty())?;
+    file("calls.csv", &record::calls_csv(&outcome))?;
+    file("report.html", &analyze::report::html(&report))?;
+    if let Some(json) = &args.json {
+        output::write(json, &record.to_json_pretty())?;
+    }
+    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+        print!("{}", analyze::report::summary(&report, 96));
+        println!("{}", args.out.join("report.html").display());
+    }
+    Ok(())
+}
+
+/// Everything but the report: until done, or failed, or interrupted; the scratch directory is gone
+/// in any case.
+async fn measure(args: &args::Study, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let clock = Clock::real();
+    match &args.target {
+        Some(target) => existing(&clock, args, target, verbosity).await,
+        None => embedded(&clock, args, verbosity).await,
+    }
+}
+
+/// The embedded server, once stalling and once not, on one directory.
+async fn embedded(
+    clock: &Clock,
+    args: &args::Study,
+    verbosity: Verbosity,
+) -> Result<Outcome, Failure> {
+    let (_temporary, dir) = match &args.store {
+        Some(dir) => (None, dir.clone()),
+        None => {
+            let made = tempfile::Builder::new().prefix("nfskit-").tempdir().map_err(|cause| {
+                Failure::environment(
+                    format!("cannot make a temporary directory: {cause}"),
+                    "TMPDIR=DIR, or --store DIR",
+                )
+            })?;
+            let dir = made.path().to_owned();
+            (Some(made), dir)
+        }
+    };
+    let link = args.link.unwrap_or(DEFAULT_LINK);
+    let stall = Embedded::start(&dir, CommitMode::Stall, 1)?;
+    let concurrent = Embedded::start(&dir, CommitMode::Concurrent, 256)?;
+    let subject = |server, embedded: &Embedded| {
+        Ok::<_, Failure>(Reached {
+            clock: clock.clone(),
+            server: Some(server),
+            target: embedded.target(),
+            options: options(&embedded.target(), link),
+        })
+    };
+    let subjects = [subject(Server::Stall, &stall)?, subject(Server::Concurrent, &concurrent)?];
+    let info = TargetInfo {
+        kind: "embedded",
+        url: None,
+        path: Some(dir.display().to_string()),
+        link: link.to_string(),
+        link_mib_per_s: link.mib_per_s(),
+        durability: Durability::Stable,
+        read_bytes_max: 0,
+        write_bytes_max: 0,
+        subjects: vec!["stall, 1 thread", "concurrent"],
+    };
+    with_scratch(clock, args, verbosity, link, info, &subjects, Some(&dir)).await
+}
+
+const DEFAULT_LINK: Profile = PROFILES[2];
+
+/// Somebody's server.
+async fn existing(
+    clock: &Clock,
+    args: &args::Study,
+    target: &Target,
+    verbosity: Verbosity,
+) -> Result<Outcome, Failure> {
+    let link = args.link.unwrap_or(PROFILES[0]);
+    let subjects = [Reached {
+        clock: clock.clone(),
+        server: None,
+        target: target.clone(),
+        options: options(target, link),
+    }];
+    let info = TargetInfo {
+        kind: "server",
+        url: Some(target.to_string()),
+        path: None,
+        link: link.to_string(),
+        link_mib_per_s: link.mib_per_s(),
+        durability: Durability::Stable,
+        read_bytes_max: 0,
+        write_bytes_max: 0,
+        subjects: vec!["server"],
+    };
+    with_scratch(clock, args, verbosity, link, info, &subjects, None).await
+}
+
+/// Studies in a scratch directory of the last subject's.
+async fn with_scratch(
+    clock: &Clock,
+    args: &args::Study,
+    verbosity: Verbosity,
+    link: Profile,
+    info: TargetInfo,
+    subjects: &[Reached],
+    dir: Option<&Path>,
+) -> Result<Outcome, Failure> {
+    let target = &subjects[subjects.len() - 1].target;
+    let mut bars = Bars::new(verbosity);
+    let outcome = in_scratch(clock, target, async |scratch: &Scratch| {
+        let inner = Inner { clock, args, link, subjects, dir, scratch };
+        inner.study(info, &mut bars).await
+    })
+    .await;
+    bars.clear();
+    outcome
+}
+
+/// Makes a scratch directory on the target, works in it, and removes it, however the work ends:
+/// done, failed, or interrupted.
+pub(crate) async fn in_scratch<T>(
+    clock: &Clock,
+    target: &Target,
+    work: impl AsyncFnOnce(&Scratch) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut interrupted = std::pin::pin!(served::interrupted());
+    let plain = Reached {
+        clock: clock.clone(),
+        server: None,
+        target: target.clone(),
+        options: options(target, PROFILES[0]),
+    };
+    let session = tokio::select! {
+        biased;
+        () = &mut interrupted => return Err(Failure::interrupted()),
+        session = plain.connect() => session?,
+    };
+    // An interrupt must not lose the directory between its making and our knowing of it.
+    let tag = format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id());
+    let scratch = Scratch::create(&session, &tag).await?;
+    let outcome = tokio::select! {
+        biased;
+        () = &mut interrupted => Err(Failure::interrupted()),
+        outcome = work(&scratch) => outcome,
+    };
+    let removed = clock.within(REMOVE_LIMIT, remove(&session, &plain, &scratch)).await;
+    match (outcome, removed) {
+        (outcome, Ok(Ok(()))) => outcome,
+        (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(&scratch))),
+        (Ok(_), Err(elapsed)) => {
+            Err(Failure::environment(elapsed, "the server's log").and(left_behind(&scratch)))
+        }
+        (Err(failure), _) => Err(failure.and(left_behind(&scratch))),
+    }
+}
+
+const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
+
+/// Over the connection that was kept aside, or a new one if that broke.
+async fn remove(session: &Session, subject: &Reached, scratch: &Scratch) -> Result<(), Failure> {
+    if scratch.remove(session).await.is_ok() {
+        return Ok(());
+    }
+    let session = subject.connect().await?;
+    Ok(scratch.remove(&session).await?)
+}
+
+fn left_behind(scratch: &Scratch) -> String {
+    format!("the scratch directory {} could not be removed", scratch.name())
+}
+
+struct Inner<'a> {
+    clock: &'a Clock,
+    args: &'a args::Study,
+    link: Profile,
+    subjects: &'a [Reached],
+    dir: Option<&'a Path>,
+    scratch: &'a Scratch,
+}
+
+impl Inner<'_> {
+    async fn study(&self, mut info: TargetInfo, bars: &mut Bars) -> Result<Outcome, Failure> {
+        let plan = if self.args.quick { Plan::QUICK } else { Plan::FULL };
+        let started = load::environment::rfc3339(self.clock);
+        let mut progress = |step: Step, share: f64| bars.show(step_name(step), share);
+        progress(Step::Probe, 0.0);
+        let alarm_lateness = self.calibrate().await?;
+        // Before anything else is written: a device that is still busy with hundreds of MiB syncs
+        // slowly.
+        let block_us = match self.dir {
+            Some(dir) => Some(local::block_us(self.clock, dir, LOCAL_TRIALS)?),
+            None => None,
+        };
+        let mut study = sweep::Study::begin(self.clock, plan, self.subjects, self.scratch).await?;
+        let file_bytes = study.file_bytes();
+        let local = match self.dir {
+            Some(dir) => Some(Ceiling::prepare(dir, file_bytes)?),
+            None => None,
+        };
+        let mut ceilings = Vec::new();
+        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
+        let findings = study.probe(&mut progress).await?;
+        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
+        let measured = study.sweep(&mut progress).await?;
+        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
+        let known: Vec<Option<Server>> = self.subjects.iter().map(Subject::server).collect();
+        let sizes = study.call_bytes();
+        let explanation = Explanation::new(&plan, &findings, &known, &sizes, &measured);
+        let applied = if self.subjects.len() > 1 {
+            let (before, after) = (explanation.before, explanation.after);
+            Some(study.apply(before, after, &mut progress).await?)
+        } else {
+            None
+        };
+        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
+        let local = match (block_us, Sample::new(ceilings)) {
+            (Some(block_us), Ok(sample)) => Some(LocalFindings {
+                block_us,
+                ceiling: sample.median_estimate(),
+                trials: LOCAL_TRIALS,
+            }),
+            _ => None,
+        };
+        (info.read_bytes_max, info.write_bytes_max) = study.transfer_bytes_max();
+        let mut outcome = Outcome {
+            plan,
+            started,
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            target: info,
+            findings,
+            local,
+            measured,
+            explanation,
+            applied,
+            file_bytes,
+            alarm_lateness,
+            warnings: Vec::new(),
+        };
+        outcome.warnings = warnings(&outcome);
+        Ok(outcome)
+    }
+
+    async fn calibrate(&self) -> Result<Option<Lateness>, Failure> {
+        if self.link.links() == net::shape::LinkPair::default() {
+            return Ok(None);
+        }
+        let span = Nanos::from_micros(300);
+        let lateness = Lateness::measure(self.clock, span, 300).await;
+        lateness.map(Some).map_err(|cause| load::error::Error::Timer(cause).into())
+    }
+
+    fn measure_ceiling(
+        &self,
+        local: Option<&Ceiling>,
+        ceilings: &mut Vec<f64>,
+    ) -> Result<(), Failure> {
+        if let Some(ceiling) = local {
+            for _ in 0..2 {
+                ceilings.push(ceiling.measure(self.clock)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+const LOCAL_TRIALS: usize = 60;
+
+fn step_name(step: Step) -> &'static str {
+    match step {
+        Step::Probe => "1 probe the parts",
+        Step::Measure => "2 measure sequential writes",
+        Step::Apply => "4 apply the change",
+    }
+}
+
+/// A server, and how to connect to it.
+#[derive(Clone, Debug)]
+struct Reached {
+    clock: Clock,
+    server: Option<Server>,
+    target: Target,
+    options: mount::Options,
+}
+
+impl Subject for Reached {
+    fn server(&self) -> Option<Server> {
+        self.server
+    }
+
+    async fn connect(&self) -> Result<Session, client::error::Error> {
+        let Mounted { session, .. } =
+            mount::mount(&self.clock, &self.target, &self.options).await?;
+        Ok(session)
+    }
+}
+
+/// Who we are, how long we wait, and the link.
+pub(crate) fn options(target: &Target, link: Profile) -> mount::Options {
+    let uid = target.uid.unwrap_or_else(|| rustix::process::getuid().as_raw());
+    let gid = target.gid.unwrap_or_else(|| rustix::process::getgid().as_raw());
+    let machine_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    mount::Options {
+        credential: Credential { machine_name, uid, gid },
+        connect_limit: mount::Options::CONNECT_LIMIT,
+        reply_limit: mount::Options::REPLY_LIMIT,
+        links: link.links(),
+    }
+}
+
+fn warnings(outcome: &Outcome) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, text: String, try_: &str| {
+        warnings.push(Warning::new(code, &text, try_));
+    };
+    if outcome.plan.repeats < 3 {
+        warn(
+            "few_repeats",
+            format!("each configuration ran {} time(s): there is no spread", outcome.plan.repeats),
+            "without --quick",
+        );
+    }
+    let median = outcome.explanation.error_pct_median;
+    if median > 10.0 {
+        warn(
+            "model_error",
+            format!(
+                "the model is off by {median:.0} % at the median: something is not in it, or changed during the run"
+            ),
+            "again on a quieter machine; look for the windows that are off in the report",
+        );
+    }
+    if let Some(lateness) = outcome.alarm_lateness
+        && lateness.median > Nanos::from_micros(10)
+    {
+        warn(
+            "late_timers",
+            format!("the emulated link's timers rang {} late at the median", lateness.median),
+            "a quieter machine, or one with more processors",
+        );
+    }
+    let efficiency = outcome.efficiency_of_limit();
+    if efficiency < 0.9 {
+        warn(
+            "below_limit",
+            format!("the best window reached {:.0} % of the limit", 100.0 * efficiency),
+            "the parameters in the report: which stage is full before the limit is reached",
+        );
+    }
+    warnings
+}

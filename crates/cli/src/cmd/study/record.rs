@@ -1,0 +1,275 @@
+//! A study as a run record (docs/formats/run-record.md) and as a table of calls.
+
+use std::fmt::Write as _;
+
+use client::transfer::{Event, Kind};
+use load::study::Measured;
+use perf::histogram::Histogram;
+use perf::model::transaction::Server;
+use perf::record::{Run, Target, Tool, Workload};
+use perf::series::Series;
+use perf::units::Nanos;
+use serde_json::{Map, Value, json};
+
+use super::outcome::Outcome;
+
+/// Points kept of each series; the calls themselves are in calls.csv.
+const SERIES_POINTS_MAX: usize = 1_000;
+
+/// The whole record.
+pub(crate) fn record(outcome: &Outcome) -> Run {
+    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
+    let mut run = Run::new(tool, outcome.started.clone());
+    run.environment = load::environment::describe();
+    run.target = target(outcome);
+    run.workload = workload(outcome);
+    parameters(&mut run, outcome);
+    throughput(&mut run, outcome);
+    judgement(&mut run, outcome);
+    calls(&mut run, outcome);
+    run.model = model(outcome);
+    run.warnings.extend(outcome.warnings.iter().cloned());
+    run
+}
+
+fn target(outcome: &Outcome) -> Target {
+    let info = &outcome.target;
+    let mut target = Target {
+        kind: info.kind.to_owned(),
+        url: info.url.clone(),
+        path: info.path.clone(),
+        version: Some(3),
+        proto: Some("tcp".to_owned()),
+        rsize: Some(u64::from(info.read_bytes_max)),
+        wsize: Some(u64::from(info.write_bytes_max)),
+        durability: Some(info.durability),
+        ..Target::default()
+    };
+    target.other.insert("link".to_owned(), info.link.clone().into());
+    target
+}
+
+fn workload(outcome: &Outcome) -> Workload {
+    let plan = &outcome.plan;
+    let parameters = json!({
+        "file_bytes": outcome.file_bytes,
+        "commit_bytes": plan.commit_bytes,
+        "stable_how": "UNSTABLE",
+        "overwrites_in_place": true,
+        "windows": load::study::WINDOWS,
+        "repeats": plan.repeats,
+        "run_time_ms": plan.run_time.as_millis_f64(),
+    });
+    let parameters = match parameters {
+        Value::Object(parameters) => parameters,
+        _ => Map::new(),
+    };
+    Workload { name: "study".to_owned(), parameters, ..Workload::default() }
+}
+
+fn parameters(run: &mut Run, outcome: &Outcome) {
+    let findings = &outcome.findings;
+    let null = findings.null_us.len() as u64;
+    let rounds = findings.rounds as u64;
+    let half = |estimate: perf::stats::Estimate| perf::stats::Estimate {
+        value: estimate.value / 2.0,
+        ci95: estimate.ci95.map(|ci| perf::stats::Interval { lo: ci.lo / 2.0, hi: ci.hi / 2.0 }),
+    };
+    run.estimate("t_prop_us", &half(findings.round_trip), "us", null);
+    run.estimate("rtt_us_median", &findings.round_trip, "us", null);
+    if let Ok(sample) = perf::stats::Sample::new(findings.null_us.clone()) {
+        run.metric("rtt_us_min", sample.min(), "us");
+        run.metric("rtt_us_p99", sample.quantile(0.99), "us");
+    }
+    run.estimate("t_ser_us_per_kib", &findings.ser_us_per_kib, "us/KiB", rounds);
+    run.estimate("t_op_us", &findings.op_us, "us", rounds);
+    run.estimate("t_b_us", &findings.block_us, "us", rounds);
+    for &(bytes, unstable, stable) in &findings.writes_us {
+        let kib = bytes / 1024;
+        run.metric(&format!("write_unstable_us_{kib}k"), unstable, "us");
+        run.metric(&format!("write_file_sync_us_{kib}k"), stable, "us");
+    }
+    run.estimate("commit_us", &findings.commit_us, "us", outcome.plan.bursts as u64);
+    if let Some(local) = &outcome.local {
+        run.estimate("t_b_local_us", &local.block_us, "us", local.trials as u64);
+    }
+}
+
+fn throughput(run: &mut Run, outcome: &Outcome) {
+    let repeats = outcome.plan.repeats as u64;
+    for configuration in outcome.main_curve() {
+        let n = configuration.outstanding;
+        if let Some(measured) = outcome.measured(configuration) {
+            let name = format!("throughput_mib_per_s_n{n}");
+            run.estimate(&name, &measured.estimate(), "MiB/s", repeats);
+        }
+        let predicted = outcome.predicted(configuration);
+        run.metric(&format!("predicted_mib_per_s_n{n}"), predicted, "MiB/s");
+    }
+    for row in &outcome.explanation.rows {
+        let suffix = suffix(outcome, row.configuration);
+        if let Some(measured) = outcome.measured(row.configuration) {
+            let name = format!("throughput_mib_per_s_{suffix}");
+            run.estimate(&name, &measured.estimate(), "MiB/s", repeats);
+            let calls = measured.typical.events.len().max(1) as f64;
+            let cpu = measured.typical.cpu;
+            let client = cpu.thread.as_micros_f64() / calls;
+            let all = cpu.process.as_micros_f64() / calls;
+            run.metric(&format!("client_cpu_us_per_call_{suffix}"), client, "us");
+            run.metric(&format!("process_cpu_us_per_call_{suffix}"), all, "us");
+        }
+        let predicted = row.prediction.mib_per_s;
+        run.metric(&format!("predicted_mib_per_s_{suffix}"), predicted, "MiB/s");
+    }
+}
+
+fn judgement(run: &mut Run, outcome: &Outcome) {
+    let explanation = &outcome.explanation;
+    run.metric("best_window", explanation.after.outstanding as f64, "calls");
+    run.metric("best_call_bytes", f64::from(explanation.after.call_bytes), "B");
+    run.metric("model_error_pct_median", explanation.error_pct_median, "%");
+    run.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
+    if let Some(link) = outcome.link_mib_per_s() {
+        run.metric("link_mib_per_s", link, "MiB/s");
+    }
+    match &outcome.local {
+        Some(local) => {
+            let trials = local.trials as u64;
+            run.estimate("storage_mib_per_s", &local.ceiling, "MiB/s", trials);
+        }
+        None => {
+            run.metric("storage_mib_per_s", outcome.storage_mib_per_s(), "MiB/s");
+        }
+    }
+    run.metric("limit_mib_per_s", outcome.limit_mib_per_s(), "MiB/s");
+    run.metric("efficiency_of_limit", outcome.efficiency_of_limit(), "ratio");
+    run.metric("before_mib_per_s", outcome.before_mib_per_s(), "MiB/s");
+    run.metric("after_mib_per_s", outcome.after_mib_per_s(), "MiB/s");
+    run.metric("predicted_gain", outcome.predicted_gain(), "ratio");
+    run.metric("measured_gain", outcome.measured_gain(), "ratio");
+}
+
+fn calls(run: &mut Run, outcome: &Outcome) {
+    let mut null = Histogram::new();
+    outcome.findings.null_us.iter().for_each(|us| null.record(Nanos::from_micros_f64(*us)));
+    run.histogram("null_response_time", &null);
+    for measured in &outcome.measured {
+        let suffix = suffix(outcome, measured.configuration);
+        run.histogram(&format!("write_response_time_{suffix}"), &histogram(measured));
+        let (transferred, response) = series(measured);
+        run.series(&format!("transferred_{suffix}"), &transferred.thinned(SERIES_POINTS_MAX));
+        run.series(&format!("response_time_{suffix}"), &response.thinned(SERIES_POINTS_MAX));
+    }
+}
+
+/// Response times of the WRITEs of the typical run.
+pub(crate) fn histogram(measured: &Measured) -> Histogram {
+    let mut histogram = Histogram::new();
+    for us in measured.typical.response_times_us() {
+        histogram.record(Nanos::from_micros_f64(us));
+    }
+    histogram
+}
+
+/// Bytes acknowledged (MiB), and the response time of every WRITE (us), over time.
+pub(crate) fn series(measured: &Measured) -> (Series, Series) {
+    let started = measured.typical.started;
+    let (mut transferred, mut response) = (Series::new("MiB"), Series::new("us"));
+    let mut bytes = 0;
+    for event in measured.typical.events.iter().filter(|event| event.kind == Kind::Write) {
+        bytes += u64::from(event.bytes);
+        transferred.push(event.received.since(started), bytes as f64 / f64::from(1 << 20));
+        let time = event.received.since(event.sent);
+        response.push(event.sent.since(started), time.as_micros_f64());
+    }
+    (transferred, response)
+}
+
+fn model(outcome: &Outcome) -> Map<String, Value> {
+    let path = outcome.findings.path;
+    let servers: Map<String, Value> = outcome
+        .target
+        .subjects
+        .iter()
+        .zip(&outcome.explanation.servers)
+        .map(|(name, server)| ((*name).to_owned(), Value::from(server_name(*server))))
+        .collect();
+    let rows: Vec<Value> = outcome
+        .explanation
+        .rows
+        .iter()
+        .map(|row| {
+            let cycle = row.prediction.cycle;
+            json!({
+                "configuration": suffix(outcome, row.configuration),
+                "predicted_mib_per_s": row.prediction.mib_per_s,
+                "measured_mib_per_s": row.measured_mib_per_s,
+                "error_pct": row.error_pct(),
+                "bound": format!("{:?}", row.prediction.bound),
+                "cycle_us": {
+                    "prop": cycle.prop_us, "ser": cycle.ser_us,
+                    "op": cycle.op_us, "block": cycle.block_us,
+                },
+            })
+        })
+        .collect();
+    let model = json!({
+        "name": "transaction cycle",
+        "parameters": {
+            "round_trip_us": path.round_trip_us,
+            "ser_us_per_kib": path.ser_us_per_kib,
+            "op_us": path.op_us,
+            "overhead_us": path.overhead_us,
+            "capacity_call_us": path.capacity.call_us,
+            "capacity_us_per_kib": path.capacity.us_per_kib,
+            "sync_us": path.storage.sync_us,
+            "storage_us_per_kib": path.storage.us_per_kib,
+            "storage_left_us_per_kib": path.storage.left_us_per_kib,
+            "storage_unhidden_us_per_kib": path.storage.unhidden_us_per_kib,
+        },
+        "servers": servers,
+        "rows": rows,
+    });
+    match model {
+        Value::Object(model) => model,
+        _ => Map::new(),
+    }
+}
+
+/// `8k_stall_n1`
+fn suffix(outcome: &Outcome, configuration: load::study::Configuration) -> String {
+    let subject = outcome.target.subjects[configuration.subject].split(',').next();
+    format!(
+        "{}k_{}_n{}",
+        configuration.call_bytes / 1024,
+        subject.unwrap_or("server"),
+        configuration.outstanding
+    )
+}
+
+fn server_name(server: Server) -> &'static str {
+    match server {
+        Server::Stall => "stall",
+        Server::Concurrent => "concurrent",
+    }
+}
+
+/// Every call of the typical run of every configuration, one line each.
+pub(crate) fn calls_csv(outcome: &Outcome) -> String {
+    let mut csv = String::from("configuration,procedure,sent_us,received_us,bytes\n");
+    for measured in &outcome.measured {
+        let suffix = suffix(outcome, measured.configuration);
+        let started = measured.typical.started;
+        for &Event { kind, sent, received, bytes } in &measured.typical.events {
+            let procedure = match kind {
+                Kind::Read => "READ",
+                Kind::Write => "WRITE",
+                Kind::Commit => "COMMIT",
+            };
+            let (sent, received) = (sent.since(started), received.since(started));
+            let (sent, received) = (sent.as_micros_f64(), received.as_micros_f64());
+            writeln!(csv, "{suffix},{procedure},{sent:.3},{received:.3},{bytes}").ok();
+        }
+    }
+    csv
+}

@@ -1,0 +1,397 @@
+//! A study as the report wants it.
+
+use analyze::report::{
+    Ceiling, Curve, CurvePoint, Cycle, Fact, Headline, Latency, LatencyPlot, Parameter, Stall,
+    Step, StudyReport, Term, ThroughputPlot, Transfer, TransferPlot,
+};
+use client::transfer::Kind;
+use load::study::{Configuration, Measured};
+use perf::record::Run;
+use perf::stats::{Estimate, Interval};
+
+use super::explain::{self, bytes, sentence};
+use super::outcome::Outcome;
+use super::record;
+
+/// Points kept of what is drawn.
+const POINTS_MAX: usize = 1_500;
+
+/// The whole report.
+pub(crate) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
+    StudyReport {
+        title: "nfskit study".to_owned(),
+        generated_at: outcome.started.clone(),
+        command: outcome.command.clone(),
+        target: outcome
+            .target
+            .url
+            .clone()
+            .or_else(|| {
+                outcome.target.path.as_ref().map(|path| format!("embedded server on {path}"))
+            })
+            .unwrap_or_default(),
+        durability: Some(outcome.target.durability),
+        link: format!("link {}", outcome.target.link),
+        environment: environment(run),
+        warnings: outcome.warnings.clone(),
+        headline: headline(outcome),
+        parameters: parameters(outcome),
+        cycles: cycles(outcome),
+        throughput: throughput(outcome),
+        steps: steps(outcome),
+        transfers: transfers(outcome),
+        latency: latency(outcome),
+        method: method(outcome),
+        raw_data: "run.json and calls.csv".to_owned(),
+    }
+}
+
+fn environment(run: &Run) -> Vec<(String, String)> {
+    let environment = &run.environment;
+    let text = |name: &str, value: Option<String>| value.map(|value| (name.to_owned(), value));
+    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
+    let load = |load: [f64; 3]| load.map(|value| format!("{value:.2}")).join(" ");
+    [
+        text("kernel", environment.kernel.clone()),
+        text("processors", environment.cpus.map(|cpus| cpus.to_string())),
+        text(
+            "processor",
+            environment.other.get("cpu_model").and_then(|m| m.as_str()).map(str::to_owned),
+        ),
+        text("memory", environment.memory.map(gib)),
+        text("virtual", environment.virtualization.clone()),
+        text("load average at the end", environment.load_average.map(load)),
+        text("nfskit", Some(run.tool.version.clone())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn headline(outcome: &Outcome) -> Headline {
+    let explanation = &outcome.explanation;
+    let first = explanation.row(explanation.before).map(sentence).unwrap_or_default();
+    let after = explanation.after;
+    let gain = format!(
+        "{} calls with {} outstanding{} should give {:.1} times as much; measured {:.1} times.",
+        bytes(after.call_bytes),
+        after.outstanding,
+        if outcome.applied.is_some() { " on a server that does not stall" } else { "" },
+        outcome.predicted_gain(),
+        outcome.measured_gain(),
+    );
+    let fact =
+        |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
+    Headline {
+        sentence: format!("{first} {gain}"),
+        facts: vec![
+            fact("predicted gain", format!("{:.2} x", outcome.predicted_gain()), String::new()),
+            fact(
+                "measured gain",
+                format!("{:.2} x", outcome.measured_gain()),
+                format!(
+                    "{:.1} to {:.1} MiB/s",
+                    outcome.before_mib_per_s(),
+                    outcome.after_mib_per_s()
+                ),
+            ),
+            fact(
+                "best window",
+                after.outstanding.to_string(),
+                format!("calls of {}", bytes(after.call_bytes)),
+            ),
+            fact(
+                "limit",
+                format!("{:.1} MiB/s", outcome.limit_mib_per_s()),
+                "the smaller of link and storage".to_owned(),
+            ),
+            fact(
+                "reached",
+                format!("{:.0} %", 100.0 * outcome.efficiency_of_limit()),
+                "of the limit, with the best window".to_owned(),
+            ),
+            fact(
+                "model error",
+                format!("{:.1} %", explanation.error_pct_median),
+                format!("median; worst {:.0} %", explanation.error_pct_worst),
+            ),
+        ],
+    }
+}
+
+fn parameters(outcome: &Outcome) -> Vec<Parameter> {
+    let findings = &outcome.findings;
+    let parameter = |name: &str, estimate: Estimate, unit: &str, n: usize, how: &str| Parameter {
+        name: name.to_owned(),
+        value: estimate.value,
+        unit: unit.to_owned(),
+        ci95: estimate.ci95,
+        n: Some(n as u64),
+        how: how.to_owned(),
+    };
+    let alone = |value: f64| Estimate { value, ci95: None };
+    let (null, rounds) = (findings.null_us.len(), findings.rounds);
+    let bursts = outcome.plan.bursts;
+    let path = findings.path;
+    let mut parameters = vec![
+        parameter(
+            "2 T_prop",
+            findings.round_trip,
+            "us",
+            null,
+            "Median response time of NULL calls, one at a time.",
+        ),
+        parameter(
+            "T_ser",
+            findings.ser_us_per_kib,
+            "us/KiB",
+            rounds,
+            "Slope of the response time of single UNSTABLE WRITEs of 1 KiB to 1 MiB over their size.",
+        ),
+        parameter(
+            "T_op",
+            findings.op_us,
+            "us",
+            rounds,
+            "Intercept of the same line, less 2 T_prop.",
+        ),
+        parameter(
+            "T_B",
+            findings.block_us,
+            "us",
+            rounds,
+            "FILE_SYNC less UNSTABLE response time of single 8 KiB WRITEs.",
+        ),
+    ];
+    if let Some(local) = &outcome.local {
+        parameters.push(parameter(
+            "T_B local",
+            local.block_us,
+            "us",
+            local.trials,
+            "8 KiB written and synced less 8 KiB written, in the directory itself.",
+        ));
+    }
+    parameters.extend([
+        parameter(
+            "T_commit",
+            findings.commit_us,
+            "us",
+            bursts,
+            &format!(
+                "Response time of a COMMIT of {} MiB less 2 T_prop; spread over its blocks it is the T_B of a transfer.",
+                outcome.plan.commit_bytes >> 20
+            ),
+        ),
+        parameter(
+            "o",
+            findings.overhead_us,
+            "us",
+            bursts,
+            "What each further outstanding 8 KiB call adds to a cycle: bursts of two at a time.",
+        ),
+        parameter(
+            "g",
+            alone(path.capacity.call_us),
+            "us",
+            bursts,
+            "Time per call in bursts, many outstanding, less the bytes' share.",
+        ),
+        parameter(
+            "G",
+            alone(path.capacity.us_per_kib),
+            "us/KiB",
+            bursts,
+            "Time per KiB in bursts of 8 KiB and 1 MiB WRITEs.",
+        ),
+    ]);
+    parameters
+}
+
+fn cycles(outcome: &Outcome) -> Vec<Cycle> {
+    let explanation = &outcome.explanation;
+    let ones = explanation.rows.iter().filter(|row| row.configuration.outstanding == 1);
+    ones.map(|row| {
+        let cycle = row.prediction.cycle;
+        let term = |name: &str, us: f64| Term { name: name.to_owned(), us };
+        let call_mib = f64::from(row.configuration.call_bytes) / f64::from(1 << 20);
+        Cycle {
+            name: outcome.name(row.configuration),
+            terms: vec![
+                term("2 T_prop", cycle.prop_us),
+                term("T_ser", cycle.ser_us),
+                term("T_op", cycle.op_us),
+                term("T_B", cycle.block_us),
+            ],
+            measured_us: Some(call_mib / row.measured_mib_per_s * 1e6),
+        }
+    })
+    .collect()
+}
+
+fn throughput(outcome: &Outcome) -> Vec<ThroughputPlot> {
+    let mut sizes: Vec<u32> =
+        outcome.measured.iter().map(|measured| measured.configuration.call_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut ceilings =
+        vec![Ceiling { label: "storage".to_owned(), mib_s: outcome.storage_mib_per_s() }];
+    if let Some(mib_s) = outcome.link_mib_per_s() {
+        ceilings.push(Ceiling { label: "link".to_owned(), mib_s });
+    }
+    ceilings.retain(|ceiling| ceiling.mib_s.is_finite());
+    sizes
+        .into_iter()
+        .map(|call_bytes| ThroughputPlot {
+            title: format!("{} writes", bytes(call_bytes)),
+            curves: (0..outcome.target.subjects.len())
+                .map(|subject| Curve {
+                    name: outcome.target.subjects[subject].to_owned(),
+                    points: outcome
+                        .explanation
+                        .curve(subject, call_bytes)
+                        .map(|row| point(outcome, row))
+                        .collect(),
+                })
+                .collect(),
+            ceilings: ceilings.clone(),
+        })
+        .collect()
+}
+
+fn point(outcome: &Outcome, row: &explain::Row) -> CurvePoint {
+    let spread = outcome.measured(row.configuration).map(Measured::spread);
+    CurvePoint {
+        n: u32::try_from(row.configuration.outstanding).unwrap_or(u32::MAX),
+        measured_mib_s: Some(row.measured_mib_per_s),
+        spread_mib_s: spread.map(|(lo, hi)| Interval { lo, hi }),
+        predicted_mib_s: Some(row.prediction.mib_per_s),
+    }
+}
+
+fn steps(outcome: &Outcome) -> Vec<Step> {
+    let explanation = &outcome.explanation;
+    let after = explanation.after;
+    vec![Step {
+        change: format!("{} -> {}", outcome.name(explanation.before), outcome.name(after),),
+        before_mib_s: outcome.before_mib_per_s(),
+        predicted_mib_s: outcome.predicted_gain() * outcome.before_mib_per_s(),
+        measured_mib_s: outcome.after_mib_per_s(),
+    }]
+}
+
+/// What step 4 compared, or the same two of the sweep.
+fn before_and_after(outcome: &Outcome) -> Vec<&Measured> {
+    match &outcome.applied {
+        Some((before, after)) => vec![before, after],
+        None => [outcome.explanation.before, outcome.explanation.after]
+            .into_iter()
+            .filter_map(|configuration| outcome.measured(configuration))
+            .collect(),
+    }
+}
+
+fn transfers(outcome: &Outcome) -> Vec<TransferPlot> {
+    let plot = |title: &str, shown: Vec<&Measured>| TransferPlot {
+        title: title.to_owned(),
+        transfers: shown.into_iter().map(|measured| transfer(outcome, measured)).collect(),
+    };
+    let after = outcome.explanation.after;
+    let windowed = (0..outcome.target.subjects.len()).filter_map(|subject| {
+        let configuration = Configuration { subject, ..after };
+        outcome.measured(configuration)
+    });
+    vec![
+        plot("Before and after", before_and_after(outcome)),
+        plot("The same calls, on each server", windowed.collect()),
+    ]
+}
+
+fn transfer(outcome: &Outcome, measured: &Measured) -> Transfer {
+    let started = measured.typical.started;
+    let (transferred, _) = record::series(measured);
+    let points = transferred
+        .thinned(POINTS_MAX)
+        .points()
+        .iter()
+        .map(|point| (point.t_us as f64 / 1e3, point.value))
+        .collect();
+    Transfer {
+        name: outcome.name(measured.configuration),
+        points,
+        stalls: stalls(measured, started),
+    }
+}
+
+/// The times in which a COMMIT was outstanding and no WRITE was answered.
+fn stalls(measured: &Measured, started: perf::units::Instant) -> Vec<Stall> {
+    let events = &measured.typical.events;
+    let commits = events.iter().filter(|event| event.kind == Kind::Commit);
+    let replies: Vec<perf::units::Instant> = events
+        .iter()
+        .filter(|event| event.kind == Kind::Write)
+        .map(|event| event.received)
+        .collect();
+    commits
+        .map(|commit| {
+            // Arrivals are in order: from the last reply before the COMMIT's end to that end.
+            let before = replies.partition_point(|received| *received <= commit.received);
+            let last = before.checked_sub(1).map_or(commit.sent, |at| replies[at]);
+            Stall {
+                start_ms: last.max(commit.sent).since(started).as_millis_f64(),
+                end_ms: commit.received.since(started).as_millis_f64(),
+                label: "COMMIT".to_owned(),
+            }
+        })
+        .filter(|stall| stall.end_ms > stall.start_ms)
+        .collect()
+}
+
+fn latency(outcome: &Outcome) -> Vec<LatencyPlot> {
+    vec![LatencyPlot {
+        title: "WRITE response times, before and after".to_owned(),
+        latencies: before_and_after(outcome)
+            .into_iter()
+            .map(|measured| {
+                let (_, response) = record::series(measured);
+                let points = response.thinned(POINTS_MAX);
+                Latency {
+                    name: outcome.name(measured.configuration),
+                    calls: points
+                        .points()
+                        .iter()
+                        .map(|point| (point.t_us as f64 / 1e3, point.value / 1e3))
+                        .collect(),
+                    histogram: record::histogram(measured),
+                }
+            })
+            .collect(),
+    }]
+}
+
+fn method(outcome: &Outcome) -> Vec<String> {
+    let plan = &outcome.plan;
+    let mut paragraphs = vec![
+        format!(
+            "Probe: {} NULL calls; {} rounds of single WRITEs of 1 KiB to 1 MiB, each size UNSTABLE and FILE_SYNC in turn; {} bursts of UNSTABLE WRITEs. The first round, which pays for what is cold, is left out.",
+            outcome.findings.null_us.len(), outcome.findings.rounds, plan.bursts
+        ),
+        format!(
+            "Sweep: every configuration {} times, all of them once before any is run again, each for {:.0} ms and until its outstanding calls have come back. UNSTABLE WRITEs with a COMMIT after every {} MiB and at the end; the throughput counts durable bytes from the first call to the reply of the last COMMIT. A run whose calls would take longer than {:.0} ms to come back is abandoned, and its throughput is that of the acknowledged bytes between its first reply and its last.",
+            plan.repeats, plan.run_time.as_millis_f64(), plan.commit_bytes >> 20, plan.drain.as_millis_f64()
+        ),
+        format!(
+            "The file of {} MiB was written once before and is overwritten in place, so that the steady state is measured and not the allocation of blocks. The storage's ceiling is measured in the same way.",
+            outcome.file_bytes >> 20
+        ),
+        "Predictions use only the parameters of the probe: no number was adjusted to the sweep. throughput = bytes x min(N / T_cycle, 1 / slowest stage), with T_cycle = 2 T_prop + T_ser + T_op + T_B.".to_owned(),
+        "Response times count from when a call is handed to the connection to when its reply has come; in a sweep with N outstanding a new call is sent as soon as one is answered (closed loop).".to_owned(),
+    ];
+    if let Some(lateness) = outcome.alarm_lateness {
+        paragraphs.push(format!(
+            "The emulated link holds each message in this process until its time has come. Its timers rang {} late at the median and {} at the 99th percentile on this machine. Bytes are those of the RPC records; Ethernet and TCP/IP headers are not added.",
+            lateness.median, lateness.p99
+        ));
+    }
+    paragraphs
+}

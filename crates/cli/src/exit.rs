@@ -1,0 +1,159 @@
+//! How a command ends: exit codes, and the one message that says what failed, where, and what to
+//! try.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | a check or goal failed |
+//! | 2 | usage (clap exits with it by itself) |
+//! | 3 | the target or the environment failed |
+//! | 130 | interrupted |
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use client::error::{Error as ClientError, Service};
+use load::error::Error as LoadError;
+use net::error::{CallError, ConnectError, Refusal};
+use wire::mount::MountStat3;
+use wire::nfs3::NfsStat3;
+
+/// A command that did not do what it was asked to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    what: String,
+    advice: String,
+}
+
+impl Failure {
+    /// The target or the environment failed.
+    pub(crate) fn environment(what: impl Display, advice: impl Into<String>) -> Self {
+        Self { code: 3, what: what.to_string(), advice: advice.into() }
+    }
+
+    pub(crate) fn interrupted() -> Self {
+        Self { code: 130, what: "interrupted".to_owned(), advice: String::new() }
+    }
+
+    /// Adds a sentence to the message.
+    pub(crate) fn and(mut self, more: impl Display) -> Self {
+        self.what = format!("{}; {more}", self.what);
+        self
+    }
+
+    pub(crate) fn report(self) -> ExitCode {
+        eprintln!("nfskit: {}", self.what);
+        if !self.advice.is_empty() {
+            eprintln!("   try: {}", self.advice);
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let advice = advice(&error);
+        Self::environment(error, advice)
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Client(error) => error.into(),
+            LoadError::Local { .. } => Self::environment(
+                error,
+                "free space in that directory, or name another with --store",
+            ),
+            LoadError::Timer(_) => {
+                Self::environment(error, "raise the limit of open files (ulimit -n)")
+            }
+            LoadError::TooFew { .. } => {
+                Self::environment(error, "run again without --quick, which measures longer")
+            }
+        }
+    }
+}
+
+fn advice(error: &ClientError) -> String {
+    match error {
+        ClientError::Connect { service, cause } => connect_advice(*service, cause),
+        ClientError::NotRegistered { .. } => {
+            "start the service there, or give its ports: ?nfsport=2049&mountport=20048".to_owned()
+        }
+        ClientError::Mount { status, server, .. } => mount_advice(*status, server),
+        ClientError::Call { cause, server, .. } => call_advice(cause, server),
+        ClientError::Status { status, .. } => status_advice(*status).to_owned(),
+        ClientError::Nonsense { .. } => {
+            "a capture of the traffic, and the server's maker".to_owned()
+        }
+    }
+}
+
+fn connect_advice(service: Service, cause: &ConnectError) -> String {
+    match (cause, service) {
+        (ConnectError::Resolve { .. }, _) => {
+            "the host's address instead of its name, or check the name".to_owned()
+        }
+        (ConnectError::Refused { .. }, Service::Portmapper) => {
+            "if the server runs without a portmapper, give its ports: ?nfsport=2049&mountport=20048"
+                .to_owned()
+        }
+        (ConnectError::Refused { .. }, _) => {
+            "start the server, or correct the port in the URL (nfsport=, mountport=)".to_owned()
+        }
+        (ConnectError::TimedOut { .. } | ConnectError::Unreachable { .. }, _) => {
+            "check the address, the route and firewalls on the way (ping, then the port)".to_owned()
+        }
+    }
+}
+
+fn mount_advice(status: MountStat3, server: &std::net::SocketAddr) -> String {
+    match status {
+        MountStat3::Acces | MountStat3::Perm => format!(
+            "ask the server's administrator to export it to this host, or run as root where the server wants a privileged port; `showmount -e {}` lists exports",
+            server.ip()
+        ),
+        _ => format!("another path; `showmount -e {}` lists the exports", server.ip()),
+    }
+}
+
+fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
+    match cause {
+        CallError::TimedOut { .. } => {
+            format!("see whether the server at {server} is alive and its disk responds")
+        }
+        CallError::Closed | CallError::Transport(net::error::TransportError::Io(_)) => {
+            "the server's log: it closed the connection, or died".to_owned()
+        }
+        CallError::Transport(_) | CallError::Malformed(_) | CallError::Echo => {
+            format!(
+                "another port: what listens at {server} does not speak ONC RPC as an NFS v3 server does"
+            )
+        }
+        CallError::Refused(Refusal::Authentication { .. }) => {
+            "?uid=N&gid=N in the URL, or an export that allows AUTH_SYS".to_owned()
+        }
+        CallError::Refused(_) => {
+            "a server that serves NFS version 3 over TCP on that port".to_owned()
+        }
+    }
+}
+
+fn status_advice(status: NfsStat3) -> &'static str {
+    match status {
+        NfsStat3::RoFs => "a writable export: the study writes into a scratch directory",
+        NfsStat3::NoSpc => "free space on the server, or another export",
+        NfsStat3::DQuot => "raise the quota on the server, or another user (?uid=N)",
+        NfsStat3::Acces | NfsStat3::Perm => {
+            "a user who may write there (?uid=N&gid=N), or another directory"
+        }
+        NfsStat3::NoEnt | NfsStat3::NotDir => "a directory that exists inside the export",
+        NfsStat3::Stale | NfsStat3::BadHandle => {
+            "run again: the directory was removed, or the server lost its handles"
+        }
+        NfsStat3::Io => "the server's log and its disk",
+        _ => "the server's log",
+    }
+}

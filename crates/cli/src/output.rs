@@ -1,0 +1,80 @@
+//! Progress bars and files.
+
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::args::Verbosity;
+use crate::exit::Failure;
+
+/// A bar for each step in turn, on a terminal; nothing in a pipe.
+#[derive(Debug)]
+pub(crate) struct Bars {
+    shown: bool,
+    current: Option<(String, ProgressBar)>,
+}
+
+impl Bars {
+    pub(crate) fn new(verbosity: Verbosity) -> Self {
+        let shown = verbosity > Verbosity::Quiet && std::io::stderr().is_terminal();
+        Self { shown, current: None }
+    }
+
+    /// The step called `name` is done to `share`, from 0 to 1. Another name begins another bar.
+    pub(crate) fn show(&mut self, name: &str, share: f64) {
+        if !self.shown {
+            return;
+        }
+        if self.current.as_ref().is_none_or(|(current, _)| current != name) {
+            self.finish();
+            let bar = ProgressBar::new(1000);
+            let style =
+                ProgressStyle::with_template("{msg:44} [{bar:32}] {percent:>3} % {elapsed}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_message(name.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(200));
+            self.current = Some((name.to_owned(), bar));
+        }
+        if let Some((_, bar)) = &self.current {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "0 to 1000"
+            )]
+            bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
+        }
+    }
+
+    pub(crate) fn finish(&mut self) {
+        if let Some((_, bar)) = self.current.take() {
+            bar.finish();
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if let Some((_, bar)) = self.current.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Writes to a file, or to standard output when the path is `-`.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = if path == Path::new("-") {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    } else {
+        fs::write(path, text)
+    };
+    written.map_err(|cause| cannot_write(path, &cause))
+}
+
+pub(crate) fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {
+    Failure::environment(
+        format!("cannot write {}: {cause}", path.display()),
+        "another place, with --out or --json",
+    )
+}

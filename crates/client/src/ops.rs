@@ -1,0 +1,342 @@
+//! One typed method for each procedure of NFS v3.
+//!
+//! A method gives the procedure's `ReplyOk`; an error status is [`Error::Status`]. What is large
+//! (the data of READ) shares the receive buffer; what has a variable length is copied out.
+
+use bytes::Bytes;
+use net::call::Answer;
+use net::error::CallError;
+use wire::nfs3::{
+    DirOp, Failure, Fattr3, FileHandle, NewObject, NfsTime, Procedure, Sattr3, StableHow, WccData,
+    access, commit, create, fsinfo, fsstat, getattr, link, lookup, mkdir, mknod, pathconf, read,
+    readdir, readdirplus, readlink, remove, rename, rmdir, setattr, symlink, write,
+};
+use wire::xdr::{Bulk, Decode, Encode, from_bytes};
+
+use crate::error::Error;
+use crate::session::Session;
+
+/// Bytes of a file.
+#[derive(Clone, Debug)]
+pub struct ReadOk {
+    pub file_attributes: Option<Fattr3>,
+    pub eof: bool,
+    pub data: Bytes,
+}
+
+/// A reply and the call's times.
+#[derive(Clone, Debug)]
+pub struct Timed<T> {
+    pub reply: T,
+    pub answer: Answer,
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DirEntry {
+    pub fileid: u64,
+    pub name: Vec<u8>,
+    pub cookie: u64,
+    /// With READDIRPLUS, where the server had them.
+    pub attributes: Option<Fattr3>,
+    pub handle: Option<FileHandle>,
+}
+
+/// A part of a directory.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DirPage {
+    pub entries: Vec<DirEntry>,
+    pub cookieverf: [u8; 8],
+    pub eof: bool,
+}
+
+impl Session {
+    /// NULL, and the call's times.
+    ///
+    /// # Errors
+    /// No reply.
+    pub async fn null(&self) -> Result<Answer, Error> {
+        self.call(Procedure::Null, |_| {}, Bytes::new()).await
+    }
+
+    pub async fn getattr(&self, object: FileHandle) -> Result<Fattr3, Error> {
+        let args = getattr::Args { object };
+        self.ask(Procedure::Getattr, &args).await.map(|ok: getattr::ReplyOk| ok.obj_attributes)
+    }
+
+    pub async fn setattr(
+        &self,
+        object: FileHandle,
+        new_attributes: Sattr3,
+        guard: Option<NfsTime>,
+    ) -> Result<WccData, Error> {
+        let args = setattr::Args { object, new_attributes, guard };
+        self.ask(Procedure::Setattr, &args).await.map(|ok: setattr::ReplyOk| ok.obj_wcc)
+    }
+
+    pub async fn lookup(&self, dir: FileHandle, name: &[u8]) -> Result<lookup::ReplyOk, Error> {
+        self.ask(Procedure::Lookup, &lookup::Args { what: DirOp { dir, name } }).await
+    }
+
+    pub async fn access(&self, object: FileHandle, access: u32) -> Result<u32, Error> {
+        let args = access::Args { object, access };
+        self.ask(Procedure::Access, &args).await.map(|ok: access::ReplyOk| ok.access)
+    }
+
+    pub async fn readlink(&self, symlink: FileHandle) -> Result<Vec<u8>, Error> {
+        let answer = self.send(Procedure::Readlink, &readlink::Args { symlink }).await?;
+        let results = answer.results();
+        let ok = self.unwrap(Procedure::Readlink, from_bytes::<readlink::Reply<'_>>(&results))?;
+        Ok(ok.data.to_vec())
+    }
+
+    pub async fn read(&self, file: FileHandle, offset: u64, count: u32) -> Result<ReadOk, Error> {
+        self.read_timed(file, offset, count).await.map(|timed| timed.reply)
+    }
+
+    /// READ, and the call's times.
+    pub async fn read_timed(
+        &self,
+        file: FileHandle,
+        offset: u64,
+        count: u32,
+    ) -> Result<Timed<ReadOk>, Error> {
+        let answer = self.send(Procedure::Read, &read::Args { file, offset, count }).await?;
+        let results = answer.results();
+        let ok = self.unwrap(Procedure::Read, from_bytes::<read::Reply<'_>>(&results))?;
+        if ok.count as usize != ok.data.len() || ok.count > count {
+            return Err(self.nonsense(Procedure::Read, "count and data differ"));
+        }
+        let data = results.slice_ref(ok.data);
+        let reply = ReadOk { file_attributes: ok.file_attributes, eof: ok.eof, data };
+        Ok(Timed { reply, answer })
+    }
+
+    /// WRITE, and the call's times. `data` is sent from where it lies.
+    pub async fn write(
+        &self,
+        file: FileHandle,
+        offset: u64,
+        data: Bytes,
+        stable: StableHow,
+    ) -> Result<Timed<write::ReplyOk>, Error> {
+        let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let payload = data.clone();
+        let encode = |out: &mut Vec<u8>| {
+            write::Args { file, offset, count, stable, data: &data }.encode_head(out);
+        };
+        let answer = self.call(Procedure::Write, encode, payload).await?;
+        let decoded = from_bytes::<write::Reply>(&answer.results());
+        let reply = self.unwrap(Procedure::Write, decoded)?;
+        if reply.count > count || (reply.count == 0 && count > 0) {
+            return Err(self.nonsense(Procedure::Write, "an impossible count was acknowledged"));
+        }
+        Ok(Timed { reply, answer })
+    }
+
+    pub async fn create(
+        &self,
+        dir: FileHandle,
+        name: &[u8],
+        how: create::CreateHow,
+    ) -> Result<NewObject, Error> {
+        let args = create::Args { where_: DirOp { dir, name }, how };
+        self.ask(Procedure::Create, &args).await
+    }
+
+    pub async fn mkdir(
+        &self,
+        dir: FileHandle,
+        name: &[u8],
+        attributes: Sattr3,
+    ) -> Result<NewObject, Error> {
+        let args = mkdir::Args { where_: DirOp { dir, name }, attributes };
+        self.ask(Procedure::Mkdir, &args).await
+    }
+
+    pub async fn symlink(
+        &self,
+        dir: FileHandle,
+        name: &[u8],
+        symlink_attributes: Sattr3,
+        symlink_data: &[u8],
+    ) -> Result<NewObject, Error> {
+        let where_ = DirOp { dir, name };
+        let args = symlink::Args { where_, symlink_attributes, symlink_data };
+        self.ask(Procedure::Symlink, &args).await
+    }
+
+    pub async fn mknod(
+        &self,
+        dir: FileHandle,
+        name: &[u8],
+        what: mknod::MknodData,
+    ) -> Result<NewObject, Error> {
+        self.ask(Procedure::Mknod, &mknod::Args { where_: DirOp { dir, name }, what }).await
+    }
+
+    pub async fn remove(&self, dir: FileHandle, name: &[u8]) -> Result<WccData, Error> {
+        let args = remove::Args { object: DirOp { dir, name } };
+        self.ask(Procedure::Remove, &args).await.map(|ok: remove::ReplyOk| ok.dir_wcc)
+    }
+
+    pub async fn rmdir(&self, dir: FileHandle, name: &[u8]) -> Result<WccData, Error> {
+        let args = rmdir::Args { object: DirOp { dir, name } };
+        self.ask(Procedure::Rmdir, &args).await.map(|ok: rmdir::ReplyOk| ok.dir_wcc)
+    }
+
+    pub async fn rename(
+        &self,
+        from: (FileHandle, &[u8]),
+        to: (FileHandle, &[u8]),
+    ) -> Result<rename::ReplyOk, Error> {
+        let entry = |(dir, name)| DirOp { dir, name };
+        let args = rename::Args { from: entry(from), to: entry(to) };
+        self.ask(Procedure::Rename, &args).await
+    }
+
+    pub async fn link(
+        &self,
+        file: FileHandle,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<link::ReplyOk, Error> {
+        let args = link::Args { file, link: DirOp { dir, name } };
+        self.ask(Procedure::Link, &args).await
+    }
+
+    pub async fn readdir(
+        &self,
+        dir: FileHandle,
+        cookie: u64,
+        cookieverf: [u8; 8],
+        count: u32,
+    ) -> Result<DirPage, Error> {
+        let args = readdir::Args { dir, cookie, cookieverf, count };
+        let answer = self.send(Procedure::Readdir, &args).await?;
+        let results = answer.results();
+        let ok = self.unwrap(Procedure::Readdir, from_bytes::<readdir::Reply<'_>>(&results))?;
+        let entries = ok.entries.iter().map(|entry| DirEntry {
+            fileid: entry.fileid,
+            name: entry.name.to_vec(),
+            cookie: entry.cookie,
+            attributes: None,
+            handle: None,
+        });
+        Ok(DirPage { entries: entries.collect(), cookieverf: ok.cookieverf, eof: ok.eof })
+    }
+
+    pub async fn readdirplus(
+        &self,
+        dir: FileHandle,
+        cookie: u64,
+        cookieverf: [u8; 8],
+        dircount: u32,
+        maxcount: u32,
+    ) -> Result<DirPage, Error> {
+        let args = readdirplus::Args { dir, cookie, cookieverf, dircount, maxcount };
+        let answer = self.send(Procedure::Readdirplus, &args).await?;
+        let results = answer.results();
+        let decoded = from_bytes::<readdirplus::Reply<'_>>(&results);
+        let ok = self.unwrap(Procedure::Readdirplus, decoded)?;
+        let entries = ok.entries.iter().map(|entry| DirEntry {
+            fileid: entry.fileid,
+            name: entry.name.to_vec(),
+            cookie: entry.cookie,
+            attributes: entry.name_attributes,
+            handle: entry.name_handle,
+        });
+        Ok(DirPage { entries: entries.collect(), cookieverf: ok.cookieverf, eof: ok.eof })
+    }
+
+    pub async fn fsstat(&self, fsroot: FileHandle) -> Result<fsstat::ReplyOk, Error> {
+        self.ask(Procedure::Fsstat, &fsstat::Args { fsroot }).await
+    }
+
+    pub async fn fsinfo(&self, fsroot: FileHandle) -> Result<fsinfo::ReplyOk, Error> {
+        self.ask(Procedure::Fsinfo, &fsinfo::Args { fsroot }).await
+    }
+
+    pub async fn pathconf(&self, object: FileHandle) -> Result<pathconf::ReplyOk, Error> {
+        self.ask(Procedure::Pathconf, &pathconf::Args { object }).await
+    }
+
+    /// COMMIT, and the call's times. `count` 0 means to the end of the file.
+    pub async fn commit(
+        &self,
+        file: FileHandle,
+        offset: u64,
+        count: u32,
+    ) -> Result<Timed<commit::ReplyOk>, Error> {
+        let answer = self.send(Procedure::Commit, &commit::Args { file, offset, count }).await?;
+        let decoded = from_bytes::<commit::Reply>(&answer.results());
+        let reply = self.unwrap(Procedure::Commit, decoded)?;
+        Ok(Timed { reply, answer })
+    }
+
+    async fn send(&self, procedure: Procedure, args: &impl Encode) -> Result<Answer, Error> {
+        self.call(procedure, |out| args.encode(out), Bytes::new()).await
+    }
+
+    /// Calls a procedure whose results borrow nothing.
+    async fn ask<T, D>(&self, procedure: Procedure, args: &impl Encode) -> Result<T, Error>
+    where
+        D: FailureDetail,
+        T: ReplyOk<Detail = D>,
+    {
+        let answer = self.send(procedure, args).await?;
+        self.unwrap(procedure, from_bytes::<Result<T, Failure<D>>>(&answer.results()))
+    }
+
+    /// Takes the `ReplyOk` out of a decoded reply.
+    fn unwrap<T, D>(
+        &self,
+        procedure: Procedure,
+        decoded: Result<Result<T, Failure<D>>, wire::xdr::DecodeError>,
+    ) -> Result<T, Error> {
+        match decoded {
+            Ok(Ok(ok)) => Ok(ok),
+            Ok(Err(Failure { status, .. })) => {
+                Err(Error::Status { procedure: procedure.name(), server: self.server(), status })
+            }
+            Err(cause) => Err(Error::Call {
+                procedure: procedure.name(),
+                server: self.server(),
+                cause: CallError::Malformed(cause),
+            }),
+        }
+    }
+
+    fn nonsense(&self, procedure: Procedure, what: &'static str) -> Error {
+        Error::Nonsense { procedure: procedure.name(), server: self.server(), what }
+    }
+}
+
+trait FailureDetail: for<'a> Decode<'a> {}
+impl<D: for<'a> Decode<'a>> FailureDetail for D {}
+
+/// Ties a `ReplyOk` to what its failure carries, so that [`Session::ask`] can decode either.
+trait ReplyOk: for<'a> Decode<'a> {
+    type Detail: FailureDetail;
+}
+
+macro_rules! replies {
+    ($($ok:ty => $detail:ty,)*) => {
+        $(impl ReplyOk for $ok { type Detail = $detail; })*
+    };
+}
+
+replies! {
+    getattr::ReplyOk => (),
+    setattr::ReplyOk => WccData,
+    lookup::ReplyOk => Option<Fattr3>,
+    access::ReplyOk => Option<Fattr3>,
+    NewObject => WccData,
+    remove::ReplyOk => WccData,
+    rmdir::ReplyOk => WccData,
+    rename::ReplyOk => rename::ReplyOk,
+    link::ReplyOk => link::ReplyOk,
+    fsstat::ReplyOk => Option<Fattr3>,
+    fsinfo::ReplyOk => Option<Fattr3>,
+    pathconf::ReplyOk => Option<Fattr3>,
+}

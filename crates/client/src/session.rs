@@ -1,0 +1,131 @@
+//! A connection to an NFS server, a credential, and the root of what was mounted.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use net::call::{Answer, Rpc, Target};
+use wire::nfs3::{self, FileHandle, Procedure};
+use wire::rpc::{AuthSys, Gids, OpaqueAuth};
+use wire::xdr::Encode;
+
+use crate::error::Error;
+
+/// Who calls.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Credential {
+    pub machine_name: String,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl Credential {
+    /// The body of AUTH_SYS. Machine names are cut to what fits.
+    pub(crate) fn encoded(&self) -> Vec<u8> {
+        let name = self.machine_name.as_bytes();
+        let mut body = Vec::new();
+        AuthSys {
+            stamp: 0,
+            machine_name: &name[..name.len().min(wire::rpc::MACHINE_NAME_LEN_MAX)],
+            uid: self.uid,
+            gid: self.gid,
+            gids: Gids::default(),
+        }
+        .encode(&mut body);
+        body
+    }
+}
+
+/// What the server said it can do (FSINFO).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Sizes {
+    /// Most bytes of a READ.
+    pub read_bytes_max: u32,
+    /// Most bytes of a WRITE.
+    pub write_bytes_max: u32,
+}
+
+/// See the module's head; clones share the connection.
+#[derive(Clone, Debug)]
+pub struct Session {
+    rpc: Rpc,
+    server: SocketAddr,
+    credential: Arc<[u8]>,
+    root: FileHandle,
+    sizes: Sizes,
+}
+
+impl Session {
+    pub(crate) fn new(rpc: Rpc, server: SocketAddr, credential: &Credential) -> Self {
+        let nothing = FileHandle::new(&[]).expect("no bytes are not too many");
+        Self {
+            rpc,
+            server,
+            credential: credential.encoded().into(),
+            root: nothing,
+            sizes: Sizes { read_bytes_max: 8192, write_bytes_max: 8192 },
+        }
+    }
+
+    /// Over a connection that was made elsewhere (a world's), with the root known. Asks FSINFO.
+    ///
+    /// # Errors
+    /// FSINFO failed.
+    pub async fn open(
+        rpc: Rpc,
+        server: SocketAddr,
+        credential: &Credential,
+        root: FileHandle,
+    ) -> Result<Self, Error> {
+        let mut session = Self { root, ..Self::new(rpc, server, credential) };
+        let info = session.fsinfo(root).await?;
+        session.sizes =
+            Sizes { read_bytes_max: info.rtmax.max(1), write_bytes_max: info.wtmax.max(1) };
+        Ok(session)
+    }
+
+    /// The same server, credential and root over another connection.
+    #[must_use]
+    pub fn over(&self, rpc: Rpc) -> Self {
+        Self { rpc, ..self.clone() }
+    }
+
+    pub fn root(&self) -> FileHandle {
+        self.root
+    }
+
+    /// This session with another directory as its root.
+    #[must_use]
+    pub fn with_root(&self, root: FileHandle) -> Self {
+        Self { root, ..self.clone() }
+    }
+
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    pub fn server(&self) -> SocketAddr {
+        self.server
+    }
+
+    pub fn rpc(&self) -> &Rpc {
+        &self.rpc
+    }
+
+    /// Calls an NFS v3 procedure.
+    pub(crate) async fn call(
+        &self,
+        procedure: Procedure,
+        encode: impl FnOnce(&mut Vec<u8>),
+        payload: Bytes,
+    ) -> Result<Answer, Error> {
+        let target =
+            Target { program: nfs3::PROGRAM, version: nfs3::VERSION, procedure: procedure.code() };
+        let credential = OpaqueAuth::sys(&self.credential);
+        self.rpc.call(target, credential, encode, payload).await.map_err(|cause| Error::Call {
+            procedure: procedure.name(),
+            server: self.server,
+            cause,
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! Sequential transfers with many calls outstanding.
+//!
+//! Writing: [`plan`] decides what comes next, [`Target::write`] keeps as many calls outstanding as
+//! it was told and reports every reply. Reading: [`Target::read`] likewise.
+
+pub mod plan;
+
+use std::future::Future;
+
+use bytes::Bytes;
+use futures_util::future::Either;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use net::call::Answer;
+use net::clock::Clock;
+use perf::units::{Instant, Nanos};
+use wire::nfs3::{FileHandle, StableHow};
+
+use crate::error::Error;
+use crate::session::Session;
+use plan::{Action, Plan, Span};
+
+/// When to stop handing out new calls, besides the end of the data.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Limit {
+    /// No new call after this long.
+    pub time: Option<Nanos>,
+    /// After `time`, calls that are outstanding get this much longer; then they are abandoned.
+    /// Their connection should be, too: they still wait in it.
+    pub drain: Option<Nanos>,
+}
+
+/// One call that was answered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Event {
+    pub kind: Kind,
+    pub sent: Instant,
+    pub received: Instant,
+    /// Bytes acknowledged or read.
+    pub bytes: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    Read,
+    Write,
+    Commit,
+}
+
+/// What a transfer did.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub started: Instant,
+    /// The last reply, that of the last COMMIT when there was one.
+    pub ended: Instant,
+    /// Bytes that are durable (written) or arrived (read).
+    pub bytes: u64,
+    /// Bytes that had to be written again.
+    pub resent_bytes: u64,
+    /// Calls were left behind at the limit; `bytes` were acknowledged, but not all committed.
+    pub abandoned: bool,
+}
+
+/// A file to transfer to or from.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    pub clock: &'a Clock,
+    pub session: &'a Session,
+    pub file: FileHandle,
+}
+
+impl Target<'_> {
+    /// Writes `data`, over and over, as `options` say, with `outstanding` calls at a time; COMMITs
+    /// count as calls. Ends when everything is durable. `observe` sees every reply.
+    ///
+    /// # Errors
+    /// The first error of any call; the other calls are abandoned.
+    pub async fn write(
+        &self,
+        data: &Bytes,
+        options: plan::Options,
+        outstanding: usize,
+        limit: Limit,
+        mut observe: impl FnMut(Event),
+    ) -> Result<Outcome, Error> {
+        let mut plan = Plan::new(options);
+        let mut calls = FuturesUnordered::new();
+        let started = self.clock.now();
+        let mut outcome = Outcome::at(started);
+        let mut acknowledged = 0;
+        loop {
+            if limit.time.is_some_and(|time| self.clock.now() >= started + time) {
+                plan.finish();
+            }
+            while calls.len() < outstanding.max(1) {
+                match plan.next_action() {
+                    Action::Write(span) => {
+                        let data = data.slice(..(span.bytes as usize).min(data.len()));
+                        calls.push(Either::Left(self.write_span(span, data, options.stable)));
+                    }
+                    Action::Commit => calls.push(Either::Right(self.commit())),
+                    Action::Wait | Action::Done => break,
+                }
+            }
+            let Some(next) = limit.wait(self.clock, started, calls.next()).await else {
+                outcome.abandoned = true;
+                break;
+            };
+            let Some(reply) = next else { break };
+            let event = match reply? {
+                Reply::Written { span, event, committed, verifier } => {
+                    acknowledged += u64::from(event.bytes);
+                    plan.on_written(span, event.bytes, committed, verifier);
+                    event
+                }
+                Reply::Committed { event, verifier } => {
+                    plan.on_committed(verifier);
+                    event
+                }
+            };
+            outcome.ended = event.received;
+            observe(event);
+        }
+        outcome.resent_bytes = plan.resent_bytes();
+        outcome.bytes = acknowledged - plan.lost_bytes();
+        Ok(outcome)
+    }
+
+    /// Reads the file from its beginning to `file_bytes` with `outstanding` calls of `call_bytes`.
+    /// `observe` sees every reply with its offset and data, in order of arrival.
+    ///
+    /// # Errors
+    /// The first error of any call; the other calls are abandoned.
+    pub async fn read(
+        &self,
+        file_bytes: u64,
+        call_bytes: u32,
+        outstanding: usize,
+        mut observe: impl FnMut(Event, u64, &Bytes),
+    ) -> Result<Outcome, Error> {
+        let call = |offset: u64, count: u32| async move {
+            let timed = self.session.read_timed(self.file, offset, count).await?;
+            Ok::<_, Error>((offset, count, timed))
+        };
+        let mut calls = FuturesUnordered::new();
+        let mut outcome = Outcome::at(self.clock.now());
+        let mut next = 0;
+        loop {
+            while calls.len() < outstanding.max(1) && next < file_bytes {
+                let left = u32::try_from(file_bytes - next).unwrap_or(u32::MAX);
+                let count = call_bytes.max(1).min(left);
+                calls.push(call(next, count));
+                next += u64::from(count);
+            }
+            let Some(reply) = calls.next().await else { break };
+            let (offset, count, timed) = reply?;
+            let got = u32::try_from(timed.reply.data.len()).unwrap_or(u32::MAX);
+            // A short read in the middle of the file is legal: ask for the rest.
+            if got < count && got > 0 && !timed.reply.eof {
+                calls.push(call(offset + u64::from(got), count - got));
+            }
+            let event = Event::new(Kind::Read, &timed.answer, got);
+            outcome.ended = event.received;
+            outcome.bytes += u64::from(got);
+            observe(event, offset, &timed.reply.data);
+        }
+        Ok(outcome)
+    }
+
+    async fn write_span(&self, span: Span, data: Bytes, stable: StableHow) -> Result<Reply, Error> {
+        let timed = self.session.write(self.file, span.offset, data, stable).await?;
+        let event = Event::new(Kind::Write, &timed.answer, timed.reply.count);
+        let (committed, verifier) = (timed.reply.committed, timed.reply.verf);
+        Ok(Reply::Written { span, event, committed, verifier })
+    }
+
+    async fn commit(&self) -> Result<Reply, Error> {
+        let timed = self.session.commit(self.file, 0, 0).await?;
+        let event = Event::new(Kind::Commit, &timed.answer, 0);
+        Ok(Reply::Committed { event, verifier: timed.reply.verf })
+    }
+}
+
+impl Limit {
+    /// Waits for `work`, unless the time and the drain have passed: then `None`.
+    async fn wait<F: Future>(self, clock: &Clock, started: Instant, work: F) -> Option<F::Output> {
+        match (self.time, self.drain) {
+            (Some(time), Some(drain)) if clock.now() >= started + time => {
+                clock.within((started + time + drain).since(clock.now()), work).await.ok()
+            }
+            _ => Some(work.await),
+        }
+    }
+}
+
+impl Outcome {
+    fn at(started: Instant) -> Self {
+        Self { started, ended: started, bytes: 0, resent_bytes: 0, abandoned: false }
+    }
+}
+
+impl Event {
+    fn new(kind: Kind, answer: &Answer, bytes: u32) -> Self {
+        Self { kind, sent: answer.sent, received: answer.received, bytes }
+    }
+}
+
+enum Reply {
+    Written { span: Span, event: Event, committed: StableHow, verifier: [u8; 8] },
+    Committed { event: Event, verifier: [u8; 8] },
+}

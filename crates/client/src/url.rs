@@ -1,0 +1,196 @@
+//! Targets: `nfs://host[:port]/path[?key=value&...]` (RFC 2224, with libnfs's arguments).
+//!
+//! Which part of the path is the export and which lies inside it only the server knows: see
+//! [`crate::mount`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// The form that every message about a bad URL ends with.
+pub const FORM: &str =
+    "nfs://HOST[:PORT]/EXPORT[/PATH][?version=3&proto=tcp&nfsport=N&mountport=N&uid=N&gid=N]";
+
+/// A parsed target.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Target {
+    /// Name or address; an IPv6 address without its brackets.
+    pub host: String,
+    /// Begins with a slash, percent-decoded, no trailing slash but for the root.
+    pub path: Vec<u8>,
+    /// Where the NFS program listens; asked of the portmapper when absent.
+    pub nfs_port: Option<u16>,
+    /// Where the MOUNT program listens; asked of the portmapper when absent.
+    pub mount_port: Option<u16>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+}
+
+/// What is wrong with a URL.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum UrlError {
+    #[error("{0:?} is not a URL")]
+    Syntax(String),
+    #[error("the scheme is {0:?}, it must be nfs")]
+    Scheme(String),
+    #[error("there is no host name in {0:?}")]
+    NoHost(String),
+    #[error("unknown argument {0:?}; known are version, proto, nfsport, mountport, uid, gid")]
+    UnknownArgument(String),
+    #[error("{key}={value:?} is not a number between {low} and {high}")]
+    BadNumber { key: &'static str, value: String, low: u32, high: u32 },
+    #[error("version={0:?} is not spoken; only version=3 is")]
+    Version(String),
+    #[error("proto={0:?} is not spoken; only proto=tcp is")]
+    Protocol(String),
+}
+
+impl FromStr for Target {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let parsed = url::Url::parse(text).map_err(|_| UrlError::Syntax(text.to_owned()))?;
+        if parsed.scheme() != "nfs" {
+            return Err(UrlError::Scheme(parsed.scheme().to_owned()));
+        }
+        let host = parsed.host_str().unwrap_or_default();
+        if host.is_empty() {
+            return Err(UrlError::NoHost(text.to_owned()));
+        }
+        let mut target = Self {
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            path: decode_path(parsed.path()),
+            nfs_port: parsed.port(),
+            mount_port: None,
+            uid: None,
+            gid: None,
+        };
+        for (key, value) in parsed.query_pairs() {
+            target.set(&key, &value)?;
+        }
+        Ok(target)
+    }
+}
+
+impl Target {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), UrlError> {
+        match key {
+            "version" if value == "3" => {}
+            "version" => return Err(UrlError::Version(value.to_owned())),
+            "proto" if value == "tcp" => {}
+            "proto" => return Err(UrlError::Protocol(value.to_owned())),
+            "nfsport" => self.nfs_port = Some(port("nfsport", value)?),
+            "mountport" => self.mount_port = Some(port("mountport", value)?),
+            "uid" => self.uid = Some(number("uid", value, 0, u32::MAX)?),
+            "gid" => self.gid = Some(number("gid", value, 0, u32::MAX)?),
+            unknown => return Err(UrlError::UnknownArgument(unknown.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// The path as text, for messages.
+    pub fn path_text(&self) -> String {
+        String::from_utf8_lossy(&self.path).into_owned()
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bracketed = self.host.contains(':');
+        let (open, close) = if bracketed { ("[", "]") } else { ("", "") };
+        write!(f, "nfs://{open}{}{close}{}", self.host, self.path_text())?;
+        let numbers = [
+            ("nfsport", self.nfs_port.map(u32::from)),
+            ("mountport", self.mount_port.map(u32::from)),
+            ("uid", self.uid),
+            ("gid", self.gid),
+        ];
+        let given = numbers.iter().filter_map(|(key, value)| value.map(|value| (key, value)));
+        given.enumerate().try_for_each(|(at, (key, value))| {
+            write!(f, "{}{key}={value}", if at == 0 { '?' } else { '&' })
+        })
+    }
+}
+
+fn port(key: &'static str, value: &str) -> Result<u16, UrlError> {
+    let number = number(key, value, 1, u32::from(u16::MAX))?;
+    Ok(u16::try_from(number).unwrap_or(u16::MAX))
+}
+
+fn number(key: &'static str, value: &str, low: u32, high: u32) -> Result<u32, UrlError> {
+    let parsed = value.parse().ok().filter(|number| (low..=high).contains(number));
+    parsed.ok_or_else(|| UrlError::BadNumber { key, value: value.to_owned(), low, high })
+}
+
+/// Percent-decodes, drops trailing slashes, makes the empty path the root.
+fn decode_path(path: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = match after.split_first_chunk::<2>().filter(|_| byte == b'%') {
+            Some((digits, behind)) if hex(*digits).is_some() => {
+                decoded.extend(hex(*digits));
+                behind
+            }
+            _ => {
+                decoded.push(byte);
+                after
+            }
+        };
+    }
+    while decoded.len() > 1 && decoded.last() == Some(&b'/') {
+        decoded.pop();
+    }
+    if decoded.is_empty() { b"/".to_vec() } else { decoded }
+}
+
+fn hex(digits: [u8; 2]) -> Option<u8> {
+    let [high, low] = digits.map(|digit| char::from(digit).to_digit(16));
+    u8::try_from(high? * 16 + low?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_target_is_read_and_printed_again() {
+        let text = "nfs://[fe80::1]/a/b%20c?nfsport=2049&mountport=20048&uid=0&gid=7";
+        let target: Target = text.parse().unwrap();
+        assert_eq!(target.host, "fe80::1");
+        assert_eq!(target.path, b"/a/b c");
+        assert_eq!(target.nfs_port, Some(2049));
+        assert_eq!(
+            target.to_string(),
+            "nfs://[fe80::1]/a/b c?nfsport=2049&mountport=20048&uid=0&gid=7"
+        );
+    }
+
+    #[test]
+    fn a_port_behind_the_host_is_the_nfs_port_and_the_root_is_a_slash() {
+        for text in ["nfs://server:12049", "nfs://server:12049/", "nfs://server:12049//"] {
+            let target: Target = text.parse().unwrap();
+            assert_eq!((target.nfs_port, target.path.as_slice()), (Some(12049), &b"/"[..]));
+        }
+    }
+
+    #[test]
+    fn bad_targets_say_what_is_wrong() {
+        let cases = [
+            ("server:/export", "the scheme is \"server\", it must be nfs"),
+            ("export", "\"export\" is not a URL"),
+            ("http://server/x", "the scheme is \"http\", it must be nfs"),
+            ("nfs:///x", "there is no host name in \"nfs:///x\""),
+            ("nfs://h/x?version=4", "version=\"4\" is not spoken; only version=3 is"),
+            ("nfs://h/x?proto=udp", "proto=\"udp\" is not spoken; only proto=tcp is"),
+            ("nfs://h/x?nfsport=0", "nfsport=\"0\" is not a number between 1 and 65535"),
+            ("nfs://h:99999/x", "\"nfs://h:99999/x\" is not a URL"),
+        ];
+        for (text, message) in cases {
+            assert_eq!(text.parse::<Target>().unwrap_err().to_string(), message);
+        }
+        let unknown = "nfs://h/x?color=red".parse::<Target>().unwrap_err();
+        assert_eq!(unknown, UrlError::UnknownArgument("color".to_owned()));
+    }
+}

@@ -1,0 +1,18 @@
+//! Why a measurement did not come about.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error(transparent)]
+    Client(#[from] client::error::Error),
+    #[error("{doing} in {path}: {cause}")]
+    Local { doing: &'static str, path: PathBuf, cause: io::Error },
+    #[error("no timer: {0}")]
+    Timer(io::Error),
+    #[error("too few answers to compute {what}")]
+    TooFew { what: &'static str },
+}

@@ -1,0 +1,410 @@
+//! The parameters of a path, each measured by itself.
+//!
+//! | parameter | from |
+//! |---|---|
+//! | 2 T_prop | response time of NULL calls |
+//! | T_ser, T_op | response time of UNSTABLE WRITEs against their size: slope; intercept less 2 T_prop |
+//! | T_B | FILE_SYNC against UNSTABLE WRITEs of the same size, and COMMITs of many blocks |
+//! | g, G | bursts of UNSTABLE WRITEs, many outstanding |
+//! | o | bursts of two outstanding |
+//! | what storage costs the network side | bursts with COMMITs in them |
+//!
+//! Trials go round by round, every size and stability once a round, so that what drifts drifts
+//! under all of them. A parameter is the median over the rounds' own values.
+
+pub mod local;
+
+use bytes::Bytes;
+use client::session::Session;
+use client::transfer::{Kind, Limit};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use net::clock::Clock;
+use perf::model::fit::line_relative;
+use perf::model::transaction::{Capacity, Path, Storage};
+use perf::stats::{Estimate, Sample};
+use perf::units::{Instant, Nanos};
+use wire::nfs3::{FileHandle, StableHow};
+
+use crate::error::Error;
+use crate::seqwrite::{self, Workload};
+
+/// Sizes of the single WRITEs.
+pub const SIZES: [u32; 5] = [1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+/// The thesis's block: what T_B is reported for.
+pub const BLOCK_BYTES: u32 = 8 << 10;
+
+/// UNSTABLE WRITEs of one size in a row, of which the median counts. On a way of over 2 ms, where
+/// neither processors nor caches matter, one must do.
+const IN_A_ROW: usize = 5;
+
+/// How much to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effort {
+    pub null_calls: usize,
+    /// Rounds of single WRITEs: at least the first, at most the second, as the time allows.
+    pub rounds: (usize, usize),
+    pub round_time: Nanos,
+    pub bursts: usize,
+    pub burst_time: Nanos,
+    /// What a COMMIT covers.
+    pub commit_bytes: u64,
+    /// Length of the files of single WRITEs, and of the file of bursts.
+    pub single_file_bytes: u64,
+    pub burst_file_bytes: u64,
+}
+
+/// The files that a probe writes, so that a sync of one finds nothing of another.
+#[derive(Clone, Copy, Debug)]
+pub struct Files {
+    pub unstable: FileHandle,
+    pub stable: FileHandle,
+    pub burst: FileHandle,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// Response times of NULL calls, in order.
+    pub null_us: Vec<f64>,
+    pub round_trip: Estimate,
+    pub ser_us_per_kib: Estimate,
+    pub op_us: Estimate,
+    /// T_B of one [`BLOCK_BYTES`] WRITE.
+    pub block_us: Estimate,
+    /// (bytes, median response time UNSTABLE, FILE_SYNC), for each size.
+    pub writes_us: Vec<(u32, f64, f64)>,
+    /// COMMITs of `commit_bytes`, less 2 T_prop, on a server that writes when it is asked to.
+    pub commit_us: Estimate,
+    /// The same on the server that was probed, which may have begun to write before.
+    pub commit_early_us: Estimate,
+    pub overhead_us: Estimate,
+    pub rounds: usize,
+    pub path: Path,
+}
+
+/// Response times of NULL calls. A long way is probed with a few calls at a time, spaced so that
+/// none waits for another.
+///
+/// # Errors
+/// Any call's.
+pub async fn null_times(clock: &Clock, session: &Session, count: usize) -> Result<Vec<f64>, Error> {
+    let mut times = Vec::with_capacity(count);
+    for _ in 0..16 {
+        session.null().await?; // warm-up
+    }
+    let first = session.null().await?.response_time();
+    let at_once = usize::try_from(first.as_nanos() / 1_000_000).unwrap_or(1).clamp(1, 16);
+    let spacing = first / at_once as u64;
+    let mut calls = FuturesUnordered::new();
+    let mut started = 0;
+    while times.len() < count {
+        while calls.len() < at_once && started < count {
+            if at_once > 1 {
+                clock.sleep(spacing).await;
+            }
+            calls.push(session.null());
+            started += 1;
+        }
+        if let Some(answer) = calls.next().await {
+            times.push(answer?.response_time().as_micros_f64());
+        }
+    }
+    Ok(times)
+}
+
+/// Everything about a path. `commit_session` is the server that a COMMIT finds idle (one that
+/// does not write back early), which is `session` itself where there is only one.
+///
+/// # Errors
+/// Any call's, and [`Error::TooFew`].
+pub async fn path(
+    clock: &Clock,
+    session: &Session,
+    commit_session: &Session,
+    files: Files,
+    data: &Bytes,
+    effort: &Effort,
+    mut progress: impl FnMut(f64),
+) -> Result<Findings, Error> {
+    let null_us = null_times(clock, session, effort.null_calls).await?;
+    progress(0.3);
+    let round_trip = estimate(null_us.clone(), "2 T_prop")?;
+    let slow = round_trip.value > 2_000.0;
+    let rounds = single_writes(clock, session, files, data, effort, slow).await?;
+    progress(0.6);
+    let mut bursts = Bursts::default();
+    for burst in 0..effort.bursts {
+        let target = Burst { clock, session, files, data, effort };
+        let asked = Burst { session: commit_session, ..target };
+        bursts.commits.push(asked.commit_time().await? - round_trip.value);
+        bursts.early_commits.push(target.commit_time().await? - round_trip.value);
+        bursts.small.push(target.call_time(BLOCK_BYTES, 64, u64::MAX).await?.0);
+        bursts.pairs.push(target.call_time(BLOCK_BYTES, 2, u64::MAX).await?.0);
+        let large = LARGE_BYTES.min(session.sizes().write_bytes_max);
+        let (alone, took) = target.call_time(large, 4, u64::MAX).await?;
+        bursts.large.push(alone);
+        // On a slow way, where a burst with COMMITs would take long, storage hides well.
+        let mib = f64::from(large) / f64::from(1 << 20);
+        let committing = effort.commit_bytes as f64 / f64::from(1 << 20) / mib * alone;
+        if committing < 2.0 * effort.burst_time.as_micros_f64().max(took) {
+            let (both, _) = target.call_time(large, 4, effort.commit_bytes).await?;
+            bursts.unhidden.push((both - alone) / mib / 1024.0);
+        }
+        progress(0.6 + 0.4 * (burst + 1) as f64 / effort.bursts as f64);
+    }
+    let large = LARGE_BYTES.min(session.sizes().write_bytes_max);
+    findings(null_us, round_trip, &rounds, bursts, large, effort)
+}
+
+/// The larger calls of bursts.
+const LARGE_BYTES: u32 = 1 << 20;
+
+/// What bursts showed, in microseconds (per KiB for `unhidden`), one value a repetition.
+#[derive(Default)]
+struct Bursts {
+    commits: Vec<f64>,
+    early_commits: Vec<f64>,
+    small: Vec<f64>,
+    pairs: Vec<f64>,
+    large: Vec<f64>,
+    unhidden: Vec<f64>,
+}
+
+/// One round: response time of each size, unstable and stable, in microseconds.
+struct Round(Vec<(u32, f64, f64)>);
+
+async fn single_writes(
+    clock: &Clock,
+    session: &Session,
+    files: Files,
+    data: &Bytes,
+    effort: &Effort,
+    slow: bool,
+) -> Result<Vec<Round>, Error> {
+    let sizes: Vec<u32> =
+        SIZES.into_iter().filter(|&size| size <= session.sizes().write_bytes_max).collect();
+    let in_a_row = if slow { 1 } else { IN_A_ROW };
+    let started = clock.now();
+    let mut rounds = Vec::new();
+    let mut offset = 0;
+    let time = |stable, offset, size: u32| {
+        let data = data.slice(..size as usize);
+        let file = if stable == StableHow::Unstable { files.unstable } else { files.stable };
+        async move {
+            let timed = session.write(file, offset, data, stable).await?;
+            Ok::<f64, Error>(timed.answer.response_time().as_micros_f64())
+        }
+    };
+    let next = |offset: &mut u64, size: u32| {
+        if *offset + u64::from(size) > effort.single_file_bytes {
+            *offset = 0;
+        }
+        let at = *offset;
+        *offset += u64::from(size);
+        at
+    };
+    let (least, most) = effort.rounds;
+    while rounds.len() < least
+        || (rounds.len() < most && clock.now().since(started) < effort.round_time)
+    {
+        // Each size several times in a row, as a transfer would send it: a call that follows a
+        // sync, or a pause, finds processors asleep and caches cold.
+        let mut unstable = Vec::with_capacity(sizes.len());
+        for &size in &sizes {
+            let mut times = Vec::with_capacity(IN_A_ROW);
+            for _ in 0..in_a_row {
+                times.push(time(StableHow::Unstable, next(&mut offset, size), size).await?);
+            }
+            unstable.push(estimate(times, "T_ser")?.value);
+        }
+        let mut round = Vec::with_capacity(sizes.len());
+        for (&size, unstable) in sizes.iter().zip(unstable) {
+            let stable = time(StableHow::FileSync, next(&mut offset, size), size).await?;
+            round.push((size, unstable, stable));
+        }
+        rounds.push(Round(round));
+    }
+    // The first round pays for what is cold.
+    rounds.remove(0);
+    // Leave nothing dirty behind for the bursts to pay for.
+    session.commit(files.unstable, 0, 0).await?;
+    Ok(rounds)
+}
+
+/// Bursts on one server.
+#[derive(Clone, Copy)]
+struct Burst<'a> {
+    clock: &'a Clock,
+    session: &'a Session,
+    files: Files,
+    data: &'a Bytes,
+    effort: &'a Effort,
+}
+
+impl Burst<'_> {
+    /// Response time of a COMMIT of `commit_bytes` unstable bytes.
+    async fn commit_time(&self) -> Result<f64, Error> {
+        let call_bytes = LARGE_BYTES.min(self.session.sizes().write_bytes_max);
+        let run = self.run(call_bytes, 8, u64::MAX, self.effort.commit_bytes, None).await?;
+        let commit = run.events.iter().rev().find(|event| event.kind == Kind::Commit);
+        let commit = commit.ok_or(Error::TooFew { what: "the time of a COMMIT" })?;
+        Ok(commit.received.since(commit.sent).as_micros_f64())
+    }
+
+    /// Time per call, from the first reply to the last, and the time of the whole burst.
+    async fn call_time(
+        &self,
+        call_bytes: u32,
+        outstanding: usize,
+        commit_bytes: u64,
+    ) -> Result<(f64, f64), Error> {
+        let least = 2 * outstanding as u64 * u64::from(call_bytes);
+        let time = self.effort.burst_time;
+        let mut run = self.run(call_bytes, outstanding, commit_bytes, least, None).await?;
+        if run.elapsed < time {
+            run = self.run(call_bytes, outstanding, commit_bytes, u64::MAX, Some(time)).await?;
+        }
+        Ok((reply_spacing(&run.events)?, run.elapsed.as_micros_f64()))
+    }
+
+    async fn run(
+        &self,
+        call_bytes: u32,
+        outstanding: usize,
+        commit_bytes: u64,
+        total_bytes: u64,
+        time: Option<Nanos>,
+    ) -> Result<seqwrite::Run, Error> {
+        let workload = Workload {
+            call_bytes,
+            outstanding,
+            file_bytes: self.effort.burst_file_bytes,
+            total_bytes,
+            commit_bytes,
+            stable: StableHow::Unstable,
+            limit: Limit { time, drain: None },
+        };
+        seqwrite::run(self.clock, self.session, self.files.burst, self.data, workload).await
+    }
+}
+
+fn reply_spacing(events: &[client::transfer::Event]) -> Result<f64, Error> {
+    let replies: Vec<Instant> = events
+        .iter()
+        .filter(|event| event.kind == Kind::Write)
+        .map(|event| event.received)
+        .collect();
+    match replies.as_slice() {
+        [first, .., last] => Ok(last.since(*first).as_micros_f64() / (replies.len() - 1) as f64),
+        _ => Err(Error::TooFew { what: "the rate of a burst" }),
+    }
+}
+
+/// g and G from two sizes of calls, given with their times.
+fn capacity((small, small_us): (u32, f64), (large, large_us): (u32, f64)) -> Capacity {
+    let (small, large) = (f64::from(small) / 1024.0, f64::from(large) / 1024.0);
+    if large <= small {
+        // A server that takes no more than a block: one size tells only the sum.
+        return Capacity { call_us: 0.0, us_per_kib: small_us / small };
+    }
+    let us_per_kib = ((large_us - small_us) / (large - small)).max(1e-6);
+    Capacity { call_us: (small_us - us_per_kib * small).max(0.0), us_per_kib }
+}
+
+fn findings(
+    null_us: Vec<f64>,
+    round_trip: Estimate,
+    rounds: &[Round],
+    bursts: Bursts,
+    large_bytes: u32,
+    effort: &Effort,
+) -> Result<Findings, Error> {
+    let fits: Vec<(f64, f64)> = rounds
+        .iter()
+        .filter_map(|Round(round)| {
+            let points: Vec<(f64, f64)> =
+                round.iter().map(|&(size, us, _)| (f64::from(size) / 1024.0, us)).collect();
+            line_relative(&points)
+        })
+        .collect();
+    let ser = estimate(fits.iter().map(|fit| fit.1).collect(), "T_ser")?;
+    let op = estimate(fits.iter().map(|fit| fit.0 - round_trip.value).collect(), "T_op")?;
+    let block_of = |bytes: u32| {
+        let differences = rounds.iter().filter_map(|Round(round)| {
+            round.iter().find(|(size, ..)| *size == bytes).map(|(_, u, s)| s - u)
+        });
+        estimate(differences.collect(), "T_B")
+    };
+    let block = block_of(BLOCK_BYTES)?;
+    let sizes: Vec<u32> = rounds
+        .first()
+        .map_or(&[][..], |Round(round)| round)
+        .iter()
+        .map(|&(size, ..)| size)
+        .collect();
+    let mut writes_us = Vec::new();
+    for (at, &size) in sizes.iter().enumerate() {
+        let side = |pick: fn(&(u32, f64, f64)) -> f64| {
+            estimate(rounds.iter().map(|Round(round)| pick(&round[at])).collect(), "T_ser")
+        };
+        writes_us.push((size, side(|trial| trial.1)?.value, side(|trial| trial.2)?.value));
+    }
+    let small = estimate(bursts.small, "g")?.value;
+    let large = estimate(bursts.large, "G")?.value;
+    let commit_us = estimate(bursts.commits, "T_B of a COMMIT")?;
+    let commit_early_us = estimate(bursts.early_commits, "T_B of a COMMIT")?;
+    let cycle_us =
+        op.value.max(0.0) + round_trip.value + f64::from(BLOCK_BYTES) / 1024.0 * ser.value.max(0.0);
+    // Two at a time take one cycle, and what they cost each other; no more than a whole call.
+    let overheads = bursts.pairs.iter().map(|spacing| (2.0 * spacing - cycle_us).clamp(0.0, small));
+    let overhead_us = estimate(overheads.collect(), "o")?;
+    let unhidden = estimate(bursts.unhidden, "T_B").map_or(0.0, |unhidden| unhidden.value.max(0.0));
+    Ok(Findings {
+        path: Path {
+            round_trip_us: round_trip.value,
+            ser_us_per_kib: ser.value.max(0.0),
+            op_us: op.value.max(0.0),
+            overhead_us: overhead_us.value,
+            capacity: capacity((BLOCK_BYTES, small), (large_bytes, large)),
+            storage: storage(
+                block.value,
+                commit_us.value,
+                commit_early_us.value,
+                unhidden,
+                effort.commit_bytes,
+            ),
+        },
+        null_us,
+        round_trip,
+        ser_us_per_kib: ser,
+        op_us: op,
+        block_us: block,
+        writes_us,
+        commit_us,
+        commit_early_us,
+        overhead_us,
+        rounds: rounds.len(),
+    })
+}
+
+/// The sync's fixed part and its rate, from one small sync and one large.
+fn storage(
+    block_us: f64,
+    commit_us: f64,
+    commit_early_us: f64,
+    unhidden_us_per_kib: f64,
+    commit_bytes: u64,
+) -> Storage {
+    let block_kib = f64::from(BLOCK_BYTES) / 1024.0;
+    let commit_kib = commit_bytes as f64 / 1024.0;
+    let block_us = block_us.max(0.0);
+    let us_per_kib = ((commit_us - block_us) / (commit_kib - block_kib)).max(0.0);
+    let sync_us = (block_us - us_per_kib * block_kib).max(0.0);
+    let left_us_per_kib = ((commit_early_us - sync_us) / commit_kib).max(0.0);
+    Storage { sync_us, us_per_kib, left_us_per_kib, unhidden_us_per_kib }
+}
+
+fn estimate(values: Vec<f64>, what: &'static str) -> Result<Estimate, Error> {
+    Sample::new(values).map(|sample| sample.median_estimate()).map_err(|_| Error::TooFew { what })
+}

@@ -1,0 +1,104 @@
+//! A directory on the server for the length of a run.
+//!
+//! Its name says whose it is, and it is removed with everything in it however the run ends: the
+//! caller keeps the [`Scratch`] outside of what may fail or be interrupted, and calls
+//! [`Scratch::remove`] afterwards, over a connection of its own if the first one broke.
+
+use client::error::Error;
+use client::session::Session;
+use wire::nfs3::create::CreateHow;
+use wire::nfs3::{FType, FileHandle, NfsStat3, Sattr3};
+
+/// Prefix of the directory's name.
+pub const PREFIX: &str = ".nfskit-scratch-";
+
+/// See the module's head.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    parent: FileHandle,
+    name: String,
+    dir: FileHandle,
+}
+
+impl Scratch {
+    /// Makes the directory in the session's root. `tag` keeps runs apart.
+    ///
+    /// # Errors
+    /// The export is read-only, or full, or not ours to write.
+    pub async fn create(session: &Session, tag: &str) -> Result<Self, Error> {
+        let parent = session.root();
+        let name = format!("{PREFIX}{tag}");
+        let attributes = Sattr3 { mode: Some(0o700), ..Sattr3::default() };
+        let made = session.mkdir(parent, name.as_bytes(), attributes).await?;
+        let dir = match made.obj {
+            Some(handle) => handle,
+            None => session.lookup(parent, name.as_bytes()).await?.object,
+        };
+        Ok(Self { parent, name, dir })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes an empty file in it.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn file(&self, session: &Session, name: &str) -> Result<FileHandle, Error> {
+        let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
+        let how = CreateHow::Unchecked(attributes);
+        let made = session.create(self.dir, name.as_bytes(), how).await?;
+        match made.obj {
+            Some(handle) => Ok(handle),
+            None => Ok(session.lookup(self.dir, name.as_bytes()).await?.object),
+        }
+    }
+
+    /// Removes one of its files.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn remove_file(&self, session: &Session, name: &str) -> Result<(), Error> {
+        session.remove(self.dir, name.as_bytes()).await.map(drop)
+    }
+
+    /// Removes the directory and the files in it. Succeeds when it is gone already.
+    ///
+    /// # Errors
+    /// As the server says; the message names what is left.
+    pub async fn remove(&self, session: &Session) -> Result<(), Error> {
+        loop {
+            let page = session.readdir(self.dir, 0, [0; 8], 64 << 10).await;
+            let page = match page {
+                Err(error) if error.status() == Some(NfsStat3::Stale) => return Ok(()),
+                page => page?,
+            };
+            let mut removed = 0;
+            for entry in page.entries.iter().filter(|entry| !is_dot(&entry.name)) {
+                let gone = session.remove(self.dir, &entry.name).await;
+                match gone {
+                    Err(error) if error.status() == Some(NfsStat3::NoEnt) => {}
+                    gone => drop(gone?),
+                }
+                removed += 1;
+            }
+            if page.eof || removed == 0 {
+                break;
+            }
+        }
+        match session.rmdir(self.parent, self.name.as_bytes()).await {
+            Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok(()),
+            gone => gone.map(drop),
+        }
+    }
+}
+
+fn is_dot(name: &[u8]) -> bool {
+    name == b"." || name == b".."
+}
+
+/// True for what [`Scratch::create`] would have made: a directory with our prefix.
+pub fn is_scratch(name: &[u8], kind: FType) -> bool {
+    kind == FType::Dir && name.starts_with(PREFIX.as_bytes())
+}

@@ -1,0 +1,364 @@
+//! Probes and sweeps in order: the measuring half of `nfskit study`.
+//!
+//! Every configuration (server, bytes per call, calls outstanding) is run `repeats` times, and a
+//! repetition goes through all of them before the next begins, so that what drifts drifts under
+//! all. Runs are bounded in time; a run whose outstanding calls would take longer than `drain` to
+//! come back is abandoned with its connection.
+
+use std::future::Future;
+
+use bytes::Bytes;
+use client::session::Session;
+use client::transfer::Limit;
+use net::clock::Clock;
+use perf::model::transaction::{Path, Server, Transfer};
+use perf::stats::{Estimate, Sample};
+use perf::units::Nanos;
+use wire::nfs3::{FileHandle, StableHow};
+
+use crate::error::Error;
+use crate::probe::{self, Effort, Files};
+use crate::scratch::Scratch;
+use crate::seqwrite::{self, Run, Workload};
+
+/// Sizes of a WRITE: the thesis's of 2002, and what servers offer today.
+pub const CALL_BYTES: [u32; 2] = [8 << 10, 1 << 20];
+
+/// Numbers of calls outstanding.
+pub const WINDOWS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// How much to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    pub repeats: usize,
+    pub run_time: Nanos,
+    pub drain: Nanos,
+    /// A COMMIT after so many bytes.
+    pub commit_bytes: u64,
+    pub file_bytes_max: u64,
+    /// Time to spend on writing files for the first time.
+    pub fill_time: Nanos,
+    pub null_calls: usize,
+    pub rounds: (usize, usize),
+    pub round_time: Nanos,
+    pub bursts: usize,
+    pub burst_time: Nanos,
+    /// Repetitions of step 4.
+    pub applications: usize,
+}
+
+impl Plan {
+    /// About a minute on a fast path.
+    pub const FULL: Self = Self {
+        repeats: 3,
+        run_time: Nanos::from_millis(400),
+        drain: Nanos::from_millis(1_500),
+        commit_bytes: 8 << 20,
+        file_bytes_max: 256 << 20,
+        fill_time: Nanos::from_millis(1_000),
+        null_calls: 2_000,
+        rounds: (8, 120),
+        round_time: Nanos::from_secs(4),
+        bursts: 5,
+        burst_time: Nanos::from_millis(200),
+        applications: 5,
+    };
+
+    /// Under 20 seconds on any path of up to 10 ms.
+    pub const QUICK: Self = Self {
+        repeats: 1,
+        run_time: Nanos::from_millis(150),
+        drain: Nanos::from_millis(150),
+        file_bytes_max: 128 << 20,
+        fill_time: Nanos::from_millis(300),
+        null_calls: 1_000,
+        rounds: (4, 40),
+        round_time: Nanos::from_millis(1_200),
+        bursts: 2,
+        burst_time: Nanos::from_millis(100),
+        applications: 2,
+        ..Self::FULL
+    };
+}
+
+/// A server to study: how it treats its disk as far as we know, and how to reach it.
+pub trait Subject {
+    /// `None` when it is somebody else's.
+    fn server(&self) -> Option<Server>;
+    /// A session over a new connection.
+    fn connect(&self) -> impl Future<Output = Result<Session, client::error::Error>> + Send;
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Configuration {
+    /// Index of the subject.
+    pub subject: usize,
+    pub call_bytes: u32,
+    pub outstanding: usize,
+}
+
+/// All repetitions of a configuration.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    pub configuration: Configuration,
+    pub mib_per_s: Vec<f64>,
+    /// The repetition with the median throughput, with its every call.
+    pub typical: Run,
+}
+
+impl Measured {
+    pub fn estimate(&self) -> Estimate {
+        let fallback = Estimate { value: 0.0, ci95: None };
+        Sample::new(self.mib_per_s.clone()).map_or(fallback, |sample| sample.median_estimate())
+    }
+
+    pub fn median(&self) -> f64 {
+        self.estimate().value
+    }
+
+    /// Smallest and largest repetition.
+    pub fn spread(&self) -> (f64, f64) {
+        let fold =
+            |pick: fn(f64, f64) -> f64, from| self.mib_per_s.iter().copied().fold(from, pick);
+        (fold(f64::min, f64::INFINITY), fold(f64::max, f64::NEG_INFINITY))
+    }
+}
+
+/// Steps of a study, as they are shown.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Step {
+    Probe,
+    Measure,
+    Apply,
+}
+
+/// Told how far a step is, from 0 to 1.
+pub type Progress<'a> = &'a mut (dyn FnMut(Step, f64) + Send);
+
+/// The files of a study, inside its scratch directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Workspace {
+    files: Files,
+    sweep: FileHandle,
+    sweep_bytes: u64,
+    single_bytes: u64,
+}
+
+/// A study in progress: the subjects with their current sessions.
+#[derive(Debug)]
+pub struct Study<'a, S> {
+    clock: &'a Clock,
+    plan: Plan,
+    subjects: &'a [S],
+    sessions: Vec<Session>,
+    data: Bytes,
+    workspace: Workspace,
+}
+
+impl<'a, S: Subject> Study<'a, S> {
+    /// Connects to every subject and makes the files. The subjects serve the same directory.
+    ///
+    /// # Errors
+    /// Any call's.
+    pub async fn begin(
+        clock: &'a Clock,
+        plan: Plan,
+        subjects: &'a [S],
+        scratch: &Scratch,
+    ) -> Result<Self, Error> {
+        let mut sessions = Vec::with_capacity(subjects.len());
+        for subject in subjects {
+            sessions.push(subject.connect().await?);
+        }
+        let session = sessions.last().ok_or(Error::TooFew { what: "anything: no server" })?;
+        let data = seqwrite::pattern(1 << 20);
+        let mut files = Vec::new();
+        for name in ["unstable", "stable", "sweep"] {
+            files.push(scratch.file(session, name).await?);
+        }
+        let (unstable, stable, sweep) = (files[0], files[1], files[2]);
+        let fill = |file, bytes, share| fill(clock, session, file, &data, bytes, plan, share);
+        let single_bytes = fill(unstable, 32 << 20, 4).await?;
+        let single_bytes = fill(stable, single_bytes, 1).await?.min(single_bytes);
+        let sweep_bytes = fill(sweep, plan.file_bytes_max, 1).await?;
+        let files = Files { unstable, stable, burst: sweep };
+        let workspace = Workspace { files, sweep, sweep_bytes, single_bytes };
+        Ok(Self { clock, plan, subjects, sessions, data, workspace })
+    }
+
+    /// Length of the file that is swept.
+    pub fn file_bytes(&self) -> u64 {
+        self.workspace.sweep_bytes
+    }
+
+    /// Most bytes of a READ and of a WRITE, as the last subject said.
+    pub fn transfer_bytes_max(&self) -> (u32, u32) {
+        let sizes = self.sessions.last().map(Session::sizes);
+        sizes.map_or((0, 0), |sizes| (sizes.read_bytes_max, sizes.write_bytes_max))
+    }
+
+    /// Sizes of WRITE to sweep: those that the server takes.
+    pub fn call_bytes(&self) -> Vec<u32> {
+        let max = self.sessions.iter().map(|session| session.sizes().write_bytes_max).min();
+        let max = max.unwrap_or(CALL_BYTES[0]);
+        let mut sizes: Vec<u32> = CALL_BYTES.iter().map(|&size| size.min(max)).collect();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Step 1, on the last subject; COMMITs on the first.
+    ///
+    /// # Errors
+    /// Any call's.
+    pub async fn probe(&self, progress: Progress<'_>) -> Result<probe::Findings, Error> {
+        let effort = Effort {
+            null_calls: self.plan.null_calls,
+            rounds: self.plan.rounds,
+            round_time: self.plan.round_time,
+            bursts: self.plan.bursts,
+            burst_time: self.plan.burst_time,
+            commit_bytes: self.plan.commit_bytes,
+            single_file_bytes: self.workspace.single_bytes,
+            burst_file_bytes: self.workspace.sweep_bytes,
+        };
+        let (first, last) = match self.sessions.as_slice() {
+            [first, .., last] => (first, last),
+            [only] => (only, only),
+            [] => {
+                return Err(Error::TooFew { what: "anything: no server" });
+            }
+        };
+        let told = |done| progress(Step::Probe, done);
+        probe::path(self.clock, last, first, self.workspace.files, &self.data, &effort, told).await
+    }
+
+    /// Step 2: every configuration, `repeats` times.
+    ///
+    /// # Errors
+    /// Any call's.
+    pub async fn sweep(&mut self, progress: Progress<'_>) -> Result<Vec<Measured>, Error> {
+        let mut configurations = Vec::new();
+        for call_bytes in self.call_bytes() {
+            for outstanding in WINDOWS {
+                for subject in 0..self.subjects.len() {
+                    configurations.push(Configuration { subject, call_bytes, outstanding });
+                }
+            }
+        }
+        let repeats = self.plan.repeats;
+        self.measure(&configurations, repeats, Step::Measure, progress).await
+    }
+
+    /// Step 4: two configurations in alternation.
+    ///
+    /// # Errors
+    /// Any call's.
+    pub async fn apply(
+        &mut self,
+        before: Configuration,
+        after: Configuration,
+        progress: Progress<'_>,
+    ) -> Result<(Measured, Measured), Error> {
+        let applications = self.plan.applications;
+        let both = self.measure(&[before, after], applications, Step::Apply, progress).await?;
+        match <[Measured; 2]>::try_from(both) {
+            Ok([before, after]) => Ok((before, after)),
+            Err(_) => Err(Error::TooFew { what: "the gain" }),
+        }
+    }
+
+    async fn measure(
+        &mut self,
+        configurations: &[Configuration],
+        repeats: usize,
+        step: Step,
+        progress: Progress<'_>,
+    ) -> Result<Vec<Measured>, Error> {
+        let mut runs: Vec<Vec<Run>> = vec![Vec::new(); configurations.len()];
+        let total = (repeats * configurations.len()) as f64;
+        let mut done = 0.0;
+        for _ in 0..repeats {
+            for (configuration, runs) in configurations.iter().zip(&mut runs) {
+                runs.push(self.run(*configuration).await?);
+                done += 1.0;
+                progress(step, done / total);
+            }
+        }
+        Ok(configurations.iter().zip(runs).filter_map(|(c, runs)| typical(*c, runs)).collect())
+    }
+
+    async fn run(&mut self, configuration: Configuration) -> Result<Run, Error> {
+        let workload = Workload {
+            call_bytes: configuration.call_bytes,
+            outstanding: configuration.outstanding,
+            file_bytes: self.workspace.sweep_bytes,
+            total_bytes: u64::MAX,
+            commit_bytes: self.plan.commit_bytes,
+            stable: StableHow::Unstable,
+            limit: Limit { time: Some(self.plan.run_time), drain: Some(self.plan.drain) },
+        };
+        let session = &self.sessions[configuration.subject];
+        let file = self.workspace.sweep;
+        let run = seqwrite::run(self.clock, session, file, &self.data, workload).await?;
+        if run.abandoned {
+            let subject = &self.subjects[configuration.subject];
+            self.sessions[configuration.subject] = subject.connect().await?;
+        }
+        Ok(run)
+    }
+}
+
+/// The transfer that the model is asked about.
+pub fn transfer(configuration: &Configuration, plan: &Plan) -> Transfer {
+    Transfer {
+        call_bytes: u64::from(configuration.call_bytes),
+        outstanding: u32::try_from(configuration.outstanding).unwrap_or(u32::MAX),
+        commit_bytes: plan.commit_bytes,
+    }
+}
+
+/// The smallest of [`WINDOWS`] that, by the model, keeps the slowest stage busy with as many calls
+/// again in reserve (for the spread of response times), or the largest.
+pub fn best_window(path: &Path, server: Server, call_bytes: u32, plan: &Plan) -> usize {
+    let predict = |outstanding| {
+        let configuration = Configuration { subject: 0, call_bytes, outstanding };
+        path.predict(server, &transfer(&configuration, plan)).mib_per_s
+    };
+    let largest = WINDOWS[WINDOWS.len() - 1];
+    let enough = WINDOWS.iter().find(|&&n| predict(n.div_ceil(2)) >= 0.999 * predict(largest));
+    enough.copied().unwrap_or(largest)
+}
+
+/// Writes a file for the first time, for at most a share of the fill time; gives its length.
+async fn fill(
+    clock: &Clock,
+    session: &Session,
+    file: FileHandle,
+    data: &Bytes,
+    bytes: u64,
+    plan: Plan,
+    share: u64,
+) -> Result<u64, Error> {
+    let call_bytes = session.sizes().write_bytes_max.min(1 << 20);
+    let workload = Workload {
+        call_bytes,
+        outstanding: 4,
+        file_bytes: bytes,
+        total_bytes: bytes,
+        commit_bytes: plan.commit_bytes,
+        stable: StableHow::Unstable,
+        limit: Limit { time: Some(plan.fill_time / share), drain: None },
+    };
+    let run = seqwrite::run(clock, session, file, data, workload).await?;
+    Ok(run.bytes.next_multiple_of(u64::from(call_bytes)).max(u64::from(call_bytes)))
+}
+
+fn typical(configuration: Configuration, runs: Vec<Run>) -> Option<Measured> {
+    let mib_per_s: Vec<f64> = runs.iter().map(Run::mib_per_s).collect();
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    order.sort_by(|&a, &b| mib_per_s[a].total_cmp(&mib_per_s[b]));
+    let median = *order.get(order.len() / 2)?;
+    let typical = runs.into_iter().nth(median)?;
+    Some(Measured { configuration, mib_per_s, typical })
+}

@@ -1,0 +1,163 @@
+//! The clock: the one way to ask the time, to wait and to spawn.
+//!
+//! Production code holds a [`Clock`] and cannot tell which of two it is. The real one runs on
+//! tokio. A world's (see [`world`]) runs on a small executor of our own, in one thread, in virtual
+//! time that is exact to the nanosecond and jumps to the next timer when nothing can run.
+//!
+//! There are two ways to wait. [`Clock::sleep`] is coarse (a millisecond) and cheap: timeouts.
+//! [`Alarm`] is exact to a few microseconds: links. See [`alarm`] for how.
+
+mod alarm;
+pub mod world;
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use perf::units::{Instant, Nanos};
+use thiserror::Error;
+
+pub use alarm::{Alarm, Lateness};
+
+/// A handle on time; clones tell the same time.
+#[derive(Clone, Debug)]
+pub struct Clock(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Real { epoch: std::time::Instant },
+    World(world::Handle),
+}
+
+/// A deadline passed before the work was done.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error("not done within {limit}")]
+pub struct Elapsed {
+    pub limit: Nanos,
+}
+
+impl Clock {
+    /// Real time, counted from now. Waiting and spawning need a tokio runtime around the caller.
+    #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
+    pub fn real() -> Self {
+        Self(Kind::Real { epoch: std::time::Instant::now() })
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
+    pub fn now(&self) -> Instant {
+        match &self.0 {
+            Kind::Real { epoch } => {
+                let elapsed = std::time::Instant::now().duration_since(*epoch).as_nanos();
+                Instant::from_nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))
+            }
+            Kind::World(world) => world.now(),
+        }
+    }
+
+    /// Time since 1970. A world begins at its own epoch, so that runs repeat.
+    #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
+    pub fn since_1970(&self) -> Duration {
+        match &self.0 {
+            Kind::Real { .. } => std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap_or(Duration::ZERO),
+            Kind::World(world) => world::EPOCH + Duration::from_nanos(world.now().as_nanos()),
+        }
+    }
+
+    /// Waits at least `span`, to a millisecond in the real world.
+    pub async fn sleep(&self, span: Nanos) {
+        match &self.0 {
+            Kind::Real { .. } => {
+                #[expect(clippy::disallowed_methods, reason = "the coarse half of the clock")]
+                tokio::time::sleep(Duration::from_nanos(span.as_nanos())).await;
+            }
+            Kind::World(world) => {
+                let mut alarm = world.alarm();
+                let at = world.now() + span;
+                std::future::poll_fn(|cx| alarm.poll_at(cx, at)).await;
+            }
+        }
+    }
+
+    /// Gives up on `work` after `limit` (coarse: see [`Clock::sleep`]).
+    ///
+    /// # Errors
+    /// [`Elapsed`] when the limit came first; the work is dropped.
+    pub async fn within<F: Future>(&self, limit: Nanos, work: F) -> Result<F::Output, Elapsed> {
+        let mut work = pin!(work);
+        let mut limit_reached = pin!(self.sleep(limit));
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(output) = work.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
+            }
+            limit_reached.as_mut().poll(cx).map(|()| Err(Elapsed { limit }))
+        })
+        .await
+    }
+
+    /// Runs `work` beside the caller. Dropping the task lets it run on.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Task {
+        match &self.0 {
+            Kind::Real { .. } =>
+            {
+                #[expect(clippy::disallowed_methods, reason = "this is where tasks come from")]
+                Task(TaskKind::Real(tokio::spawn(work).abort_handle()))
+            }
+            Kind::World(world) => Task(TaskKind::World(world.clone(), world.spawn(Box::pin(work)))),
+        }
+    }
+
+    /// An exact timer of this clock's.
+    ///
+    /// # Errors
+    /// The system has no more timers to give.
+    pub fn alarm(&self) -> std::io::Result<Alarm> {
+        match &self.0 {
+            Kind::Real { .. } => Alarm::real(self.clone()),
+            Kind::World(world) => Ok(Alarm::world(world.alarm())),
+        }
+    }
+
+    /// True in a world.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self.0, Kind::World(_))
+    }
+}
+
+/// A spawned task.
+#[derive(Debug)]
+pub struct Task(TaskKind);
+
+#[derive(Debug)]
+enum TaskKind {
+    Real(tokio::task::AbortHandle),
+    World(world::Handle, world::TaskId),
+}
+
+impl Task {
+    /// Drops the task's future at its next await point.
+    pub fn abort(&self) {
+        match &self.0 {
+            TaskKind::Real(handle) => handle.abort(),
+            TaskKind::World(world, id) => world.abort(*id),
+        }
+    }
+}
+
+/// Lets every other task of this thread run once.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx: &mut Context<'_>| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+type BoxedWork = Pin<Box<dyn Future<Output = ()> + Send>>;

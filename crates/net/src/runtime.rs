@@ -1,0 +1,82 @@
+//! The real world's executors, tuned for links that are emulated in microseconds.
+
+use std::future::Future;
+use std::io;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+/// Tasks polled between two looks at the sockets. tokio's 61 would let an alarm that watches the
+/// clock keep arrivals waiting for tens of microseconds.
+const EVENT_INTERVAL: u32 = 7;
+
+/// Runs `work` on this thread.
+///
+/// # Errors
+/// The system gives no event queue.
+pub fn block_on<T>(work: impl Future<Output = T>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .event_interval(EVENT_INTERVAL)
+        .build()?;
+    Ok(runtime.block_on(work))
+}
+
+/// Runs `work` and what it spawns on `threads` threads.
+///
+/// # Errors
+/// The system gives no event queue or threads.
+pub fn block_on_threads<T>(threads: usize, work: impl Future<Output = T>) -> io::Result<T> {
+    Ok(threaded(threads)?.block_on(work))
+}
+
+fn threaded(threads: usize) -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.max(1))
+        .thread_name("nfskit-server")
+        .enable_all()
+        .event_interval(EVENT_INTERVAL)
+        .build()
+}
+
+/// Work that runs on threads of its own, beside the caller's; ends with this value.
+#[derive(Debug)]
+pub struct Background {
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    /// Starts `begin` on `threads` new threads and gives what it answers with; what it has spawned
+    /// by then runs on.
+    ///
+    /// # Errors
+    /// The system gives no event queue or threads.
+    pub fn start<T: Send + 'static, F: Future<Output = T>>(
+        threads: usize,
+        begin: impl FnOnce() -> F + Send + 'static,
+    ) -> io::Result<(Self, T)> {
+        let runtime = threaded(threads)?;
+        let (answer, answered) = mpsc::channel();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let thread =
+            std::thread::Builder::new().name("nfskit-background".to_owned()).spawn(move || {
+                runtime.block_on(async move {
+                    answer.send(begin().await).ok();
+                    stopped.await.ok();
+                });
+                runtime.shutdown_background();
+            })?;
+        let background = Self { stop: Some(stop), thread: Some(thread) };
+        let begun = answered.recv().map_err(io::Error::other)?;
+        Ok((background, begun))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}

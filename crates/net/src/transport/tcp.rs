@@ -1,0 +1,315 @@
+//! Messages over TCP, by record marking (RFC 5531 section 11).
+//!
+//! Receiving: bytes go from the socket into a slab (see [`super::buffer`]); a record of one
+//! fragment, which is what everybody sends, is a slice of it. Records of several fragments are put
+//! together by copying.
+//!
+//! Sending: small messages are gathered into one buffer, large payloads are sent from where they
+//! lie, all with one vectored write per wake-up.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use perf::units::Nanos;
+use tokio::net::{TcpListener, TcpStream};
+use wire::record::{Fragment, Message, RecordError};
+
+use super::Transport;
+use super::buffer::{Pool, ReceiveBuffer};
+use crate::clock::Clock;
+use crate::error::{ConnectError, TransportError};
+
+/// Payloads up to this size are copied behind their head: cheaper than another slice to send.
+const INLINE_BYTES_MAX: usize = 4 << 10;
+
+/// Slices per vectored write.
+const SLICES_MAX: usize = 64;
+
+/// Bytes queued for sending over which [`Transport::poll_ready`] waits.
+const QUEUE_BYTES_MAX: usize = 8 << 20;
+
+/// Fragments per record: a record of one-byte fragments is an attack, not a message.
+const FRAGMENTS_MAX: u32 = 1024;
+
+/// A connection.
+#[derive(Debug)]
+pub struct Tcp {
+    stream: TcpStream,
+    peer: SocketAddr,
+    record_bytes_max: usize,
+    buffer: ReceiveBuffer,
+    /// Earlier fragments of the record being received.
+    fragments: Vec<u8>,
+    fragment_count: u32,
+    outgoing: Outgoing,
+    ended: bool,
+}
+
+/// Connects within `limit`.
+///
+/// # Errors
+/// [`ConnectError`] says whether nobody listens, nobody answers, or the way is closed.
+pub async fn connect(
+    clock: &Clock,
+    address: SocketAddr,
+    limit: Nanos,
+    pool: &Pool,
+    record_bytes_max: usize,
+) -> Result<Tcp, ConnectError> {
+    let stream = clock
+        .within(limit, TcpStream::connect(address))
+        .await
+        .map_err(|_elapsed| ConnectError::TimedOut { address, limit })?
+        .map_err(|cause| match cause.kind() {
+            io::ErrorKind::ConnectionRefused => ConnectError::Refused { address },
+            io::ErrorKind::TimedOut => ConnectError::TimedOut { address, limit },
+            _ => ConnectError::Unreachable { address, cause: Arc::new(cause) },
+        })?;
+    Tcp::new(stream, pool, record_bytes_max)
+        .map_err(|cause| ConnectError::Unreachable { address, cause: Arc::new(cause) })
+}
+
+/// Finds the addresses of a host name, or takes an address as it is.
+///
+/// # Errors
+/// [`ConnectError::Resolve`], also when the resolver does not answer within `limit`.
+pub async fn resolve(
+    clock: &Clock,
+    host: &str,
+    port: u16,
+    limit: Nanos,
+) -> Result<Vec<SocketAddr>, ConnectError> {
+    let failed = |cause: String| ConnectError::Resolve { host: host.to_owned(), cause };
+    // A numeric IPv6 address may come in brackets, as in a URL.
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let found = clock
+        .within(limit, tokio::net::lookup_host((bare, port)))
+        .await
+        .map_err(|elapsed| failed(elapsed.to_string()))?
+        .map_err(|cause| failed(cause.to_string()))?;
+    Ok(found.collect())
+}
+
+impl Tcp {
+    fn new(stream: TcpStream, pool: &Pool, record_bytes_max: usize) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            peer: stream.peer_addr()?,
+            stream,
+            record_bytes_max,
+            buffer: ReceiveBuffer::new(pool.clone()),
+            fragments: Vec::new(),
+            fragment_count: 0,
+            outgoing: Outgoing::default(),
+            ended: false,
+        })
+    }
+
+    /// The next record that has been read already, or how many bytes its fragment has in all.
+    fn parse(&mut self) -> Result<Parsed, TransportError> {
+        loop {
+            let Some((mark, rest)) = self.buffer.as_slice().split_first_chunk::<4>() else {
+                return Ok(Parsed::Needs(4));
+            };
+            let fragment = Fragment::from_header(*mark);
+            let len = usize::try_from(fragment.len).unwrap_or(usize::MAX);
+            let record = self.fragments.len().saturating_add(len);
+            if record > self.record_bytes_max {
+                let max = self.record_bytes_max;
+                return Err(RecordError::TooLong { max, got: record }.into());
+            }
+            if rest.len() < len {
+                return Ok(Parsed::Needs(4 + len));
+            }
+            self.buffer.take(4);
+            let body = self.buffer.take(len);
+            if fragment.last && self.fragment_count == 0 {
+                return Ok(Parsed::Record(body));
+            }
+            self.fragments.extend_from_slice(&body);
+            self.fragment_count += 1;
+            if fragment.last {
+                self.fragment_count = 0;
+                return Ok(Parsed::Record(std::mem::take(&mut self.fragments).into()));
+            }
+            if self.fragment_count > FRAGMENTS_MAX {
+                return Err(TransportError::TooManyFragments { max: FRAGMENTS_MAX });
+            }
+        }
+    }
+}
+
+enum Parsed {
+    Record(Bytes),
+    /// The buffer's front belongs to a fragment of so many bytes, its mark included.
+    Needs(usize),
+}
+
+impl Transport for Tcp {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, TransportError>> {
+        loop {
+            let needs = match self.parse()? {
+                Parsed::Record(record) => return Poll::Ready(Ok(Some(record))),
+                Parsed::Needs(needs) => needs,
+            };
+            if self.ended {
+                let whole = self.buffer.as_slice().is_empty() && self.fragment_count == 0;
+                return Poll::Ready(if whole { Ok(None) } else { Err(TransportError::Truncated) });
+            }
+            match self.stream.try_read(self.buffer.space(needs)) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.buffer.advance(count),
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
+                    self.buffer.rest();
+                    match self.stream.poll_read_ready(cx) {
+                        Poll::Ready(Ok(())) => {}
+                        Poll::Ready(Err(cause)) => return Poll::Ready(Err(cause.into())),
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Poll::Ready(Err(cause.into())),
+            }
+        }
+    }
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        if self.outgoing.bytes < QUEUE_BYTES_MAX {
+            return Poll::Ready(Ok(()));
+        }
+        match self.poll_flush(cx) {
+            Poll::Pending if self.outgoing.bytes < QUEUE_BYTES_MAX => Poll::Ready(Ok(())),
+            other => other,
+        }
+    }
+
+    fn send(&mut self, message: Message) {
+        self.outgoing.push(message);
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        while !self.outgoing.is_empty() {
+            let written = {
+                let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+                let count = self.outgoing.slices(&mut slices);
+                self.stream.try_write_vectored(&slices[..count])
+            };
+            match written {
+                Ok(count) => self.outgoing.consume(count),
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
+                    match self.stream.poll_write_ready(cx) {
+                        Poll::Ready(Ok(())) => {}
+                        Poll::Ready(Err(cause)) => return Poll::Ready(Err(cause.into())),
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Poll::Ready(Err(cause.into())),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+}
+
+/// What waits to be sent: runs of small messages, and large payloads between them.
+#[derive(Debug, Default)]
+struct Outgoing {
+    done: VecDeque<Bytes>,
+    /// The run that is still growing, behind `done`.
+    tail: BytesMut,
+    bytes: usize,
+}
+
+impl Outgoing {
+    fn push(&mut self, message: Message) {
+        self.bytes += 4 + message.wire_len();
+        self.tail.extend_from_slice(&message.marker());
+        self.tail.extend_from_slice(&message.head);
+        let padding = message.padding();
+        if message.payload.len() <= INLINE_BYTES_MAX {
+            self.tail.extend_from_slice(&message.payload);
+        } else {
+            self.done.push_back(self.tail.split().freeze());
+            self.done.push_back(message.payload);
+        }
+        self.tail.extend_from_slice(padding);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let all = self.done.iter().map(|run| &run[..]).chain([&self.tail[..]]);
+        let filled = all.filter(|run| !run.is_empty()).zip(slices.iter_mut());
+        filled.map(|(run, slice)| *slice = IoSlice::new(run)).count()
+    }
+
+    fn consume(&mut self, mut count: usize) {
+        self.bytes -= count;
+        while let Some(front) = self.done.front_mut() {
+            if count < front.len() {
+                front.advance(count);
+                return;
+            }
+            count -= front.len();
+            self.done.pop_front();
+        }
+        self.tail.advance(count);
+        if self.tail.is_empty() {
+            self.tail.clear();
+        }
+    }
+}
+
+/// Listens for connections.
+#[derive(Debug)]
+pub struct Listener {
+    inner: TcpListener,
+    pool: Pool,
+    record_bytes_max: usize,
+}
+
+impl Listener {
+    /// # Errors
+    /// The address is taken, or not of this host, or needs a privilege.
+    pub fn bind(address: SocketAddr, record_bytes_max: usize) -> io::Result<Self> {
+        let domain = socket2::Domain::for_address(address);
+        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(1024)?;
+        let inner = TcpListener::from_std(socket.into())?;
+        Ok(Self { inner, pool: Pool::new(record_bytes_max), record_bytes_max })
+    }
+
+    /// # Errors
+    /// As the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+
+    /// The slabs that all connections of this listener share.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// # Errors
+    /// Those of one connection and of a shortage of descriptors alike: go on after a pause.
+    pub async fn accept(&self) -> io::Result<Tcp> {
+        let (stream, _) = self.inner.accept().await?;
+        Tcp::new(stream, &self.pool, self.record_bytes_max)
+    }
+}

@@ -1,0 +1,741 @@
+//! The run record: what every measurement leaves behind, as one JSON object.
+//!
+//! `docs/formats/run-record.md` has the field table and an example. Three rules hold:
+//!
+//! - What we do not know we keep: unknown fields survive reading and writing, at every level, so
+//!   that an older program may touch a newer program's record.
+//! - Order is kept: names appear in the order they were measured, which is the order in which a
+//!   reader wants them.
+//! - Only finite numbers are written, since JSON has no other. A metric that came out infinite or
+//!   not a number is left out, and a warning stands in its place; an interval that is not finite
+//!   is left out of its metric.
+
+use std::fmt;
+use std::str::FromStr;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::histogram::{DecodeError, Histogram};
+use crate::series::{Point, Series};
+use crate::stats::{Estimate, Interval};
+
+/// The schema this module reads and writes.
+pub const SCHEMA: &str = "nfskit.run/1";
+
+/// One measurement: what was run, where, against what, and what came out.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Run {
+    schema: String,
+    pub tool: Tool,
+    /// When the run started, RFC 3339.
+    pub started: String,
+    #[serde(default)]
+    pub environment: Environment,
+    #[serde(default)]
+    pub target: Target,
+    #[serde(default)]
+    pub workload: Workload,
+    #[serde(default)]
+    metrics: IndexMap<String, Metric>,
+    #[serde(default)]
+    histograms: IndexMap<String, HistogramEntry>,
+    #[serde(default)]
+    series: IndexMap<String, SeriesEntry>,
+    /// Predictions with their parameters and errors, by model.
+    #[serde(default)]
+    pub model: Map<String, Value>,
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Which program measured.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Tool {
+    pub version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The machine that measured.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Environment {
+    /// System, release and machine, as `uname -srm` prints them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
+    /// Bytes of main memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// The hypervisor or container the machine lives in, `none` on bare metal.
+    #[serde(rename = "virtual", default, skip_serializing_if = "Option::is_none")]
+    pub virtualization: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_resolution_ns: Option<u64>,
+    /// Load averages over 1, 5 and 15 minutes, at the start.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
+    pub load_average: Option<[f64; 3]>,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Target {
+    /// `embedded`, `server`, `directory` or another word of the tool's.
+    #[serde(default)]
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Version of the NFS protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// `tcp` or `udp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proto: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rsize: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wsize: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount_options: Option<String>,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What was run against the target.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Workload {
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub parameters: Map<String, Value>,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// One number that came out.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Metric {
+    pub value: f64,
+    pub unit: String,
+    /// Lower and upper end of the 95 % interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<[f64; 2]>,
+    /// How many repetitions the value rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<u64>,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A distribution: the whole of it, encoded, and the quantiles everyone asks for.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct HistogramEntry {
+    pub unit: String,
+    /// HdrHistogram's plain V2 encoding in base64, values in `unit`.
+    pub hdr: String,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p999: u64,
+    pub max: u64,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Values over time, as two lists of equal length.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct SeriesEntry {
+    pub unit: String,
+    /// Microseconds since the start of the run.
+    pub t_us: Vec<u64>,
+    pub v: Vec<f64>,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Something the reader must know before trusting a number, and what to try about it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Warning {
+    /// A short constant word for programs, such as `client-was-bottleneck`.
+    pub code: String,
+    pub text: String,
+    #[serde(rename = "try", default, skip_serializing_if = "String::is_empty")]
+    pub try_: String,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What an answered write survives: never to be mixed in one comparison.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// Nothing: data live in the server process.
+    Memory,
+    /// The server process, not the machine.
+    PageCache,
+    /// Loss of power.
+    Stable,
+}
+
+/// Why a text is not a run record of this schema.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// Not JSON, or broken off.
+    #[error("not a run record: {what} (line {line}, column {column})")]
+    Syntax { what: String, line: usize, column: usize },
+    /// JSON without the mark of a run record.
+    #[error("not a run record: no text in the field \"schema\"; ours says \"{SCHEMA}\"")]
+    NoSchema,
+    #[error("run record of schema \"{found}\", this program reads \"{SCHEMA}\"")]
+    UnknownSchema { found: String },
+    /// A field is missing or of the wrong kind; `field` is its path, such as `metrics.rtt.value`.
+    #[error("run record field {field}: {what} (line {line}, column {column})")]
+    Field { field: String, what: String, line: usize, column: usize },
+    #[error("run record series {name}: {times} times but {values} values")]
+    UnevenSeries { name: String, times: usize, values: usize },
+}
+
+/// Two records that must not be compared.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error(
+    "the runs differ in durability: one is {}, the other {}; their numbers do not compare",
+    stated(.first),
+    stated(.second)
+)]
+pub struct DurabilityMismatch {
+    pub first: Option<Durability>,
+    pub second: Option<Durability>,
+}
+
+impl Run {
+    pub fn new(tool: Tool, started: impl Into<String>) -> Self {
+        Self {
+            schema: SCHEMA.into(),
+            tool,
+            started: started.into(),
+            environment: Environment::default(),
+            target: Target::default(),
+            workload: Workload::default(),
+            metrics: IndexMap::new(),
+            histograms: IndexMap::new(),
+            series: IndexMap::new(),
+            model: Map::new(),
+            warnings: Vec::new(),
+            other: Map::new(),
+        }
+    }
+
+    /// Adds a number, replacing an earlier one of this name. One that is not finite becomes a
+    /// warning instead.
+    pub fn metric(&mut self, name: &str, value: f64, unit: &str) -> &mut Self {
+        self.add_metric(name, value, unit, None, None)
+    }
+
+    /// Adds an estimate that rests on `n` repetitions, with its interval.
+    pub fn estimate(&mut self, name: &str, e: &Estimate, unit: &str, n: u64) -> &mut Self {
+        self.add_metric(name, e.value, unit, e.ci95, Some(n))
+    }
+
+    fn add_metric(
+        &mut self,
+        name: &str,
+        value: f64,
+        unit: &str,
+        ci95: Option<Interval>,
+        n: Option<u64>,
+    ) -> &mut Self {
+        if !value.is_finite() {
+            return self.warn(
+                "not-finite",
+                &format!("{name} came out as {value} and is left out"),
+                "look at the number of repetitions behind it",
+            );
+        }
+        let metric = Metric {
+            value,
+            unit: unit.into(),
+            ci95: ci95
+                .map(|ci| [ci.lo, ci.hi])
+                .filter(|ends| ends.iter().all(|end| end.is_finite())),
+            n,
+            other: Map::new(),
+        };
+        self.metrics.insert(name.into(), metric);
+        self
+    }
+
+    /// Adds a distribution of times, in nanoseconds.
+    pub fn histogram(&mut self, name: &str, histogram: &Histogram) -> &mut Self {
+        self.histograms.insert(name.into(), histogram.into());
+        self
+    }
+
+    /// Adds values over time. Thin them first: see [`Series::thinned`].
+    pub fn series(&mut self, name: &str, series: &Series) -> &mut Self {
+        self.series.insert(name.into(), series.into());
+        self
+    }
+
+    /// Adds a warning and what to try about it (may be empty).
+    pub fn warn(&mut self, code: &str, text: &str, try_: &str) -> &mut Self {
+        self.warnings.push(Warning::new(code, text, try_));
+        self
+    }
+
+    pub fn metrics(&self) -> &IndexMap<String, Metric> {
+        &self.metrics
+    }
+
+    pub fn histograms(&self) -> &IndexMap<String, HistogramEntry> {
+        &self.histograms
+    }
+
+    pub fn all_series(&self) -> &IndexMap<String, SeriesEntry> {
+        &self.series
+    }
+
+    /// The value of a metric, if the run has it.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.metrics.get(name).map(|metric| metric.value)
+    }
+
+    /// Refuses two runs whose writes survive different things.
+    pub fn check_comparable(&self, with: &Self) -> Result<(), DurabilityMismatch> {
+        let (first, second) = (self.target.durability, with.target.durability);
+        if first == second { Ok(()) } else { Err(DurabilityMismatch { first, second }) }
+    }
+
+    /// The record as one line of JSON, without the line's end.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("keys are text and nothing here fails to serialize")
+    }
+
+    /// The record as JSON for eyes: objects indented, lists on one line.
+    pub fn to_json_pretty(&self) -> String {
+        let mut text = Vec::new();
+        let mut serializer =
+            serde_json::Serializer::with_formatter(&mut text, ListsOnOneLine::default());
+        self.serialize(&mut serializer).expect("keys are text and a Vec takes every byte");
+        String::from_utf8(text).expect("JSON is text")
+    }
+
+    /// Reads a record, compact or pretty. The error says what is wrong and where.
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        let marked: Marked = serde_json::from_str(text).map_err(|e| syntax(&e))?;
+        match marked.schema {
+            Value::String(schema) if schema == SCHEMA => {}
+            Value::String(found) => return Err(RecordError::UnknownSchema { found }),
+            _ => return Err(RecordError::NoSchema),
+        }
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let run: Self = serde_path_to_error::deserialize(&mut reader).map_err(|e| field(&e))?;
+        for (name, series) in &run.series {
+            if series.t_us.len() != series.v.len() {
+                return Err(RecordError::UnevenSeries {
+                    name: name.clone(),
+                    times: series.t_us.len(),
+                    values: series.v.len(),
+                });
+            }
+        }
+        Ok(run)
+    }
+}
+
+impl Warning {
+    pub fn new(code: &str, text: &str, try_: &str) -> Self {
+        Self { code: code.into(), text: text.into(), try_: try_.into(), other: Map::new() }
+    }
+}
+
+impl From<&Histogram> for HistogramEntry {
+    fn from(histogram: &Histogram) -> Self {
+        let quantile_ns = |q| histogram.quantile(q).as_nanos();
+        Self {
+            unit: "ns".into(),
+            hdr: histogram.to_base64(),
+            p50: quantile_ns(0.5),
+            p90: quantile_ns(0.9),
+            p99: quantile_ns(0.99),
+            p999: quantile_ns(0.999),
+            max: histogram.max().as_nanos(),
+            other: Map::new(),
+        }
+    }
+}
+
+impl HistogramEntry {
+    /// The whole distribution. Only meaningful when `unit` is `ns`.
+    pub fn decode(&self) -> Result<Histogram, DecodeError> {
+        Histogram::from_base64(&self.hdr)
+    }
+}
+
+impl From<&Series> for SeriesEntry {
+    fn from(series: &Series) -> Self {
+        Self {
+            unit: series.unit().into(),
+            t_us: series.points().iter().map(|p| p.t_us).collect(),
+            v: series.points().iter().map(|p| p.value).collect(),
+            other: Map::new(),
+        }
+    }
+}
+
+impl SeriesEntry {
+    pub fn to_series(&self) -> Series {
+        let mut series = Series::new(&*self.unit);
+        for (&t_us, &value) in self.t_us.iter().zip(&self.v) {
+            series.push_point(Point { t_us, value });
+        }
+        series
+    }
+}
+
+impl Durability {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::PageCache => "page-cache",
+            Self::Stable => "stable",
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Not one of the words for a durability.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("durability is memory, page-cache or stable, not \"{0}\"")]
+pub struct UnknownDurability(pub String);
+
+impl FromStr for Durability {
+    type Err = UnknownDurability;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        [Self::Memory, Self::PageCache, Self::Stable]
+            .into_iter()
+            .find(|durability| durability.as_str() == word)
+            .ok_or_else(|| UnknownDurability(word.into()))
+    }
+}
+
+fn stated(durability: &Option<Durability>) -> &'static str {
+    durability.map_or("not stated", Durability::as_str)
+}
+
+/// The part of a record that says what the rest means.
+#[derive(Deserialize)]
+struct Marked {
+    #[serde(default)]
+    schema: Value,
+}
+
+fn syntax(error: &serde_json::Error) -> RecordError {
+    RecordError::Syntax {
+        what: without_position(error),
+        line: error.line(),
+        column: error.column(),
+    }
+}
+
+fn field(error: &serde_path_to_error::Error<serde_json::Error>) -> RecordError {
+    let inner = error.inner();
+    RecordError::Field {
+        field: error.path().to_string(),
+        what: without_position(inner),
+        line: inner.line(),
+        column: inner.column(),
+    }
+}
+
+/// serde_json ends its messages with the position, which our errors carry as numbers.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).unwrap_or(&text).into()
+}
+
+fn is_not_finite(load: &Option<[f64; 3]>) -> bool {
+    load.is_none_or(|averages| !averages.iter().all(|v| v.is_finite()))
+}
+
+/// Indents objects and leaves everything within a list on one line: a series has thousands of
+/// values, and a line for each would bury the rest.
+#[derive(Default)]
+struct ListsOnOneLine {
+    indent: usize,
+    lists: usize,
+    empty: bool,
+}
+
+impl ListsOnOneLine {
+    fn separate<W: ?Sized + std::io::Write>(
+        &self,
+        out: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        match (self.lists > 0, first) {
+            (true, true) => Ok(()),
+            (true, false) => out.write_all(b", "),
+            (false, first) => {
+                out.write_all(if first { b"\n" } else { b",\n" })?;
+                write!(out, "{:width$}", "", width = 2 * self.indent)
+            }
+        }
+    }
+}
+
+impl serde_json::ser::Formatter for ListsOnOneLine {
+    fn begin_array<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+        self.lists += 1;
+        out.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+        self.lists -= 1;
+        out.write_all(b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        out: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        self.separate(out, first)
+    }
+
+    fn begin_object<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+        self.indent += 1;
+        self.empty = true;
+        out.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+        self.indent -= 1;
+        if !self.empty && self.lists == 0 {
+            write!(out, "\n{:width$}", "", width = 2 * self.indent)?;
+        }
+        self.empty = false;
+        out.write_all(b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + std::io::Write>(
+        &mut self,
+        out: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        self.empty = false;
+        self.separate(out, first)
+    }
+
+    fn begin_object_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        out: &mut W,
+    ) -> std::io::Result<()> {
+        out.write_all(b": ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::units::Nanos;
+
+    const DOCUMENT: &str = include_str!("../../../docs/formats/run-record.md");
+
+    fn example() -> &'static str {
+        let (_, after) = DOCUMENT.split_once("```json\n").unwrap();
+        after.split_once("```").unwrap().0
+    }
+
+    fn minimal() -> Run {
+        let tool = Tool { version: "0.1.0".into(), ..Tool::default() };
+        Run::new(tool, "2026-01-02T03:04:05Z")
+    }
+
+    #[test]
+    fn the_documents_example_is_a_record_that_reads_and_writes_unchanged() {
+        let run = Run::from_json(example()).unwrap();
+        assert_eq!(run.to_json_pretty().trim(), example().trim());
+        let wait = &run.histograms()["write_response"];
+        let histogram = wait.decode().unwrap();
+        assert_eq!(HistogramEntry::from(&histogram), *wait);
+        assert_eq!(run.other.len(), 0, "the document names no field we do not know");
+    }
+
+    #[test]
+    fn the_document_names_every_field_of_the_example() {
+        fn names(value: &Value, into: &mut Vec<String>) {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                into.push(name.clone());
+                names(value, into);
+            }
+        }
+        let (table, _) = DOCUMENT.split_once("## Example").unwrap();
+        let mut fields = serde_json::from_str::<Value>(example()).unwrap();
+        // Names of measurements and parameters are the run's own.
+        for (section, inner) in [("metrics", true), ("histograms", true), ("series", true)] {
+            let entries = fields[section].as_object_mut().unwrap();
+            let first = entries.values().next().cloned().unwrap();
+            fields[section] = if inner { first } else { Value::Null };
+        }
+        fields["model"] = Value::Null;
+        fields["workload"]["parameters"] = Value::Null;
+        let mut all = Vec::new();
+        names(&fields, &mut all);
+        for name in all {
+            assert!(table.contains(&format!("`{name}`")), "{name} is not in the table");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_survive_at_every_level() {
+        let text = json!({
+            "schema": SCHEMA, "new": {"deep": [1, 2]},
+            "tool": {"version": "9", "new": 1}, "started": "then",
+            "environment": {"new": "e"}, "target": {"kind": "server", "new": true},
+            "workload": {"name": "w", "parameters": {}, "new": null},
+            "metrics": {"m": {"value": 1.5, "unit": "s", "new": "m"}},
+            "histograms": {}, "series": {"s": {"unit": "B", "t_us": [], "v": [], "new": 0}},
+            "model": {}, "warnings": [{"code": "c", "text": "t", "new": {}}],
+        });
+        let run = Run::from_json(&text.to_string()).unwrap();
+        let written: Value = serde_json::from_str(&run.to_json()).unwrap();
+        assert_eq!(written, text);
+    }
+
+    #[test]
+    fn names_keep_the_order_of_measurement() {
+        let mut run = minimal();
+        run.metric("z", 1.0, "s").metric("a", 2.0, "s").metric("m", 3.0, "s");
+        let read = Run::from_json(&run.to_json()).unwrap();
+        let names: Vec<_> = read.metrics().keys().collect();
+        assert_eq!(names, ["z", "a", "m"]);
+    }
+
+    #[test]
+    fn what_is_not_finite_becomes_a_warning_and_never_a_null() {
+        let mut run = minimal();
+        run.metric("gain", f64::NAN, "%");
+        let wild = Interval { lo: 1.0, hi: f64::INFINITY };
+        let estimate = Estimate { value: 2.0, ci95: Some(wild) };
+        run.estimate("rtt", &estimate, "us", 3);
+        run.environment.load_average = Some([0.5, f64::NAN, 0.1]);
+        assert!(!run.to_json().contains("null"));
+        let read = Run::from_json(&run.to_json()).unwrap();
+        assert_eq!(read.value("gain"), None);
+        assert_eq!(read.warnings[0].code, "not-finite");
+        assert_eq!(read.metrics()["rtt"].ci95, None);
+    }
+
+    #[test]
+    fn a_broken_record_is_told_where() {
+        let at = |text: &str| Run::from_json(text).unwrap_err().to_string();
+        assert_eq!(
+            at("{\n  \"schema\": \"nfskit.run/1\",\n  \"tool\": }"),
+            "not a run record: expected value (line 3, column 11)"
+        );
+        assert_eq!(at(""), "not a run record: EOF while parsing a value (line 1, column 0)");
+        assert!(at("{\"a\": 1}").contains("no text in the field \"schema\""));
+        assert_eq!(
+            at(r#"{"schema": "nfskit.run/7"}"#),
+            "run record of schema \"nfskit.run/7\", this program reads \"nfskit.run/1\""
+        );
+        let head = r#""schema": "nfskit.run/1", "tool": {"version": "1"}, "started": "now""#;
+        assert_eq!(
+            at(&format!("{{{head},\n\"metrics\": {{\"rtt\": {{\"value\": \"fast\"}}}}}}")),
+            "run record field metrics.rtt.value: invalid type: string \"fast\", expected f64 \
+             (line 2, column 35)"
+        );
+        let series = r#""series": {"s": {"unit": "B", "t_us": [1, 2], "v": [1.0]}}"#;
+        assert_eq!(
+            at(&format!("{{{head}, {series}}}")),
+            "run record series s: 2 times but 1 values"
+        );
+        let durability = r#""target": {"durability": "hope"}"#;
+        assert!(at(&format!("{{{head}, {durability}}}")).starts_with("run record field target."));
+    }
+
+    #[test]
+    fn runs_of_different_durability_do_not_compare() {
+        let (mut a, mut b) = (minimal(), minimal());
+        assert_eq!(a.check_comparable(&b), Ok(()));
+        a.target.durability = Some(Durability::PageCache);
+        let refused = a.check_comparable(&b).unwrap_err();
+        assert!(refused.to_string().contains("one is page-cache, the other not stated"));
+        b.target.durability = Some(Durability::Stable);
+        let refused = a.check_comparable(&b).unwrap_err();
+        assert!(refused.to_string().contains("one is page-cache, the other stable"));
+    }
+
+    #[test]
+    fn durability_has_one_spelling_everywhere() {
+        for durability in [Durability::Memory, Durability::PageCache, Durability::Stable] {
+            assert_eq!(durability.to_string().parse(), Ok(durability));
+            assert_eq!(json!(durability), json!(durability.to_string()));
+        }
+        assert_eq!("disk".parse::<Durability>(), Err(UnknownDurability("disk".into())));
+    }
+
+    fn any_run() -> impl Strategy<Value = Run> {
+        let finite = || -1e300..1e300f64;
+        let metrics = proptest::collection::vec((".*", finite(), ".*", any::<u64>()), 0..5);
+        let times = proptest::collection::vec(any::<u64>(), 0..20);
+        let points = proptest::collection::vec((any::<u64>(), finite()), 0..20);
+        (metrics, times, points, ".*").prop_map(|(metrics, times, points, text)| {
+            let mut run = minimal();
+            for (name, value, unit, n) in metrics {
+                let ci95 = Some(Interval { lo: value - 1.0, hi: value + 1.0 });
+                run.metric(&format!("{name}2"), value, &unit);
+                run.estimate(&name, &Estimate { value, ci95 }, &unit, n);
+            }
+            let histogram: Histogram = times.into_iter().map(Nanos::from_nanos).collect();
+            run.histogram("h", &histogram);
+            let mut series = Series::new(&*text);
+            for (t_us, value) in points {
+                series.push_point(Point { t_us, value });
+            }
+            run.series(&text, &series).warn(&text, "text", "");
+            run.target.url = Some(text.clone());
+            run.other.insert(format!("x-{text}"), json!([1, {"a": null, "b": {}}, [], {}]));
+            run
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn writing_and_reading_is_identity(run in any_run()) {
+            prop_assert_eq!(&Run::from_json(&run.to_json()).unwrap(), &run);
+            prop_assert_eq!(&Run::from_json(&run.to_json_pretty()).unwrap(), &run);
+        }
+
+        #[test]
+        fn reading_never_panics(text in ".*", cut in 0usize..2000) {
+            let _ = Run::from_json(&text);
+            if let Some(broken_off) = example().get(..cut.min(example().len() - 3)) {
+                prop_assert!(Run::from_json(broken_off).is_err());
+            }
+        }
+    }
+}

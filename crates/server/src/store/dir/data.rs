@@ -1,0 +1,307 @@
+//! READ, WRITE and COMMIT.
+//!
+//! | operation                  | system calls with a warm cache |
+//! |----------------------------|--------------------------------|
+//! | read, in the page cache    | statx, preadv2                 |
+//! | read, from the disk        | the same, and pread on a thread of the store |
+//! | write, unstable            | statx, pwrite, statx           |
+//! | write, stable              | the same, then fdatasync or fsync on a thread |
+//! | commit                     | statx, fsync on a thread, statx |
+//!
+//! Attributes of a READ are taken *before* the data. If the file changes in between, the client
+//! holds newer data under older attributes and will look again; the other way round it would keep
+//! old data for new.
+//!
+//! DATA_SYNC is fdatasync: the data and all that is needed to read them back. FILE_SYNC and
+//! COMMIT are fsync, though fdatasync would do for the data: a crash could then set the
+//! modification time back to one for which some client still caches the data from before.
+//!
+//! A write goes to the page cache on the caller's thread. When the kernel throttles writers because
+//! too much is dirty, it blocks there; early writeback makes that rare.
+
+use std::io::IoSliceMut;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use rustix::io::{Errno, ReadWriteFlags};
+use tokio::sync::oneshot;
+
+use super::buffers::Buffer;
+use super::errno::status;
+use super::objects::Object;
+use super::stat::Stat;
+use super::sync::group::Need;
+use super::sys;
+use super::tree::{Tree, wcc};
+use crate::durable::{Committed, Durable};
+use crate::store::{Changed, Extent, Looked, Written};
+use crate::types::{Attr, Before, Handle, Stability, Status, Wcc};
+
+/// A read under way: what is in the buffer so far.
+struct Reading {
+    buffer: Buffer,
+    filled: usize,
+    /// As much as there was when the file was last looked at.
+    wanted: usize,
+}
+
+impl Tree {
+    pub(super) async fn read(&self, handle: &Handle, offset: u64, count: u32) -> Looked<Extent> {
+        let (object, stat) = match self.regular(handle).and_then(looked_at) {
+            Ok(found) => found,
+            Err(status) => {
+                return Looked { attr: self.attr(handle).ok(), result: Err(status) };
+            }
+        };
+        Looked {
+            attr: Some(stat.attr()),
+            result: self.read_object(object, stat.size(), offset, count).await,
+        }
+    }
+
+    async fn read_object(
+        &self,
+        object: Arc<Object>,
+        size: u64,
+        offset: u64,
+        count: u32,
+    ) -> Result<Extent, Status> {
+        let fd = self.with_room(|| object.reading(&self.proc))?;
+        let left = size.saturating_sub(offset);
+        let wanted = usize::try_from(left.min(u64::from(count))).unwrap_or(0);
+        let mut reading = Reading { buffer: self.buffers.take(wanted), filled: 0, wanted };
+        if wanted > 0 {
+            reading.filled = self.file_system.read_cached(fd, &mut reading, offset)?;
+        }
+        if reading.filled < wanted {
+            reading = self.read_cold(object, reading, offset).await?;
+        }
+        let Reading { buffer, filled, .. } = reading;
+        // Short of what there was: the file was truncated meanwhile, and this is its end now.
+        let eof = filled < wanted || offset.saturating_add(filled as u64) >= size;
+        let data = buffer.into_bytes(filled);
+        Ok(Extent { data, eof })
+    }
+
+    /// Reads what the page cache did not have, on a thread that may wait for the disk.
+    async fn read_cold(
+        &self,
+        object: Arc<Object>,
+        mut reading: Reading,
+        offset: u64,
+    ) -> Result<Reading, Status> {
+        let (done, outcome) = oneshot::channel();
+        let proc = Arc::clone(&self.proc);
+        self.readers.run(Box::new(move || {
+            let read = object
+                .reading(&proc)
+                .and_then(|fd| reading.fill(fd, offset).map_err(status))
+                .map(|()| reading);
+            // The caller may have gone away.
+            let _ = done.send(read);
+        }));
+        outcome.await.unwrap_or(Err(Status::ServerFault))
+    }
+
+    pub(super) async fn write(
+        &self,
+        handle: &Handle,
+        offset: u64,
+        data: Bytes,
+        stability: Stability,
+    ) -> Changed<Written> {
+        // Before the data: if they are lost, the reply must carry a verifier that no longer holds.
+        let verifier = self.syncer.verifier();
+        let (object, wcc, written) = match self.regular(handle) {
+            Ok(object) => {
+                let (wcc, written) = self.write_object(&object, offset, &data);
+                (object, wcc, written)
+            }
+            Err(status) => return Changed::failed(status),
+        };
+        let result = match written {
+            Ok(count) => match stability {
+                Stability::Unstable => Ok(Committed::Unstable(verifier)),
+                Stability::DataSync => self.committed(&object, Need::Data, stability).await,
+                Stability::FileSync => self.committed(&object, Need::File, stability).await,
+            }
+            .map(|committed| Written { count, committed }),
+            Err(status) => Err(status),
+        };
+        Changed { wcc, result }
+    }
+
+    async fn committed(
+        &self,
+        object: &Arc<Object>,
+        need: Need,
+        stability: Stability,
+    ) -> Result<Committed, Status> {
+        let durable = self.syncer.sync(object, need).await?;
+        Ok(Committed::Stable(stability, durable))
+    }
+
+    fn write_object(
+        &self,
+        object: &Arc<Object>,
+        offset: u64,
+        data: &[u8],
+    ) -> (Wcc, Result<u32, Status>) {
+        let _order = object.order.lock();
+        let before = match object.stat() {
+            Ok(stat) => stat,
+            Err(status) => return (Wcc::default(), Err(status)),
+        };
+        let result = self
+            .with_room(|| object.writing(&self.proc))
+            .and_then(|fd| write_all(fd, data, offset));
+        // Even if it failed: part of it may have been written.
+        object.unsynced.store(true, Ordering::Release);
+        if result.is_ok() {
+            self.write_back_early(object, offset, data.len() as u64);
+        }
+        let count = result.and_then(|()| u32::try_from(data.len()).map_err(|_| Status::TooLarge));
+        (wcc(&before, object), count)
+    }
+
+    /// Only a hint: dropped when the disk is so busy that hints pile up.
+    fn write_back_early(&self, object: &Arc<Object>, offset: u64, len: u64) {
+        let Some(pool) = &self.writers else {
+            return;
+        };
+        let due = object.writeback.lock().wrote(offset, len);
+        if let Some(due) = due {
+            let object = Arc::clone(object);
+            pool.offer(Box::new(move || {
+                if let Some(fd) = object.opened() {
+                    // Errors are not lost: the next sync meets them.
+                    let _ = sys::start_writeback(fd, due.offset, due.len);
+                }
+            }));
+        }
+    }
+
+    /// The whole file is synced, whatever the range: that is never less than was asked.
+    pub(super) async fn commit(&self, handle: &Handle) -> Changed<Durable> {
+        let (object, before) = match self.regular(handle).and_then(looked_at) {
+            Ok(found) => found,
+            Err(status) => return Changed::failed(status),
+        };
+        let result = self.syncer.sync(&object, Need::File).await;
+        let wcc = Wcc {
+            before: Some(Before::from(&before.attr())),
+            after: object.stat().ok().map(|stat: Stat| -> Attr { stat.attr() }),
+        };
+        Changed { wcc, result }
+    }
+}
+
+fn looked_at(object: Arc<Object>) -> Result<(Arc<Object>, Stat), Status> {
+    let stat = object.stat()?;
+    Ok((object, stat))
+}
+
+/// What of the file system matters for speed and limits.
+pub(super) struct FileSystem {
+    magic: u64,
+    /// Reads that must not wait are refused here (found out by the first).
+    lacks_nowait: AtomicBool,
+}
+
+/// `f_type` of statfs(2).
+mod magic {
+    pub(super) const BTRFS: u64 = 0x9123_683e;
+    pub(super) const EXT: u64 = 0xef53;
+    pub(super) const RAMFS: u64 = 0x8584_58f6;
+    pub(super) const TMPFS: u64 = 0x0102_1994;
+    pub(super) const XFS: u64 = 0x5846_5342;
+}
+
+impl FileSystem {
+    pub(super) fn of(root: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let magic = rustix::fs::fstatfs(root)?.f_type;
+        Ok(Self {
+            // Signed or not by architecture; the numbers are of 32 bits.
+            magic: u64::try_from(magic).unwrap_or(0) & 0xffff_ffff,
+            lacks_nowait: AtomicBool::new(false),
+        })
+    }
+
+    /// Its files are gone when the machine is switched off, synced or not.
+    pub(super) fn is_memory(&self) -> bool {
+        matches!(self.magic, magic::TMPFS | magic::RAMFS)
+    }
+
+    /// The longest file, and the most links of one.
+    pub(super) fn limits(&self, block_bytes: u64) -> (u64, u32) {
+        const LONGEST: u64 = i64::MAX.cast_unsigned();
+        match self.magic {
+            // 2^32 - 1 blocks; EXT4_LINK_MAX.
+            magic::EXT => (block_bytes.saturating_mul(u64::from(u32::MAX)), 65_000),
+            magic::BTRFS => (LONGEST, 65_535),
+            magic::XFS => (LONGEST, i32::MAX.cast_unsigned()),
+            _ => (LONGEST, 32_000),
+        }
+    }
+
+    /// Reads what is there without waiting for a disk; how much, is given back.
+    fn read_cached(
+        &self,
+        fd: BorrowedFd<'_>,
+        reading: &mut Reading,
+        offset: u64,
+    ) -> Result<usize, Status> {
+        let buffer = &mut reading.buffer.as_mut()[..reading.wanted];
+        // In memory there is nothing to wait for.
+        if self.is_memory() {
+            return rustix::io::pread(fd, buffer, offset).map_err(status);
+        }
+        if self.lacks_nowait.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        let buffers = &mut [IoSliceMut::new(buffer)];
+        match rustix::io::preadv2(fd, buffers, offset, ReadWriteFlags::NOWAIT) {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                self.lacks_nowait.store(true, Ordering::Relaxed);
+                Ok(0)
+            }
+            outcome => outcome.map_err(status),
+        }
+    }
+}
+
+impl Reading {
+    /// Reads on to what is wanted or the end of the file.
+    fn fill(&mut self, fd: BorrowedFd<'_>, offset: u64) -> Result<(), Errno> {
+        while self.filled < self.wanted {
+            let rest = &mut self.buffer.as_mut()[self.filled..self.wanted];
+            match rustix::io::pread(fd, rest, offset + self.filled as u64) {
+                Ok(0) => break,
+                Ok(count) => self.filled += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_all(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<(), Status> {
+    let end = offset.checked_add(data.len() as u64);
+    if end.is_none_or(|end| i64::try_from(end).is_err()) {
+        return Err(Status::TooLarge);
+    }
+    let mut written = 0;
+    while written < data.len() {
+        match rustix::io::pwrite(fd, &data[written..], offset + written as u64) {
+            Ok(0) => return Err(Status::Io),
+            Ok(count) => written += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(status(errno)),
+        }
+    }
+    Ok(())
+}

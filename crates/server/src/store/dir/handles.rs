@@ -1,0 +1,136 @@
+//! File handles: which file a client means. Two kinds behind one face, chosen when the store is
+//! opened: [`kernel`] where the process may open the kernel's own handles, [`table`] elsewhere.
+//! Each handle begins with its kind's marker.
+
+mod kernel;
+mod siphash;
+mod table;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use self::kernel::Kernel;
+use self::table::{Moving, Table};
+use super::beneath::{Beneath, Component};
+use super::stat::Stat;
+use super::{DirOptions, HandleChoice, HandlesInUse, OpenError};
+use crate::types::{Handle, Status};
+
+pub(super) enum Handles {
+    Kernel(Kernel),
+    Table(Table),
+}
+
+impl Handles {
+    pub(super) fn choose(
+        root: &OwnedFd,
+        beneath: Beneath,
+        options: &DirOptions,
+    ) -> Result<Self, OpenError> {
+        let kernel = || Kernel::probe(root, options.handle_key).map(Self::Kernel);
+        let table = || {
+            let root = Stat::of(root).map_err(OpenError::Stat)?.identity();
+            let table = Table::new(root, beneath, options.table_handles_max);
+            Ok(Self::Table(table))
+        };
+        match options.handles {
+            HandleChoice::Kernel => kernel().map_err(OpenError::KernelHandles),
+            HandleChoice::Table => table(),
+            HandleChoice::Best => kernel().or_else(|_: Errno| table()),
+        }
+    }
+
+    pub(super) fn in_use(&self) -> HandlesInUse {
+        match self {
+            Self::Kernel(kernel) => {
+                HandlesInUse::Kernel { survive_restart: kernel.survives_restart() }
+            }
+            Self::Table(_) => HandlesInUse::Table,
+        }
+    }
+
+    pub(super) fn root(&self, root: BorrowedFd<'_>) -> Result<Handle, Status> {
+        match self {
+            Self::Kernel(kernel) => kernel.name(root),
+            Self::Table(table) => Ok(table.root()),
+        }
+    }
+
+    /// The handle of a file met as `name` in `dir`, open at `fd`.
+    pub(super) fn name(
+        &self,
+        dir: &Handle,
+        name: Component<'_>,
+        fd: BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> Result<Handle, Status> {
+        match self {
+            Self::Kernel(kernel) => kernel.name(fd),
+            Self::Table(table) => table.name(dir, name, stat.identity()),
+        }
+    }
+
+    /// The same of a file whose handle was `known` when it was met before.
+    pub(super) fn name_again(
+        &self,
+        dir: &Handle,
+        name: Component<'_>,
+        known: Handle,
+        stat: &Stat,
+    ) -> Result<Handle, Status> {
+        match self {
+            Self::Kernel(_) => Ok(known),
+            Self::Table(table) => table.name(dir, name, stat.identity()),
+        }
+    }
+
+    /// The handle of a file that has just been made.
+    pub(super) fn name_new(
+        &self,
+        dir: &Handle,
+        name: Component<'_>,
+        fd: BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> Result<Handle, Status> {
+        match self {
+            Self::Kernel(kernel) => kernel.name(fd),
+            Self::Table(table) => table.name_new(dir, name, stat.identity()),
+        }
+    }
+
+    /// Held from a rename until the handles know of it: opening by handle waits meanwhile.
+    pub(super) fn moving(&self) -> Option<Moving<'_>> {
+        match self {
+            Self::Kernel(_) => None,
+            Self::Table(table) => Some(table.moving()),
+        }
+    }
+
+    /// The handle of a directory met from below, which is inside the export.
+    pub(super) fn of_parent(&self, fd: BorrowedFd<'_>, stat: &Stat) -> Result<Handle, Status> {
+        match self {
+            Self::Kernel(kernel) => kernel.name(fd),
+            Self::Table(table) => table.known(stat.identity()),
+        }
+    }
+
+    /// Opens what `handle` names, as O_PATH.
+    pub(super) fn open(&self, root: BorrowedFd<'_>, handle: &Handle) -> Result<OwnedFd, Status> {
+        match (self, handle.as_bytes().first()) {
+            (Self::Kernel(kernel), Some(&kernel::MARKER)) => kernel.open(root, handle),
+            (Self::Table(table), Some(&table::MARKER)) => table.open(root.as_fd(), handle),
+            // Of the other kind: from another run of the server, with other privileges.
+            (_, Some(&kernel::MARKER | &table::MARKER)) => Err(Status::Stale),
+            _ => Err(Status::BadHandle),
+        }
+    }
+
+    /// `name` in `dir` does not name the file any more; with `deleted`, nothing does.
+    pub(super) fn unlinked(&self, dir: &Handle, name: Component<'_>, file: &Handle, deleted: bool) {
+        match self {
+            Self::Kernel(_) => {}
+            Self::Table(table) => table.unlinked(dir, name, file, deleted),
+        }
+    }
+}

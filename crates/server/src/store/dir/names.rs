@@ -1,0 +1,409 @@
+//! Names: LOOKUP, READLINK, and all that makes, removes and moves them.
+//!
+//! | operation  | system calls with a warm cache, without the sync               |
+//! |------------|----------------------------------------------------------------|
+//! | lookup     | statx x 2; the first time openat2, statx and a handle more        |
+//! | create     | openat, statx x 2, a few for attributes, handle, around it statx x 2 |
+//! | remove     | openat2, statx, handle, unlinkat, statx, close, around it statx x 2 |
+//!
+//! RFC 1813 wants these to be on stable storage when the reply is sent (section 4.8): with
+//! [`MetadataSync::Always`](super::MetadataSync) each waits for an fsync of the directory, and of
+//! the new file where its attributes were set after it was made. Callers who change the same
+//! directory at the same time share that fsync.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::beneath::Component;
+use super::errno::status;
+use super::objects::Object;
+use super::stat::Stat;
+use super::tree::{Child, Touched, Tree, wcc};
+use crate::store::{Changed, Linked, Looked, Node, Renamed};
+use crate::types::{CreateHow, FileKind, Handle, SetAttr, SetTime, Special, Status, Time, Wcc};
+
+/// Removed files from this size on are let go of on a thread: freeing their blocks takes time.
+const LARGE_FILE_BYTES: u64 = 1 << 20;
+
+impl Tree {
+    pub(super) fn lookup(&self, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        self.look(dir, |dir| {
+            if dir.kind != FileKind::Directory {
+                return Err(Status::NotDirectory);
+            }
+            let child = match name {
+                b"." => {
+                    return Ok(Node { handle: dir.handle, attr: dir.stat()?.attr() });
+                }
+                b".." => self.parent(dir)?,
+                _ => {
+                    let name = Component::new(name)?;
+                    if let Some(node) = self.met(dir, name)? {
+                        return Ok(node);
+                    }
+                    self.child(dir, name)?
+                }
+            };
+            let node = Node::from(&child);
+            // The next call is likely about this file.
+            self.keep(child.handle, &child.stat, child.fd);
+            Ok(node)
+        })
+    }
+
+    pub(super) fn read_link(&self, object: &Object) -> Result<Bytes, Status> {
+        if object.kind != FileKind::Symlink {
+            return Err(Status::Invalid);
+        }
+        let target = rustix::fs::readlinkat(object.path(), c"", Vec::new()).map_err(status)?;
+        Ok(Bytes::from(target.into_bytes()))
+    }
+
+    pub(super) fn create(
+        &self,
+        dir: &Handle,
+        name: &[u8],
+        how: &CreateHow,
+    ) -> Changed<(Node, Touched)> {
+        self.change(dir, |dir| {
+            let name = Component::new(name)?;
+            let attrs = match how {
+                CreateHow::Unchecked(attrs) | CreateHow::Guarded(attrs) => *attrs,
+                CreateHow::Exclusive(verifier) => exclusive_attrs(*verifier),
+            };
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW;
+            let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o666) & 0o7777);
+            let open = || match rustix::fs::openat(dir.path(), name.as_bytes(), flags, mode) {
+                Ok(fd) => Ok(Some(fd)),
+                Err(Errno::EXIST) => Ok(None),
+                Err(errno) => Err(status(errno)),
+            };
+            match self.with_room(open)? {
+                Some(fd) => self.made_file(dir, name, fd, &attrs),
+                None => self.found(dir, name, how),
+            }
+        })
+    }
+
+    /// CREATE of a name that is there already.
+    fn found(
+        &self,
+        dir: &Arc<Object>,
+        name: Component<'_>,
+        how: &CreateHow,
+    ) -> Result<(Node, Touched), Status> {
+        let child = self.child(dir, name)?;
+        if child.stat.kind() != FileKind::Regular {
+            return Err(Status::Exists);
+        }
+        match how {
+            CreateHow::Unchecked(attrs) => {
+                let object = self.keep(child.handle, &child.stat, child.fd);
+                if let Some(size) = attrs.size {
+                    let size = SetAttr { size: Some(size), ..SetAttr::default() };
+                    self.apply(&object, &size)?;
+                }
+                node_and(&object, dir)
+            }
+            CreateHow::Exclusive(verifier) if is_made_with(&child.stat, *verifier) => {
+                let object = self.keep(child.handle, &child.stat, child.fd);
+                // The first attempt may not have come as far as its sync.
+                node_and(&object, dir)
+            }
+            CreateHow::Guarded(_) | CreateHow::Exclusive(_) => Err(Status::Exists),
+        }
+    }
+
+    pub(super) fn make_dir(
+        &self,
+        dir: &Handle,
+        name: &[u8],
+        attrs: &SetAttr,
+    ) -> Changed<(Node, Touched)> {
+        self.change(dir, |dir| {
+            let name = Component::new(name)?;
+            let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o777) & 0o7777);
+            rustix::fs::mkdirat(dir.path(), name.as_bytes(), mode).map_err(status)?;
+            self.made_node(dir, name, attrs)
+        })
+    }
+
+    pub(super) fn symlink(
+        &self,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        attrs: &SetAttr,
+    ) -> Changed<(Node, Touched)> {
+        self.change(dir, |dir| {
+            let name = Component::new(name)?;
+            rustix::fs::symlinkat(target, dir.path(), name.as_bytes()).map_err(status)?;
+            // Linux knows no mode of a symbolic link; clients send one all the same.
+            let attrs = SetAttr { mode: None, size: None, ..*attrs };
+            self.made_node(dir, name, &attrs)
+        })
+    }
+
+    pub(super) fn make_node(
+        &self,
+        dir: &Handle,
+        name: &[u8],
+        what: Special,
+        attrs: &SetAttr,
+    ) -> Changed<(Node, Touched)> {
+        self.change(dir, |dir| {
+            let name = Component::new(name)?;
+            let (kind, device) = match what {
+                Special::BlockDevice { major, minor } => (FileType::BlockDevice, (major, minor)),
+                Special::CharDevice { major, minor } => (FileType::CharacterDevice, (major, minor)),
+                Special::Fifo => (FileType::Fifo, (0, 0)),
+                Special::Socket => (FileType::Socket, (0, 0)),
+            };
+            let device = rustix::fs::makedev(device.0, device.1);
+            let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o666) & 0o7777);
+            rustix::fs::mknodat(dir.path(), name.as_bytes(), kind, mode, device).map_err(status)?;
+            let attrs = SetAttr { size: None, ..*attrs };
+            self.made_node(dir, name, &attrs)
+        })
+    }
+
+    /// The file that was just made and is open at `fd` for reading and writing. It is not looked
+    /// up by its name again: another process may have put something else there.
+    fn made_file(
+        &self,
+        dir: &Arc<Object>,
+        name: Component<'_>,
+        fd: OwnedFd,
+        attrs: &SetAttr,
+    ) -> Result<(Node, Touched), Status> {
+        let stat = Stat::of(&fd).map_err(status)?;
+        let handle = self.handles.name_new(&dir.handle, name, fd.as_fd(), &stat)?;
+        let path = self.with_room(|| {
+            let path = self.proc.reopen(fd.as_fd(), OFlags::PATH);
+            path.map_err(status)
+        })?;
+        let object = self.keep(handle, &stat, path);
+        object.keep_open(fd);
+        self.made(dir, name, &object, &stat, attrs)
+    }
+
+    /// What was just made under `name` and can only be found by it.
+    fn made_node(
+        &self,
+        dir: &Arc<Object>,
+        name: Component<'_>,
+        attrs: &SetAttr,
+    ) -> Result<(Node, Touched), Status> {
+        let fd = self.open_child(dir, name)?;
+        let stat = Stat::of(&fd).map_err(status)?;
+        let handle = self.handles.name_new(&dir.handle, name, fd.as_fd(), &stat)?;
+        let object = self.keep(handle, &stat, fd);
+        self.made(dir, name, &object, &stat, attrs)
+    }
+
+    /// Finishes something new: the attributes that making it could not set. If they cannot be set
+    /// it goes again, so that a failed call leaves nothing behind.
+    fn made(
+        &self,
+        dir: &Arc<Object>,
+        name: Component<'_>,
+        object: &Arc<Object>,
+        stat: &Stat,
+        attrs: &SetAttr,
+    ) -> Result<(Node, Touched), Status> {
+        let missing = missing_attrs(stat, attrs);
+        if missing == SetAttr::default() {
+            let node = Node { handle: object.handle, attr: stat.attr() };
+            return Ok((node, Touched([Some(Arc::clone(dir)), None])));
+        }
+        if let Err(status) = self.apply(object, &missing) {
+            let flags = match object.kind {
+                FileKind::Directory => AtFlags::REMOVEDIR,
+                _ => AtFlags::empty(),
+            };
+            if rustix::fs::unlinkat(dir.path(), name.as_bytes(), flags).is_ok() {
+                self.handles.unlinked(&dir.handle, name, &object.handle, true);
+                self.objects.forget(&object.handle);
+            }
+            return Err(status);
+        }
+        node_and(object, dir)
+    }
+
+    pub(super) fn remove(&self, dir: &Handle, name: &[u8]) -> Changed<((), Touched)> {
+        self.unlink(dir, name, AtFlags::empty())
+    }
+
+    pub(super) fn remove_dir(&self, dir: &Handle, name: &[u8]) -> Changed<((), Touched)> {
+        self.unlink(dir, name, AtFlags::REMOVEDIR)
+    }
+
+    fn unlink(&self, dir: &Handle, name: &[u8], flags: AtFlags) -> Changed<((), Touched)> {
+        self.change(dir, |dir| {
+            let name = Component::new(name)?;
+            let child = self.child(dir, name)?;
+            rustix::fs::unlinkat(dir.path(), name.as_bytes(), flags).map_err(status)?;
+            self.let_go(dir, name, child);
+            Ok(((), Touched([Some(Arc::clone(dir)), None])))
+        })
+    }
+
+    /// `name` does not name `child` any more.
+    fn let_go(&self, dir: &Object, name: Component<'_>, child: Child) {
+        let deleted = Stat::of(&child.fd).is_ok_and(|stat| stat.is_deleted());
+        self.handles.unlinked(&dir.handle, name, &child.handle, deleted);
+        if !deleted {
+            return;
+        }
+        let object = self.objects.forget(&child.handle);
+        if child.stat.size() >= LARGE_FILE_BYTES {
+            self.syncer.drop_aside((child.fd, object));
+        }
+    }
+
+    pub(super) fn rename(
+        &self,
+        from_dir: &Handle,
+        from_name: &[u8],
+        to_dir: &Handle,
+        to_name: &[u8],
+    ) -> (Renamed, Touched) {
+        let dirs = self.directory(from_dir).and_then(|from| Ok((from, self.directory(to_dir)?)));
+        let (from, to) = match dirs {
+            Ok(dirs) => dirs,
+            Err(status) => return (rename_failed(status), Touched::default()),
+        };
+        // Both orders are held, always in the same sequence, a single one once.
+        let same = Arc::ptr_eq(&from, &to);
+        let (low, high) =
+            if Arc::as_ptr(&from) <= Arc::as_ptr(&to) { (&from, &to) } else { (&to, &from) };
+        let _low = low.order.lock();
+        let _high = (!same).then(|| high.order.lock());
+        let before = from.stat().and_then(|stat| Ok((stat, to.stat()?)));
+        let (from_before, to_before) = match before {
+            Ok(before) => before,
+            Err(status) => return (rename_failed(status), Touched::default()),
+        };
+        let result = self.rename_entry(&from, from_name, &to, to_name);
+        let renamed = Renamed { from: wcc(&from_before, &from), to: wcc(&to_before, &to), result };
+        let other = (!same).then(|| Arc::clone(&to));
+        drop((_high, _low));
+        (renamed, Touched([Some(from), other]))
+    }
+
+    fn rename_entry(
+        &self,
+        from: &Object,
+        from_name: &[u8],
+        to: &Object,
+        to_name: &[u8],
+    ) -> Result<(), Status> {
+        let (from_name, to_name) = (Component::new(from_name)?, Component::new(to_name)?);
+        let source = self.child(from, from_name)?;
+        let target = match self.child(to, to_name) {
+            Ok(target) => Some(target),
+            Err(Status::NoEntry) => None,
+            Err(status) => return Err(status),
+        };
+        let _moving = self.handles.moving();
+        rustix::fs::renameat(from.path(), from_name.as_bytes(), to.path(), to_name.as_bytes())
+            .map_err(status)?;
+        match target {
+            // Two names of one file: rename(2) leaves both, and so RFC 1813 wants it.
+            Some(target) if target.handle == source.handle => return Ok(()),
+            Some(target) => self.let_go(to, to_name, target),
+            None => {}
+        }
+        // The new place first, so that the file is never without one.
+        self.handles.name(&to.handle, to_name, source.fd.as_fd(), &source.stat)?;
+        self.handles.unlinked(&from.handle, from_name, &source.handle, false);
+        Ok(())
+    }
+
+    pub(super) fn link(&self, handle: &Handle, dir: &Handle, name: &[u8]) -> (Linked, Touched) {
+        let object = match self.object(handle) {
+            Ok(object) => object,
+            Err(status) => {
+                let linked = Linked { attr: None, dir: Wcc::default(), result: Err(status) };
+                return (linked, Touched::default());
+            }
+        };
+        let change = self.change(dir, |dir| {
+            let name = Component::new(name)?;
+            if object.kind == FileKind::Directory {
+                return Err(Status::IsDirectory);
+            }
+            let stat = object.stat()?;
+            self.proc.link(object.path(), dir.path(), name).map_err(status)?;
+            self.handles.name(&dir.handle, name, object.path(), &stat)?;
+            Ok(((), Touched([Some(Arc::clone(dir)), None])))
+        });
+        let (result, touched) = match change.result {
+            Ok(((), touched)) => (Ok(()), touched),
+            Err(status) => (Err(status), Touched::default()),
+        };
+        let linked =
+            Linked { attr: object.stat().ok().map(|stat| stat.attr()), dir: change.wcc, result };
+        (linked, touched)
+    }
+}
+
+fn rename_failed(status: Status) -> Renamed {
+    Renamed { from: Wcc::default(), to: Wcc::default(), result: Err(status) }
+}
+
+/// The node as it is now; it and the directory are to be made stable.
+fn node_and(object: &Arc<Object>, dir: &Arc<Object>) -> Result<(Node, Touched), Status> {
+    let node = Node { handle: object.handle, attr: object.stat()?.attr() };
+    Ok((node, Touched([Some(Arc::clone(object)), Some(Arc::clone(dir))])))
+}
+
+/// What is still to be set on something new. Its mode went through the process's umask, and a
+/// directory may have got the set-group-id bit from the one above, which it keeps.
+fn missing_attrs(stat: &Stat, wanted: &SetAttr) -> SetAttr {
+    let inherited = match stat.kind() {
+        FileKind::Directory => stat.mode() & 0o2000,
+        _ => 0,
+    };
+    let mode = wanted.mode.map(|mode| mode & 0o7777 | inherited);
+    let attr = stat.attr();
+    SetAttr {
+        mode: mode.filter(|&mode| mode != stat.mode()),
+        uid: wanted.uid.filter(|&uid| uid != attr.uid),
+        gid: wanted.gid.filter(|&gid| gid != attr.gid),
+        size: wanted.size.filter(|&size| size != attr.size),
+        accessed: wanted.accessed,
+        modified: wanted.modified,
+    }
+}
+
+/// An exclusive create keeps its verifier in the times of the file, which every file system has
+/// and which survive a restart; the client sets the real ones when it has its answer. As in the
+/// kernel's server one bit of each half is lost to file systems with signed 32-bit seconds.
+fn exclusive_times(verifier: [u8; 8]) -> (Time, Time) {
+    let [a, b, c, d, e, f, g, h] = verifier;
+    let time =
+        |half: [u8; 4]| Time { secs: i64::from(u32::from_be_bytes(half) & 0x7fff_ffff), nanos: 0 };
+    (time([a, b, c, d]), time([e, f, g, h]))
+}
+
+fn exclusive_attrs(verifier: [u8; 8]) -> SetAttr {
+    let (modified, accessed) = exclusive_times(verifier);
+    SetAttr {
+        // Ours alone until the client says more.
+        mode: Some(0o600),
+        modified: SetTime::To(modified),
+        accessed: SetTime::To(accessed),
+        ..SetAttr::default()
+    }
+}
+
+fn is_made_with(stat: &Stat, verifier: [u8; 8]) -> bool {
+    let attr = stat.attr();
+    (attr.modified, attr.accessed) == exclusive_times(verifier) && attr.size == 0
+}

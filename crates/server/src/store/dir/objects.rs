@@ -1,0 +1,229 @@
+//! Open descriptors, kept so that a hot READ or WRITE opens nothing.
+//!
+//! Each object in use has one O_PATH descriptor, and on demand one for reading and one for
+//! writing. The cache is bounded: at most a third of its descriptor budget in objects
+//! ([`Objects::new`]); those not asked for lately are closed, those in the middle of an operation
+//! never are.
+//!
+//! A descriptor kept open keeps a deleted file alive. Two things prevent that this shows: what
+//! this store removes leaves the cache at once, and every use looks at the link count first, so
+//! that a file deleted by others is `Stale`. Its space comes back when its descriptor is closed.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, RwLock};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::bounded::Bounded;
+use super::errno::status;
+use super::proc::ProcFds;
+use super::stat::Stat;
+use super::sync::Waiter;
+use super::sync::group::Group;
+use super::writeback::Writeback;
+use crate::types::{FileKind, Handle, Status};
+
+/// Descriptors an object may have.
+const FDS_PER_OBJECT: usize = 3;
+
+/// A file in use.
+pub(super) struct Object {
+    pub(super) handle: Handle,
+    /// Device and inode, which are its own as long as `path` is open.
+    number: (u64, u64),
+    pub(super) kind: FileKind,
+    /// O_PATH, or more.
+    path: OwnedFd,
+    read: OnceLock<OwnedFd>,
+    write: OnceLock<Writing>,
+    /// Held around "attributes before, change, attributes after", so that no other change of ours
+    /// falls between and the three belong together. Other processes can still come between.
+    pub(super) order: Mutex<()>,
+    /// Who waits for a sync of this file.
+    pub(super) group: Mutex<Group<Waiter>>,
+    /// Unstable writes came after the last sync began.
+    pub(super) unsynced: AtomicBool,
+    pub(super) writeback: Mutex<Writeback>,
+}
+
+/// A descriptor open for writing.
+struct Writing {
+    fd: OwnedFd,
+    /// And for reading too, unless the file's mode forbids it.
+    reads: bool,
+}
+
+impl Object {
+    /// `path` may be opened as O_PATH.
+    pub(super) fn new(handle: Handle, stat: &Stat, path: OwnedFd) -> Self {
+        Self {
+            handle,
+            number: stat.identity().number(),
+            kind: stat.kind(),
+            path,
+            read: OnceLock::new(),
+            write: OnceLock::new(),
+            order: Mutex::new(()),
+            group: Mutex::default(),
+            unsynced: AtomicBool::new(false),
+            writeback: Mutex::default(),
+        }
+    }
+
+    /// Keeps a descriptor that was opened for reading and writing.
+    pub(super) fn keep_open(&self, fd: OwnedFd) {
+        // If there is one already, it is as good.
+        let _ = self.write.set(Writing { fd, reads: true });
+    }
+
+    /// For what needs no rights: `statx`, and as the directory of `...at` calls.
+    pub(super) fn path(&self) -> BorrowedFd<'_> {
+        self.path.as_fd()
+    }
+
+    /// Attributes now; `Stale` for a file that was deleted.
+    pub(super) fn stat(&self) -> Result<Stat, Status> {
+        let stat = Stat::of(&self.path).map_err(status)?;
+        if stat.is_deleted() {
+            return Err(Status::Stale);
+        }
+        Ok(stat)
+    }
+
+    /// Open for reading: a regular file or a directory.
+    pub(super) fn reading(&self, proc: &ProcFds) -> Result<BorrowedFd<'_>, Status> {
+        if let Some(Writing { fd, reads: true }) = self.write.get() {
+            return Ok(fd.as_fd());
+        }
+        if let Some(fd) = self.read.get() {
+            return Ok(fd.as_fd());
+        }
+        let fd = match self.kind {
+            FileKind::Regular => proc.reopen(self.path(), OFlags::RDONLY),
+            FileKind::Directory => proc.reopen(self.path(), OFlags::RDONLY | OFlags::DIRECTORY),
+            _ => return Err(Status::Invalid),
+        };
+        let fd = fd.map_err(status)?;
+        Ok(self.read.get_or_init(|| fd).as_fd())
+    }
+
+    /// Open for writing: a regular file.
+    pub(super) fn writing(&self, proc: &ProcFds) -> Result<BorrowedFd<'_>, Status> {
+        if let Some(writing) = self.write.get() {
+            return Ok(writing.fd.as_fd());
+        }
+        if self.kind != FileKind::Regular {
+            return Err(Status::Invalid);
+        }
+        let open = |flags, reads| {
+            let fd = proc.reopen(self.path(), flags)?;
+            Ok(Writing { fd, reads })
+        };
+        let writing = open(OFlags::RDWR, true)
+            .or_else(|_: Errno| open(OFlags::WRONLY, false))
+            .map_err(status)?;
+        Ok(self.write.get_or_init(|| writing).fd.as_fd())
+    }
+
+    /// What is open already, for reading or writing.
+    pub(super) fn opened(&self) -> Option<BorrowedFd<'_>> {
+        let writing = self.write.get().map(|writing| &writing.fd);
+        writing.or_else(|| self.read.get()).map(AsFd::as_fd)
+    }
+
+    /// Whether unstable writes wait for a sync; after this they count as taken care of.
+    pub(super) fn take_unsynced(&self) -> bool {
+        self.unsynced.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// The objects in use.
+pub(super) struct Objects {
+    /// Guards which objects are kept; their descriptors are opened and closed outside of it.
+    kept: RwLock<Kept>,
+}
+
+struct Kept {
+    objects: Bounded<Handle, Arc<Object>>,
+    /// The handles of exactly these objects: one that is kept is recognised by a mere stat.
+    handles: HashMap<(u64, u64), Handle>,
+}
+
+/// Half of the process's descriptors, and no more than this: the rest is for sockets.
+const FDS_MAX: usize = 16 << 10;
+
+impl Objects {
+    /// With at most `fds_max` descriptors, or by default half of RLIMIT_NOFILE (its soft value,
+    /// at this moment) up to 16,384.
+    pub(super) fn new(fds_max: Option<usize>) -> Self {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let half = limit.map_or(FDS_MAX, |fds| usize::try_from(fds / 2).unwrap_or(FDS_MAX));
+        let fds = fds_max.unwrap_or_else(|| half.min(FDS_MAX));
+        let kept = Kept { objects: Bounded::new(fds / FDS_PER_OBJECT), handles: HashMap::new() };
+        Self { kept: RwLock::new(kept) }
+    }
+
+    pub(super) fn find(&self, handle: &Handle) -> Option<Arc<Object>> {
+        self.kept.read().objects.find(handle).map(Arc::clone)
+    }
+
+    /// The handle of a file that is kept. While it is, nothing else has its number.
+    pub(super) fn recognise(&self, stat: &Stat) -> Option<Handle> {
+        let kept = self.kept.read();
+        let handle = kept.handles.get(&stat.identity().number())?;
+        // It counts as asked for.
+        kept.objects.find(handle).map(|object| object.handle)
+    }
+
+    /// The object that is kept for this handle: `new`, if there was none. Beside it those that
+    /// had to leave, for the caller to close.
+    pub(super) fn keep(&self, new: Object) -> (Arc<Object>, Vec<Arc<Object>>) {
+        let mut kept = self.kept.write();
+        if let Some(old) = kept.objects.find(&new.handle) {
+            return (Arc::clone(old), Vec::new());
+        }
+        let new = Arc::new(new);
+        let gone = kept.objects.insert(new.handle, Arc::clone(&new), is_idle);
+        kept.handles.insert(new.number, new.handle);
+        (new, kept.let_go(gone))
+    }
+
+    pub(super) fn forget(&self, handle: &Handle) -> Option<Arc<Object>> {
+        let mut kept = self.kept.write();
+        let gone = kept.objects.remove(handle)?;
+        kept.forget_number(&gone);
+        Some(gone)
+    }
+
+    /// Gives up a quarter of what is kept: the process has run out of descriptors.
+    pub(super) fn make_room(&self) -> Vec<Arc<Object>> {
+        let mut kept = self.kept.write();
+        let len = kept.objects.len() / 4 * 3;
+        let gone = kept.objects.shrink(len, is_idle);
+        kept.let_go(gone)
+    }
+}
+
+impl Kept {
+    fn let_go(&mut self, gone: Vec<(Handle, Arc<Object>)>) -> Vec<Arc<Object>> {
+        for (_, object) in &gone {
+            self.forget_number(object);
+        }
+        gone.into_iter().map(|(_, object)| object).collect()
+    }
+
+    fn forget_number(&mut self, gone: &Object) {
+        if self.handles.get(&gone.number) == Some(&gone.handle) {
+            self.handles.remove(&gone.number);
+        }
+    }
+}
+
+/// Nobody but the cache holds it: no operation is in its middle, no sync on its way.
+fn is_idle(object: &Arc<Object>) -> bool {
+    Arc::strong_count(object) == 1
+}

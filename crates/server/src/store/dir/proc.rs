@@ -1,0 +1,57 @@
+//! This process's own descriptors as paths (`/proc/self/fd`): the only way to do to an O_PATH
+//! descriptor what needs an open file, without naming the file again and risking to meet another.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::{Access, AtFlags, Mode, OFlags, Timestamps};
+use rustix::io::Errno;
+
+use super::beneath::Component;
+
+/// `/proc/self/fd`, opened once.
+pub(super) struct ProcFds {
+    dir: OwnedFd,
+}
+
+impl ProcFds {
+    pub(super) fn open() -> Result<Self, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(c"/proc/self/fd", flags, Mode::empty())?;
+        Ok(Self { dir })
+    }
+
+    /// Opens the same file again with other rights.
+    pub(super) fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        rustix::fs::openat(&self.dir, name(fd), flags, Mode::empty())
+    }
+
+    /// `OPNOTSUPP` for a symbolic link.
+    pub(super) fn set_mode(&self, fd: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno> {
+        rustix::fs::chmodat(&self.dir, name(fd), mode, AtFlags::empty())
+    }
+
+    pub(super) fn set_times(&self, fd: BorrowedFd<'_>, times: &Timestamps) -> Result<(), Errno> {
+        rustix::fs::utimensat(&self.dir, name(fd), times, AtFlags::empty())
+    }
+
+    /// Whether this process's effective ids may.
+    pub(super) fn may(&self, fd: BorrowedFd<'_>, access: Access) -> bool {
+        rustix::fs::accessat(&self.dir, name(fd), access, AtFlags::EACCESS).is_ok()
+    }
+
+    /// Gives the file one more name.
+    pub(super) fn link(
+        &self,
+        fd: BorrowedFd<'_>,
+        dir: BorrowedFd<'_>,
+        as_name: Component<'_>,
+    ) -> Result<(), Errno> {
+        let flags = AtFlags::SYMLINK_FOLLOW;
+        rustix::fs::linkat(&self.dir, name(fd), dir, as_name.as_bytes(), flags)
+    }
+}
+
+fn name(fd: BorrowedFd<'_>) -> rustix::path::DecInt {
+    rustix::path::DecInt::from_fd(fd)
+}

@@ -1,0 +1,123 @@
+//! What the kernel says of a file (statx), in neutral terms.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, FileType, Statx, StatxAttributes, StatxFlags, StatxTimestamp};
+use rustix::io::Errno;
+
+use super::beneath::Component;
+use crate::types::{Attr, FileKind, Time};
+
+/// Attributes of one file at one moment.
+pub(super) struct Stat(Statx);
+
+/// Which file it is: device, inode, and time of birth, which tells a recycled inode from the one
+/// that had the number before. Zero where the file system keeps no time of birth.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) born_secs: i64,
+    pub(super) born_nanos: u32,
+}
+
+impl Identity {
+    /// What tells files apart that exist at the same time.
+    pub(super) fn number(self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+}
+
+impl Stat {
+    /// Of the file open at `fd`, which may be O_PATH. One system call.
+    pub(super) fn of(fd: impl AsFd) -> Result<Self, Errno> {
+        Self::at(fd.as_fd(), b"")
+    }
+
+    /// Of what is called `name` in `dir`, be it a link or the top of a mount. One system call.
+    pub(super) fn named(dir: BorrowedFd<'_>, name: Component<'_>) -> Result<Self, Errno> {
+        Self::at(dir, name.as_bytes())
+    }
+
+    fn at(fd: BorrowedFd<'_>, name: &[u8]) -> Result<Self, Errno> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        rustix::fs::statx(fd, name, flags, wanted).map(Self)
+    }
+
+    /// True when no name is left: the file lives only in descriptors that still hold it.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.0.stx_nlink == 0
+    }
+
+    /// True for the top of a mount, where the kernel tells (Linux 5.8).
+    pub(super) fn is_mount_root(&self) -> bool {
+        let mount_root = StatxAttributes::MOUNT_ROOT;
+        (self.0.stx_attributes_mask & self.0.stx_attributes).contains(mount_root)
+    }
+
+    /// True when the kernel says that it is no mount's top; older ones do not know.
+    pub(super) fn is_no_mount_root(&self) -> bool {
+        let known = self.0.stx_attributes_mask;
+        known.contains(StatxAttributes::MOUNT_ROOT) && !self.is_mount_root()
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.0.stx_size
+    }
+
+    /// Permission bits (07777).
+    pub(super) fn mode(&self) -> u32 {
+        u32::from(self.0.stx_mode) & 0o7777
+    }
+
+    pub(super) fn device(&self) -> u64 {
+        rustix::fs::makedev(self.0.stx_dev_major, self.0.stx_dev_minor)
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        let known = StatxFlags::from_bits_retain(self.0.stx_mask).contains(StatxFlags::BTIME);
+        let born = known.then_some(self.0.stx_btime);
+        Identity {
+            device: self.device(),
+            inode: self.0.stx_ino,
+            born_secs: born.map_or(0, |time| time.tv_sec),
+            born_nanos: born.map_or(0, |time| time.tv_nsec),
+        }
+    }
+
+    pub(super) fn kind(&self) -> FileKind {
+        match FileType::from_raw_mode(u32::from(self.0.stx_mode)) {
+            FileType::Directory => FileKind::Directory,
+            FileType::Symlink => FileKind::Symlink,
+            FileType::BlockDevice => FileKind::BlockDevice,
+            FileType::CharacterDevice => FileKind::CharDevice,
+            FileType::Fifo => FileKind::Fifo,
+            FileType::Socket => FileKind::Socket,
+            _ => FileKind::Regular,
+        }
+    }
+
+    pub(super) fn attr(&self) -> Attr {
+        Attr {
+            kind: self.kind(),
+            mode: self.mode(),
+            links: self.0.stx_nlink,
+            uid: self.0.stx_uid,
+            gid: self.0.stx_gid,
+            size: self.0.stx_size,
+            // st_blocks counts 512 bytes whatever the file system's block (stat(2)).
+            used: self.0.stx_blocks.saturating_mul(512),
+            device: (self.0.stx_rdev_major, self.0.stx_rdev_minor),
+            fsid: self.device(),
+            fileid: self.0.stx_ino,
+            accessed: time(self.0.stx_atime),
+            modified: time(self.0.stx_mtime),
+            changed: time(self.0.stx_ctime),
+        }
+    }
+}
+
+fn time(stamp: StatxTimestamp) -> Time {
+    Time { secs: stamp.tv_sec, nanos: stamp.tv_nsec }
+}

@@ -1,0 +1,159 @@
+//! Making things stable: syncs run on the store's own threads, grouped by file (see [`group`]).
+//!
+//! A sync that fails means that the kernel may have thrown away what it could not write, and that
+//! it will not say so again. So everyone whom that sync covers gets the error, and the write
+//! verifier changes, upon which clients send again what they had not seen committed. The
+//! verifier's value is read *before* a sync begins: data lost until then belong to an older one.
+
+pub(super) mod group;
+pub(super) mod pool;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::io::Errno;
+use tokio::sync::oneshot;
+
+use self::group::{Arrival, Need};
+use self::pool::Pool;
+use super::errno::status;
+use super::objects::Object;
+use super::proc::ProcFds;
+use crate::durable::Durable;
+use crate::types::{Status, Verifier};
+
+/// How a caller who waits for a sync is told.
+pub(super) type Waiter = oneshot::Sender<Result<Durable, Status>>;
+
+/// The system calls behind a sync; tests count them and let them fail.
+pub(super) type SyncCall = Box<dyn Fn(BorrowedFd<'_>, Need) -> Result<(), Errno> + Send + Sync>;
+
+/// fdatasync, fsync or syncfs.
+pub(super) fn sync_call(fd: BorrowedFd<'_>, need: Need) -> Result<(), Errno> {
+    match need {
+        Need::Data => rustix::fs::fdatasync(fd),
+        Need::File => rustix::fs::fsync(fd),
+        Need::FileSystem => rustix::fs::syncfs(fd),
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Syncer {
+    inner: Arc<Inner>,
+    pool: Pool,
+}
+
+struct Inner {
+    verifier: AtomicU64,
+    call: SyncCall,
+    proc: Arc<ProcFds>,
+    /// For syncfs.
+    root: OwnedFd,
+}
+
+impl Syncer {
+    /// `verifier` must differ from those of earlier processes.
+    pub(super) fn new(
+        verifier: u64,
+        call: SyncCall,
+        proc: Arc<ProcFds>,
+        root: OwnedFd,
+        pool: Pool,
+    ) -> Self {
+        let inner = Arc::new(Inner { verifier: AtomicU64::new(verifier), call, proc, root });
+        Self { inner, pool }
+    }
+
+    /// The verifier now in force. For a reply to an unstable write it must be read before the
+    /// write.
+    pub(super) fn verifier(&self) -> Verifier {
+        self.inner.verifier()
+    }
+
+    /// Makes what was done to `object` until now stable, together with all others who ask.
+    pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
+        let (waiter, told) = oneshot::channel();
+        self.enlist(object, need, waiter);
+        told.await.unwrap_or(Err(Status::ServerFault))
+    }
+
+    /// As [`Syncer::sync`], but nobody waits: only the verifier tells of a failure.
+    pub(super) fn sync_unattended(&self, object: &Arc<Object>, need: Need) {
+        let (waiter, _) = oneshot::channel();
+        self.enlist(object, need, waiter);
+    }
+
+    fn enlist(&self, object: &Arc<Object>, need: Need, waiter: Waiter) {
+        if object.group.lock().arrive(need, waiter) == Arrival::First {
+            let (this, object) = (self.clone(), Arc::clone(object));
+            self.pool.run(Box::new(move || this.sync_group(&object)));
+        }
+    }
+
+    /// One sync, on a thread that may block. Those who came meanwhile get the next one, behind
+    /// the other files that wait for a thread.
+    fn sync_group(&self, object: &Arc<Object>) {
+        let need = object.group.lock().begin();
+        object.take_unsynced();
+        let verifier = self.inner.verifier();
+        let outcome = self.inner.sync(object, need);
+        let finished = object.group.lock().finish();
+        for waiter in finished.waiters {
+            // A caller who went away is no reason not to tell the others.
+            let _ = waiter.send(Durable::after_sync(outcome, verifier));
+        }
+        if finished.again {
+            let (this, object) = (self.clone(), Arc::clone(object));
+            self.pool.run_next(Box::new(move || this.sync_group(&object)));
+        }
+    }
+
+    /// Closes what the cache gave up. Data not yet synced are synced first, because an error that
+    /// nobody has seen may be forgotten with the last descriptor.
+    pub(super) fn retire(&self, objects: Vec<Arc<Object>>) {
+        for object in objects {
+            if object.take_unsynced() {
+                self.sync_unattended(&object, Need::Data);
+            }
+        }
+    }
+
+    /// Drops `what` on a thread that may block, for the last descriptor of a large deleted file.
+    pub(super) fn drop_aside(&self, what: impl Send + 'static) {
+        self.pool.offer(Box::new(move || drop(what)));
+    }
+}
+
+impl Inner {
+    fn verifier(&self) -> Verifier {
+        Verifier(self.verifier.load(Ordering::Acquire).to_be_bytes())
+    }
+
+    fn sync(&self, object: &Object, need: Need) -> Result<(), Status> {
+        let outcome = loop {
+            match self.sync_once(object, need) {
+                Err(Errno::INTR) => {}
+                outcome => break outcome,
+            }
+        };
+        if outcome.is_err() {
+            self.verifier.fetch_add(1, Ordering::AcqRel);
+        }
+        outcome.map_err(status)
+    }
+
+    /// What cannot be opened (a socket, a file that is not ours to read) or cannot be synced alone
+    /// is synced with its whole file system.
+    fn sync_once(&self, object: &Object, need: Need) -> Result<(), Errno> {
+        let opened = object.opened();
+        let fd = opened.or_else(|| object.reading(&self.proc).ok());
+        match fd {
+            Some(fd) if need < Need::FileSystem => match (self.call)(fd, need) {
+                Err(Errno::INVAL) => (self.call)(self.root.as_fd(), Need::FileSystem),
+                outcome => outcome,
+            },
+            _ => (self.call)(self.root.as_fd(), Need::FileSystem),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The three system calls that rustix does not have: kernel file handles and early writeback.
+//!
+//! This is the only file of the crate with unsafe code. Each function passes pointers into memory
+//! that it owns for the length of the call, and takes descriptors that are borrowed for it.
+
+#![allow(
+    unsafe_code,
+    reason = "name_to_handle_at, open_by_handle_at and sync_file_range exist only as C functions"
+)]
+
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Most bytes of a kernel handle that we ask for (MAX_HANDLE_SZ is 128; ours must fit a
+/// [`crate::types::Handle`] together with a marker and a seal).
+pub(super) const KERNEL_HANDLE_BYTES_MAX: u8 = 38;
+
+const BYTES_MAX: usize = KERNEL_HANDLE_BYTES_MAX as usize;
+
+/// A file's name in the kernel's own words: the file system's type tag and opaque bytes, among
+/// them the inode's generation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KernelHandle {
+    pub(super) tag: i32,
+    /// How many of `bytes` count.
+    pub(super) len: u8,
+    pub(super) bytes: [u8; BYTES_MAX],
+}
+
+/// `struct file_handle` with room behind it.
+#[repr(C)]
+struct Raw {
+    len: u32,
+    tag: c_int,
+    bytes: [u8; BYTES_MAX],
+}
+
+/// Names the file open at `fd` (O_PATH will do) and gives the identity of its mount. Needs no
+/// privilege. `OVERFLOW`: the file system's handles are longer than ours.
+pub(super) fn name_to_handle(fd: BorrowedFd<'_>) -> Result<(KernelHandle, i32), Errno> {
+    let mut raw = Raw { len: u32::from(KERNEL_HANDLE_BYTES_MAX), tag: 0, bytes: [0; BYTES_MAX] };
+    let mut mount: c_int = 0;
+    // SAFETY: `raw` has the layout of file_handle followed by the `len` bytes it announces, and
+    // lives, like `mount` and the empty literal path, until the call returns.
+    let result = unsafe {
+        libc::name_to_handle_at(
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            (&raw mut raw).cast(),
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    check(result)?;
+    let handle = KernelHandle {
+        tag: raw.tag,
+        len: u8::try_from(raw.len).map_err(|_| Errno::OVERFLOW)?,
+        bytes: raw.bytes,
+    };
+    Ok((handle, mount))
+}
+
+/// Opens a file by its kernel handle, on the mount that `mount` lies on. Needs
+/// CAP_DAC_READ_SEARCH. `STALE`: no such file any more.
+pub(super) fn open_by_handle(
+    mount: BorrowedFd<'_>,
+    handle: &KernelHandle,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let mut raw = Raw {
+        len: u32::from(handle.len.min(KERNEL_HANDLE_BYTES_MAX)),
+        tag: handle.tag,
+        bytes: handle.bytes,
+    };
+    // SAFETY: `raw` has the layout of file_handle and at least the `len` bytes it announces; it
+    // lives until the call returns. The kernel checks the bytes.
+    let fd = unsafe {
+        libc::open_by_handle_at(
+            mount.as_raw_fd(),
+            (&raw mut raw).cast(),
+            flags.bits().cast_signed(),
+        )
+    };
+    check(fd)?;
+    // SAFETY: the call succeeded, so `fd` is open, and nothing else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Starts writing a range's dirty pages to the disk without waiting for them. May still block
+/// when the device's queue is full, so it belongs on a thread of its own.
+pub(super) fn start_writeback(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else {
+        return Err(Errno::INVAL);
+    };
+    // SAFETY: takes no pointers; `fd` is open for the length of the call.
+    check(unsafe {
+        libc::sync_file_range(fd.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE)
+    })
+}
+
+fn check(result: c_int) -> Result<(), Errno> {
+    match result {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Ok(()),
+    }
+}

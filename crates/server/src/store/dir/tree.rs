@@ -1,0 +1,242 @@
+//! What all operations stand on: from handles to open objects, from names to children, and the
+//! frame around changes of a directory.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use futures_util::future::join;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::beneath::{Beneath, Component};
+use super::buffers::Buffers;
+use super::errno::status;
+use super::handles::Handles;
+use super::objects::{Object, Objects};
+use super::proc::ProcFds;
+use super::stat::{Identity, Stat};
+use super::sync::Syncer;
+use super::sync::group::Need;
+use super::sync::pool::Pool;
+use super::{FileSystem, MetadataSync};
+use crate::store::{Changed, Node};
+use crate::types::{Before, FileKind, Handle, Status, Wcc};
+
+pub(super) struct Tree {
+    pub(super) root: Arc<Object>,
+    pub(super) root_identity: Identity,
+    pub(super) file_system: FileSystem,
+    pub(super) beneath: Beneath,
+    pub(super) handles: Handles,
+    pub(super) objects: Objects,
+    pub(super) proc: Arc<ProcFds>,
+    pub(super) buffers: Buffers,
+    pub(super) syncer: Syncer,
+    pub(super) metadata_sync: MetadataSync,
+    /// For reads that have to wait for the disk.
+    pub(super) readers: Pool,
+    /// For early writeback; `None`: no early writeback.
+    pub(super) writers: Option<Pool>,
+}
+
+/// A file found under a name.
+pub(super) struct Child {
+    pub(super) fd: OwnedFd,
+    pub(super) stat: Stat,
+    pub(super) handle: Handle,
+}
+
+/// What a change has touched, and must be stable before the reply.
+#[derive(Default)]
+pub(super) struct Touched(pub(super) [Option<Arc<Object>>; 2]);
+
+impl Tree {
+    /// The object a handle names. It may be deleted: [`Object::stat`] tells.
+    pub(super) fn object(&self, handle: &Handle) -> Result<Arc<Object>, Status> {
+        if *handle == self.root.handle {
+            return Ok(Arc::clone(&self.root));
+        }
+        if let Some(object) = self.objects.find(handle) {
+            return Ok(object);
+        }
+        let fd = self.with_room(|| {
+            let root = self.root.reading(&self.proc)?;
+            self.handles.open(root, handle)
+        })?;
+        let stat = Stat::of(&fd).map_err(status)?;
+        if stat.is_deleted() {
+            return Err(Status::Stale);
+        }
+        Ok(self.keep(*handle, &stat, fd))
+    }
+
+    pub(super) fn directory(&self, handle: &Handle) -> Result<Arc<Object>, Status> {
+        let object = self.object(handle)?;
+        match object.kind {
+            FileKind::Directory => Ok(object),
+            _ => Err(Status::NotDirectory),
+        }
+    }
+
+    pub(super) fn regular(&self, handle: &Handle) -> Result<Arc<Object>, Status> {
+        let object = self.object(handle)?;
+        match object.kind {
+            FileKind::Regular => Ok(object),
+            FileKind::Directory => Err(Status::IsDirectory),
+            _ => Err(Status::Invalid),
+        }
+    }
+
+    /// The file called `name` in `dir`. A mount point is `Access`: what lies behind it is not of
+    /// this export.
+    pub(super) fn child(&self, dir: &Object, name: Component<'_>) -> Result<Child, Status> {
+        let fd = self.open_child(dir, name)?;
+        let stat = Stat::of(&fd).map_err(status)?;
+        let handle = self.handles.name(&dir.handle, name, fd.as_fd(), &stat)?;
+        Ok(Child { fd, stat, handle })
+    }
+
+    /// The same without a descriptor, which for a file in the cache costs one system call: what
+    /// has the number of an open file is that file.
+    pub(super) fn met(&self, dir: &Object, name: Component<'_>) -> Result<Option<Node>, Status> {
+        let stat = Stat::named(dir.path(), name).map_err(status)?;
+        let known = self.objects.recognise(&stat);
+        let Some(known) = known.filter(|_| stat.is_no_mount_root()) else {
+            return Ok(None);
+        };
+        Ok(Some(Node {
+            handle: self.handles.name_again(&dir.handle, name, known, &stat)?,
+            attr: stat.attr(),
+        }))
+    }
+
+    /// Opens it as O_PATH.
+    pub(super) fn open_child(&self, dir: &Object, name: Component<'_>) -> Result<OwnedFd, Status> {
+        self.with_room(|| match self.beneath.child(dir.path(), name) {
+            Err(Errno::XDEV) => Err(Status::Access),
+            opened => opened.map_err(status),
+        })
+    }
+
+    /// The directory above `dir`. Of the root it is the root, and a directory that was moved out
+    /// of the export has none: the way up must lead through the root, so it is walked.
+    pub(super) fn parent(&self, dir: &Object) -> Result<Child, Status> {
+        if dir.handle == self.root.handle {
+            return self.root_again();
+        }
+        let (fd, stat) = self.up(dir.path())?;
+        let mut identity = stat.identity();
+        if identity == self.root_identity {
+            return self.root_again();
+        }
+        let mut above: Option<OwnedFd> = None;
+        while identity != self.root_identity {
+            let (next, stat) = self.up(above.as_ref().unwrap_or(&fd))?;
+            // The top of everything is its own parent.
+            if stat.identity() == identity {
+                return Err(Status::Stale);
+            }
+            identity = stat.identity();
+            above = Some(next);
+        }
+        let handle = self.handles.of_parent(fd.as_fd(), &stat)?;
+        Ok(Child { fd, stat, handle })
+    }
+
+    fn up(&self, dir: impl AsFd) -> Result<(OwnedFd, Stat), Status> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = || rustix::fs::openat(&dir, c"..", flags, Mode::empty()).map_err(status);
+        let fd = self.with_room(open)?;
+        let stat = Stat::of(&fd).map_err(status)?;
+        Ok((fd, stat))
+    }
+
+    fn root_again(&self) -> Result<Child, Status> {
+        let duplicate = || self.root.path().try_clone_to_owned();
+        let fd = self.with_room(|| duplicate().map_err(|_| Status::Jukebox))?;
+        Ok(Child { fd, stat: self.root.stat()?, handle: self.root.handle })
+    }
+
+    /// Puts a file that was met into the cache of objects.
+    pub(super) fn keep(&self, handle: Handle, stat: &Stat, fd: OwnedFd) -> Arc<Object> {
+        if handle == self.root.handle {
+            return Arc::clone(&self.root);
+        }
+        let (object, gone) = self.objects.keep(Object::new(handle, stat, fd));
+        self.syncer.retire(gone);
+        object
+    }
+
+    /// Tries again once when descriptors are short, after closing some that are only kept.
+    pub(super) fn with_room<T>(&self, open: impl Fn() -> Result<T, Status>) -> Result<T, Status> {
+        match open() {
+            Err(Status::Jukebox) => {
+                self.syncer.retire(self.objects.make_room());
+                open()
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Changes a directory: looks at it before and after, with no other change of ours between.
+    pub(super) fn change<T>(
+        &self,
+        dir: &Handle,
+        operation: impl FnOnce(&Arc<Object>) -> Result<(T, Touched), Status>,
+    ) -> Changed<(T, Touched)> {
+        let dir = match self.directory(dir) {
+            Ok(dir) => dir,
+            Err(status) => return Changed::failed(status),
+        };
+        let _order = dir.order.lock();
+        let before = match dir.stat() {
+            Ok(stat) => stat,
+            Err(status) => return Changed::failed(status),
+        };
+        let result = operation(&dir);
+        Changed { wcc: wcc(&before, &dir), result }
+    }
+
+    /// Waits until what was touched is stable, and gives the reply free.
+    pub(super) async fn settle<T>(&self, change: Changed<(T, Touched)>) -> Changed<T> {
+        let result = match change.result {
+            Ok((value, touched)) => self.make_stable(touched).await.map(|()| value),
+            Err(status) => Err(status),
+        };
+        Changed { wcc: change.wcc, result }
+    }
+
+    /// Both syncs at once, so that one commit of a journal can serve the two.
+    pub(super) async fn make_stable(&self, Touched(touched): Touched) -> Result<(), Status> {
+        if self.metadata_sync == MetadataSync::Never {
+            return Ok(());
+        }
+        let sync = async |object: &Option<Arc<Object>>| match object {
+            Some(object) => self.syncer.sync(object, Need::File).await.map(|_| ()),
+            None => Ok(()),
+        };
+        let (first, second) = join(sync(&touched[0]), sync(&touched[1])).await;
+        first.and(second)
+    }
+}
+
+/// The state around a change that has just been made.
+pub(super) fn wcc(before: &Stat, object: &Object) -> Wcc {
+    Wcc {
+        before: Some(Before::from(&before.attr())),
+        after: object.stat().ok().map(|stat| stat.attr()),
+    }
+}
+
+impl<T> Changed<T> {
+    /// Nothing was done, and nothing is known of the object.
+    pub(super) fn failed(status: Status) -> Self {
+        Self { wcc: Wcc::default(), result: Err(status) }
+    }
+}
+
+impl From<&Child> for Node {
+    fn from(child: &Child) -> Self {
+        Self { handle: child.handle, attr: child.stat.attr() }
+    }
+}

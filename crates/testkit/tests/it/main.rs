@@ -1,0 +1,4 @@
+//! Tests of production code in worlds.
+
+mod network;
+mod throughput;

@@ -1,0 +1,222 @@
+//! The RPC layer over links, in worlds: exact delays, limits, and ends of connections.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use client::error::Error;
+use load::study::Subject;
+use net::call::{Rpc, Target};
+use net::clock::Clock;
+use net::clock::world::World;
+use net::error::CallError;
+use net::serve::{self, InFlight, Limits};
+use net::shape::profile::Profile;
+use net::transport::memory;
+use perf::units::Nanos;
+use server::CommitMode;
+use testkit::Site;
+use wire::record::Message;
+use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
+use wire::xdr::Encode;
+
+const NULL: Target = Target { program: 100_003, version: 3, procedure: 0 };
+
+async fn call(rpc: &Rpc) -> Result<Nanos, CallError> {
+    rpc.call(NULL, OpaqueAuth::NONE, |_| {}, Bytes::new())
+        .await
+        .map(|answer| answer.response_time())
+}
+
+/// A reply without results to the call in `record`.
+fn void_reply(record: &[u8]) -> Message {
+    let (xid, _) = peek(record).unwrap();
+    Message::new(ReplyHeader::success(xid).to_bytes())
+}
+
+#[test]
+fn a_null_call_takes_twice_the_latency_and_its_bytes_time() {
+    let world = World::new();
+    let clock = world.clock();
+    let profile: Profile = "lan-1g".parse().unwrap();
+    let response_time = world
+        .run(async move {
+            let site = Site::in_memory(&clock, profile.links(), CommitMode::Concurrent);
+            site.connect().await.unwrap().null().await.unwrap().response_time()
+        })
+        .unwrap();
+    // AUTH_SYS call: 4 mark + 24 header + 8 + 28 credential + 8 verifier; reply: 4 + 24.
+    let bytes = (4 + 24 + 8 + 28 + 8) + (4 + 24);
+    assert_eq!(response_time, Nanos::from_nanos(2 * 100_000 + bytes * 8));
+}
+
+/// A service that answers after a time that the call's XID decides: later calls sooner.
+async fn reversed(clock: Clock, record: Bytes) -> Option<Message> {
+    let (xid, _) = peek(&record).unwrap();
+    clock.sleep(Nanos::from_millis(100 - u64::from(xid))).await;
+    Some(void_reply(&record))
+}
+
+fn serve<F, Fut>(clock: &Clock, limits: Limits, calls_max: usize, service: F) -> Rpc
+where
+    F: Fn(SocketAddr, Bytes) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Option<Message>> + Send + 'static,
+{
+    let (ours, theirs) = memory::pair(1);
+    let in_flight = InFlight::new(&limits);
+    let own = clock.clone();
+    clock.spawn(async move {
+        serve::connection(theirs, &own, service, in_flight, calls_max).await.ok();
+    });
+    Rpc::start(ours, clock, Nanos::from_secs(1), 0)
+}
+
+#[test]
+fn replies_are_matched_to_calls_in_any_order() {
+    let world = World::new();
+    let clock = world.clock();
+    let times = world
+        .run(async move {
+            let own = clock.clone();
+            let service = move |_, record| reversed(own.clone(), record);
+            let rpc = serve(&clock, Limits::default(), 100, service);
+            let (first, second, third) = tokio::join!(call(&rpc), call(&rpc), call(&rpc));
+            [first, second, third].map(Result::unwrap)
+        })
+        .unwrap();
+    assert_eq!(times, [100, 99, 98].map(Nanos::from_millis));
+}
+
+#[test]
+fn a_connection_over_its_limit_of_calls_reads_no_more_until_one_is_answered() {
+    let world = World::new();
+    let clock = world.clock();
+    let times = world
+        .run(async move {
+            let own = clock.clone();
+            let service = move |_, record: Bytes| {
+                let clock = own.clone();
+                async move {
+                    clock.sleep(Nanos::from_millis(10)).await;
+                    Some(void_reply(&record))
+                }
+            };
+            let rpc = serve(&clock, Limits::default(), 2, service);
+            let (a, b, c) = tokio::join!(call(&rpc), call(&rpc), call(&rpc));
+            [a, b, c].map(Result::unwrap)
+        })
+        .unwrap();
+    assert_eq!(times, [10, 10, 20].map(Nanos::from_millis));
+}
+
+#[test]
+fn bytes_in_flight_are_bounded_over_all_connections() {
+    let world = World::new();
+    let clock = world.clock();
+    let limits = Limits { bytes_in_flight_max: 1024, ..Limits::default() };
+    let times = world
+        .run(async move {
+            let own = clock.clone();
+            let service = move |_, record: Bytes| {
+                let clock = own.clone();
+                async move {
+                    clock.sleep(Nanos::from_millis(10)).await;
+                    Some(void_reply(&record))
+                }
+            };
+            let rpc = serve(&clock, limits, 100, service);
+            let (a, b) = tokio::join!(call(&rpc), call(&rpc));
+            [a, b].map(Result::unwrap)
+        })
+        .unwrap();
+    assert_eq!(times, [10, 20].map(Nanos::from_millis));
+}
+
+#[test]
+fn a_call_without_reply_fails_at_its_limit_and_a_late_reply_is_counted_and_dropped() {
+    let world = World::new();
+    let clock = world.clock();
+    let (error, bad_xids) = world
+        .run(async move {
+            let own = clock.clone();
+            let service = move |_, record: Bytes| {
+                let clock = own.clone();
+                async move {
+                    clock.sleep(Nanos::from_millis(1_500)).await;
+                    Some(void_reply(&record))
+                }
+            };
+            let rpc = serve(&clock, Limits::default(), 100, service);
+            let error = call(&rpc).await.unwrap_err();
+            clock.sleep(Nanos::from_secs(2)).await;
+            (error, rpc.bad_xids())
+        })
+        .unwrap();
+    assert_eq!(error.to_string(), "no reply within 1.00 s");
+    assert_eq!(bad_xids, 1);
+}
+
+#[test]
+fn an_echo_is_told_from_a_server() {
+    let world = World::new();
+    let clock = world.clock();
+    let error = world
+        .run(async move {
+            let service = |_, record: Bytes| async move { Some(Message::new(record.to_vec())) };
+            let rpc = serve(&clock, Limits::default(), 100, service);
+            call(&rpc).await.unwrap_err()
+        })
+        .unwrap();
+    assert!(matches!(error, CallError::Echo), "{error}");
+}
+
+#[test]
+fn all_calls_fail_when_the_server_answers_garbage() {
+    let world = World::new();
+    let clock = world.clock();
+    let errors = world
+        .run(async move {
+            let service = |_, _| async move { Some(Message::new(vec![0xff; 3])) };
+            let rpc = serve(&clock, Limits::default(), 100, service);
+            let (a, b) = tokio::join!(call(&rpc), call(&rpc));
+            [a.unwrap_err(), b.unwrap_err()]
+        })
+        .unwrap();
+    for error in errors {
+        assert!(matches!(error, CallError::Malformed(_)), "{error}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_ends_every_wait_and_every_later_call() {
+    let world = World::new();
+    let clock = world.clock();
+    let (first, second) = world
+        .run(async move {
+            let (ours, theirs) = memory::pair(1);
+            let rpc = Rpc::start(ours, &clock, Nanos::from_secs(1), 0);
+            let dying = async {
+                clock.sleep(Nanos::from_millis(5)).await;
+                drop(theirs);
+            };
+            let (first, ()) = tokio::join!(call(&rpc), dying);
+            (first.unwrap_err(), call(&rpc).await.unwrap_err())
+        })
+        .unwrap();
+    assert!(matches!(first, CallError::Closed | CallError::Transport(_)), "{first}");
+    assert!(matches!(second, CallError::Closed | CallError::Transport(_)), "{second}");
+}
+
+#[test]
+fn an_error_of_the_server_names_procedure_and_address() {
+    let world = World::new();
+    let clock = world.clock();
+    let error = world
+        .run(async move {
+            let site = Site::in_memory(&clock, Default::default(), CommitMode::Concurrent);
+            let session = site.connect().await.unwrap();
+            session.lookup(session.root(), b"absent").await.unwrap_err()
+        })
+        .unwrap();
+    assert!(matches!(error, Error::Status { .. }));
+    assert!(error.to_string().starts_with("LOOKUP to 127.1.0.1:2049: "), "{error}");
+}

@@ -1,0 +1,213 @@
+//! `nfskit serve` and libnfs's command line tools: list many files, copy a large one.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::child::{Finished, Service, finish, text};
+use super::content;
+use super::report::Report;
+use super::tools;
+
+const PEER: &str = "libnfs";
+/// Many pages of a directory, whatever size of page a client asks for.
+const FILES: usize = 10_000;
+const LARGE_MIB: u64 = 1024;
+/// Where the large files are. libnfs mounts the folder of what it copies; for a file at the top it
+/// mounts the empty path, and gives up on its own when it then asks for exports below that.
+const COPIES: &str = "copies";
+const SEED: u64 = 19_890_101;
+/// Far above what a slow machine needs, far below what a person waits.
+const COPY_WITHIN: Duration = Duration::from_secs(180);
+const LIST_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const START_WITHIN: Duration = Duration::from_secs(20);
+pub(super) const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// Everything that libnfs does with our server.
+pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
+    let programs = ["nfs-ls", "nfs-cat", "nfs-cp"].map(|tool| tools::find(tool, "libnfs-utils"));
+    let [Ok(ls), Ok(cat), Ok(cp)] = programs else {
+        let why = programs.into_iter().filter_map(Result::err).next();
+        return report.skip(PEER, "list and copy", why.unwrap_or_default());
+    };
+    let folder = scratch.join("served");
+    let made = report.check(PEER, "make files to serve", || {
+        make_files(&folder).map_err(|error| error.to_string())?;
+        Ok(format!("{FILES} small, one of {LARGE_MIB} MiB"))
+    });
+    if !made {
+        return;
+    }
+    let mut server = None;
+    report.check(PEER, "nfskit serve starts", || {
+        let started = Server::start(nfskit, &folder)?;
+        let url = started.address.url("");
+        server = Some(started);
+        Ok(url)
+    });
+    let Some(server) = server else { return };
+    let large = folder.join(COPIES).join("large");
+    let url = server.address.url(&format!("{COPIES}/large"));
+    report
+        .check(PEER, format!("nfs-ls finds {FILES} names"), || list(&ls, &server.address.url("")));
+    report.check(PEER, "nfs-cat reads the large file", || {
+        let mut command = Command::new(&cat);
+        let read =
+            finish(command.arg(&url), COPY_WITHIN, |stdout| content::compare(&large, stdout))?;
+        read.value.as_ref().map_err(Clone::clone)?;
+        Ok(rate(&read))
+    });
+    report.check(PEER, "nfs-cp reads the large file", || {
+        let copy = scratch.join("copy");
+        let copied = finish(Command::new(&cp).arg(&url).arg(&copy), COPY_WITHIN, text)?;
+        content::compare_files(&large, &copy)?;
+        remove(&copy)?;
+        Ok(rate(&copied))
+    });
+    report.check(PEER, "nfs-cp writes the large file", || {
+        let target = server.address.url(&format!("{COPIES}/written"));
+        let copied = finish(Command::new(&cp).arg(&large).arg(target), COPY_WITHIN, text)?;
+        let written = folder.join(COPIES).join("written");
+        content::compare_files(&large, &written)?;
+        remove(&written)?;
+        Ok(rate(&copied))
+    });
+    report.check(PEER, "nfskit serve stops when asked", || server.stop().map(|()| String::new()));
+    // The next checks need the room, and nobody the result: the scratch folder goes anyway.
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// `nfskit serve` in the background.
+#[derive(Debug)]
+pub(super) struct Server {
+    service: Service,
+    pub(super) address: Address,
+}
+
+impl Server {
+    pub(super) fn start(nfskit: &Path, folder: &Path) -> Result<Self, String> {
+        let mut command = Command::new(nfskit);
+        command.arg("serve").arg(folder).args(["--listen", "127.0.0.1:0"]);
+        let mut service = Service::start(&mut command)?;
+        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
+        let port = service.wait_for(START_WITHIN, find)?;
+        let address = Address { export: "/", nfs_port: port, mount_port: port };
+        Ok(Self { service, address })
+    }
+
+    pub(super) fn stop(self) -> Result<(), String> {
+        self.service.stop(STOP_WITHIN)
+    }
+}
+
+/// A server on the loopback, one of its exports, and the ports that no portmapper needs to tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Address {
+    /// Begins with `/`.
+    pub(super) export: &'static str,
+    pub(super) nfs_port: u16,
+    pub(super) mount_port: u16,
+}
+
+impl Address {
+    /// The URL of a file in the export, or of the export itself for an empty name.
+    pub(super) fn url(&self, name: &str) -> String {
+        let slash = if name.is_empty() || self.export.ends_with('/') { "" } else { "/" };
+        let (export, nfs, mount) = (self.export, self.nfs_port, self.mount_port);
+        format!("nfs://127.0.0.1{export}{slash}{name}?nfsport={nfs}&mountport={mount}")
+    }
+}
+
+/// The port in a URL of the banner: `nfs://127.0.0.1/?nfsport=PORT` or `nfs://127.0.0.1:PORT/`.
+fn port(line: &str) -> Option<u16> {
+    let (_, url) = line.split_once("nfs://127.0.0.1")?;
+    let rest = match url.strip_prefix(':') {
+        Some(rest) => rest,
+        None => url.split_once("nfsport=")?.1,
+    };
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+fn make_files(folder: &Path) -> std::io::Result<()> {
+    let many = folder.join("many");
+    std::fs::create_dir_all(&many)?;
+    for name in names() {
+        std::fs::write(many.join(&name), &name)?;
+    }
+    let copies = folder.join(COPIES);
+    std::fs::create_dir_all(&copies)?;
+    content::write(&copies.join("large"), SEED, LARGE_MIB)
+}
+
+fn names() -> impl Iterator<Item = String> {
+    (0..FILES).map(|number| format!("file-{number:05}"))
+}
+
+/// Lists the whole export and compares the names with those that we made.
+fn list(ls: &PathBuf, url: &str) -> Result<String, String> {
+    let listed = finish(Command::new(ls).args(["-R", url]), LIST_WITHIN, text)?;
+    compare_names(&listed.value)?;
+    Ok(format!("{:.2} s", listed.seconds))
+}
+
+/// Each name once: a cookie that goes wrong at a page's end loses or repeats some.
+fn compare_names(listing: &str) -> Result<(), String> {
+    let lines = listing.lines().filter_map(|line| line.split_whitespace().next_back());
+    let listed: Vec<&str> = lines
+        .map(|path| path.rsplit('/').next().unwrap_or(path))
+        .filter(|name| name.starts_with("file-"))
+        .collect();
+    let distinct: BTreeSet<&str> = listed.iter().copied().collect();
+    let expected: Vec<String> = names().collect();
+    let missing: Vec<&String> =
+        expected.iter().filter(|name| !distinct.contains(name.as_str())).collect();
+    match missing.first() {
+        Some(first) => Err(format!("{} names missing, the first is {first}", missing.len())),
+        None if listed.len() != FILES => Err(format!("{} names for {FILES} files", listed.len())),
+        None => Ok(()),
+    }
+}
+
+fn rate<T>(copied: &Finished<T>) -> String {
+    let mib_per_s = LARGE_MIB as f64 / copied.seconds;
+    format!("{:.1} s, {mib_per_s:.0} MiB/s", copied.seconds)
+}
+
+fn remove(file: &Path) -> Result<(), String> {
+    std::fs::remove_file(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_read_from_the_banner() {
+        assert_eq!(port("  nfskit study --target nfs://127.0.0.1:40213/"), Some(40_213));
+        let query = "  url  nfs://127.0.0.1/?nfsport=33027&mountport=33027";
+        assert_eq!(port(query), Some(33_027));
+        assert_eq!(port("serving on nfs://127.0.0.1/"), None);
+        assert_eq!(port("mount -t nfs -o port=2049 127.0.0.1:/ /mnt"), None);
+    }
+
+    #[test]
+    fn a_url_names_export_file_and_ports() {
+        let address = |export| Address { export, nfs_port: 1, mount_port: 2 };
+        assert_eq!(address("/").url("x"), "nfs://127.0.0.1/x?nfsport=1&mountport=2");
+        assert_eq!(address("/e").url("x"), "nfs://127.0.0.1/e/x?nfsport=1&mountport=2");
+        assert_eq!(address("/e").url(""), "nfs://127.0.0.1/e?nfsport=1&mountport=2");
+    }
+
+    #[test]
+    fn a_listing_with_a_name_lost_or_repeated_is_refused() {
+        let lines: Vec<String> =
+            names().map(|name| format!("-rw-r--r-- 1 0 0 10 {name}")).collect();
+        assert_eq!(compare_names(&lines.join("\n")), Ok(()));
+        let lost = compare_names(&lines[1..].join("\n")).unwrap_err();
+        assert!(lost.contains("1 names missing"), "{lost}");
+        let repeated = format!("{}\n{}", lines.join("\n"), lines[7]);
+        assert!(compare_names(&repeated).unwrap_err().contains("10001 names"));
+    }
+}

@@ -1,0 +1,101 @@
+//! A ratchet on growth, as warnings: long functions and long files are sometimes right.
+
+use super::source::{Views, is_word, lines_before_tests};
+use super::{Finding, Tree};
+
+const FUNCTION_LINES_MAX: usize = 70;
+const FILE_LINES_MAX: usize = 800;
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    tree.rust().flat_map(|file| check_file(&file.path, &file.text)).collect()
+}
+
+fn check_file(path: &str, text: &str) -> Vec<Finding> {
+    let code = Views::of(text).code;
+    let before_tests = lines_before_tests(path, &code);
+    let mut findings = Vec::new();
+    if before_tests > FILE_LINES_MAX {
+        let what = format!("{before_tests} lines before the tests, more than {FILE_LINES_MAX}");
+        findings.push(Finding::about(path, what, "is this one idea? split it by ideas").warning());
+    }
+    for function in functions(&code) {
+        if function.lines > FUNCTION_LINES_MAX && function.line <= before_tests {
+            let what = format!(
+                "`{}` has {} lines, more than {FUNCTION_LINES_MAX}",
+                function.name, function.lines
+            );
+            let advice = "let it decide, and helpers compute";
+            findings.push(Finding::at(path, function.line, what, advice).warning());
+        }
+    }
+    findings
+}
+
+struct Function<'a> {
+    name: &'a str,
+    line: usize,
+    lines: usize,
+}
+
+/// Every function with a body, from `fn` to its closing brace.
+fn functions(code: &str) -> Vec<Function<'_>> {
+    let starts = code
+        .match_indices("fn ")
+        .filter(|(at, _)| !code[..*at].chars().next_back().is_some_and(is_word));
+    starts
+        .filter_map(|(at, _)| {
+            let rest = &code[at + 3..];
+            let name = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
+            let length = body_end(rest)?;
+            Some(Function {
+                name,
+                line: 1 + code[..at].matches('\n').count(),
+                lines: 1 + rest[..length].matches('\n').count(),
+            })
+        })
+        .filter(|function| !function.name.is_empty())
+        .collect()
+}
+
+/// Where the body closes; `None` for a declaration, which ends with `;` before any brace.
+fn body_end(rest: &str) -> Option<usize> {
+    let mut braces = 0_usize;
+    let mut brackets = 0_usize; // `;` in `[u8; 4]` ends nothing
+    for (at, character) in rest.char_indices() {
+        match character {
+            '[' => brackets += 1,
+            ']' => brackets = brackets.saturating_sub(1),
+            ';' if braces == 0 && brackets == 0 => return None,
+            '{' => braces += 1,
+            '}' if braces == 1 => return Some(at),
+            '}' => braces = braces.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_measured_to_their_closing_brace() {
+        let code =
+            "trait T { fn declared(x: [u8; 4]); }\nfn one() {}\nfn three(f: fn(u8)) {\n  { }\n}\n";
+        let measured: Vec<_> = functions(code).iter().map(|f| (f.name, f.line, f.lines)).collect();
+        assert_eq!(measured, [("one", 2, 1), ("three", 3, 3)]);
+    }
+
+    #[test]
+    fn a_long_function_and_a_long_file_are_warnings() {
+        let long = format!("fn long() {{\n{}}}\n", "x();\n".repeat(FUNCTION_LINES_MAX));
+        let findings = check_file("crates/x/src/a.rs", &long);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].weight, super::super::Weight::Warning);
+        let in_tests = format!("#[cfg(test)]\nmod tests {{\n{long}}}\n");
+        assert!(check_file("crates/x/src/a.rs", &in_tests).is_empty());
+        let lines = "\n".repeat(FILE_LINES_MAX + 1);
+        assert_eq!(check_file("crates/x/src/a.rs", &lines).len(), 1);
+    }
+}

@@ -1,0 +1,116 @@
+//! `cargo xtask tidy`: checks of the repository itself, for what the compiler does not see.
+//!
+//! A check is a pure function from the tree (paths and texts) to findings, so that its tests
+//! need no files. A finding says where, what, and what to do about it. Errors fail the run;
+//! warnings are a ratchet on growth and only ask for attention.
+
+mod edges;
+mod growth;
+mod links;
+mod manifest;
+mod manifests;
+mod names;
+mod source;
+mod text;
+mod tree;
+mod wording;
+
+use std::fmt;
+use std::path::Path;
+
+pub(crate) use tree::Tree;
+
+/// Reads the tree at `root`, runs every check, prints what they found.
+pub(crate) fn run(root: &Path) -> Result<(), String> {
+    let tree = Tree::read(root)?;
+    let findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&tree)).collect();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let errors = findings.iter().filter(|f| f.weight == Weight::Error).count();
+    let warnings = findings.len() - errors;
+    let files = tree.files().len();
+    println!("tidy: {files} files, {errors} errors, {warnings} warnings");
+    match errors {
+        0 => Ok(()),
+        _ => Err("tidy: the tree has errors, listed above".to_owned()),
+    }
+}
+
+const CHECKS: [fn(&Tree) -> Vec<Finding>; 8] = [
+    edges::check,
+    growth::check,
+    links::check,
+    manifests::check,
+    names::check,
+    source::check,
+    text::check,
+    wording::check,
+];
+
+/// One thing that is wrong, or that grows.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Finding {
+    path: String,
+    /// Counted from 1; `None` when it is about the file as a whole.
+    line: Option<usize>,
+    what: String,
+    /// What to do about it.
+    advice: String,
+    weight: Weight,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Weight {
+    Error,
+    Warning,
+}
+
+impl Finding {
+    fn at(path: &str, line: usize, what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { line: Some(line), ..Self::about(path, what, advice) }
+    }
+
+    fn about(path: &str, what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            line: None,
+            what: what.into(),
+            advice: advice.into(),
+            weight: Weight::Error,
+        }
+    }
+
+    fn warning(self) -> Self {
+        Self { weight: Weight::Warning, ..self }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let weight = match self.weight {
+            Weight::Error => "error",
+            Weight::Warning => "warning",
+        };
+        write!(f, "{weight}: {}", self.path)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}\n    {}", self.what, self.advice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_prints_where_what_and_what_to_do() {
+        let finding = Finding::at("crates/wire/src/lib.rs", 7, "a tab", "use spaces");
+        let printed = "error: crates/wire/src/lib.rs:7: a tab\n    use spaces";
+        assert_eq!(finding.to_string(), printed);
+        let printed = "warning: README.md: long\n    split it";
+        let warning = Finding::about("README.md", "long", "split it").warning();
+        assert_eq!(warning.to_string(), printed);
+    }
+}
