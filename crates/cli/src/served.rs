@@ -13,9 +13,9 @@ use net::serve::{self, Limits};
 use net::shape::LinkPair;
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::tcp::Listener;
-use server::store::Store;
 use server::store::dir::{DirOptions, DirStore};
 use server::store::mem::{MemOptions, MemStore};
+use server::store::{Medium, Store};
 use server::types::{Caller, Time};
 use server::{Endpoint, Engine, EngineConfig, Export, Peer, Squash, Transport};
 
@@ -142,6 +142,8 @@ pub(crate) fn worker_threads() -> usize {
 /// A server on a directory, on threads of its own; it ends with this value.
 #[derive(Debug)]
 pub(crate) struct Embedded {
+    /// What synced data survives: a directory may lie in memory.
+    pub(crate) medium: Medium,
     address: SocketAddr,
     _background: Background,
 }
@@ -153,6 +155,7 @@ impl Embedded {
         threads: u32,
     ) -> Result<Self, Failure> {
         let store = open(dir, commit_mode)?;
+        let medium = store.medium();
         let options = Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             export: "/".to_owned(),
@@ -174,7 +177,7 @@ impl Embedded {
             )
         };
         let (background, address) = begun.map_err(failed)?;
-        Ok(Self { address: address.map_err(failed)?, _background: background })
+        Ok(Self { medium, address: address.map_err(failed)?, _background: background })
     }
 
     pub(crate) fn target(&self) -> Target {

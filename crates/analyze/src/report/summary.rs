@@ -44,7 +44,7 @@ fn spaced(blocks: Vec<Block>) -> Block {
 /// Narrower than this no table can be read.
 const WIDTH_MIN: usize = 60;
 const SENTENCE_LINES_MAX: usize = 4;
-const PARAMETERS_MAX: usize = 8;
+const PARAMETERS_MAX: usize = 9;
 const STEPS_MAX: usize = 4;
 
 type Block = Vec<String>;

@@ -21,6 +21,7 @@ use perf::model::transaction::Server;
 use perf::record::{Durability, Warning};
 use perf::stats::Sample;
 use perf::units::Nanos;
+use server::store::Medium;
 
 use self::explain::Explanation;
 use self::outcome::{LocalFindings, Outcome, TargetInfo};
@@ -97,12 +98,19 @@ async fn embedded(
         path: Some(dir.display().to_string()),
         link: link.to_string(),
         link_mib_per_s: link.mib_per_s(),
-        durability: Durability::Stable,
+        durability: durability(concurrent.medium),
         read_bytes_max: 0,
         write_bytes_max: 0,
         subjects: vec!["stall, 1 thread", "concurrent"],
     };
     with_scratch(clock, args, verbosity, link, info, &subjects, Some(&dir)).await
+}
+
+fn durability(medium: Medium) -> Durability {
+    match medium {
+        Medium::Memory => Durability::Memory,
+        Medium::Stable => Durability::Stable,
+    }
 }
 
 const DEFAULT_LINK: Profile = PROFILES[2];
@@ -358,6 +366,13 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
     let mut warn = |code: &str, text: String, try_: &str| {
         warnings.push(Warning::new(code, &text, try_));
     };
+    if outcome.target.durability == Durability::Memory {
+        warn(
+            "memory",
+            "the directory lies in memory: nothing that was measured survives a crash".to_owned(),
+            "--store DIR on a disk",
+        );
+    }
     if outcome.plan.repeats < 3 {
         warn(
             "few_repeats",

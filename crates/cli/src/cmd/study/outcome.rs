@@ -122,6 +122,22 @@ impl Outcome {
         WINDOWS.into_iter().map(move |outstanding| Configuration { outstanding, ..after })
     }
 
+    /// For a terminal's columns: `8 KiB x 1 stall`.
+    pub(crate) fn short_name(&self, configuration: Configuration) -> String {
+        format!(
+            "{} x {} {}",
+            explain::bytes(configuration.call_bytes),
+            configuration.outstanding,
+            self.server_name(configuration)
+        )
+    }
+
+    /// The first word of what the subject is called.
+    pub(crate) fn server_name(&self, configuration: Configuration) -> &'static str {
+        let name = self.target.subjects[configuration.subject];
+        name.split(',').next().unwrap_or(name)
+    }
+
     pub(crate) fn name(&self, configuration: Configuration) -> String {
         format!(
             "{} calls, {}, N={}",

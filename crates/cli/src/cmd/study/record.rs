@@ -241,11 +241,10 @@ fn model(outcome: &Outcome) -> Map<String, Value> {
 
 /// `8k_stall_n1`
 fn suffix(outcome: &Outcome, configuration: load::study::Configuration) -> String {
-    let subject = outcome.target.subjects[configuration.subject].split(',').next();
     format!(
         "{}k_{}_n{}",
         configuration.call_bytes / 1024,
-        subject.unwrap_or("server"),
+        outcome.server_name(configuration),
         configuration.outstanding
     )
 }

@@ -275,7 +275,11 @@ fn steps(outcome: &Outcome) -> Vec<Step> {
     let explanation = &outcome.explanation;
     let after = explanation.after;
     vec![Step {
-        change: format!("{} -> {}", outcome.name(explanation.before), outcome.name(after),),
+        change: format!(
+            "{} -> {}",
+            outcome.short_name(explanation.before),
+            outcome.short_name(after)
+        ),
         before_mib_s: outcome.before_mib_per_s(),
         predicted_mib_s: outcome.predicted_gain() * outcome.before_mib_per_s(),
         measured_mib_s: outcome.after_mib_per_s(),
