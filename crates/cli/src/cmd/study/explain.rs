@@ -145,17 +145,20 @@ pub(crate) fn sentence(row: &Row) -> String {
     let calls = if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
     let why = match row.prediction.bound {
         Bound::Cycle(Term::Prop) => format!(
-            "propagation dominates: {:.0} % of each cycle of {:.0} us is the way there and back (2 T_prop), while link, processor and disk wait",
+            "propagation dominates: {:.0} % of each cycle of {:.0} us is the way there and back \
+              (2 T_prop), while link, processor and disk wait",
             share(cycle.prop_us),
             cycle.total_us()
         ),
         Bound::Cycle(Term::Ser) => format!(
-            "serialization dominates: {:.0} % of each cycle of {:.0} us is the bytes' own time on the way (T_ser)",
+            "serialization dominates: {:.0} % of each cycle of {:.0} us is the bytes' own time \
+              on the way (T_ser)",
             share(cycle.ser_us),
             cycle.total_us()
         ),
         Bound::Cycle(Term::Op) => format!(
-            "processing dominates: {:.0} % of each cycle of {:.0} us is spent on the call itself (T_op)",
+            "processing dominates: {:.0} % of each cycle of {:.0} us is spent on the call \
+              itself (T_op)",
             share(cycle.op_us),
             cycle.total_us()
         ),

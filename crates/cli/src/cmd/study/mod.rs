@@ -11,6 +11,7 @@ use std::path::Path;
 use client::mount::{self, Mounted};
 use client::session::{Credential, Session};
 use client::url::Target;
+use load::cpu::Neighbours;
 use load::probe::local::{self, Ceiling};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Step, Subject};
@@ -221,6 +222,7 @@ impl Inner<'_> {
     async fn study(&self, mut info: TargetInfo, bars: &mut Bars) -> Result<Outcome, Failure> {
         let plan = if self.args.quick { Plan::QUICK } else { Plan::FULL };
         let started = load::environment::rfc3339(self.clock);
+        let neighbours = Neighbours::watch(self.clock.now());
         let mut progress = |step: Step, share: f64| bars.show(step_name(step), share);
         progress(Step::Probe, 0.0);
         let alarm_lateness = self.calibrate().await?;
@@ -237,21 +239,20 @@ impl Inner<'_> {
             None => None,
         };
         let mut ceilings = Vec::new();
-        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
-        let findings = study.probe(&mut progress).await?;
-        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
+        study.warm_up().await?;
+        study.probe(&mut progress).await?;
         let measured = study.sweep(&mut progress).await?;
-        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
+        let findings = study.findings()?;
         let known: Vec<Option<Server>> = self.subjects.iter().map(Subject::server).collect();
         let sizes = study.call_bytes();
         let explanation = Explanation::new(commit_bytes, &findings, &known, &sizes, &measured);
         let applied = if self.subjects.len() > 1 {
             let (before, after) = (explanation.before, explanation.after);
-            Some(study.apply(before, after, &mut progress).await?)
+            let ceiling = || measure_ceiling(self.clock, local.as_ref(), &mut ceilings);
+            Some(study.apply(before, after, ceiling, &mut progress).await?)
         } else {
             None
         };
-        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
         let local = match (block_us, Sample::new(ceilings)) {
             (Some(block_us), Ok(sample)) => Some(LocalFindings {
                 block_us,
@@ -274,6 +275,7 @@ impl Inner<'_> {
             file_bytes,
             commit_bytes,
             alarm_lateness,
+            neighbours_share: neighbours.share(self.clock.now()),
             warnings: Vec::new(),
         };
         outcome.warnings = warnings(&outcome);
@@ -288,19 +290,18 @@ impl Inner<'_> {
         let lateness = Lateness::measure(self.clock, span, 300).await;
         lateness.map(Some).map_err(|cause| load::error::Error::Timer(cause).into())
     }
+}
 
-    fn measure_ceiling(
-        &self,
-        local: Option<&Ceiling>,
-        ceilings: &mut Vec<f64>,
-    ) -> Result<(), Failure> {
-        if let Some(ceiling) = local {
-            for _ in 0..2 {
-                ceilings.push(ceiling.measure(self.clock)?);
-            }
-        }
-        Ok(())
+/// One pass over the directory's own file.
+fn measure_ceiling(
+    clock: &Clock,
+    local: Option<&Ceiling>,
+    ceilings: &mut Vec<f64>,
+) -> Result<(), load::error::Error> {
+    if let Some(ceiling) = local {
+        ceilings.push(ceiling.measure(clock)?);
     }
+    Ok(())
 }
 
 const LOCAL_TRIALS: usize = 60;
@@ -347,6 +348,10 @@ pub(crate) fn options(target: &Target, link: Profile) -> mount::Options {
     }
 }
 
+/// Others may use this much before a run is called disturbed: the kernel's own threads, which
+/// write our data back, need some.
+const NEIGHBOURS_SHARE_MAX: f64 = 0.2;
+
 fn warnings(outcome: &Outcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, text: String, try_: &str| {
@@ -359,12 +364,22 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "without --quick",
         );
     }
+    if let Some(share) = outcome.neighbours_share
+        && share > NEIGHBOURS_SHARE_MAX
+    {
+        warn(
+            "busy_machine",
+            format!("others used {:.0} % of the processors during the run", 100.0 * share),
+            "again when the machine is quiet",
+        );
+    }
     let median = outcome.explanation.error_pct_median;
     if median > 10.0 {
         warn(
             "model_error",
             format!(
-                "the model is off by {median:.0} % at the median: something is not in it, or changed during the run"
+                "the model is off by {median:.0} % at the median: something is not in it, or \
+                  changed during the run"
             ),
             "again on a quieter machine; look for the windows that are off in the report",
         );

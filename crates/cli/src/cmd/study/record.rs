@@ -89,7 +89,7 @@ fn parameters(run: &mut Run, outcome: &Outcome) {
         run.metric(&format!("write_unstable_us_{kib}k"), unstable, "us");
         run.metric(&format!("write_file_sync_us_{kib}k"), stable, "us");
     }
-    run.estimate("commit_us", &findings.commit_us, "us", outcome.plan.bursts as u64);
+    run.estimate("commit_us", &findings.commit_us, "us", outcome.findings.bursts as u64);
     if let Some(local) = &outcome.local {
         run.estimate("t_b_local_us", &local.block_us, "us", local.trials as u64);
     }
@@ -145,6 +145,9 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
     run.metric("efficiency_of_limit", outcome.efficiency_of_limit(), "ratio");
     run.metric("before_mib_per_s", outcome.before_mib_per_s(), "MiB/s");
     run.metric("after_mib_per_s", outcome.after_mib_per_s(), "MiB/s");
+    if let Some(share) = outcome.neighbours_share {
+        run.metric("other_cpu_share", share, "ratio");
+    }
     run.metric("predicted_gain", outcome.predicted_gain(), "ratio");
     run.metric("measured_gain", outcome.measured_gain(), "ratio");
 }
