@@ -187,10 +187,10 @@ impl<'a, S: Subject> Study<'a, S> {
         }
         let (unstable, stable, sweep) = (files[0], files[1], files[2]);
         let fill = |file, bytes, share| fill(clock, session, file, &data, bytes, plan, share);
-        let (single_bytes, _) = fill(unstable, 32 << 20, 4).await?;
-        let single_bytes = fill(stable, single_bytes, 1).await?.0.min(single_bytes);
-        let (sweep_bytes, bytes_per_sec) = fill(sweep, plan.file_bytes_max, 1).await?;
-        let commit_bytes = commit_bytes(bytes_per_sec, &plan);
+        let single_bytes = fill(unstable, 32 << 20, 4).await?;
+        let single_bytes = fill(stable, single_bytes, 1).await?.min(single_bytes);
+        let sweep_bytes = fill(sweep, plan.file_bytes_max, 1).await?;
+        let commit_bytes = COMMIT_BYTES_MIN;
         let files = Files { unstable, stable, burst: sweep };
         let workspace = Workspace { files, sweep, sweep_bytes, single_bytes, commit_bytes };
         let samples = probe::Samples::default();
@@ -202,17 +202,21 @@ impl<'a, S: Subject> Study<'a, S> {
         self.workspace.commit_bytes
     }
 
-    /// Runs every subject for a short time without looking: clocks, caches and allocators of a
-    /// machine that has just been woken are not what is to be measured.
+    /// Runs every subject for a short time: clocks, caches and allocators of a machine that has
+    /// just been woken are not what is to be measured. Only what it takes to decide how often to
+    /// COMMIT is looked at.
     ///
     /// # Errors
     /// Any call's.
     pub async fn warm_up(&mut self) -> Result<(), Error> {
+        let mut fastest = 0.0;
         for call_bytes in self.call_bytes() {
             for subject in 0..self.subjects.len() {
-                self.run(Configuration { subject, call_bytes, outstanding: 4 }).await?;
+                let warm = Configuration { subject, call_bytes, outstanding: 4 };
+                fastest = f64::max(fastest, self.run(warm).await?.mib_per_s());
             }
         }
+        self.workspace.commit_bytes = commit_bytes(fastest, &self.plan);
         Ok(())
     }
 
@@ -369,8 +373,8 @@ pub fn transfer(configuration: &Configuration, commit_bytes: u64) -> Transfer {
     }
 }
 
-fn commit_bytes(bytes_per_sec: f64, plan: &Plan) -> u64 {
-    let bytes = bytes_per_sec * plan.commit_time.as_secs_f64();
+fn commit_bytes(mib_per_s: f64, plan: &Plan) -> u64 {
+    let bytes = mib_per_s * f64::from(1 << 20) * plan.commit_time.as_secs_f64();
     let mut power = COMMIT_BYTES_MIN;
     while power < COMMIT_BYTES_MAX && (power as f64) < bytes {
         power *= 2;
@@ -386,12 +390,12 @@ pub fn best_window(path: &Path, server: Server, call_bytes: u32, commit_bytes: u
         path.predict(server, &transfer(&configuration, commit_bytes)).mib_per_s
     };
     let largest = WINDOWS[WINDOWS.len() - 1];
-    let enough = WINDOWS.iter().find(|&&n| predict(n.div_ceil(2)) >= 0.999 * predict(largest));
+    let full = 0.999 * predict(largest);
+    let enough = WINDOWS.iter().find(|&&n| n > 1 && predict(n / 2) >= full);
     enough.copied().unwrap_or(largest)
 }
 
-/// Writes a file for the first time, for at most a share of the fill time; gives its length and
-/// how many bytes a second that took.
+/// Writes a file for the first time, for at most a share of the fill time; gives its length.
 async fn fill(
     clock: &Clock,
     session: &Session,
@@ -400,7 +404,7 @@ async fn fill(
     bytes: u64,
     plan: Plan,
     share: u64,
-) -> Result<(u64, f64), Error> {
+) -> Result<u64, Error> {
     let call_bytes = session.sizes().write_bytes_max.min(1 << 20);
     let workload = Workload {
         call_bytes,
@@ -412,8 +416,7 @@ async fn fill(
         limit: Limit { time: Some(plan.fill_time / share), drain: None },
     };
     let run = seqwrite::run(clock, session, file, data, workload).await?;
-    let length = run.bytes.next_multiple_of(u64::from(call_bytes)).max(u64::from(call_bytes));
-    Ok((length, run.bytes as f64 / run.elapsed.as_secs_f64()))
+    Ok(run.bytes.next_multiple_of(u64::from(call_bytes)).max(u64::from(call_bytes)))
 }
 
 fn typical(configuration: Configuration, runs: Vec<Run>) -> Option<Measured> {

@@ -233,13 +233,14 @@ impl Inner<'_> {
             None => None,
         };
         let mut study = sweep::Study::begin(self.clock, plan, self.subjects, self.scratch).await?;
-        let (file_bytes, commit_bytes) = (study.file_bytes(), study.commit_bytes());
+        let file_bytes = study.file_bytes();
         let local = match self.dir {
             Some(dir) => Some(Ceiling::prepare(dir, file_bytes)?),
             None => None,
         };
         let mut ceilings = Vec::new();
         study.warm_up().await?;
+        let commit_bytes = study.commit_bytes();
         study.probe(&mut progress).await?;
         let measured = study.sweep(&mut progress).await?;
         let findings = study.findings()?;
