@@ -15,9 +15,10 @@ use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
 use crate::args::{self, Stable, Verbosity};
-use crate::cmd::study;
+use crate::cmd::study::{self, Reached};
 use crate::exit::Failure;
 use crate::output::{self, Bars};
+use crate::served::Interrupts;
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
@@ -34,9 +35,13 @@ pub(crate) fn run(args: &args::Seqwrite, verbosity: Verbosity) -> Result<(), Fai
 
 async fn measure(args: &args::Seqwrite, verbosity: Verbosity) -> Result<Run, Failure> {
     let clock = Clock::real();
-    let options = study::options(&args.target, args.link.unwrap_or(PROFILES[0]));
+    let mut interrupts = Interrupts::catch()?;
+    let link = args.link.unwrap_or(PROFILES[0]);
+    let options = study::options(&args.target, args.reply_limit, link);
+    let plain = study::options(&args.target, args.reply_limit, PROFILES[0]);
     let mut bars = Bars::new(verbosity);
-    study::in_scratch(&clock, &args.target, async |scratch: &Scratch| {
+    let reached = Reached::new(&clock, None, &args.target, plain);
+    study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
         let Mounted { session, .. } = mount::mount(&clock, &args.target, &options).await?;
         let call_bytes =
             u32::try_from(args.call).unwrap_or(u32::MAX).min(session.sizes().write_bytes_max);
