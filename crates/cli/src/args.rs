@@ -104,7 +104,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) ro: bool,
     /// Calls in service at once, like nfsd threads.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = count(1..=65_536))]
     pub(crate) threads: u32,
     /// Whether other calls are served while data is committed.
     #[arg(long, value_enum, default_value_t = CommitMode::Concurrent)]
@@ -146,7 +146,7 @@ pub(crate) struct Seqwrite {
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
     pub(crate) call: u64,
     /// Calls outstanding.
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = count(1..=4096))]
     pub(crate) outstanding: u32,
     /// A COMMIT after so many bytes; at the end there is always one.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
@@ -158,7 +158,7 @@ pub(crate) struct Seqwrite {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,
     /// Runs, each with a fresh file.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
     pub(crate) repeats: u32,
     /// An emulated link in front of the server.
     #[arg(long, value_name = "PROFILE")]
@@ -175,6 +175,11 @@ pub(crate) enum Stable {
     DataSync,
     #[value(name = "file_sync")]
     FileSync,
+}
+
+/// A number within a range.
+fn count(range: std::ops::RangeInclusive<i64>) -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(range)
 }
 
 fn target(text: &str) -> Result<Target, String> {

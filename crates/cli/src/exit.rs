@@ -112,7 +112,8 @@ fn connect_advice(service: Service, cause: &ConnectError) -> String {
 fn mount_advice(status: MountStat3, server: &std::net::SocketAddr) -> String {
     match status {
         MountStat3::Acces | MountStat3::Perm => format!(
-            "ask the server's administrator to export it to this host, or run as root where the server wants a privileged port; `showmount -e {}` lists exports",
+            "ask the server's administrator to export it to this host, or run as root where the \
+              server wants a privileged port; `showmount -e {}` lists exports",
             server.ip()
         ),
         _ => format!("another path; `showmount -e {}` lists the exports", server.ip()),
@@ -129,7 +130,8 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         }
         CallError::Transport(_) | CallError::Malformed(_) | CallError::Echo => {
             format!(
-                "another port: what listens at {server} does not speak ONC RPC as an NFS v3 server does"
+                "another port: what listens at {server} does not speak ONC RPC as an NFS v3 \
+                  server does"
             )
         }
         CallError::Refused(Refusal::Authentication { .. }) => {

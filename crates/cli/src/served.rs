@@ -40,6 +40,7 @@ pub(crate) struct Options {
 /// Opens a directory as a store. A server that stalls for its disk is one of 2002: it does not
 /// begin to write before it is asked to commit.
 pub(crate) fn open(dir: &Path, commit_mode: CommitMode) -> Result<DirStore, Failure> {
+    raise_descriptor_limit();
     let options = DirOptions {
         early_writeback: commit_mode == CommitMode::Concurrent,
         ..DirOptions::default()
@@ -50,6 +51,15 @@ pub(crate) fn open(dir: &Path, commit_mode: CommitMode) -> Result<DirStore, Fail
             "a directory that exists and that this user may read and search",
         )
     })
+}
+
+/// Takes as many descriptors as we may have: the store keeps files open in proportion.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Not allowed is no harm: then it stays as it is.
+    setrlimit(Resource::Nofile, limit).ok();
 }
 
 /// An empty store in memory that belongs to this user.

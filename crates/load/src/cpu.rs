@@ -1,6 +1,8 @@
-//! Processor time, of this process and of the calling thread.
+//! Processor time: of this process, of the calling thread, and of everybody else.
 
-use perf::units::Nanos;
+use std::fs;
+
+use perf::units::{Instant, Nanos};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A reading of both clocks.
@@ -24,6 +26,47 @@ impl Usage {
             thread: self.thread.saturating_sub(earlier.thread),
         }
     }
+}
+
+/// All processors of the machine, over a time: who else used them.
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbours {
+    began: Instant,
+    busy: Option<Nanos>,
+    own: Nanos,
+}
+
+impl Neighbours {
+    pub fn watch(now: Instant) -> Self {
+        Self { began: now, busy: busy(), own: Usage::now().process }
+    }
+
+    /// The share of all processors that others have used since, from 0 to 1; kernel threads that
+    /// work for us count as others. `None` where the system does not say.
+    pub fn share(&self, now: Instant) -> Option<f64> {
+        let busy = busy()?.saturating_sub(self.busy?);
+        let own = Usage::now().process.saturating_sub(self.own);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let all = now.since(self.began).as_secs_f64() * processors;
+        (all > 0.0).then(|| busy.saturating_sub(own).as_secs_f64() / all)
+    }
+}
+
+/// Time that the processors have not been idle, from the first line of /proc/stat: user, nice,
+/// system, idle, iowait, irq, softirq, steal, in ticks of 10 ms.
+fn busy() -> Option<Nanos> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let ticks: Vec<u64> = stat
+        .lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else {
+        return None;
+    };
+    Some(Nanos::from_millis(10) * (user + nice + system + irq + softirq + steal))
 }
 
 fn read(clock: ClockId) -> Nanos {

@@ -27,14 +27,20 @@ pub const CALL_BYTES: [u32; 2] = [8 << 10, 1 << 20];
 /// Numbers of calls outstanding.
 pub const WINDOWS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
+/// Bytes between two COMMITs.
+pub const COMMIT_BYTES_MIN: u64 = 8 << 20;
+pub const COMMIT_BYTES_MAX: u64 = 64 << 20;
+
 /// How much to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     pub repeats: usize,
     pub run_time: Nanos,
     pub drain: Nanos,
-    /// A COMMIT after so many bytes.
-    pub commit_bytes: u64,
+    /// A COMMIT after as many bytes as the path takes in about this time, in powers of two between
+    /// [`COMMIT_BYTES_MIN`] and [`COMMIT_BYTES_MAX`]: a client commits when its memory fills, not
+    /// after a number of bytes that suits one network.
+    pub commit_time: Nanos,
     pub file_bytes_max: u64,
     /// Time to spend on writing files for the first time.
     pub fill_time: Nanos,
@@ -53,7 +59,7 @@ impl Plan {
         repeats: 3,
         run_time: Nanos::from_millis(400),
         drain: Nanos::from_millis(1_500),
-        commit_bytes: 8 << 20,
+        commit_time: Nanos::from_millis(40),
         file_bytes_max: 256 << 20,
         fill_time: Nanos::from_millis(1_000),
         null_calls: 2_000,
@@ -143,6 +149,7 @@ pub struct Workspace {
     sweep: FileHandle,
     sweep_bytes: u64,
     single_bytes: u64,
+    commit_bytes: u64,
 }
 
 /// A study in progress: the subjects with their current sessions.
@@ -179,12 +186,18 @@ impl<'a, S: Subject> Study<'a, S> {
         }
         let (unstable, stable, sweep) = (files[0], files[1], files[2]);
         let fill = |file, bytes, share| fill(clock, session, file, &data, bytes, plan, share);
-        let single_bytes = fill(unstable, 32 << 20, 4).await?;
-        let single_bytes = fill(stable, single_bytes, 1).await?.min(single_bytes);
-        let sweep_bytes = fill(sweep, plan.file_bytes_max, 1).await?;
+        let (single_bytes, _) = fill(unstable, 32 << 20, 4).await?;
+        let single_bytes = fill(stable, single_bytes, 1).await?.0.min(single_bytes);
+        let (sweep_bytes, bytes_per_sec) = fill(sweep, plan.file_bytes_max, 1).await?;
+        let commit_bytes = commit_bytes(bytes_per_sec, &plan);
         let files = Files { unstable, stable, burst: sweep };
-        let workspace = Workspace { files, sweep, sweep_bytes, single_bytes };
+        let workspace = Workspace { files, sweep, sweep_bytes, single_bytes, commit_bytes };
         Ok(Self { clock, plan, subjects, sessions, data, workspace })
+    }
+
+    /// Bytes between two COMMITs.
+    pub fn commit_bytes(&self) -> u64 {
+        self.workspace.commit_bytes
     }
 
     /// Length of the file that is swept.
@@ -218,7 +231,7 @@ impl<'a, S: Subject> Study<'a, S> {
             round_time: self.plan.round_time,
             bursts: self.plan.bursts,
             burst_time: self.plan.burst_time,
-            commit_bytes: self.plan.commit_bytes,
+            commit_bytes: self.workspace.commit_bytes,
             single_file_bytes: self.workspace.single_bytes,
             burst_file_bytes: self.workspace.sweep_bytes,
         };
@@ -294,7 +307,7 @@ impl<'a, S: Subject> Study<'a, S> {
             outstanding: configuration.outstanding,
             file_bytes: self.workspace.sweep_bytes,
             total_bytes: u64::MAX,
-            commit_bytes: self.plan.commit_bytes,
+            commit_bytes: self.workspace.commit_bytes,
             stable: StableHow::Unstable,
             limit: Limit { time: Some(self.plan.run_time), drain: Some(self.plan.drain) },
         };
@@ -310,27 +323,37 @@ impl<'a, S: Subject> Study<'a, S> {
 }
 
 /// The transfer that the model is asked about.
-pub fn transfer(configuration: &Configuration, plan: &Plan) -> Transfer {
+pub fn transfer(configuration: &Configuration, commit_bytes: u64) -> Transfer {
     Transfer {
         call_bytes: u64::from(configuration.call_bytes),
         outstanding: u32::try_from(configuration.outstanding).unwrap_or(u32::MAX),
-        commit_bytes: plan.commit_bytes,
+        commit_bytes,
     }
+}
+
+fn commit_bytes(bytes_per_sec: f64, plan: &Plan) -> u64 {
+    let bytes = bytes_per_sec * plan.commit_time.as_secs_f64();
+    let mut power = COMMIT_BYTES_MIN;
+    while power < COMMIT_BYTES_MAX && (power as f64) < bytes {
+        power *= 2;
+    }
+    power
 }
 
 /// The smallest of [`WINDOWS`] that, by the model, keeps the slowest stage busy with as many calls
 /// again in reserve (for the spread of response times), or the largest.
-pub fn best_window(path: &Path, server: Server, call_bytes: u32, plan: &Plan) -> usize {
+pub fn best_window(path: &Path, server: Server, call_bytes: u32, commit_bytes: u64) -> usize {
     let predict = |outstanding| {
         let configuration = Configuration { subject: 0, call_bytes, outstanding };
-        path.predict(server, &transfer(&configuration, plan)).mib_per_s
+        path.predict(server, &transfer(&configuration, commit_bytes)).mib_per_s
     };
     let largest = WINDOWS[WINDOWS.len() - 1];
     let enough = WINDOWS.iter().find(|&&n| predict(n.div_ceil(2)) >= 0.999 * predict(largest));
     enough.copied().unwrap_or(largest)
 }
 
-/// Writes a file for the first time, for at most a share of the fill time; gives its length.
+/// Writes a file for the first time, for at most a share of the fill time; gives its length and
+/// how many bytes a second that took.
 async fn fill(
     clock: &Clock,
     session: &Session,
@@ -339,19 +362,20 @@ async fn fill(
     bytes: u64,
     plan: Plan,
     share: u64,
-) -> Result<u64, Error> {
+) -> Result<(u64, f64), Error> {
     let call_bytes = session.sizes().write_bytes_max.min(1 << 20);
     let workload = Workload {
         call_bytes,
         outstanding: 4,
         file_bytes: bytes,
         total_bytes: bytes,
-        commit_bytes: plan.commit_bytes,
+        commit_bytes: u64::MAX,
         stable: StableHow::Unstable,
         limit: Limit { time: Some(plan.fill_time / share), drain: None },
     };
     let run = seqwrite::run(clock, session, file, data, workload).await?;
-    Ok(run.bytes.next_multiple_of(u64::from(call_bytes)).max(u64::from(call_bytes)))
+    let length = run.bytes.next_multiple_of(u64::from(call_bytes)).max(u64::from(call_bytes));
+    Ok((length, run.bytes as f64 / run.elapsed.as_secs_f64()))
 }
 
 fn typical(configuration: Configuration, runs: Vec<Run>) -> Option<Measured> {

@@ -281,3 +281,64 @@ fn known_procedure(header: &CallHeader<'_>) -> Result<Procedure, AcceptStatus> {
         (_, procedure) => Ok(procedure),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+
+    use wire::nfs3::{
+        FType, Failure, Fattr3, NewObject, NfsStat3, NfsTime, Specdata, WccAttr, WccData, mkdir,
+        rename,
+    };
+
+    use super::*;
+    use crate::store::mem::{MemOptions, MemStore};
+    use crate::types::{Handle, Time};
+
+    const ATTR: Fattr3 = Fattr3 {
+        ftype: FType::Reg,
+        mode: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        size: 0,
+        used: 0,
+        rdev: Specdata { specdata1: 0, specdata2: 0 },
+        fsid: 0,
+        fileid: 0,
+        atime: NfsTime { seconds: 0, nseconds: 0 },
+        mtime: NfsTime { seconds: 0, nseconds: 0 },
+        ctime: NfsTime { seconds: 0, nseconds: 0 },
+    };
+
+    #[test]
+    fn the_largest_heads_need_one_allocation() {
+        let header = ReplyHeader::success(1).to_bytes().len();
+        let wcc = WccData { before: Some(WccAttr::from(&ATTR)), after: Some(ATTR) };
+        let handle = Handle::new(&[0; Handle::BYTES_MAX]).unwrap();
+        let made: mkdir::Reply = Ok(NewObject {
+            obj: Some(handle::wrap(0, &handle)),
+            obj_attributes: Some(ATTR),
+            dir_wcc: wcc,
+        });
+        assert!(header + made.to_bytes().len() <= HEAD_LEN);
+        let detail = rename::ReplyOk { fromdir_wcc: wcc, todir_wcc: wcc };
+        let status = NfsStat3::Io;
+        let renamed: rename::Reply = Err(Failure { status, detail });
+        assert!(header + renamed.to_bytes().len() <= HEAD_LEN);
+    }
+
+    /// A call in service is a future of this size; thousands of them are.
+    #[test]
+    fn a_call_takes_little_memory() {
+        let store = MemStore::new(MemOptions::default(), Arc::new(Time::default));
+        let engine = Engine::new(store, EngineConfig::default());
+        let peer = Peer {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
+            transport: Transport::Stream,
+        };
+        let size = size_of_val(&engine.call(peer, Bytes::new()));
+        assert!(size <= 2048, "{size} bytes");
+    }
+}

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
         let address = started.map_err(|cause| {
             Failure::environment(
                 format!("cannot listen on {}: {cause}", args.listen),
-                "another port (--listen 127.0.0.1:0 takes a free one); see what listens with ss -tlnp",
+                "another port (--listen 127.0.0.1:0 takes a free one); see what listens with ss \
+                  -tlnp",
             )
         })?;
         if verbosity > Verbosity::Quiet {
@@ -72,14 +73,16 @@ fn banner(args: &args::Serve, options: &Options, address: SocketAddr) -> String 
     } else {
         "every host that reaches the port: there is no list of clients"
     };
+    let linux = format!("vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp,nolock");
+    let macos = format!("vers=3,tcp,port={port},mountport={port},nolocks");
     format!(
         "nfskit {version} serves {store} as {export} (NFS v3 over TCP{access})
   durability  {durability}
   identity    every caller acts as uid {uid}, gid {gid}
   clients     {reach}
   url         nfs://{host}{export}?nfsport={port}&mountport={port}
-  Linux       mount -t nfs -o vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp,nolock {host}:{export} /mnt
-  macOS       mount -t nfs -o vers=3,tcp,port={port},mountport={port},nolocks {host}:{export} /mnt
+  Linux       mount -t nfs -o {linux} {host}:{export} /mnt
+  macOS       mount -t nfs -o {macos} {host}:{export} /mnt
 ",
         version = env!("CARGO_PKG_VERSION"),
         store = args.store,

@@ -3,7 +3,8 @@
 //! | parameter | from |
 //! |---|---|
 //! | 2 T_prop | response time of NULL calls |
-//! | T_ser, T_op | response time of UNSTABLE WRITEs against their size: slope; intercept less 2 T_prop |
+//! | T_ser | response time of UNSTABLE WRITEs against their size: the slope |
+//! | T_op | the same line's intercept, less 2 T_prop |
 //! | T_B | FILE_SYNC against UNSTABLE WRITEs of the same size, and COMMITs of many blocks |
 //! | g, G | bursts of UNSTABLE WRITEs, many outstanding |
 //! | o | bursts of two outstanding |

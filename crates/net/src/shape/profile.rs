@@ -32,8 +32,12 @@ pub const PROFILES: [Profile; 6] = [
 ];
 
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("unknown link profile {0:?}; known are {known}", known = PROFILES.map(|p| p.name).join(", "))]
+#[error("unknown link profile {0:?}; known are {known}", known = names())]
 pub struct UnknownProfile(pub String);
+
+fn names() -> String {
+    PROFILES.map(|profile| profile.name).join(", ")
+}
 
 impl Profile {
     pub fn link(&self) -> Link {

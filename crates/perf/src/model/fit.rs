@@ -31,10 +31,10 @@ mod tests {
         let exact: Vec<(f64, f64)> = [1.0, 8.0, 1024.0].map(|x| (x, line(x))).into();
         let (a, b) = line_relative(&exact).unwrap();
         assert!((a - 100.0).abs() < 1e-6 && (b - 8.0).abs() < 1e-9);
-        // 5 % off at the far end moves the intercept by next to nothing.
+        // 5 % off at the far end, 415 us, moves the intercept by little over 1 us.
         let bent = [exact[0], exact[1], (1024.0, line(1024.0) * 1.05)];
         let (a, _) = line_relative(&bent).unwrap();
-        assert!((a - 100.0).abs() < 1.0, "{a}");
+        assert!((a - 100.0).abs() < 2.0, "{a}");
     }
 
     #[test]

@@ -26,8 +26,8 @@
 //! every `commit_bytes` spreads one such sync over its blocks, which gives T_B. A server that
 //! writes back early has less to do when the COMMIT comes.
 //!
-//! A transfer of K calls also has a beginning and an end: the first call's way before the stages are
-//! full, and the last COMMIT, which nothing overlaps:
+//! A transfer of K calls also has a beginning and an end: the first call's way before the stages
+//! are full, and the last COMMIT, which nothing overlaps:
 //!
 //! ```text
 //! elapsed = max(K T_w / N, T_w + (K - 1) slowest stage) + T_commit     T_w: a WRITE's own cycle
@@ -186,8 +186,9 @@ impl Path {
         }
     }
 
-    /// Throughput of a sequential write of `calls` WRITEs and `commits` COMMITs, the last of them at
-    /// the end: what a measurement of that length should show. Without commits, the steady state.
+    /// Throughput of a sequential write of `calls` WRITEs and `commits` COMMITs, the last of them
+    /// at the end: what a measurement of that length should show. Without commits, the steady
+    /// state.
     pub fn predict_run(
         &self,
         server: Server,

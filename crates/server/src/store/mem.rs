@@ -27,8 +27,6 @@ mod directory;
 mod inode;
 mod names;
 mod permission;
-#[cfg(test)]
-mod tests;
 mod tree;
 
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use client::transfer::Kind;
 use load::probe::Findings;
-use load::study::{self, Configuration, Measured, Plan};
+use load::study::{self, Configuration, Measured};
 use perf::model::transaction::{Bound, Prediction, Server, Term};
 use perf::stats::Sample;
 
@@ -37,7 +37,7 @@ pub(crate) struct Explanation {
 
 impl Explanation {
     pub(crate) fn new(
-        plan: &Plan,
+        commit_bytes: u64,
         findings: &Findings,
         known: &[Option<Server>],
         sizes: &[u32],
@@ -48,7 +48,7 @@ impl Explanation {
                 measured.iter().filter(move |row| row.configuration.subject == subject);
             of_subject.map(move |row| Row {
                 configuration: row.configuration,
-                prediction: predict(plan, findings, server, row),
+                prediction: predict(commit_bytes, findings, server, row),
                 measured_mib_per_s: row.median(),
             })
         };
@@ -78,7 +78,7 @@ impl Explanation {
             error_pct_median: median(errors),
             rows,
             before: Configuration { subject: 0, call_bytes: smallest, outstanding: 1 },
-            after: recommend(plan, findings, sizes, servers.len().saturating_sub(1)),
+            after: recommend(commit_bytes, findings, sizes, servers.len().saturating_sub(1)),
             servers,
         }
     }
@@ -97,7 +97,7 @@ impl Explanation {
 
 /// What a run of that length should have shown; of an abandoned run, the steady state.
 pub(crate) fn predict(
-    plan: &Plan,
+    commit_bytes: u64,
     findings: &Findings,
     server: Server,
     measured: &Measured,
@@ -107,20 +107,25 @@ pub(crate) fn predict(
         of_kind.count() as u64
     };
     let commits = if measured.typical.abandoned { 0 } else { count(Kind::Commit) };
-    let transfer = study::transfer(&measured.configuration, plan);
+    let transfer = study::transfer(&measured.configuration, commit_bytes);
     findings.path.predict_run(server, &transfer, count(Kind::Write), commits)
 }
 
 /// The size and window that a concurrent server should be given: the smallest size that comes
 /// within 2 % of what the best size promises.
-fn recommend(plan: &Plan, findings: &Findings, sizes: &[u32], subject: usize) -> Configuration {
+fn recommend(
+    commit_bytes: u64,
+    findings: &Findings,
+    sizes: &[u32],
+    subject: usize,
+) -> Configuration {
     let choices: Vec<(Configuration, f64)> = sizes
         .iter()
         .map(|&call_bytes| {
             let server = Server::Concurrent;
-            let outstanding = study::best_window(&findings.path, server, call_bytes, plan);
+            let outstanding = study::best_window(&findings.path, server, call_bytes, commit_bytes);
             let choice = Configuration { subject, call_bytes, outstanding };
-            let promised = findings.path.predict(server, &study::transfer(&choice, plan));
+            let promised = findings.path.predict(server, &study::transfer(&choice, commit_bytes));
             (choice, promised.mib_per_s)
         })
         .collect();
@@ -140,17 +145,20 @@ pub(crate) fn sentence(row: &Row) -> String {
     let calls = if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
     let why = match row.prediction.bound {
         Bound::Cycle(Term::Prop) => format!(
-            "propagation dominates: {:.0} % of each cycle of {:.0} us is the way there and back (2 T_prop), while link, processor and disk wait",
+            "propagation dominates: {:.0} % of each cycle of {:.0} us is the way there and back \
+              (2 T_prop), while link, processor and disk wait",
             share(cycle.prop_us),
             cycle.total_us()
         ),
         Bound::Cycle(Term::Ser) => format!(
-            "serialization dominates: {:.0} % of each cycle of {:.0} us is the bytes' own time on the way (T_ser)",
+            "serialization dominates: {:.0} % of each cycle of {:.0} us is the bytes' own time \
+              on the way (T_ser)",
             share(cycle.ser_us),
             cycle.total_us()
         ),
         Bound::Cycle(Term::Op) => format!(
-            "processing dominates: {:.0} % of each cycle of {:.0} us is spent on the call itself (T_op)",
+            "processing dominates: {:.0} % of each cycle of {:.0} us is spent on the call \
+              itself (T_op)",
             share(cycle.op_us),
             cycle.total_us()
         ),

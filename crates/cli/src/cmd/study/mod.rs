@@ -11,6 +11,7 @@ use std::path::Path;
 use client::mount::{self, Mounted};
 use client::session::{Credential, Session};
 use client::url::Target;
+use load::cpu::Neighbours;
 use load::probe::local::{self, Ceiling};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Step, Subject};
@@ -214,6 +215,7 @@ impl Attempt<'_> {
     ) -> Result<Outcome, Failure> {
         let plan = if self.args.quick { Plan::QUICK } else { Plan::FULL };
         let started = load::environment::rfc3339(self.clock);
+        let neighbours = Neighbours::watch(self.clock.now());
         let mut progress = |step: Step, share: f64| bars.show(step_name(step), share);
         progress(Step::Probe, 0.0);
         let alarm_lateness = self.calibrate().await?;
@@ -224,7 +226,7 @@ impl Attempt<'_> {
             None => None,
         };
         let mut study = sweep::Study::begin(self.clock, plan, self.subjects, scratch).await?;
-        let file_bytes = study.file_bytes();
+        let (file_bytes, commit_bytes) = (study.file_bytes(), study.commit_bytes());
         let local = match self.dir {
             Some(dir) => Some(Ceiling::prepare(dir, file_bytes)?),
             None => None,
@@ -237,7 +239,7 @@ impl Attempt<'_> {
         self.measure_ceiling(local.as_ref(), &mut ceilings)?;
         let known: Vec<Option<Server>> = self.subjects.iter().map(Subject::server).collect();
         let sizes = study.call_bytes();
-        let explanation = Explanation::new(&plan, &findings, &known, &sizes, &measured);
+        let explanation = Explanation::new(commit_bytes, &findings, &known, &sizes, &measured);
         let applied = if self.subjects.len() > 1 {
             let (before, after) = (explanation.before, explanation.after);
             Some(study.apply(before, after, &mut progress).await?)
@@ -265,7 +267,9 @@ impl Attempt<'_> {
             explanation,
             applied,
             file_bytes,
+            commit_bytes,
             alarm_lateness,
+            neighbours_share: neighbours.share(self.clock.now()),
             warnings: Vec::new(),
         };
         outcome.warnings = warnings(&outcome);
@@ -350,6 +354,10 @@ pub(crate) fn options(target: &Target, reply_limit: Nanos, link: Profile) -> mou
     }
 }
 
+/// Others may use this much before a run is called disturbed: the kernel's own threads, which
+/// write our data back, need some.
+const NEIGHBOURS_SHARE_MAX: f64 = 0.2;
+
 fn warnings(outcome: &Outcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, text: String, try_: &str| {
@@ -362,12 +370,22 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "without --quick",
         );
     }
+    if let Some(share) = outcome.neighbours_share
+        && share > NEIGHBOURS_SHARE_MAX
+    {
+        warn(
+            "busy_machine",
+            format!("others used {:.0} % of the processors during the run", 100.0 * share),
+            "again when the machine is quiet",
+        );
+    }
     let median = outcome.explanation.error_pct_median;
     if median > 10.0 {
         warn(
             "model_error",
             format!(
-                "the model is off by {median:.0} % at the median: something is not in it, or changed during the run"
+                "the model is off by {median:.0} % at the median: something is not in it, or \
+                  changed during the run"
             ),
             "again on a quieter machine; look for the windows that are off in the report",
         );

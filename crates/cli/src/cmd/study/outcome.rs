@@ -22,7 +22,10 @@ pub(crate) struct Outcome {
     /// Step 4, where it could be applied: before and after.
     pub(crate) applied: Option<(Measured, Measured)>,
     pub(crate) file_bytes: u64,
+    pub(crate) commit_bytes: u64,
     pub(crate) alarm_lateness: Option<net::clock::Lateness>,
+    /// Share of all processors that others used during the run.
+    pub(crate) neighbours_share: Option<f64>,
     pub(crate) warnings: Vec<perf::record::Warning>,
 }
 
@@ -92,7 +95,7 @@ impl Outcome {
         };
         let predict = |measured: &Measured| {
             let server = self.explanation.servers[measured.configuration.subject];
-            explain::predict(&self.plan, &self.findings, server, measured).mib_per_s
+            explain::predict(self.commit_bytes, &self.findings, server, measured).mib_per_s
         };
         predict(after) / predict(before)
     }

@@ -53,7 +53,7 @@ fn workload(outcome: &Outcome) -> Workload {
     let plan = &outcome.plan;
     let parameters = json!({
         "file_bytes": outcome.file_bytes,
-        "commit_bytes": plan.commit_bytes,
+        "commit_bytes": outcome.commit_bytes,
         "stable_how": "UNSTABLE",
         "overwrites_in_place": true,
         "windows": load::study::WINDOWS,
@@ -145,6 +145,9 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
     run.metric("efficiency_of_limit", outcome.efficiency_of_limit(), "ratio");
     run.metric("before_mib_per_s", outcome.before_mib_per_s(), "MiB/s");
     run.metric("after_mib_per_s", outcome.after_mib_per_s(), "MiB/s");
+    if let Some(share) = outcome.neighbours_share {
+        run.metric("other_cpu_share", share, "ratio");
+    }
     run.metric("predicted_gain", outcome.predicted_gain(), "ratio");
     run.metric("measured_gain", outcome.measured_gain(), "ratio");
 }

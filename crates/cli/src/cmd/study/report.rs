@@ -146,7 +146,8 @@ fn parameters(outcome: &Outcome) -> Vec<Parameter> {
             findings.ser_us_per_kib,
             "us/KiB",
             rounds,
-            "Slope of the response time of single UNSTABLE WRITEs of 1 KiB to 1 MiB over their size.",
+            "Slope of the response time of single UNSTABLE WRITEs of 1 KiB to 1 MiB over their \
+              size.",
         ),
         parameter(
             "T_op",
@@ -179,8 +180,9 @@ fn parameters(outcome: &Outcome) -> Vec<Parameter> {
             "us",
             bursts,
             &format!(
-                "Response time of a COMMIT of {} MiB less 2 T_prop; spread over its blocks it is the T_B of a transfer.",
-                outcome.plan.commit_bytes >> 20
+                "Response time of a COMMIT of {} MiB less 2 T_prop; spread over its blocks it \
+                  is the T_B of a transfer.",
+                outcome.commit_bytes >> 20
             ),
         ),
         parameter(
@@ -373,23 +375,45 @@ fn method(outcome: &Outcome) -> Vec<String> {
     let plan = &outcome.plan;
     let mut paragraphs = vec![
         format!(
-            "Probe: {} NULL calls; {} rounds of single WRITEs of 1 KiB to 1 MiB, each size UNSTABLE and FILE_SYNC in turn; {} bursts of UNSTABLE WRITEs. The first round, which pays for what is cold, is left out.",
-            outcome.findings.null_us.len(), outcome.findings.rounds, plan.bursts
+            "Probe: {} NULL calls; {} rounds of single WRITEs of 1 KiB to 1 MiB, each size \
+              UNSTABLE and FILE_SYNC in turn; {} bursts of UNSTABLE WRITEs. The first round, \
+              which pays for what is cold, is left out.",
+            outcome.findings.null_us.len(),
+            outcome.findings.rounds,
+            plan.bursts
         ),
         format!(
-            "Sweep: every configuration {} times, all of them once before any is run again, each for {:.0} ms and until its outstanding calls have come back. UNSTABLE WRITEs with a COMMIT after every {} MiB and at the end; the throughput counts durable bytes from the first call to the reply of the last COMMIT. A run whose calls would take longer than {:.0} ms to come back is abandoned, and its throughput is that of the acknowledged bytes between its first reply and its last.",
-            plan.repeats, plan.run_time.as_millis_f64(), plan.commit_bytes >> 20, plan.drain.as_millis_f64()
+            "Sweep: every configuration {} times, all of them once before any is run again, \
+              each for {:.0} ms and until its outstanding calls have come back. UNSTABLE WRITEs \
+              with a COMMIT after every {} MiB and at the end; the throughput counts durable \
+              bytes from the first call to the reply of the last COMMIT. A run whose calls \
+              would take longer than {:.0} ms to come back is abandoned, and its throughput is \
+              that of the acknowledged bytes between its first reply and its last.",
+            plan.repeats,
+            plan.run_time.as_millis_f64(),
+            outcome.commit_bytes >> 20,
+            plan.drain.as_millis_f64()
         ),
         format!(
-            "The file of {} MiB was written once before and is overwritten in place, so that the steady state is measured and not the allocation of blocks. The storage's ceiling is measured in the same way.",
+            "The file of {} MiB was written once before and is overwritten in place, so that \
+              the steady state is measured and not the allocation of blocks. The storage's \
+              ceiling is measured in the same way.",
             outcome.file_bytes >> 20
         ),
-        "Predictions use only the parameters of the probe: no number was adjusted to the sweep. throughput = bytes x min(N / T_cycle, 1 / slowest stage), with T_cycle = 2 T_prop + T_ser + T_op + T_B.".to_owned(),
-        "Response times count from when a call is handed to the connection to when its reply has come; in a sweep with N outstanding a new call is sent as soon as one is answered (closed loop).".to_owned(),
+        "Predictions use only the parameters of the probe: no number was adjusted to the sweep. \
+          throughput = bytes x min(N / T_cycle, 1 / slowest stage), with T_cycle = 2 T_prop + \
+          T_ser + T_op + T_B."
+            .to_owned(),
+        "Response times count from when a call is handed to the connection to when its reply \
+          has come; in a sweep with N outstanding a new call is sent as soon as one is answered \
+          (closed loop)."
+            .to_owned(),
     ];
     if let Some(lateness) = outcome.alarm_lateness {
         paragraphs.push(format!(
-            "The emulated link holds each message in this process until its time has come. Its timers rang {} late at the median and {} at the 99th percentile on this machine. Bytes are those of the RPC records; Ethernet and TCP/IP headers are not added.",
+            "The emulated link holds each message in this process until its time has come. Its \
+              timers rang {} late at the median and {} at the 99th percentile on this machine. \
+              Bytes are those of the RPC records; Ethernet and TCP/IP headers are not added.",
             lateness.median, lateness.p99
         ));
     }

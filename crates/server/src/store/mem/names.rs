@@ -239,10 +239,10 @@ impl Tree {
             return Ok(());
         }
         let directory = self.inode(id)?.kind() == FileKind::Directory;
-        self.check_target(caller, directory, to, target)?;
         if directory {
             self.check_move(caller, id, from.dir, to.dir, target)?;
         }
+        self.check_target(caller, directory, to, target)?;
         let (cost, freed) = (Directory::entry_cost(to.name), Directory::entry_cost(from.name));
         self.check_room(cost.saturating_sub(freed), 0)?;
 
@@ -375,6 +375,7 @@ impl Inode {
         let initial = initial(caller, &child, attrs);
         child.check_changes(caller, &initial)?;
         child.change(caller, &initial, now);
+        child.changed = now; // being made is one change
         child.mode |= inherited_mode;
         Ok(child)
     }
@@ -390,5 +391,73 @@ fn initial(caller: &Caller, child: &Inode, attrs: SetAttr) -> SetAttr {
         mode: attrs.mode.filter(|_| child.kind() != FileKind::Symlink),
         size: attrs.size.filter(|_| child.regular().is_ok()),
         ..attrs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::inode::tests::directory;
+    use super::super::tree::Limits;
+    use super::*;
+
+    const NOW: Time = Time { secs: 1, nanos: 0 };
+
+    const ROOT_USER: Caller = Caller { uid: 0, gid: 0, gids: Vec::new() };
+
+    fn tree() -> Tree {
+        let limits = Limits { bytes_max: 1 << 20, files_max: 10 };
+        let mut root = directory(0o777, 0, 0);
+        root.links = 2;
+        Tree::new(1, limits, root)
+    }
+
+    fn at(name: &[u8]) -> Spot<'_> {
+        Spot { dir: ROOT, name }
+    }
+
+    fn make(tree: &mut Tree, spot: Spot<'_>, body: Body) -> Result<FileId, Status> {
+        let new = New { body, attrs: SetAttr::default(), create_verifier: None };
+        tree.make(&ROOT_USER, spot, new, NOW)
+    }
+
+    fn new_directory() -> Body {
+        Body::Directory(Directory::new(ROOT))
+    }
+
+    #[test]
+    fn a_file_has_only_so_many_names() {
+        let mut tree = tree();
+        let file = make(&mut tree, at(b"f"), Body::Regular(Chunks::default())).unwrap();
+        tree.inode_mut(file).unwrap().links = LINKS_MAX - 1;
+        assert_eq!(tree.link(&ROOT_USER, file, at(b"g"), NOW), Ok(()));
+        let over = tree.link(&ROOT_USER, file, at(b"h"), NOW);
+        assert_eq!(over, Err(Status::TooManyLinks));
+    }
+
+    #[test]
+    fn a_directory_has_only_so_many_subdirectories() {
+        let mut tree = tree();
+        let dir = make(&mut tree, at(b"d"), new_directory()).unwrap();
+        let (full, name) = (make(&mut tree, at(b"e"), new_directory()).unwrap(), b"x");
+        tree.inode_mut(full).unwrap().links = LINKS_MAX;
+        let spot = Spot { dir: full, name };
+        let over = make(&mut tree, spot, new_directory());
+        assert_eq!(over, Err(Status::TooManyLinks));
+        let moved = tree.rename(&ROOT_USER, at(b"d"), spot, NOW);
+        assert_eq!(moved, Err(Status::TooManyLinks));
+        assert!(make(&mut tree, spot, Body::Symlink("d".into())).is_ok());
+        assert_eq!(tree.lookup(&ROOT_USER, at(b"d")), Ok(dir));
+    }
+
+    #[test]
+    fn a_mode_that_nobody_stated_gives_nothing_away() {
+        let mut tree = tree();
+        let mut mode = |name: &[u8], body| {
+            let id = make(&mut tree, at(name), body).unwrap();
+            tree.inode(id).unwrap().mode
+        };
+        assert_eq!(mode(b"f", Body::Regular(Chunks::default())), 0o600);
+        assert_eq!(mode(b"d", new_directory()), 0o700);
+        assert_eq!(mode(b"s", Body::Symlink("f".into())), 0o777);
     }
 }

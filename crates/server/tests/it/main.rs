@@ -1,0 +1,19 @@
+//! The engine through encoded RPC messages, over a memory store.
+
+#![expect(clippy::result_large_err, reason = "replies are taken apart where they come")]
+#![expect(clippy::unwrap_used, reason = "these are tests")]
+
+mod commits;
+mod data;
+mod held;
+mod listing;
+mod malformed;
+mod mount;
+mod names;
+mod permissions;
+mod properties;
+mod read_only;
+mod reference;
+mod rpc;
+mod threads;
+mod world;

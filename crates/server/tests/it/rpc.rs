@@ -1,0 +1,143 @@
+//! What RPC itself says (RFC 5531): versions, programs, procedures, credentials.
+
+use bytes::Bytes;
+use server::store::mem::MemOptions;
+use server::{EngineConfig, Export};
+use wire::nfs3::{self, Procedure as P};
+use wire::rpc::{
+    AUTH_SHORT, AcceptStatus, AuthStat, CallHeader, OpaqueAuth, RPCSEC_GSS, ReplyHeader,
+};
+use wire::xdr::Encode;
+use wire::{Procedure, mount, portmap};
+
+use crate::world::{World, XID, credential, split};
+
+const GETATTR: Procedure = Procedure::Nfs3(P::Getattr);
+const NULL: Procedure = Procedure::Nfs3(P::Null);
+
+fn answer(world: &World, header: CallHeader<'_>) -> ReplyHeader<'static> {
+    let mut record = header.to_bytes();
+    if header.procedure != 0 {
+        let object = world.root();
+        nfs3::getattr::Args { object }.encode(&mut record);
+    }
+    split(&world.send(Bytes::from(record)).unwrap()).0
+}
+
+fn with(procedure: Procedure, credential: OpaqueAuth<'_>) -> CallHeader<'_> {
+    CallHeader::new(XID, procedure, credential)
+}
+
+fn accepted(status: AcceptStatus) -> ReplyHeader<'static> {
+    ReplyHeader::accepted(XID, status)
+}
+
+fn numbered(program: u32, version: u32, procedure: u32) -> CallHeader<'static> {
+    CallHeader { program, version, procedure, ..with(NULL, OpaqueAuth::NONE) }
+}
+
+#[test]
+fn null_works_for_every_program_with_any_credential_that_can_be_read() {
+    let world = World::new();
+    let body = credential((5, 5), &[]);
+    for procedure in [
+        NULL,
+        Procedure::Mount(mount::Procedure::Null),
+        Procedure::Portmap(portmap::Procedure::Null),
+    ] {
+        for credential in [OpaqueAuth::NONE, OpaqueAuth::sys(&body)] {
+            let header = answer(&world, with(procedure, credential));
+            assert_eq!(header, ReplyHeader::success(XID), "{procedure}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_served_is_said_to_be() {
+    let world = World::new();
+    let said = |program, version, procedure| answer(&world, numbered(program, version, procedure));
+    let only = |version| AcceptStatus::ProgMismatch { low: version, high: version };
+    assert_eq!(said(100_021, 4, 0), accepted(AcceptStatus::ProgUnavail));
+    assert_eq!(said(0, 0, 0), accepted(AcceptStatus::ProgUnavail));
+    for version in [0, 2, 4, u32::MAX] {
+        assert_eq!(said(nfs3::PROGRAM, version, 0), accepted(only(3)));
+    }
+    assert_eq!(said(mount::PROGRAM, 1, 0), accepted(only(3)));
+    assert_eq!(said(portmap::PROGRAM, 4, 0), accepted(only(2)));
+    let unavailable = accepted(AcceptStatus::ProcUnavail);
+    assert_eq!(said(nfs3::PROGRAM, 3, 22), unavailable);
+    assert_eq!(said(mount::PROGRAM, 3, 6), unavailable);
+    assert_eq!(said(portmap::PROGRAM, 2, 5), unavailable); // CALLIT
+    assert_eq!(said(portmap::PROGRAM, 2, u32::MAX), unavailable);
+}
+
+#[test]
+fn another_version_of_rpc_is_answered_although_it_cannot_be_read() {
+    let world = World::new();
+    let mut record = with(NULL, OpaqueAuth::NONE).to_bytes();
+    record[11] = 3;
+    record.truncate(12);
+    let reply = world.send(Bytes::from(record)).unwrap();
+    assert_eq!(split(&reply).0, ReplyHeader::rpc_mismatch(XID));
+}
+
+#[test]
+fn replies_and_headers_cut_short_are_dropped() {
+    let world = World::new();
+    let body = credential((5, 5), &[4]);
+    let header = with(NULL, OpaqueAuth::sys(&body)).to_bytes();
+    for len in 0..header.len() {
+        let record = Bytes::copy_from_slice(&header[..len]);
+        assert_eq!(world.send(record), None, "{len} bytes");
+    }
+    let reply = ReplyHeader::success(XID).to_bytes();
+    assert_eq!(world.send(Bytes::from(reply)), None);
+    let mut neither = header;
+    neither[7] = 2;
+    assert_eq!(world.send(Bytes::from(neither)), None);
+}
+
+#[test]
+fn credentials_are_refused_for_the_right_reason() {
+    let world = World::new();
+    let refused = |why| ReplyHeader::auth_error(XID, why);
+    let body = credential((5, 5), &[]);
+    let cut = OpaqueAuth::sys(&body[..body.len() - 4]);
+    for procedure in [NULL, GETATTR] {
+        let said = |credential| answer(&world, with(procedure, credential));
+        assert_eq!(said(cut), refused(AuthStat::BadCred));
+        let flavor = |flavor| OpaqueAuth { flavor, body: &body };
+        assert_eq!(said(flavor(AUTH_SHORT)), refused(AuthStat::RejectedCred));
+        assert_eq!(said(flavor(RPCSEC_GSS)), refused(AuthStat::BadCred));
+        assert_eq!(said(flavor(390_003)), refused(AuthStat::BadCred));
+    }
+}
+
+#[test]
+fn oversized_credentials_and_verifiers_are_refused() {
+    let world = World::new();
+    let long = [0; 401];
+    let oversized = OpaqueAuth { flavor: 0, body: &long };
+    let header = answer(&world, with(NULL, oversized));
+    assert_eq!(header, ReplyHeader::auth_error(XID, AuthStat::BadCred));
+    let verifier = CallHeader { verifier: oversized, ..with(NULL, OpaqueAuth::NONE) };
+    let header = answer(&world, verifier);
+    assert_eq!(header, ReplyHeader::auth_error(XID, AuthStat::BadVerf));
+}
+
+#[test]
+fn nobody_is_too_weak_only_where_that_is_configured() {
+    let open = World::new();
+    let served = answer(&open, with(GETATTR, OpaqueAuth::NONE));
+    assert_eq!(served, ReplyHeader::success(XID));
+    let export = Export { anonymous_allowed: false, ..Export::default() };
+    let config = EngineConfig { export, ..EngineConfig::default() };
+    let closed = World::with(MemOptions::default(), config);
+    let refused = answer(&closed, with(GETATTR, OpaqueAuth::NONE));
+    assert_eq!(refused, ReplyHeader::auth_error(XID, AuthStat::TooWeak));
+    let null = answer(&closed, with(NULL, OpaqueAuth::NONE));
+    assert_eq!(null, ReplyHeader::success(XID));
+    let body = credential((5, 5), &[]);
+    let stated = answer(&closed, with(GETATTR, OpaqueAuth::sys(&body)));
+    assert_eq!(stated, ReplyHeader::success(XID));
+}
