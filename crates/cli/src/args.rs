@@ -83,6 +83,8 @@ pub(crate) struct Study {
     pub(crate) json: Option<PathBuf>,
 }
 
+const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
+
 /// Serves a directory, or memory, over NFS v3 and TCP. Prints the mount commands.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
@@ -95,7 +97,7 @@ pub(crate) struct Serve {
     #[arg(value_name = "DIR|mem:")]
     pub(crate) store: String,
     /// Address and port; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2049", value_parser = listen)]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
     pub(crate) listen: SocketAddr,
     /// The name under which it is mounted.
     #[arg(long, value_name = "PATH", default_value = "/", value_parser = export_path)]
