@@ -56,18 +56,18 @@ pub struct Plan {
 impl Plan {
     /// About a minute on a fast path.
     pub const FULL: Self = Self {
-        repeats: 3,
-        run_time: Nanos::from_millis(400),
-        drain: Nanos::from_millis(1_500),
+        repeats: 5,
+        run_time: Nanos::from_millis(220),
+        drain: Nanos::from_millis(500),
         commit_time: Nanos::from_millis(40),
         file_bytes_max: 256 << 20,
         fill_time: Nanos::from_millis(1_000),
         null_calls: 2_000,
-        rounds: (8, 120),
+        rounds: (12, 150),
         round_time: Nanos::from_secs(4),
-        bursts: 5,
-        burst_time: Nanos::from_millis(200),
-        applications: 5,
+        bursts: 6,
+        burst_time: Nanos::from_millis(120),
+        applications: 7,
     };
 
     /// Under 20 seconds on any path of up to 10 ms.
@@ -82,7 +82,7 @@ impl Plan {
         round_time: Nanos::from_millis(1_200),
         bursts: 2,
         burst_time: Nanos::from_millis(100),
-        applications: 2,
+        applications: 3,
         ..Self::FULL
     };
 }
@@ -161,6 +161,7 @@ pub struct Study<'a, S> {
     sessions: Vec<Session>,
     data: Bytes,
     workspace: Workspace,
+    samples: probe::Samples,
 }
 
 impl<'a, S: Subject> Study<'a, S> {
@@ -192,12 +193,27 @@ impl<'a, S: Subject> Study<'a, S> {
         let commit_bytes = commit_bytes(bytes_per_sec, &plan);
         let files = Files { unstable, stable, burst: sweep };
         let workspace = Workspace { files, sweep, sweep_bytes, single_bytes, commit_bytes };
-        Ok(Self { clock, plan, subjects, sessions, data, workspace })
+        let samples = probe::Samples::default();
+        Ok(Self { clock, plan, subjects, sessions, data, workspace, samples })
     }
 
     /// Bytes between two COMMITs.
     pub fn commit_bytes(&self) -> u64 {
         self.workspace.commit_bytes
+    }
+
+    /// Runs every subject for a short time without looking: clocks, caches and allocators of a
+    /// machine that has just been woken are not what is to be measured.
+    ///
+    /// # Errors
+    /// Any call's.
+    pub async fn warm_up(&mut self) -> Result<(), Error> {
+        for call_bytes in self.call_bytes() {
+            for subject in 0..self.subjects.len() {
+                self.run(Configuration { subject, call_bytes, outstanding: 4 }).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Length of the file that is swept.
@@ -220,30 +236,47 @@ impl<'a, S: Subject> Study<'a, S> {
         sizes
     }
 
-    /// Step 1, on the last subject; COMMITs on the first.
+    /// Step 1, on the last subject; COMMITs on the first. One portion of it: the others are taken
+    /// between the repetitions of step 2, so that both see the same conditions.
     ///
     /// # Errors
     /// Any call's.
-    pub async fn probe(&self, progress: Progress<'_>) -> Result<probe::Findings, Error> {
+    pub async fn probe(&mut self, progress: Progress<'_>) -> Result<(), Error> {
+        let portions = self.plan.repeats + 1;
+        let (least, most) = self.plan.rounds;
         let effort = Effort {
-            null_calls: self.plan.null_calls,
-            rounds: self.plan.rounds,
-            round_time: self.plan.round_time,
-            bursts: self.plan.bursts,
+            null_calls: self.plan.null_calls.div_ceil(portions),
+            rounds: (least.div_ceil(portions) + 1, most.div_ceil(portions) + 1),
+            round_time: self.plan.round_time / portions as u64,
+            bursts: self.plan.bursts.div_ceil(portions),
             burst_time: self.plan.burst_time,
             commit_bytes: self.workspace.commit_bytes,
             single_file_bytes: self.workspace.single_bytes,
             burst_file_bytes: self.workspace.sweep_bytes,
         };
-        let (first, last) = match self.sessions.as_slice() {
-            [first, .., last] => (first, last),
-            [only] => (only, only),
-            [] => {
-                return Err(Error::TooFew { what: "anything: no server" });
-            }
-        };
+        let (first, last) = self.ends()?;
         let told = |done| progress(Step::Probe, done);
-        probe::path(self.clock, last, first, self.workspace.files, &self.data, &effort, told).await
+        let files = self.workspace.files;
+        let (clock, data) = (self.clock, &self.data);
+        let portion = probe::sample(clock, last, first, files, data, &effort, told).await?;
+        self.samples.absorb(portion);
+        Ok(())
+    }
+
+    /// The parameters that all portions of step 1 show.
+    ///
+    /// # Errors
+    /// [`Error::TooFew`].
+    pub fn findings(&self) -> Result<probe::Findings, Error> {
+        self.samples.findings(self.ends()?.1, self.workspace.commit_bytes)
+    }
+
+    fn ends(&self) -> Result<(&Session, &Session), Error> {
+        match self.sessions.as_slice() {
+            [first, .., last] => Ok((first, last)),
+            [only] => Ok((only, only)),
+            [] => Err(Error::TooFew { what: "anything: no server" }),
+        }
     }
 
     /// Step 2: every configuration, `repeats` times.
@@ -260,34 +293,6 @@ impl<'a, S: Subject> Study<'a, S> {
             }
         }
         let repeats = self.plan.repeats;
-        self.measure(&configurations, repeats, Step::Measure, progress).await
-    }
-
-    /// Step 4: two configurations in alternation.
-    ///
-    /// # Errors
-    /// Any call's.
-    pub async fn apply(
-        &mut self,
-        before: Configuration,
-        after: Configuration,
-        progress: Progress<'_>,
-    ) -> Result<(Measured, Measured), Error> {
-        let applications = self.plan.applications;
-        let both = self.measure(&[before, after], applications, Step::Apply, progress).await?;
-        match <[Measured; 2]>::try_from(both) {
-            Ok([before, after]) => Ok((before, after)),
-            Err(_) => Err(Error::TooFew { what: "the gain" }),
-        }
-    }
-
-    async fn measure(
-        &mut self,
-        configurations: &[Configuration],
-        repeats: usize,
-        step: Step,
-        progress: Progress<'_>,
-    ) -> Result<Vec<Measured>, Error> {
         let mut runs: Vec<Vec<Run>> = vec![Vec::new(); configurations.len()];
         let total = (repeats * configurations.len()) as f64;
         let mut done = 0.0;
@@ -295,10 +300,43 @@ impl<'a, S: Subject> Study<'a, S> {
             for (configuration, runs) in configurations.iter().zip(&mut runs) {
                 runs.push(self.run(*configuration).await?);
                 done += 1.0;
-                progress(step, done / total);
+                progress(Step::Measure, done / total);
             }
+            self.probe(&mut |_, _| {}).await?;
         }
         Ok(configurations.iter().zip(runs).filter_map(|(c, runs)| typical(*c, runs)).collect())
+    }
+
+    /// Step 4: two configurations in alternation, and whatever `between` measures in the same
+    /// alternation.
+    ///
+    /// # Errors
+    /// Any call's.
+    pub async fn apply(
+        &mut self,
+        before: Configuration,
+        after: Configuration,
+        mut between: impl FnMut() -> Result<(), Error>,
+        progress: Progress<'_>,
+    ) -> Result<(Measured, Measured), Error> {
+        let mut runs = [Vec::new(), Vec::new()];
+        let applications = self.plan.applications;
+        for application in 0..applications {
+            for (configuration, runs) in [before, after].into_iter().zip(&mut runs) {
+                runs.push(self.run(configuration).await?);
+            }
+            between()?;
+            progress(Step::Apply, (application + 1) as f64 / applications as f64);
+        }
+        let both: Vec<Measured> = [before, after]
+            .into_iter()
+            .zip(runs)
+            .filter_map(|(configuration, runs)| typical(configuration, runs))
+            .collect();
+        match <[Measured; 2]>::try_from(both) {
+            Ok([before, after]) => Ok((before, after)),
+            Err(_) => Err(Error::TooFew { what: "the gain" }),
+        }
     }
 
     async fn run(&mut self, configuration: Configuration) -> Result<Run, Error> {

@@ -75,6 +75,7 @@ pub struct Findings {
     pub block_us: Estimate,
     /// (bytes, median response time UNSTABLE, FILE_SYNC), for each size.
     pub writes_us: Vec<(u32, f64, f64)>,
+    pub bursts: usize,
     /// COMMITs of `commit_bytes`, less 2 T_prop, on a server that writes when it is asked to.
     pub commit_us: Estimate,
     /// The same on the server that was probed, which may have begun to write before.
@@ -114,12 +115,21 @@ pub async fn null_times(clock: &Clock, session: &Session, count: usize) -> Resul
     Ok(times)
 }
 
-/// Everything about a path. `commit_session` is the server that a COMMIT finds idle (one that
-/// does not write back early), which is `session` itself where there is only one.
+/// What one portion of a probe measured. Portions taken at different times are put together, so
+/// that the parameters rest on the same changing conditions as what they are to explain.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    null_us: Vec<f64>,
+    rounds: Vec<Round>,
+    bursts: Bursts,
+}
+
+/// One portion of everything about a path. `commit_session` is the server that a COMMIT finds
+/// idle (one that does not write back early), which is `session` itself where there is only one.
 ///
 /// # Errors
 /// Any call's, and [`Error::TooFew`].
-pub async fn path(
+pub async fn sample(
     clock: &Clock,
     session: &Session,
     commit_session: &Session,
@@ -127,22 +137,22 @@ pub async fn path(
     data: &Bytes,
     effort: &Effort,
     mut progress: impl FnMut(f64),
-) -> Result<Findings, Error> {
+) -> Result<Samples, Error> {
     let null_us = null_times(clock, session, effort.null_calls).await?;
     progress(0.3);
-    let round_trip = estimate(null_us.clone(), "2 T_prop")?;
-    let slow = round_trip.value > 2_000.0;
+    let round_trip_us = estimate(null_us.clone(), "2 T_prop")?.value;
+    let slow = round_trip_us > 2_000.0;
     let rounds = single_writes(clock, session, files, data, effort, slow).await?;
     progress(0.6);
     let mut bursts = Bursts::default();
     for burst in 0..effort.bursts {
         let target = Burst { clock, session, files, data, effort };
         let asked = Burst { session: commit_session, ..target };
-        bursts.commits.push(asked.commit_time().await? - round_trip.value);
-        bursts.early_commits.push(target.commit_time().await? - round_trip.value);
+        bursts.commits.push(asked.commit_time().await? - round_trip_us);
+        bursts.early_commits.push(target.commit_time().await? - round_trip_us);
         bursts.small.push(target.call_time(BLOCK_BYTES, 64, u64::MAX).await?.0);
         bursts.pairs.push(target.call_time(BLOCK_BYTES, 2, u64::MAX).await?.0);
-        let large = LARGE_BYTES.min(session.sizes().write_bytes_max);
+        let large = large_bytes(session);
         let (alone, took) = target.call_time(large, 4, u64::MAX).await?;
         bursts.large.push(alone);
         // On a slow way, where a burst with COMMITs would take long, storage hides well.
@@ -154,15 +164,38 @@ pub async fn path(
         }
         progress(0.6 + 0.4 * (burst + 1) as f64 / effort.bursts as f64);
     }
-    let large = LARGE_BYTES.min(session.sizes().write_bytes_max);
-    findings(null_us, round_trip, &rounds, bursts, large, effort)
+    Ok(Samples { null_us, rounds, bursts })
+}
+
+impl Samples {
+    /// Adds another portion.
+    pub fn absorb(&mut self, other: Self) {
+        self.null_us.extend(other.null_us);
+        self.rounds.extend(other.rounds);
+        self.bursts.absorb(other.bursts);
+    }
+
+    /// The parameters.
+    ///
+    /// # Errors
+    /// [`Error::TooFew`].
+    pub fn findings(&self, session: &Session, commit_bytes: u64) -> Result<Findings, Error> {
+        let round_trip = estimate(self.null_us.clone(), "2 T_prop")?;
+        let large = large_bytes(session);
+        let bursts = self.bursts.clone();
+        findings(self.null_us.clone(), round_trip, &self.rounds, bursts, large, commit_bytes)
+    }
+}
+
+fn large_bytes(session: &Session) -> u32 {
+    LARGE_BYTES.min(session.sizes().write_bytes_max)
 }
 
 /// The larger calls of bursts.
 const LARGE_BYTES: u32 = 1 << 20;
 
 /// What bursts showed, in microseconds (per KiB for `unhidden`), one value a repetition.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Bursts {
     commits: Vec<f64>,
     early_commits: Vec<f64>,
@@ -172,7 +205,19 @@ struct Bursts {
     unhidden: Vec<f64>,
 }
 
+impl Bursts {
+    fn absorb(&mut self, other: Self) {
+        self.commits.extend(other.commits);
+        self.early_commits.extend(other.early_commits);
+        self.small.extend(other.small);
+        self.pairs.extend(other.pairs);
+        self.large.extend(other.large);
+        self.unhidden.extend(other.unhidden);
+    }
+}
+
 /// One round: response time of each size, unstable and stable, in microseconds.
+#[derive(Clone, Debug)]
 struct Round(Vec<(u32, f64, f64)>);
 
 async fn single_writes(
@@ -319,7 +364,7 @@ fn findings(
     rounds: &[Round],
     bursts: Bursts,
     large_bytes: u32,
-    effort: &Effort,
+    commit_bytes: u64,
 ) -> Result<Findings, Error> {
     let fits: Vec<(f64, f64)> = rounds
         .iter()
@@ -351,6 +396,7 @@ fn findings(
         };
         writes_us.push((size, side(|trial| trial.1)?.value, side(|trial| trial.2)?.value));
     }
+    let burst_count = bursts.commits.len();
     let small = estimate(bursts.small, "g")?.value;
     let large = estimate(bursts.large, "G")?.value;
     let commit_us = estimate(bursts.commits, "T_B of a COMMIT")?;
@@ -373,7 +419,7 @@ fn findings(
                 commit_us.value,
                 commit_early_us.value,
                 unhidden,
-                effort.commit_bytes,
+                commit_bytes,
             ),
         },
         null_us,
@@ -385,6 +431,7 @@ fn findings(
         commit_us,
         commit_early_us,
         overhead_us,
+        bursts: burst_count,
         rounds: rounds.len(),
     })
 }

@@ -2,12 +2,16 @@
 
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use server::store::Store;
+use server::store::dir::{DirOptions, DirStore, MetadataSync};
 use server::store::mem::{MemOptions, MemStore};
 use server::types::Time;
 use server::{Engine, EngineConfig, Peer, Transport};
@@ -35,6 +39,8 @@ pub(crate) struct World<S = MemStore> {
     /// Credential of the calls: uid and gid.
     pub(crate) ids: (u32, u32),
     pub(crate) gids: Vec<u32>,
+    /// Whether a call may wait for another thread; on a memory store none does.
+    waits: bool,
 }
 
 impl World {
@@ -53,6 +59,33 @@ impl World {
     }
 }
 
+/// Wakes the thread that waits for a reply.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl World<DirStore> {
+    /// A world over a directory, whose clock is the machine's.
+    pub(crate) fn over(path: &Path, config: EngineConfig) -> Self {
+        let options = DirOptions {
+            metadata_sync: MetadataSync::Never, // a test needs no protection from power loss
+            ..DirOptions::default()
+        };
+        let store = DirStore::open(path, &options).unwrap();
+        Self {
+            engine: Engine::new(store, config),
+            seconds: Arc::default(),
+            ids: (1000, 100),
+            gids: Vec::new(),
+            waits: true,
+        }
+    }
+}
+
 impl<S: Store> World<S> {
     /// A world whose memory store is wrapped.
     pub(crate) fn wrapped(
@@ -64,7 +97,13 @@ impl<S: Store> World<S> {
         let clock = Arc::clone(&seconds);
         let time = move || Time { secs: clock.load(Ordering::Relaxed), nanos: 0 };
         let store = wrap(MemStore::new(options, Arc::new(time)));
-        Self { engine: Engine::new(store, config), seconds, ids: (1000, 100), gids: Vec::new() }
+        Self {
+            engine: Engine::new(store, config),
+            seconds,
+            ids: (1000, 100),
+            gids: Vec::new(),
+            waits: false,
+        }
     }
 
     pub(crate) fn pass(&self, seconds: i64) {
@@ -88,10 +127,18 @@ impl<S: Store> World<S> {
         Bytes::from(record)
     }
 
-    /// The reply to a record, which must come at once.
+    /// The reply to a record.
     pub(crate) fn send(&self, record: Bytes) -> Option<Message> {
-        let reply = self.engine.call(PEER, record).now_or_never();
-        reply.expect("nothing to wait for")
+        let mut call = pin!(self.engine.call(PEER, record));
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut cx = Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(reply) = call.as_mut().poll(&mut cx) {
+                return reply;
+            }
+            assert!(self.waits, "there is nothing to wait for");
+            thread::park();
+        }
     }
 
     pub(crate) fn call<R>(&self, procedure: Procedure, args: &impl Encode) -> R

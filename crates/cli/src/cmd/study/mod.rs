@@ -232,21 +232,20 @@ impl Attempt<'_> {
             None => None,
         };
         let mut ceilings = Vec::new();
-        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
-        let findings = study.probe(&mut progress).await?;
-        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
+        study.warm_up().await?;
+        study.probe(&mut progress).await?;
         let measured = study.sweep(&mut progress).await?;
-        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
+        let findings = study.findings()?;
         let known: Vec<Option<Server>> = self.subjects.iter().map(Subject::server).collect();
         let sizes = study.call_bytes();
         let explanation = Explanation::new(commit_bytes, &findings, &known, &sizes, &measured);
         let applied = if self.subjects.len() > 1 {
             let (before, after) = (explanation.before, explanation.after);
-            Some(study.apply(before, after, &mut progress).await?)
+            let ceiling = || measure_ceiling(self.clock, local.as_ref(), &mut ceilings);
+            Some(study.apply(before, after, ceiling, &mut progress).await?)
         } else {
             None
         };
-        self.measure_ceiling(local.as_ref(), &mut ceilings)?;
         let local = match (block_us, Sample::new(ceilings)) {
             (Some(block_us), Ok(sample)) => Some(LocalFindings {
                 block_us,
@@ -284,19 +283,18 @@ impl Attempt<'_> {
         let lateness = Lateness::measure(self.clock, span, 300).await;
         lateness.map(Some).map_err(|cause| load::error::Error::Timer(cause).into())
     }
+}
 
-    fn measure_ceiling(
-        &self,
-        local: Option<&Ceiling>,
-        ceilings: &mut Vec<f64>,
-    ) -> Result<(), Failure> {
-        if let Some(ceiling) = local {
-            for _ in 0..2 {
-                ceilings.push(ceiling.measure(self.clock)?);
-            }
-        }
-        Ok(())
+/// One pass over the directory's own file.
+fn measure_ceiling(
+    clock: &Clock,
+    local: Option<&Ceiling>,
+    ceilings: &mut Vec<f64>,
+) -> Result<(), load::error::Error> {
+    if let Some(ceiling) = local {
+        ceilings.push(ceiling.measure(clock)?);
     }
+    Ok(())
 }
 
 const LOCAL_TRIALS: usize = 60;

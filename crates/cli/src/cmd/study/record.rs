@@ -89,7 +89,7 @@ fn parameters(run: &mut Run, outcome: &Outcome) {
         run.metric(&format!("write_unstable_us_{kib}k"), unstable, "us");
         run.metric(&format!("write_file_sync_us_{kib}k"), stable, "us");
     }
-    run.estimate("commit_us", &findings.commit_us, "us", outcome.plan.bursts as u64);
+    run.estimate("commit_us", &findings.commit_us, "us", outcome.findings.bursts as u64);
     if let Some(local) = &outcome.local {
         run.estimate("t_b_local_us", &local.block_us, "us", local.trials as u64);
     }

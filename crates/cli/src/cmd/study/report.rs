@@ -131,7 +131,7 @@ fn parameters(outcome: &Outcome) -> Vec<Parameter> {
     };
     let alone = |value: f64| Estimate { value, ci95: None };
     let (null, rounds) = (findings.null_us.len(), findings.rounds);
-    let bursts = outcome.plan.bursts;
+    let bursts = findings.bursts;
     let path = findings.path;
     let mut parameters = vec![
         parameter(
@@ -380,7 +380,7 @@ fn method(outcome: &Outcome) -> Vec<String> {
               which pays for what is cold, is left out.",
             outcome.findings.null_us.len(),
             outcome.findings.rounds,
-            plan.bursts
+            outcome.findings.bursts
         ),
         format!(
             "Sweep: every configuration {} times, all of them once before any is run again, \

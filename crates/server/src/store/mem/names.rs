@@ -204,6 +204,7 @@ impl Tree {
         spot: Spot<'_>,
         now: Time,
     ) -> Result<(), Status> {
+        self.inode(spot.dir)?.directory()?;
         let inode = self.inode(id)?;
         if inode.kind() == FileKind::Directory {
             return Err(Status::IsDirectory);
@@ -229,6 +230,8 @@ impl Tree {
         to: Spot<'_>,
         now: Time,
     ) -> Result<(), Status> {
+        self.inode(from.dir)?.directory()?;
+        self.inode(to.dir)?.directory()?;
         let id = self.check_remove(caller, from)?;
         let target = match self.lookup(caller, to) {
             Ok(target) => Some(target),
