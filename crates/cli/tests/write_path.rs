@@ -277,9 +277,9 @@ fn a_write_is_copied_at_most_once_and_leaves_memory_as_it_was() {
     assert_eq!(writes, mib, "calls are not of 1 MiB, or were sent again");
     let payload = mib * MIB;
     assert!(copied_bytes <= payload / 10, "{copied_bytes} of {payload} bytes were copied");
-    // Both kinds of copy together are less than one, by far.
-    let anywhere = copied_bytes + allocated_bytes;
-    assert!(anywhere <= payload / 2, "{anywhere} of {payload} bytes were copied or allocated");
+    // Slabs are filled by the kernel. What else was allocated has no room for the payload.
+    let small_bytes = allocated_bytes.saturating_sub(slabs * RECORD_BYTES_MAX as u64);
+    assert!(small_bytes <= payload / 10, "{small_bytes} bytes allocated for {payload}");
     assert!(allocations <= 30 * writes, "{allocations} allocations for {writes} calls");
     // One for each call outstanding, and for each connection what it reads next.
     let slabs_ever = server.counts().slabs;

@@ -24,13 +24,13 @@ use crate::served::Interrupts;
 pub(crate) fn run(args: &args::Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
     let record = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if let Some(json) = &args.json {
-        output::write(json, &record.to_json_pretty())?;
-    }
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         print!("{}", summary(&record));
     }
-    Ok(())
+    match &args.json {
+        Some(json) => output::write(json, &record.to_json_pretty()),
+        None => Ok(()),
+    }
 }
 
 async fn measure(args: &args::Seqwrite, verbosity: Verbosity) -> Result<Run, Failure> {

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::program::{Program, appears, names, nfskit};
+use crate::peer::Peer;
+use crate::program::{Program, appears, names, nfskit, scratch_appears};
 use crate::served::Served;
 
 fn study(out: &tempfile::TempDir) -> Command {
@@ -51,11 +52,24 @@ fn an_embedded_study_takes_its_temporary_directory_away() {
         let mut command = study(&out);
         let running = Program::start(command.env("TMPDIR", temporary.path()));
         let store = appears(temporary.path(), |name| name.starts_with("nfskit-"));
-        let scratch = appears(&store, |name| name.starts_with(load::scratch::PREFIX));
-        appears(&scratch, |name| name == "sweep");
+        appears(&scratch_appears(&store), |name| name == "sweep");
         running.signal(signal);
         running.finish().was_interrupted();
         assert_eq!(names(temporary.path()), [] as [String; 0]);
+    }
+}
+
+#[test]
+fn a_study_in_a_directory_of_the_users_leaves_nothing_there() {
+    // Once while the directory itself is measured, once while its files are swept.
+    for file in ["unstable", "sweep"] {
+        let (out, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(store.path().join("precious"), "data").unwrap();
+        let running = Program::start(study(&out).arg("--store").arg(store.path()));
+        appears(&scratch_appears(store.path()), |name| name == file);
+        running.signal(Signal::INT);
+        running.finish().was_interrupted();
+        assert_eq!(names(store.path()), ["precious"]);
     }
 }
 
@@ -73,9 +87,26 @@ fn an_interrupt_as_soon_as_there_is_a_temporary_directory() {
     }
 }
 
+/// What is left behind then is named: the user has to remove it.
+#[test]
+fn an_interrupt_when_the_server_has_frozen() {
+    let served = Served::folder(&[]);
+    let bench = ["bench", "seqwrite", "--repeats", "1000", "--size", "16M", "--target"];
+    let mut command = nfskit(bench);
+    let running = Program::start(command.args([&served.url(), "--reply-limit", "600ms"]));
+    served.is_written_to("run-1");
+    served.program.signal(Signal::STOP);
+    running.signal(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.code, Some(130), "{finished:?}");
+    let scratch = scratch_appears(served.path());
+    let named = format!("{} could not be removed", scratch.file_name().unwrap().display());
+    assert!(finished.stderr.contains(&named), "{finished:?}");
+}
+
 #[test]
 fn an_interrupt_while_waiting_for_a_server_that_does_not_answer() {
-    let peer = crate::peer::Peer::silent();
+    let peer = Peer::silent();
     let bench = ["bench", "seqwrite", "--reply-limit", "3600s", "--target", &peer.url()];
     let running = Program::start(&mut nfskit(bench));
     peer.has_been_called();

@@ -4,13 +4,16 @@
 //! process.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use wire::Procedure;
-use wire::mount::{self, MntOk, MntReply};
+use wire::mount::{self, MntOk, MntReply, MountStat3};
 use wire::nfs3::{self, FileHandle, NewObject, NfsTime, fsinfo};
 use wire::record::Fragment;
 use wire::rpc::{AUTH_SYS, Call, ReplyHeader};
@@ -90,13 +93,30 @@ impl Peer {
 
     /// Speaks RPC, but its results are garbage unless the procedure is one of `honest`.
     pub(crate) fn lying(honest: &'static [Procedure]) -> Self {
+        Self::speaking(move |procedure| match honest.contains(&procedure) {
+            true => results(procedure),
+            false => vec![0xfe; 7],
+        })
+    }
+
+    /// Exports nothing to us.
+    pub(crate) fn refusing() -> Self {
+        Self::speaking(|_mnt| MntReply::Err(MountStat3::Acces).to_bytes())
+    }
+
+    /// Speaks RPC, and answers with `results` of the procedure that is called.
+    fn speaking(results: impl Fn(Procedure) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::start(move |mut stream| {
             loop {
                 let mut mark = [0; 4];
                 stream.read_exact(&mut mark)?;
                 let mut record = vec![0; Fragment::from_header(mark).len as usize];
                 stream.read_exact(&mut record)?;
-                let reply = reply(&record, honest);
+                let Ok(Call::Version2(header)) = Call::decode(&mut Reader::new(&record)) else {
+                    panic!("the client does not send calls");
+                };
+                let success = ReplyHeader::success(header.xid).to_bytes();
+                let reply = [success, results(header.procedure())].concat();
                 let len = u32::try_from(reply.len()).unwrap();
                 stream.write_all(&Fragment { last: true, len }.to_header())?;
                 stream.write_all(&reply)?;
@@ -105,25 +125,29 @@ impl Peer {
     }
 }
 
-fn reply(record: &[u8], honest: &[Procedure]) -> Vec<u8> {
-    let Ok(Call::Version2(header)) = Call::decode(&mut Reader::new(record)) else {
-        panic!("the client does not send calls");
-    };
-    let mut reply = ReplyHeader::success(header.xid).to_bytes();
-    let procedure = header.procedure();
-    if honest.contains(&procedure) {
-        results(procedure, &mut reply);
-    } else {
-        reply.extend([0xfe; 7]);
-    }
-    reply
+/// A port that is taken and on which nobody listens; a server of ours may.
+#[derive(Debug)]
+pub(crate) struct Nobody {
+    pub(crate) address: SocketAddr,
+    _socket: OwnedFd,
 }
 
-fn results(procedure: Procedure, out: &mut Vec<u8>) {
+impl Nobody {
+    pub(crate) fn there() -> Self {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        set_socket_reuseaddr(&socket, true).unwrap();
+        bind(&socket, &any).unwrap();
+        let address = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
+        Self { address, _socket: socket }
+    }
+}
+
+fn results(procedure: Procedure) -> Vec<u8> {
     let handle = FileHandle::new(b"handle").unwrap();
     match procedure {
         Procedure::Mount(mount::Procedure::Mnt) => {
-            MntReply::Ok(MntOk { fhandle: handle, auth_flavors: vec![AUTH_SYS] }).encode(out);
+            MntReply::Ok(MntOk { fhandle: handle, auth_flavors: vec![AUTH_SYS] }).to_bytes()
         }
         Procedure::Nfs3(nfs3::Procedure::Fsinfo) => {
             let size = 64 << 10;
@@ -140,11 +164,11 @@ fn results(procedure: Procedure, out: &mut Vec<u8>) {
                 time_delta: NfsTime::default(),
                 properties: 0,
             })
-            .encode(out);
+            .to_bytes()
         }
         Procedure::Nfs3(nfs3::Procedure::Mkdir | nfs3::Procedure::Create) => {
             let made = NewObject { obj: Some(handle), ..NewObject::default() };
-            nfs3::create::Reply::Ok(made).encode(out);
+            nfs3::create::Reply::Ok(made).to_bytes()
         }
         _ => panic!("no honest {procedure} here"),
     }

@@ -216,6 +216,12 @@ impl Output {
     }
 }
 
+/// Waits until a scratch directory has been made in the directory.
+pub(crate) fn scratch_appears(dir: &Path) -> PathBuf {
+    // A file of the same prefix is what the directory itself is measured with.
+    appears(dir, |name| name.starts_with(load::scratch::PREFIX) && dir.join(name).is_dir())
+}
+
 /// Waits until there is a name in the directory that `wanted` takes.
 pub(crate) fn appears(dir: &Path, wanted: impl Fn(&str) -> bool) -> PathBuf {
     let deadline = Deadline::after(DEADLINE);

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use perf::units::Nanos;
 use rustix::process::Signal;
 
+use crate::peer::Nobody;
 use crate::program::{Deadline, Program, nfskit, run};
 use crate::rpc::Connection;
 use crate::served::Served;
@@ -57,13 +58,12 @@ fn the_banner_tells_how_to_mount() {
 
 #[test]
 fn a_quiet_server_says_nothing() {
-    // Tests that run beside this one take ports of 127.0.0.1 only.
-    let address = TcpListener::bind(("127.0.111.2", 0)).unwrap().local_addr().unwrap();
-    let arguments = ["serve", "mem:", "-q", "--listen", &address.to_string()];
+    let nobody = Nobody::there();
+    let arguments = ["serve", "mem:", "-q", "--listen", &nobody.address.to_string()];
     let server = Program::start(&mut nfskit(arguments));
     // Nothing tells when it is there, but that it is.
     let deadline = Deadline::after(Nanos::from_secs(60));
-    while TcpStream::connect(address).is_err() {
+    while TcpStream::connect(nobody.address).is_err() {
         assert!(!deadline.left().is_zero(), "nobody listens");
         std::thread::yield_now();
     }

@@ -11,7 +11,7 @@ use net::shape::LinkPair;
 use perf::units::Nanos;
 use rustix::process::Signal;
 
-use crate::program::{Program, appears, names, nfskit};
+use crate::program::{Program, appears, names, nfskit, scratch_appears};
 
 /// A server, and a directory of its own if that is what it serves.
 #[derive(Debug)]
@@ -60,8 +60,7 @@ impl Served {
 
     /// Waits until a run has made its scratch directory here, and in it a file of that name.
     pub(crate) fn is_written_to(&self, file: &str) {
-        let scratch = appears(self.path(), |name| name.starts_with(load::scratch::PREFIX));
-        appears(&scratch, |name| name == file);
+        appears(&scratch_appears(self.path()), |name| name == file);
     }
 
     /// The scratch directories that are still there, asked for over NFS.

@@ -5,7 +5,7 @@ use std::path::Path;
 use load::study::WINDOWS;
 use serde_json::Value;
 
-use crate::program::{Finished, run};
+use crate::program::{Finished, names, run};
 use crate::served::Served;
 
 /// Metrics of every study besides those of each window.
@@ -112,6 +112,30 @@ fn a_store_that_is_no_directory() {
         let finished = study(&folder.path().join("out"), &["--store", store]);
         finished.complains(3, &[store, why]);
     }
+}
+
+#[test]
+fn a_study_in_a_directory_of_the_users_leaves_nothing_there() {
+    let (out, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(store.path().join("precious"), "data").unwrap();
+    let finished = study(out.path(), &["-q", "--store", store.path().to_str().unwrap()]);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    assert_eq!(finished.stdout, "");
+    assert_eq!(names(store.path()), ["precious"]);
+}
+
+#[test]
+fn a_record_that_cannot_be_written_does_not_cost_what_was_measured() {
+    let (out, served) = (tempfile::tempdir().unwrap(), Served::folder(&[]));
+    let record = out.path().join("absent/record.json");
+    let record = record.to_str().unwrap();
+    let bench = ["bench", "seqwrite", "--size", "4M", "--target", &served.url()];
+    let finished = run([&bench[..], &["--json", record]].concat());
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.stdout.contains("MiB/s"), "{finished:?}");
+    assert!(finished.stderr.starts_with(&format!("nfskit: cannot write {record}: ")));
+    assert!(finished.stderr.contains("\n   try: "), "{finished:?}");
+    served.stop();
 }
 
 #[test]

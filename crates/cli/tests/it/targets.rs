@@ -7,8 +7,8 @@ use std::process::Command;
 use rustix::process::Signal;
 use wire::Procedure;
 
-use crate::peer::Peer;
-use crate::program::{Finished, Program, nfskit};
+use crate::peer::{Nobody, Peer};
+use crate::program::{Program, nfskit, scratch_appears};
 use crate::served::{Served, url};
 
 const MNT: Procedure = Procedure::Mount(wire::mount::Procedure::Mnt);
@@ -47,16 +47,13 @@ fn a_host_that_does_not_resolve() {
 
 #[test]
 fn a_port_on_which_nobody_listens() {
-    // Tests that run beside this one take ports of 127.0.0.1 only.
-    const HOST: &str = "127.0.111.1";
-    let address = TcpListener::bind((HOST, 0)).unwrap().local_addr().unwrap();
-    let refused = [&address.to_string(), "refused the connection", "nfsport="];
-    let port = address.port();
-    let ports = format!("nfs://{HOST}/x?nfsport={port}&mountport={port}");
-    fails(&ports, &[&refused[..], &["MOUNT service"]].concat());
+    let nobody = Nobody::there();
+    let refused = [&nobody.address.to_string(), "refused the connection", "nfsport="];
+    let port = nobody.address.port();
+    fails(&url(port, "/x"), &[&refused[..], &["MOUNT service"]].concat());
     // The one found out only after the other has answered.
-    let served = Served::start(nfskit(["serve", "mem:"]), &format!("{HOST}:0"));
-    let ports = format!("nfs://{HOST}/?nfsport={port}&mountport={}", served.address.port());
+    let served = Served::memory(&[]);
+    let ports = format!("nfs://127.0.0.1/?nfsport={port}&mountport={}", served.port());
     fails(&ports, &[&refused[..], &["NFS service"]].concat());
     served.stop();
 }
@@ -94,6 +91,12 @@ fn an_export_that_is_refused() {
     let below = url(served.port(), "/data/nothing/here");
     fails(&below, &["NOENT", "127.0.0.1"]);
     served.stop();
+}
+
+#[test]
+fn an_export_that_is_not_for_us() {
+    let peer = Peer::refusing();
+    fails(&peer.url(), &["\"/export\"", &peer.address(), "MNT3ERR_ACCES", "administrator"]);
 }
 
 #[test]
@@ -149,9 +152,9 @@ fn a_server_whose_results_become_garbage_half_way() {
     fails(&peer.url(), &parts);
 }
 
-#[test]
-fn a_server_that_dies_half_way() {
-    for (at, file) in ["sweep", "run-0"].into_iter().enumerate() {
+/// What a study and a benchmark say when that is done to the server while they write.
+fn stopped_half_way(signal: Signal, parts: &[&str]) -> [Served; 2] {
+    [(0, "sweep"), (1, "run-1")].map(|(at, file)| {
         let served = Served::folder(&[]);
         let (mut command, _folder) = {
             let mut both = commands(&served.url());
@@ -160,9 +163,30 @@ fn a_server_that_dies_half_way() {
         };
         let running = Program::start(&mut command);
         served.is_written_to(file);
-        served.program.signal(Signal::KILL);
-        let finished: Finished = running.finish();
+        served.program.signal(signal);
+        let finished = running.finish();
+        let left_behind = scratch_appears(served.path());
+        let name = left_behind.file_name().unwrap().to_str().unwrap();
         let server = served.address.to_string();
-        finished.complains(3, &[&server, ".nfskit-scratch-", "could not be removed"]);
+        finished.complains(3, &[&[&server, name, "could not be removed"], parts].concat());
+        served
+    })
+}
+
+#[test]
+fn a_server_that_dies_half_way() {
+    stopped_half_way(Signal::KILL, &[]);
+}
+
+#[test]
+fn a_server_that_freezes_half_way() {
+    stopped_half_way(Signal::STOP, &["no reply within 700 ms", "alive"]);
+}
+
+#[test]
+fn a_server_that_is_asked_to_end_half_way() {
+    for served in stopped_half_way(Signal::TERM, &[]) {
+        let finished = served.program.finish();
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
     }
 }

@@ -40,14 +40,14 @@ pub(crate) fn run(args: &args::Study, verbosity: Verbosity) -> Result<(), Failur
     file("run.json", &record.to_json_pretty())?;
     file("calls.csv", &record::calls_csv(&outcome))?;
     file("report.html", &analyze::report::html(&report))?;
-    if let Some(json) = &args.json {
-        output::write(json, &record.to_json_pretty())?;
-    }
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         print!("{}", analyze::report::summary(&report, 96));
         println!("{}", args.out.join("report.html").display());
     }
-    Ok(())
+    match &args.json {
+        Some(json) => output::write(json, &record.to_json_pretty()),
+        None => Ok(()),
+    }
 }
 
 /// Everything but the report: until done, or failed, or interrupted; the scratch directory is gone
