@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use client::url::{FORM, Target};
 use net::shape::profile::Profile;
+use perf::units::Nanos;
 
 /// Finds what slows NFS down, explains it with a model that predicts, and removes it.
 #[derive(Debug, Parser)]
@@ -68,6 +69,9 @@ pub(crate) struct Study {
     /// Where the embedded server keeps its files [default: a temporary directory].
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     pub(crate) store: Option<PathBuf>,
+    /// How long a call may wait for its reply before the study gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) reply_limit: Nanos,
     /// Measures less: under 20 seconds.
     #[arg(long)]
     pub(crate) quick: bool,
@@ -78,6 +82,8 @@ pub(crate) struct Study {
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
 }
+
+const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
 
 /// Serves a directory, or memory, over NFS v3 and TCP. Prints the mount commands.
 #[derive(Debug, Parser)]
@@ -91,7 +97,7 @@ pub(crate) struct Serve {
     #[arg(value_name = "DIR|mem:")]
     pub(crate) store: String,
     /// Address and port; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2049")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
     pub(crate) listen: SocketAddr,
     /// The name under which it is mounted.
     #[arg(long, value_name = "PATH", default_value = "/", value_parser = export_path)]
@@ -150,6 +156,9 @@ pub(crate) struct Seqwrite {
     /// What each WRITE asks for.
     #[arg(long, value_enum, default_value_t = Stable::Unstable)]
     pub(crate) stable: Stable,
+    /// How long a call may wait for its reply before the run gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) reply_limit: Nanos,
     /// Runs, each with a fresh file.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
     pub(crate) repeats: u32,
@@ -188,6 +197,28 @@ fn export_path(text: &str) -> Result<String, String> {
     }
 }
 
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("{text:?} is not ADDRESS:PORT, such as 127.0.0.1:2049, 0.0.0.0:0 or [::1]:2049")
+    })
+}
+
+/// A span of time above zero, with its unit.
+fn time(text: &str) -> Result<Nanos, String> {
+    let form =
+        || format!("{text:?} is not a time: a number above 0 and us, ms or s, such as 500ms");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_nanos = match &text[digits.len()..] {
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(form()),
+    };
+    let number: u64 = digits.parse().map_err(|_| form())?;
+    let nanos = number.checked_mul(unit_nanos).ok_or_else(form)?;
+    if nanos == 0 { Err(form()) } else { Ok(Nanos::from_nanos(nanos)) }
+}
+
 /// Bytes, with K, M, G or T for powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
     let form = || {
@@ -223,6 +254,16 @@ mod tests {
         assert_eq!(read, [1, 8192, 1 << 20, 2 << 30, 3 << 40]);
         for wrong in ["", "K", "0", "-1", "1X", "1.5M", "99999999999999T", "\u{b5}"] {
             assert!(size(wrong).unwrap_err().contains("powers of 1024"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_have_a_unit() {
+        let read = ["20us", "500ms", "30s"].map(|text| time(text).unwrap());
+        let expected = [Nanos::from_micros(20), Nanos::from_millis(500), Nanos::from_secs(30)];
+        assert_eq!(read, expected);
+        for wrong in ["", "s", "0s", "5", "-1s", "1.5s", "1h", "99999999999s", "\u{b5}"] {
+            assert!(time(wrong).unwrap_err().contains("us, ms or s"), "{wrong}");
         }
     }
 

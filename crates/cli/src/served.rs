@@ -18,6 +18,7 @@ use server::store::mem::{MemOptions, MemStore};
 use server::store::{Medium, Store};
 use server::types::{Caller, Time};
 use server::{Endpoint, Engine, EngineConfig, Export, Peer, Squash, Transport};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
@@ -193,22 +194,34 @@ impl Embedded {
     }
 }
 
-/// Done when the user presses Ctrl-C or the system asks us to end.
-pub(crate) async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminate = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => drop(terminate.recv().await),
-            Err(_) => std::future::pending().await,
+/// Ctrl-C, and the system's request to end. Both are caught from when this is made: make it before
+/// there is anything to clean up, or to announce.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Interrupts {
+    pub(crate) fn catch() -> Result<Self, Failure> {
+        let caught = |kind| {
+            signal(kind).map_err(|cause| {
+                Failure::environment(
+                    format!("cannot catch signals: {cause}"),
+                    "raise the limit of open files (ulimit -n)",
+                )
+            })
+        };
+        let interrupt = caught(SignalKind::interrupt())?;
+        let terminate = caught(SignalKind::terminate())?;
+        Ok(Self { interrupt, terminate })
+    }
+
+    /// Done when one has come.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-    };
-    let interrupt = async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        () = terminate => {}
-        () = interrupt => {}
     }
 }

@@ -41,7 +41,6 @@ pub struct Options {
 
 impl Options {
     pub const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);
-    pub const REPLY_LIMIT: Nanos = Nanos::from_secs(30);
 }
 
 /// Where the server's two services are; enough to connect again.

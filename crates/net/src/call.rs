@@ -175,7 +175,10 @@ impl<T: Transport> Driver<T> {
     async fn run(mut self) {
         let failure = std::future::poll_fn(|cx| self.poll(cx)).await;
         *self.shared.failure.lock() = Some(failure.clone());
-        for (_, waiting) in self.waiting.drain() {
+        // In the order of the calls, so that a world repeats.
+        let mut waiting: Vec<(u32, Waiting)> = self.waiting.drain().collect();
+        waiting.sort_unstable_by_key(|(xid, _)| *xid);
+        for (_, waiting) in waiting {
             waiting.answer.send(Err(failure.clone())).ok();
         }
     }

@@ -18,7 +18,10 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> io::Result<T> {
         .enable_all()
         .event_interval(EVENT_INTERVAL)
         .build()?;
-    Ok(runtime.block_on(work))
+    let done = runtime.block_on(work);
+    // Dropped, it would wait for a resolver that does not answer.
+    runtime.shutdown_background();
+    Ok(done)
 }
 
 /// Runs `work` and what it spawns on `threads` threads.
@@ -26,7 +29,10 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> io::Result<T> {
 /// # Errors
 /// The system gives no event queue or threads.
 pub fn block_on_threads<T>(threads: usize, work: impl Future<Output = T>) -> io::Result<T> {
-    Ok(threaded(threads)?.block_on(work))
+    let runtime = threaded(threads)?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(done)
 }
 
 fn threaded(threads: usize) -> io::Result<tokio::runtime::Runtime> {

@@ -122,7 +122,10 @@ pub async fn listen(
                 drop(place);
             });
         } else {
-            let shaped = Shaped::new(tcp, links, &clock)?;
+            // Out of descriptors for timers: that ends this connection alone.
+            let Ok(shaped) = Shaped::new(tcp, links, &clock) else {
+                continue;
+            };
             clock.spawn(async move {
                 connection(shaped, &own, service, in_flight, calls).await.ok();
                 drop(place);

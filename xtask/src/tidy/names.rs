@@ -8,18 +8,19 @@ use super::{Finding, Tree};
 
 /// Names in source files of crates, and who may use them.
 const RULES: [Rule; 9] = [
-    outside_net("tokio::net", "sockets live in net: use net's transports"),
+    outside_net("tokio::net", SOCKETS),
     outside_net("tokio::spawn", "spawn through net::clock, so that a world can run it"),
     outside_net("tokio::task::spawn", "spawn through net::clock, so that a world can run it"),
     outside_net("tokio::time", "it ticks in milliseconds: wait through net::clock"),
-    outside_net("std::net::Tcp*", "sockets live in net: use net's transports"),
-    outside_net("std::net::UdpSocket", "sockets live in net: use net's transports"),
+    Rule { in_tests: false, ..outside_net("std::net::Tcp*", SOCKETS) },
+    Rule { in_tests: false, ..outside_net("std::net::UdpSocket", SOCKETS) },
     // The module itself, or all of it, would hide the two lines above.
     outside_net("std::net$", "name the address types one by one: `use std::net::SocketAddr`"),
     outside_net("std::thread::sleep", "wait through net::clock, or return when to be woken"),
     Rule {
         forbids: "net",
         holds_in: Some(&["analyze", "perf", "server", "wire"]),
+        in_tests: true,
         advice: "this crate knows neither sockets nor the clock: take what you need as arguments",
     },
 ];
@@ -29,12 +30,16 @@ struct Rule {
     forbids: &'static str,
     /// The crates where it holds; `None`: all but net.
     holds_in: Option<&'static [&'static str]>,
+    /// Whether it holds in integration tests too, which play peers of all sorts.
+    in_tests: bool,
     /// What to do instead.
     advice: &'static str,
 }
 
+const SOCKETS: &str = "sockets live in net: use net's transports";
+
 const fn outside_net(forbids: &'static str, advice: &'static str) -> Rule {
-    Rule { forbids, holds_in: None, advice }
+    Rule { forbids, holds_in: None, in_tests: true, advice }
 }
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -42,11 +47,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn check_file(path: &str, text: &str) -> Vec<Finding> {
-    let Some((folder, _)) = path.strip_prefix("crates/").and_then(|rest| rest.split_once('/'))
+    let Some((folder, rest)) = path.strip_prefix("crates/").and_then(|rest| rest.split_once('/'))
     else {
         return Vec::new();
     };
-    let rules: Vec<&Rule> = RULES.iter().filter(|rule| rule.holds(folder)).collect();
+    let is_test = rest.starts_with("tests/");
+    let rules: Vec<&Rule> = RULES.iter().filter(|rule| rule.holds(folder, is_test)).collect();
     let code = Views::of(text).code;
     let uses = paths(&code).into_iter();
     uses.filter_map(|used| {
@@ -58,11 +64,12 @@ fn check_file(path: &str, text: &str) -> Vec<Finding> {
 }
 
 impl Rule {
-    fn holds(&self, folder: &str) -> bool {
-        match self.holds_in {
+    fn holds(&self, folder: &str, is_test: bool) -> bool {
+        let holds = match self.holds_in {
             Some(folders) => folders.contains(&folder),
             None => folder != "net",
-        }
+        };
+        holds && (self.in_tests || !is_test)
     }
 
     fn matches(&self, path: &str) -> bool {
@@ -205,6 +212,13 @@ mod tests {
         assert_eq!(named(path, "use std::net;").len(), 1);
         assert_eq!(named(path, "use std::net::*;").len(), 1);
         assert_eq!(named(path, "let s = std::net::UdpSocket::bind(a);").len(), 1);
+    }
+
+    #[test]
+    fn an_integration_test_may_play_a_peer_but_not_sleep() {
+        let path = "crates/cli/tests/it/peer.rs";
+        assert!(named(path, "use std::net::{TcpListener, TcpStream};").is_empty());
+        assert_eq!(named(path, "std::thread::sleep(x);").len(), 1);
     }
 
     #[test]

@@ -15,28 +15,33 @@ use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
 use crate::args::{self, Stable, Verbosity};
-use crate::cmd::study;
+use crate::cmd::study::{self, Reached};
 use crate::exit::Failure;
 use crate::output::{self, Bars};
+use crate::served::Interrupts;
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
     let record = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if let Some(json) = &args.json {
-        output::write(json, &record.to_json_pretty())?;
-    }
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         print!("{}", summary(&record));
     }
-    Ok(())
+    match &args.json {
+        Some(json) => output::write(json, &record.to_json_pretty()),
+        None => Ok(()),
+    }
 }
 
 async fn measure(args: &args::Seqwrite, verbosity: Verbosity) -> Result<Run, Failure> {
     let clock = Clock::real();
-    let options = study::options(&args.target, args.link.unwrap_or(PROFILES[0]));
+    let mut interrupts = Interrupts::catch()?;
+    let link = args.link.unwrap_or(PROFILES[0]);
+    let options = study::options(&args.target, args.reply_limit, link);
+    let plain = study::options(&args.target, args.reply_limit, PROFILES[0]);
     let mut bars = Bars::new(verbosity);
-    study::in_scratch(&clock, &args.target, async |scratch: &Scratch| {
+    let reached = Reached::new(&clock, None, &args.target, plain);
+    study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
         let Mounted { session, .. } = mount::mount(&clock, &args.target, &options).await?;
         let call_bytes =
             u32::try_from(args.call).unwrap_or(u32::MAX).min(session.sizes().write_bytes_max);

@@ -8,7 +8,7 @@ use net::shape::profile::PROFILES;
 
 use crate::args::{self, CommitMode, Verbosity};
 use crate::exit::Failure;
-use crate::served::{self, Options};
+use crate::served::{self, Interrupts, Options};
 
 /// Runs the command: until Ctrl-C or SIGTERM.
 pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
@@ -23,8 +23,7 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
     };
     let workers = served::worker_threads().min(args.threads as usize);
     let served = net::runtime::block_on_threads(workers, async {
-        // Listened for before the banner says that we serve, so that no signal is missed.
-        let mut interrupted = std::pin::pin!(served::interrupted());
+        let mut interrupts = Interrupts::catch()?;
         let clock = Clock::real();
         let started = if args.store == "mem:" {
             let store = served::memory(&clock, args.mem_size);
@@ -43,7 +42,7 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
         if verbosity > Verbosity::Quiet {
             print!("{}", banner(args, &options, address));
         }
-        interrupted.as_mut().await;
+        interrupts.next().await;
         Ok(())
     });
     served.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?

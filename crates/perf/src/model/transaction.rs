@@ -14,9 +14,9 @@
 //! throughput = bytes x min(N / (T_cycle + (N - 1) o), 1 / slowest stage)
 //! ```
 //!
-//! Without o this is the thesis's concurrent form. o is LogGP's: processor time that one call takes
-//! from the others because they share a processor or a connection. It is nothing beside a network
-//! of milliseconds, and most of the cycle on a loopback.
+//! Without o this is what the thesis's chapter 12 asks for. o is LogGP's: processor time that one
+//! call takes from the others because they share a processor or a connection. It is nothing beside
+//! a network of milliseconds, and most of the cycle on a loopback.
 //!
 //! Which stages there are depends on the server. One that stalls for its disk serves calls and
 //! storage one after the other, so they are one stage; one that does not has them side by side,
@@ -308,8 +308,9 @@ mod tests {
             let predicted = mbit_per_s(path.predict(Server::Stall, &SEQUENTIAL));
             assert_near(predicted, printed, 1e-4);
         }
-        // The rows for the slower disk do not follow from the printed T_B of 242.23 us (they fit
-        // 237.4 us): what follows is 116.55 and 120.24, within 1 % of the print.
+        // The rows for the slower disk do not follow from the printed T_B of 242.23 us but from
+        // 237.38 us, which is printed nowhere (and which also gives the 24.55 us of section
+        // 9.5.3): what follows is 116.55 and 120.24, within 1 % of the print.
         for (round_trip_us, follows, printed) in
             [(192.68, 116.55, 117.56), (175.39, 120.24, 121.32)]
         {

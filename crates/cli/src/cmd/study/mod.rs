@@ -28,7 +28,7 @@ use self::outcome::{LocalFindings, Outcome, TargetInfo};
 use crate::args::{self, CommitMode, Verbosity};
 use crate::exit::Failure;
 use crate::output::{self, Bars};
-use crate::served::{self, Embedded};
+use crate::served::{Embedded, Interrupts};
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Study, verbosity: Verbosity) -> Result<(), Failure> {
@@ -41,23 +41,24 @@ pub(crate) fn run(args: &args::Study, verbosity: Verbosity) -> Result<(), Failur
     file("run.json", &record.to_json_pretty())?;
     file("calls.csv", &record::calls_csv(&outcome))?;
     file("report.html", &analyze::report::html(&report))?;
-    if let Some(json) = &args.json {
-        output::write(json, &record.to_json_pretty())?;
-    }
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         print!("{}", analyze::report::summary(&report, 96));
         println!("{}", args.out.join("report.html").display());
     }
-    Ok(())
+    match &args.json {
+        Some(json) => output::write(json, &record.to_json_pretty()),
+        None => Ok(()),
+    }
 }
 
 /// Everything but the report: until done, or failed, or interrupted; the scratch directory is gone
 /// in any case.
 async fn measure(args: &args::Study, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let mut interrupts = Interrupts::catch()?;
     let clock = Clock::real();
     match &args.target {
-        Some(target) => existing(&clock, args, target, verbosity).await,
-        None => embedded(&clock, args, verbosity).await,
+        Some(target) => existing(&clock, args, target, verbosity, &mut interrupts).await,
+        None => embedded(&clock, args, verbosity, &mut interrupts).await,
     }
 }
 
@@ -66,6 +67,7 @@ async fn embedded(
     clock: &Clock,
     args: &args::Study,
     verbosity: Verbosity,
+    interrupts: &mut Interrupts,
 ) -> Result<Outcome, Failure> {
     let (_temporary, dir) = match &args.store {
         Some(dir) => (None, dir.clone()),
@@ -84,14 +86,11 @@ async fn embedded(
     let stall = Embedded::start(&dir, CommitMode::Stall, 1)?;
     let concurrent = Embedded::start(&dir, CommitMode::Concurrent, 256)?;
     let subject = |server, embedded: &Embedded| {
-        Ok::<_, Failure>(Reached {
-            clock: clock.clone(),
-            server: Some(server),
-            target: embedded.target(),
-            options: options(&embedded.target(), link),
-        })
+        let target = embedded.target();
+        let options = options(&target, args.reply_limit, link);
+        Reached::new(clock, Some(server), &target, options)
     };
-    let subjects = [subject(Server::Stall, &stall)?, subject(Server::Concurrent, &concurrent)?];
+    let subjects = [subject(Server::Stall, &stall), subject(Server::Concurrent, &concurrent)];
     let info = TargetInfo {
         kind: "embedded",
         url: None,
@@ -103,7 +102,8 @@ async fn embedded(
         write_bytes_max: 0,
         subjects: vec!["stall, 1 thread", "concurrent"],
     };
-    with_scratch(clock, args, verbosity, link, info, &subjects, Some(&dir)).await
+    let attempt = Attempt { clock, args, link, subjects: &subjects, dir: Some(&dir) };
+    attempt.in_scratch(info, verbosity, interrupts).await
 }
 
 fn durability(medium: Medium) -> Durability {
@@ -121,14 +121,10 @@ async fn existing(
     args: &args::Study,
     target: &Target,
     verbosity: Verbosity,
+    interrupts: &mut Interrupts,
 ) -> Result<Outcome, Failure> {
     let link = args.link.unwrap_or(PROFILES[0]);
-    let subjects = [Reached {
-        clock: clock.clone(),
-        server: None,
-        target: target.clone(),
-        options: options(target, link),
-    }];
+    let subjects = [Reached::new(clock, None, target, options(target, args.reply_limit, link))];
     let info = TargetInfo {
         kind: "server",
         url: Some(target.to_string()),
@@ -140,47 +136,21 @@ async fn existing(
         write_bytes_max: 0,
         subjects: vec!["server"],
     };
-    with_scratch(clock, args, verbosity, link, info, &subjects, None).await
+    let attempt = Attempt { clock, args, link, subjects: &subjects, dir: None };
+    attempt.in_scratch(info, verbosity, interrupts).await
 }
 
-/// Studies in a scratch directory of the last subject's.
-async fn with_scratch(
-    clock: &Clock,
-    args: &args::Study,
-    verbosity: Verbosity,
-    link: Profile,
-    info: TargetInfo,
-    subjects: &[Reached],
-    dir: Option<&Path>,
-) -> Result<Outcome, Failure> {
-    let target = &subjects[subjects.len() - 1].target;
-    let mut bars = Bars::new(verbosity);
-    let outcome = in_scratch(clock, target, async |scratch: &Scratch| {
-        let inner = Inner { clock, args, link, subjects, dir, scratch };
-        inner.study(info, &mut bars).await
-    })
-    .await;
-    bars.clear();
-    outcome
-}
-
-/// Makes a scratch directory on the target, works in it, and removes it, however the work ends:
-/// done, failed, or interrupted.
+/// Makes a scratch directory on a server, works in it, and removes it, however the work ends:
+/// done, failed, or interrupted. `plain` is the server without an emulated link.
 pub(crate) async fn in_scratch<T>(
-    clock: &Clock,
-    target: &Target,
+    plain: &Reached,
+    interrupts: &mut Interrupts,
     work: impl AsyncFnOnce(&Scratch) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut interrupted = std::pin::pin!(served::interrupted());
-    let plain = Reached {
-        clock: clock.clone(),
-        server: None,
-        target: target.clone(),
-        options: options(target, PROFILES[0]),
-    };
+    let clock = &plain.clock;
     let session = tokio::select! {
         biased;
-        () = &mut interrupted => return Err(Failure::interrupted()),
+        () = interrupts.next() => return Err(Failure::interrupted()),
         session = plain.connect() => session?,
     };
     // An interrupt must not lose the directory between its making and our knowing of it.
@@ -188,10 +158,10 @@ pub(crate) async fn in_scratch<T>(
     let scratch = Scratch::create(&session, &tag).await?;
     let outcome = tokio::select! {
         biased;
-        () = &mut interrupted => Err(Failure::interrupted()),
+        () = interrupts.next() => Err(Failure::interrupted()),
         outcome = work(&scratch) => outcome,
     };
-    let removed = clock.within(REMOVE_LIMIT, remove(&session, &plain, &scratch)).await;
+    let removed = clock.within(REMOVE_LIMIT, remove(&session, plain, &scratch)).await;
     match (outcome, removed) {
         (outcome, Ok(Ok(()))) => outcome,
         (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(&scratch))),
@@ -217,17 +187,40 @@ fn left_behind(scratch: &Scratch) -> String {
     format!("the scratch directory {} could not be removed", scratch.name())
 }
 
-struct Inner<'a> {
+struct Attempt<'a> {
     clock: &'a Clock,
     args: &'a args::Study,
     link: Profile,
     subjects: &'a [Reached],
     dir: Option<&'a Path>,
-    scratch: &'a Scratch,
 }
 
-impl Inner<'_> {
-    async fn study(&self, mut info: TargetInfo, bars: &mut Bars) -> Result<Outcome, Failure> {
+impl Attempt<'_> {
+    /// Studies in a scratch directory of the last subject's.
+    async fn in_scratch(
+        &self,
+        info: TargetInfo,
+        verbosity: Verbosity,
+        interrupts: &mut Interrupts,
+    ) -> Result<Outcome, Failure> {
+        let target = &self.subjects[self.subjects.len() - 1].target;
+        let plain = options(target, self.args.reply_limit, PROFILES[0]);
+        let plain = Reached::new(self.clock, None, target, plain);
+        let mut bars = Bars::new(verbosity);
+        let outcome = in_scratch(&plain, interrupts, async |scratch: &Scratch| {
+            self.study(info, scratch, &mut bars).await
+        })
+        .await;
+        bars.clear();
+        outcome
+    }
+
+    async fn study(
+        &self,
+        mut info: TargetInfo,
+        scratch: &Scratch,
+        bars: &mut Bars,
+    ) -> Result<Outcome, Failure> {
         let plan = if self.args.quick { Plan::QUICK } else { Plan::FULL };
         let started = load::environment::rfc3339(self.clock);
         let neighbours = Neighbours::watch(self.clock.now());
@@ -240,7 +233,7 @@ impl Inner<'_> {
             Some(dir) => Some(local::block_us(self.clock, dir, LOCAL_TRIALS)?),
             None => None,
         };
-        let mut study = sweep::Study::begin(self.clock, plan, self.subjects, self.scratch).await?;
+        let mut study = sweep::Study::begin(self.clock, plan, self.subjects, scratch).await?;
         let file_bytes = study.file_bytes();
         let local = match self.dir {
             Some(dir) => Some(Ceiling::prepare(dir, file_bytes)?),
@@ -325,11 +318,22 @@ fn step_name(step: Step) -> &'static str {
 
 /// A server, and how to connect to it.
 #[derive(Clone, Debug)]
-struct Reached {
+pub(crate) struct Reached {
     clock: Clock,
     server: Option<Server>,
     target: Target,
     options: mount::Options,
+}
+
+impl Reached {
+    pub(crate) fn new(
+        clock: &Clock,
+        server: Option<Server>,
+        target: &Target,
+        options: mount::Options,
+    ) -> Self {
+        Self { clock: clock.clone(), server, target: target.clone(), options }
+    }
 }
 
 impl Subject for Reached {
@@ -345,14 +349,14 @@ impl Subject for Reached {
 }
 
 /// Who we are, how long we wait, and the link.
-pub(crate) fn options(target: &Target, link: Profile) -> mount::Options {
+pub(crate) fn options(target: &Target, reply_limit: Nanos, link: Profile) -> mount::Options {
     let uid = target.uid.unwrap_or_else(|| rustix::process::getuid().as_raw());
     let gid = target.gid.unwrap_or_else(|| rustix::process::getgid().as_raw());
     let machine_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     mount::Options {
         credential: Credential { machine_name, uid, gid },
         connect_limit: mount::Options::CONNECT_LIMIT,
-        reply_limit: mount::Options::REPLY_LIMIT,
+        reply_limit,
         links: link.links(),
     }
 }

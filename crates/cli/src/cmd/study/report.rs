@@ -405,8 +405,9 @@ fn method(outcome: &Outcome) -> Vec<String> {
             outcome.file_bytes >> 20
         ),
         "Predictions use only the parameters of the probe: no number was adjusted to the sweep. \
-          throughput = bytes x min(N / T_cycle, 1 / slowest stage), with T_cycle = 2 T_prop + \
-          T_ser + T_op + T_B."
+         With N calls outstanding, throughput = bytes x min(N / (T_cycle + (N - 1) o), 1 / slowest \
+         stage), T_cycle = 2 T_prop + T_ser + T_op + T_B; for each run its own number of calls and \
+         COMMITs, with the first call's way and the last COMMIT, which nothing overlaps."
             .to_owned(),
         "Response times count from when a call is handed to the connection to when its reply \
           has come; in a sweep with N outstanding a new call is sent as soon as one is answered \

@@ -1,0 +1,19 @@
+//! The binary as a user runs it: real processes, real sockets on the loopback, real signals.
+//!
+//! Nothing here sleeps. A program is waited for by what it prints, by the files it makes or by its
+//! end, always with a deadline, and is killed when its test ends: see [`program`].
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+mod hostile;
+mod interrupts;
+mod memory;
+mod peer;
+mod program;
+mod rpc;
+mod serve;
+mod served;
+mod storage;
+mod study;
+mod targets;
+mod usage;

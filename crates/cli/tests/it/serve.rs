@@ -1,0 +1,113 @@
+//! `nfskit serve`: how it begins, what it says, how it ends.
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+use perf::units::Nanos;
+use rustix::process::Signal;
+
+use crate::peer::Nobody;
+use crate::program::{Deadline, Program, nfskit, run};
+use crate::rpc::Connection;
+use crate::served::Served;
+
+#[test]
+fn a_store_that_is_not_there_or_no_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, absent) = (folder.path().join("file"), folder.path().join("absent"));
+    std::fs::write(&file, "").unwrap();
+    for (store, why) in [(&file, "Not a directory"), (&absent, "No such file")] {
+        let store = store.to_str().unwrap();
+        let finished = run(["serve", store, "--listen", "127.0.0.1:0"]);
+        finished.complains(3, &["cannot serve", store, why, "a directory that exists"]);
+    }
+}
+
+#[test]
+fn a_port_that_is_taken() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let finished = run(["serve", "mem:", "--listen", &address]);
+    finished.complains(3, &["cannot listen", &address, "in use", "another port", "ss -tlnp"]);
+}
+
+#[test]
+fn an_address_that_is_not_of_this_host() {
+    // From a block that is reserved for documentation.
+    let finished = run(["serve", "mem:", "--listen", "192.0.2.1:0"]);
+    finished.complains(3, &["cannot listen", "192.0.2.1"]);
+}
+
+#[test]
+fn the_banner_tells_how_to_mount() {
+    let served = Served::memory(&["--export", "/data", "--ro"]);
+    let banner = served.program.wait_for(|text| text.contains("macOS").then(|| text.to_owned()));
+    let port = served.port();
+    let linux = format!(
+        "mount -t nfs -o vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp,nolock \
+         127.0.0.1:/data /mnt"
+    );
+    let macos = format!(
+        "mount -t nfs -o vers=3,tcp,port={port},mountport={port},nolocks 127.0.0.1:/data /mnt"
+    );
+    let url = format!("nfs://127.0.0.1/data?nfsport={port}&mountport={port}");
+    for part in [&linux, &macos, &url, "mem:", "read-only", "nothing survives", "this host only"] {
+        assert!(banner.contains(part), "no {part:?} in {banner}");
+    }
+    served.stop();
+}
+
+#[test]
+fn a_quiet_server_says_nothing() {
+    let nobody = Nobody::there();
+    let arguments = ["serve", "mem:", "-q", "--listen", &nobody.address.to_string()];
+    let server = Program::start(&mut nfskit(arguments));
+    // Nothing tells when it is there, but that it is.
+    let deadline = Deadline::after(Nanos::from_secs(60));
+    while TcpStream::connect(nobody.address).is_err() {
+        assert!(!deadline.left().is_zero(), "nobody listens");
+        std::thread::yield_now();
+    }
+    server.signal(Signal::TERM);
+    let finished = server.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn it_ends_when_asked_whatever_it_is_doing() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let served = Served::folder(&[]);
+        let mut idle = Connection::to(&served);
+        idle.is_served();
+        served.program.signal(signal);
+        let finished = served.program.finish();
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    }
+}
+
+/// The banner is where scripts take up, so a signal right after it has to be heard.
+#[test]
+fn a_signal_right_after_the_banner_is_heard() {
+    for _ in 0..20 {
+        Served::memory(&[]).stop();
+    }
+}
+
+#[test]
+fn files_survive_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let serve = |n: u8| {
+        let mut command = nfskit(["serve"]);
+        command.arg(folder.path());
+        let served = Served::start(command, "127.0.0.1:0");
+        let mut connection = Connection::to(&served);
+        connection.creates(&[b'a' + n]);
+        served.program.signal(Signal::TERM);
+        assert_eq!(served.program.finish().code, Some(0));
+    };
+    (0..3).for_each(serve);
+    let mut names = crate::program::names(folder.path());
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    assert_eq!(names, ["a", "b", "c"]);
+}

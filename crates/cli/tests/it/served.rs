@@ -1,0 +1,107 @@
+//! `nfskit serve` in the background, on a free port of the loopback.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use client::mount::{self, Mounted};
+use client::session::Credential;
+use net::clock::Clock;
+use net::shape::LinkPair;
+use perf::units::Nanos;
+use rustix::process::Signal;
+
+use crate::program::{Program, appears, names, nfskit, scratch_appears};
+
+/// A server, and a directory of its own if that is what it serves.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) program: Program,
+    pub(crate) address: SocketAddr,
+    folder: Option<tempfile::TempDir>,
+}
+
+impl Served {
+    /// Serves a new directory.
+    pub(crate) fn folder(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = nfskit(["serve"]);
+        command.arg(folder.path());
+        command.args(options);
+        Self { folder: Some(folder), ..Self::start(command, "127.0.0.1:0") }
+    }
+
+    /// Serves from memory.
+    pub(crate) fn memory(options: &[&str]) -> Self {
+        let mut command = nfskit(["serve", "mem:"]);
+        command.args(options);
+        Self::start(command, "127.0.0.1:0")
+    }
+
+    /// Runs a command that runs the server.
+    pub(crate) fn start(mut command: Command, listen: &str) -> Self {
+        let program = Program::start(command.args(["--listen", listen]));
+        let port = program.wait_for(port);
+        let ip = listen.parse::<SocketAddr>().unwrap().ip();
+        Self { program, address: SocketAddr::new(ip, port), folder: None }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        url(self.port(), "/")
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.as_ref().expect("it serves a directory").path()
+    }
+
+    /// Waits until a run has made its scratch directory here, and in it a file of that name.
+    pub(crate) fn is_written_to(&self, file: &str) {
+        appears(&scratch_appears(self.path()), |name| name == file);
+    }
+
+    /// The scratch directories that are still there, asked for over NFS.
+    pub(crate) fn left_behind(&self) -> Vec<String> {
+        let target = self.url().parse().unwrap();
+        let listed = net::runtime::block_on(async {
+            let options = mount::Options {
+                credential: Credential { machine_name: "test".to_owned(), uid: 0, gid: 0 },
+                connect_limit: Nanos::from_secs(20),
+                reply_limit: Nanos::from_secs(20),
+                links: LinkPair::default(),
+            };
+            let Mounted { session, .. } =
+                mount::mount(&Clock::real(), &target, &options).await.unwrap();
+            session.readdir(session.root(), 0, [0; 8], 64 << 10).await.unwrap()
+        });
+        let names = listed.unwrap().entries.into_iter().map(|entry| entry.name);
+        let names = names.map(|name| String::from_utf8(name).unwrap());
+        names.filter(|name| name.starts_with(load::scratch::PREFIX)).collect()
+    }
+
+    /// Asks it to end, which it does in good order.
+    pub(crate) fn stop(self) {
+        if let Some(folder) = &self.folder {
+            let scratch = names(folder.path());
+            assert!(!scratch.iter().any(|name| name.starts_with(load::scratch::PREFIX)));
+        }
+        self.program.signal(Signal::TERM);
+        let finished = self.program.finish();
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    }
+}
+
+/// A target on the loopback, both services on one port.
+pub(crate) fn url(port: u16, path: &str) -> String {
+    format!("nfs://127.0.0.1{path}?nfsport={port}&mountport={port}")
+}
+
+/// The port in the banner's complete `url` line.
+fn port(banner: &str) -> Option<u16> {
+    let line = banner.lines().find(|line| line.trim_start().starts_with("url "))?;
+    let (_, digits) = line.split_once("mountport=")?;
+    banner.contains("macOS").then(|| digits.parse().unwrap())
+}

@@ -1,0 +1,94 @@
+//! What cannot be meant: exit code 2, and the right form.
+
+use crate::program::run;
+
+/// Asserts that `arguments` are refused, with all of `parts` in the message and the way to help.
+#[track_caller]
+fn refused(arguments: &[&str], parts: &[&str]) {
+    let finished = run(arguments);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert_eq!(finished.stdout, "");
+    for part in parts.iter().chain(&["--help"]) {
+        assert!(finished.stderr.contains(part), "no {part:?} in {finished:?}");
+    }
+}
+
+#[test]
+fn a_malformed_url_is_refused_with_the_form_of_a_good_one() {
+    const FORM: &str = "nfs://HOST[:PORT]/EXPORT[/PATH]";
+    let cases = [
+        ("server:/export", "must be nfs"),
+        ("http://server/export", "must be nfs"),
+        ("nfs:///export", "no host name"),
+        ("export", "not a URL"),
+        ("nfs://server/x?version=4", "version=3"),
+        ("nfs://server/x?proto=udp", "proto=tcp"),
+        ("nfs://server/x?nfsport=99999", "between 1 and 65535"),
+        ("nfs://server/x?colour=red", "unknown argument \"colour\""),
+    ];
+    for (url, why) in cases {
+        refused(&["study", "--target", url], &["--target", why, FORM]);
+        refused(&["bench", "seqwrite", "--target", url], &["--target", why, FORM]);
+    }
+}
+
+#[test]
+fn a_malformed_size_or_time_is_refused_with_the_form_of_a_good_one() {
+    let bench = ["bench", "seqwrite", "--target", "nfs://server/x"];
+    for option in ["--size", "--call", "--commit-every"] {
+        for wrong in ["", "0", "8X", "-1", "1.5M", "99999999999T"] {
+            let with = |wrong| format!("{option}={wrong}");
+            refused(&[&bench[..], &[&with(wrong)]].concat(), &[option, "powers of 1024"]);
+        }
+    }
+    refused(&["serve", "mem:", "--mem-size", "lots"], &["--mem-size", "powers of 1024"]);
+    for wrong in ["--reply-limit=5", "--reply-limit=0s", "--reply-limit=1h"] {
+        refused(&[&bench[..], &[wrong]].concat(), &["--reply-limit", "us, ms or s"]);
+        refused(&["study", wrong], &["--reply-limit", "us, ms or s"]);
+    }
+}
+
+#[test]
+fn a_number_out_of_its_range_is_refused_with_the_range() {
+    let bench = ["bench", "seqwrite", "--target", "nfs://server/x"];
+    refused(&[&bench[..], &["--outstanding", "0"]].concat(), &["--outstanding", "1..=4096"]);
+    refused(&[&bench[..], &["--repeats", "many"]].concat(), &["--repeats", "many"]);
+    refused(&["serve", "mem:", "--threads", "0"], &["--threads", "1..=65536"]);
+}
+
+#[test]
+fn an_unknown_link_is_refused_with_the_known_ones() {
+    for command in [&["study"][..], &["serve", "mem:"]] {
+        let arguments = [command, &["--link", "lan-2g"]].concat();
+        refused(&arguments, &["\"lan-2g\"", "lan-1g", "wan-80ms"]);
+    }
+}
+
+#[test]
+fn an_unknown_argument_or_command_is_refused_with_the_usage() {
+    refused(&["study", "--fast"], &["--fast", "Usage: nfskit study"]);
+    refused(&["serve"], &["<DIR|mem:>", "Usage: nfskit serve"]);
+    refused(&["bench", "randread"], &["randread"]);
+    refused(&["frobnicate"], &["frobnicate", "Usage: nfskit"]);
+    refused(&["study", "--store", "/x", "--target", "nfs://h/x"], &["cannot be used with"]);
+}
+
+#[test]
+fn an_address_that_is_none_is_refused_with_the_form_of_a_good_one() {
+    for wrong in ["localhost", "127.0.0.1", "1.2.3.4:99999", ":2049"] {
+        refused(&["serve", "mem:", "--listen", wrong], &["ADDRESS:PORT", "127.0.0.1:2049"]);
+    }
+    refused(&["serve", "mem:", "--export", "data"], &["begins with a slash"]);
+}
+
+#[test]
+fn help_and_version_are_no_mistakes() {
+    for arguments in [&["--help"][..], &["study", "--help"], &["bench", "seqwrite", "--help"]] {
+        let finished = run(arguments);
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+        assert!(finished.stdout.contains("Usage: nfskit"), "{finished:?}");
+    }
+    let study = run(["study", "--help"]).stdout;
+    assert!(study.contains("Examples:") && study.contains("[default: 30s]"), "{study}");
+    assert!(run(["--version"]).stdout.starts_with("nfskit "));
+}

@@ -1,0 +1,320 @@
+//! Records over real sockets of the loopback, and the emulated link in front of them.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use bytes::Bytes;
+use net::call::{Rpc, Target};
+use net::clock::{Clock, yield_now};
+use net::error::TransportError;
+use net::serve::{self, Limits};
+use net::shape::{LinkPair, Shaped};
+use net::transport::buffer::Pool;
+use net::transport::tcp::{self, Listener, Tcp};
+use net::transport::{RECORD_BYTES_MAX, Transport};
+use perf::model::loggp::Link;
+use perf::units::Nanos;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use wire::record::{Fragment, Message, RecordError};
+use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
+use wire::xdr::Encode;
+
+const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const PATIENCE: Nanos = Nanos::from_secs(60);
+
+/// Runs a test, which has to end in time.
+fn in_time<T>(work: impl Future<Output = T>) -> T {
+    net::runtime::block_on(async { Clock::real().within(PATIENCE, work).await.unwrap() }).unwrap()
+}
+
+/// Numbers without a pattern, the same for the same seed (xorshift64, Marsaglia 2003).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        std::iter::repeat_with(|| self.next().to_le_bytes()).flatten().take(count).collect()
+    }
+
+    /// Small, around the sizes of a slab, and large.
+    fn record(&mut self) -> Vec<u8> {
+        let count = match self.below(8) {
+            0 => self.below(4),
+            1..4 => 4 * self.below(100),
+            4 => self.below(20_000),
+            5 => 65_000 + self.below(1_000),
+            6 => RECORD_BYTES_MAX - self.below(300),
+            _ => self.below(RECORD_BYTES_MAX),
+        };
+        self.bytes(count)
+    }
+}
+
+fn fragment(bytes: &[u8], last: bool) -> Vec<u8> {
+    let len = u32::try_from(bytes.len()).unwrap();
+    [&Fragment { last, len }.to_header()[..], bytes].concat()
+}
+
+/// A raw stream, and the transport at its other end.
+async fn pair() -> (TcpStream, Tcp) {
+    let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stream, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+    let stream = stream.unwrap();
+    stream.set_nodelay(true).unwrap();
+    (stream, accepted.unwrap())
+}
+
+async fn receive(tcp: &mut impl Transport) -> Result<Option<Bytes>, TransportError> {
+    poll_fn(|cx| tcp.poll_receive(cx)).await
+}
+
+/// Writes a stream in pieces, with others at work in between.
+async fn dribble(stream: &mut TcpStream, bytes: &[u8], random: &mut Random) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let most = [8, 2_000, 300_000][random.below(3)];
+        let (piece, after) = rest.split_at((1 + random.below(most)).min(rest.len()));
+        stream.write_all(piece).await?;
+        rest = after;
+        yield_now().await;
+    }
+    Ok(())
+}
+
+#[test]
+fn records_of_any_size_arrive_in_order_however_the_stream_is_cut() {
+    for seed in 1..=8 {
+        let mut random = Random(seed);
+        let records: Vec<Vec<u8>> = (0..40).map(|_| random.record()).collect();
+        let mut bytes = Vec::new();
+        for record in &records {
+            let mut rest = record.as_slice();
+            for _ in 0..random.below(4) {
+                let (piece, after) = rest.split_at(random.below(1 + rest.len()));
+                bytes.extend(fragment(piece, false));
+                rest = after;
+            }
+            bytes.extend(fragment(rest, true));
+        }
+        in_time(async {
+            let (mut stream, mut tcp) = pair().await;
+            let write = async {
+                dribble(&mut stream, &bytes, &mut random).await.unwrap();
+                stream.shutdown().await.unwrap();
+            };
+            let read = async {
+                for (at, record) in records.iter().enumerate() {
+                    let received = receive(&mut tcp).await.unwrap().unwrap();
+                    assert!(received == record[..], "seed {seed}, record {at}");
+                }
+                assert!(receive(&mut tcp).await.unwrap().is_none());
+            };
+            tokio::join!(write, read);
+        });
+    }
+}
+
+#[test]
+fn messages_of_any_size_arrive_at_a_slow_receiver() {
+    let mut random = Random(0x510);
+    let messages: Vec<(Vec<u8>, Vec<u8>)> = (0..60)
+        .map(|_| {
+            let head = 4 * random.below(100);
+            let payload = random.record();
+            let payload = payload[..payload.len().min(RECORD_BYTES_MAX - 500)].to_vec();
+            (random.bytes(head), payload)
+        })
+        .collect();
+    in_time(async {
+        let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
+        let (clock, pool) = (Clock::real(), Pool::new(RECORD_BYTES_MAX));
+        let address = listener.local_addr().unwrap();
+        let connect = tcp::connect(&clock, address, PATIENCE, &pool, RECORD_BYTES_MAX);
+        let (sender, receiver) = tokio::join!(connect, listener.accept());
+        let (mut sender, mut receiver) = (sender.unwrap(), receiver.unwrap());
+        let send = async {
+            for (head, payload) in &messages {
+                poll_fn(|cx| sender.poll_ready(cx)).await.unwrap();
+                sender.send(Message { head: head.clone(), payload: payload.clone().into() });
+            }
+            poll_fn(|cx| sender.poll_flush(cx)).await.unwrap();
+        };
+        let take = async {
+            for (head, payload) in &messages {
+                let expected = Message { head: head.clone(), payload: payload.clone().into() };
+                let received = receive(&mut receiver).await.unwrap().unwrap();
+                assert!(received == expected.to_vec()[..]);
+                for _ in 0..20 {
+                    yield_now().await;
+                }
+            }
+        };
+        tokio::join!(send, take);
+    });
+}
+
+/// What a receiver says after these bytes and the end of the stream.
+fn after(bytes: &[u8]) -> Result<Option<Bytes>, TransportError> {
+    in_time(async {
+        let (mut stream, mut tcp) = pair().await;
+        let write = async {
+            stream.write_all(bytes).await.ok();
+            stream.shutdown().await.ok();
+        };
+        tokio::join!(write, receive(&mut tcp)).1
+    })
+}
+
+#[test]
+fn a_stream_that_ends_within_a_record_is_told_from_one_that_ends_behind_it() {
+    let record = fragment(&[7; 40], true);
+    for length in 1..record.len() {
+        assert!(matches!(after(&record[..length]), Err(TransportError::Truncated)), "{length}");
+    }
+    assert!(matches!(after(&[]), Ok(None)));
+    assert!(matches!(after(&record), Ok(Some(bytes)) if bytes == [7; 40][..]));
+    // Behind a fragment that is not the last, too.
+    assert!(matches!(after(&fragment(&[7; 40], false)), Err(TransportError::Truncated)));
+    let large = fragment(&vec![7; 1 << 20], true);
+    assert!(matches!(after(&large[..1 << 19]), Err(TransportError::Truncated)));
+}
+
+#[test]
+fn what_is_too_long_is_refused_when_it_is_announced() {
+    let too_long = |bytes: &[u8], announced| {
+        let error = after(bytes).unwrap_err();
+        let TransportError::Record(RecordError::TooLong { max, got }) = error else {
+            panic!("{error}");
+        };
+        assert_eq!((max, got), (RECORD_BYTES_MAX, announced));
+    };
+    too_long(&[0xff; 4], 0x7fff_ffff);
+    let first = fragment(&[0; 1000], false);
+    too_long(&[&first[..], &[0xff; 4]].concat(), 1000 + 0x7fff_ffff);
+    let empty_fragments = [0; 4 * 5000];
+    assert!(matches!(after(&empty_fragments), Err(TransportError::TooManyFragments { .. })));
+}
+
+#[test]
+fn a_connection_that_is_reset_is_lost() {
+    in_time(async {
+        let (stream, mut tcp) = pair().await;
+        socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        drop(stream);
+        assert!(matches!(receive(&mut tcp).await, Err(TransportError::Io(_))));
+    });
+}
+
+/// Answers every call without results.
+async fn void(_: SocketAddr, record: Bytes) -> Option<Message> {
+    let (xid, _) = peek(&record).unwrap();
+    Some(Message::new(ReplyHeader::success(xid).to_bytes()))
+}
+
+/// A server of voids, behind a link if there is one.
+fn serve_voids(clock: &Clock, limits: Limits, links: LinkPair) -> SocketAddr {
+    let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
+    let address = listener.local_addr().unwrap();
+    let own = clock.clone();
+    clock.spawn(async move {
+        serve::listen(listener, own, limits, links, void).await.unwrap();
+    });
+    address
+}
+
+/// Response times of calls with a payload, one at a time.
+async fn times(clock: &Clock, transport: impl Transport + 'static, payload: usize) -> Vec<Nanos> {
+    let rpc = Rpc::start(transport, clock, PATIENCE, 0);
+    let null = Target { program: 100_003, version: 3, procedure: 0 };
+    let payload = Bytes::from(vec![0; payload]);
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let answer = rpc.call(null, OpaqueAuth::NONE, |_| {}, payload.clone()).await.unwrap();
+        times.push(answer.response_time());
+    }
+    times
+}
+
+/// Asserts that no exchange was faster than `least`, and that the fastest was not much slower:
+/// the machine may be busy, but hardly for every one of them.
+fn all_take(least: Nanos, times: &[Nanos]) {
+    let fastest = times.iter().min().unwrap();
+    assert!(*fastest >= least, "{fastest} is faster than the link, {least}");
+    assert!(*fastest <= least + Nanos::from_millis(50), "{fastest} for {least}");
+}
+
+const FAR: Link = Link { latency: Nanos::from_millis(3), gap: Nanos::ZERO, gap_per_byte_ps: 8_000 };
+
+#[test]
+fn an_emulated_link_delays_an_exchange_by_its_latency_there_and_back() {
+    let links = LinkPair::symmetric(FAR);
+    in_time(async {
+        let clock = Clock::real();
+        let pool = Pool::new(RECORD_BYTES_MAX);
+        let there_and_back = FAR.latency + FAR.latency;
+        // At the client's end.
+        let plain = serve_voids(&clock, Limits::default(), LinkPair::default());
+        let tcp = tcp::connect(&clock, plain, PATIENCE, &pool, RECORD_BYTES_MAX).await.unwrap();
+        let shaped = Shaped::new(tcp, links, &clock).unwrap();
+        all_take(there_and_back, &times(&clock, shaped, 0).await);
+        // At the server's end.
+        let far = serve_voids(&clock, Limits::default(), links);
+        let tcp = tcp::connect(&clock, far, PATIENCE, &pool, RECORD_BYTES_MAX).await.unwrap();
+        all_take(there_and_back, &times(&clock, tcp, 0).await);
+    });
+}
+
+#[test]
+fn an_emulated_link_takes_its_time_for_every_byte() {
+    in_time(async {
+        let clock = Clock::real();
+        let pool = Pool::new(RECORD_BYTES_MAX);
+        let server = serve_voids(&clock, Limits::default(), LinkPair::default());
+        let tcp = tcp::connect(&clock, server, PATIENCE, &pool, RECORD_BYTES_MAX).await.unwrap();
+        let shaped = Shaped::new(tcp, LinkPair::symmetric(FAR), &clock).unwrap();
+        // 1 MiB at 8 ns per byte.
+        let least = FAR.latency + FAR.latency + Nanos::from_nanos(8 << 20);
+        all_take(least, &times(&clock, shaped, 1 << 20).await);
+    });
+}
+
+#[test]
+fn a_connection_too_many_is_closed_and_one_that_ends_makes_room() {
+    in_time(async {
+        let clock = Clock::real();
+        let pool = Pool::new(RECORD_BYTES_MAX);
+        let limits = Limits { connections_max: 2, ..Limits::default() };
+        let server = serve_voids(&clock, limits, LinkPair::default());
+        let connect = async || {
+            let tcp = tcp::connect(&clock, server, PATIENCE, &pool, RECORD_BYTES_MAX).await;
+            Rpc::start(tcp.unwrap(), &clock, PATIENCE, 0)
+        };
+        let is_served = async |rpc: &Rpc| {
+            let null = Target { program: 100_003, version: 3, procedure: 0 };
+            rpc.call(null, OpaqueAuth::NONE, |_| {}, Bytes::new()).await.is_ok()
+        };
+        let (first, second) = (connect().await, connect().await);
+        assert!(is_served(&first).await && is_served(&second).await);
+        assert!(!is_served(&connect().await).await);
+        assert!(is_served(&first).await);
+        drop(second);
+        while !is_served(&connect().await).await {
+            yield_now().await;
+        }
+    });
+}
