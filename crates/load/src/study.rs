@@ -49,8 +49,10 @@ pub struct Plan {
     pub round_time: Nanos,
     pub bursts: usize,
     pub burst_time: Nanos,
-    /// Repetitions of step 4.
+    /// Repetitions of step 4, and the time of each run: longer, so that beginning and end of a
+    /// transfer weigh as little as they do for a user.
     pub applications: usize,
+    pub application_time: Nanos,
 }
 
 impl Plan {
@@ -68,21 +70,23 @@ impl Plan {
         bursts: 6,
         burst_time: Nanos::from_millis(120),
         applications: 7,
+        application_time: Nanos::from_millis(600),
     };
 
     /// Under 20 seconds on any path of up to 10 ms.
     pub const QUICK: Self = Self {
         repeats: 1,
-        run_time: Nanos::from_millis(150),
-        drain: Nanos::from_millis(150),
+        run_time: Nanos::from_millis(130),
+        drain: Nanos::from_millis(100),
         file_bytes_max: 128 << 20,
         fill_time: Nanos::from_millis(300),
         null_calls: 1_000,
-        rounds: (4, 40),
-        round_time: Nanos::from_millis(1_200),
+        rounds: (2, 40),
+        round_time: Nanos::from_millis(800),
         bursts: 2,
         burst_time: Nanos::from_millis(100),
-        applications: 3,
+        applications: 2,
+        application_time: Nanos::from_millis(250),
         ..Self::FULL
     };
 }
@@ -150,6 +154,8 @@ pub struct Workspace {
     sweep_bytes: u64,
     single_bytes: u64,
     commit_bytes: u64,
+    /// What the COMMITs of the probe cover.
+    commit_probe_bytes: u64,
 }
 
 /// A study in progress: the subjects with their current sessions.
@@ -192,7 +198,14 @@ impl<'a, S: Subject> Study<'a, S> {
         let sweep_bytes = fill(sweep, plan.file_bytes_max, 1).await?;
         let commit_bytes = COMMIT_BYTES_MIN;
         let files = Files { unstable, stable, burst: sweep };
-        let workspace = Workspace { files, sweep, sweep_bytes, single_bytes, commit_bytes };
+        let workspace = Workspace {
+            files,
+            sweep,
+            sweep_bytes,
+            single_bytes,
+            commit_bytes,
+            commit_probe_bytes: commit_bytes,
+        };
         let samples = probe::Samples::default();
         Ok(Self { clock, plan, subjects, sessions, data, workspace, samples })
     }
@@ -209,14 +222,23 @@ impl<'a, S: Subject> Study<'a, S> {
     /// # Errors
     /// Any call's.
     pub async fn warm_up(&mut self) -> Result<(), Error> {
+        let started = self.clock.now();
         let mut fastest = 0.0;
-        for call_bytes in self.call_bytes() {
-            for subject in 0..self.subjects.len() {
+        for call_bytes in self.call_bytes().into_iter().rev() {
+            for subject in (0..self.subjects.len()).rev() {
                 let warm = Configuration { subject, call_bytes, outstanding: 4 };
                 fastest = f64::max(fastest, self.run(warm).await?.mib_per_s());
+                // A slow path leaves nothing to warm.
+                if self.clock.now().since(started) > self.plan.run_time * 4 {
+                    break;
+                }
             }
         }
         self.workspace.commit_bytes = commit_bytes(fastest, &self.plan);
+        let probed = fastest * f64::from(1 << 20) * COMMIT_PROBE_TIME.as_secs_f64();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let probed = (probed as u64).next_multiple_of(1 << 20).max(1 << 20);
+        self.workspace.commit_probe_bytes = probed.min(self.workspace.commit_bytes);
         Ok(())
     }
 
@@ -255,6 +277,7 @@ impl<'a, S: Subject> Study<'a, S> {
             bursts: self.plan.bursts.div_ceil(portions),
             burst_time: self.plan.burst_time,
             commit_bytes: self.workspace.commit_bytes,
+            commit_probe_bytes: self.workspace.commit_probe_bytes,
             single_file_bytes: self.workspace.single_bytes,
             burst_file_bytes: self.workspace.sweep_bytes,
         };
@@ -272,7 +295,7 @@ impl<'a, S: Subject> Study<'a, S> {
     /// # Errors
     /// [`Error::TooFew`].
     pub fn findings(&self) -> Result<probe::Findings, Error> {
-        self.samples.findings(self.ends()?.1, self.workspace.commit_bytes)
+        self.samples.findings(self.ends()?.1, self.workspace.commit_probe_bytes)
     }
 
     fn ends(&self) -> Result<(&Session, &Session), Error> {
@@ -327,7 +350,7 @@ impl<'a, S: Subject> Study<'a, S> {
         let applications = self.plan.applications;
         for application in 0..applications {
             for (configuration, runs) in [before, after].into_iter().zip(&mut runs) {
-                runs.push(self.run(configuration).await?);
+                runs.push(self.run_for(configuration, self.plan.application_time).await?);
             }
             between()?;
             progress(Step::Apply, (application + 1) as f64 / applications as f64);
@@ -344,6 +367,10 @@ impl<'a, S: Subject> Study<'a, S> {
     }
 
     async fn run(&mut self, configuration: Configuration) -> Result<Run, Error> {
+        self.run_for(configuration, self.plan.run_time).await
+    }
+
+    async fn run_for(&mut self, configuration: Configuration, time: Nanos) -> Result<Run, Error> {
         let workload = Workload {
             call_bytes: configuration.call_bytes,
             outstanding: configuration.outstanding,
@@ -351,7 +378,7 @@ impl<'a, S: Subject> Study<'a, S> {
             total_bytes: u64::MAX,
             commit_bytes: self.workspace.commit_bytes,
             stable: StableHow::Unstable,
-            limit: Limit { time: Some(self.plan.run_time), drain: Some(self.plan.drain) },
+            limit: Limit { time: Some(time), drain: Some(self.plan.drain.max(time)) },
         };
         let session = &self.sessions[configuration.subject];
         let file = self.workspace.sweep;
@@ -372,6 +399,9 @@ pub fn transfer(configuration: &Configuration, commit_bytes: u64) -> Transfer {
         commit_bytes,
     }
 }
+
+/// How long filling memory for one COMMIT of the probe may take.
+const COMMIT_PROBE_TIME: Nanos = Nanos::from_millis(200);
 
 fn commit_bytes(mib_per_s: f64, plan: &Plan) -> u64 {
     let bytes = mib_per_s * f64::from(1 << 20) * plan.commit_time.as_secs_f64();

@@ -48,8 +48,10 @@ pub struct Effort {
     pub round_time: Nanos,
     pub bursts: usize,
     pub burst_time: Nanos,
-    /// What a COMMIT covers.
+    /// What a COMMIT of the sweep covers.
     pub commit_bytes: u64,
+    /// What a COMMIT covers whose own time is taken: less on a slow way, where it hardly matters.
+    pub commit_probe_bytes: u64,
     /// Length of the files of single WRITEs, and of the file of bursts.
     pub single_file_bytes: u64,
     pub burst_file_bytes: u64,
@@ -76,7 +78,9 @@ pub struct Findings {
     /// (bytes, median response time UNSTABLE, FILE_SYNC), for each size.
     pub writes_us: Vec<(u32, f64, f64)>,
     pub bursts: usize,
-    /// COMMITs of `commit_bytes`, less 2 T_prop, on a server that writes when it is asked to.
+    /// What each COMMIT covered whose time was taken.
+    pub commit_probe_bytes: u64,
+    /// Time of those COMMITs, less 2 T_prop, on a server that writes when it is asked to.
     pub commit_us: Estimate,
     /// The same on the server that was probed, which may have begun to write before.
     pub commit_early_us: Estimate,
@@ -153,13 +157,14 @@ pub async fn sample(
         bursts.small.push(target.call_time(BLOCK_BYTES, 64, u64::MAX).await?.0);
         bursts.pairs.push(target.call_time(BLOCK_BYTES, 2, u64::MAX).await?.0);
         let large = large_bytes(session);
-        let (alone, took) = target.call_time(large, 4, u64::MAX).await?;
+        let outstanding = if slow { 2 } else { 4 };
+        let (alone, took) = target.call_time(large, outstanding, u64::MAX).await?;
         bursts.large.push(alone);
         // On a slow way, where a burst with COMMITs would take long, storage hides well.
         let mib = f64::from(large) / f64::from(1 << 20);
         let committing = effort.commit_bytes as f64 / f64::from(1 << 20) / mib * alone;
         if committing < 2.0 * effort.burst_time.as_micros_f64().max(took) {
-            let (both, _) = target.call_time(large, 4, effort.commit_bytes).await?;
+            let (both, _) = target.call_time(large, outstanding, effort.commit_bytes).await?;
             bursts.unhidden.push((both - alone) / mib / 1024.0);
         }
         progress(0.6 + 0.4 * (burst + 1) as f64 / effort.bursts as f64);
@@ -292,7 +297,8 @@ impl Burst<'_> {
     /// Response time of a COMMIT of `commit_bytes` unstable bytes.
     async fn commit_time(&self) -> Result<f64, Error> {
         let call_bytes = LARGE_BYTES.min(self.session.sizes().write_bytes_max);
-        let run = self.run(call_bytes, 8, u64::MAX, self.effort.commit_bytes, None).await?;
+        let bytes = self.effort.commit_probe_bytes;
+        let run = self.run(call_bytes, 4, u64::MAX, bytes, None).await?;
         let commit = run.events.iter().rev().find(|event| event.kind == Kind::Commit);
         let commit = commit.ok_or(Error::TooFew { what: "the time of a COMMIT" })?;
         Ok(commit.received.since(commit.sent).as_micros_f64())
@@ -432,6 +438,7 @@ fn findings(
         commit_early_us,
         overhead_us,
         bursts: burst_count,
+        commit_probe_bytes: commit_bytes,
         rounds: rounds.len(),
     })
 }

@@ -112,7 +112,7 @@ pub(crate) fn predict(
 }
 
 /// The size and window that a concurrent server should be given: the smallest size that comes
-/// within 2 % of what the best size promises.
+/// within half a percent of what the best size promises.
 fn recommend(
     commit_bytes: u64,
     findings: &Findings,
@@ -130,7 +130,7 @@ fn recommend(
         })
         .collect();
     let best = choices.iter().map(|(_, promised)| *promised).fold(0.0, f64::max);
-    let enough = choices.iter().find(|(_, promised)| *promised >= 0.98 * best);
+    let enough = choices.iter().find(|(_, promised)| *promised >= 0.995 * best);
     enough.map_or(Configuration { subject, call_bytes: 1 << 20, outstanding: 16 }, |(choice, _)| {
         *choice
     })

@@ -182,7 +182,7 @@ fn parameters(outcome: &Outcome) -> Vec<Parameter> {
             &format!(
                 "Response time of a COMMIT of {} MiB less 2 T_prop; spread over its blocks it \
                   is the T_B of a transfer.",
-                outcome.commit_bytes >> 20
+                findings.commit_probe_bytes >> 20
             ),
         ),
         parameter(
@@ -403,6 +403,12 @@ fn method(outcome: &Outcome) -> Vec<String> {
               the steady state is measured and not the allocation of blocks. The storage's \
               ceiling is measured in the same way.",
             outcome.file_bytes >> 20
+        ),
+        format!(
+            "Change: before and after in alternation, {} times {:.0} ms each, with one pass over a \
+             file of the directory itself in between where there is one.",
+            plan.applications,
+            plan.application_time.as_millis_f64()
         ),
         "Predictions use only the parameters of the probe: no number was adjusted to the sweep. \
          With N calls outstanding, throughput = bytes x min(N / (T_cycle + (N - 1) o), 1 / slowest \
