@@ -9,7 +9,7 @@ use bytes::Bytes;
 use client::url::Target;
 use net::clock::Clock;
 use net::runtime::Background;
-use net::serve::{self, Limits};
+use net::serve::{self, Limits, Service};
 use net::shape::LinkPair;
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::tcp::Listener;
@@ -19,6 +19,7 @@ use server::store::{Medium, Store};
 use server::types::{Caller, Time};
 use server::{Endpoint, Engine, EngineConfig, Export, Peer, Squash, Transport};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use wire::record::Message;
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
@@ -82,6 +83,32 @@ pub(crate) fn memory(clock: &Clock, bytes_max: u64) -> MemStore {
     MemStore::new(options, Arc::new(time))
 }
 
+/// An engine, as connections see it.
+#[derive(Debug)]
+pub(crate) struct Served<S>(Arc<Engine<S>>);
+
+impl<S> Clone for Served<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S: Store> Service for Served<S> {
+    fn call(
+        &self,
+        peer: SocketAddr,
+        record: Bytes,
+    ) -> impl Future<Output = Option<Message>> + Send + 'static {
+        let engine = Arc::clone(&self.0);
+        let peer = Peer { address: peer, transport: Transport::Stream };
+        async move { engine.call(peer, record).await }
+    }
+
+    fn reply_bytes_max(&self, record: &[u8]) -> usize {
+        self.0.reply_bytes_max(record)
+    }
+}
+
 /// Listens, and serves in a task of its own. Gives the address that it listens on.
 pub(crate) fn start<S: Store>(
     store: S,
@@ -91,11 +118,7 @@ pub(crate) fn start<S: Store>(
     let listener = Listener::bind(options.listen, RECORD_BYTES_MAX)?;
     let address = listener.local_addr()?;
     let engine = Arc::new(Engine::new(store, config(options, address.port())));
-    let service = move |peer: SocketAddr, record: Bytes| {
-        let engine = Arc::clone(&engine);
-        let peer = Peer { address: peer, transport: Transport::Stream };
-        async move { engine.call(peer, record).await }
-    };
+    let service = Served(engine);
     let (clock_of_task, links) = (clock.clone(), options.links);
     clock.spawn(async move {
         let served = serve::listen(listener, clock_of_task, Limits::default(), links, service);

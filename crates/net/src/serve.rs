@@ -8,7 +8,8 @@
 //!
 //! Over a limit we stop reading the socket, and TCP makes the client wait: that is the
 //! back-pressure. Memory for calls is bounded by `bytes_in_flight_max` plus one record for each
-//! connection.
+//! connection; memory for replies, on each connection, by [`REPLY_BYTES_MAX`] plus what the
+//! transport queues: a client that asks for much and reads nothing gets no further.
 
 use std::future::Future;
 use std::io;
@@ -53,7 +54,17 @@ pub trait Service: Clone + Send + 'static {
         peer: SocketAddr,
         record: Bytes,
     ) -> impl Future<Output = Option<Message>> + Send + 'static;
+
+    /// Most bytes that the reply to a call may have, as far as that is worth knowing: a few
+    /// hundred are not.
+    fn reply_bytes_max(&self, _record: &[u8]) -> usize {
+        0
+    }
 }
+
+/// Bytes of replies that the calls in progress on one connection may come to, less the last
+/// call's.
+pub const REPLY_BYTES_MAX: usize = 64 << 20;
 
 impl<F, Fut> Service for F
 where
@@ -153,12 +164,14 @@ pub async fn connection(
         in_flight,
         calls_max,
         calls: FuturesUnordered::new(),
+        reply_bytes: 0,
         waiting: None,
     };
     std::future::poll_fn(|cx| state.poll(&mut transport, cx)).await
 }
 
-type Reply = Pin<Box<dyn Future<Output = Option<Message>> + Send>>;
+/// A call in progress; gives the reply, and the bytes that were kept free for it.
+type Reply = Pin<Box<dyn Future<Output = (Option<Message>, usize)> + Send>>;
 
 struct Connection<S> {
     clock: Clock,
@@ -167,6 +180,8 @@ struct Connection<S> {
     in_flight: InFlight,
     calls_max: usize,
     calls: FuturesUnordered<Reply>,
+    /// What is kept free for the replies to `calls`.
+    reply_bytes: usize,
     /// A call that has been read and waits for bytes in flight.
     waiting: Option<(Bytes, Acquire)>,
 }
@@ -188,7 +203,8 @@ impl<S: Service> Connection<S> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
         // Replies first: they free what new calls need.
-        while let Poll::Ready(Some(reply)) = Pin::new(&mut self.calls).poll_next(cx) {
+        while let Poll::Ready(Some((reply, bytes))) = Pin::new(&mut self.calls).poll_next(cx) {
+            self.reply_bytes -= bytes;
             reply.into_iter().for_each(|reply| transport.send(reply));
         }
         let mut ended = None;
@@ -197,7 +213,8 @@ impl<S: Service> Connection<S> {
                 cx.waker().wake_by_ref();
                 break;
             }
-            if self.calls.len() >= self.calls_max || transport.poll_ready(cx)?.is_pending() {
+            let full = self.calls.len() >= self.calls_max || self.reply_bytes >= REPLY_BYTES_MAX;
+            if full || transport.poll_ready(cx)?.is_pending() {
                 break;
             }
             match self.poll_next_call(transport, cx) {
@@ -254,25 +271,29 @@ impl<S: Service> Connection<S> {
         permit: OwnedSemaphorePermit,
     ) {
         let large = record.len() >= OWN_TASK_BYTES;
+        let reply_bytes = self.service.reply_bytes_max(&record);
         let call = self.service.call(self.peer, record);
         let call = async move {
             let reply = call.await;
             drop(permit);
-            reply
+            (reply, reply_bytes)
         };
         let mut call: Reply = if large {
             let (answer, answered) = oneshot::channel();
             self.clock.spawn(async move {
                 answer.send(call.await).ok();
             });
-            Box::pin(async move { answered.await.ok().flatten() })
+            Box::pin(async move { answered.await.unwrap_or((None, reply_bytes)) })
         } else {
             Box::pin(call)
         };
         match call.as_mut().poll(cx) {
-            Poll::Ready(reply) => reply.into_iter().for_each(|reply| transport.send(reply)),
+            Poll::Ready((reply, _)) => reply.into_iter().for_each(|reply| transport.send(reply)),
             // Pushed futures are polled again by the set, with its own waker.
-            Poll::Pending => self.calls.push(call),
+            Poll::Pending => {
+                self.reply_bytes += reply_bytes;
+                self.calls.push(call);
+            }
         }
     }
 }

@@ -5,12 +5,15 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use net::call::{Rpc, Target};
 use net::clock::{Clock, yield_now};
 use net::error::TransportError;
-use net::serve::{self, Limits};
+use net::serve::{self, Limits, REPLY_BYTES_MAX, Service};
 use net::shape::{LinkPair, Shaped};
 use net::transport::buffer::Pool;
 use net::transport::tcp::{self, Listener, Tcp};
@@ -19,6 +22,7 @@ use perf::model::loggp::Link;
 use perf::units::Nanos;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use wire::record::{Fragment, Message, RecordError};
 use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
 use wire::xdr::Encode;
@@ -290,6 +294,72 @@ fn an_emulated_link_takes_its_time_for_every_byte() {
         // 1 MiB at 8 ns per byte.
         let least = FAR.latency + FAR.latency + Nanos::from_nanos(8 << 20);
         all_take(least, &times(&clock, shaped, 1 << 20).await);
+    });
+}
+
+/// Answers with a MiB when it is let to, and says beforehand that it will.
+#[derive(Clone)]
+struct Mebibytes {
+    begun: Arc<AtomicUsize>,
+    let_go: Arc<Semaphore>,
+}
+
+const MIB: usize = 1 << 20;
+
+impl Service for Mebibytes {
+    fn call(
+        &self,
+        _: SocketAddr,
+        record: Bytes,
+    ) -> impl Future<Output = Option<Message>> + Send + 'static {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let let_go = Arc::clone(&self.let_go);
+        async move {
+            let_go.acquire().await.unwrap().forget();
+            let head = void(ANY_PORT, record).await?.head;
+            Some(Message { head, payload: vec![0; MIB].into() })
+        }
+    }
+
+    fn reply_bytes_max(&self, _record: &[u8]) -> usize {
+        MIB
+    }
+}
+
+#[test]
+fn no_more_is_begun_than_there_is_room_for_the_replies() {
+    const AT_ONCE: usize = REPLY_BYTES_MAX / MIB;
+    const CALLS: usize = 3 * AT_ONCE;
+    in_time(async {
+        let clock = Clock::real();
+        let pool = Pool::new(2 * MIB);
+        let service = Mebibytes { begun: Arc::default(), let_go: Arc::new(Semaphore::new(0)) };
+        let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (own, served) = (clock.clone(), service.clone());
+        clock.spawn(async move {
+            let (limits, links) = (Limits::default(), LinkPair::default());
+            serve::listen(listener, own, limits, links, served).await.unwrap();
+        });
+        let tcp = tcp::connect(&clock, address, PATIENCE, &pool, 2 * MIB).await.unwrap();
+        let rpc = Rpc::start(tcp, &clock, PATIENCE, 0);
+        let null = Target { program: 100_003, version: 3, procedure: 0 };
+        let call = || rpc.call(null, OpaqueAuth::NONE, |_| {}, Bytes::new());
+        let mut calls: FuturesUnordered<_> = (0..CALLS).map(|_| call()).collect();
+        let quiet = clock.within(Nanos::from_millis(200), calls.next()).await;
+        assert!(quiet.is_err(), "nothing was let go");
+        assert_eq!(service.begun.load(Ordering::Relaxed), AT_ONCE);
+        // Each reply makes room for one more call.
+        service.let_go.add_permits(1);
+        calls.next().await.unwrap().unwrap();
+        while service.begun.load(Ordering::Relaxed) <= AT_ONCE {
+            yield_now().await;
+        }
+        service.let_go.add_permits(CALLS - 1);
+        while let Some(answer) = calls.next().await {
+            answer.unwrap();
+        }
+        assert_eq!(service.begun.load(Ordering::Relaxed), CALLS);
     });
 }
 

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use wire::Procedure;
 use wire::record::Message;
 use wire::rpc::{AcceptStatus, AuthStat, Call, CallHeader, ReplyHeader};
-use wire::xdr::{Decode, DecodeError, DecodeErrorKind, Encode, Reader};
+use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
 use wire::{mount, nfs3};
 
 use crate::auth::Credential;
@@ -149,6 +149,27 @@ impl<S: Store> Engine<S> {
             Err(Refusal::Accepted(status)) => Some(message(ReplyHeader::accepted(xid, status))),
             Err(Refusal::Auth(why)) => Some(message(ReplyHeader::auth_error(xid, why))),
         }
+    }
+
+    /// Most bytes of data in the reply to a call: what READ and the listings ask for, as far as
+    /// they get it. Whoever sends the replies bounds by it what waits to be sent.
+    pub fn reply_bytes_max(&self, record: &[u8]) -> usize {
+        let mut args = Reader::new(record);
+        let Ok(Call::Version2(header)) = Call::decode(&mut args) else { return 0 };
+        let args = args.rest();
+        let asked = match header.procedure() {
+            Procedure::Nfs3(nfs3::Procedure::Read) => {
+                xdr::from_bytes(args).map_or(0, |args: nfs3::read::Args| args.count)
+            }
+            Procedure::Nfs3(nfs3::Procedure::Readdir) => {
+                xdr::from_bytes(args).map_or(0, |args: nfs3::readdir::Args| args.count)
+            }
+            Procedure::Nfs3(nfs3::Procedure::Readdirplus) => {
+                xdr::from_bytes(args).map_or(0, |args: nfs3::readdirplus::Args| args.maxcount)
+            }
+            _ => 0,
+        };
+        asked.min(self.config.transfer_bytes_max) as usize
     }
 
     async fn accept(

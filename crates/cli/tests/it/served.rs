@@ -58,9 +58,10 @@ impl Served {
         self.folder.as_ref().expect("it serves a directory").path()
     }
 
-    /// Waits until a run has made its scratch directory here, and in it a file of that name.
-    pub(crate) fn is_written_to(&self, file: &str) {
-        appears(&scratch_appears(self.path()), |name| name == file);
+    /// Waits until a run has made its scratch directory here, and in it a file whose name begins
+    /// like this.
+    pub(crate) fn is_written_to(&self, prefix: &str) {
+        appears(&scratch_appears(self.path()), |name| name.starts_with(prefix));
     }
 
     /// The scratch directories that are still there, asked for over NFS.

@@ -154,7 +154,7 @@ fn a_server_whose_results_become_garbage_half_way() {
 
 /// What a study and a benchmark say when that is done to the server while they write.
 fn stopped_half_way(signal: Signal, parts: &[&str]) -> [Served; 2] {
-    [(0, "sweep"), (1, "run-1")].map(|(at, file)| {
+    [(0, "sweep"), (1, "run-")].map(|(at, file)| {
         let served = Served::folder(&[]);
         let (mut command, _folder) = {
             let mut both = commands(&served.url());

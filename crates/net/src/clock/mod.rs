@@ -5,7 +5,7 @@
 //! time that is exact to the nanosecond and jumps to the next timer when nothing can run.
 //!
 //! There are two ways to wait. [`Clock::sleep`] is coarse (a millisecond) and cheap: timeouts.
-//! [`Alarm`] is exact to a few microseconds: links. See [`alarm`] for how.
+//! [`Alarm`] is exact to a few microseconds: links. `alarm.rs` says how.
 
 mod alarm;
 pub mod world;

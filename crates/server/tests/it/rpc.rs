@@ -141,3 +141,26 @@ fn nobody_is_too_weak_only_where_that_is_configured() {
     let stated = answer(&closed, with(GETATTR, OpaqueAuth::sys(&body)));
     assert_eq!(stated, ReplyHeader::success(XID));
 }
+
+#[test]
+fn how_long_a_reply_may_become_is_known_from_the_call() {
+    let world = World::new();
+    let dir = world.root();
+    let announced = |procedure, args: Vec<u8>| {
+        let header = with(Procedure::Nfs3(procedure), OpaqueAuth::NONE).to_bytes();
+        world.engine.reply_bytes_max(&[header, args].concat())
+    };
+    let read = |count| nfs3::read::Args { file: dir, offset: 0, count }.to_bytes();
+    let (cookie, cookieverf) = (0, [0; 8]);
+    let listing = nfs3::readdir::Args { dir, cookie, cookieverf, count: 4096 };
+    let (dircount, maxcount) = (512, 8192);
+    let plus = nfs3::readdirplus::Args { dir, cookie, cookieverf, dircount, maxcount };
+    assert_eq!(announced(P::Read, read(70_000)), 70_000);
+    assert_eq!(announced(P::Read, read(u32::MAX)), 1 << 20, "it gets rtmax at the most");
+    assert_eq!(announced(P::Readdir, listing.to_bytes()), 4096);
+    assert_eq!(announced(P::Readdirplus, plus.to_bytes()), 8192);
+    for (procedure, args) in [(P::Read, vec![0xff; 9]), (P::Getattr, read(1)), (P::Null, vec![])] {
+        assert_eq!(announced(procedure, args), 0, "{procedure}");
+    }
+    assert_eq!(world.engine.reply_bytes_max(&[0; 3]), 0);
+}
