@@ -34,7 +34,10 @@ pub const COMMIT_BYTES_MAX: u64 = 64 << 20;
 /// How much to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    pub repeats: usize,
+    /// Repetitions of the sweep: at least the first number, at most the second, as `sweep_time`
+    /// allows.
+    pub repeats: (usize, usize),
+    pub sweep_time: Nanos,
     pub run_time: Nanos,
     pub drain: Nanos,
     /// A COMMIT after as many bytes as the path takes in about this time, in powers of two between
@@ -47,7 +50,9 @@ pub struct Plan {
     pub null_calls: usize,
     pub rounds: (usize, usize),
     pub round_time: Nanos,
-    pub bursts: usize,
+    /// Bursts of each kind, likewise, as `bursts_time` allows; and the time of one.
+    pub bursts: (usize, usize),
+    pub bursts_time: Nanos,
     pub burst_time: Nanos,
     /// Repetitions of step 4, and the time of each run: longer, so that beginning and end of a
     /// transfer weigh as little as they do for a user.
@@ -58,7 +63,8 @@ pub struct Plan {
 impl Plan {
     /// About a minute on a fast path.
     pub const FULL: Self = Self {
-        repeats: 5,
+        repeats: (3, 5),
+        sweep_time: Nanos::from_secs(75),
         run_time: Nanos::from_millis(220),
         drain: Nanos::from_millis(500),
         commit_time: Nanos::from_millis(40),
@@ -67,7 +73,8 @@ impl Plan {
         null_calls: 2_000,
         rounds: (12, 150),
         round_time: Nanos::from_secs(4),
-        bursts: 6,
+        bursts: (6, 12),
+        bursts_time: Nanos::from_secs(9),
         burst_time: Nanos::from_millis(120),
         applications: 7,
         application_time: Nanos::from_millis(600),
@@ -75,7 +82,8 @@ impl Plan {
 
     /// Under 20 seconds on any path of up to 10 ms.
     pub const QUICK: Self = Self {
-        repeats: 1,
+        repeats: (1, 3),
+        sweep_time: Nanos::from_millis(8_500),
         run_time: Nanos::from_millis(130),
         drain: Nanos::from_millis(100),
         file_bytes_max: 128 << 20,
@@ -83,7 +91,8 @@ impl Plan {
         null_calls: 1_000,
         rounds: (2, 40),
         round_time: Nanos::from_millis(800),
-        bursts: 2,
+        bursts: (2, 8),
+        bursts_time: Nanos::from_millis(3_000),
         burst_time: Nanos::from_millis(100),
         applications: 2,
         application_time: Nanos::from_millis(250),
@@ -268,13 +277,16 @@ impl<'a, S: Subject> Study<'a, S> {
     /// # Errors
     /// Any call's.
     pub async fn probe(&mut self, progress: Progress<'_>) -> Result<(), Error> {
-        let portions = self.plan.repeats + 1;
+        let portions = self.plan.repeats.0 + 1;
         let (least, most) = self.plan.rounds;
+        let share =
+            |(least, most): (usize, usize)| (least.div_ceil(portions), most.div_ceil(portions));
         let effort = Effort {
             null_calls: self.plan.null_calls.div_ceil(portions),
             rounds: (least.div_ceil(portions) + 1, most.div_ceil(portions) + 1),
             round_time: self.plan.round_time / portions as u64,
-            bursts: self.plan.bursts.div_ceil(portions),
+            bursts: share(self.plan.bursts),
+            bursts_time: self.plan.bursts_time / portions as u64,
             burst_time: self.plan.burst_time,
             commit_bytes: self.workspace.commit_bytes,
             commit_probe_bytes: self.workspace.commit_probe_bytes,
@@ -319,11 +331,18 @@ impl<'a, S: Subject> Study<'a, S> {
                 }
             }
         }
-        let repeats = self.plan.repeats;
+        let (least, most) = self.plan.repeats;
         let mut runs: Vec<Vec<Run>> = vec![Vec::new(); configurations.len()];
-        let total = (repeats * configurations.len()) as f64;
         let mut done = 0.0;
-        for _ in 0..repeats {
+        let started = self.clock.now();
+        for repeat in 0..most {
+            // As long as all so far have taken, on average, this one will take.
+            let spent = self.clock.now().since(started);
+            let next = spent / (repeat.max(1) as u64);
+            if repeat >= least && spent + next > self.plan.sweep_time {
+                break;
+            }
+            let total = (configurations.len() * most.min(repeat + 1).max(least)) as f64;
             for (configuration, runs) in configurations.iter().zip(&mut runs) {
                 runs.push(self.run(*configuration).await?);
                 done += 1.0;

@@ -58,28 +58,34 @@ impl Ceiling {
             .map_err(failed)?;
         let data = crate::seqwrite::pattern(CHUNK_BYTES).to_vec();
         let ceiling = Self { file, data, file_bytes };
-        ceiling.write_all().map_err(failed)?;
+        ceiling.write_all(u64::MAX).map_err(failed)?;
         Ok(ceiling)
     }
 
-    /// Overwrites the file and syncs it; MiB/s.
+    /// Overwrites the file, with a sync after every `commit_bytes` and at the end, as a client
+    /// would commit; MiB/s.
     ///
     /// # Errors
     /// As the system says.
-    pub fn measure(&self, clock: &Clock) -> Result<f64, Error> {
+    pub fn measure(&self, clock: &Clock, commit_bytes: u64) -> Result<f64, Error> {
         let started = clock.now();
-        self.write_all().map_err(|cause| self.failed("writing", cause))?;
+        self.write_all(commit_bytes).map_err(|cause| self.failed("writing", cause))?;
         let elapsed = clock.now().since(started);
         Ok(self.file_bytes as f64 / (1 << 20) as f64 / elapsed.as_secs_f64())
     }
 
-    fn write_all(&self) -> io::Result<()> {
-        let mut offset = 0;
+    fn write_all(&self, commit_bytes: u64) -> io::Result<()> {
+        let (mut offset, mut unsynced) = (0, 0);
         while offset < self.file_bytes {
             let left = usize::try_from(self.file_bytes - offset).unwrap_or(usize::MAX);
             let chunk = &self.data[..CHUNK_BYTES.min(left)];
             self.write(chunk, offset)?;
             offset += chunk.len() as u64;
+            unsynced += chunk.len() as u64;
+            if unsynced >= commit_bytes && offset < self.file_bytes {
+                self.inner().sync_data()?;
+                unsynced = 0;
+            }
         }
         self.inner().sync_data()
     }

@@ -46,7 +46,9 @@ pub struct Effort {
     /// Rounds of single WRITEs: at least the first, at most the second, as the time allows.
     pub rounds: (usize, usize),
     pub round_time: Nanos,
-    pub bursts: usize,
+    /// Bursts of each kind, likewise.
+    pub bursts: (usize, usize),
+    pub bursts_time: Nanos,
     pub burst_time: Nanos,
     /// What a COMMIT of the sweep covers.
     pub commit_bytes: u64,
@@ -149,7 +151,12 @@ pub async fn sample(
     let rounds = single_writes(clock, session, files, data, effort, slow).await?;
     progress(0.6);
     let mut bursts = Bursts::default();
-    for burst in 0..effort.bursts {
+    let (least, most) = effort.bursts;
+    let started = clock.now();
+    for burst in 0..most {
+        if burst >= least && clock.now().since(started) >= effort.bursts_time {
+            break;
+        }
         let target = Burst { clock, session, files, data, effort };
         let asked = Burst { session: commit_session, ..target };
         bursts.commits.push(asked.commit_time().await? - round_trip_us);
@@ -167,7 +174,7 @@ pub async fn sample(
             let (both, _) = target.call_time(large, outstanding, effort.commit_bytes).await?;
             bursts.unhidden.push((both - alone) / mib / 1024.0);
         }
-        progress(0.6 + 0.4 * (burst + 1) as f64 / effort.bursts as f64);
+        progress(0.6 + 0.4 * (burst + 1) as f64 / most as f64);
     }
     Ok(Samples { null_us, rounds, bursts })
 }

@@ -250,7 +250,8 @@ impl Attempt<'_> {
         let explanation = Explanation::new(commit_bytes, &findings, &known, &sizes, &measured);
         let applied = if self.subjects.len() > 1 {
             let (before, after) = (explanation.before, explanation.after);
-            let ceiling = || measure_ceiling(self.clock, local.as_ref(), &mut ceilings);
+            let ceiling =
+                || measure_ceiling(self.clock, local.as_ref(), commit_bytes, &mut ceilings);
             Some(study.apply(before, after, ceiling, &mut progress).await?)
         } else {
             None
@@ -298,10 +299,11 @@ impl Attempt<'_> {
 fn measure_ceiling(
     clock: &Clock,
     local: Option<&Ceiling>,
+    commit_bytes: u64,
     ceilings: &mut Vec<f64>,
 ) -> Result<(), load::error::Error> {
     if let Some(ceiling) = local {
-        ceilings.push(ceiling.measure(clock)?);
+        ceilings.push(ceiling.measure(clock, commit_bytes)?);
     }
     Ok(())
 }
@@ -377,10 +379,11 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "--store DIR on a disk",
         );
     }
-    if outcome.plan.repeats < 3 {
+    let repeats = outcome.repeats();
+    if repeats < 3 {
         warn(
             "few_repeats",
-            format!("each configuration ran {} time(s): there is no spread", outcome.plan.repeats),
+            format!("each configuration ran {repeats} time(s): there is little spread to see"),
             "without --quick",
         );
     }

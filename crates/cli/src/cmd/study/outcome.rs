@@ -116,6 +116,11 @@ impl Outcome {
         self.measured(configuration).map_or(f64::NAN, Measured::median)
     }
 
+    /// How often each configuration ran.
+    pub(crate) fn repeats(&self) -> usize {
+        self.measured.first().map_or(0, |measured| measured.mib_per_s.len())
+    }
+
     /// The curve that the unsuffixed metrics speak of: the recommended size on the last subject.
     pub(crate) fn main_curve(&self) -> impl Iterator<Item = Configuration> {
         let after = self.explanation.after;

@@ -57,7 +57,7 @@ fn workload(outcome: &Outcome) -> Workload {
         "stable_how": "UNSTABLE",
         "overwrites_in_place": true,
         "windows": load::study::WINDOWS,
-        "repeats": plan.repeats,
+        "repeats": outcome.repeats() as u64,
         "run_time_ms": plan.run_time.as_millis_f64(),
     });
     let parameters = match parameters {
@@ -96,7 +96,7 @@ fn parameters(run: &mut Run, outcome: &Outcome) {
 }
 
 fn throughput(run: &mut Run, outcome: &Outcome) {
-    let repeats = outcome.plan.repeats as u64;
+    let repeats = outcome.repeats() as u64;
     for configuration in outcome.main_curve() {
         let n = configuration.outstanding;
         if let Some(measured) = outcome.measured(configuration) {

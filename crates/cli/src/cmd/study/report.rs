@@ -393,7 +393,7 @@ fn method(outcome: &Outcome) -> Vec<String> {
               bytes from the first call to the reply of the last COMMIT. A run whose calls \
               would take longer than {:.0} ms to come back is abandoned, and its throughput is \
               that of the acknowledged bytes between its first reply and its last.",
-            plan.repeats,
+            outcome.repeats(),
             plan.run_time.as_millis_f64(),
             outcome.commit_bytes >> 20,
             plan.drain.as_millis_f64()
