@@ -128,7 +128,10 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         CallError::Closed | CallError::Transport(net::error::TransportError::Io(_)) => {
             "the server's log: it closed the connection, or died".to_owned()
         }
-        CallError::Transport(_) | CallError::Malformed(_) | CallError::Echo => {
+        CallError::Transport(_)
+        | CallError::Malformed(_)
+        | CallError::Echo
+        | CallError::Unasked { .. } => {
             format!(
                 "another port: what listens at {server} does not speak ONC RPC as an NFS v3 \
                   server does"

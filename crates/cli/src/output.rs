@@ -61,15 +61,21 @@ impl Bars {
     }
 }
 
+/// Prints to standard output. A reader that has gone away wants no more, which is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed.map_err(|cause| cannot_write(Path::new("-"), &cause)),
+    }
+}
+
 /// Writes to a file, or to standard output when the path is `-`.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let written = if path == Path::new("-") {
-        let mut out = std::io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush())
-    } else {
-        fs::write(path, text)
-    };
-    written.map_err(|cause| cannot_write(path, &cause))
+    if path == Path::new("-") {
+        return print(text);
+    }
+    fs::write(path, text).map_err(|cause| cannot_write(path, &cause))
 }
 
 pub(crate) fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {

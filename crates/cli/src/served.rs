@@ -223,6 +223,8 @@ impl Embedded {
 pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
+    /// The terminal was closed.
+    hangup: Signal,
 }
 
 impl Interrupts {
@@ -237,7 +239,8 @@ impl Interrupts {
         };
         let interrupt = caught(SignalKind::interrupt())?;
         let terminate = caught(SignalKind::terminate())?;
-        Ok(Self { interrupt, terminate })
+        let hangup = caught(SignalKind::hangup())?;
+        Ok(Self { interrupt, terminate, hangup })
     }
 
     /// Done when one has come.
@@ -245,6 +248,7 @@ impl Interrupts {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }

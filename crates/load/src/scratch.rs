@@ -21,20 +21,38 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the directory in the session's root. `tag` keeps runs apart.
+    /// The name of the directory of a run; `tag` keeps runs apart.
+    pub fn name_for(tag: &str) -> String {
+        format!("{PREFIX}{tag}")
+    }
+
+    /// Makes the directory in the session's root.
     ///
     /// # Errors
-    /// The export is read-only, or full, or not ours to write.
-    pub async fn create(session: &Session, tag: &str) -> Result<Self, Error> {
+    /// The export is read-only, or full, or not ours to write. Unless the server answered MKDIR
+    /// with an error it may be there all the same: see [`Scratch::find`].
+    pub async fn create(session: &Session, name: &str) -> Result<Self, Error> {
         let parent = session.root();
-        let name = format!("{PREFIX}{tag}");
         let attributes = Sattr3 { mode: Some(0o700), ..Sattr3::default() };
         let made = session.mkdir(parent, name.as_bytes(), attributes).await?;
         let dir = match made.obj {
             Some(handle) => handle,
             None => session.lookup(parent, name.as_bytes()).await?.object,
         };
-        Ok(Self { parent, name, dir })
+        Ok(Self { parent, name: name.to_owned(), dir })
+    }
+
+    /// The directory of a run whose MKDIR was not answered, if it was made.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn find(session: &Session, name: &str) -> Result<Option<Self>, Error> {
+        let parent = session.root();
+        match session.lookup(parent, name.as_bytes()).await {
+            Ok(found) => Ok(Some(Self { parent, name: name.to_owned(), dir: found.object })),
+            Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     pub fn name(&self) -> &str {

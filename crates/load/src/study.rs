@@ -128,7 +128,7 @@ pub struct Measured {
 
 impl Measured {
     pub fn estimate(&self) -> Estimate {
-        let fallback = Estimate { value: 0.0, ci95: None };
+        let fallback = Estimate { value: f64::NAN, ci95: None };
         Sample::new(self.mib_per_s.clone()).map_or(fallback, |sample| sample.median_estimate())
     }
 

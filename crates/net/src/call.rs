@@ -31,6 +31,13 @@ use crate::transport::Transport;
 /// Calls submitted and not yet taken by the driver; more wait in their callers.
 const SUBMISSIONS_MAX: usize = 256;
 
+/// Replies taken per wake-up before calls are sent and limits are looked at.
+const BATCH_MAX: usize = 64;
+
+/// Replies in a row to calls that were never made, or given up: more than calls can be late, and
+/// the peer is no server.
+const UNASKED_MAX: u32 = 4096;
+
 /// Which procedure to call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Target {
@@ -110,6 +117,7 @@ impl Rpc {
             waiting: HashMap::new(),
             deadlines: VecDeque::new(),
             timer: None,
+            unasked: 0,
         };
         clock.spawn(driver.run());
         Self { submit, shared }
@@ -164,6 +172,8 @@ struct Driver<T> {
     /// In order, because every call has the same limit.
     deadlines: VecDeque<(Instant, u32)>,
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Replies in a row that no call waited for.
+    unasked: u32,
 }
 
 struct Waiting {
@@ -188,7 +198,12 @@ impl<T: Transport> Driver<T> {
         if let Poll::Ready(error) = self.poll_submissions(cx) {
             return Poll::Ready(error);
         }
-        loop {
+        for taken in 0.. {
+            if taken == BATCH_MAX {
+                // A peer that never stops sending must not keep us from our own limits.
+                cx.waker().wake_by_ref();
+                break;
+            }
             match self.transport.poll_receive(cx) {
                 Poll::Ready(Ok(Some(record))) => {
                     if let Err(error) = self.deliver(record) {
@@ -237,8 +252,14 @@ impl<T: Transport> Driver<T> {
         }
         let Some(waiting) = self.waiting.remove(&xid) else {
             self.shared.bad_xids.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
+            self.unasked += 1;
+            return if self.unasked > UNASKED_MAX {
+                Err(CallError::Unasked { count: self.unasked })
+            } else {
+                Ok(())
+            };
         };
+        self.unasked = 0;
         let received = self.clock.now();
         let answer = results_at(&record).map(|results_at| Answer {
             record: record.clone(),

@@ -55,6 +55,8 @@ pub enum CallError {
     Malformed(#[from] DecodeError),
     #[error("the peer answers calls with calls, as an echo service would: it is no RPC server")]
     Echo,
+    #[error("the peer sent {count} replies in a row to calls that were never made")]
+    Unasked { count: u32 },
     #[error("the server refused the call: {0}")]
     Refused(Refusal),
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &args::Seqwrite, verbosity: Verbosity) -> Result<(), Fai
     let record = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
-        print!("{}", summary(&record));
+        output::print(&summary(&record))?;
     }
     match &args.json {
         Some(json) => output::write(json, &record.to_json_pretty()),

@@ -8,6 +8,7 @@ use net::shape::profile::PROFILES;
 
 use crate::args::{self, CommitMode, Verbosity};
 use crate::exit::Failure;
+use crate::output;
 use crate::served::{self, Interrupts, Options};
 
 /// Runs the command: until Ctrl-C or SIGTERM.
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
             )
         })?;
         if verbosity > Verbosity::Quiet {
-            print!("{}", banner(args, &options, address));
+            output::print(&banner(args, &options, address))?;
         }
         interrupts.next().await;
         Ok(())

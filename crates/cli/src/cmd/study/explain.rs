@@ -1,10 +1,10 @@
 //! Step 3: what the model says of what was measured.
 
-use client::transfer::Kind;
 use load::probe::Findings;
 use load::study::{self, Configuration, Measured};
-use perf::model::transaction::{Bound, Prediction, Server, Term};
+use perf::model::transaction::{Bound, Path, Prediction, Server, Term};
 use perf::stats::Sample;
+use perf::units::Nanos;
 
 /// Predicted beside measured, for one configuration.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Explanation {
 
 impl Explanation {
     pub(crate) fn new(
-        commit_bytes: u64,
+        run: PlannedRun,
         findings: &Findings,
         known: &[Option<Server>],
         sizes: &[u32],
@@ -48,7 +48,7 @@ impl Explanation {
                 measured.iter().filter(move |row| row.configuration.subject == subject);
             of_subject.map(move |row| Row {
                 configuration: row.configuration,
-                prediction: predict(commit_bytes, findings, server, row),
+                prediction: run.predict(&findings.path, server, &row.configuration),
                 measured_mib_per_s: row.median(),
             })
         };
@@ -78,7 +78,7 @@ impl Explanation {
             error_pct_median: median(errors),
             rows,
             before: Configuration { subject: 0, call_bytes: smallest, outstanding: 1 },
-            after: recommend(commit_bytes, findings, sizes, servers.len().saturating_sub(1)),
+            after: recommend(run.commit_bytes, findings, sizes, servers.len().saturating_sub(1)),
             servers,
         }
     }
@@ -95,20 +95,38 @@ impl Explanation {
     }
 }
 
-/// What a run of that length should have shown; of an abandoned run, the steady state.
-pub(crate) fn predict(
-    commit_bytes: u64,
-    findings: &Findings,
-    server: Server,
-    measured: &Measured,
-) -> Prediction {
-    let count = |kind: Kind| {
-        let of_kind = measured.typical.events.iter().filter(|event| event.kind == kind);
-        of_kind.count() as u64
-    };
-    let commits = if measured.typical.abandoned { 0 } else { count(Kind::Commit) };
-    let transfer = study::transfer(&measured.configuration, commit_bytes);
-    findings.path.predict_run(server, &transfer, count(Kind::Write), commits)
+/// A run as it is planned: everything that a prediction needs beside the path's parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlannedRun {
+    pub(crate) commit_bytes: u64,
+    pub(crate) time: Nanos,
+    pub(crate) drain: Nanos,
+}
+
+impl PlannedRun {
+    /// What the run should show. How many calls and COMMITs it will have follows from the model's
+    /// own rate; where the calls outstanding at its end would take longer than the drain to come
+    /// back, it will be abandoned and shows the steady state.
+    pub(crate) fn predict(
+        &self,
+        path: &Path,
+        server: Server,
+        configuration: &Configuration,
+    ) -> Prediction {
+        let transfer = study::transfer(configuration, self.commit_bytes);
+        let steady = path.predict(server, &transfer);
+        let call_mib = f64::from(configuration.call_bytes) / f64::from(1 << 20);
+        let calls_per_sec = steady.mib_per_s / call_mib;
+        let outstanding = configuration.outstanding as f64;
+        if outstanding / calls_per_sec > self.drain.as_secs_f64() {
+            return steady;
+        }
+        let calls = (calls_per_sec * self.time.as_secs_f64()).ceil() + outstanding - 1.0;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let calls = calls as u64;
+        let bytes = calls.saturating_mul(u64::from(configuration.call_bytes));
+        path.predict_run(server, &transfer, calls, bytes / self.commit_bytes + 1)
+    }
 }
 
 /// The size and window that a concurrent server should be given: the smallest size that comes

@@ -23,7 +23,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 use server::store::Medium;
 
-use self::explain::Explanation;
+use self::explain::{Explanation, PlannedRun};
 use self::outcome::{LocalFindings, Outcome, TargetInfo};
 use crate::args::{self, CommitMode, Verbosity};
 use crate::exit::Failure;
@@ -42,8 +42,9 @@ pub(crate) fn run(args: &args::Study, verbosity: Verbosity) -> Result<(), Failur
     file("calls.csv", &record::calls_csv(&outcome))?;
     file("report.html", &analyze::report::html(&report))?;
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
-        print!("{}", analyze::report::summary(&report, 96));
-        println!("{}", args.out.join("report.html").display());
+        let place = args.out.join("report.html");
+        let summary = analyze::report::summary(&report, 96);
+        output::print(&format!("{summary}{}\n", place.display()))?;
     }
     match &args.json {
         Some(json) => output::write(json, &record.to_json_pretty()),
@@ -98,12 +99,18 @@ async fn embedded(
         link: link.to_string(),
         link_mib_per_s: link.mib_per_s(),
         durability: durability(concurrent.medium),
+        is_on_this_host: false,
         read_bytes_max: 0,
         write_bytes_max: 0,
         subjects: vec!["stall, 1 thread", "concurrent"],
     };
     let attempt = Attempt { clock, args, link, subjects: &subjects, dir: Some(&dir) };
     attempt.in_scratch(info, verbosity, interrupts).await
+}
+
+/// A server there runs on our processors: it is no neighbour.
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
 fn durability(medium: Medium) -> Durability {
@@ -131,7 +138,9 @@ async fn existing(
         path: None,
         link: link.to_string(),
         link_mib_per_s: link.mib_per_s(),
+        // As the server answers; looked at again when it is known what a COMMIT costs.
         durability: Durability::Stable,
+        is_on_this_host: is_loopback(&target.host),
         read_bytes_max: 0,
         write_bytes_max: 0,
         subjects: vec!["server"],
@@ -155,7 +164,11 @@ pub(crate) async fn in_scratch<T>(
     };
     // An interrupt must not lose the directory between its making and our knowing of it.
     let tag = format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id());
-    let scratch = Scratch::create(&session, &tag).await?;
+    let name = Scratch::name_for(&tag);
+    let scratch = match Scratch::create(&session, &name).await {
+        Ok(scratch) => scratch,
+        Err(error) => return Err(not_made(plain, &name, error).await),
+    };
     let outcome = tokio::select! {
         biased;
         () = interrupts.next() => Err(Failure::interrupted()),
@@ -164,11 +177,32 @@ pub(crate) async fn in_scratch<T>(
     let removed = clock.within(REMOVE_LIMIT, remove(&session, plain, &scratch)).await;
     match (outcome, removed) {
         (outcome, Ok(Ok(()))) => outcome,
-        (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(&scratch))),
+        (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(scratch.name()))),
         (Ok(_), Err(elapsed)) => {
-            Err(Failure::environment(elapsed, "the server's log").and(left_behind(&scratch)))
+            Err(Failure::environment(elapsed, "the server's log").and(left_behind(scratch.name())))
         }
-        (Err(failure), _) => Err(failure.and(left_behind(&scratch))),
+        (Err(failure), _) => Err(failure.and(left_behind(scratch.name()))),
+    }
+}
+
+/// The failure of a MKDIR. If the server did not say that it failed, it may have succeeded: then
+/// the directory is looked for and removed over a new connection.
+async fn not_made(plain: &Reached, name: &str, error: client::error::Error) -> Failure {
+    let refused = error.status().is_some();
+    let failure = Failure::from(error);
+    if refused {
+        return failure;
+    }
+    let look = async {
+        let session = plain.connect().await?;
+        match Scratch::find(&session, name).await? {
+            Some(scratch) => scratch.remove(&session).await,
+            None => Ok(()),
+        }
+    };
+    match plain.clock.within(REMOVE_LIMIT, look).await {
+        Ok(Ok(())) => failure,
+        _ => failure.and(left_behind(name)),
     }
 }
 
@@ -183,8 +217,8 @@ async fn remove(session: &Session, subject: &Reached, scratch: &Scratch) -> Resu
     Ok(scratch.remove(&session).await?)
 }
 
-fn left_behind(scratch: &Scratch) -> String {
-    format!("the scratch directory {} could not be removed", scratch.name())
+fn left_behind(name: &str) -> String {
+    format!("the scratch directory {name} could not be removed")
 }
 
 struct Attempt<'a> {
@@ -247,7 +281,9 @@ impl Attempt<'_> {
         let findings = study.findings()?;
         let known: Vec<Option<Server>> = self.subjects.iter().map(Subject::server).collect();
         let sizes = study.call_bytes();
-        let explanation = Explanation::new(commit_bytes, &findings, &known, &sizes, &measured);
+        let planned =
+            PlannedRun { commit_bytes, time: plan.run_time, drain: plan.drain.max(plan.run_time) };
+        let explanation = Explanation::new(planned, &findings, &known, &sizes, &measured);
         let applied = if self.subjects.len() > 1 {
             let (before, after) = (explanation.before, explanation.after);
             let ceiling =
@@ -281,6 +317,9 @@ impl Attempt<'_> {
             neighbours_share: neighbours.share(self.clock.now()),
             warnings: Vec::new(),
         };
+        if outcome.local.is_none() && outcome.commits_cost_nothing() {
+            outcome.target.durability = Durability::Memory;
+        }
         outcome.warnings = warnings(&outcome);
         Ok(outcome)
     }
@@ -373,11 +412,21 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
         warnings.push(Warning::new(code, &text, try_));
     };
     if outcome.target.durability == Durability::Memory {
-        warn(
-            "memory",
-            "the directory lies in memory: nothing that was measured survives a crash".to_owned(),
-            "--store DIR on a disk",
-        );
+        match outcome.local {
+            Some(_) => warn(
+                "memory",
+                "the directory lies in memory: nothing that was measured survives a crash"
+                    .to_owned(),
+                "--store DIR on a disk",
+            ),
+            None => warn(
+                "free_commits",
+                "making data stable costs this server nothing: it keeps them in memory, or its \
+                 storage has a stable cache; durability is recorded as memory"
+                    .to_owned(),
+                "the server's export options (async) and where its files lie",
+            ),
+        }
     }
     let repeats = outcome.repeats();
     if repeats < 3 {
@@ -389,6 +438,7 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
     }
     if let Some(share) = outcome.neighbours_share
         && share > NEIGHBOURS_SHARE_MAX
+        && !outcome.target.is_on_this_host
     {
         warn(
             "busy_machine",

@@ -37,6 +37,7 @@ pub(crate) struct TargetInfo {
     pub(crate) link: String,
     pub(crate) link_mib_per_s: Option<f64>,
     pub(crate) durability: Durability,
+    pub(crate) is_on_this_host: bool,
     pub(crate) read_bytes_max: u32,
     pub(crate) write_bytes_max: u32,
     /// How each subject is called.
@@ -51,21 +52,34 @@ pub(crate) struct LocalFindings {
 }
 
 impl Outcome {
-    /// The link's ceiling: what was emulated, or what bursts showed.
-    pub(crate) fn link_mib_per_s(&self) -> Option<f64> {
-        let measured = mib_per_s(self.findings.path.capacity.us_per_kib);
-        Some(self.target.link_mib_per_s.unwrap_or(measured))
+    /// The link's ceiling: what was emulated; otherwise the most that anything showed, bursts
+    /// without COMMITs or the sweep.
+    pub(crate) fn link_mib_per_s(&self) -> f64 {
+        let swept = self.measured.iter().map(Measured::median).fold(0.0, f64::max);
+        let observed = mib_per_s(self.findings.path.capacity.us_per_kib).max(swept);
+        self.target.link_mib_per_s.unwrap_or(observed)
     }
 
-    /// The storage's ceiling: the directory's own, or what COMMITs showed.
+    /// The storage's ceiling: the directory's own, or what COMMITs showed; infinite when they cost
+    /// nothing that could be measured.
     pub(crate) fn storage_mib_per_s(&self) -> f64 {
-        let over_the_wire = || mib_per_s(self.findings.path.storage.us_per_kib);
-        self.local.map_or_else(over_the_wire, |local| local.ceiling.value)
+        match &self.local {
+            Some(local) => local.ceiling.value,
+            None if self.commits_cost_nothing() => f64::INFINITY,
+            None => mib_per_s(self.findings.path.storage.us_per_kib),
+        }
+    }
+
+    /// Neither FILE_SYNC nor COMMIT takes noticeably longer than UNSTABLE: faster than any device
+    /// that could keep the data.
+    pub(crate) fn commits_cost_nothing(&self) -> bool {
+        let storage = &self.findings.path.storage;
+        storage.sync_us < FREE_SYNC_US && storage.us_per_kib < FREE_US_PER_KIB
     }
 
     /// The smaller of link and storage.
     pub(crate) fn limit_mib_per_s(&self) -> f64 {
-        self.storage_mib_per_s().min(self.link_mib_per_s().unwrap_or(f64::INFINITY))
+        self.storage_mib_per_s().min(self.link_mib_per_s())
     }
 
     /// What the recommended configuration gave: in step 4, or in the sweep.
@@ -89,15 +103,20 @@ impl Outcome {
 
     /// Ratio of after to before, by the model.
     pub(crate) fn predicted_gain(&self) -> f64 {
-        let Some((before, after)) = &self.applied else {
-            let explanation = &self.explanation;
-            return self.predicted(explanation.after) / self.predicted(explanation.before);
+        let time = match &self.applied {
+            Some(_) => self.plan.application_time,
+            None => self.plan.run_time,
         };
-        let predict = |measured: &Measured| {
-            let server = self.explanation.servers[measured.configuration.subject];
-            explain::predict(self.commit_bytes, &self.findings, server, measured).mib_per_s
+        let predict = |configuration: Configuration| {
+            let server = self.explanation.servers[configuration.subject];
+            let run = explain::PlannedRun {
+                commit_bytes: self.commit_bytes,
+                time,
+                drain: self.plan.drain.max(time),
+            };
+            run.predict(&self.findings.path, server, &configuration).mib_per_s
         };
-        predict(after) / predict(before)
+        predict(self.explanation.after) / predict(self.explanation.before)
     }
 
     pub(crate) fn measured_gain(&self) -> f64 {
@@ -152,6 +171,10 @@ impl Outcome {
         )
     }
 }
+
+/// An NVMe device with a power-safe cache takes 10 us or more for a sync, and 0.1 us for a KiB.
+const FREE_SYNC_US: f64 = 8.0;
+const FREE_US_PER_KIB: f64 = 0.02;
 
 fn mib_per_s(us_per_kib: f64) -> f64 {
     if us_per_kib > 0.0 { 1e6 / us_per_kib / 1024.0 } else { f64::INFINITY }

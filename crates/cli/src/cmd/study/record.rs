@@ -127,19 +127,24 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
     let explanation = &outcome.explanation;
     run.metric("best_window", explanation.after.outstanding as f64, "calls");
     run.metric("best_call_bytes", f64::from(explanation.after.call_bytes), "B");
+    let main: Vec<f64> = outcome
+        .main_curve()
+        .filter_map(|configuration| explanation.row(configuration))
+        .map(|row| row.error_pct().abs())
+        .collect();
+    run.metric("model_error_pct_median_n1_n64", super::explain::median(main), "%");
     run.metric("model_error_pct_median", explanation.error_pct_median, "%");
     run.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
-    if let Some(link) = outcome.link_mib_per_s() {
-        run.metric("link_mib_per_s", link, "MiB/s");
-    }
+    run.metric("link_mib_per_s", outcome.link_mib_per_s(), "MiB/s");
     match &outcome.local {
         Some(local) => {
             let trials = local.trials as u64;
             run.estimate("storage_mib_per_s", &local.ceiling, "MiB/s", trials);
         }
-        None => {
+        None if outcome.storage_mib_per_s().is_finite() => {
             run.metric("storage_mib_per_s", outcome.storage_mib_per_s(), "MiB/s");
         }
+        None => {}
     }
     run.metric("limit_mib_per_s", outcome.limit_mib_per_s(), "MiB/s");
     run.metric("efficiency_of_limit", outcome.efficiency_of_limit(), "ratio");

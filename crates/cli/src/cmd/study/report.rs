@@ -238,9 +238,7 @@ fn throughput(outcome: &Outcome) -> Vec<ThroughputPlot> {
     sizes.dedup();
     let mut ceilings =
         vec![Ceiling { label: "storage".to_owned(), mib_s: outcome.storage_mib_per_s() }];
-    if let Some(mib_s) = outcome.link_mib_per_s() {
-        ceilings.push(Ceiling { label: "link".to_owned(), mib_s });
-    }
+    ceilings.push(Ceiling { label: "link".to_owned(), mib_s: outcome.link_mib_per_s() });
     ceilings.retain(|ceiling| ceiling.mib_s.is_finite());
     sizes
         .into_iter()
@@ -410,16 +408,24 @@ fn method(outcome: &Outcome) -> Vec<String> {
             plan.applications,
             plan.application_time.as_millis_f64()
         ),
-        "Predictions use only the parameters of the probe: no number was adjusted to the sweep. \
-         With N calls outstanding, throughput = bytes x min(N / (T_cycle + (N - 1) o), 1 / slowest \
-         stage), T_cycle = 2 T_prop + T_ser + T_op + T_B; for each run its own number of calls and \
-         COMMITs, with the first call's way and the last COMMIT, which nothing overlaps."
+        "Predictions use only the parameters of the probe and the plan of each run: no number was \
+         adjusted to the sweep. With N calls outstanding, throughput = bytes x min(N / (T_cycle + \
+         (N - 1) o), 1 / slowest stage), T_cycle = 2 T_prop + T_ser + T_op + T_B; to which a run of \
+         that length adds the first call's way and the last COMMIT, which nothing overlaps."
             .to_owned(),
         "Response times count from when a call is handed to the connection to when its reply \
           has come; in a sweep with N outstanding a new call is sent as soon as one is answered \
           (closed loop)."
             .to_owned(),
     ];
+    if outcome.local.is_none() {
+        paragraphs.push(
+            "The server is not ours: whether it stalls while it commits or not is taken from the \
+             form of the model that has the smaller error, and its link's ceiling is the most \
+             that anything showed."
+                .to_owned(),
+        );
+    }
     if let Some(lateness) = outcome.alarm_lateness {
         paragraphs.push(format!(
             "The emulated link holds each message in this process until its time has come. Its \
