@@ -36,6 +36,10 @@ pub enum UrlError {
     Scheme(String),
     #[error("there is no host name in {0:?}")]
     NoHost(String),
+    #[error("a user or password has no meaning; NFS takes ?uid=N&gid=N")]
+    UserInfo,
+    #[error("#{0} has no meaning; a # in a name is written %23")]
+    Fragment(String),
     #[error("unknown argument {0:?}; known are version, proto, nfsport, mountport, uid, gid")]
     UnknownArgument(String),
     #[error("{key}={value:?} is not a number between {low} and {high}")]
@@ -58,10 +62,20 @@ impl FromStr for Target {
         if host.is_empty() {
             return Err(UrlError::NoHost(text.to_owned()));
         }
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            return Err(UrlError::UserInfo);
+        }
+        if let Some(fragment) = parsed.fragment() {
+            return Err(UrlError::Fragment(fragment.to_owned()));
+        }
+        let nfs_port = match parsed.port() {
+            Some(given) => Some(port("port", &given.to_string())?),
+            None => None,
+        };
         let mut target = Self {
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
             path: decode_path(parsed.path()),
-            nfs_port: parsed.port(),
+            nfs_port,
             mount_port: None,
             uid: None,
             gid: None,
@@ -185,6 +199,9 @@ mod tests {
             ("nfs://h/x?version=4", "version=\"4\" is not spoken; only version=3 is"),
             ("nfs://h/x?proto=udp", "proto=\"udp\" is not spoken; only proto=tcp is"),
             ("nfs://h/x?nfsport=0", "nfsport=\"0\" is not a number between 1 and 65535"),
+            ("nfs://h:0/x", "port=\"0\" is not a number between 1 and 65535"),
+            ("nfs://me@h/x", "a user or password has no meaning; NFS takes ?uid=N&gid=N"),
+            ("nfs://h/x#y", "#y has no meaning; a # in a name is written %23"),
             ("nfs://h:99999/x", "\"nfs://h:99999/x\" is not a URL"),
         ];
         for (text, message) in cases {

@@ -195,9 +195,7 @@ impl<T: Transport> Driver<T> {
 
     /// Ready with the reason when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CallError> {
-        if let Poll::Ready(error) = self.poll_submissions(cx) {
-            return Poll::Ready(error);
-        }
+        // What has come is taken before anything is sent: a server may answer and then go away.
         for taken in 0.. {
             if taken == BATCH_MAX {
                 // A peer that never stops sending must not keep us from our own limits.
@@ -214,6 +212,9 @@ impl<T: Transport> Driver<T> {
                 Poll::Ready(Err(error)) => return Poll::Ready(error.into()),
                 Poll::Pending => break,
             }
+        }
+        if let Poll::Ready(error) = self.poll_submissions(cx) {
+            return Poll::Ready(error);
         }
         if let Poll::Ready(Err(error)) = self.transport.poll_flush(cx) {
             return Poll::Ready(error.into());

@@ -8,7 +8,8 @@
 //!
 //! Over a limit we stop reading the socket, and TCP makes the client wait: that is the
 //! back-pressure. Memory for calls is bounded by `bytes_in_flight_max` plus one record for each
-//! connection; memory for replies, on each connection, by [`REPLY_BYTES_MAX`] plus what the
+//! connection, where small calls that wait may each keep the 64 KiB slab that they came in; memory
+//! for replies, on each connection, by [`REPLY_BYTES_MAX`] plus what the
 //! transport queues: a client that asks for much and reads nothing gets no further.
 
 use std::future::Future;
@@ -47,7 +48,8 @@ impl Default for Limits {
     }
 }
 
-/// Answers calls: one record in, one reply out, or none where the call deserves none.
+/// Answers calls: one record in, one reply out, or none where the record was no call, which ends
+/// the connection.
 pub trait Service: Clone + Send + 'static {
     fn call(
         &self,
@@ -145,8 +147,8 @@ pub async fn listen(
     }
 }
 
-/// Serves one connection until it ends. Calls in progress then are dropped at their next await
-/// point: their client is gone.
+/// Serves one connection until it ends. When it breaks, small calls in progress are dropped at
+/// their next await point, for their client is gone; large ones run to their end.
 ///
 /// # Errors
 /// The connection broke, or carried what is no record.
@@ -166,6 +168,7 @@ pub async fn connection(
         calls: FuturesUnordered::new(),
         reply_bytes: 0,
         waiting: None,
+        garbled: false,
     };
     std::future::poll_fn(|cx| state.poll(&mut transport, cx)).await
 }
@@ -184,6 +187,8 @@ struct Connection<S> {
     reply_bytes: usize,
     /// A call that has been read and waits for bytes in flight.
     waiting: Option<(Bytes, Acquire)>,
+    /// Something came that was no call.
+    garbled: bool,
 }
 
 type Acquire =
@@ -205,21 +210,22 @@ impl<S: Service> Connection<S> {
         // Replies first: they free what new calls need.
         while let Poll::Ready(Some((reply, bytes))) = Pin::new(&mut self.calls).poll_next(cx) {
             self.reply_bytes -= bytes;
-            reply.into_iter().for_each(|reply| transport.send(reply));
+            self.answer(transport, reply);
         }
-        let mut ended = None;
+        let mut ended = self.garbled.then_some(Ok(()));
         for started in 0.. {
             if started == BATCH_MAX {
                 cx.waker().wake_by_ref();
                 break;
             }
             let full = self.calls.len() >= self.calls_max || self.reply_bytes >= REPLY_BYTES_MAX;
-            if full || transport.poll_ready(cx)?.is_pending() {
+            if ended.is_some() || full || transport.poll_ready(cx)?.is_pending() {
                 break;
             }
             match self.poll_next_call(transport, cx) {
                 Poll::Ready(Ok(Some((record, permit)))) => {
                     self.start(transport, cx, record, permit);
+                    ended = self.garbled.then_some(Ok(()));
                 }
                 Poll::Ready(end) => {
                     ended = Some(end.map(|_| ()));
@@ -234,6 +240,15 @@ impl<S: Service> Connection<S> {
             Some(Ok(())) if !self.calls.is_empty() || flushed.is_pending() => Poll::Pending,
             Some(end) => Poll::Ready(end),
             None => Poll::Pending,
+        }
+    }
+
+    /// Sends a reply. A record that deserves none was no call: what follows it on the stream is
+    /// not to be trusted, so the connection ends when all earlier calls have been answered.
+    fn answer(&mut self, transport: &mut impl Transport, reply: Option<Message>) {
+        match reply {
+            Some(reply) => transport.send(reply),
+            None => self.garbled = true,
         }
     }
 
@@ -288,7 +303,7 @@ impl<S: Service> Connection<S> {
             Box::pin(call)
         };
         match call.as_mut().poll(cx) {
-            Poll::Ready((reply, _)) => reply.into_iter().for_each(|reply| transport.send(reply)),
+            Poll::Ready((reply, _)) => self.answer(transport, reply),
             // Pushed futures are polled again by the set, with its own waker.
             Poll::Pending => {
                 self.reply_bytes += reply_bytes;

@@ -5,10 +5,10 @@
 
 pub mod plan;
 
-use std::future::Future;
+use std::pin::pin;
 
 use bytes::Bytes;
-use futures_util::future::Either;
+use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use net::call::Answer;
 use net::clock::Clock;
@@ -87,6 +87,14 @@ impl Target<'_> {
         let started = self.clock.now();
         let mut outcome = Outcome::at(started);
         let mut acknowledged = 0;
+        // One timer for the whole transfer, and none for what has no end.
+        let end = limit.time.zip(limit.drain).map(|(time, drain)| time + drain);
+        let mut end = pin!(async {
+            match end {
+                Some(span) => self.clock.sleep(span).await,
+                None => std::future::pending().await,
+            }
+        });
         loop {
             if limit.time.is_some_and(|time| self.clock.now() >= started + time) {
                 plan.finish();
@@ -101,11 +109,14 @@ impl Target<'_> {
                     Action::Wait | Action::Done => break,
                 }
             }
-            let Some(next) = limit.wait(self.clock, started, calls.next()).await else {
-                outcome.abandoned = true;
-                break;
+            let reply = match select(calls.next(), &mut end).await {
+                Either::Left((Some(reply), _)) => reply,
+                Either::Left((None, _)) => break,
+                Either::Right(_) => {
+                    outcome.abandoned = true;
+                    break;
+                }
             };
-            let Some(reply) = next else { break };
             let event = match reply? {
                 Reply::Written { span, event, committed, verifier } => {
                     acknowledged += u64::from(event.bytes);
@@ -177,18 +188,6 @@ impl Target<'_> {
         let timed = self.session.commit(self.file, 0, 0).await?;
         let event = Event::new(Kind::Commit, &timed.answer, 0);
         Ok(Reply::Committed { event, verifier: timed.reply.verf })
-    }
-}
-
-impl Limit {
-    /// Waits for `work`, unless the time and the drain have passed: then `None`.
-    async fn wait<F: Future>(self, clock: &Clock, started: Instant, work: F) -> Option<F::Output> {
-        match (self.time, self.drain) {
-            (Some(time), Some(drain)) if clock.now() >= started + time => {
-                clock.within((started + time + drain).since(clock.now()), work).await.ok()
-            }
-            _ => Some(work.await),
-        }
     }
 }
 

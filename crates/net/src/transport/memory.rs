@@ -91,7 +91,7 @@ impl Transport for Memory {
             moved = true;
         }
         let receiver = if moved { queue.receiver.take() } else { None };
-        let poll = if queue.closed {
+        let poll = if queue.closed && !self.waiting.is_empty() {
             let gone = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
             Poll::Ready(Err(gone.into()))
         } else if self.waiting.is_empty() {

@@ -9,13 +9,14 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use perf::units::Nanos;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use wire::record::{Fragment, Message, RecordError};
 
 use super::Transport;
@@ -31,6 +32,16 @@ const SLICES_MAX: usize = 64;
 
 /// Bytes queued for sending over which [`Transport::poll_ready`] waits.
 const QUEUE_BYTES_MAX: usize = 8 << 20;
+
+/// Privileged ports from which to call: above those of well-known services.
+const PRIVILEGED_PORT_MIN: u16 = 665;
+const PRIVILEGED_PORTS: u16 = 1024 - PRIVILEGED_PORT_MIN;
+const PRIVILEGED_ATTEMPTS: u16 = 40;
+
+/// A client that has not been heard of for so long is asked whether it is there, and so often.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(120);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+const KEEPALIVE_PROBES: u32 = 6;
 
 /// Fragments per record: a record of one-byte fragments is an attack, not a message.
 const FRAGMENTS_MAX: u32 = 1024;
@@ -61,7 +72,7 @@ pub async fn connect(
     record_bytes_max: usize,
 ) -> Result<Tcp, ConnectError> {
     let stream = clock
-        .within(limit, TcpStream::connect(address))
+        .within(limit, dial(address))
         .await
         .map_err(|_elapsed| ConnectError::TimedOut { address, limit })?
         .map_err(|cause| match cause.kind() {
@@ -71,6 +82,36 @@ pub async fn connect(
         })?;
     Tcp::new(stream, pool, record_bytes_max)
         .map_err(|cause| ConnectError::Unreachable { address, cause: Arc::new(cause) })
+}
+
+/// From a privileged port where we may have one: many servers answer no other (`secure` in
+/// exports(5), the default of Linux's). From any port otherwise.
+async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
+    // Different processes begin at different ports, so that they seldom meet.
+    let first = u16::try_from(std::process::id() % u32::from(PRIVILEGED_PORTS)).unwrap_or(0);
+    for attempt in 0..PRIVILEGED_ATTEMPTS {
+        let port = PRIVILEGED_PORT_MIN + (first + attempt) % PRIVILEGED_PORTS;
+        match connect_from(port, address).await {
+            Ok(stream) => return Ok(stream),
+            Err(cause) => match cause.kind() {
+                // Somebody has that port, or had it for the same server a moment ago.
+                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => {}
+                io::ErrorKind::PermissionDenied => break,
+                _ => return Err(cause),
+            },
+        }
+    }
+    TcpStream::connect(address).await
+}
+
+async fn connect_from(port: u16, address: SocketAddr) -> io::Result<TcpStream> {
+    let (socket, any) = match address {
+        SocketAddr::V4(_) => (TcpSocket::new_v4()?, IpAddr::from(Ipv4Addr::UNSPECIFIED)),
+        SocketAddr::V6(_) => (TcpSocket::new_v6()?, IpAddr::from(Ipv6Addr::UNSPECIFIED)),
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(SocketAddr::new(any, port))?;
+    socket.connect(address).await
 }
 
 /// Finds the addresses of a host name, or takes an address as it is.
@@ -310,6 +351,16 @@ impl Listener {
     /// Those of one connection and of a shortage of descriptors alike: go on after a pause.
     pub async fn accept(&self) -> io::Result<Tcp> {
         let (stream, _) = self.inner.accept().await?;
+        // A client that has vanished must not keep its place for ever.
+        let keepalive = socket2::TcpKeepalive::new()
+            .with_time(KEEPALIVE_IDLE)
+            .with_interval(KEEPALIVE_INTERVAL)
+            .with_retries(KEEPALIVE_PROBES);
+        let socket = socket2::SockRef::from(&stream);
+        socket.set_tcp_keepalive(&keepalive)?;
+        #[cfg(target_os = "linux")]
+        socket
+            .set_tcp_user_timeout(Some(KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES))?;
         Tcp::new(stream, &self.pool, self.record_bytes_max)
     }
 }

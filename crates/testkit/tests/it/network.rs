@@ -11,7 +11,7 @@ use net::clock::world::World;
 use net::error::CallError;
 use net::serve::{self, InFlight, Limits};
 use net::shape::profile::Profile;
-use net::transport::memory;
+use net::transport::{Transport, memory};
 use perf::units::Nanos;
 use server::CommitMode;
 use testkit::Site;
@@ -219,4 +219,57 @@ fn an_error_of_the_server_names_procedure_and_address() {
         .unwrap();
     assert!(matches!(error, Error::Status { .. }));
     assert!(error.to_string().starts_with("LOOKUP to 127.1.0.1:2049: "), "{error}");
+}
+
+#[test]
+fn a_peer_that_floods_with_unasked_replies_is_given_up() {
+    let world = World::new();
+    let clock = world.clock();
+    let error = world
+        .run(async move {
+            let (ours, mut theirs) = memory::pair(1);
+            clock.spawn(async move {
+                let mut xid = 1_000_000;
+                loop {
+                    for _ in 0..100 {
+                        theirs.send(Message::new(ReplyHeader::success(xid).to_bytes()));
+                        xid += 1;
+                    }
+                    if std::future::poll_fn(|cx| theirs.poll_flush(cx)).await.is_err() {
+                        return; // given up
+                    }
+                }
+            });
+            let rpc = Rpc::start(ours, &clock, Nanos::from_secs(1), 0);
+            call(&rpc).await.unwrap_err()
+        })
+        .unwrap();
+    assert!(matches!(error, CallError::Unasked { .. }), "{error}");
+}
+
+#[test]
+fn what_is_no_call_ends_the_connection_after_earlier_calls_are_answered() {
+    let world = World::new();
+    let clock = world.clock();
+    let (first, second) = world
+        .run(async move {
+            let own = clock.clone();
+            let numbered = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+            let service = move |_, record: Bytes| {
+                let number = numbered.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let clock = own.clone();
+                async move {
+                    if number == 1 {
+                        return None;
+                    }
+                    clock.sleep(Nanos::from_millis(10)).await;
+                    Some(void_reply(&record))
+                }
+            };
+            let rpc = serve(&clock, Limits::default(), 100, service);
+            tokio::join!(call(&rpc), call(&rpc))
+        })
+        .unwrap();
+    assert_eq!(first.unwrap(), Nanos::from_millis(10));
+    assert!(matches!(second, Err(CallError::Closed)), "{second:?}");
 }
