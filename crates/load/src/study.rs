@@ -124,6 +124,8 @@ pub struct Measured {
     pub mib_per_s: Vec<f64>,
     /// The repetition with the median throughput, with its every call.
     pub typical: Run,
+    /// The other repetitions, in order, with theirs.
+    pub others: Vec<Run>,
 }
 
 impl Measured {
@@ -468,11 +470,11 @@ async fn fill(
     Ok(run.bytes.next_multiple_of(u64::from(call_bytes)).max(u64::from(call_bytes)))
 }
 
-fn typical(configuration: Configuration, runs: Vec<Run>) -> Option<Measured> {
+fn typical(configuration: Configuration, mut runs: Vec<Run>) -> Option<Measured> {
     let mib_per_s: Vec<f64> = runs.iter().map(Run::mib_per_s).collect();
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by(|&a, &b| mib_per_s[a].total_cmp(&mib_per_s[b]));
     let median = *order.get(order.len() / 2)?;
-    let typical = runs.into_iter().nth(median)?;
-    Some(Measured { configuration, mib_per_s, typical })
+    let typical = runs.remove(median);
+    Some(Measured { configuration, mib_per_s, typical, others: runs })
 }

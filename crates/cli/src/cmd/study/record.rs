@@ -8,7 +8,7 @@ use perf::histogram::Histogram;
 use perf::model::transaction::Server;
 use perf::record::{Run, Target, Tool, Workload};
 use perf::series::Series;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 use serde_json::{Map, Value, json};
 
 use super::outcome::Outcome;
@@ -261,21 +261,24 @@ fn server_name(server: Server) -> &'static str {
     }
 }
 
-/// Every call of the typical run of every configuration, one line each.
+/// Every call of every run of every configuration, one line each. Run 0 is the typical one, which
+/// the record and the report show.
 pub(crate) fn calls_csv(outcome: &Outcome) -> String {
-    let mut csv = String::from("configuration,procedure,sent_us,received_us,bytes\n");
+    let mut csv = String::from("configuration,run,procedure,sent_us,received_us,bytes\n");
     for measured in &outcome.measured {
         let suffix = suffix(outcome, measured.configuration);
-        let started = measured.typical.started;
-        for &Event { kind, sent, received, bytes } in &measured.typical.events {
-            let procedure = match kind {
-                Kind::Read => "READ",
-                Kind::Write => "WRITE",
-                Kind::Commit => "COMMIT",
-            };
-            let (sent, received) = (sent.since(started), received.since(started));
-            let (sent, received) = (sent.as_micros_f64(), received.as_micros_f64());
-            writeln!(csv, "{suffix},{procedure},{sent:.3},{received:.3},{bytes}").ok();
+        let runs = std::iter::once(&measured.typical).chain(&measured.others);
+        for (number, run) in runs.enumerate() {
+            for &Event { kind, sent, received, bytes } in &run.events {
+                let procedure = match kind {
+                    Kind::Read => "READ",
+                    Kind::Write => "WRITE",
+                    Kind::Commit => "COMMIT",
+                };
+                let since_start = |at: Instant| at.since(run.started).as_micros_f64();
+                let (sent, received) = (since_start(sent), since_start(received));
+                writeln!(csv, "{suffix},{number},{procedure},{sent:.3},{received:.3},{bytes}").ok();
+            }
         }
     }
     csv
