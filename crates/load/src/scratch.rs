@@ -7,7 +7,7 @@
 use client::error::Error;
 use client::session::Session;
 use wire::nfs3::create::CreateHow;
-use wire::nfs3::{FType, FileHandle, NfsStat3, Sattr3};
+use wire::nfs3::{FileHandle, NfsStat3, Sattr3};
 
 /// Prefix of the directory's name.
 pub const PREFIX: &str = ".nfskit-scratch-";
@@ -114,9 +114,4 @@ impl Scratch {
 
 fn is_dot(name: &[u8]) -> bool {
     name == b"." || name == b".."
-}
-
-/// True for what [`Scratch::create`] would have made: a directory with our prefix.
-pub fn is_scratch(name: &[u8], kind: FType) -> bool {
-    kind == FType::Dir && name.starts_with(PREFIX.as_bytes())
 }

@@ -303,7 +303,7 @@ struct Burst<'a> {
 impl Burst<'_> {
     /// Response time of a COMMIT of `commit_bytes` unstable bytes.
     async fn commit_time(&self) -> Result<f64, Error> {
-        let call_bytes = LARGE_BYTES.min(self.session.sizes().write_bytes_max);
+        let call_bytes = large_bytes(self.session);
         let bytes = self.effort.commit_probe_bytes;
         let run = self.run(call_bytes, 4, u64::MAX, bytes, None).await?;
         let commit = run.events.iter().rev().find(|event| event.kind == Kind::Commit);

@@ -70,6 +70,18 @@ where
     Rpc::start(ours, clock, Nanos::from_secs(1), 0)
 }
 
+/// A server that answers each call after `span`.
+fn serve_after(clock: &Clock, span: Nanos, limits: Limits, calls_max: usize) -> Rpc {
+    let own = clock.clone();
+    serve(clock, limits, calls_max, move |_, record: Bytes| {
+        let clock = own.clone();
+        async move {
+            clock.sleep(span).await;
+            Some(void_reply(&record))
+        }
+    })
+}
+
 #[test]
 fn replies_are_matched_to_calls_in_any_order() {
     let world = World::new();
@@ -92,15 +104,7 @@ fn a_connection_over_its_limit_of_calls_reads_no_more_until_one_is_answered() {
     let clock = world.clock();
     let times = world
         .run(async move {
-            let own = clock.clone();
-            let service = move |_, record: Bytes| {
-                let clock = own.clone();
-                async move {
-                    clock.sleep(Nanos::from_millis(10)).await;
-                    Some(void_reply(&record))
-                }
-            };
-            let rpc = serve(&clock, Limits::default(), 2, service);
+            let rpc = serve_after(&clock, Nanos::from_millis(10), Limits::default(), 2);
             let (a, b, c) = tokio::join!(call(&rpc), call(&rpc), call(&rpc));
             [a, b, c].map(Result::unwrap)
         })
@@ -115,15 +119,7 @@ fn bytes_in_flight_are_bounded_over_all_connections() {
     let limits = Limits { bytes_in_flight_max: 1024, ..Limits::default() };
     let times = world
         .run(async move {
-            let own = clock.clone();
-            let service = move |_, record: Bytes| {
-                let clock = own.clone();
-                async move {
-                    clock.sleep(Nanos::from_millis(10)).await;
-                    Some(void_reply(&record))
-                }
-            };
-            let rpc = serve(&clock, limits, 100, service);
+            let rpc = serve_after(&clock, Nanos::from_millis(10), limits, 100);
             let (a, b) = tokio::join!(call(&rpc), call(&rpc));
             [a, b].map(Result::unwrap)
         })
@@ -137,15 +133,7 @@ fn a_call_without_reply_fails_at_its_limit_and_a_late_reply_is_counted_and_dropp
     let clock = world.clock();
     let (error, bad_xids) = world
         .run(async move {
-            let own = clock.clone();
-            let service = move |_, record: Bytes| {
-                let clock = own.clone();
-                async move {
-                    clock.sleep(Nanos::from_millis(1_500)).await;
-                    Some(void_reply(&record))
-                }
-            };
-            let rpc = serve(&clock, Limits::default(), 100, service);
+            let rpc = serve_after(&clock, Nanos::from_millis(1_500), Limits::default(), 100);
             let error = call(&rpc).await.unwrap_err();
             clock.sleep(Nanos::from_secs(2)).await;
             (error, rpc.bad_xids())
