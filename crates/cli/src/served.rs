@@ -101,7 +101,7 @@ impl<S: Store> Service for Served<S> {
     ) -> impl Future<Output = Option<Message>> + Send + 'static {
         let engine = Arc::clone(&self.0);
         let peer = Peer { address: peer, transport: Transport::Stream };
-        async move { engine.call(peer, record).await }
+        async move { engine.call(peer, record).await.reply() }
     }
 
     fn reply_bytes_max(&self, record: &[u8]) -> usize {

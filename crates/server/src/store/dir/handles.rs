@@ -3,7 +3,6 @@
 //! Each handle begins with its kind's marker.
 
 mod kernel;
-mod siphash;
 mod table;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
