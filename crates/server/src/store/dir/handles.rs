@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use self::kernel::Kernel;
 use self::table::{Moving, Table};
+use super::acting::Acting;
 use super::beneath::{Beneath, Component};
 use super::stat::Stat;
 use super::{DirOptions, HandleChoice, HandlesInUse, OpenError};
@@ -115,11 +116,21 @@ impl Handles {
         }
     }
 
-    /// Opens what `handle` names, as O_PATH.
-    pub(super) fn open(&self, root: BorrowedFd<'_>, handle: &Handle) -> Result<OwnedFd, Status> {
+    /// Opens what `handle` names, as O_PATH, with the server's rights: a handle needs no way
+    /// to it that its bearer may go.
+    pub(super) fn open(
+        &self,
+        acting: Acting,
+        root: BorrowedFd<'_>,
+        handle: &Handle,
+    ) -> Result<OwnedFd, Status> {
         match (self, handle.as_bytes().first()) {
-            (Self::Kernel(kernel), Some(&kernel::MARKER)) => kernel.open(root, handle),
-            (Self::Table(table), Some(&table::MARKER)) => table.open(root.as_fd(), handle),
+            (Self::Kernel(kernel), Some(&kernel::MARKER)) => {
+                acting.serving(|| kernel.open(root, handle))
+            }
+            (Self::Table(table), Some(&table::MARKER)) => {
+                acting.serving(|| table.open(root.as_fd(), handle))
+            }
             // Of the other kind: from another run of the server, with other privileges.
             (_, Some(&kernel::MARKER | &table::MARKER)) => Err(Status::Stale),
             _ => Err(Status::BadHandle),

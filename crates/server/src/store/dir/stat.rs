@@ -71,6 +71,10 @@ impl Stat {
         u32::from(self.0.stx_mode) & 0o7777
     }
 
+    pub(super) fn uid(&self) -> u32 {
+        self.0.stx_uid
+    }
+
     pub(super) fn device(&self) -> u64 {
         rustix::fs::makedev(self.0.stx_dev_major, self.0.stx_dev_minor)
     }
