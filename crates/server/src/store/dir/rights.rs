@@ -52,7 +52,7 @@ impl Rights {
     }
 
     /// The kernel's answer to a question of a single right, or a granted one of several.
-    fn learn(&mut self, caller: &Caller, changed: Time, wanted: May, granted: bool) {
+    pub(super) fn learn(&mut self, caller: &Caller, changed: Time, wanted: May, granted: bool) {
         let granted = if granted { wanted } else { May::empty() };
         if let Some(answer) = self.answers.iter_mut().find(|answer| answer.caller == *caller) {
             if answer.changed != changed {
