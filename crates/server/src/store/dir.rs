@@ -77,6 +77,7 @@ pub use self::acting::act_as_server;
 use self::beneath::Beneath;
 use self::data::FileSystem;
 use self::handles::Handles;
+pub use self::handles::StateError;
 use self::objects::{Object, Objects};
 use self::proc::ProcFds;
 use self::stat::Stat;
@@ -109,6 +110,10 @@ pub struct DirOptions {
     /// Most files that handles of the table kind are known for; those longest not asked for
     /// are forgotten, their handles become stale. Some 200 bytes each.
     pub table_handles_max: usize,
+    /// Where handles of the table kind are kept over a restart: a database and its log for each
+    /// export, private to the process, best not below the directory that is served. `None`: they
+    /// end with the process.
+    pub state_dir: Option<PathBuf>,
     /// Most descriptors kept open; the least recently used are closed. `None`: half of
     /// RLIMIT_NOFILE, at most 16,384.
     pub open_files_max: Option<usize>,
@@ -129,6 +134,7 @@ impl Default for DirOptions {
             handles: HandleChoice::Best,
             handle_key: None,
             table_handles_max: 1 << 20,
+            state_dir: None,
             open_files_max: None,
             early_writeback: true,
             metadata_sync: MetadataSync::Always,
@@ -159,7 +165,7 @@ pub enum HandleChoice {
     Best,
     /// The kernel's (CAP_DAC_READ_SEARCH and a file system that has them), or an error.
     Kernel,
-    /// A table in memory, which every process can have.
+    /// A table, which every process can have.
     Table,
 }
 
@@ -169,8 +175,8 @@ pub enum HandlesInUse {
     /// The kernel's: they survive renames by anyone, and a restart unless the key could not be
     /// kept.
     Kernel { survive_restart: bool },
-    /// A table in memory: they survive renames by this store, and end with the process.
-    Table,
+    /// A table: they survive renames by this store, and a restart if the table is kept.
+    Table { survive_restart: bool },
 }
 
 /// Whether changes of names and attributes are stable when they are answered.
@@ -196,6 +202,8 @@ pub enum OpenError {
     KernelHandles(Errno),
     #[error("this process may not act as the users who call it")]
     Identity,
+    #[error("the state of handles cannot be used: {0}")]
+    State(#[from] StateError),
     #[error("the directory cannot be given a handle: {0:?}")]
     RootHandle(Status),
     #[error("no random numbers: {0}")]

@@ -2,7 +2,9 @@
 //! opened: [`kernel`] where the process may open the kernel's own handles, [`table`] elsewhere.
 //! Each handle begins with its kind's marker.
 
+mod kept;
 mod kernel;
+mod search;
 mod siphash;
 mod table;
 
@@ -10,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
+pub use self::kept::StateError;
 use self::kernel::Kernel;
 use self::table::{Moving, Table};
 use super::acting::Acting;
@@ -20,7 +23,7 @@ use crate::types::{Handle, Status};
 
 pub(super) enum Handles {
     Kernel(Kernel),
-    Table(Table),
+    Table(Box<Table>),
 }
 
 impl Handles {
@@ -32,8 +35,12 @@ impl Handles {
         let kernel = || Kernel::probe(root, options.handle_key).map(Self::Kernel);
         let table = || {
             let root = Stat::of(root).map_err(OpenError::Stat)?.identity();
-            let table = Table::new(root, beneath, options.table_handles_max);
-            Ok(Self::Table(table))
+            let max = options.table_handles_max;
+            let table = match &options.state_dir {
+                Some(dir) => Table::open_kept(root, beneath, max, dir)?,
+                None => Table::new(root, beneath, max),
+            };
+            Ok(Self::Table(Box::new(table)))
         };
         match options.handles {
             HandleChoice::Kernel => kernel().map_err(OpenError::KernelHandles),
@@ -47,7 +54,7 @@ impl Handles {
             Self::Kernel(kernel) => {
                 HandlesInUse::Kernel { survive_restart: kernel.survives_restart() }
             }
-            Self::Table(_) => HandlesInUse::Table,
+            Self::Table(table) => HandlesInUse::Table { survive_restart: table.survives_restart() },
         }
     }
 
