@@ -17,7 +17,7 @@ use server::store::dir::{DirOptions, DirStore};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::{Medium, Store};
 use server::types::{Caller, Time};
-use server::{Endpoint, Engine, EngineConfig, Export, Peer, Squash, Transport};
+use server::{Endpoint, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wire::record::Message;
 
@@ -117,7 +117,7 @@ pub(crate) fn start<S: Store>(
 ) -> io::Result<SocketAddr> {
     let listener = Listener::bind(options.listen, RECORD_BYTES_MAX)?;
     let address = listener.local_addr()?;
-    let engine = Arc::new(Engine::new(store, config(options, address.port())));
+    let engine = Arc::new(Engine::new(exports(options, store), config(options, address.port())));
     let service = Served(engine);
     let (clock_of_task, links) = (clock.clone(), options.links);
     clock.spawn(async move {
@@ -129,16 +129,18 @@ pub(crate) fn start<S: Store>(
     Ok(address)
 }
 
+fn exports<S: Store>(options: &Options, store: S) -> Exports<S> {
+    let rule = Rule {
+        read_only: options.read_only,
+        squash: Squash::All,
+        anonymous: Arc::new(this_user()),
+        ..Rule::default()
+    };
+    Exports::one(Export { name: options.export.clone(), id: 1, rules: vec![rule] }, store)
+}
+
 fn config(options: &Options, port: u16) -> EngineConfig {
     EngineConfig {
-        export: Export {
-            name: options.export.clone(),
-            id: 1,
-            read_only: options.read_only,
-            squash: Squash::All,
-            anonymous: this_user(),
-            anonymous_allowed: true,
-        },
         commit_mode: match options.commit_mode {
             CommitMode::Concurrent => server::CommitMode::Concurrent,
             CommitMode::Stall => server::CommitMode::Stall,

@@ -38,7 +38,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use server::store::dir::{DirOptions, DirStore};
 use server::types::Caller;
-use server::{Engine, EngineConfig, Export, Peer, Squash, Transport};
+use server::{Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
 
 /// Counts what is asked of the system's allocator.
 struct Counting;
@@ -107,7 +107,7 @@ impl Server {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
             let (address, pool) = (listener.local_addr().unwrap(), listener.pool().clone());
-            let engine = Arc::new(Engine::new(store, config()));
+            let engine = Arc::new(Engine::new(exports(store), config()));
             let service = move |peer: SocketAddr, record: Bytes| {
                 counted.fetch_add(u64::from(record.len() >= WRITE_BYTES_MIN), Ordering::Relaxed);
                 let engine = Arc::clone(&engine);
@@ -139,16 +139,17 @@ impl Server {
 }
 
 fn config() -> EngineConfig {
+    EngineConfig { threads: 256, ..EngineConfig::default() }
+}
+
+fn exports(store: DirStore) -> Exports<DirStore> {
     let user = Caller {
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
         gids: Vec::new(),
     };
-    EngineConfig {
-        export: Export { squash: Squash::All, anonymous: user, ..Export::default() },
-        threads: 256,
-        ..EngineConfig::default()
-    }
+    let rule = Rule { squash: Squash::All, anonymous: Arc::new(user), ..Rule::default() };
+    Exports::one(Export::ruled(rule), store)
 }
 
 #[derive(Clone, Copy, Debug)]

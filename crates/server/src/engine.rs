@@ -11,7 +11,9 @@
 //! payload of a WRITE is a slice of it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use wire::Procedure;
 use wire::record::Message;
@@ -20,13 +22,14 @@ use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
 use wire::{mount, nfs3};
 
 use crate::auth::Credential;
-use crate::export::Export;
+use crate::exports::{Exports, Place};
 use crate::handle;
 use crate::mountd::{self, Mount, Mounts};
 use crate::portmap::{self, Endpoint, PROGRAMS};
 use crate::proc3;
 use crate::service::{CommitMode, Service};
 use crate::store::Store;
+use crate::types::Status;
 
 /// Room for the head of every reply but a long READLINK, MOUNT's lists and portmap's: RPC header
 /// (24 bytes) and RENAME's or MKDIR's results (at most 276).
@@ -39,7 +42,6 @@ const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 32 * 1024;
 /// How an engine serves.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    pub export: Export,
     pub commit_mode: CommitMode,
     /// Calls in service at once; 0 is taken as 1.
     pub threads: usize,
@@ -50,10 +52,9 @@ pub struct EngineConfig {
 }
 
 impl Default for EngineConfig {
-    /// `/` for everyone, 64 calls at once, 1 MiB transfers.
+    /// 64 calls at once, 1 MiB transfers.
     fn default() -> Self {
         Self {
-            export: Export::default(),
             commit_mode: CommitMode::default(),
             threads: 64,
             transfer_bytes_max: 1 << 20,
@@ -77,11 +78,11 @@ pub enum Transport {
     Datagram,
 }
 
-/// Serves one store to any number of peers. It keeps no state of a call beyond the future that
+/// Serves exports to any number of peers. It keeps no state of a call beyond the future that
 /// [`Engine::call`] returns, which may be dropped at any time.
 #[derive(Debug)]
 pub struct Engine<S> {
-    store: S,
+    exports: ArcSwap<Exports<S>>,
     config: EngineConfig,
     service: Service,
     mounts: Mounts,
@@ -93,6 +94,16 @@ struct Accepted<'r> {
     header: CallHeader<'r>,
     credential: Credential,
     args: Reader<'r>,
+}
+
+impl Accepted<'_> {
+    /// Refuses nobody where everyone has to say who he is.
+    fn check_strength<S>(&self, place: &Place<'_, S>) -> Result<(), Refusal> {
+        match self.credential.is_weak_for(place.rule) {
+            true => Err(Refusal::Auth(AuthStat::TooWeak)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Why results do not follow.
@@ -108,23 +119,34 @@ impl From<DecodeError> for Refusal {
 }
 
 impl<S: Store> Engine<S> {
-    pub fn new(store: S, config: EngineConfig) -> Self {
+    pub fn new(exports: Exports<S>, config: EngineConfig) -> Self {
         let service = Service::new(config.threads, config.commit_mode);
         let mounts = Mounts::default();
-        Self { store, config, service, mounts }
+        Self { exports: ArcSwap::from_pointee(exports), config, service, mounts }
     }
 
-    pub fn store(&self) -> &S {
-        &self.store
+    /// What is exported now.
+    pub fn exports(&self) -> Arc<Exports<S>> {
+        self.exports.load_full()
+    }
+
+    /// Exports something else from the next call on; calls in service end as they began.
+    pub fn export(&self, exports: Exports<S>) {
+        self.exports.store(Arc::new(exports));
+    }
+
+    /// The first export's store.
+    pub fn store(&self) -> Arc<S> {
+        Arc::clone(&self.exports.load().first().store)
+    }
+
+    /// The first export's root, as MNT gives it.
+    pub fn root(&self) -> nfs3::FileHandle {
+        self.exports.load().first().root()
     }
 
     pub fn config(&self) -> &EngineConfig {
         &self.config
-    }
-
-    /// The export's root, as MNT gives it.
-    pub fn root(&self) -> nfs3::FileHandle {
-        handle::wrap(self.config.export.id, &self.store.root())
     }
 
     /// Who has mounted what, as far as it is remembered.
@@ -181,10 +203,6 @@ impl<S: Store> Engine<S> {
     ) -> Result<Message, Refusal> {
         let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
         let procedure = known_procedure(&header).map_err(Refusal::Accepted)?;
-        let weak = credential.is_nobody() && !self.config.export.anonymous_allowed;
-        if weak && header.procedure != 0 {
-            return Err(Refusal::Auth(AuthStat::TooWeak));
-        }
         let call = Accepted { peer, header, credential, args };
         let commits = || proc3::commits(procedure, &call.args);
         let _pass = self.service.enter(commits).await;
@@ -232,20 +250,40 @@ impl<S: Store> Engine<S> {
         call: &Accepted<'_>,
         record: &Bytes,
         head: &mut Vec<u8>,
-    ) -> Result<Bytes, DecodeError> {
-        let export = &self.config.export;
+    ) -> Result<Bytes, Refusal> {
+        let args = call.args.rest();
+        if procedure == nfs3::Procedure::Null {
+            xdr::from_bytes::<nfs3::null::Args>(args)?;
+            return Ok(Bytes::new());
+        }
+        // All other procedures begin with a file handle.
+        let first = nfs3::FileHandle::decode(&mut Reader::new(args))?;
+        let exports = self.exports.load_full();
+        let place = handle::unwrap(&first)
+            .and_then(|(export, _)| exports.of_id(export).ok_or(Status::Stale))
+            .and_then(|exported| Place::of(exported, call.peer.address));
+        let place = match place {
+            Ok(place) => place,
+            Err(status) => {
+                proc3::refuse(procedure, args, status, head)?;
+                return Ok(Bytes::new());
+            }
+        };
+        call.check_strength(&place)?;
         let caller = match procedure {
-            nfs3::Procedure::Getattr => call.credential.caller_without_groups(export),
-            _ => call.credential.caller(export),
+            nfs3::Procedure::Getattr => call.credential.caller_without_groups(place.rule),
+            _ => call.credential.caller(place.rule),
         };
         let cx = proc3::Context {
-            store: &self.store,
-            export,
+            store: &*place.exported.store,
+            exports: &exports,
+            export: place.exported.export.id,
+            read_only: place.rule.read_only,
             caller: &caller,
             record,
             transfer_bytes_max: self.transfer_bytes_max(call.peer),
         };
-        proc3::serve(&cx, procedure, call.args.rest(), head).await
+        Ok(proc3::serve(&cx, procedure, args, head).await?)
     }
 
     async fn serve_mount(
@@ -253,16 +291,17 @@ impl<S: Store> Engine<S> {
         procedure: mount::Procedure,
         call: &Accepted<'_>,
         head: &mut Vec<u8>,
-    ) -> Result<(), DecodeError> {
-        let export = &self.config.export;
+    ) -> Result<(), Refusal> {
         let cx = mountd::Context {
-            store: &self.store,
-            export,
+            exports: &self.exports.load_full(),
             mounts: &self.mounts,
-            caller: &call.credential.caller(export),
-            client: call.peer.address.ip(),
+            credential: call.credential,
+            client: call.peer.address,
         };
-        mountd::serve(&cx, procedure, call.args.rest(), head).await
+        match mountd::serve(&cx, procedure, call.args.rest(), head).await? {
+            mountd::Outcome::Served => Ok(()),
+            mountd::Outcome::TooWeak => Err(Refusal::Auth(AuthStat::TooWeak)),
+        }
     }
 
     fn transfer_bytes_max(&self, peer: Peer) -> u32 {
@@ -318,6 +357,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::export::Export;
     use crate::store::mem::{MemOptions, MemStore};
     use crate::types::{Handle, Time};
 
@@ -358,7 +398,7 @@ mod tests {
     #[test]
     fn a_call_takes_little_memory() {
         let store = MemStore::new(MemOptions::default(), Arc::new(Time::default));
-        let engine = Engine::new(store, EngineConfig::default());
+        let engine = Engine::new(Exports::one(Export::default(), store), EngineConfig::default());
         let peer = Peer {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
             transport: Transport::Stream,

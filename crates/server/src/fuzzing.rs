@@ -14,7 +14,7 @@ use wire::xdr::{Decode, Reader};
 use crate::store::Store;
 use crate::store::mem::{MemOptions, MemStore};
 use crate::types::{Caller, CreateHow, SetAttr};
-use crate::{Endpoint, Engine, EngineConfig, Peer, Transport};
+use crate::{Endpoint, Engine, EngineConfig, Export, Exports, Peer, Transport};
 
 const PEER: Peer = Peer {
     address: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1000),
@@ -56,7 +56,7 @@ pub fn engine() -> Engine<MemStore> {
         endpoints: vec![Endpoint::Tcp(2049)],
         ..EngineConfig::default()
     };
-    Engine::new(store, config)
+    Engine::new(Exports::one(Export::default(), store), config)
 }
 
 fn populate(store: &MemStore) {

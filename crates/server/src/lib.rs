@@ -14,6 +14,7 @@ mod auth;
 pub mod durable;
 mod engine;
 mod export;
+mod exports;
 pub mod fuzzing;
 mod handle;
 mod mountd;
@@ -25,7 +26,8 @@ pub mod store;
 pub mod types;
 
 pub use engine::{Engine, EngineConfig, Peer, Transport};
-pub use export::{Export, Squash};
+pub use export::{Clients, Export, NOBODY, Network, NetworkError, Rule, Squash};
+pub use exports::{Exported, Exports, ExportsError};
 pub use mountd::Mount;
 pub use portmap::Endpoint;
 pub use service::CommitMode;

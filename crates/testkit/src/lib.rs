@@ -22,7 +22,7 @@ use perf::units::Nanos;
 use server::store::Store;
 use server::store::mem::{MemOptions, MemStore};
 use server::types::{Caller, Time};
-use server::{CommitMode, Engine, EngineConfig, Export, Peer, Squash, Transport};
+use server::{CommitMode, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
 
 /// How long a call waits for its reply in a world.
 pub const REPLY_LIMIT: Nanos = Nanos::from_secs(60);
@@ -51,19 +51,16 @@ impl<S: Store> Site<S> {
             CommitMode::Stall => 1,
             CommitMode::Concurrent => 256,
         };
-        let config = EngineConfig {
-            export: Export {
-                squash: Squash::All,
-                anonymous: Caller { uid: 0, gid: 0, gids: Vec::new() },
-                ..Export::default()
-            },
-            commit_mode,
-            threads,
-            ..EngineConfig::default()
+        let rule = Rule {
+            squash: Squash::All,
+            anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
+            ..Rule::default()
         };
+        let exports = Exports::one(Export::ruled(rule), store);
+        let config = EngineConfig { commit_mode, threads, ..EngineConfig::default() };
         Self {
             clock: clock.clone(),
-            engine: Arc::new(Engine::new(store, config)),
+            engine: Arc::new(Engine::new(exports, config)),
             links,
             commit_mode,
             in_flight: InFlight::new(&Limits::default()),

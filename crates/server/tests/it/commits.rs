@@ -144,7 +144,8 @@ fn a_write_goes_to_the_store_from_where_it_was_received() {
     let reply = world.send(record).unwrap();
     let written: nfs3::write::Reply = results(&reply);
     assert_eq!(written.unwrap().count, 9);
-    let written = world.engine.store().written.lock().unwrap();
+    let store = world.engine.store();
+    let written = store.written.lock().unwrap();
     let place = written[0].as_ptr_range();
     assert!(received.start < place.start && place.end <= received.end);
 }

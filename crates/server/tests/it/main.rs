@@ -5,6 +5,7 @@
 
 mod commits;
 mod data;
+mod exports;
 mod held;
 mod listing;
 mod malformed;

@@ -1,8 +1,7 @@
 //! What RPC itself says (RFC 5531): versions, programs, procedures, credentials.
 
 use bytes::Bytes;
-use server::store::mem::MemOptions;
-use server::{EngineConfig, Export};
+use server::Rule;
 use wire::nfs3::{self, Procedure as P};
 use wire::rpc::{
     AUTH_SHORT, AcceptStatus, AuthStat, CallHeader, OpaqueAuth, RPCSEC_GSS, ReplyHeader,
@@ -130,9 +129,7 @@ fn nobody_is_too_weak_only_where_that_is_configured() {
     let open = World::new();
     let served = answer(&open, with(GETATTR, OpaqueAuth::NONE));
     assert_eq!(served, ReplyHeader::success(XID));
-    let export = Export { anonymous_allowed: false, ..Export::default() };
-    let config = EngineConfig { export, ..EngineConfig::default() };
-    let closed = World::with(MemOptions::default(), config);
+    let closed = World::ruled(Rule { anonymous_allowed: false, ..Rule::default() });
     let refused = answer(&closed, with(GETATTR, OpaqueAuth::NONE));
     assert_eq!(refused, ReplyHeader::auth_error(XID, AuthStat::TooWeak));
     let null = answer(&closed, with(NULL, OpaqueAuth::NONE));
