@@ -282,7 +282,11 @@ impl<S: Store> Engine<S> {
                 }
                 Bytes::new()
             }
-            Procedure::Unknown { .. } => {
+            Procedure::Mount1(_)
+            | Procedure::Nfs2(_)
+            | Procedure::Rpcbind3(_)
+            | Procedure::Rpcbind4(_)
+            | Procedure::Unknown { .. } => {
                 return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
             }
         };
