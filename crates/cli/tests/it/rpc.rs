@@ -161,7 +161,7 @@ impl Connection {
     }
 }
 
-/// A call with AUTH_NONE.
+/// A call of this user.
 pub(crate) fn call(xid: u32, procedure: Procedure, arguments: &[u8]) -> Vec<u8> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let gids = Gids::new(&[]).unwrap();

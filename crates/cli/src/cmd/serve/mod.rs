@@ -129,7 +129,11 @@ impl Server<'_> {
         }
         while self.interrupts.next_signal().await == Asked::ByHangup {
             match reload().await {
-                Ok(exports) => engine.export(exports),
+                Ok(exports) => {
+                    let count = exports.iter().count();
+                    engine.export(exports);
+                    eprintln!("nfskit: exports read again: {count}");
+                }
                 Err(why) => eprintln!("nfskit: the exports stay as they are: {why}"),
             }
         }
