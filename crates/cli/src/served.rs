@@ -117,7 +117,7 @@ pub(crate) fn start<S: Store>(
 ) -> io::Result<SocketAddr> {
     let listener = Listener::bind(options.listen, RECORD_BYTES_MAX)?;
     let address = listener.local_addr()?;
-    let engine = Arc::new(Engine::new(exports(options, store), config(options, address.port())));
+    let engine = Arc::new(Engine::new(exports(options, store), config(options, address)));
     let service = Served(engine);
     let (clock_of_task, links) = (clock.clone(), options.links);
     clock.spawn(async move {
@@ -139,7 +139,7 @@ fn exports<S: Store>(options: &Options, store: S) -> Exports<S> {
     Exports::one(Export { name: options.export.clone(), id: 1, rules: vec![rule] }, store)
 }
 
-fn config(options: &Options, port: u16) -> EngineConfig {
+fn config(options: &Options, address: SocketAddr) -> EngineConfig {
     EngineConfig {
         commit_mode: match options.commit_mode {
             CommitMode::Concurrent => server::CommitMode::Concurrent,
@@ -147,7 +147,9 @@ fn config(options: &Options, port: u16) -> EngineConfig {
         },
         threads: options.threads as usize,
         transfer_bytes_max: TRANSFER_BYTES_MAX,
-        endpoints: vec![Endpoint::Tcp(port)],
+        endpoints: vec![Endpoint::Tcp(address)],
+        portmap_endpoints: vec![Endpoint::Tcp(address)],
+        ..EngineConfig::default()
     }
 }
 

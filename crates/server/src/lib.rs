@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   record --engine--> permit, commit gate --> proc3/<procedure> --> store --> reply
-//!                  '--> mountd, portmap
+//!                  |--> proc2/<procedure> --'
+//!                  '--> mountd, portmap, rpcbind
 //! ```
 //!
 //! [`Engine::call`] takes one RPC call and gives one reply. It decodes in place, runs the
@@ -17,9 +18,13 @@ mod export;
 mod exports;
 pub mod fuzzing;
 mod handle;
+mod handle2;
 mod mountd;
 mod portmap;
+mod proc2;
 mod proc3;
+mod programs;
+mod rpcbind;
 mod service;
 mod status;
 pub mod store;
@@ -30,4 +35,5 @@ pub use export::{Clients, Export, NOBODY, Network, NetworkError, Rule, Squash};
 pub use exports::{Exported, Exports, ExportsError};
 pub use mountd::Mount;
 pub use portmap::Endpoint;
+pub use programs::Versions;
 pub use service::CommitMode;

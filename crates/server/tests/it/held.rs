@@ -1,12 +1,13 @@
-//! A store whose commits wait until they are let go, and which keeps what it was given to write.
+//! A store whose commits wait until they are let go, which keeps what it was given to write, and
+//! whose cookies may be large.
 
 use std::sync::Mutex;
 
 use bytes::Bytes;
 use server::durable::Durable;
 use server::store::{
-    Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
-    Space, Store, Written,
+    Changed, Entry, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed,
+    Sink, Space, Store, Written,
 };
 use server::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
@@ -18,11 +19,13 @@ pub(crate) struct Held<S> {
     /// A permit for each commit that may end.
     pub(crate) commits: Semaphore,
     pub(crate) written: Mutex<Vec<Bytes>>,
+    /// Cookies are the inner store's, this many bits to the left.
+    pub(crate) cookie_shift: u32,
 }
 
 impl<S> Held<S> {
     pub(crate) fn new(inner: S) -> Self {
-        Self { inner, commits: Semaphore::new(0), written: Mutex::default() }
+        Self { inner, commits: Semaphore::new(0), written: Mutex::default(), cookie_shift: 0 }
     }
 
     /// Lets one commit end.
@@ -182,7 +185,10 @@ impl<S: Store> Store for Held<S> {
         from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
-        self.inner.list(caller, dir, from, sink).await
+        let shift = self.cookie_shift;
+        let from = ListFrom { cookie: from.cookie >> shift, ..from };
+        let mut shifted = |entry: Entry<'_>| sink(Entry { cookie: entry.cookie << shift, ..entry });
+        self.inner.list(caller, dir, from, &mut shifted).await
     }
 
     async fn space(&self, caller: &Caller, handle: &Handle) -> Looked<Space> {
