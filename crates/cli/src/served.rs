@@ -128,7 +128,7 @@ pub(crate) fn start<S: Store>(
     clock: &Clock,
 ) -> io::Result<Arc<Engine<S>>> {
     let address = listener.local_addr()?;
-    let engine = Engine::new(exports, config(options, address.port()));
+    let engine = Engine::new(exports, config(options, address));
     let engine = Arc::new(match replies {
         Some(replies) => engine.remembering(replies),
         None => engine,
@@ -151,7 +151,7 @@ fn for_this_user<S>(store: S) -> Exports<S> {
     Exports::one(Export { id: 1, ..Export::ruled(rule) }, store)
 }
 
-fn config(options: Options, port: u16) -> EngineConfig {
+fn config(options: Options, address: SocketAddr) -> EngineConfig {
     EngineConfig {
         commit_mode: match options.commit_mode {
             CommitMode::Concurrent => server::CommitMode::Concurrent,
@@ -159,7 +159,9 @@ fn config(options: Options, port: u16) -> EngineConfig {
         },
         threads: options.threads as usize,
         transfer_bytes_max: TRANSFER_BYTES_MAX,
-        endpoints: vec![Endpoint::Tcp(port)],
+        endpoints: vec![Endpoint::Tcp(address)],
+        portmap_endpoints: vec![Endpoint::Tcp(address)],
+        ..EngineConfig::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What fuzz targets run, as an ordinary function, so that tests can replay the same inputs.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -17,7 +17,7 @@ use crate::types::{Caller, CreateHow, SetAttr};
 use crate::{Endpoint, Engine, EngineConfig, Export, Exports, Peer, Transport};
 
 const PEER: Peer = Peer {
-    address: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1000),
+    address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1000),
     transport: Transport::Stream,
 };
 
@@ -53,7 +53,7 @@ pub fn engine() -> Engine<MemStore> {
     populate(&store);
     let config = EngineConfig {
         threads: 1,
-        endpoints: vec![Endpoint::Tcp(2049)],
+        endpoints: vec![Endpoint::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 2049))],
         ..EngineConfig::default()
     };
     Engine::new(Exports::one(Export::default(), store), config)

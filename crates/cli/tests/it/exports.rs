@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::program::{Program, nfskit, run};
+use crate::program::{nfskit, run};
 use crate::rpc::Connection;
 use crate::served::Served;
 
