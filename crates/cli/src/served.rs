@@ -9,17 +9,17 @@ use bytes::Bytes;
 use client::url::Target;
 use net::clock::Clock;
 use net::runtime::Background;
-use net::serve::{self, Limits, Service};
+use net::serve::{Carrier, Host, Limits, Reply, Service};
 use net::shape::LinkPair;
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::tcp::Listener;
+use perf::units::Instant;
 use server::store::dir::{DirOptions, DirStore};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::{Medium, Store};
 use server::types::{Caller, Time};
 use server::{Endpoint, Engine, EngineConfig, Export, Peer, Squash, Transport};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use wire::record::Message;
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
@@ -96,12 +96,17 @@ impl<S> Clone for Served<S> {
 impl<S: Store> Service for Served<S> {
     fn call(
         &self,
-        peer: SocketAddr,
+        peer: net::serve::Peer,
         record: Bytes,
-    ) -> impl Future<Output = Option<Message>> + Send + 'static {
+        _arrived: Option<Instant>,
+    ) -> impl Future<Output = Option<Reply>> + Send + use<S> {
         let engine = Arc::clone(&self.0);
-        let peer = Peer { address: peer, transport: Transport::Stream };
-        async move { engine.call(peer, record).await }
+        let transport = match peer.carrier {
+            Carrier::Datagram => Transport::Datagram,
+            Carrier::Stream => Transport::Stream,
+        };
+        let peer = Peer { address: peer.address, transport };
+        async move { engine.call(peer, record).await.map(Reply::from) }
     }
 
     fn reply_bytes_max(&self, record: &[u8]) -> usize {
@@ -119,10 +124,9 @@ pub(crate) fn start<S: Store>(
     let address = listener.local_addr()?;
     let engine = Arc::new(Engine::new(store, config(options, address.port())));
     let service = Served(engine);
-    let (clock_of_task, links) = (clock.clone(), options.links);
+    let (host, links) = (Host::new(clock, Limits::default()), options.links);
     clock.spawn(async move {
-        let served = serve::listen(listener, clock_of_task, Limits::default(), links, service);
-        if let Err(cause) = served.await {
+        if let Err(cause) = host.listen(listener, links, service).await {
             eprintln!("nfskit: stopped listening on {address}: {cause}");
         }
     });
