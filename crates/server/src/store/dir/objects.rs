@@ -39,6 +39,8 @@ pub(super) struct Object {
     pub(super) kind: FileKind,
     /// O_PATH, or more.
     path: OwnedFd,
+    /// `path` is open for reading and writing: the file was made with it.
+    path_writes: bool,
     read: OnceLock<OwnedFd>,
     write: OnceLock<Writing>,
     /// Held around "attributes before, change, attributes after", so that no other change of ours
@@ -68,6 +70,7 @@ impl Object {
             number: stat.identity().number(),
             kind: stat.kind(),
             path,
+            path_writes: false,
             read: OnceLock::new(),
             write: OnceLock::new(),
             order: Mutex::new(()),
@@ -78,10 +81,9 @@ impl Object {
         }
     }
 
-    /// Keeps a descriptor that was opened for reading and writing.
-    pub(super) fn keep_open(&self, fd: OwnedFd) {
-        // If there is one already, it is as good.
-        let _ = self.write.set(Writing { fd, reads: true });
+    /// Of a regular file that was just made; `fd` is open for reading and writing.
+    pub(super) fn made(handle: Handle, stat: &Stat, fd: OwnedFd) -> Self {
+        Self { path_writes: true, ..Self::new(handle, stat, fd) }
     }
 
     /// For what needs no rights: `statx`, and as the directory of `...at` calls.
@@ -100,6 +102,9 @@ impl Object {
 
     /// Open for reading: a regular file or a directory.
     pub(super) fn reading(&self, proc: &ProcFds) -> Result<BorrowedFd<'_>, Status> {
+        if self.path_writes {
+            return Ok(self.path());
+        }
         if let Some(Writing { fd, reads: true }) = self.write.get() {
             return Ok(fd.as_fd());
         }
@@ -117,6 +122,9 @@ impl Object {
 
     /// Open for writing: a regular file.
     pub(super) fn writing(&self, proc: &ProcFds) -> Result<BorrowedFd<'_>, Status> {
+        if self.path_writes {
+            return Ok(self.path());
+        }
         if let Some(writing) = self.write.get() {
             return Ok(writing.fd.as_fd());
         }
@@ -135,6 +143,9 @@ impl Object {
 
     /// What is open already, for reading or writing.
     pub(super) fn opened(&self) -> Option<BorrowedFd<'_>> {
+        if self.path_writes {
+            return Some(self.path());
+        }
         let writing = self.write.get().map(|writing| &writing.fd);
         writing.or_else(|| self.read.get()).map(AsFd::as_fd)
     }
@@ -175,12 +186,12 @@ impl Objects {
         self.kept.read().objects.find(handle).map(Arc::clone)
     }
 
-    /// The handle of a file that is kept. While it is, nothing else has its number.
-    pub(super) fn recognise(&self, stat: &Stat) -> Option<Handle> {
+    /// A file that is kept. While it is, nothing else has its number.
+    pub(super) fn recognise(&self, stat: &Stat) -> Option<Arc<Object>> {
         let kept = self.kept.read();
         let handle = kept.handles.get(&stat.identity().number())?;
         // It counts as asked for.
-        kept.objects.find(handle).map(|object| object.handle)
+        kept.objects.find(handle).map(Arc::clone)
     }
 
     /// The object that is kept for this handle: `new`, if there was none. Beside it those that
