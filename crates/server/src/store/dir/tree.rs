@@ -64,6 +64,10 @@ impl Tree {
         if let Some(object) = self.objects.find(handle) {
             return Ok(object);
         }
+        if let Some((object, gone)) = self.objects.take_back(handle) {
+            self.syncer.retire(gone);
+            return Ok(object);
+        }
         let fd = self.with_room(|| {
             let root = self.root.reading(&self.proc)?;
             self.handles.open(self.acting, root, handle)

@@ -233,6 +233,25 @@ fn unsynced_data_are_synced_before_their_last_descriptor_is_closed() {
     assert_eq!(needs, [Need::Data, Need::File]);
 }
 
+/// The kernel tells of an error once: to the descriptor that is being closed. A COMMIT that comes
+/// while it is must not open the file anew and hear of nothing.
+#[test]
+fn a_commit_that_comes_while_a_descriptor_is_closed_hears_of_its_error() {
+    let (at, disk) = fixture(&DirOptions { open_files_max: Some(3), ..no_metadata_sync() });
+    let old = at.store.verifier();
+    let first = at.create(&at.root(), "first").handle;
+    at.write(&first, 0, b"data").unwrap();
+    at.create(&at.root(), "second");
+    assert_eq!(disk.began.recv().unwrap(), Need::Data, "the first leaves the cache");
+    let mut commit = Box::pin(at.store.commit(&ME, &first, 0, 0));
+    start(&mut commit);
+    assert_eq!(disk.began.try_iter().count(), 0, "it waits for the sync that is under way");
+    disk.outcome.send(Err(Errno::IO)).unwrap();
+    disk.outcome.send(Ok(())).unwrap();
+    assert_ne!(block_on(commit).result.unwrap().verifier(), old);
+    assert_eq!(disk.began.try_iter().count(), 1);
+}
+
 #[test]
 fn many_callers_on_many_threads_are_all_served() {
     let options = DirOptions { sync_threads: 2, ..DirOptions::default() };
