@@ -3,8 +3,10 @@
 mod args;
 mod cmd;
 mod exit;
+mod exports;
 mod output;
 mod served;
+mod state;
 
 use std::process::ExitCode;
 
@@ -15,6 +17,8 @@ fn main() -> ExitCode {
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
+        args::Command::Man(man) => cmd::generated::man(man),
+        args::Command::Completions(completions) => cmd::generated::completions(completions),
         args::Command::Bench(args::Bench::Seqwrite(seqwrite)) => {
             cmd::seqwrite::run(seqwrite, args.verbosity())
         }

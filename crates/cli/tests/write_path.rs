@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use net::clock::Clock;
 use net::runtime::Background;
-use net::serve::{self, Limits};
+use net::serve::{self, Host, Limits};
 use net::shape::LinkPair;
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::buffer::Pool;
@@ -38,7 +38,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use server::store::dir::{DirOptions, DirStore};
 use server::types::Caller;
-use server::{Engine, EngineConfig, Export, Peer, Squash, Transport};
+use server::{Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
 
 /// Counts what is asked of the system's allocator.
 struct Counting;
@@ -107,18 +107,17 @@ impl Server {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
             let (address, pool) = (listener.local_addr().unwrap(), listener.pool().clone());
-            let engine = Arc::new(Engine::new(store, config()));
-            let service = move |peer: SocketAddr, record: Bytes| {
+            let engine = Arc::new(Engine::new(exports(store), config()));
+            let service = move |peer: serve::Peer, record: Bytes| {
                 counted.fetch_add(u64::from(record.len() >= WRITE_BYTES_MIN), Ordering::Relaxed);
                 let engine = Arc::clone(&engine);
-                let peer = Peer { address: peer, transport: Transport::Stream };
-                async move { engine.call(peer, record).await }
+                let peer = Peer::at(peer.address, Transport::Stream);
+                async move { engine.call(peer, record).await.reply() }
             };
             let clock = Clock::real();
-            let own = clock.clone();
+            let host = Host::new(&clock, Limits::default());
             clock.spawn(async move {
-                let links = LinkPair::default();
-                serve::listen(listener, own, Limits::default(), links, service).await.unwrap();
+                host.listen(listener, LinkPair::default(), service).await.unwrap();
             });
             (address, pool)
         };
@@ -139,16 +138,17 @@ impl Server {
 }
 
 fn config() -> EngineConfig {
+    EngineConfig { threads: 256, ..EngineConfig::default() }
+}
+
+fn exports(store: DirStore) -> Exports<DirStore> {
     let user = Caller {
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
         gids: Vec::new(),
     };
-    EngineConfig {
-        export: Export { squash: Squash::All, anonymous: user, ..Export::default() },
-        threads: 256,
-        ..EngineConfig::default()
-    }
+    let rule = Rule { squash: Squash::All, anonymous: Arc::new(user), ..Rule::default() };
+    Exports::one(Export::ruled(rule), store)
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use wire::rpc::{AUTH_NONE, AUTH_SHORT, AUTH_SYS, AuthStat, AuthSys, OpaqueAuth};
 use wire::xdr;
 
-use crate::export::{Export, Squash};
+use crate::export::{Rule, Squash};
 use crate::types::Caller;
 
 /// A credential that could be read.
@@ -45,34 +45,43 @@ impl Credential {
         }
     }
 
-    pub(crate) fn is_nobody(self) -> bool {
-        matches!(self, Self::Nobody)
+    /// Whether the rule wants to know who calls, and this does not say.
+    pub(crate) fn is_weak_for(self, rule: &Rule) -> bool {
+        matches!(self, Self::Nobody) && !rule.anonymous_allowed
+    }
+
+    /// Who says to call, squashed or not; nobody is everyone's last number.
+    pub(crate) fn stated_uid(self) -> u32 {
+        match self {
+            Self::Nobody => u32::MAX,
+            Self::Sys { ids } => ids.uid,
+        }
     }
 
     /// On whose behalf the call runs, after squashing.
-    pub(crate) fn caller<'e>(self, export: &'e Export) -> Cow<'e, Caller> {
-        match self.unsquashed(export) {
+    pub(crate) fn caller<'e>(self, rule: &'e Rule) -> Cow<'e, Caller> {
+        match self.unsquashed(rule) {
             Some(ids) => Cow::Owned(Caller {
                 uid: ids.uid,
                 gid: ids.gid,
                 gids: ids.gids.as_slice().to_vec(),
             }),
-            None => Cow::Borrowed(&export.anonymous),
+            None => Cow::Borrowed(rule.anonymous.as_ref()),
         }
     }
 
     /// [`Self::caller`] without supplementary groups, which costs no allocation: for GETATTR,
     /// which asks for no permission.
-    pub(crate) fn caller_without_groups<'e>(self, export: &'e Export) -> Cow<'e, Caller> {
-        match self.unsquashed(export) {
+    pub(crate) fn caller_without_groups<'e>(self, rule: &'e Rule) -> Cow<'e, Caller> {
+        match self.unsquashed(rule) {
             Some(ids) => Cow::Owned(Caller { uid: ids.uid, gid: ids.gid, gids: Vec::new() }),
-            None => Cow::Borrowed(&export.anonymous),
+            None => Cow::Borrowed(rule.anonymous.as_ref()),
         }
     }
 
     /// The ids the call runs with, unless it is the anonymous caller's.
-    fn unsquashed(self, export: &Export) -> Option<Ids> {
-        match (self, export.squash) {
+    fn unsquashed(self, rule: &Rule) -> Option<Ids> {
+        match (self, rule.squash) {
             (Self::Nobody, _) | (_, Squash::All) => None,
             (Self::Sys { ids }, Squash::Root) if ids.uid == 0 => None,
             (Self::Sys { ids }, Squash::Root | Squash::None) => Some(ids),
@@ -92,8 +101,8 @@ mod tests {
         AuthSys { stamp: 1, machine_name: b"client", uid, gid: 100, gids }.to_bytes()
     }
 
-    fn export(squash: Squash) -> Export {
-        Export { squash, ..Export::default() }
+    fn rule(squash: Squash) -> Rule {
+        Rule { squash, ..Rule::default() }
     }
 
     #[test]
@@ -101,9 +110,9 @@ mod tests {
         let uid = |uid, squash| {
             let body = sys(uid);
             let credential = Credential::of(&OpaqueAuth::sys(&body)).unwrap();
-            credential.caller(&export(squash)).uid
+            credential.caller(&rule(squash)).uid
         };
-        let nobody = Export::default().anonymous.uid;
+        let nobody = Rule::default().anonymous.uid;
         assert_eq!((uid(0, Squash::None), uid(5, Squash::None)), (0, 5));
         assert_eq!((uid(0, Squash::Root), uid(5, Squash::Root)), (nobody, 5));
         assert_eq!((uid(0, Squash::All), uid(5, Squash::All)), (nobody, nobody));
@@ -113,11 +122,11 @@ mod tests {
     fn groups_come_along_and_nobody_has_none() {
         let body = sys(5);
         let credential = Credential::of(&OpaqueAuth::sys(&body)).unwrap();
-        let export = export(Squash::None);
-        let caller = credential.caller(&export).into_owned();
+        let rule = rule(Squash::None);
+        let caller = credential.caller(&rule).into_owned();
         assert_eq!((caller.gid, caller.gids), (100, vec![4, 24]));
         let nobody = Credential::of(&OpaqueAuth::NONE).unwrap();
-        assert_eq!(*nobody.caller(&export), export.anonymous);
+        assert_eq!(*nobody.caller(&rule), *rule.anonymous);
     }
 
     #[test]

@@ -11,22 +11,30 @@
 //! payload of a WRITE is a slice of it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use wire::Procedure;
 use wire::record::Message;
-use wire::rpc::{AcceptStatus, AuthStat, Call, CallHeader, ReplyHeader};
+use wire::rpc::{AcceptStatus, Answer, AuthStat, Call, CallHeader, ReplyHeader};
 use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
-use wire::{mount, nfs3};
+use wire::{mount, nfs2, nfs3};
 
 use crate::auth::Credential;
-use crate::export::Export;
+use crate::exports::{Exports, Place};
 use crate::handle;
+use crate::handle2;
 use crate::mountd::{self, Mount, Mounts};
-use crate::portmap::{self, Endpoint, PROGRAMS};
+use crate::portmap::{self, Endpoint};
+use crate::proc2;
 use crate::proc3;
+use crate::programs::Versions;
+use crate::replies::{Claim, Claimed, Doubt, Identity, Remembrance, Replies, remembrance};
+use crate::rpcbind;
 use crate::service::{CommitMode, Service};
 use crate::store::Store;
+use crate::types::Status;
 
 /// Room for the head of every reply but a long READLINK, MOUNT's lists and portmap's: RPC header
 /// (24 bytes) and RENAME's or MKDIR's results (at most 276).
@@ -39,7 +47,6 @@ const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 32 * 1024;
 /// How an engine serves.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    pub export: Export,
     pub commit_mode: CommitMode,
     /// Calls in service at once; 0 is taken as 1.
     pub threads: usize,
@@ -47,17 +54,22 @@ pub struct EngineConfig {
     pub transfer_bytes_max: u32,
     /// Where the calls come in, for the portmapper to tell.
     pub endpoints: Vec<Endpoint>,
+    /// Where those to the portmapper itself come in.
+    pub portmap_endpoints: Vec<Endpoint>,
+    /// What is served beside the portmapper.
+    pub versions: Versions,
 }
 
 impl Default for EngineConfig {
-    /// `/` for everyone, 64 calls at once, 1 MiB transfers.
+    /// 64 calls at once, 1 MiB transfers.
     fn default() -> Self {
         Self {
-            export: Export::default(),
             commit_mode: CommitMode::default(),
             threads: 64,
             transfer_bytes_max: 1 << 20,
             endpoints: Vec::new(),
+            portmap_endpoints: Vec::new(),
+            versions: Versions::default(),
         }
     }
 }
@@ -67,6 +79,15 @@ impl Default for EngineConfig {
 pub struct Peer {
     pub address: SocketAddr,
     pub transport: Transport,
+    /// Our address that the call was sent to, where that is known.
+    pub local: Option<SocketAddr>,
+}
+
+impl Peer {
+    /// One who calls an address of ours that is not known.
+    pub const fn at(address: SocketAddr, transport: Transport) -> Self {
+        Self { address, transport, local: None }
+    }
 }
 
 /// What bounds the size of a reply.
@@ -77,14 +98,16 @@ pub enum Transport {
     Datagram,
 }
 
-/// Serves one store to any number of peers. It keeps no state of a call beyond the future that
+/// Serves exports to any number of peers. It keeps no state of a call beyond the future that
 /// [`Engine::call`] returns, which may be dropped at any time.
 #[derive(Debug)]
 pub struct Engine<S> {
-    store: S,
+    exports: ArcSwap<Exports<S>>,
     config: EngineConfig,
     service: Service,
     mounts: Mounts,
+    replies: Option<Replies>,
+    cookies: proc2::Cookies,
 }
 
 /// A call whose header is understood.
@@ -93,6 +116,16 @@ struct Accepted<'r> {
     header: CallHeader<'r>,
     credential: Credential,
     args: Reader<'r>,
+}
+
+impl Accepted<'_> {
+    /// Refuses nobody where everyone has to say who he is.
+    fn check_strength<S>(&self, place: &Place<'_, S>) -> Result<(), Refusal> {
+        match self.credential.is_weak_for(place.rule) {
+            true => Err(Refusal::Auth(AuthStat::TooWeak)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Why results do not follow.
@@ -108,23 +141,46 @@ impl From<DecodeError> for Refusal {
 }
 
 impl<S: Store> Engine<S> {
-    pub fn new(store: S, config: EngineConfig) -> Self {
+    pub fn new(exports: Exports<S>, config: EngineConfig) -> Self {
         let service = Service::new(config.threads, config.commit_mode);
-        let mounts = Mounts::default();
-        Self { store, config, service, mounts }
+        Self {
+            exports: ArcSwap::from_pointee(exports),
+            config,
+            service,
+            mounts: Mounts::default(),
+            replies: None,
+            cookies: proc2::Cookies::default(),
+        }
     }
 
-    pub fn store(&self) -> &S {
-        &self.store
+    /// An engine that knows retransmissions.
+    #[must_use]
+    pub fn remembering(self, replies: Replies) -> Self {
+        Self { replies: Some(replies), ..self }
+    }
+
+    /// What is exported now.
+    pub fn exports(&self) -> Arc<Exports<S>> {
+        self.exports.load_full()
+    }
+
+    /// Exports something else from the next call on; calls in service end as they began.
+    pub fn export(&self, exports: Exports<S>) {
+        self.exports.store(Arc::new(exports));
+    }
+
+    /// The first export's store.
+    pub fn store(&self) -> Arc<S> {
+        Arc::clone(&self.exports.load().first().store)
+    }
+
+    /// The first export's root, as MNT gives it.
+    pub fn root(&self) -> nfs3::FileHandle {
+        self.exports.load().first().root()
     }
 
     pub fn config(&self) -> &EngineConfig {
         &self.config
-    }
-
-    /// The export's root, as MNT gives it.
-    pub fn root(&self) -> nfs3::FileHandle {
-        handle::wrap(self.config.export.id, &self.store.root())
     }
 
     /// Who has mounted what, as far as it is remembered.
@@ -132,22 +188,29 @@ impl<S: Store> Engine<S> {
         self.mounts.to_vec()
     }
 
-    /// Serves one call. `None` when there is nothing to answer: the record is no call, or its
-    /// header ends too early.
-    pub async fn call(&self, peer: Peer, record: Bytes) -> Option<Message> {
+    /// Serves one call.
+    ///
+    /// What changes names or attributes should run to its end although its client is gone: it may
+    /// have done its work, and the client will ask again.
+    pub async fn call(&self, peer: Peer, record: Bytes) -> Answer {
         let mut args = Reader::new(&record);
         let header = match Call::decode(&mut args) {
             Ok(Call::Version2(header)) => header,
             Ok(Call::OtherVersion { xid, .. }) => {
-                return Some(message(ReplyHeader::rpc_mismatch(xid)));
+                return Answer::Reply(message(ReplyHeader::rpc_mismatch(xid)));
             }
-            Err(error) => return refused_header(&record, error).map(message),
+            Err(error) => {
+                let refused = refused_header(&record, error).map(message);
+                return refused.map_or(Answer::NotACall, Answer::Reply);
+            }
         };
         let xid = header.xid;
         match self.accept(peer, header, args, &record).await {
-            Ok(message) => Some(message),
-            Err(Refusal::Accepted(status)) => Some(message(ReplyHeader::accepted(xid, status))),
-            Err(Refusal::Auth(why)) => Some(message(ReplyHeader::auth_error(xid, why))),
+            Ok(answer) => answer,
+            Err(Refusal::Accepted(status)) => {
+                Answer::Reply(message(ReplyHeader::accepted(xid, status)))
+            }
+            Err(Refusal::Auth(why)) => Answer::Reply(message(ReplyHeader::auth_error(xid, why))),
         }
     }
 
@@ -158,6 +221,7 @@ impl<S: Store> Engine<S> {
         let Ok(Call::Version2(header)) = Call::decode(&mut args) else { return 0 };
         let args = args.rest();
         let asked = match header.procedure() {
+            Procedure::Nfs2(nfs2::Procedure::Read | nfs2::Procedure::Readdir) => nfs2::MAXDATA,
             Procedure::Nfs3(nfs3::Procedure::Read) => {
                 xdr::from_bytes(args).map_or(0, |args: nfs3::read::Args| args.count)
             }
@@ -178,17 +242,50 @@ impl<S: Store> Engine<S> {
         header: CallHeader<'_>,
         args: Reader<'_>,
         record: &Bytes,
-    ) -> Result<Message, Refusal> {
+    ) -> Result<Answer, Refusal> {
         let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
-        let procedure = known_procedure(&header).map_err(Refusal::Accepted)?;
-        let weak = credential.is_nobody() && !self.config.export.anonymous_allowed;
-        if weak && header.procedure != 0 {
-            return Err(Refusal::Auth(AuthStat::TooWeak));
-        }
+        let versions = self.config.versions;
+        let procedure = known_procedure(&header, versions).map_err(Refusal::Accepted)?;
         let call = Accepted { peer, header, credential, args };
-        let commits = || proc3::commits(procedure, &call.args);
+        let commits = || match procedure {
+            Procedure::Nfs2(procedure) => proc2::commits(procedure),
+            procedure => proc3::commits(procedure, &call.args),
+        };
         let _pass = self.service.enter(commits).await;
-        self.serve(procedure, &call, record).await
+        let claim = match self.claim(procedure, &call) {
+            None => None,
+            Some(Claimed::Execute(claim)) => Some(claim),
+            Some(Claimed::Drop) => return Ok(Answer::Nothing),
+            Some(Claimed::Replay(reply)) => return Ok(Answer::Reply(reply)),
+        };
+        let doubt = claim.as_ref().and_then(Claim::doubt);
+        let served = self.serve(procedure, &call, record, doubt).await;
+        match (claim, &served) {
+            (Some(claim), Ok(reply)) => claim.answered(reply),
+            // It could not be read, and was not executed.
+            (Some(claim), Err(_)) => claim.refused(),
+            (None, _) => {}
+        }
+        served.map(Answer::Reply)
+    }
+
+    /// None when the call can as well be executed again.
+    fn claim(&self, procedure: Procedure, call: &Accepted<'_>) -> Option<Claimed<'_>> {
+        let replies = self.replies.as_ref()?;
+        let remembrance = remembrance(procedure);
+        if remembrance == Remembrance::None {
+            return None;
+        }
+        let identity = Identity {
+            client: call.peer.address.ip(),
+            xid: call.header.xid,
+            program: call.header.program,
+            version: call.header.version,
+            procedure: call.header.procedure,
+            uid: call.credential.stated_uid(),
+            args: call.args.rest(),
+        };
+        Some(replies.claim(&identity, remembrance))
     }
 
     async fn serve(
@@ -196,24 +293,33 @@ impl<S: Store> Engine<S> {
         procedure: Procedure,
         call: &Accepted<'_>,
         record: &Bytes,
+        doubt: Option<Doubt>,
     ) -> Result<Message, Refusal> {
         let mut head = Vec::with_capacity(HEAD_LEN);
         ReplyHeader::success(call.header.xid).encode(&mut head);
         let args = call.args.rest();
         let payload = match procedure {
             Procedure::Nfs3(procedure) => {
-                self.serve_nfs3(procedure, call, record, &mut head).await?
+                self.serve_nfs3(procedure, call, record, doubt, &mut head).await?
             }
             Procedure::Mount(procedure) => {
-                self.serve_mount(procedure, call, &mut head).await?;
+                self.serve_mount(mountd::Version::Three, procedure, call, &mut head).await?;
                 Bytes::new()
             }
-            Procedure::Portmap(procedure) => {
-                let endpoints = &self.config.endpoints;
-                if !portmap::serve(endpoints, procedure, args, &mut head)? {
-                    return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
-                }
+            Procedure::Mount1(procedure) => {
+                self.serve_mount(mountd::Version::One, procedure, call, &mut head).await?;
                 Bytes::new()
+            }
+            Procedure::Nfs2(procedure) => {
+                self.serve_nfs2(procedure, call, record, &mut head).await?
+            }
+            Procedure::Portmap(procedure) => {
+                let served = portmap::serve(&self.portmap(call), procedure, args, &mut head)?;
+                is_served(served)?
+            }
+            Procedure::Rpcbind3(procedure) | Procedure::Rpcbind4(procedure) => {
+                let served = rpcbind::serve(&self.portmap(call), procedure, args, &mut head)?;
+                is_served(served)?
             }
             Procedure::Unknown { .. } => {
                 return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
@@ -227,38 +333,126 @@ impl<S: Store> Engine<S> {
         procedure: nfs3::Procedure,
         call: &Accepted<'_>,
         record: &Bytes,
+        doubt: Option<Doubt>,
         head: &mut Vec<u8>,
-    ) -> Result<Bytes, DecodeError> {
-        let export = &self.config.export;
+    ) -> Result<Bytes, Refusal> {
+        let args = call.args.rest();
+        if procedure == nfs3::Procedure::Null {
+            xdr::from_bytes::<nfs3::null::Args>(args)?;
+            return Ok(Bytes::new());
+        }
+        // All other procedures begin with a file handle.
+        let first = nfs3::FileHandle::decode(&mut Reader::new(args))?;
+        let exports = self.exports.load_full();
+        let place = handle::unwrap(&first)
+            .and_then(|(export, _)| exports.of_id(export).ok_or(Status::Stale))
+            .and_then(|exported| Place::of(exported, call.peer.address));
+        let place = match place {
+            Ok(place) => place,
+            Err(status) => {
+                proc3::refuse(procedure, args, status, head)?;
+                return Ok(Bytes::new());
+            }
+        };
+        call.check_strength(&place)?;
         let caller = match procedure {
-            nfs3::Procedure::Getattr => call.credential.caller_without_groups(export),
-            _ => call.credential.caller(export),
+            nfs3::Procedure::Getattr => call.credential.caller_without_groups(place.rule),
+            _ => call.credential.caller(place.rule),
         };
         let cx = proc3::Context {
-            store: &self.store,
-            export,
+            store: &*place.exported.store,
+            exports: &exports,
+            export: place.exported.export.id,
+            read_only: place.rule.read_only,
             caller: &caller,
             record,
             transfer_bytes_max: self.transfer_bytes_max(call.peer),
         };
-        proc3::serve(&cx, procedure, call.args.rest(), head).await
+        let results_at = head.len();
+        let payload = proc3::serve(&cx, procedure, args, head).await?;
+        if let Some(doubt) = doubt
+            && proc3::in_doubt::may_be_done(&head[results_at..])
+            && let Some(success) =
+                // Boxed: seldom needed, and large.
+                Box::pin(proc3::in_doubt::success(&cx, procedure, args, doubt)).await
+        {
+            head.truncate(results_at);
+            head.extend_from_slice(&success);
+        }
+        Ok(payload)
+    }
+
+    async fn serve_nfs2(
+        &self,
+        procedure: nfs2::Procedure,
+        call: &Accepted<'_>,
+        record: &Bytes,
+        head: &mut Vec<u8>,
+    ) -> Result<Bytes, Refusal> {
+        let args = call.args.rest();
+        if !proc2::has_handle(procedure) {
+            xdr::from_bytes::<nfs2::null::Args>(args)?;
+            return Ok(Bytes::new());
+        }
+        let first = nfs2::FHandle::decode(&mut Reader::new(args))?;
+        let exports = self.exports.load_full();
+        let place = handle2::unwrap2(&first)
+            .and_then(|(export, _)| exports.of_id(export).ok_or(Status::Stale))
+            .and_then(|exported| Place::of(exported, call.peer.address));
+        let place = match place {
+            Ok(place) => place,
+            Err(status) => {
+                proc2::refuse(procedure, args, status, head)?;
+                return Ok(Bytes::new());
+            }
+        };
+        call.check_strength(&place)?;
+        let caller = match procedure {
+            nfs2::Procedure::Getattr => call.credential.caller_without_groups(place.rule),
+            _ => call.credential.caller(place.rule),
+        };
+        let cx = proc2::Context {
+            store: &*place.exported.store,
+            exports: &exports,
+            export: place.exported.export.id,
+            read_only: place.rule.read_only,
+            caller: &caller,
+            record,
+            transfer_bytes_max: self.transfer_bytes_max(call.peer),
+            cookies: &self.cookies,
+        };
+        Ok(proc2::serve(&cx, procedure, args, head).await?)
+    }
+
+    fn portmap(&self, call: &Accepted<'_>) -> portmap::Context<'_> {
+        portmap::Context {
+            versions: self.config.versions,
+            endpoints: &self.config.endpoints,
+            portmap_endpoints: &self.config.portmap_endpoints,
+            transport: call.peer.transport,
+            client: call.peer.address,
+            local: call.peer.local.map(|local| local.ip()),
+            seconds: None,
+        }
     }
 
     async fn serve_mount(
         &self,
+        version: mountd::Version,
         procedure: mount::Procedure,
         call: &Accepted<'_>,
         head: &mut Vec<u8>,
-    ) -> Result<(), DecodeError> {
-        let export = &self.config.export;
+    ) -> Result<(), Refusal> {
         let cx = mountd::Context {
-            store: &self.store,
-            export,
+            exports: &self.exports.load_full(),
             mounts: &self.mounts,
-            caller: &call.credential.caller(export),
-            client: call.peer.address.ip(),
+            credential: call.credential,
+            client: call.peer.address,
         };
-        mountd::serve(&cx, procedure, call.args.rest(), head).await
+        match mountd::serve(&cx, version, procedure, call.args.rest(), head).await? {
+            mountd::Outcome::Served => Ok(()),
+            mountd::Outcome::TooWeak => Err(Refusal::Auth(AuthStat::TooWeak)),
+        }
     }
 
     fn transfer_bytes_max(&self, peer: Peer) -> u32 {
@@ -266,6 +460,14 @@ impl<S: Store> Engine<S> {
             Transport::Stream => self.config.transfer_bytes_max,
             Transport::Datagram => self.config.transfer_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
         }
+    }
+}
+
+/// The results of the portmapper have no payload.
+fn is_served(served: bool) -> Result<Bytes, Refusal> {
+    match served {
+        true => Ok(Bytes::new()),
+        false => Err(Refusal::Accepted(AcceptStatus::ProcUnavail)),
     }
 }
 
@@ -291,15 +493,13 @@ fn refused_header(record: &[u8], error: DecodeError) -> Option<ReplyHeader<'stat
 }
 
 /// The procedure a call names, if it is served.
-fn known_procedure(header: &CallHeader<'_>) -> Result<Procedure, AcceptStatus> {
-    let served = PROGRAMS.iter().find(|(program, _)| *program == header.program);
-    match (served, header.procedure()) {
-        (None, _) => Err(AcceptStatus::ProgUnavail),
-        (Some(&(_, version)), _) if version != header.version => {
-            Err(AcceptStatus::ProgMismatch { low: version, high: version })
-        }
-        (_, Procedure::Unknown { .. }) => Err(AcceptStatus::ProcUnavail),
-        (_, procedure) => Ok(procedure),
+fn known_procedure(header: &CallHeader<'_>, versions: Versions) -> Result<Procedure, AcceptStatus> {
+    let &CallHeader { program, version, .. } = header;
+    let (low, high) = versions.range_of(program).ok_or(AcceptStatus::ProgUnavail)?;
+    match header.procedure() {
+        _ if !versions.serves(program, version) => Err(AcceptStatus::ProgMismatch { low, high }),
+        Procedure::Unknown { .. } => Err(AcceptStatus::ProcUnavail),
+        procedure => Ok(procedure),
     }
 }
 
@@ -314,6 +514,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::export::Export;
     use crate::store::mem::{MemOptions, MemStore};
     use crate::types::{Handle, Time};
 
@@ -354,11 +555,8 @@ mod tests {
     #[test]
     fn a_call_takes_little_memory() {
         let store = MemStore::new(MemOptions::default(), Arc::new(Time::default));
-        let engine = Engine::new(store, EngineConfig::default());
-        let peer = Peer {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
-            transport: Transport::Stream,
-        };
+        let engine = Engine::new(Exports::one(Export::default(), store), EngineConfig::default());
+        let peer = Peer::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), Transport::Stream);
         let size = size_of_val(&engine.call(peer, Bytes::new()));
         assert!(size <= 2048, "{size} bytes");
     }

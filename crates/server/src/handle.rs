@@ -28,22 +28,18 @@ pub(crate) fn wrap(export: u32, handle: &Handle) -> FileHandle {
     FileHandle::new(&bytes[..len]).expect("5 + 48 bytes are less than the 64 of a file handle")
 }
 
-/// The store's handle in a file handle.
+/// The export's id and the store's handle in a file handle.
 ///
 /// # Errors
-/// `BadHandle` when the engine did not make it; `Stale` when it belongs to another export, which
-/// may have been there once (RFC 1813 section 2.6).
-pub(crate) fn unwrap(export: u32, handle: &FileHandle) -> Result<Handle, Status> {
+/// `BadHandle` when the engine did not make it.
+pub(crate) fn unwrap(handle: &FileHandle) -> Result<(u32, Handle), Status> {
     let (prefix, store) =
         handle.as_bytes().split_first_chunk::<PREFIX_LEN>().ok_or(Status::BadHandle)?;
     let [format, id @ ..] = *prefix;
     if format != FORMAT {
         return Err(Status::BadHandle);
     }
-    if u32::from_be_bytes(id) != export {
-        return Err(Status::Stale);
-    }
-    Handle::new(store).ok_or(Status::BadHandle)
+    Ok((u32::from_be_bytes(id), Handle::new(store).ok_or(Status::BadHandle)?))
 }
 
 #[cfg(test)]
@@ -57,17 +53,16 @@ mod tests {
             let wrapped = wrap(0x0102_0304, &handle);
             assert_eq!(wrapped.as_bytes()[..5], [1, 1, 2, 3, 4]);
             assert_eq!(wrapped.as_bytes().len(), wire_len(&handle));
-            assert_eq!(unwrap(0x0102_0304, &wrapped), Ok(handle));
+            assert_eq!(unwrap(&wrapped), Ok((0x0102_0304, handle)));
         }
     }
 
     #[test]
-    fn foreign_handles_are_bad_and_those_of_other_exports_stale() {
-        let refused = |bytes: &[u8]| unwrap(1, &FileHandle::new(bytes).unwrap());
+    fn foreign_handles_are_bad() {
+        let refused = |bytes: &[u8]| unwrap(&FileHandle::new(bytes).unwrap());
         assert_eq!(refused(&[]), Err(Status::BadHandle));
         assert_eq!(refused(&[1, 0, 0, 0]), Err(Status::BadHandle));
         assert_eq!(refused(&[2, 0, 0, 0, 1, 9]), Err(Status::BadHandle));
-        assert_eq!(refused(&[1, 0, 0, 0, 2, 9]), Err(Status::Stale));
         let mut long = [0; 64];
         long[..5].copy_from_slice(&[1, 0, 0, 0, 1]);
         assert_eq!(refused(&long), Err(Status::BadHandle));

@@ -1,5 +1,5 @@
-//! MOUNT version 3: from the path of an export, or of a directory in it, to a file handle
-//! (RFC 1813 appendix I).
+//! MOUNT versions 3 and 1: from the path of an export, or of a directory in it, to a file handle
+//! (RFC 1813 appendix I, RFC 1094 appendix A). They differ in what MNT returns, and share the rest.
 //!
 //! A path is walked one component at a time through the store, with the caller's rights. Symbolic
 //! links are not followed and `..` is refused: what they would lead to is the client's business.
@@ -7,17 +7,20 @@
 //! nothing depends on it being true.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use parking_lot::Mutex;
 use wire::mount::{
-    DirPath, DumpReply, ExportReply, MntOk, MntReply, MountEntry, MountStat3, Procedure,
+    DirPath, DumpReply, ExportReply, MntOk, MntOk1, MntReply1, MountEntry, MountStat3, Procedure,
 };
 use wire::rpc::{AUTH_NONE, AUTH_SYS};
 use wire::xdr::{self, DecodeError, Encode, List, Void};
 
-use crate::export::Export;
+use crate::auth::Credential;
+use crate::export::{Clients, Rule};
+use crate::exports::{Exports, Place, components};
 use crate::handle;
+use crate::handle2;
 use crate::proc3::NAME_LEN_MAX;
 use crate::store::Store;
 use crate::types::{Caller, FileKind, Handle, Status};
@@ -64,30 +67,65 @@ impl Mounts {
 
 /// What a call needs.
 pub(crate) struct Context<'c, S> {
-    pub(crate) store: &'c S,
-    pub(crate) export: &'c Export,
+    pub(crate) exports: &'c Exports<S>,
     pub(crate) mounts: &'c Mounts,
-    pub(crate) caller: &'c Caller,
-    pub(crate) client: IpAddr,
+    pub(crate) credential: Credential,
+    pub(crate) client: SocketAddr,
+}
+
+/// Whose handles MNT gives.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Version {
+    /// Of NFS version 2.
+    One,
+    /// Of NFS version 3.
+    Three,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Outcome {
+    Served,
+    /// The export wants to know who mounts it.
+    TooWeak,
 }
 
 /// Appends the results of a procedure.
 pub(crate) async fn serve<S: Store>(
     cx: &Context<'_, S>,
+    version: Version,
     procedure: Procedure,
     args: &[u8],
     head: &mut Vec<u8>,
-) -> Result<(), DecodeError> {
+) -> Result<Outcome, DecodeError> {
     match procedure {
         Procedure::Mnt => {
             let DirPath { dirpath } = xdr::from_bytes(args)?;
-            mnt(cx, dirpath).await.encode(head);
-            return Ok(());
+            let place = cx.place(dirpath);
+            if place.as_ref().is_ok_and(|(place, _)| cx.credential.is_weak_for(place.rule)) {
+                return Ok(Outcome::TooWeak);
+            }
+            let found = match place {
+                Ok((place, below)) => {
+                    let caller = cx.credential.caller(place.rule);
+                    let found = walk(&*place.exported.store, &caller, below).await;
+                    found.map(|handle| (place, handle))
+                }
+                Err(status) => Err(status),
+            };
+            let mounted = match version {
+                Version::One => encode(found.and_then(mnt1).map_err(errno), head),
+                Version::Three => encode(found.map(mnt3), head),
+            };
+            if mounted {
+                cx.mounts.add(cx.mount(dirpath));
+            }
+            return Ok(Outcome::Served);
         }
         Procedure::Umnt => {
             let DirPath { dirpath } = xdr::from_bytes(args)?;
             cx.mounts.remove(&cx.mount(dirpath));
-            return Ok(());
+            return Ok(Outcome::Served);
         }
         Procedure::Null | Procedure::Dump | Procedure::Umntall | Procedure::Export => {
             xdr::from_bytes::<Void>(args)?;
@@ -95,35 +133,60 @@ pub(crate) async fn serve<S: Store>(
     }
     match procedure {
         Procedure::Dump => dump(cx.mounts, head),
-        Procedure::Export => export_list(cx.export, head),
-        Procedure::Umntall => cx.mounts.remove_all_of(cx.client),
+        Procedure::Export => export_list(cx.exports, head),
+        Procedure::Umntall => cx.mounts.remove_all_of(cx.client.ip()),
         Procedure::Null | Procedure::Mnt | Procedure::Umnt => {}
     }
-    Ok(())
+    Ok(Outcome::Served)
 }
 
-impl<S> Context<'_, S> {
+impl<'c, S> Context<'c, S> {
     fn mount(&self, dirpath: &[u8]) -> Mount {
-        Mount { client: self.client, directory: dirpath.to_vec() }
+        Mount { client: self.client.ip(), directory: dirpath.to_vec() }
+    }
+
+    /// The export that a path is in, and the way from there.
+    fn place<'p>(&self, dirpath: &'p [u8]) -> Result<(Place<'c, S>, &'p [u8]), MountStat3> {
+        let (exported, below) = self.exports.of_path(dirpath).ok_or(MountStat3::NoEnt)?;
+        // Both reasons are one to a client: it may not.
+        let place = Place::of(exported, self.client).map_err(|_| MountStat3::Acces)?;
+        Ok((place, below))
     }
 }
 
-async fn mnt<S: Store>(cx: &Context<'_, S>, dirpath: &[u8]) -> MntReply {
-    let handle = resolve(cx, dirpath).await?;
-    cx.mounts.add(cx.mount(dirpath));
+/// Appends the reply of an MNT, and says whether it is a success.
+fn encode<T: Encode>(reply: Result<T, MountStat3>, head: &mut Vec<u8>) -> bool {
+    reply.encode(head);
+    reply.is_ok()
+}
+
+fn mnt3<S>((place, handle): (Place<'_, S>, Handle)) -> MntOk {
     let mut auth_flavors = vec![AUTH_SYS];
-    if cx.export.anonymous_allowed {
+    if place.rule.anonymous_allowed {
         auth_flavors.push(AUTH_NONE);
     }
-    Ok(MntOk { fhandle: handle::wrap(cx.export.id, &handle), auth_flavors })
+    MntOk { fhandle: handle::wrap(place.exported.export.id, &handle), auth_flavors }
 }
 
-async fn resolve<S: Store>(cx: &Context<'_, S>, dirpath: &[u8]) -> Result<Handle, MountStat3> {
-    let below = below_export(&cx.export.name, dirpath).ok_or(MountStat3::NoEnt)?;
-    let mut handle = cx.store.root();
-    for name in components(below) {
+/// Fails when the store's handles are too long for NFS version 2.
+fn mnt1<S>((place, handle): (Place<'_, S>, Handle)) -> MntReply1 {
+    let directory = handle2::wrap2(place.exported.export.id, &handle);
+    directory.map(|directory| MntOk1 { directory }).ok_or(MountStat3::NotSupp)
+}
+
+/// A failure as version 1 has it: an error of UNIX, EIO for what is none.
+fn errno(status: MountStat3) -> MountStat3 {
+    match status {
+        MountStat3::NotSupp | MountStat3::ServerFault => MountStat3::Io,
+        status => status,
+    }
+}
+
+async fn walk<S: Store>(store: &S, caller: &Caller, path: &[u8]) -> Result<Handle, MountStat3> {
+    let mut handle = store.root();
+    for name in components(path) {
         check_component(name)?;
-        let found = cx.store.lookup(cx.caller, &handle, name).await;
+        let found = store.lookup(caller, &handle, name).await;
         let node = found.result.map_err(mountstat3)?;
         if node.attr.kind != FileKind::Directory {
             return Err(MountStat3::NotDir);
@@ -131,21 +194,6 @@ async fn resolve<S: Store>(cx: &Context<'_, S>, dirpath: &[u8]) -> Result<Handle
         handle = node.handle;
     }
     Ok(handle)
-}
-
-/// What `path` has below the export's name; none when it lies elsewhere.
-fn below_export<'p>(name: &str, path: &'p [u8]) -> Option<&'p [u8]> {
-    components(name.as_bytes()).try_fold(path, |rest, expected| {
-        let start = rest.iter().position(|&byte| byte != b'/')?;
-        let rest = &rest[start..];
-        let end = rest.iter().position(|&byte| byte == b'/');
-        let (first, rest) = rest.split_at(end.unwrap_or(rest.len()));
-        (first == expected).then_some(rest)
-    })
-}
-
-fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".")
 }
 
 fn check_component(name: &[u8]) -> Result<(), MountStat3> {
@@ -182,9 +230,27 @@ fn dump(mounts: &Mounts, head: &mut Vec<u8>) {
     DumpReply { mounts }.encode(head);
 }
 
-fn export_list(export: &Export, head: &mut Vec<u8>) {
-    let everyone = wire::mount::Export { dir: export.name.as_bytes(), groups: List::default() };
-    ExportReply { exports: List(vec![everyone]) }.encode(head);
+fn export_list<S>(exports: &Exports<S>, head: &mut Vec<u8>) {
+    let groups: Vec<Vec<String>> =
+        exports.iter().map(|exported| groups(&exported.export.rules)).collect();
+    let list = exports.iter().zip(&groups).map(|(exported, groups)| {
+        let names = groups.iter().map(String::as_bytes);
+        let groups = List(names.map(|name| wire::mount::Group { name }).collect());
+        wire::mount::Export { dir: exported.export.name.as_bytes(), groups }
+    });
+    ExportReply { exports: List(list.collect()) }.encode(head);
+}
+
+/// Who may mount; nobody listed means everyone.
+fn groups(rules: &[Rule]) -> Vec<String> {
+    let mut groups = Vec::new();
+    for rule in rules {
+        match &rule.clients {
+            Clients::Everyone => return Vec::new(),
+            Clients::Of(networks) => groups.extend(networks.iter().map(ToString::to_string)),
+        }
+    }
+    groups
 }
 
 #[cfg(test)]
@@ -194,26 +260,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_compared_by_component() {
-        let below = |name, path: &'static str| below_export(name, path.as_bytes());
-        assert_eq!(below("/", "/a/b"), Some(&b"/a/b"[..]));
-        assert_eq!(below("/", ""), Some(&b""[..]));
-        assert_eq!(below("/export", "/export"), Some(&b""[..]));
-        assert_eq!(below("/export/", "//export//a"), Some(&b"//a"[..]));
-        assert_eq!(below("/srv/nfs", "/srv/nfs/a/"), Some(&b"/a/"[..]));
-        assert_eq!(below("/export", "/exports"), None);
-        assert_eq!(below("/export", "/"), None);
-        assert_eq!(below("/srv/nfs", "/srv"), None);
-    }
-
-    #[test]
     fn components_that_lead_elsewhere_are_refused() {
         assert_eq!(check_component(b"a"), Ok(()));
         assert_eq!(check_component(b".."), Err(MountStat3::Acces));
         assert_eq!(check_component(&[b'a'; 256]), Err(MountStat3::NameTooLong));
         assert_eq!(check_component(b"a\0"), Err(MountStat3::Inval));
-        let kept: Vec<_> = components(b"/./a//b/.").collect();
-        assert_eq!(kept, [b"a", b"b"]);
+    }
+
+    #[test]
+    fn version_1_says_its_failures_in_errors_of_unix() {
+        assert_eq!(errno(MountStat3::NoEnt), MountStat3::NoEnt);
+        for status in [MountStat3::NotSupp, MountStat3::ServerFault] {
+            assert_eq!(errno(status), MountStat3::Io);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use client::session::{Credential, Session};
 use load::study::Subject;
 use net::call::Rpc;
 use net::clock::Clock;
-use net::serve::{self, InFlight, Limits};
+use net::serve::{self, Host, Limits};
 use net::shape::{LinkPair, Shaped};
 use net::transport::memory;
 use perf::model::transaction::Server;
@@ -22,7 +22,7 @@ use perf::units::Nanos;
 use server::store::Store;
 use server::store::mem::{MemOptions, MemStore};
 use server::types::{Caller, Time};
-use server::{CommitMode, Engine, EngineConfig, Export, Peer, Squash, Transport};
+use server::{CommitMode, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
 
 /// How long a call waits for its reply in a world.
 pub const REPLY_LIMIT: Nanos = Nanos::from_secs(60);
@@ -34,7 +34,7 @@ pub struct Site<S> {
     engine: Arc<Engine<S>>,
     links: LinkPair,
     commit_mode: CommitMode,
-    in_flight: InFlight,
+    host: Host,
     connections: AtomicU16,
 }
 
@@ -51,22 +51,19 @@ impl<S: Store> Site<S> {
             CommitMode::Stall => 1,
             CommitMode::Concurrent => 256,
         };
-        let config = EngineConfig {
-            export: Export {
-                squash: Squash::All,
-                anonymous: Caller { uid: 0, gid: 0, gids: Vec::new() },
-                ..Export::default()
-            },
-            commit_mode,
-            threads,
-            ..EngineConfig::default()
+        let rule = Rule {
+            squash: Squash::All,
+            anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
+            ..Rule::default()
         };
+        let exports = Exports::one(Export::ruled(rule), store);
+        let config = EngineConfig { commit_mode, threads, ..EngineConfig::default() };
         Self {
             clock: clock.clone(),
-            engine: Arc::new(Engine::new(store, config)),
+            engine: Arc::new(Engine::new(exports, config)),
             links,
             commit_mode,
-            in_flight: InFlight::new(&Limits::default()),
+            host: Host::new(clock, Limits::default()),
             connections: AtomicU16::new(1),
         }
     }
@@ -76,16 +73,14 @@ impl<S: Store> Site<S> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let (ours, theirs) = memory::pair(number);
         let engine = Arc::clone(&self.engine);
-        let service = move |peer: SocketAddr, record: Bytes| {
+        let service = move |peer: serve::Peer, record: Bytes| {
             let engine = Arc::clone(&engine);
-            let peer = Peer { address: peer, transport: Transport::Stream };
-            async move { engine.call(peer, record).await }
+            let peer = Peer::at(peer.address, Transport::Stream);
+            async move { engine.call(peer, record).await.reply() }
         };
-        let (in_flight, calls, clock) =
-            (self.in_flight.clone(), Limits::default(), self.clock.clone());
+        let host = self.host.clone();
         self.clock.spawn(async move {
-            let calls = calls.calls_per_connection_max;
-            serve::connection(theirs, &clock, service, in_flight, calls).await.ok();
+            host.connection(theirs, service).await.ok();
         });
         let shaped =
             Shaped::new(ours, self.links, &self.clock).expect("a world never runs out of timers");

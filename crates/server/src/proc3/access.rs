@@ -13,7 +13,7 @@ const CHANGES: u32 = MODIFY | EXTEND | DELETE;
 
 pub(super) async fn run<S: Store>(cx: &Context<'_, S>, args: Args) -> Reply {
     let object = cx.handle(&args.object)?;
-    let asked = Access(match cx.export.read_only {
+    let asked = Access(match cx.read_only {
         true => args.access & !CHANGES,
         false => args.access,
     });

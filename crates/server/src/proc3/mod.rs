@@ -16,11 +16,12 @@ mod create;
 mod fsinfo;
 mod fsstat;
 mod getattr;
+pub(crate) mod in_doubt;
 mod link;
 mod lookup;
 mod mkdir;
 mod mknod;
-mod name;
+pub(crate) mod name;
 mod null;
 mod pathconf;
 mod read;
@@ -36,24 +37,29 @@ mod write;
 
 use bytes::Bytes;
 use wire::nfs3::{
-    Failure, FileHandle, NewObject, NfsStat3, PostOpAttr, Procedure, StableHow, WccData,
+    self, Failure, FileHandle, NewObject, NfsStat3, PostOpAttr, Procedure, StableHow, WccData,
 };
 use wire::xdr::{self, DecodeError, Encode, Reader};
 
-use crate::export::Export;
+use crate::exports::{self, Exports};
 use crate::handle;
 use crate::status::nfsstat3;
 use crate::store::{Changed, Looked, Node, Store};
 use crate::types::{Caller, Handle, Status, Wcc};
 
 pub(crate) use name::NAME_LEN_MAX;
+pub(crate) use symlink::check_target;
 
 use self::attributes::{fattr3, wcc_data};
 
 /// What a procedure works with.
 pub(crate) struct Context<'c, S> {
     pub(crate) store: &'c S,
-    pub(crate) export: &'c Export,
+    pub(crate) exports: &'c Exports<S>,
+    /// The export of the first handle, whose store this is.
+    pub(crate) export: u32,
+    /// For this client.
+    pub(crate) read_only: bool,
     pub(crate) caller: &'c Caller,
     /// The call, of which a WRITE's data is a part.
     pub(crate) record: &'c Bytes,
@@ -109,12 +115,60 @@ pub(crate) async fn serve<S: Store>(
     }
 }
 
+/// Appends results that say nothing but `status`.
+///
+/// # Errors
+/// When `args` are not the procedure's arguments, no more and no less.
+pub(crate) fn refuse(
+    procedure: Procedure,
+    args: &[u8],
+    status: Status,
+    head: &mut Vec<u8>,
+) -> Result<(), DecodeError> {
+    let status = nfsstat3(procedure, status);
+    macro_rules! refuse {
+        ($($variant:ident $args:ty, $detail:ty;)*) => {
+            match procedure {
+                Procedure::Null => xdr::from_bytes::<nfs3::null::Args>(args).map(|_| ())?,
+                $(Procedure::$variant => {
+                    xdr::from_bytes::<$args>(args)?;
+                    Failure::<$detail>::from(status).encode(head);
+                })*
+            }
+        };
+    }
+    refuse! {
+        Getattr nfs3::getattr::Args, ();
+        Setattr nfs3::setattr::Args, WccData;
+        Lookup nfs3::lookup::Args<'_>, PostOpAttr;
+        Access nfs3::access::Args, PostOpAttr;
+        Readlink nfs3::readlink::Args, PostOpAttr;
+        Read nfs3::read::Args, PostOpAttr;
+        Write nfs3::write::Args<'_>, WccData;
+        Create nfs3::create::Args<'_>, WccData;
+        Mkdir nfs3::mkdir::Args<'_>, WccData;
+        Symlink nfs3::symlink::Args<'_>, WccData;
+        Mknod nfs3::mknod::Args<'_>, WccData;
+        Remove nfs3::remove::Args<'_>, WccData;
+        Rmdir nfs3::rmdir::Args<'_>, WccData;
+        Rename nfs3::rename::Args<'_>, nfs3::rename::ReplyOk;
+        Link nfs3::link::Args<'_>, nfs3::link::ReplyOk;
+        Readdir nfs3::readdir::Args, PostOpAttr;
+        Readdirplus nfs3::readdirplus::Args, PostOpAttr;
+        Fsstat nfs3::fsstat::Args, PostOpAttr;
+        Fsinfo nfs3::fsinfo::Args, PostOpAttr;
+        Pathconf nfs3::pathconf::Args, PostOpAttr;
+        Commit nfs3::commit::Args, WccData;
+    }
+    Ok(())
+}
+
 /// Whether a call makes data stable: COMMIT, and WRITE unless it is UNSTABLE.
 pub(crate) fn commits(procedure: wire::Procedure, args: &Reader<'_>) -> bool {
     match procedure {
         wire::Procedure::Nfs3(Procedure::Commit) => true,
         wire::Procedure::Nfs3(Procedure::Write) => {
-            let args = xdr::from_bytes::<wire::nfs3::write::Args<'_>>(args.rest());
+            let args = xdr::from_bytes::<nfs3::write::Args<'_>>(args.rest());
             args.is_ok_and(|args| args.stable > StableHow::Unstable)
         }
         _ => false,
@@ -124,18 +178,18 @@ pub(crate) fn commits(procedure: wire::Procedure, args: &Reader<'_>) -> bool {
 impl<S: Store> Context<'_, S> {
     /// The store's handle in a file handle.
     fn handle(&self, handle: &FileHandle) -> Result<Handle, NfsStat3> {
-        // Both errors mean the same in all procedures.
-        handle::unwrap(self.export.id, handle)
+        // Its errors mean the same in all procedures.
+        exports::second_handle(self.exports, self.export, handle)
             .map_err(|status| nfsstat3(Procedure::Getattr, status))
     }
 
     fn file_handle(&self, handle: &Handle) -> FileHandle {
-        handle::wrap(self.export.id, handle)
+        handle::wrap(self.export, handle)
     }
 
     /// Refuses what would change a read-only export.
     fn check_writable(&self) -> Result<(), Status> {
-        match self.export.read_only {
+        match self.read_only {
             true => Err(Status::ReadOnly),
             false => Ok(()),
         }

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use server::store::mem::{MemOptions, MemStore};
 use server::{CommitMode, EngineConfig};
 use wire::nfs3::{self, FileHandle, Procedure as P, StableHow};
-use wire::record::Message;
+use wire::rpc::Answer;
 use wire::xdr::Encode;
 use wire::{Procedure, mount};
 
@@ -16,7 +16,7 @@ use crate::held::Held;
 use crate::world::{PEER, World, results, write_args};
 
 type HeldWorld = World<Held<MemStore>>;
-type Pending<'w> = Pin<Box<dyn Future<Output = Option<Message>> + Send + 'w>>;
+type Pending<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
 
 fn world(commit_mode: CommitMode, threads: usize) -> (HeldWorld, FileHandle) {
     let config = EngineConfig { commit_mode, threads, ..EngineConfig::default() };
@@ -51,7 +51,7 @@ fn others(world: &HeldWorld, file: FileHandle) -> Vec<Pending<'_>> {
 }
 
 fn is_ready(pending: &mut Pending<'_>) -> bool {
-    matches!(pending.as_mut().now_or_never(), Some(Some(_)))
+    matches!(pending.as_mut().now_or_never(), Some(Answer::Reply(_)))
 }
 
 #[test]
@@ -144,7 +144,8 @@ fn a_write_goes_to_the_store_from_where_it_was_received() {
     let reply = world.send(record).unwrap();
     let written: nfs3::write::Reply = results(&reply);
     assert_eq!(written.unwrap().count, 9);
-    let written = world.engine.store().written.lock().unwrap();
+    let store = world.engine.store();
+    let written = store.written.lock().unwrap();
     let place = written[0].as_ptr_range();
     assert!(received.start < place.start && place.end <= received.end);
 }

@@ -5,15 +5,18 @@
 
 mod commits;
 mod data;
+mod exports;
 mod held;
 mod listing;
 mod malformed;
 mod mount;
 mod names;
+mod nfs2;
 mod permissions;
 mod properties;
 mod read_only;
 mod reference;
+mod replies;
 mod rpc;
 mod threads;
 mod world;

@@ -14,7 +14,7 @@ use wire::{Procedure, mount, portmap};
 use crate::world::{World, XID, credential, mode, split, write_args};
 
 /// Arguments of every procedure, naming `handle`.
-fn golden_args(handle: FileHandle) -> Vec<(Procedure, Vec<u8>)> {
+pub(crate) fn golden_args(handle: FileHandle) -> Vec<(Procedure, Vec<u8>)> {
     let dir = handle;
     let where_ = DirOp { dir, name: b"new" };
     let what = DirOp { dir, name: b"f" };

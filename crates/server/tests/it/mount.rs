@@ -1,6 +1,5 @@
 //! MOUNT and portmap through the engine.
 
-use server::store::mem::MemOptions;
 use server::{Endpoint, EngineConfig, Export};
 use wire::Procedure;
 use wire::mount::{self, DirPath, DumpReply, ExportReply, MntReply, MountStat3};
@@ -11,9 +10,11 @@ use crate::world::{World, mode};
 
 fn exporting(name: &str) -> World {
     let export = Export { name: name.to_owned(), ..Export::default() };
-    let config =
-        EngineConfig { export, endpoints: vec![Endpoint::Tcp(2049)], ..EngineConfig::default() };
-    World::with(MemOptions::default(), config)
+    let config = EngineConfig {
+        endpoints: vec![Endpoint::Tcp("127.0.0.1:2049".parse().unwrap())],
+        ..EngineConfig::default()
+    };
+    World::exporting(export, config, |store| store)
 }
 
 fn mnt(world: &World, dirpath: &str) -> MntReply {

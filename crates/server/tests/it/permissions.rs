@@ -1,8 +1,9 @@
 //! Who may do what, through ACCESS and through the procedures themselves.
 
-use server::store::mem::MemOptions;
+use std::sync::Arc;
+
 use server::types::Caller;
-use server::{EngineConfig, Export, Squash};
+use server::{Rule, Squash};
 use wire::nfs3::access::{DELETE, EXECUTE, EXTEND, LOOKUP, MODIFY, READ};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{self, FileHandle, NfsStat3, Procedure as P, Sattr3};
@@ -83,11 +84,9 @@ fn root_may_all_unless_squashed() {
 
 #[test]
 fn squashed_callers_are_the_anonymous_one() {
-    let anonymous = Caller { uid: 77, gid: 88, gids: Vec::new() };
+    let anonymous = Arc::new(Caller { uid: 77, gid: 88, gids: Vec::new() });
     let with = |squash| {
-        let export = Export { squash, anonymous: anonymous.clone(), ..Export::default() };
-        let config = EngineConfig { export, ..EngineConfig::default() };
-        World::with(MemOptions::default(), config)
+        World::ruled(Rule { squash, anonymous: Arc::clone(&anonymous), ..Rule::default() })
     };
     let owner = |world: &World| {
         let file = world.create(world.root(), b"f");

@@ -2,9 +2,9 @@
 
 use futures_util::FutureExt;
 use server::store::Store;
-use server::store::mem::{MemOptions, MemStore};
+use server::store::mem::MemStore;
 use server::types::{Access, Attr, Caller, CreateHow as How, SetAttr};
-use server::{EngineConfig, Export};
+use server::{EngineConfig, Export, Rule};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
 use wire::nfs3::{self, DirOp, FileHandle, NfsStat3, Procedure as P};
@@ -13,11 +13,8 @@ use crate::world::{World, mode, status};
 
 /// A world with a file `f` that was there before it became read-only.
 fn world() -> (World, FileHandle) {
-    let config = EngineConfig {
-        export: Export { read_only: true, ..Export::default() },
-        ..EngineConfig::default()
-    };
-    let world = World::wrapped(MemOptions::default(), config, |store| {
+    let export = Export::ruled(Rule { read_only: true, ..Rule::default() });
+    let world = World::exporting(export, EngineConfig::default(), |store| {
         prepare(&store);
         store
     });

@@ -14,7 +14,7 @@ use server::store::Store;
 use server::store::dir::{DirOptions, DirStore, MetadataSync};
 use server::store::mem::{MemOptions, MemStore};
 use server::types::Time;
-use server::{Engine, EngineConfig, Peer, Transport};
+use server::{Engine, EngineConfig, Export, Exports, Peer, Rule, Transport};
 use wire::Procedure;
 use wire::nfs3::{
     self, DirOp, Fattr3, FileHandle, NfsStat3, Procedure as P, Sattr3, StableHow, WccAttr, WccData,
@@ -25,10 +25,8 @@ use wire::xdr::{Decode, Encode, from_bytes};
 
 pub(crate) const XID: u32 = 0x1a2b_3c4d;
 
-pub(crate) const PEER: Peer = Peer {
-    address: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)), 700),
-    transport: Transport::Stream,
-};
+pub(crate) const PEER: Peer =
+    Peer::at(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)), 700), Transport::Stream);
 
 /// Where the clock begins, in seconds since 1970.
 pub(crate) const START_SECS: u32 = 1_700_000_000;
@@ -46,6 +44,11 @@ pub(crate) struct World<S = MemStore> {
 impl World {
     pub(crate) fn new() -> Self {
         Self::with(MemOptions::default(), EngineConfig::default())
+    }
+
+    /// An empty memory store under a rule.
+    pub(crate) fn ruled(rule: Rule) -> Self {
+        Self::exporting(Export::ruled(rule), EngineConfig::default(), |store| store)
     }
 
     pub(crate) fn with(options: MemOptions, config: EngineConfig) -> Self {
@@ -77,7 +80,7 @@ impl World<DirStore> {
         };
         let store = DirStore::open(path, &options).unwrap();
         Self {
-            engine: Engine::new(store, config),
+            engine: Engine::new(Exports::one(Export::default(), store), config),
             seconds: Arc::default(),
             ids: (1000, 100),
             gids: Vec::new(),
@@ -93,12 +96,30 @@ impl<S: Store> World<S> {
         config: EngineConfig,
         wrap: impl FnOnce(MemStore) -> S,
     ) -> Self {
+        Self::over_memory(options, Export::default(), config, wrap)
+    }
+
+    /// A world whose memory store is exported in a way of its own.
+    pub(crate) fn exporting(
+        export: Export,
+        config: EngineConfig,
+        wrap: impl FnOnce(MemStore) -> S,
+    ) -> Self {
+        Self::over_memory(MemOptions::default(), export, config, wrap)
+    }
+
+    fn over_memory(
+        options: MemOptions,
+        export: Export,
+        config: EngineConfig,
+        wrap: impl FnOnce(MemStore) -> S,
+    ) -> Self {
         let seconds = Arc::new(AtomicI64::new(i64::from(START_SECS)));
         let clock = Arc::clone(&seconds);
         let time = move || Time { secs: clock.load(Ordering::Relaxed), nanos: 0 };
         let store = wrap(MemStore::new(options, Arc::new(time)));
         Self {
-            engine: Engine::new(store, config),
+            engine: Engine::new(Exports::one(export, store), config),
             seconds,
             ids: (1000, 100),
             gids: Vec::new(),
@@ -134,7 +155,7 @@ impl<S: Store> World<S> {
         let mut cx = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(reply) = call.as_mut().poll(&mut cx) {
-                return reply;
+                return reply.reply();
             }
             assert!(self.waits, "there is nothing to wait for");
             thread::park();
