@@ -5,7 +5,9 @@
 #![expect(clippy::disallowed_methods, reason = "automation runs in real time, outside every world")]
 
 mod check;
+mod host;
 mod interop;
+mod peers;
 mod tidy;
 
 use std::path::PathBuf;
@@ -17,6 +19,7 @@ usage: cargo xtask COMMAND
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
   interop                 the release binary against libnfs and NFS-Ganesha
+  peers [OPTION]...       nfskit serve measured side by side with NFS-Ganesha and unfs3
 ";
 
 fn main() -> ExitCode {
@@ -28,6 +31,10 @@ fn main() -> ExitCode {
         ["interop"] => interop::run(&root),
         [interop::INSIDE, scratch, nfskit] => {
             interop::run_inside(scratch.as_ref(), nfskit.as_ref())
+        }
+        ["peers", options @ ..] => peers::run(&root, options),
+        [peers::INSIDE, scratch, nfskit, options @ ..] => {
+            peers::run_inside(scratch.as_ref(), nfskit.as_ref(), options)
         }
         _ => Err(USAGE.to_owned()),
     });

@@ -8,24 +8,30 @@ use std::path::Path;
 use std::process::Command;
 
 use super::child::Service;
-use super::served::{Address, START_WITHIN, STOP_WITHIN};
+use super::nfskit::{Address, START_WITHIN, STOP_WITHIN};
 use super::tools;
 
 const PORTMAPPER: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 111);
 
 /// A running Ganesha. Fields drop in their order: it unregisters from the portmapper at its end.
 #[derive(Debug)]
-pub(super) struct Ganesha {
+pub(crate) struct Ganesha {
     service: Service,
     portmapper: Service,
-    pub(super) address: Address,
+    pub(crate) address: Address,
 }
 
-/// What keeps Ganesha from running here at all, so that its checks are skipped.
-pub(super) fn obstacle() -> Result<(), String> {
+/// Whether what it needs is installed.
+pub(crate) fn programs() -> Result<(), String> {
     tools::find("ganesha.nfsd", "nfs-ganesha")?;
     tools::find_ganesha_backend("libfsalvfs.so", "nfs-ganesha-vfs")?;
     tools::find("rpcbind", "rpcbind")?;
+    Ok(())
+}
+
+/// What keeps Ganesha from running here at all, so that its checks are skipped.
+pub(crate) fn obstacle() -> Result<(), String> {
+    programs()?;
     if !rustix::process::geteuid().is_root() {
         return Err("Ganesha opens files by handle, which needs root".to_owned());
     }
@@ -39,7 +45,7 @@ pub(super) fn obstacle() -> Result<(), String> {
 
 impl Ganesha {
     /// Serves `export` as `/export`; its files other than those are under `scratch`.
-    pub(super) fn start(scratch: &Path, export: &Path) -> Result<Self, String> {
+    pub(crate) fn start(scratch: &Path, export: &Path) -> Result<Self, String> {
         let home = scratch.join("ganesha");
         let failed = |error: std::io::Error| format!("Ganesha's files: {error}");
         std::fs::create_dir_all(&home).map_err(failed)?;
@@ -69,7 +75,11 @@ impl Ganesha {
         })
     }
 
-    pub(super) fn stop(self) -> Result<(), String> {
+    pub(crate) fn pid(&self) -> u32 {
+        self.service.pid()
+    }
+
+    pub(crate) fn stop(self) -> Result<(), String> {
         self.service.stop(STOP_WITHIN)?;
         self.portmapper.stop(STOP_WITHIN)
     }

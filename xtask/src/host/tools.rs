@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Where a program is, or what to install.
-pub(super) fn find(program: &str, package: &str) -> Result<PathBuf, String> {
+pub(crate) fn find(program: &str, package: &str) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Servers live in sbin, which is not on everyone's path.
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
@@ -14,7 +14,7 @@ pub(super) fn find(program: &str, package: &str) -> Result<PathBuf, String> {
 }
 
 /// Whether Ganesha's back end `library` is installed.
-pub(super) fn find_ganesha_backend(library: &str, package: &str) -> Result<(), String> {
+pub(crate) fn find_ganesha_backend(library: &str, package: &str) -> Result<(), String> {
     let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     let mut candidates = folders
         .map(|folder| folder.path())

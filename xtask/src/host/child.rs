@@ -13,14 +13,14 @@ const LOG_LINES_MAX: usize = 200;
 
 /// What a program that came to its end left behind.
 #[derive(Debug)]
-pub(super) struct Finished<T> {
+pub(crate) struct Finished<T> {
     /// What the reader made of its output.
-    pub(super) value: T,
-    pub(super) seconds: f64,
+    pub(crate) value: T,
+    pub(crate) seconds: f64,
 }
 
 /// Runs a program to its end, its output going to `read`; fails unless it exits with 0 in time.
-pub(super) fn finish<T: Send>(
+pub(crate) fn finish<T: Send>(
     command: &mut Command,
     within: Duration,
     read: impl FnOnce(ChildStdout) -> T + Send,
@@ -52,7 +52,7 @@ pub(super) fn finish<T: Send>(
 }
 
 /// All that can be read, as text.
-pub(super) fn text(mut source: impl Read) -> String {
+pub(crate) fn text(mut source: impl Read) -> String {
     let mut bytes = Vec::new();
     // What was read before an error is worth showing; the error itself is the child's end.
     let _ = source.read_to_end(&mut bytes);
@@ -74,14 +74,14 @@ fn ended(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>, Str
 
 /// A server in the background; ended when dropped, if it was not stopped before.
 #[derive(Debug)]
-pub(super) struct Service {
+pub(crate) struct Service {
     name: String,
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Service {
-    pub(super) fn start(command: &mut Command) -> Result<Self, String> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self, String> {
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = command
             .stdin(Stdio::null())
@@ -99,8 +99,12 @@ impl Service {
         Ok(Self { name, child, log })
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until `ready` sees in the lines printed so far what it looks for.
-    pub(super) fn wait_for<T>(
+    pub(crate) fn wait_for<T>(
         &mut self,
         within: Duration,
         mut ready: impl FnMut(&[String]) -> Option<T>,
@@ -120,7 +124,7 @@ impl Service {
     }
 
     /// Asks it to end, and fails when it does not, or not with 0.
-    pub(super) fn stop(mut self, within: Duration) -> Result<(), String> {
+    pub(crate) fn stop(mut self, within: Duration) -> Result<(), String> {
         let asked = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(asked, rustix::process::Signal::TERM)
             .map_err(|error| format!("{} cannot be asked to end: {error}", self.name))?;
