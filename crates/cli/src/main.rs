@@ -3,8 +3,10 @@
 mod args;
 mod cmd;
 mod exit;
+mod exports;
 mod output;
 mod served;
+mod state;
 
 use std::process::ExitCode;
 

@@ -17,7 +17,10 @@ use server::store::dir::{DirOptions, DirStore};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::{Medium, Store};
 use server::types::{Caller, Time};
-use server::{Endpoint, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
+use server::{
+    Endpoint, Engine, EngineConfig, Export, Exports, Peer, Replies, Rule, Squash, TimeOfDay,
+    Transport,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wire::record::Message;
 
@@ -28,30 +31,28 @@ use crate::exit::Failure;
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 
 /// How to serve.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
-    pub(crate) listen: SocketAddr,
-    pub(crate) export: String,
-    pub(crate) read_only: bool,
     pub(crate) commit_mode: CommitMode,
     pub(crate) threads: u32,
     pub(crate) links: LinkPair,
 }
 
-/// Opens a directory as a store. A server that stalls for its disk is one of 2002: it does not
-/// begin to write before it is asked to commit.
-pub(crate) fn open(dir: &Path, commit_mode: CommitMode) -> Result<DirStore, Failure> {
+/// How a directory is served. A server that stalls for its disk is one of 2002: it does not begin
+/// to write before it is asked to commit.
+pub(crate) fn dir_options(commit_mode: CommitMode) -> DirOptions {
+    DirOptions { early_writeback: commit_mode == CommitMode::Concurrent, ..DirOptions::default() }
+}
+
+/// Opens a directory as a store.
+pub(crate) fn open(dir: &Path, options: &DirOptions) -> Result<DirStore, String> {
     raise_descriptor_limit();
-    let options = DirOptions {
-        early_writeback: commit_mode == CommitMode::Concurrent,
-        ..DirOptions::default()
-    };
-    DirStore::open(dir, &options).map_err(|error| {
-        Failure::environment(
-            format!("cannot serve {}: {error}", dir.display()),
-            "a directory that exists and that this user may read and search",
-        )
-    })
+    DirStore::open(dir, options).map_err(|error| format!("cannot serve {}: {error}", dir.display()))
+}
+
+/// A directory that cannot be served.
+pub(crate) fn cannot_open(why: String) -> Failure {
+    Failure::environment(why, "a directory that exists and that this user may read and search")
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
@@ -74,13 +75,17 @@ pub(crate) fn memory(clock: &Clock, bytes_max: u64) -> MemStore {
         root_gid: user.gid,
         ..MemOptions::default()
     };
+    MemStore::new(options, time_of_day(clock))
+}
+
+/// The time as files have it.
+pub(crate) fn time_of_day(clock: &Clock) -> TimeOfDay {
     let clock = clock.clone();
-    let time = move || {
+    Arc::new(move || {
         let now = clock.since_1970();
         let secs = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         Time { secs, nanos: now.subsec_nanos() }
-    };
-    MemStore::new(options, Arc::new(time))
+    })
 }
 
 /// An engine, as connections see it.
@@ -101,7 +106,7 @@ impl<S: Store> Service for Served<S> {
     ) -> impl Future<Output = Option<Message>> + Send + 'static {
         let engine = Arc::clone(&self.0);
         let peer = Peer { address: peer, transport: Transport::Stream };
-        async move { engine.call(peer, record).await }
+        async move { engine.call(peer, record).await.reply() }
     }
 
     fn reply_bytes_max(&self, record: &[u8]) -> usize {
@@ -109,37 +114,44 @@ impl<S: Store> Service for Served<S> {
     }
 }
 
-/// Listens, and serves in a task of its own. Gives the address that it listens on.
+/// Binds the place where clients come in.
+pub(crate) fn bind(listen: SocketAddr) -> io::Result<Listener> {
+    Listener::bind(listen, RECORD_BYTES_MAX)
+}
+
+/// Serves what comes to a listener, in a task of its own.
 pub(crate) fn start<S: Store>(
-    store: S,
-    options: &Options,
+    listener: Listener,
+    exports: Exports<S>,
+    replies: Option<Replies>,
+    options: Options,
     clock: &Clock,
-) -> io::Result<SocketAddr> {
-    let listener = Listener::bind(options.listen, RECORD_BYTES_MAX)?;
+) -> io::Result<Arc<Engine<S>>> {
     let address = listener.local_addr()?;
-    let engine = Arc::new(Engine::new(exports(options, store), config(options, address.port())));
-    let service = Served(engine);
-    let (clock_of_task, links) = (clock.clone(), options.links);
+    let engine = Engine::new(exports, config(options, address.port()));
+    let engine = Arc::new(match replies {
+        Some(replies) => engine.remembering(replies),
+        None => engine,
+    });
+    let service = Served(Arc::clone(&engine));
+    let clock_of_task = clock.clone();
     clock.spawn(async move {
-        let served = serve::listen(listener, clock_of_task, Limits::default(), links, service);
+        let limits = Limits::default();
+        let served = serve::listen(listener, clock_of_task, limits, options.links, service);
         if let Err(cause) = served.await {
             eprintln!("nfskit: stopped listening on {address}: {cause}");
         }
     });
-    Ok(address)
+    Ok(engine)
 }
 
-fn exports<S: Store>(options: &Options, store: S) -> Exports<S> {
-    let rule = Rule {
-        read_only: options.read_only,
-        squash: Squash::All,
-        anonymous: Arc::new(this_user()),
-        ..Rule::default()
-    };
-    Exports::one(Export { name: options.export.clone(), id: 1, rules: vec![rule] }, store)
+/// A store as the one export `/`, on which everyone acts as this user.
+fn for_this_user<S>(store: S) -> Exports<S> {
+    let rule = Rule { squash: Squash::All, anonymous: Arc::new(this_user()), ..Rule::default() };
+    Exports::one(Export { id: 1, ..Export::ruled(rule) }, store)
 }
 
-fn config(options: &Options, port: u16) -> EngineConfig {
+fn config(options: Options, port: u16) -> EngineConfig {
     EngineConfig {
         commit_mode: match options.commit_mode {
             CommitMode::Concurrent => server::CommitMode::Concurrent,
@@ -180,22 +192,16 @@ impl Embedded {
         commit_mode: CommitMode,
         threads: u32,
     ) -> Result<Self, Failure> {
-        let store = open(dir, commit_mode)?;
+        let store = open(dir, &dir_options(commit_mode)).map_err(cannot_open)?;
         let medium = store.medium();
-        let options = Options {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            export: "/".to_owned(),
-            read_only: false,
-            commit_mode,
-            threads,
-            links: LinkPair::default(),
-        };
+        let options = Options { commit_mode, threads, links: LinkPair::default() };
         let workers = worker_threads().min(threads as usize);
-        let begun =
-            Background::start(
-                workers,
-                move || async move { start(store, &options, &Clock::real()) },
-            );
+        let begun = Background::start(workers, move || async move {
+            let listener = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+            let address = listener.local_addr()?;
+            start(listener, for_this_user(store), None, options, &Clock::real())?;
+            Ok(address)
+        });
         let failed = |cause: io::Error| {
             Failure::environment(
                 format!("cannot start the embedded server: {cause}"),
@@ -217,6 +223,13 @@ impl Embedded {
             gid: None,
         }
     }
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Asked {
+    ToEnd,
+    ByHangup,
 }
 
 /// Ctrl-C, and the system's request to end. Both are caught from when this is made: make it before
@@ -247,10 +260,15 @@ impl Interrupts {
 
     /// Done when one has come.
     pub(crate) async fn next(&mut self) {
+        self.next_signal().await;
+    }
+
+    /// The same, for those to whom a hangup means something else.
+    pub(crate) async fn next_signal(&mut self) -> Asked {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
+            _ = self.interrupt.recv() => Asked::ToEnd,
+            _ = self.terminate.recv() => Asked::ToEnd,
+            _ = self.hangup.recv() => Asked::ByHangup,
         }
     }
 }

@@ -112,7 +112,7 @@ impl Server {
                 counted.fetch_add(u64::from(record.len() >= WRITE_BYTES_MIN), Ordering::Relaxed);
                 let engine = Arc::clone(&engine);
                 let peer = Peer { address: peer, transport: Transport::Stream };
-                async move { engine.call(peer, record).await }
+                async move { engine.call(peer, record).await.reply() }
             };
             let clock = Clock::real();
             let own = clock.clone();

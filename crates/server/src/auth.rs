@@ -50,6 +50,14 @@ impl Credential {
         matches!(self, Self::Nobody) && !rule.anonymous_allowed
     }
 
+    /// Who says to call, squashed or not; nobody is everyone's last number.
+    pub(crate) fn stated_uid(self) -> u32 {
+        match self {
+            Self::Nobody => u32::MAX,
+            Self::Sys { ids } => ids.uid,
+        }
+    }
+
     /// On whose behalf the call runs, after squashing.
     pub(crate) fn caller<'e>(self, rule: &'e Rule) -> Cow<'e, Caller> {
         match self.unsquashed(rule) {

@@ -17,7 +17,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use wire::Procedure;
 use wire::record::Message;
-use wire::rpc::{AcceptStatus, AuthStat, Call, CallHeader, ReplyHeader};
+use wire::rpc::{AcceptStatus, Answer, AuthStat, Call, CallHeader, ReplyHeader};
 use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
 use wire::{mount, nfs3};
 
@@ -27,6 +27,7 @@ use crate::handle;
 use crate::mountd::{self, Mount, Mounts};
 use crate::portmap::{self, Endpoint, PROGRAMS};
 use crate::proc3;
+use crate::replies::{Claim, Claimed, Doubt, Identity, Remembrance, Replies, remembrance};
 use crate::service::{CommitMode, Service};
 use crate::store::Store;
 use crate::types::Status;
@@ -86,6 +87,7 @@ pub struct Engine<S> {
     config: EngineConfig,
     service: Service,
     mounts: Mounts,
+    replies: Option<Replies>,
 }
 
 /// A call whose header is understood.
@@ -122,7 +124,13 @@ impl<S: Store> Engine<S> {
     pub fn new(exports: Exports<S>, config: EngineConfig) -> Self {
         let service = Service::new(config.threads, config.commit_mode);
         let mounts = Mounts::default();
-        Self { exports: ArcSwap::from_pointee(exports), config, service, mounts }
+        Self { exports: ArcSwap::from_pointee(exports), config, service, mounts, replies: None }
+    }
+
+    /// An engine that knows retransmissions.
+    #[must_use]
+    pub fn remembering(self, replies: Replies) -> Self {
+        Self { replies: Some(replies), ..self }
     }
 
     /// What is exported now.
@@ -154,22 +162,29 @@ impl<S: Store> Engine<S> {
         self.mounts.to_vec()
     }
 
-    /// Serves one call. `None` when there is nothing to answer: the record is no call, or its
-    /// header ends too early.
-    pub async fn call(&self, peer: Peer, record: Bytes) -> Option<Message> {
+    /// Serves one call.
+    ///
+    /// What changes names or attributes should run to its end although its client is gone: it may
+    /// have done its work, and the client will ask again.
+    pub async fn call(&self, peer: Peer, record: Bytes) -> Answer {
         let mut args = Reader::new(&record);
         let header = match Call::decode(&mut args) {
             Ok(Call::Version2(header)) => header,
             Ok(Call::OtherVersion { xid, .. }) => {
-                return Some(message(ReplyHeader::rpc_mismatch(xid)));
+                return Answer::Reply(message(ReplyHeader::rpc_mismatch(xid)));
             }
-            Err(error) => return refused_header(&record, error).map(message),
+            Err(error) => {
+                let refused = refused_header(&record, error).map(message);
+                return refused.map_or(Answer::NotACall, Answer::Reply);
+            }
         };
         let xid = header.xid;
         match self.accept(peer, header, args, &record).await {
-            Ok(message) => Some(message),
-            Err(Refusal::Accepted(status)) => Some(message(ReplyHeader::accepted(xid, status))),
-            Err(Refusal::Auth(why)) => Some(message(ReplyHeader::auth_error(xid, why))),
+            Ok(answer) => answer,
+            Err(Refusal::Accepted(status)) => {
+                Answer::Reply(message(ReplyHeader::accepted(xid, status)))
+            }
+            Err(Refusal::Auth(why)) => Answer::Reply(message(ReplyHeader::auth_error(xid, why))),
         }
     }
 
@@ -200,13 +215,46 @@ impl<S: Store> Engine<S> {
         header: CallHeader<'_>,
         args: Reader<'_>,
         record: &Bytes,
-    ) -> Result<Message, Refusal> {
+    ) -> Result<Answer, Refusal> {
         let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
         let procedure = known_procedure(&header).map_err(Refusal::Accepted)?;
         let call = Accepted { peer, header, credential, args };
         let commits = || proc3::commits(procedure, &call.args);
         let _pass = self.service.enter(commits).await;
-        self.serve(procedure, &call, record).await
+        let claim = match self.claim(procedure, &call) {
+            None => None,
+            Some(Claimed::Execute(claim)) => Some(claim),
+            Some(Claimed::Drop) => return Ok(Answer::Nothing),
+            Some(Claimed::Replay(reply)) => return Ok(Answer::Reply(reply)),
+        };
+        let doubt = claim.as_ref().and_then(Claim::doubt);
+        let served = self.serve(procedure, &call, record, doubt).await;
+        match (claim, &served) {
+            (Some(claim), Ok(reply)) => claim.answered(reply),
+            // It could not be read, and was not executed.
+            (Some(claim), Err(_)) => claim.refused(),
+            (None, _) => {}
+        }
+        served.map(Answer::Reply)
+    }
+
+    /// None when the call can as well be executed again.
+    fn claim(&self, procedure: Procedure, call: &Accepted<'_>) -> Option<Claimed<'_>> {
+        let replies = self.replies.as_ref()?;
+        let remembrance = remembrance(procedure);
+        if remembrance == Remembrance::None {
+            return None;
+        }
+        let identity = Identity {
+            client: call.peer.address.ip(),
+            xid: call.header.xid,
+            program: call.header.program,
+            version: call.header.version,
+            procedure: call.header.procedure,
+            uid: call.credential.stated_uid(),
+            args: call.args.rest(),
+        };
+        Some(replies.claim(&identity, remembrance))
     }
 
     async fn serve(
@@ -214,13 +262,14 @@ impl<S: Store> Engine<S> {
         procedure: Procedure,
         call: &Accepted<'_>,
         record: &Bytes,
+        doubt: Option<Doubt>,
     ) -> Result<Message, Refusal> {
         let mut head = Vec::with_capacity(HEAD_LEN);
         ReplyHeader::success(call.header.xid).encode(&mut head);
         let args = call.args.rest();
         let payload = match procedure {
             Procedure::Nfs3(procedure) => {
-                self.serve_nfs3(procedure, call, record, &mut head).await?
+                self.serve_nfs3(procedure, call, record, doubt, &mut head).await?
             }
             Procedure::Mount(procedure) => {
                 self.serve_mount(procedure, call, &mut head).await?;
@@ -233,7 +282,11 @@ impl<S: Store> Engine<S> {
                 }
                 Bytes::new()
             }
-            Procedure::Unknown { .. } => {
+            Procedure::Mount1(_)
+            | Procedure::Nfs2(_)
+            | Procedure::Rpcbind3(_)
+            | Procedure::Rpcbind4(_)
+            | Procedure::Unknown { .. } => {
                 return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
             }
         };
@@ -245,6 +298,7 @@ impl<S: Store> Engine<S> {
         procedure: nfs3::Procedure,
         call: &Accepted<'_>,
         record: &Bytes,
+        doubt: Option<Doubt>,
         head: &mut Vec<u8>,
     ) -> Result<Bytes, Refusal> {
         let args = call.args.rest();
@@ -279,7 +333,18 @@ impl<S: Store> Engine<S> {
             record,
             transfer_bytes_max: self.transfer_bytes_max(call.peer),
         };
-        Ok(proc3::serve(&cx, procedure, args, head).await?)
+        let results_at = head.len();
+        let payload = proc3::serve(&cx, procedure, args, head).await?;
+        if let Some(doubt) = doubt
+            && proc3::in_doubt::may_be_done(&head[results_at..])
+            && let Some(success) =
+                // Boxed: seldom needed, and large.
+                Box::pin(proc3::in_doubt::success(&cx, procedure, args, doubt)).await
+        {
+            head.truncate(results_at);
+            head.extend_from_slice(&success);
+        }
+        Ok(payload)
     }
 
     async fn serve_mount(

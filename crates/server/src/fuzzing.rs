@@ -75,7 +75,8 @@ fn serve(engine: &Engine<MemStore>, record: &[u8]) {
     let reply = engine
         .call(PEER, Bytes::copy_from_slice(record))
         .now_or_never()
-        .expect("one call at a time on a memory store never waits");
+        .expect("one call at a time on a memory store never waits")
+        .reply();
     if let Some(reply) = reply {
         check_reply(record, &reply);
     }

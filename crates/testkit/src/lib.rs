@@ -76,7 +76,7 @@ impl<S: Store> Site<S> {
         let service = move |peer: SocketAddr, record: Bytes| {
             let engine = Arc::clone(&engine);
             let peer = Peer { address: peer, transport: Transport::Stream };
-            async move { engine.call(peer, record).await }
+            async move { engine.call(peer, record).await.reply() }
         };
         let (in_flight, calls, clock) =
             (self.in_flight.clone(), Limits::default(), self.clock.clone());

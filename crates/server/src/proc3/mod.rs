@@ -16,6 +16,7 @@ mod create;
 mod fsinfo;
 mod fsstat;
 mod getattr;
+pub(crate) mod in_doubt;
 mod link;
 mod lookup;
 mod mkdir;

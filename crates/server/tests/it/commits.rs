@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use server::store::mem::{MemOptions, MemStore};
 use server::{CommitMode, EngineConfig};
 use wire::nfs3::{self, FileHandle, Procedure as P, StableHow};
-use wire::record::Message;
+use wire::rpc::Answer;
 use wire::xdr::Encode;
 use wire::{Procedure, mount};
 
@@ -16,7 +16,7 @@ use crate::held::Held;
 use crate::world::{PEER, World, results, write_args};
 
 type HeldWorld = World<Held<MemStore>>;
-type Pending<'w> = Pin<Box<dyn Future<Output = Option<Message>> + Send + 'w>>;
+type Pending<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
 
 fn world(commit_mode: CommitMode, threads: usize) -> (HeldWorld, FileHandle) {
     let config = EngineConfig { commit_mode, threads, ..EngineConfig::default() };
@@ -51,7 +51,7 @@ fn others(world: &HeldWorld, file: FileHandle) -> Vec<Pending<'_>> {
 }
 
 fn is_ready(pending: &mut Pending<'_>) -> bool {
-    matches!(pending.as_mut().now_or_never(), Some(Some(_)))
+    matches!(pending.as_mut().now_or_never(), Some(Answer::Reply(_)))
 }
 
 #[test]

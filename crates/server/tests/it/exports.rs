@@ -52,7 +52,7 @@ where
     args.encode(&mut record);
     let address: SocketAddr = client.parse().unwrap();
     let peer = Peer { address, transport: Transport::Stream };
-    let reply = engine.call(peer, Bytes::from(record)).now_or_never().unwrap().unwrap();
+    let reply = engine.call(peer, Bytes::from(record)).now_or_never().unwrap().reply().unwrap();
     results(&reply)
 }
 
@@ -140,7 +140,8 @@ fn every_procedure_refuses_in_its_own_form() {
             record.extend_from_slice(&args);
             let address: SocketAddr = STRANGER.parse().unwrap();
             let peer = Peer { address, transport: Transport::Stream };
-            let reply = engine.call(peer, Bytes::from(record)).now_or_never().unwrap().unwrap();
+            let reply =
+                engine.call(peer, Bytes::from(record)).now_or_never().unwrap().reply().unwrap();
             let (_, rest) = split(&reply);
             assert_eq!(rest[..4], status.code().to_be_bytes(), "{procedure}");
             assert_eq!(wire::fuzzing::round_trip_results(procedure, rest), Ok(()), "{procedure}");

@@ -18,16 +18,43 @@ pub(crate) struct Held<S> {
     /// A permit for each commit that may end.
     pub(crate) commits: Semaphore,
     pub(crate) written: Mutex<Vec<Bytes>>,
+    /// Where operations on names stay for ever, as of a process that dies there.
+    pub(crate) names_end: Mutex<Option<End>>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum End {
+    BeforeWork,
+    AfterWork,
 }
 
 impl<S> Held<S> {
     pub(crate) fn new(inner: S) -> Self {
-        Self { inner, commits: Semaphore::new(0), written: Mutex::default() }
+        Self {
+            inner,
+            commits: Semaphore::new(0),
+            written: Mutex::default(),
+            names_end: Mutex::default(),
+        }
     }
 
     /// Lets one commit end.
     pub(crate) fn release(&self) {
         self.commits.add_permits(1);
+    }
+
+    async fn end(&self, end: End) {
+        if *self.names_end.lock().unwrap() == Some(end) {
+            std::future::pending().await
+        }
+    }
+
+    /// An operation on names, as far as it comes.
+    async fn name<T>(&self, work: impl Future<Output = T>) -> T {
+        self.end(End::BeforeWork).await;
+        let done = work.await;
+        self.end(End::AfterWork).await;
+        done
     }
 
     async fn hold(&self) {
@@ -117,7 +144,7 @@ impl<S: Store> Store for Held<S> {
         name: &[u8],
         how: CreateHow,
     ) -> Changed<Node> {
-        self.inner.create(caller, dir, name, how).await
+        self.name(self.inner.create(caller, dir, name, how)).await
     }
 
     async fn make_dir(
@@ -127,7 +154,7 @@ impl<S: Store> Store for Held<S> {
         name: &[u8],
         attrs: SetAttr,
     ) -> Changed<Node> {
-        self.inner.make_dir(caller, dir, name, attrs).await
+        self.name(self.inner.make_dir(caller, dir, name, attrs)).await
     }
 
     async fn symlink(
@@ -138,7 +165,7 @@ impl<S: Store> Store for Held<S> {
         target: &[u8],
         attrs: SetAttr,
     ) -> Changed<Node> {
-        self.inner.symlink(caller, dir, name, target, attrs).await
+        self.name(self.inner.symlink(caller, dir, name, target, attrs)).await
     }
 
     async fn make_node(
@@ -149,15 +176,15 @@ impl<S: Store> Store for Held<S> {
         what: Special,
         attrs: SetAttr,
     ) -> Changed<Node> {
-        self.inner.make_node(caller, dir, name, what, attrs).await
+        self.name(self.inner.make_node(caller, dir, name, what, attrs)).await
     }
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        self.inner.remove(caller, dir, name).await
+        self.name(self.inner.remove(caller, dir, name)).await
     }
 
     async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        self.inner.remove_dir(caller, dir, name).await
+        self.name(self.inner.remove_dir(caller, dir, name)).await
     }
 
     async fn rename(
@@ -168,11 +195,11 @@ impl<S: Store> Store for Held<S> {
         to_dir: &Handle,
         to_name: &[u8],
     ) -> Renamed {
-        self.inner.rename(caller, from_dir, from_name, to_dir, to_name).await
+        self.name(self.inner.rename(caller, from_dir, from_name, to_dir, to_name)).await
     }
 
     async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
-        self.inner.link(caller, handle, dir, name).await
+        self.name(self.inner.link(caller, handle, dir, name)).await
     }
 
     async fn list(

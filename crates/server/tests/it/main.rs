@@ -15,6 +15,7 @@ mod permissions;
 mod properties;
 mod read_only;
 mod reference;
+mod replies;
 mod rpc;
 mod threads;
 mod world;

@@ -157,7 +157,7 @@ impl<S: Store> World<S> {
         let mut cx = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(reply) = call.as_mut().poll(&mut cx) {
-                return reply;
+                return reply.reply();
             }
             assert!(self.waits, "there is nothing to wait for");
             thread::park();

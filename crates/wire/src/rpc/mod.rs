@@ -1,9 +1,11 @@
 //! ONC RPC version 2 (RFC 5531): the headers before arguments and results.
 
+pub(crate) mod answer;
 pub(crate) mod auth;
 pub(crate) mod call;
 pub(crate) mod reply;
 
+pub use answer::Answer;
 pub use auth::{
     AUTH_BODY_LEN_MAX, AUTH_NONE, AUTH_SHORT, AUTH_SYS, AuthStat, AuthSys, GIDS_MAX, Gids,
     MACHINE_NAME_LEN_MAX, OpaqueAuth, RPCSEC_GSS,

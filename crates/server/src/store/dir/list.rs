@@ -20,7 +20,7 @@ use super::errno::status;
 use super::objects::Object;
 use super::tree::Tree;
 use crate::store::{Entry, ListFrom, Listed, Node, Sink};
-use crate::types::{FileKind, Status};
+use crate::types::{Caller, FileKind, Status};
 
 /// Some 250 names: more than most replies hold, so that few are read in vain.
 const NAMES_BYTES: usize = 8 << 10;
@@ -28,6 +28,7 @@ const NAMES_BYTES: usize = 8 << 10;
 impl Tree {
     pub(super) fn list(
         &self,
+        caller: &Caller,
         dir: &Object,
         from: &ListFrom,
         sink: Sink<'_>,
@@ -35,6 +36,7 @@ impl Tree {
         if dir.kind != FileKind::Directory {
             return Err(Status::NotDirectory);
         }
+        self.acting.act_as(caller)?;
         let fd = self.open_at(dir, from.cookie)?;
         let mut names = [MaybeUninit::uninit(); NAMES_BYTES];
         let mut entries = RawDir::new(fd, &mut names);
@@ -59,7 +61,8 @@ impl Tree {
             return Err(Status::BadCookie);
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let fd = self.with_room(|| self.proc.reopen(dir.path(), flags).map_err(status))?;
+        let fd =
+            self.with_room(|| self.proc.reopen_as_caller(dir.path(), flags).map_err(status))?;
         if cookie != 0 {
             rustix::fs::seek(&fd, SeekFrom::Start(cookie)).map_err(|_| Status::BadCookie)?;
         }

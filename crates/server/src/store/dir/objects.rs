@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use super::bounded::Bounded;
 use super::errno::status;
 use super::proc::ProcFds;
+use super::rights::Rights;
 use super::stat::Stat;
 use super::sync::Waiter;
 use super::sync::group::Group;
@@ -48,6 +49,8 @@ pub(super) struct Object {
     /// Unstable writes came after the last sync began.
     pub(super) unsynced: AtomicBool,
     pub(super) writeback: Mutex<Writeback>,
+    /// What callers may, as the kernel said.
+    pub(super) rights: Mutex<Rights>,
 }
 
 /// A descriptor open for writing.
@@ -71,6 +74,7 @@ impl Object {
             group: Mutex::default(),
             unsynced: AtomicBool::new(false),
             writeback: Mutex::default(),
+            rights: Mutex::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use futures_util::future::join;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use super::acting::Acting;
 use super::beneath::{Beneath, Component};
 use super::buffers::Buffers;
 use super::errno::status;
@@ -20,11 +21,13 @@ use super::sync::group::Need;
 use super::sync::pool::Pool;
 use super::{FileSystem, MetadataSync};
 use crate::store::{Changed, Node};
-use crate::types::{Before, FileKind, Handle, Status, Wcc};
+use crate::types::{Before, Caller, FileKind, Handle, Status, Wcc};
 
 pub(super) struct Tree {
     pub(super) root: Arc<Object>,
     pub(super) root_identity: Identity,
+    /// Whose rights operations have.
+    pub(super) acting: Acting,
     pub(super) file_system: FileSystem,
     pub(super) beneath: Beneath,
     pub(super) handles: Handles,
@@ -61,7 +64,7 @@ impl Tree {
         }
         let fd = self.with_room(|| {
             let root = self.root.reading(&self.proc)?;
-            self.handles.open(root, handle)
+            self.handles.open(self.acting, root, handle)
         })?;
         let stat = Stat::of(&fd).map_err(status)?;
         if stat.is_deleted() {
@@ -119,7 +122,8 @@ impl Tree {
     }
 
     /// The directory above `dir`. Of the root it is the root, and a directory that was moved out
-    /// of the export has none: the way up must lead through the root, so it is walked.
+    /// of the export has none: the way up must lead through the root, so it is walked, by the
+    /// server, since the caller may not be allowed on all of it.
     pub(super) fn parent(&self, dir: &Object) -> Result<Child, Status> {
         if dir.handle == self.root.handle {
             return self.root_again();
@@ -131,7 +135,8 @@ impl Tree {
         }
         let mut above: Option<OwnedFd> = None;
         while identity != self.root_identity {
-            let (next, stat) = self.up(above.as_ref().unwrap_or(&fd))?;
+            let from = above.as_ref().unwrap_or(&fd);
+            let (next, stat) = self.acting.serving(|| self.up(from))?;
             // The top of everything is its own parent.
             if stat.identity() == identity {
                 return Err(Status::Stale);
@@ -181,6 +186,7 @@ impl Tree {
     /// Changes a directory: looks at it before and after, with no other change of ours between.
     pub(super) fn change<T>(
         &self,
+        caller: &Caller,
         dir: &Handle,
         operation: impl FnOnce(&Arc<Object>) -> Result<(T, Touched), Status>,
     ) -> Changed<(T, Touched)> {
@@ -193,7 +199,7 @@ impl Tree {
             Ok(stat) => stat,
             Err(status) => return Changed::failed(status),
         };
-        let result = operation(&dir);
+        let result = self.acting.act_as(caller).and_then(|()| operation(&dir));
         Changed { wcc: wcc(&before, &dir), result }
     }
 

@@ -23,7 +23,7 @@ use rustix::fs::{OFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
-use super::siphash::siphash;
+use crate::siphash::siphash;
 use crate::store::dir::errno::stale_status;
 use crate::store::dir::sys::{self, KERNEL_HANDLE_BYTES_MAX, KernelHandle};
 use crate::types::{Handle, Status};

@@ -1,7 +1,7 @@
-//! SipHash-2-4 (Aumasson and Bernstein, 2012): a short keyed hash, which seals handles.
+//! SipHash-2-4 (Aumasson and Bernstein, 2012): a short keyed hash, which seals handles and tells calls apart.
 
 /// The hash of `message` under `key`.
-pub(super) fn siphash(key: &[u8; 16], message: &[u8]) -> u64 {
+pub(crate) fn siphash(key: &[u8; 16], message: &[u8]) -> u64 {
     let (k0, k1) = (word(&key[..8]), word(&key[8..]));
     let mut state = State {
         v0: k0 ^ 0x736f_6d65_7073_6575,

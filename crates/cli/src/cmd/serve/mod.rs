@@ -1,0 +1,231 @@
+//! `nfskit serve`: an NFS server on directories or in memory.
+
+mod banner;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use net::clock::Clock;
+use net::shape::profile::PROFILES;
+use net::transport::tcp::Listener;
+use server::store::Store;
+use server::store::dir::{self, DirOptions, DirStore};
+use server::types::Caller;
+use server::{Export, Exports, Replies, Squash};
+
+use crate::args::{self, MetadataSync, Verbosity};
+use crate::exit::Failure;
+use crate::exports::resolve::{self, Stores};
+use crate::exports::{RuleSpec, Spec, file};
+use crate::output;
+use crate::served::{self, Asked, Interrupts, Options};
+use crate::state::{self, State};
+
+use self::banner::Banner;
+
+/// Replies that are remembered for retransmissions, some 400 bytes each.
+const REPLIES_MAX: usize = 65_536;
+
+/// Of these, those that outlive the process: several times the calls that are served at once.
+const SLOTS_MIN: usize = 8192;
+
+/// Runs the command: until Ctrl-C or SIGTERM.
+pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
+    let workers = served::worker_threads().min(args.threads as usize);
+    let served = net::runtime::block_on_threads(workers, async {
+        match args.store.as_deref() {
+            Some("mem:") => serve_memory(args, verbosity).await,
+            _ => serve_directories(args, verbosity).await,
+        }
+    });
+    served.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+}
+
+async fn serve_memory(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
+    let clock = Clock::real();
+    let interrupts = Interrupts::catch()?;
+    let listener = bind(args)?;
+    let spec = named(args, "mem:")?;
+    let rule = resolve::rule(&clock, &spec.rule, None).await.map_err(bad_exports)?;
+    let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
+    let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
+    let exports = Exports::one(export, served::memory(&clock, args.mem_size));
+    let replies = Replies::in_memory(REPLIES_MAX, served::time_of_day(&clock));
+    let server = Server { args, verbosity, clock, interrupts, listener, replies };
+    let mut banner = Banner::new(args);
+    banner.serves(&[spec], None);
+    server.run(exports, banner, async || Err("mem: has no file of exports".to_owned())).await
+}
+
+async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
+    let clock = Clock::real();
+    let interrupts = Interrupts::catch()?;
+    let listener = bind(args)?;
+    let mut banner = Banner::new(args);
+    let state = match open_state(args, &listener) {
+        Ok(state) => state,
+        Err(why) => {
+            banner.warns(format!("nothing is kept for the time after a restart: {why}"));
+            None
+        }
+    };
+    let replies = replies(args, &clock, state.as_ref(), &mut banner);
+    let options = DirOptions {
+        metadata_sync: match args.metadata_sync {
+            MetadataSync::Always => dir::MetadataSync::Always,
+            MetadataSync::Never => dir::MetadataSync::Never,
+        },
+        ..served::dir_options(args.commit_mode)
+    };
+    let mut stores = Stores::default();
+    let mut exported = async |specs: &[Spec], clock: &Clock| {
+        let open = |path: &Path, _: &str| served::open(path, &options);
+        stores.exports(clock, specs, open, &acts_as).await
+    };
+    let specs = specs(args)?;
+    let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
+    let everyone = acts_as(&exports.first().store);
+    banner.serves(&specs, everyone.as_ref());
+    let server = Server { args, verbosity, clock: clock.clone(), interrupts, listener, replies };
+    server
+        .run(exports, banner, async || {
+            let specs = specs_again(args)?;
+            exported(&specs, &clock).await
+        })
+        .await
+}
+
+/// A server that is about to begin.
+struct Server<'a> {
+    args: &'a args::Serve,
+    verbosity: Verbosity,
+    clock: Clock,
+    interrupts: Interrupts,
+    listener: Listener,
+    replies: Replies,
+}
+
+impl Server<'_> {
+    async fn run<S: Store>(
+        mut self,
+        exports: Exports<S>,
+        mut banner: Banner<'_>,
+        mut reload: impl AsyncFnMut() -> Result<Exports<S>, String>,
+    ) -> Result<(), Failure> {
+        let address =
+            self.listener.local_addr().map_err(|cause| cannot_listen(self.args, &cause))?;
+        let options = Options {
+            commit_mode: self.args.commit_mode,
+            threads: self.args.threads,
+            links: self.args.link.unwrap_or(PROFILES[0]).links(),
+        };
+        banner.listens(address);
+        let engine =
+            served::start(self.listener, exports, Some(self.replies), options, &self.clock)
+                .map_err(|cause| cannot_listen(self.args, &cause))?;
+        if self.verbosity > Verbosity::Quiet {
+            output::print(&banner.to_string())?;
+        }
+        while self.interrupts.next_signal().await == Asked::ByHangup {
+            match reload().await {
+                Ok(exports) => engine.export(exports),
+                Err(why) => eprintln!("nfskit: the exports stay as they are: {why}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bind(args: &args::Serve) -> Result<Listener, Failure> {
+    served::bind(args.listen).map_err(|cause| cannot_listen(args, &cause))
+}
+
+fn cannot_listen(args: &args::Serve, cause: &io::Error) -> Failure {
+    Failure::environment(
+        format!("cannot listen on {}: {cause}", args.listen),
+        "another port (--listen 127.0.0.1:0 takes a free one); see what listens with ss -tlnp",
+    )
+}
+
+fn bad_exports(why: String) -> Failure {
+    match why.starts_with("cannot serve") {
+        true => served::cannot_open(why),
+        false => Failure::environment(why, "nfskit serve --help has the form of exports"),
+    }
+}
+
+/// What is to be exported.
+fn specs(args: &args::Serve) -> Result<Vec<Spec>, Failure> {
+    match &args.store {
+        Some(store) => Ok(vec![named(args, store)?]),
+        None => specs_again(args).map_err(bad_exports),
+    }
+}
+
+/// The same, when it changes while the server runs.
+fn specs_again(args: &args::Serve) -> Result<Vec<Spec>, String> {
+    if let Some(store) = &args.store {
+        return Ok(vec![named(args, store).map_err(|_| "one store has one name".to_owned())?]);
+    }
+    let mut specs: Vec<Spec> =
+        args.export.iter().map(|export| export.directory()).collect::<Result<_, _>>()?;
+    if let Some(file) = &args.exports {
+        specs.extend(file::read(file)?);
+    }
+    for spec in &mut specs {
+        spec.rule.read_only |= args.ro;
+    }
+    Ok(specs)
+}
+
+/// The one store that was named, under the name that was given. Whoever serves one directory in
+/// passing is trusted to know his clients: root is root.
+fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
+    let rule = RuleSpec { squash: Squash::None, read_only: args.ro, ..RuleSpec::default() };
+    let path = PathBuf::from(store);
+    let spec = match args.export.as_slice() {
+        [] => Ok(Spec { path, name: "/".to_owned(), id: Some(1), rule }),
+        [export] => export.name_of(path, rule),
+        _ => Err("one store has one name: give --export once, or name no store".to_owned()),
+    };
+    spec.map_err(|why| Failure::usage(why, "nfskit serve --help"))
+}
+
+/// As whom all callers act, if they cannot act as themselves.
+fn acts_as(_: &DirStore) -> Option<Caller> {
+    Some(served::this_user())
+}
+
+/// The place for what outlives the process; none when nobody will come back to this port.
+fn open_state(args: &args::Serve, listener: &Listener) -> Result<Option<State>, String> {
+    let Some(base) = args.state.clone().or_else(state::default_base) else {
+        return Err("there is no home directory; --state DIR names another".to_owned());
+    };
+    if args.listen.port() == 0 && args.state.is_none() {
+        return Ok(None);
+    }
+    let port = listener.local_addr().map_err(|cause| cause.to_string())?.port();
+    let opened = State::open(&base, port);
+    opened.map(Some).map_err(|cause| {
+        format!("{}: {cause}; --state DIR names another", base.join(port.to_string()).display())
+    })
+}
+
+fn replies(
+    args: &args::Serve,
+    clock: &Clock,
+    state: Option<&State>,
+    banner: &mut Banner<'_>,
+) -> Replies {
+    let time = served::time_of_day(clock);
+    let Some(state) = state else {
+        return Replies::in_memory(REPLIES_MAX, time);
+    };
+    let slots = SLOTS_MIN.max(4 * args.threads as usize);
+    let path = state.path().join("replies");
+    let kept = Replies::kept_in(&path, slots, REPLIES_MAX, time.clone());
+    kept.unwrap_or_else(|cause| {
+        banner.warns(format!("replies are forgotten at a restart: {}: {cause}", path.display()));
+        Replies::in_memory(REPLIES_MAX, time)
+    })
+}

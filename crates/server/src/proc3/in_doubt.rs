@@ -1,0 +1,207 @@
+//! Whether a call that fails now was executed before.
+//!
+//! A process was killed between executing a call and recording its reply, and now the call comes
+//! again. REMOVE finds nothing to remove, MKDIR finds a directory: the errors that the call's own
+//! success causes. If the file system shows its traces from the time in question, the answer is
+//! the success that was never told; else it is the error.
+//!
+//! The traces are change times. Something made must have been made between the claim of the call
+//! and the end of the process that claimed it: making a name is how clients take locks, and who
+//! made it later is somebody else. What was removed or moved only has to have changed since: if it
+//! was somebody else, it is gone all the same. The traces deceive when somebody made the same name
+//! within that time and the call itself had failed; without this file every such call would be
+//! answered wrongly.
+
+use wire::nfs3::create::CreateHow;
+use wire::nfs3::mknod::MknodData;
+use wire::nfs3::{self, DirOp, NewObject, NfsStat3, Procedure, WccData};
+use wire::xdr::{self, Encode};
+
+use crate::replies::Doubt;
+use crate::store::{Node, Store};
+use crate::types::{Attr, FileKind, Handle, Time, Wcc};
+
+use super::Context;
+use super::attributes::{fattr3, wcc_data};
+
+/// How far a file's change time may lie before the clock's: the kernel stamps files with the time
+/// of its last tick.
+const TICK_NANOS: i64 = 20_000_000;
+
+/// Whether results are an error that a call's own success causes.
+pub(crate) fn may_be_done(results: &[u8]) -> bool {
+    const CAUSED: [NfsStat3; 3] = [NfsStat3::NoEnt, NfsStat3::Exist, NfsStat3::NotSync];
+    CAUSED.iter().any(|status| results.starts_with(&status.code().to_be_bytes()))
+}
+
+/// The results of a success that happened before; none when there is no trace of it.
+pub(crate) async fn success<S: Store>(
+    cx: &Context<'_, S>,
+    procedure: Procedure,
+    args: &[u8],
+    doubt: Doubt,
+) -> Option<Vec<u8>> {
+    let traces = Traces { cx, doubt };
+    let mut results = Vec::new();
+    match procedure {
+        Procedure::Remove => {
+            let DirOp { dir, name } = xdr::from_bytes::<nfs3::remove::Args<'_>>(args).ok()?.object;
+            let dir_wcc = traces.removed(&cx.handle(&dir).ok()?, name).await?;
+            let reply: nfs3::remove::Reply = Ok(nfs3::remove::ReplyOk { dir_wcc });
+            reply.encode(&mut results);
+        }
+        Procedure::Rmdir => {
+            let DirOp { dir, name } = xdr::from_bytes::<nfs3::rmdir::Args<'_>>(args).ok()?.object;
+            let dir_wcc = traces.removed(&cx.handle(&dir).ok()?, name).await?;
+            let reply: nfs3::rmdir::Reply = Ok(nfs3::rmdir::ReplyOk { dir_wcc });
+            reply.encode(&mut results);
+        }
+        Procedure::Rename => {
+            let args: nfs3::rename::Args<'_> = xdr::from_bytes(args).ok()?;
+            let to_dir = cx.handle(&args.to.dir).ok()?;
+            let fromdir_wcc =
+                traces.removed(&cx.handle(&args.from.dir).ok()?, args.from.name).await?;
+            let (node, todir_wcc) = traces.named(&to_dir, args.to.name).await?;
+            if !traces.since(&node.attr) {
+                return None;
+            }
+            let reply: nfs3::rename::Reply = Ok(nfs3::rename::ReplyOk { fromdir_wcc, todir_wcc });
+            reply.encode(&mut results);
+        }
+        Procedure::Link => {
+            let args: nfs3::link::Args<'_> = xdr::from_bytes(args).ok()?;
+            let file = cx.handle(&args.file).ok()?;
+            let dir = cx.handle(&args.link.dir).ok()?;
+            let (node, linkdir_wcc) = traces.named(&dir, args.link.name).await?;
+            let file_attributes = Some(fattr3(&node.attr));
+            let reply: nfs3::link::Reply = (node.handle == file)
+                .then_some(Ok(nfs3::link::ReplyOk { file_attributes, linkdir_wcc }))?;
+            reply.encode(&mut results);
+        }
+        Procedure::Setattr => {
+            let args: nfs3::setattr::Args = xdr::from_bytes(args).ok()?;
+            let attr = cx.store.attr(cx.caller, &cx.handle(&args.object).ok()?).await.ok()?;
+            let obj_wcc = traces.within(&attr).then(|| after(attr))?;
+            let reply: nfs3::setattr::Reply = Ok(nfs3::setattr::ReplyOk { obj_wcc });
+            reply.encode(&mut results);
+        }
+        Procedure::Create | Procedure::Mkdir | Procedure::Symlink | Procedure::Mknod => {
+            let made = traces.made(procedure, args).await?;
+            // The four have the same results.
+            let reply: nfs3::create::Reply = Ok(made);
+            reply.encode(&mut results);
+        }
+        _ => return None,
+    }
+    Some(results)
+}
+
+struct Traces<'t, 'c, S> {
+    cx: &'t Context<'c, S>,
+    doubt: Doubt,
+}
+
+impl<S: Store> Traces<'_, '_, S> {
+    /// The name is not there, and its directory changed since.
+    async fn removed(&self, dir: &Handle, name: &[u8]) -> Option<WccData> {
+        let found = self.cx.store.lookup(self.cx.caller, dir, name).await;
+        let attr = found.attr?;
+        (found.result.is_err() && self.since(&attr)).then(|| after(attr))
+    }
+
+    /// What the name names.
+    async fn named(&self, dir: &Handle, name: &[u8]) -> Option<(Node, WccData)> {
+        let found = self.cx.store.lookup(self.cx.caller, dir, name).await;
+        Some((found.result.ok()?, after_of(found.attr)))
+    }
+
+    async fn made(&self, procedure: Procedure, args: &[u8]) -> Option<NewObject> {
+        let (where_, kind, target) = wanted(procedure, args)?;
+        let dir = self.cx.handle(&where_.dir).ok()?;
+        let (node, dir_wcc) = self.named(&dir, where_.name).await?;
+        if node.attr.kind != kind || !self.within(&node.attr) {
+            return None;
+        }
+        if let Some(target) = target {
+            let found = self.cx.store.read_link(self.cx.caller, &node.handle).await;
+            if found.result.ok()? != target {
+                return None;
+            }
+        }
+        Some(NewObject {
+            obj: Some(self.cx.file_handle(&node.handle)),
+            obj_attributes: Some(fattr3(&node.attr)),
+            dir_wcc,
+        })
+    }
+
+    fn since(&self, attr: &Attr) -> bool {
+        earlier(self.doubt.since) <= attr.changed
+    }
+
+    fn within(&self, attr: &Attr) -> bool {
+        self.since(attr) && attr.changed <= self.doubt.until
+    }
+}
+
+/// What a call wanted to make, and where; with a symbolic link's target.
+fn wanted(procedure: Procedure, args: &[u8]) -> Option<(DirOp<'_>, FileKind, Option<&[u8]>)> {
+    Some(match procedure {
+        Procedure::Create => {
+            let args: nfs3::create::Args<'_> = xdr::from_bytes(args).ok()?;
+            // The others recognise what they have made.
+            matches!(args.how, CreateHow::Guarded(_)).then_some((
+                args.where_,
+                FileKind::Regular,
+                None,
+            ))?
+        }
+        Procedure::Mkdir => {
+            let args: nfs3::mkdir::Args<'_> = xdr::from_bytes(args).ok()?;
+            (args.where_, FileKind::Directory, None)
+        }
+        Procedure::Symlink => {
+            let args: nfs3::symlink::Args<'_> = xdr::from_bytes(args).ok()?;
+            (args.where_, FileKind::Symlink, Some(args.symlink_data))
+        }
+        Procedure::Mknod => {
+            let args: nfs3::mknod::Args<'_> = xdr::from_bytes(args).ok()?;
+            let kind = match args.what {
+                MknodData::Chr(_) => FileKind::CharDevice,
+                MknodData::Blk(_) => FileKind::BlockDevice,
+                MknodData::Sock(_) => FileKind::Socket,
+                MknodData::Fifo(_) => FileKind::Fifo,
+                _ => return None,
+            };
+            (args.where_, kind, None)
+        }
+        _ => return None,
+    })
+}
+
+fn earlier(time: Time) -> Time {
+    const SECOND: i64 = 1_000_000_000;
+    let nanos = i64::from(time.nanos) - TICK_NANOS;
+    let secs = time.secs.saturating_add(nanos.div_euclid(SECOND));
+    Time { secs, nanos: u32::try_from(nanos.rem_euclid(SECOND)).unwrap_or(0) }
+}
+
+fn after(attr: Attr) -> WccData {
+    after_of(Some(attr))
+}
+
+fn after_of(attr: Option<Attr>) -> WccData {
+    wcc_data(&Wcc { before: None, after: attr })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_earlier_may_be_another_second() {
+        let time = |secs, nanos| Time { secs, nanos };
+        assert_eq!(earlier(time(5, 30_000_000)), time(5, 10_000_000));
+        assert_eq!(earlier(time(5, 0)), time(4, 980_000_000));
+    }
+}

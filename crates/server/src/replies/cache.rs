@@ -1,0 +1,234 @@
+//! What to do with a call that may be a retransmission: a plain table, no clock, no lock, no I/O.
+//!
+//! An entry exists from before the call is executed. Entries of calls in progress are never
+//! evicted: their number is that of the calls in service. Of the answered ones there is a maximum;
+//! over it the oldest of a client goes that has at least its share, so that one busy client does
+//! not make the server forget the others.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+use crate::types::Time;
+
+/// What makes two calls the same: everything but the client's port, which changes when it
+/// reconnects.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Key {
+    pub(super) client: IpAddr,
+    pub(super) xid: u32,
+    pub(super) program: u32,
+    pub(super) version: u32,
+    pub(super) procedure: u32,
+    /// Of the caller's id and the arguments: an XID is used again, by another process of the
+    /// client or after 2^32 calls.
+    pub(super) checksum: u64,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Known {
+    /// First seen now. It is in progress from here on.
+    New,
+    /// Somebody is at it.
+    InProgress,
+    /// What was answered.
+    Answered(Bytes),
+    /// It was begun, and nobody knows how far it came. It is in progress from here on.
+    InDoubt(Doubt),
+}
+
+/// When a call whose outcome is not known may have been executed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Doubt {
+    pub(crate) since: Time,
+    pub(crate) until: Time,
+}
+
+#[derive(Debug)]
+enum Entry {
+    InProgress,
+    Answered(Bytes),
+    InDoubt(Doubt),
+}
+
+#[derive(Debug)]
+pub(super) struct Cache {
+    entries: HashMap<Key, Entry>,
+    /// Each client's calls that are not in progress, oldest first.
+    settled: HashMap<IpAddr, VecDeque<Key>>,
+    settled_count: usize,
+    settled_max: usize,
+}
+
+impl Cache {
+    pub(super) fn new(settled_max: usize) -> Self {
+        Self {
+            entries: HashMap::new(),
+            settled: HashMap::new(),
+            settled_count: 0,
+            settled_max: settled_max.max(1),
+        }
+    }
+
+    pub(super) fn claim(&mut self, key: Key) -> Known {
+        match self.entries.get(&key) {
+            Some(Entry::InProgress) => Known::InProgress,
+            Some(Entry::Answered(reply)) => Known::Answered(reply.clone()),
+            Some(&Entry::InDoubt(doubt)) => {
+                self.unsettle(&key);
+                self.entries.insert(key, Entry::InProgress);
+                Known::InDoubt(doubt)
+            }
+            None => {
+                self.entries.insert(key, Entry::InProgress);
+                Known::New
+            }
+        }
+    }
+
+    pub(super) fn answered(&mut self, key: Key, reply: Bytes) {
+        self.settle(key, Entry::Answered(reply));
+    }
+
+    pub(super) fn in_doubt(&mut self, key: Key, doubt: Doubt) {
+        self.settle(key, Entry::InDoubt(doubt));
+    }
+
+    /// It was never executed.
+    pub(super) fn forget(&mut self, key: &Key) {
+        self.entries.remove(key);
+    }
+
+    fn settle(&mut self, key: Key, entry: Entry) {
+        let before = self.entries.insert(key, entry);
+        if matches!(before, Some(Entry::Answered(_) | Entry::InDoubt(_))) {
+            return;
+        }
+        self.settled.entry(key.client).or_default().push_back(key);
+        self.settled_count += 1;
+        if self.settled_count > self.settled_max {
+            self.evict(key.client);
+        }
+    }
+
+    fn evict(&mut self, newest: IpAddr) {
+        let share = self.settled_max / self.settled.len().max(1);
+        let own = self.settled.get(&newest).map_or(0, VecDeque::len);
+        let busiest = || self.settled.iter().max_by_key(|(_, queue)| queue.len());
+        let victim = match own > share {
+            true => newest,
+            false => busiest().map_or(newest, |(&client, _)| client),
+        };
+        let Some(queue) = self.settled.get_mut(&victim) else { return };
+        if let Some(oldest) = queue.pop_front() {
+            self.entries.remove(&oldest);
+            self.settled_count -= 1;
+        }
+        if queue.is_empty() {
+            self.settled.remove(&victim);
+        }
+    }
+
+    fn unsettle(&mut self, key: &Key) {
+        let Some(queue) = self.settled.get_mut(&key.client) else { return };
+        let before = queue.len();
+        queue.retain(|settled| settled != key);
+        self.settled_count -= before - queue.len();
+        if queue.is_empty() {
+            self.settled.remove(&key.client);
+        }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn key(client: u32, xid: u32) -> Key {
+        let client = IpAddr::V4(Ipv4Addr::from_bits(client));
+        Key { client, xid, program: 100_003, version: 3, procedure: 12, checksum: 7 }
+    }
+
+    fn answer(cache: &mut Cache, key: Key) {
+        assert_eq!(cache.claim(key), Known::New);
+        cache.answered(key, Bytes::from_static(b"reply"));
+    }
+
+    #[test]
+    fn a_call_is_new_once() {
+        let mut cache = Cache::new(10);
+        let call = key(1, 1);
+        assert_eq!(cache.claim(call), Known::New);
+        assert_eq!(cache.claim(call), Known::InProgress);
+        let other = Key { checksum: 8, ..call };
+        assert_eq!(cache.claim(other), Known::New, "the same XID, another call");
+        cache.answered(call, Bytes::from_static(b"done"));
+        assert_eq!(cache.claim(call), Known::Answered(Bytes::from_static(b"done")));
+        cache.forget(&other);
+        assert_eq!(cache.claim(other), Known::New);
+    }
+
+    #[test]
+    fn doubt_is_told_once() {
+        let mut cache = Cache::new(10);
+        let time = Time { secs: 5, nanos: 6 };
+        let (call, doubt) = (key(1, 1), Doubt { since: time, until: time });
+        assert_eq!(cache.claim(call), Known::New);
+        cache.in_doubt(call, doubt);
+        assert_eq!(cache.claim(call), Known::InDoubt(doubt));
+        assert_eq!(cache.claim(call), Known::InProgress);
+        cache.answered(call, Bytes::new());
+        assert_eq!(cache.claim(call), Known::Answered(Bytes::new()));
+        assert_eq!((cache.len(), cache.settled_count), (1, 1));
+    }
+
+    #[test]
+    fn the_oldest_goes_and_what_is_in_progress_stays() {
+        let mut cache = Cache::new(3);
+        assert_eq!(cache.claim(key(1, 0)), Known::New);
+        for xid in 1..=4 {
+            answer(&mut cache, key(1, xid));
+        }
+        assert_eq!(cache.len(), 4);
+        assert_eq!(cache.claim(key(1, 0)), Known::InProgress);
+        assert_eq!(cache.claim(key(1, 1)), Known::New);
+        assert!(matches!(cache.claim(key(1, 2)), Known::Answered(_)));
+    }
+
+    #[test]
+    fn a_busy_client_forgets_its_own_first() {
+        let mut cache = Cache::new(100);
+        for xid in 0..20 {
+            answer(&mut cache, key(2, xid));
+        }
+        for xid in 0..10_000 {
+            answer(&mut cache, key(1, xid));
+        }
+        assert_eq!(cache.settled_count, 100);
+        assert!((0..20).all(|xid| matches!(cache.claim(key(2, xid)), Known::Answered(_))));
+        // One that comes later has its share too.
+        for xid in 0..30 {
+            answer(&mut cache, key(3, xid));
+        }
+        assert!((0..30).all(|xid| matches!(cache.claim(key(3, xid)), Known::Answered(_))));
+        assert_eq!(cache.settled_count, 100);
+        assert_eq!(cache.settled.values().map(VecDeque::len).sum::<usize>(), 100);
+    }
+
+    #[test]
+    fn clients_without_number_take_no_more_memory() {
+        let mut cache = Cache::new(50);
+        for client in 0..1000 {
+            answer(&mut cache, key(client, 1));
+        }
+        assert_eq!((cache.len(), cache.settled.len()), (50, 50));
+    }
+}

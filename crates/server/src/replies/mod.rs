@@ -1,0 +1,236 @@
+//! The duplicate request cache: a call that must not be executed twice is executed once, however
+//! often it comes.
+//!
+//! ```text
+//!   call --claim--> new          -> execute -> record the reply -> answer
+//!                   in progress  -> drop: the first one will be answered
+//!                   answered     -> the recorded bytes again
+//!                   in doubt     -> execute; if it fails as it would had it been done already,
+//!                                   look for its traces (`proc3::in_doubt`)
+//! ```
+//!
+//! Calls are told apart by client address, XID, procedure, caller and a checksum of the arguments;
+//! not by port or connection, so that a client that reconnects is known. With a file
+//! ([`Replies::kept_in`]) they are known after the death of the process too: what was answered is
+//! answered again, and what was in progress is in doubt.
+//!
+//! WRITE is remembered as well, but not in the file: done again it does no harm, unless it comes
+//! behind a later WRITE to the same place.
+
+mod cache;
+mod slots;
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use wire::Procedure;
+use wire::nfs3;
+use wire::record::Message;
+
+pub(crate) use self::cache::Doubt;
+use self::cache::{Cache, Key, Known};
+use self::slots::{REPLY_BYTES_MAX, Slot, Slots};
+use crate::siphash::siphash;
+use crate::types::Time;
+
+/// Tells the time of day, as files have it.
+pub type TimeOfDay = Arc<dyn Fn() -> Time + Send + Sync>;
+
+/// Bytes of a call's arguments that go into its checksum: all but the data of a WRITE.
+const CHECKSUM_BYTES_MAX: usize = 2048;
+
+/// Not a secret: who can make checksums collide can only confuse his own calls.
+const CHECKSUM_KEY: [u8; 16] = *b"nfskit checksum1";
+
+/// Replies that were given, for when they are asked for again.
+pub struct Replies {
+    cache: Mutex<Cache>, // guards itself
+    slots: Option<Slots>,
+    time: TimeOfDay,
+}
+
+/// What a call needs that may be a retransmission.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Remembrance {
+    /// It can be executed again.
+    None,
+    /// Until the process ends.
+    InMemory,
+    /// As long as there is a file.
+    InFile,
+}
+
+/// What identifies a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity<'a> {
+    pub(crate) client: IpAddr,
+    pub(crate) xid: u32,
+    pub(crate) program: u32,
+    pub(crate) version: u32,
+    pub(crate) procedure: u32,
+    /// The caller's, which two processes of a client may differ in.
+    pub(crate) uid: u32,
+    pub(crate) args: &'a [u8],
+}
+
+/// What is to be done with a call.
+pub(crate) enum Claimed<'r> {
+    Execute(Claim<'r>),
+    /// It is being executed.
+    Drop,
+    Replay(Message),
+}
+
+/// The right to execute a call, to be spent once. Dropped without that, because its connection
+/// broke say, the call is in doubt.
+#[must_use]
+pub(crate) struct Claim<'r> {
+    replies: &'r Replies,
+    key: Key,
+    slot: Option<Slot>,
+    at: Time,
+    doubt: Option<Doubt>,
+    spent: bool,
+}
+
+impl Replies {
+    /// Remembers at most `replies_max` replies (of a few hundred bytes each) until the process
+    /// ends.
+    pub fn in_memory(replies_max: usize, time: TimeOfDay) -> Self {
+        Self { cache: Mutex::new(Cache::new(replies_max)), slots: None, time }
+    }
+
+    /// The same, and the last `slots` of them (512 bytes each) in a file that outlives the
+    /// process. `slots` should be several times the calls in service at once.
+    ///
+    /// # Errors
+    /// The file cannot be made, read or given its length.
+    pub fn kept_in(
+        path: &Path,
+        slots: usize,
+        replies_max: usize,
+        time: TimeOfDay,
+    ) -> io::Result<Self> {
+        let (slots, kept) = Slots::open(path, slots.max(1))?;
+        let mut cache = Cache::new(replies_max);
+        let until = time();
+        for kept in kept {
+            match kept.reply {
+                Some(reply) => cache.answered(kept.key, reply),
+                None => cache.in_doubt(kept.key, Doubt { since: kept.claimed_at, until }),
+            }
+        }
+        Ok(Self { cache: Mutex::new(cache), slots: Some(slots), time })
+    }
+
+    /// Calls that could not be written to the file, and are not known after a restart.
+    pub fn file_failures(&self) -> u64 {
+        self.slots.as_ref().map_or(0, Slots::failures)
+    }
+
+    pub(crate) fn claim(&self, identity: &Identity<'_>, remembrance: Remembrance) -> Claimed<'_> {
+        let key = identity.key();
+        let known = self.cache.lock().claim(key);
+        let doubt = match known {
+            Known::New => None,
+            Known::InDoubt(doubt) => Some(doubt),
+            Known::InProgress => return Claimed::Drop,
+            Known::Answered(reply) => return Claimed::Replay(Message::new(reply.to_vec())),
+        };
+        let at = doubt.map_or_else(|| (self.time)(), |doubt| doubt.since);
+        let slot = match (&self.slots, remembrance) {
+            (Some(slots), Remembrance::InFile) => slots.claim(&key, at),
+            _ => None,
+        };
+        Claimed::Execute(Claim { replies: self, key, slot, at, doubt, spent: false })
+    }
+}
+
+impl fmt::Debug for Replies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replies").field("slots", &self.slots.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Identity<'_> {
+    fn key(&self) -> Key {
+        let args = &self.args[..self.args.len().min(CHECKSUM_BYTES_MAX)];
+        let length_and_uid = (self.args.len() as u64) << 32 | u64::from(self.uid);
+        Key {
+            client: self.client.to_canonical(),
+            xid: self.xid,
+            program: self.program,
+            version: self.version,
+            procedure: self.procedure,
+            checksum: siphash(&CHECKSUM_KEY, args) ^ length_and_uid.rotate_left(17),
+        }
+    }
+}
+
+impl Claim<'_> {
+    /// When it may have been executed before, if that is not known.
+    pub(crate) fn doubt(&self) -> Option<Doubt> {
+        self.doubt
+    }
+
+    /// Records the reply, which may be sent from here on.
+    pub(crate) fn answered(mut self, reply: &Message) {
+        self.spent = true;
+        let mut bytes = reply.head.clone();
+        bytes.extend_from_slice(&reply.payload);
+        if let (Some(slots), Some(slot)) = (&self.replies.slots, self.slot.take()) {
+            match bytes.len() <= REPLY_BYTES_MAX {
+                true => slots.answer(slot, &self.key, self.at, &bytes),
+                false => slots.release(slot),
+            }
+        }
+        self.replies.cache.lock().answered(self.key, Bytes::from(bytes));
+    }
+
+    /// Nothing was executed, the arguments made no sense say.
+    pub(crate) fn refused(mut self) {
+        self.spent = true;
+        if let (Some(slots), Some(slot)) = (&self.replies.slots, self.slot.take()) {
+            slots.clear(slot);
+        }
+        self.replies.cache.lock().forget(&self.key);
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if self.spent {
+            return;
+        }
+        if let (Some(slots), Some(slot)) = (&self.replies.slots, self.slot.take()) {
+            slots.release(slot);
+        }
+        let doubt = Doubt { since: self.at, until: (self.replies.time)() };
+        self.replies.cache.lock().in_doubt(self.key, doubt);
+    }
+}
+
+/// How long a call is to be remembered.
+pub(crate) fn remembrance(procedure: Procedure) -> Remembrance {
+    use nfs3::Procedure as P;
+    match procedure {
+        Procedure::Nfs3(
+            P::Setattr
+            | P::Create
+            | P::Mkdir
+            | P::Symlink
+            | P::Mknod
+            | P::Remove
+            | P::Rmdir
+            | P::Rename
+            | P::Link,
+        ) => Remembrance::InFile,
+        Procedure::Nfs3(P::Write) => Remembrance::InMemory,
+        _ => Remembrance::None,
+    }
+}

@@ -1,0 +1,271 @@
+//! Retransmissions: what must not be executed twice is not, on this connection or another, before
+//! the process ends or after.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use server::store::mem::{MemOptions, MemStore};
+use server::types::Time;
+use server::{Engine, EngineConfig, Export, Exports, Peer, Replies, TimeOfDay, Transport};
+use wire::Procedure;
+use wire::nfs3::create::CreateHow;
+use wire::nfs3::{self, DirOp, FileHandle, NfsStat3, Procedure as P, Sattr3, StableHow};
+use wire::record::Message;
+use wire::rpc::{Answer, CallHeader, OpaqueAuth};
+use wire::xdr::Encode;
+
+use crate::held::{End, Held};
+use crate::world::{XID, credential, mode, split, write_args};
+
+const CLIENT: &str = "10.0.0.7:700";
+const RECONNECTED: &str = "10.0.0.7:1001";
+const OTHER: &str = "10.0.0.8:700";
+
+/// A clock that ticks with every look at it, which files and the reply cache share.
+fn clock() -> TimeOfDay {
+    let seconds = AtomicI64::new(1_700_000_000);
+    Arc::new(move || Time { secs: seconds.fetch_add(1, Ordering::Relaxed), nanos: 0 })
+}
+
+struct Host {
+    time: TimeOfDay,
+    exports: Exports<Held<MemStore>>,
+}
+
+impl Host {
+    fn new() -> Self {
+        let time = clock();
+        let store = MemStore::new(MemOptions::default(), Arc::clone(&time));
+        Self { time, exports: Exports::one(Export::default(), Held::new(store)) }
+    }
+
+    /// A server process on the same files, which remembers in `file` if that is given.
+    fn boot(&self, file: Option<&Path>) -> Engine<Held<MemStore>> {
+        let time = Arc::clone(&self.time);
+        let replies = match file {
+            Some(file) => Replies::kept_in(file, 64, 1000, time).unwrap(),
+            None => Replies::in_memory(1000, time),
+        };
+        let exports = Exports::new(self.exports.iter().cloned().collect()).unwrap();
+        Engine::new(exports, EngineConfig::default()).remembering(replies)
+    }
+}
+
+fn record(xid: u32, uid: u32, procedure: P, args: &impl Encode) -> Bytes {
+    let body = credential((uid, 0), &[]);
+    let procedure = Procedure::Nfs3(procedure);
+    let mut record = CallHeader::new(xid, procedure, OpaqueAuth::sys(&body)).to_bytes();
+    args.encode(&mut record);
+    Bytes::from(record)
+}
+
+fn peer(client: &str) -> Peer {
+    let address: SocketAddr = client.parse().unwrap();
+    Peer { address, transport: Transport::Stream }
+}
+
+fn send(engine: &Engine<Held<MemStore>>, client: &str, record: &Bytes) -> Message {
+    engine.call(peer(client), record.clone()).now_or_never().unwrap().reply().unwrap()
+}
+
+fn status(reply: &Message) -> u32 {
+    let (_, results) = split(reply);
+    u32::from_be_bytes(*results.first_chunk().unwrap())
+}
+
+/// Calls that a second execution answers otherwise, in an order in which each can be done, with
+/// what it would be told.
+fn calls(root: FileHandle, file: FileHandle) -> Vec<(Bytes, NfsStat3)> {
+    let at = |name| DirOp { dir: root, name };
+    let mkdir = nfs3::mkdir::Args { where_: at(b"d"), attributes: mode(0o755) };
+    let create = nfs3::create::Args { where_: at(b"g"), how: CreateHow::Guarded(mode(0o644)) };
+    let symlink = nfs3::symlink::Args {
+        where_: at(b"s"),
+        symlink_attributes: Sattr3::default(),
+        symlink_data: b"target",
+    };
+    let fifo = nfs3::mknod::MknodData::Fifo(mode(0o600));
+    let mknod = nfs3::mknod::Args { where_: at(b"p"), what: fifo };
+    let link = nfs3::link::Args { file, link: at(b"l") };
+    let rename = nfs3::rename::Args { from: at(b"l"), to: at(b"m") };
+    let remove = nfs3::remove::Args { object: at(b"m") };
+    let rmdir = nfs3::rmdir::Args { object: at(b"d") };
+    let call = |xid, procedure, args: &dyn Encode| record(xid, 0, procedure, &Raw(args.to_bytes()));
+    vec![
+        (call(1, P::Mkdir, &mkdir), NfsStat3::Exist),
+        (call(2, P::Create, &create), NfsStat3::Exist),
+        (call(3, P::Symlink, &symlink), NfsStat3::Exist),
+        (call(4, P::Mknod, &mknod), NfsStat3::Exist),
+        (call(5, P::Link, &link), NfsStat3::Exist),
+        (call(6, P::Rename, &rename), NfsStat3::NoEnt),
+        (call(7, P::Remove, &remove), NfsStat3::NoEnt),
+        (call(8, P::Rmdir, &rmdir), NfsStat3::NoEnt),
+    ]
+}
+
+/// Bytes that are encoded already.
+struct Raw(Vec<u8>);
+
+impl Encode for Raw {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+}
+
+fn made_file(engine: &Engine<Held<MemStore>>) -> FileHandle {
+    let root = engine.root();
+    let where_ = DirOp { dir: root, name: b"f" };
+    let args = nfs3::create::Args { where_, how: CreateHow::Guarded(mode(0o644)) };
+    let reply = send(engine, CLIENT, &record(1000, 0, P::Create, &args));
+    let made: nfs3::create::Reply = wire::xdr::from_bytes(split(&reply).1).unwrap();
+    made.unwrap().obj.unwrap()
+}
+
+#[test]
+fn the_recorded_bytes_are_sent_again_whatever_the_port() {
+    let engine = Host::new().boot(None);
+    let file = made_file(&engine);
+    for (call, twice) in calls(engine.root(), file) {
+        let first = send(&engine, CLIENT, &call);
+        assert_eq!(status(&first), 0);
+        assert_eq!(send(&engine, CLIENT, &call), first);
+        assert_eq!(send(&engine, RECONNECTED, &call), first);
+        assert_eq!(status(&send(&engine, OTHER, &call)), twice.code(), "another client's call");
+    }
+}
+
+#[test]
+fn another_call_with_the_same_xid_is_another_call() {
+    let engine = Host::new().boot(None);
+    let root = engine.root();
+    let mkdir = |name, uid| {
+        let where_ = DirOp { dir: root, name };
+        let args = nfs3::mkdir::Args { where_, attributes: mode(0o777) };
+        status(&send(&engine, CLIENT, &record(XID, uid, P::Mkdir, &args)))
+    };
+    assert_eq!((mkdir(b"a", 0), mkdir(b"b", 0)), (0, 0));
+    assert_eq!(mkdir(b"a", 5), NfsStat3::Exist.code(), "of another user");
+    assert_eq!(mkdir(b"a", 0), 0);
+}
+
+#[test]
+fn what_is_in_progress_is_not_begun_again() {
+    let engine = Host::new().boot(None);
+    let file = made_file(&engine);
+    let write = record(2, 0, P::Write, &write_args(file, 0, b"data", StableHow::FileSync));
+    let mut first = Box::pin(engine.call(peer(CLIENT), write.clone()));
+    assert!(first.as_mut().now_or_never().is_none(), "it waits for its sync");
+    let again = engine.call(peer(RECONNECTED), write.clone()).now_or_never();
+    assert_eq!(again, Some(Answer::Nothing));
+    engine.store().release();
+    let reply = first.now_or_never().unwrap();
+    let later = engine.call(peer(RECONNECTED), write).now_or_never().unwrap();
+    assert_eq!(later, reply);
+}
+
+#[test]
+fn what_makes_no_sense_is_not_remembered() {
+    let engine = Host::new().boot(None);
+    let garbage = record(1, 0, P::Mkdir, &Raw(vec![0xff; 12]));
+    let first = send(&engine, CLIENT, &garbage);
+    assert_eq!(send(&engine, CLIENT, &garbage), first);
+    let where_ = DirOp { dir: engine.root(), name: b"a" };
+    let args = nfs3::mkdir::Args { where_, attributes: mode(0o755) };
+    assert_eq!(status(&send(&engine, CLIENT, &record(1, 0, P::Mkdir, &args))), 0);
+}
+
+#[test]
+fn after_the_death_of_the_process_what_was_answered_is_answered_again() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("replies");
+    let host = Host::new();
+    let engine = host.boot(Some(&path));
+    let calls = calls(engine.root(), made_file(&engine));
+    let replies: Vec<Message> = calls.iter().map(|(call, _)| send(&engine, CLIENT, call)).collect();
+    std::mem::forget(engine); // killed: nothing is tidied up
+    let engine = host.boot(Some(&path));
+    for ((call, twice), reply) in calls.iter().zip(&replies) {
+        assert_eq!(send(&engine, RECONNECTED, call), *reply);
+        let stranger = status(&send(&engine, OTHER, call));
+        assert!(stranger == twice.code() || stranger == 0);
+    }
+}
+
+/// A process that comes to a certain point of a call and dies there.
+fn die(host: &Host, path: &Path, call: &Bytes, end: End) {
+    let engine = host.boot(Some(path));
+    *engine.store().names_end.lock().unwrap() = Some(end);
+    assert_eq!(engine.call(peer(CLIENT), call.clone()).now_or_never(), None);
+    *engine.store().names_end.lock().unwrap() = None;
+    std::mem::forget(engine);
+}
+
+#[test]
+fn what_was_executed_and_not_answered_is_found_by_its_traces() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("replies");
+    let host = Host::new();
+    let file = made_file(&host.boot(None));
+    let root = host.exports.first().root();
+    for (call, _) in calls(root, file) {
+        die(&host, &path, &call, End::AfterWork);
+        let again = host.boot(Some(&path));
+        let found = send(&again, RECONNECTED, &call);
+        assert_eq!(status(&found), 0);
+        assert_eq!(send(&again, CLIENT, &call), found);
+    }
+}
+
+#[test]
+fn what_was_not_executed_is_executed() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("replies");
+    let host = Host::new();
+    let file = made_file(&host.boot(None));
+    for (call, twice) in calls(host.exports.first().root(), file) {
+        die(&host, &path, &call, End::BeforeWork);
+        let again = host.boot(Some(&path));
+        assert_eq!(status(&send(&again, RECONNECTED, &call)), 0);
+        assert_eq!(status(&send(&again, OTHER, &call)), twice.code());
+    }
+}
+
+#[test]
+fn a_connection_that_breaks_leaves_the_same_doubt() {
+    let host = Host::new();
+    let file = made_file(&host.boot(None));
+    let engine = host.boot(None);
+    for (call, _) in calls(engine.root(), file) {
+        *engine.store().names_end.lock().unwrap() = Some(End::AfterWork);
+        assert_eq!(engine.call(peer(CLIENT), call.clone()).now_or_never(), None);
+        *engine.store().names_end.lock().unwrap() = None;
+        assert_eq!(status(&send(&engine, RECONNECTED, &call)), 0);
+    }
+}
+
+#[test]
+fn a_failure_without_traces_stays_a_failure() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("replies");
+    let host = Host::new();
+    let mkdir = |name| {
+        let where_ = DirOp { dir: host.exports.first().root(), name };
+        let args = nfs3::mkdir::Args { where_, attributes: mode(0o755) };
+        record(1, 0, P::Mkdir, &args)
+    };
+    // Somebody has the lock from before.
+    assert_eq!(status(&send(&host.boot(None), OTHER, &mkdir(b"lock"))), 0);
+    (host.time)();
+    die(&host, &path, &mkdir(b"lock"), End::BeforeWork);
+    let again = host.boot(Some(&path));
+    assert_eq!(status(&send(&again, CLIENT, &mkdir(b"lock"))), NfsStat3::Exist.code());
+    // Somebody takes it after the restart.
+    die(&host, &path, &mkdir(b"later"), End::BeforeWork);
+    let again = host.boot(Some(&path));
+    assert_eq!(status(&send(&again, OTHER, &mkdir(b"later"))), 0);
+    assert_eq!(status(&send(&again, CLIENT, &mkdir(b"later"))), NfsStat3::Exist.code());
+}
