@@ -8,6 +8,7 @@ mod check;
 mod host;
 mod interop;
 mod peers;
+mod stress;
 mod tidy;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ usage: cargo xtask COMMAND
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
   interop                 the release binary against libnfs and NFS-Ganesha
   peers [OPTION]...       nfskit serve measured side by side with NFS-Ganesha and unfs3
+  stress [OPTION]...      the release binary killed again and again under load, for 5 minutes
 ";
 
 fn main() -> ExitCode {
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         [peers::INSIDE, scratch, nfskit, options @ ..] => {
             peers::run_inside(scratch.as_ref(), nfskit.as_ref(), options)
         }
+        ["stress", options @ ..] => stress::run(&root, options),
         _ => Err(USAGE.to_owned()),
     });
     match outcome {
