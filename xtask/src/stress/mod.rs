@@ -23,6 +23,8 @@ mod tally;
 mod verifiers;
 mod verify;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -40,6 +42,9 @@ const LIFE_MIN: Duration = Duration::from_secs(2);
 /// One in so many ends is a SIGTERM: the drain must not lose anything either.
 const ASKED_ONE_IN: u64 = 5;
 
+/// The user that a server without privileges is.
+const NOBODY: u32 = 65_534;
+
 #[derive(Debug, Default)]
 struct Ends {
     killed: u64,
@@ -50,15 +55,9 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let options = Options::parse(words)?;
     let nfskit = build::release(root, "stress", "nfskit", "nfskit")?;
     let scratch = scratch::make("stress")?;
+    prepare(scratch.path(), options.unprivileged)
+        .map_err(|error| format!("{}: {error}", scratch.path().display()))?;
     let folder = scratch.path().join("served");
-    let prepared = std::fs::create_dir(&folder).and_then(|()| {
-        if options.unprivileged {
-            open_to_all(scratch.path())?;
-            std::os::unix::fs::chown(&folder, Some(65_534), Some(65_534))?;
-        }
-        Ok(())
-    });
-    prepared.map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut server = Server::new(&nfskit, &folder, scratch.path(), options.unprivileged)?;
     server.start()?;
     println!("stress: seed {}, {} s, {options:?}", options.seed, options.duration.as_secs());
@@ -149,8 +148,14 @@ fn harass(
     }
 }
 
-/// So that another user gets to what is in it.
-fn open_to_all(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
+/// Makes the server's folders, which belong to who serves.
+fn prepare(scratch: &Path, unprivileged: bool) -> std::io::Result<()> {
+    for folder in ["served", "state"].map(|name| scratch.join(name)) {
+        std::fs::create_dir(&folder)?;
+        if unprivileged {
+            std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY))?;
+        }
+    }
+    // So that nobody gets to them.
+    std::fs::set_permissions(scratch, Permissions::from_mode(0o755))
 }

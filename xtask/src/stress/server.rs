@@ -23,11 +23,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server of `folder` on a free port, not yet started. Unprivileged, it runs as `nobody`.
+    /// A server of `folder` on a free port, not yet started, which keeps what it must remember in
+    /// `scratch/state`. Unprivileged, it runs as `nobody`.
     pub(super) fn new(
         nfskit: &Path,
         folder: &Path,
-        state: &Path,
+        scratch: &Path,
         unprivileged: bool,
     ) -> Result<Self, String> {
         let error = |error: std::io::Error| error.to_string();
@@ -39,11 +40,11 @@ impl Server {
             words.extend(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
         }
         let (program, folder) = (nfskit.display().to_string(), folder.display().to_string());
-        let listen = address.to_string();
-        words.extend([&program, "serve", &folder, "--listen", &listen]);
+        let (listen, state) = (address.to_string(), scratch.join("state").display().to_string());
+        words.extend([&program, "serve", &folder, "--listen", &listen, "--state", &state]);
         let mut words = words.into_iter().map(str::to_owned);
         let command = words.next().map(PathBuf::from).unwrap_or_default();
-        let log = state.join("server.log");
+        let log = scratch.join("server.log");
         let arguments = words.collect();
         let slowest_start = Duration::ZERO;
         Ok(Self { command, arguments, log, address, child: None, slowest_start })
