@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
@@ -24,8 +26,11 @@ use super::verifiers::Verifiers;
 const CUT_ONE_IN: u32 = 400;
 /// Looks at what is there after each restart.
 const LOOKS_AFTER_RESTART: u32 = 20;
-/// The same call is sent so often; then the server is said to give no answer.
-const SENDS_MAX: u32 = 50;
+/// How long a call may be without an answer, however often it was sent: longer than a wait for a
+/// single reply and a restart.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// Before the second attempt to connect in a row, as other clients wait too.
+const RECONNECT_AFTER: Duration = Duration::from_millis(10);
 
 /// What all clients share.
 #[derive(Debug)]
@@ -51,6 +56,8 @@ pub(super) struct Client<'a> {
     pending: BTreeMap<u32, Pending>,
     xid: u32,
     seen_generation: u64,
+    /// Connections lost since something was answered.
+    lost_since_answer: u32,
 }
 
 #[derive(Debug)]
@@ -58,6 +65,7 @@ struct Pending {
     call: Vec<u8>,
     operation: Operation,
     sends: u32,
+    first_sent: Instant,
 }
 
 impl<'a> Client<'a> {
@@ -82,6 +90,7 @@ impl<'a> Client<'a> {
             pending: BTreeMap::new(),
             xid,
             seen_generation: 1,
+            lost_since_answer: 0,
         };
         let root = client.mount()?;
         for folder in client.folders.clone() {
@@ -142,7 +151,7 @@ impl<'a> Client<'a> {
         operation.encode(handle, &self.handles, &mut args);
         let procedure = Procedure::Nfs3(operation.procedure());
         let (xid, call) = self.call(procedure, &args);
-        self.pending.insert(xid, Pending { call, operation, sends: 0 });
+        self.pending.insert(xid, Pending { call, operation, sends: 0, first_sent: Instant::now() });
         match self.connection.is_open() {
             true => self.transmit(xid),
             false => self.reconnect()?,
@@ -172,6 +181,10 @@ impl<'a> Client<'a> {
 
     /// Connects again and sends everything outstanding again, in the order of the first time.
     fn reconnect(&mut self) -> Result<(), String> {
+        if self.lost_since_answer > 1 {
+            // The first execution goes on, or the server drains: it will not be over at once.
+            thread::sleep(RECONNECT_AFTER);
+        }
         self.connection.open()?;
         if self.connection.generation() != self.seen_generation {
             self.seen_generation = self.connection.generation();
@@ -190,12 +203,16 @@ impl<'a> Client<'a> {
         }
         let Ok(reply) = self.connection.receive() else {
             self.tally.broken += 1;
-            if self.pending.values().any(|pending| pending.sends > SENDS_MAX) {
-                let what = format!("{:?}", self.pending.values().map(|p| &p.operation).next());
-                self.tally.violation(Violation::NoAnswer, what.clone());
-                return Err(format!("no answer to {what}"));
-            }
-            return Ok(());
+            self.lost_since_answer += 1;
+            let late = |pending: &&Pending| pending.first_sent.elapsed() > ANSWER_WITHIN;
+            return match self.pending.values().find(late) {
+                None => Ok(()),
+                Some(Pending { operation, sends, .. }) => {
+                    let what = format!("{}, sent {sends} times", brief(operation));
+                    self.tally.violation(Violation::NoAnswer, what.clone());
+                    Err(format!("no answer to {what}"))
+                }
+            };
         };
         match self.take(&reply) {
             Ok(Some(next)) => self.submit(next),
@@ -216,6 +233,7 @@ impl<'a> Client<'a> {
             .remove(&header.xid)
             .ok_or_else(|| unexpected(format!("an answer to nothing, xid {:08x}", header.xid)))?;
         self.tally.calls += 1;
+        self.lost_since_answer = 0;
         let ReplyBody::Accepted { status: AcceptStatus::Success, .. } = header.body else {
             return Err(unexpected(format!("{:?}: {}", pending.operation, header.body)));
         };
@@ -247,7 +265,8 @@ impl<'a> Client<'a> {
         decode: impl Fn(&mut Reader<'_>) -> Result<T, wire::xdr::DecodeError>,
     ) -> Result<T, String> {
         let (xid, call) = self.call(procedure, args);
-        for _ in 0..SENDS_MAX {
+        let first_sent = Instant::now();
+        while first_sent.elapsed() < ANSWER_WITHIN {
             if !self.connection.is_open() {
                 self.connection.open()?;
             }
