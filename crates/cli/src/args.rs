@@ -49,6 +49,24 @@ pub(crate) enum Command {
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),
+    #[command(hide = true)]
+    Man(Man),
+    #[command(hide = true)]
+    Completions(Completions),
+}
+
+/// Writes the manual pages, one for each command.
+#[derive(Debug, Parser)]
+pub(crate) struct Man {
+    /// Where to: made if it is not there.
+    #[arg(value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+/// Prints the completions of a shell.
+#[derive(Debug, Parser)]
+pub(crate) struct Completions {
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// Measures an NFS path, explains it, predicts a change, applies it, and reports.

@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
+        args::Command::Man(man) => cmd::generated::man(man),
+        args::Command::Completions(completions) => cmd::generated::completions(completions),
         args::Command::Bench(args::Bench::Seqwrite(seqwrite)) => {
             cmd::seqwrite::run(seqwrite, args.verbosity())
         }

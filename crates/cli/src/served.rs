@@ -9,10 +9,11 @@ use bytes::Bytes;
 use client::url::Target;
 use net::clock::Clock;
 use net::runtime::Background;
-use net::serve::{self, Limits, Service};
+use net::serve::{Carrier, Host, Limits, Reply, Service};
 use net::shape::LinkPair;
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::tcp::Listener;
+use perf::units::Instant;
 use server::store::dir::{DirOptions, DirStore};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::{Medium, Store};
@@ -22,7 +23,7 @@ use server::{
     Transport,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use wire::record::Message;
+use wire::rpc::Answer;
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
@@ -101,16 +102,30 @@ impl<S> Clone for Served<S> {
 impl<S: Store> Service for Served<S> {
     fn call(
         &self,
-        peer: SocketAddr,
+        peer: net::serve::Peer,
         record: Bytes,
-    ) -> impl Future<Output = Option<Message>> + Send + 'static {
+        _arrived: Option<Instant>,
+    ) -> impl Future<Output = Option<Reply>> + Send + use<S> {
         let engine = Arc::clone(&self.0);
-        let peer = Peer { address: peer, transport: Transport::Stream };
-        async move { engine.call(peer, record).await.reply() }
+        let transport = match peer.carrier {
+            Carrier::Datagram => Transport::Datagram,
+            Carrier::Stream => Transport::Stream,
+        };
+        let peer = Peer { address: peer.address, transport, local: peer.local };
+        async move { reply(engine.call(peer, record).await) }
     }
 
     fn reply_bytes_max(&self, record: &[u8]) -> usize {
         self.0.reply_bytes_max(record)
+    }
+}
+
+/// What of an answer goes to the connection.
+fn reply(answer: Answer) -> Option<Reply> {
+    match answer {
+        Answer::Reply(message) => Some(message.into()),
+        Answer::Nothing => Some(Reply::NOTHING),
+        Answer::NotACall => None,
     }
 }
 
@@ -128,17 +143,15 @@ pub(crate) fn start<S: Store>(
     clock: &Clock,
 ) -> io::Result<Arc<Engine<S>>> {
     let address = listener.local_addr()?;
-    let engine = Engine::new(exports, config(options, address.port()));
+    let engine = Engine::new(exports, config(options, address));
     let engine = Arc::new(match replies {
         Some(replies) => engine.remembering(replies),
         None => engine,
     });
     let service = Served(Arc::clone(&engine));
-    let clock_of_task = clock.clone();
+    let (host, links) = (Host::new(clock, Limits::default()), options.links);
     clock.spawn(async move {
-        let limits = Limits::default();
-        let served = serve::listen(listener, clock_of_task, limits, options.links, service);
-        if let Err(cause) = served.await {
+        if let Err(cause) = host.listen(listener, links, service).await {
             eprintln!("nfskit: stopped listening on {address}: {cause}");
         }
     });
@@ -151,7 +164,7 @@ fn for_this_user<S>(store: S) -> Exports<S> {
     Exports::one(Export { id: 1, ..Export::ruled(rule) }, store)
 }
 
-fn config(options: Options, port: u16) -> EngineConfig {
+fn config(options: Options, address: SocketAddr) -> EngineConfig {
     EngineConfig {
         commit_mode: match options.commit_mode {
             CommitMode::Concurrent => server::CommitMode::Concurrent,
@@ -159,7 +172,9 @@ fn config(options: Options, port: u16) -> EngineConfig {
         },
         threads: options.threads as usize,
         transfer_bytes_max: TRANSFER_BYTES_MAX,
-        endpoints: vec![Endpoint::Tcp(port)],
+        endpoints: vec![Endpoint::Tcp(address)],
+        portmap_endpoints: vec![Endpoint::Tcp(address)],
+        ..EngineConfig::default()
     }
 }
 

@@ -19,15 +19,19 @@ use wire::Procedure;
 use wire::record::Message;
 use wire::rpc::{AcceptStatus, Answer, AuthStat, Call, CallHeader, ReplyHeader};
 use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
-use wire::{mount, nfs3};
+use wire::{mount, nfs2, nfs3};
 
 use crate::auth::Credential;
 use crate::exports::{Exports, Place};
 use crate::handle;
+use crate::handle2;
 use crate::mountd::{self, Mount, Mounts};
-use crate::portmap::{self, Endpoint, PROGRAMS};
+use crate::portmap::{self, Endpoint};
+use crate::proc2;
 use crate::proc3;
+use crate::programs::Versions;
 use crate::replies::{Claim, Claimed, Doubt, Identity, Remembrance, Replies, remembrance};
+use crate::rpcbind;
 use crate::service::{CommitMode, Service};
 use crate::store::Store;
 use crate::types::Status;
@@ -50,6 +54,10 @@ pub struct EngineConfig {
     pub transfer_bytes_max: u32,
     /// Where the calls come in, for the portmapper to tell.
     pub endpoints: Vec<Endpoint>,
+    /// Where those to the portmapper itself come in.
+    pub portmap_endpoints: Vec<Endpoint>,
+    /// What is served beside the portmapper.
+    pub versions: Versions,
 }
 
 impl Default for EngineConfig {
@@ -60,6 +68,8 @@ impl Default for EngineConfig {
             threads: 64,
             transfer_bytes_max: 1 << 20,
             endpoints: Vec::new(),
+            portmap_endpoints: Vec::new(),
+            versions: Versions::default(),
         }
     }
 }
@@ -69,6 +79,15 @@ impl Default for EngineConfig {
 pub struct Peer {
     pub address: SocketAddr,
     pub transport: Transport,
+    /// Our address that the call was sent to, where that is known.
+    pub local: Option<SocketAddr>,
+}
+
+impl Peer {
+    /// One who calls an address of ours that is not known.
+    pub const fn at(address: SocketAddr, transport: Transport) -> Self {
+        Self { address, transport, local: None }
+    }
 }
 
 /// What bounds the size of a reply.
@@ -88,6 +107,7 @@ pub struct Engine<S> {
     service: Service,
     mounts: Mounts,
     replies: Option<Replies>,
+    cookies: proc2::Cookies,
 }
 
 /// A call whose header is understood.
@@ -123,8 +143,14 @@ impl From<DecodeError> for Refusal {
 impl<S: Store> Engine<S> {
     pub fn new(exports: Exports<S>, config: EngineConfig) -> Self {
         let service = Service::new(config.threads, config.commit_mode);
-        let mounts = Mounts::default();
-        Self { exports: ArcSwap::from_pointee(exports), config, service, mounts, replies: None }
+        Self {
+            exports: ArcSwap::from_pointee(exports),
+            config,
+            service,
+            mounts: Mounts::default(),
+            replies: None,
+            cookies: proc2::Cookies::default(),
+        }
     }
 
     /// An engine that knows retransmissions.
@@ -195,6 +221,7 @@ impl<S: Store> Engine<S> {
         let Ok(Call::Version2(header)) = Call::decode(&mut args) else { return 0 };
         let args = args.rest();
         let asked = match header.procedure() {
+            Procedure::Nfs2(nfs2::Procedure::Read | nfs2::Procedure::Readdir) => nfs2::MAXDATA,
             Procedure::Nfs3(nfs3::Procedure::Read) => {
                 xdr::from_bytes(args).map_or(0, |args: nfs3::read::Args| args.count)
             }
@@ -217,9 +244,13 @@ impl<S: Store> Engine<S> {
         record: &Bytes,
     ) -> Result<Answer, Refusal> {
         let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
-        let procedure = known_procedure(&header).map_err(Refusal::Accepted)?;
+        let versions = self.config.versions;
+        let procedure = known_procedure(&header, versions).map_err(Refusal::Accepted)?;
         let call = Accepted { peer, header, credential, args };
-        let commits = || proc3::commits(procedure, &call.args);
+        let commits = || match procedure {
+            Procedure::Nfs2(procedure) => proc2::commits(procedure),
+            procedure => proc3::commits(procedure, &call.args),
+        };
         let _pass = self.service.enter(commits).await;
         let claim = match self.claim(procedure, &call) {
             None => None,
@@ -272,21 +303,25 @@ impl<S: Store> Engine<S> {
                 self.serve_nfs3(procedure, call, record, doubt, &mut head).await?
             }
             Procedure::Mount(procedure) => {
-                self.serve_mount(procedure, call, &mut head).await?;
+                self.serve_mount(mountd::Version::Three, procedure, call, &mut head).await?;
                 Bytes::new()
+            }
+            Procedure::Mount1(procedure) => {
+                self.serve_mount(mountd::Version::One, procedure, call, &mut head).await?;
+                Bytes::new()
+            }
+            Procedure::Nfs2(procedure) => {
+                self.serve_nfs2(procedure, call, record, &mut head).await?
             }
             Procedure::Portmap(procedure) => {
-                let endpoints = &self.config.endpoints;
-                if !portmap::serve(endpoints, procedure, args, &mut head)? {
-                    return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
-                }
-                Bytes::new()
+                let served = portmap::serve(&self.portmap(call), procedure, args, &mut head)?;
+                is_served(served)?
             }
-            Procedure::Mount1(_)
-            | Procedure::Nfs2(_)
-            | Procedure::Rpcbind3(_)
-            | Procedure::Rpcbind4(_)
-            | Procedure::Unknown { .. } => {
+            Procedure::Rpcbind3(procedure) | Procedure::Rpcbind4(procedure) => {
+                let served = rpcbind::serve(&self.portmap(call), procedure, args, &mut head)?;
+                is_served(served)?
+            }
+            Procedure::Unknown { .. } => {
                 return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
             }
         };
@@ -347,8 +382,63 @@ impl<S: Store> Engine<S> {
         Ok(payload)
     }
 
+    async fn serve_nfs2(
+        &self,
+        procedure: nfs2::Procedure,
+        call: &Accepted<'_>,
+        record: &Bytes,
+        head: &mut Vec<u8>,
+    ) -> Result<Bytes, Refusal> {
+        let args = call.args.rest();
+        if !proc2::has_handle(procedure) {
+            xdr::from_bytes::<nfs2::null::Args>(args)?;
+            return Ok(Bytes::new());
+        }
+        let first = nfs2::FHandle::decode(&mut Reader::new(args))?;
+        let exports = self.exports.load_full();
+        let place = handle2::unwrap2(&first)
+            .and_then(|(export, _)| exports.of_id(export).ok_or(Status::Stale))
+            .and_then(|exported| Place::of(exported, call.peer.address));
+        let place = match place {
+            Ok(place) => place,
+            Err(status) => {
+                proc2::refuse(procedure, args, status, head)?;
+                return Ok(Bytes::new());
+            }
+        };
+        call.check_strength(&place)?;
+        let caller = match procedure {
+            nfs2::Procedure::Getattr => call.credential.caller_without_groups(place.rule),
+            _ => call.credential.caller(place.rule),
+        };
+        let cx = proc2::Context {
+            store: &*place.exported.store,
+            exports: &exports,
+            export: place.exported.export.id,
+            read_only: place.rule.read_only,
+            caller: &caller,
+            record,
+            transfer_bytes_max: self.transfer_bytes_max(call.peer),
+            cookies: &self.cookies,
+        };
+        Ok(proc2::serve(&cx, procedure, args, head).await?)
+    }
+
+    fn portmap(&self, call: &Accepted<'_>) -> portmap::Context<'_> {
+        portmap::Context {
+            versions: self.config.versions,
+            endpoints: &self.config.endpoints,
+            portmap_endpoints: &self.config.portmap_endpoints,
+            transport: call.peer.transport,
+            client: call.peer.address,
+            local: call.peer.local.map(|local| local.ip()),
+            seconds: None,
+        }
+    }
+
     async fn serve_mount(
         &self,
+        version: mountd::Version,
         procedure: mount::Procedure,
         call: &Accepted<'_>,
         head: &mut Vec<u8>,
@@ -359,7 +449,7 @@ impl<S: Store> Engine<S> {
             credential: call.credential,
             client: call.peer.address,
         };
-        match mountd::serve(&cx, procedure, call.args.rest(), head).await? {
+        match mountd::serve(&cx, version, procedure, call.args.rest(), head).await? {
             mountd::Outcome::Served => Ok(()),
             mountd::Outcome::TooWeak => Err(Refusal::Auth(AuthStat::TooWeak)),
         }
@@ -370,6 +460,14 @@ impl<S: Store> Engine<S> {
             Transport::Stream => self.config.transfer_bytes_max,
             Transport::Datagram => self.config.transfer_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
         }
+    }
+}
+
+/// The results of the portmapper have no payload.
+fn is_served(served: bool) -> Result<Bytes, Refusal> {
+    match served {
+        true => Ok(Bytes::new()),
+        false => Err(Refusal::Accepted(AcceptStatus::ProcUnavail)),
     }
 }
 
@@ -395,15 +493,13 @@ fn refused_header(record: &[u8], error: DecodeError) -> Option<ReplyHeader<'stat
 }
 
 /// The procedure a call names, if it is served.
-fn known_procedure(header: &CallHeader<'_>) -> Result<Procedure, AcceptStatus> {
-    let served = PROGRAMS.iter().find(|(program, _)| *program == header.program);
-    match (served, header.procedure()) {
-        (None, _) => Err(AcceptStatus::ProgUnavail),
-        (Some(&(_, version)), _) if version != header.version => {
-            Err(AcceptStatus::ProgMismatch { low: version, high: version })
-        }
-        (_, Procedure::Unknown { .. }) => Err(AcceptStatus::ProcUnavail),
-        (_, procedure) => Ok(procedure),
+fn known_procedure(header: &CallHeader<'_>, versions: Versions) -> Result<Procedure, AcceptStatus> {
+    let &CallHeader { program, version, .. } = header;
+    let (low, high) = versions.range_of(program).ok_or(AcceptStatus::ProgUnavail)?;
+    match header.procedure() {
+        _ if !versions.serves(program, version) => Err(AcceptStatus::ProgMismatch { low, high }),
+        Procedure::Unknown { .. } => Err(AcceptStatus::ProcUnavail),
+        procedure => Ok(procedure),
     }
 }
 
@@ -460,10 +556,7 @@ mod tests {
     fn a_call_takes_little_memory() {
         let store = MemStore::new(MemOptions::default(), Arc::new(Time::default));
         let engine = Engine::new(Exports::one(Export::default(), store), EngineConfig::default());
-        let peer = Peer {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
-            transport: Transport::Stream,
-        };
+        let peer = Peer::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), Transport::Stream);
         let size = size_of_val(&engine.call(peer, Bytes::new()));
         assert!(size <= 2048, "{size} bytes");
     }

@@ -1,6 +1,6 @@
 //! What fuzz targets run, as an ordinary function, so that tests can replay the same inputs.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -16,10 +16,8 @@ use crate::store::mem::{MemOptions, MemStore};
 use crate::types::{Caller, CreateHow, SetAttr};
 use crate::{Endpoint, Engine, EngineConfig, Export, Exports, Peer, Transport};
 
-const PEER: Peer = Peer {
-    address: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1000),
-    transport: Transport::Stream,
-};
+const PEER: Peer =
+    Peer::at(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1000), Transport::Stream);
 
 /// Sends arbitrary bytes to an engine: all of them as one record, then as a sequence of records,
 /// each after its length in two bytes (the last one as long as there are bytes).
@@ -53,7 +51,7 @@ pub fn engine() -> Engine<MemStore> {
     populate(&store);
     let config = EngineConfig {
         threads: 1,
-        endpoints: vec![Endpoint::Tcp(2049)],
+        endpoints: vec![Endpoint::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 2049))],
         ..EngineConfig::default()
     };
     Engine::new(Exports::one(Export::default(), store), config)

@@ -17,6 +17,7 @@ use super::client::pipeline::{Job, Pipeline, Run, Until};
 use super::cpu::CpuTime;
 use super::fixture::{self, Site};
 use super::options::Options;
+use super::profile::Profile;
 use super::rows::{Cache, Row, Work};
 use super::servers::Name;
 use super::stats::percentile;
@@ -43,11 +44,14 @@ pub(crate) struct Sample {
     pub(crate) commit_seconds: f64,
 }
 
-/// Measures one site at a time; `server` is the process whose CPU time counts.
+/// Measures one server; the `server` of its methods is the process whose CPU time counts.
 #[derive(Debug)]
 pub(crate) struct Measurer<'a> {
     pub(crate) options: &'a Options,
+    pub(crate) scratch: &'a Path,
     pub(crate) export: &'a Path,
+    /// Only our own server is profiled.
+    pub(crate) is_ours: bool,
 }
 
 impl Measurer<'_> {
@@ -64,7 +68,7 @@ impl Measurer<'_> {
             Work::FileSync { files } => self.file_sync(row, site, server, files),
             Work::CreateRemove => {
                 let mut job = CreateRemove::new(site.work);
-                let sample = self.timed(&mut site.pipeline, &mut job, row.window, server)?;
+                let sample = self.timed(row, &mut site.pipeline, &mut job, server)?;
                 job.end();
                 site.pipeline.run(&mut job, row.window, Until::Done)?;
                 Ok(sample)
@@ -73,11 +77,11 @@ impl Measurer<'_> {
                 drop_caches();
                 let dir = site.many.ok_or("no directory to list")?;
                 let mut job = Listing::new(dir, fixture::ENTRIES, false);
-                meter(server, || site.pipeline.run(&mut job, 1, Until::Done))
+                self.meter(row, server, || site.pipeline.run(&mut job, 1, Until::Done))
             }
             Work::Small(_) | Work::Read { .. } | Work::List(Cache::Warm) => {
                 let mut job = endless(row, site)?;
-                self.timed(&mut site.pipeline, &mut *job, row.window, server)
+                self.timed(row, &mut site.pipeline, &mut *job, server)
             }
         }
     }
@@ -119,7 +123,7 @@ impl Measurer<'_> {
             Ok(Run { amount, seconds, latencies_ns })
         };
         all(Until::Elapsed(self.options.warm_up_for()))?;
-        meter(server, || all(Until::Elapsed(self.options.run_for())))
+        self.meter(row, server, || all(Until::Elapsed(self.options.run_for())))
     }
 
     /// System calls of our own: a new file, so many bytes, fsync.
@@ -130,9 +134,10 @@ impl Measurer<'_> {
         let failed = |error: std::io::Error| format!("local write: {error}");
         let path = fixture::work_dir(self.export, Name::Local).join("written");
         let block = pattern(0, block_bytes as usize);
-        let mut file = fs::File::create(&path).map_err(failed)?;
         let bytes = self.options.write_bytes();
-        let sample = meter(std::process::id(), || {
+        touch_memory(self.export, bytes).map_err(failed)?;
+        let mut file = fs::File::create(&path).map_err(failed)?;
+        let sample = self.meter(row, std::process::id(), || {
             let start = Instant::now();
             for _ in 0..bytes / u64::from(block_bytes) {
                 file.write_all(&block).map_err(failed)?;
@@ -148,13 +153,16 @@ impl Measurer<'_> {
     /// Warm-up, then the run.
     fn timed(
         &self,
+        row: &Row,
         pipeline: &mut Pipeline,
         job: &mut dyn Job,
-        window: usize,
         server: u32,
     ) -> Result<Sample, String> {
+        let window = row.window;
         pipeline.run(job, window, Until::Elapsed(self.options.warm_up_for()))?;
-        meter(server, || pipeline.run(job, window, Until::Elapsed(self.options.run_for())))
+        self.meter(row, server, || {
+            pipeline.run(job, window, Until::Elapsed(self.options.run_for()))
+        })
     }
 
     /// A new file from its start to its end, and a COMMIT; the file is looked at and removed.
@@ -178,8 +186,14 @@ impl Measurer<'_> {
 
         let file = site.session.create(site.work, "written")?;
         let bytes = self.options.write_bytes();
+        if name == Name::OursMemory {
+            // The engine's own cost is asked for, not what the kernel takes for fresh memory.
+            write_whole(&mut site.pipeline, file, unstable(bytes), row.window)?;
+        } else {
+            touch_memory(self.export, bytes).map_err(|error| format!("local write: {error}"))?;
+        }
         let mut commit_seconds = 0.0;
-        let sample = meter(server, || {
+        let sample = self.meter(row, server, || {
             let (run, commit) = write_whole(&mut site.pipeline, file, unstable(bytes), row.window)?;
             commit_seconds = commit;
             Ok(run)
@@ -217,12 +231,44 @@ impl Measurer<'_> {
         let stable = StableHow::FileSync;
         let span = Span { block_bytes: STABLE_BYTES, file_bytes, stable, again: true };
         let mut job = Write::new(&files, span);
-        let sample = self.timed(&mut site.pipeline, &mut job, row.window, server)?;
+        let sample = self.timed(row, &mut site.pipeline, &mut job, server)?;
         for name in &names {
             site.session.remove(site.work, name)?;
         }
         settle(self.export).map_err(|error| format!("syncfs: {error}"))?;
         Ok(sample)
+    }
+
+    /// Runs, and takes the CPU time of the server and of ourselves before and after.
+    fn meter(
+        &self,
+        row: &Row,
+        server: u32,
+        run: impl FnOnce() -> Result<Run, String>,
+    ) -> Result<Sample, String> {
+        let ourselves = std::process::id();
+        let profile = match self.options.perf && self.is_ours && server != ourselves {
+            true => Some(Profile::start(server, self.scratch)?),
+            false => None,
+        };
+        let before = (CpuTime::of(server)?, CpuTime::of(ourselves)?);
+        let outcome = run();
+        let after = (CpuTime::of(server)?, CpuTime::of(ourselves)?);
+        if let Some(profile) = profile {
+            println!("peers: {}, where the server's time goes:", row.name);
+            profile.stop()?.iter().for_each(|line| println!("  {line}"));
+        }
+        let Run { amount, seconds, mut latencies_ns } = outcome?;
+        Ok(Sample {
+            amount,
+            calls: latencies_ns.len() as u64,
+            seconds,
+            server_cpu_ns: after.0.since_ns(&before.0),
+            client_cpu_ns: after.1.since_ns(&before.1),
+            p50_ns: percentile(&mut latencies_ns, 50),
+            p99_ns: percentile(&mut latencies_ns, 99),
+            commit_seconds: 0.0,
+        })
     }
 }
 
@@ -255,24 +301,6 @@ pub(crate) fn write_whole(
     Ok((Run { seconds: run.seconds + commit, ..run }, commit))
 }
 
-/// Runs, and takes the CPU time of the server and of ourselves before and after.
-fn meter(server: u32, run: impl FnOnce() -> Result<Run, String>) -> Result<Sample, String> {
-    let ourselves = std::process::id();
-    let before = (CpuTime::of(server)?, CpuTime::of(ourselves)?);
-    let Run { amount, seconds, mut latencies_ns } = run()?;
-    let after = (CpuTime::of(server)?, CpuTime::of(ourselves)?);
-    Ok(Sample {
-        amount,
-        calls: latencies_ns.len() as u64,
-        seconds,
-        server_cpu_ns: after.0.since_ns(&before.0),
-        client_cpu_ns: after.1.since_ns(&before.1),
-        p50_ns: percentile(&mut latencies_ns, 50),
-        p99_ns: percentile(&mut latencies_ns, 99),
-        commit_seconds: 0.0,
-    })
-}
-
 /// Whether the file has its size, and at sixteen places the block that was written everywhere.
 fn is_written(path: &Path, bytes: u64, block_bytes: u32) -> std::io::Result<bool> {
     let file = fs::File::open(path)?;
@@ -286,6 +314,20 @@ fn is_written(path: &Path, bytes: u64, block_bytes: u32) -> std::io::Result<bool
         }
     }
     Ok(file.metadata()?.len() == bytes)
+}
+
+/// Makes the page cache of a file that is about to be written out of memory in use a moment ago.
+///
+/// A virtual machine gives memory that it does not use back to its host, and pays for it when it
+/// takes it again. Who is measured first would pay for those that come after.
+fn touch_memory(export: &Path, bytes: u64) -> std::io::Result<()> {
+    let path = fixture::work_dir(export, Name::Local).join("touched");
+    let mut file = fs::File::create(&path)?;
+    let block = vec![0; 1 << 20];
+    for _ in 0..bytes / block.len() as u64 {
+        file.write_all(&block)?;
+    }
+    fs::remove_file(&path)
 }
 
 /// What was removed leaves the disk now, not during the next run.

@@ -15,6 +15,7 @@ mod options;
 mod outcome;
 mod packages;
 mod plan;
+mod profile;
 mod rows;
 mod servers;
 mod stats;
@@ -33,6 +34,8 @@ use servers::{Name, Stage};
 
 /// The command by which `run` calls an optimized build of ourselves inside the namespaces.
 pub(crate) const INSIDE: &str = "peers-inside";
+/// With more than this, others share the core that we measure on. A guess.
+const LOAD_MAX: f64 = 1.0;
 /// `f_type` of a tmpfs (statfs(2)).
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
@@ -63,6 +66,10 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
 pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Result<(), String> {
     isolate::end_with_caller(scratch);
     let options = Options::parse(words)?;
+    let load = load_average();
+    if load > LOAD_MAX {
+        println!("peers: the load of this machine is {load}: throughput will say little");
+    }
     let export = scratch.join("export");
     println!("peers: making {} files", fixture::ENTRIES);
     fixture::make(&export).map_err(|error| format!("{}: {error}", export.display()))?;
@@ -80,7 +87,7 @@ pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Resul
     println!("syncs behind changes, as strace sees them:");
     syncs.iter().for_each(|syncs| println!("  {}", syncs.line()));
     if let Some(file) = &options.json {
-        let record = record(&options, &syncs, &outcomes);
+        let record = record(&options, load, &syncs, &outcomes);
         let text = serde_json::to_string_pretty(&record).map_err(|error| error.to_string())?;
         std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
     }
@@ -91,7 +98,7 @@ pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Resul
 }
 
 /// Everything that was measured, and on what.
-fn record(options: &Options, syncs: &[Syncs], outcomes: &Outcomes) -> Value {
+fn record(options: &Options, load: f64, syncs: &[Syncs], outcomes: &Outcomes) -> Value {
     let name = rustix::system::uname();
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -100,11 +107,18 @@ fn record(options: &Options, syncs: &[Syncs], outcomes: &Outcomes) -> Value {
         "kernel": name.release().to_string_lossy(),
         "cpu": model.map_or("", |(_, model)| model),
         "cores": cpu::cores().map_or(0, |cores| cores.len()),
+        "load_average_before": load,
         "options": options.to_json(),
         "syncs": syncs.iter().map(Syncs::to_json).collect::<Vec<_>>(),
         "failures": outcomes.failures,
         "runs": outcomes.to_json(),
     })
+}
+
+/// How many programs want to run, of the last minute; 0 where that is not known.
+fn load_average() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
 }
 
 fn is_on_disk(folder: &Path) -> Result<bool, String> {

@@ -21,6 +21,8 @@ pub(crate) struct Options {
     pub(crate) serve: Vec<String>,
     /// Without the rows for two cores.
     pub(crate) pinned_only: bool,
+    /// Says where our server's time goes, instead of how much it is.
+    pub(crate) perf: bool,
 }
 
 impl Options {
@@ -32,6 +34,7 @@ impl Options {
             json: None,
             serve: Vec::new(),
             pinned_only: false,
+            perf: false,
         };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
@@ -48,6 +51,7 @@ impl Options {
                 "--only" => options.only.push(value()?.to_lowercase()),
                 "--quick" => options.quick = true,
                 "--pinned-only" => options.pinned_only = true,
+                "--perf" => options.perf = true,
                 "--json" => options.json = Some(PathBuf::from(value()?)),
                 "--serve" => {
                     options.serve.extend(value()?.split_whitespace().map(str::to_owned));
@@ -85,6 +89,7 @@ impl Options {
             "repeats": self.repeats,
             "quick": self.quick,
             "only": self.only,
+            "perf": self.perf,
             "serve": self.serve,
             "seconds_per_run": self.run_for().as_secs_f64(),
             "seconds_of_warm_up": self.warm_up_for().as_secs_f64(),
@@ -100,6 +105,7 @@ usage: cargo xtask peers [OPTION]...
   --only SUBSTRING   only rows whose name contains it; may be given again
   --quick            shorter runs
   --pinned-only      without the rows for two cores
+  --perf             where the time of our server goes in each row (needs linux-perf)
   --serve OPTIONS    more arguments for `nfskit serve`
   --json FILE        one object for each run, and what was measured on
 ";

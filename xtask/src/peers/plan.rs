@@ -135,7 +135,12 @@ impl Round<'_> {
 
     /// None for a server that is not there.
     fn sample(&mut self, row: &Row, name: Name) -> Option<Result<super::measure::Sample, String>> {
-        let measurer = Measurer { options: self.options, export: &self.stage.export };
+        let measurer = Measurer {
+            options: self.options,
+            scratch: &self.stage.scratch,
+            export: &self.stage.export,
+            is_ours: name.is_ours(),
+        };
         if name == Name::Local {
             return Some(measurer.local(row));
         }

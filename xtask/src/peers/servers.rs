@@ -36,6 +36,10 @@ impl Name {
             Self::Local => "local",
         }
     }
+
+    pub(crate) fn is_ours(self) -> bool {
+        matches!(self, Self::Ours | Self::OursUnsynced | Self::OursMemory)
+    }
 }
 
 /// What is needed to start any of them.

@@ -20,7 +20,8 @@ pub(crate) fn text(outcomes: &Outcomes) -> String {
         let _ =
             writeln!(text, "\n{}: throughput, and response time p50 (p99) in us\n", mode.label());
         text += "| operation | ours | Ganesha | unfs3 | ours/Ganesha | target | met \
-                 | ours p50 | Ganesha p50 | p50 ratio |\n|---|--:|--:|--:|--:|--:|---|--:|--:|--:|\n";
+                 | ours p50 | Ganesha p50 | p50 ratio |\n\
+                 |---|--:|--:|--:|--:|--:|---|--:|--:|--:|\n";
         lines.iter().for_each(|line| text += &line.throughput);
         let _ = writeln!(text, "\n{}: server CPU, us per call or entry, s per GiB\n", mode.label());
         text += "| operation | ours | Ganesha | unfs3 | ours/Ganesha | target | met | client |\n\
@@ -49,80 +50,105 @@ struct Line {
 impl Line {
     fn of(outcomes: &Outcomes, mode: Mode, row: &Row) -> Option<Self> {
         let ours = *row.peers.first()?;
-        let see = |name, figure| outcomes.summary(mode, row.name, name, figure);
-        let compare = |name, figure| outcomes.ratio((mode, ours), (mode, name), row.name, figure);
-        let rate = see(ours, Figure::Rate)?;
-        let mut verdict =
-            Verdict { what: format!("{}, {}", row.name, mode.label()), ..Verdict::default() };
+        outcomes.summary(mode, row.name, ours, Figure::Rate)?;
+        let view = View { outcomes, mode, row, ours };
+        let (throughput, mut missed) = view.throughput();
+        let (cpu, missed_cpu) = view.cpu();
+        missed.extend(missed_cpu);
+        Some(Self { throughput, cpu, missed })
+    }
+}
 
-        let target = row.target;
-        let wanted = match mode {
+/// A row in a mode.
+struct View<'a> {
+    outcomes: &'a Outcomes,
+    mode: Mode,
+    row: &'a Row,
+    ours: Name,
+}
+
+impl View<'_> {
+    /// The line of the table of throughput, and what is missed in it.
+    fn throughput(&self) -> (String, Vec<String>) {
+        let (row, target) = (self.row, self.row.target);
+        let wanted = match self.mode {
             Mode::Unpinned => target.throughput_unpinned.or(target.throughput),
             Mode::Pinned | Mode::Doubled => target.throughput,
         };
-        let by = compare(Name::Ganesha, Figure::Rate);
-        verdict.at_least("throughput", by, wanted, "");
-        verdict.at_least(
-            "of a local write",
-            compare(Name::Local, Figure::Rate),
-            target.of_local,
-            "",
-        );
+        let by = self.compare(Name::Ganesha, Figure::Rate);
+        let of_local = self.compare(Name::Local, Figure::Rate);
+        let rate = self.see(self.ours, Figure::Rate);
+        let p50 = self.compare(Name::Ganesha, Figure::P50);
         // What a memory store is to reach is said for one core.
-        let on_one = |wanted: Option<f64>| wanted.filter(|_| mode == Mode::Pinned);
-        verdict.at_least("rate", Some(rate), on_one(target.rate), "/s");
-        let p50 = compare(Name::Ganesha, Figure::P50);
+        let on_one = |wanted: Option<f64>| wanted.filter(|_| self.mode == Mode::Pinned);
+        let mut verdict = self.verdict();
+        verdict.at_least("throughput", by, wanted, "");
+        verdict.at_least("of a local write", of_local, target.of_local, "");
+        verdict.at_least("rate", rate, on_one(target.rate), "/s");
         verdict.at_most("p50", p50, target.p50, "");
-        let throughput = format!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
-            row.name,
-            shown_rate(row.unit, Some(rate)),
-            shown_rate(row.unit, see(Name::Ganesha, Figure::Rate)),
-            shown_rate(row.unit, see(Name::Unfs3, Figure::Rate)),
+        let latency = |name| latency(self.see(name, Figure::P50), self.see(name, Figure::P99));
+        let mut line = cells(&[
+            row.name.to_owned(),
+            shown_rate(row.unit, rate),
+            shown_rate(row.unit, self.see(Name::Ganesha, Figure::Rate)),
+            shown_rate(row.unit, self.see(Name::Unfs3, Figure::Rate)),
             shown_ratio(by),
             verdict.targets(),
-            verdict.met(),
-            latency(see(ours, Figure::P50), see(ours, Figure::P99)),
-            latency(see(Name::Ganesha, Figure::P50), see(Name::Ganesha, Figure::P99)),
+            verdict.met().to_owned(),
+            latency(self.ours),
+            latency(Name::Ganesha),
             shown_ratio(p50),
-        );
-        let throughput = match see(Name::Local, Figure::Rate) {
-            Some(local) => format!(
-                "{throughput}| the same, locally | {} | | | {} | | | | | |\n",
-                shown_rate(row.unit, Some(local)),
-                shown_ratio(compare(Name::Local, Figure::Rate)),
-            ),
-            None => throughput,
-        };
-        let mut missed = std::mem::take(&mut verdict.missed);
+        ]);
+        if let Some(local) = self.see(Name::Local, Figure::Rate) {
+            let (local, ratio) = (shown_rate(row.unit, Some(local)), shown_ratio(of_local));
+            line += &format!("| the same, locally | {local} | | | {ratio} | | | | | |\n");
+        }
+        (line, verdict.missed)
+    }
 
-        let mut verdict = Verdict { what: verdict.what, ..Verdict::default() };
-        let by = compare(Name::Ganesha, Figure::Cpu);
-        verdict.at_most("CPU", by, target.cpu, "");
-        let of_unfs3 = compare(Name::Unfs3, Figure::Cpu);
-        verdict.at_most(
-            "CPU to unfs3's",
-            of_unfs3,
-            target.cpu_of_unfs3.filter(|_| of_unfs3.is_some()),
-            "",
-        );
-        let cpu = see(ours, Figure::Cpu);
+    /// The line of the table of CPU time, and what is missed in it.
+    fn cpu(&self) -> (String, Vec<String>) {
+        let (row, target) = (self.row, self.row.target);
+        let by = self.compare(Name::Ganesha, Figure::Cpu);
+        let of_unfs3 = self.compare(Name::Unfs3, Figure::Cpu);
+        let cpu = self.see(self.ours, Figure::Cpu);
         let each = cpu.map(|cpu| scaled(cpu, cpu_scale(row.unit)));
+        let mut verdict = self.verdict();
+        verdict.at_most("CPU", by, target.cpu, "");
+        let if_there = target.cpu_of_unfs3.filter(|_| of_unfs3.is_some());
+        verdict.at_most("CPU to unfs3's", of_unfs3, if_there, "");
         verdict.at_most("CPU", each, target.cpu_each, cpu_unit(row.unit));
-        let cpu = format!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} |\n",
-            row.name,
+        let line = cells(&[
+            row.name.to_owned(),
             shown_cpu(row.unit, cpu),
-            shown_cpu(row.unit, see(Name::Ganesha, Figure::Cpu)),
-            shown_cpu(row.unit, see(Name::Unfs3, Figure::Cpu)),
+            shown_cpu(row.unit, self.see(Name::Ganesha, Figure::Cpu)),
+            shown_cpu(row.unit, self.see(Name::Unfs3, Figure::Cpu)),
             shown_ratio(by),
             verdict.targets(),
-            verdict.met(),
-            shown_cpu(row.unit, see(ours, Figure::ClientCpu)),
-        );
-        missed.append(&mut verdict.missed);
-        Some(Self { throughput, cpu, missed })
+            verdict.met().to_owned(),
+            shown_cpu(row.unit, self.see(self.ours, Figure::ClientCpu)),
+        ]);
+        (line, verdict.missed)
     }
+
+    fn see(&self, name: Name, figure: Figure) -> Option<Summary> {
+        self.outcomes.summary(self.mode, self.row.name, name, figure)
+    }
+
+    /// Ours to another's.
+    fn compare(&self, name: Name, figure: Figure) -> Option<Summary> {
+        let (ours, other) = ((self.mode, self.ours), (self.mode, name));
+        self.outcomes.ratio(ours, other, self.row.name, figure)
+    }
+
+    fn verdict(&self) -> Verdict {
+        let what = format!("{}, {}", self.row.name, self.mode.label());
+        Verdict { what, ..Verdict::default() }
+    }
+}
+
+fn cells(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
 }
 
 /// Targets of a line, and which of them are missed.

@@ -121,11 +121,21 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Spec>, String> {
 }
 
 fn parse(text: &str) -> Result<Vec<Spec>, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let file: File = toml::from_str(text).map_err(|error| located(text, &error))?;
     if file.export.is_empty() {
         return Err("it exports nothing: there is no [[export]]".to_owned());
     }
     file.export.into_iter().map(spec).collect()
+}
+
+/// The message with its place in the text, on one line.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start).min(text.len());
+    let before = &text.as_bytes()[..at];
+    let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+    let column = 1 + before.iter().rev().take_while(|&&byte| byte != b'\n').count();
+    let message = error.message().replace('\n', ", ");
+    format!("line {line}, column {column}: {}", message.trim_end_matches(", "))
 }
 
 fn spec(table: Table) -> Result<Spec, String> {

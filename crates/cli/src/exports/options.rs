@@ -35,7 +35,8 @@ pub(crate) fn parse(text: &str) -> Result<Export, String> {
     let (path, options) = text.split_once('=').unwrap_or((text, ""));
     if !path.starts_with('/') {
         return Err(format!(
-            "an export begins with a slash, such as /export or /srv/data=ro,root_squash; not {path:?}"
+            "an export begins with a slash, as in /export or /srv/data=ro,root_squash; \
+             not {path:?}"
         ));
     }
     let options = options.split(',').filter(|option| !option.is_empty()).map(option);

@@ -11,6 +11,7 @@ mod listing;
 mod malformed;
 mod mount;
 mod names;
+mod nfs2;
 mod permissions;
 mod properties;
 mod read_only;

@@ -40,7 +40,9 @@ pub const VERSION: u32 = 2;
 
 /// Bytes in a file handle (FHSIZE).
 pub const HANDLE_LEN: usize = 32;
-/// Most bytes of data in a READ or WRITE (MAXDATA).
+/// Most bytes of data in a READ or WRITE.
+pub const MAXDATA: u32 = 8192;
+/// [`MAXDATA`] as a length.
 pub const DATA_LEN_MAX: usize = 8192;
 /// Most bytes in a name that we decode. MAXNAMLEN is 255; up to this size a server can answer
 /// NFSERR_NAMETOOLONG, above it the call is garbage.

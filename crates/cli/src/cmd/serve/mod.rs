@@ -75,6 +75,7 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
             MetadataSync::Always => dir::MetadataSync::Always,
             MetadataSync::Never => dir::MetadataSync::Never,
         },
+        state_dir: state.as_ref().map(|state| state.path().to_owned()),
         ..served::dir_options(args.commit_mode)
     };
     let mut stores = Stores::default();
@@ -128,7 +129,11 @@ impl Server<'_> {
         }
         while self.interrupts.next_signal().await == Asked::ByHangup {
             match reload().await {
-                Ok(exports) => engine.export(exports),
+                Ok(exports) => {
+                    let count = exports.iter().count();
+                    engine.export(exports);
+                    eprintln!("nfskit: exports read again: {count}");
+                }
                 Err(why) => eprintln!("nfskit: the exports stay as they are: {why}"),
             }
         }
@@ -192,8 +197,8 @@ fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
 }
 
 /// As whom all callers act, if they cannot act as themselves.
-fn acts_as(_: &DirStore) -> Option<Caller> {
-    Some(served::this_user())
+fn acts_as(store: &DirStore) -> Option<Caller> {
+    (!store.acts_as_callers()).then(served::this_user)
 }
 
 /// The place for what outlives the process; none when nobody will come back to this port.

@@ -37,8 +37,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use redb::{Database, ReadableTable, TableDefinition};
 
-use super::siphash::siphash;
 use super::table::{Entry, Key, PLACES_MAX, Place};
+use crate::siphash::siphash;
 use crate::store::dir::stat::Identity;
 use crate::store::dir::sync::pool::Pool;
 
