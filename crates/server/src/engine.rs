@@ -79,6 +79,15 @@ impl Default for EngineConfig {
 pub struct Peer {
     pub address: SocketAddr,
     pub transport: Transport,
+    /// Our address that the call was sent to, where that is known.
+    pub local: Option<SocketAddr>,
+}
+
+impl Peer {
+    /// One who calls an address of ours that is not known.
+    pub const fn at(address: SocketAddr, transport: Transport) -> Self {
+        Self { address, transport, local: None }
+    }
 }
 
 /// What bounds the size of a reply.
@@ -433,7 +442,7 @@ impl<S: Store> Engine<S> {
             portmap_endpoints: &self.config.portmap_endpoints,
             transport: call.peer.transport,
             client: call.peer.address,
-            local: None,
+            local: call.peer.local.map(|local| local.ip()),
             seconds: None,
         }
     }
@@ -558,10 +567,7 @@ mod tests {
     fn a_call_takes_little_memory() {
         let store = MemStore::new(MemOptions::default(), Arc::new(Time::default));
         let engine = Engine::new(Exports::one(Export::default(), store), EngineConfig::default());
-        let peer = Peer {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
-            transport: Transport::Stream,
-        };
+        let peer = Peer::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), Transport::Stream);
         let size = size_of_val(&engine.call(peer, Bytes::new()));
         assert!(size <= 2048, "{size} bytes");
     }

@@ -18,10 +18,8 @@ use crate::store::mem::{MemOptions, MemStore};
 use crate::types::{Caller, CreateHow, SetAttr};
 use crate::{Endpoint, Engine, EngineConfig, Export, Exports, Peer, Transport};
 
-const PEER: Peer = Peer {
-    address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1000),
-    transport: Transport::Stream,
-};
+const PEER: Peer =
+    Peer::at(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1000), Transport::Stream);
 
 /// Sends arbitrary bytes to an engine: all of them as one record, then as a sequence of records,
 /// each after its length in two bytes (the last one as long as there are bytes).

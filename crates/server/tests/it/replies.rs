@@ -65,7 +65,7 @@ fn record(xid: u32, uid: u32, procedure: P, args: &impl Encode) -> Bytes {
 
 pub(crate) fn peer(client: &str) -> Peer {
     let address: SocketAddr = client.parse().unwrap();
-    Peer { address, transport: Transport::Stream }
+    Peer::at(address, Transport::Stream)
 }
 
 pub(crate) fn send(engine: &Engine<Held<MemStore>>, client: &str, record: &Bytes) -> Message {

@@ -27,10 +27,8 @@ use wire::xdr::{Decode, Encode, from_bytes};
 
 pub(crate) const XID: u32 = 0x1a2b_3c4d;
 
-pub(crate) const PEER: Peer = Peer {
-    address: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)), 700),
-    transport: Transport::Stream,
-};
+pub(crate) const PEER: Peer =
+    Peer::at(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)), 700), Transport::Stream);
 
 /// Where the clock begins, in seconds since 1970.
 pub(crate) const START_SECS: u32 = 1_700_000_000;
