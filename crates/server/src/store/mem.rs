@@ -10,7 +10,7 @@
 //!
 //! Everything completes at once, inline. The one lock guards the whole tree: looking operations
 //! share it, changing ones have it alone. READs collect references under the lock and copy, when
-//! they span chunks, after it.
+//! they span chunks, after it; WRITEs copy what fills whole chunks before it.
 //!
 //! The access time follows Linux's `relatime`: a READ moves it only when it is not later than the
 //! last change, so that reading seldom needs the lock alone.
@@ -41,6 +41,7 @@ use crate::types::{
     Verifier, Wcc,
 };
 
+use self::chunks::Prepared;
 use self::directory::Directory;
 use self::inode::{Body, Inode};
 use self::names::{New, Spot};
@@ -289,6 +290,8 @@ impl Store for MemStore {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
+        // Outside of the lock; an offset that ends nowhere is refused below.
+        let prepared = Prepared::new(offset, &data);
         self.change(handle, |tree, id, now| {
             let inode = tree.inode(id)?;
             let chunks = inode.regular()?;
@@ -299,7 +302,7 @@ impl Store for MemStore {
             tree.check_room(chunks.growth(offset, data.len()), 0)?;
             if count > 0 {
                 tree.with_mut(id, |inode| {
-                    inode.regular_mut()?.write(offset, &data);
+                    inode.regular_mut()?.write_prepared(offset, &prepared);
                     inode.drop_privileges(caller);
                     inode.touch_contents(now);
                     Ok(())
