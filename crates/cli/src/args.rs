@@ -8,6 +8,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use client::url::{FORM, Target};
 use net::shape::profile::Profile;
 use perf::units::Nanos;
+use server::Versions;
 
 use crate::exports::options;
 
@@ -127,6 +128,18 @@ pub(crate) struct Serve {
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
     pub(crate) listen: SocketAddr,
+    /// Serves over UDP, too, on the same port.
+    #[arg(long)]
+    pub(crate) udp: bool,
+    /// Versions of NFS: 2, 3, or both.
+    #[arg(long, value_name = "LIST", default_value = "2,3", value_parser = versions)]
+    pub(crate) versions: Versions,
+    /// Answers as the host's portmapper and rpcbind, on port 111.
+    #[arg(long, conflicts_with = "register")]
+    pub(crate) portmap: bool,
+    /// Registers with the rpcbind that runs on this host.
+    #[arg(long)]
+    pub(crate) register: bool,
     /// A directory to export, with options; with DIR or mem:, the name under which that is mounted.
     #[arg(long, value_name = "PATH[=OPTIONS]", value_parser = options::parse)]
     pub(crate) export: Vec<options::Export>,
@@ -139,6 +152,18 @@ pub(crate) struct Serve {
     /// Calls in service at once, like nfsd threads.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = count(1..=65_536))]
     pub(crate) threads: u32,
+    /// Connections at once; one more is closed.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count(1..=1_000_000))]
+    pub(crate) connections: u32,
+    /// Bytes of calls in progress, and of replies not yet taken, of all clients; over it they wait.
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    pub(crate) in_flight: u64,
+    /// A connection without a call for so long is closed.
+    #[arg(long, value_name = "TIME", default_value = "360s", value_parser = time)]
+    pub(crate) idle: Nanos,
+    /// How long what is in progress may take when the server is asked to end.
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
+    pub(crate) grace: Nanos,
     /// Whether other calls are served while data is committed.
     #[arg(long, value_enum, default_value_t = CommitMode::Concurrent)]
     pub(crate) commit_mode: CommitMode,
@@ -232,6 +257,18 @@ fn count(range: std::ops::RangeInclusive<i64>) -> clap::builder::RangedI64ValueP
 
 fn target(text: &str) -> Result<Target, String> {
     text.parse().map_err(|error| format!("{error}\n  the form is {FORM}"))
+}
+
+fn versions(text: &str) -> Result<Versions, String> {
+    let mut versions = Versions { nfs2: false, nfs3: false };
+    for word in text.split(',') {
+        match word.trim() {
+            "2" => versions.nfs2 = true,
+            "3" => versions.nfs3 = true,
+            _ => return Err(format!("{text:?} is no list of versions: 2, 3 or 2,3")),
+        }
+    }
+    Ok(versions)
 }
 
 fn listen(text: &str) -> Result<SocketAddr, String> {

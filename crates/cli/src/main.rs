@@ -6,6 +6,7 @@ mod exit;
 mod exports;
 mod output;
 mod served;
+mod sockets;
 mod state;
 
 use std::process::ExitCode;

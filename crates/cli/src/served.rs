@@ -9,24 +9,23 @@ use bytes::Bytes;
 use client::url::Target;
 use net::clock::Clock;
 use net::runtime::Background;
-use net::serve::{Carrier, Host, Limits, Reply, Service};
+use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
 use net::shape::LinkPair;
-use net::transport::RECORD_BYTES_MAX;
-use net::transport::tcp::Listener;
 use perf::units::Instant;
 use server::store::dir::{DirOptions, DirStore};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::{Medium, Store};
 use server::types::{Caller, Time};
 use server::{
-    Endpoint, Engine, EngineConfig, Export, Exports, Peer, Replies, Rule, Squash, TimeOfDay,
-    Transport,
+    Engine, EngineConfig, Export, Exports, Peer, Replies, Rule, Squash, TimeOfDay, Transport,
+    Versions,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wire::rpc::Answer;
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
+use crate::sockets::Sockets;
 
 /// Most bytes of a READ or WRITE.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
@@ -37,6 +36,21 @@ pub(crate) struct Options {
     pub(crate) commit_mode: CommitMode,
     pub(crate) threads: u32,
     pub(crate) links: LinkPair,
+    pub(crate) versions: Versions,
+    pub(crate) limits: Limits,
+}
+
+impl Options {
+    /// As embedded servers have it.
+    fn embedded(commit_mode: CommitMode, threads: u32) -> Self {
+        Self {
+            commit_mode,
+            threads,
+            links: LinkPair::default(),
+            versions: Versions::default(),
+            limits: Limits::default(),
+        }
+    }
 }
 
 /// How a directory is served. A server that stalls for its disk is one of 2002: it does not begin
@@ -129,33 +143,42 @@ fn reply(answer: Answer) -> Option<Reply> {
     }
 }
 
-/// Binds the place where clients come in.
-pub(crate) fn bind(listen: SocketAddr) -> io::Result<Listener> {
-    Listener::bind(listen, RECORD_BYTES_MAX)
+/// A server that runs.
+#[derive(Debug)]
+pub(crate) struct Running<S> {
+    pub(crate) engine: Arc<Engine<S>>,
+    pub(crate) host: Host,
 }
 
-/// Serves what comes to a listener, in a task of its own.
+/// Serves what comes to the sockets, in tasks of their own.
 pub(crate) fn start<S: Store>(
-    listener: Listener,
+    sockets: Sockets,
     exports: Exports<S>,
     replies: Option<Replies>,
     options: Options,
     clock: &Clock,
-) -> io::Result<Arc<Engine<S>>> {
-    let address = listener.local_addr()?;
-    let engine = Engine::new(exports, config(options, address));
+) -> Running<S> {
+    let Sockets { listeners, datagrams, endpoints, portmap_endpoints, address } = sockets;
+    let config = EngineConfig { endpoints, portmap_endpoints, ..config(options) };
+    let engine = Engine::new(exports, config);
     let engine = Arc::new(match replies {
         Some(replies) => engine.remembering(replies),
         None => engine,
     });
-    let service = Served(Arc::clone(&engine));
-    let (host, links) = (Host::new(clock, Limits::default()), options.links);
-    clock.spawn(async move {
-        if let Err(cause) = host.listen(listener, links, service).await {
-            eprintln!("nfskit: stopped listening on {address}: {cause}");
-        }
-    });
-    Ok(engine)
+    let host = Host::new(clock, options.limits);
+    for listener in listeners {
+        let (host, service, links) = (host.clone(), Served(Arc::clone(&engine)), options.links);
+        clock.spawn(async move {
+            if let Err(cause) = host.listen(listener, links, service).await {
+                eprintln!("nfskit: stopped listening on {address}: {cause}");
+            }
+        });
+    }
+    for socket in datagrams {
+        let (host, service) = (host.clone(), Served(Arc::clone(&engine)));
+        clock.spawn(async move { host.listen_datagrams(socket, service).await });
+    }
+    Running { engine, host }
 }
 
 /// A store as the one export `/`, on which everyone acts as this user.
@@ -164,7 +187,7 @@ fn for_this_user<S>(store: S) -> Exports<S> {
     Exports::one(Export { id: 1, ..Export::ruled(rule) }, store)
 }
 
-fn config(options: Options, address: SocketAddr) -> EngineConfig {
+fn config(options: Options) -> EngineConfig {
     EngineConfig {
         commit_mode: match options.commit_mode {
             CommitMode::Concurrent => server::CommitMode::Concurrent,
@@ -172,8 +195,7 @@ fn config(options: Options, address: SocketAddr) -> EngineConfig {
         },
         threads: options.threads as usize,
         transfer_bytes_max: TRANSFER_BYTES_MAX,
-        endpoints: vec![Endpoint::Tcp(address)],
-        portmap_endpoints: vec![Endpoint::Tcp(address)],
+        versions: options.versions,
         ..EngineConfig::default()
     }
 }
@@ -209,12 +231,13 @@ impl Embedded {
     ) -> Result<Self, Failure> {
         let store = open(dir, &dir_options(commit_mode)).map_err(cannot_open)?;
         let medium = store.medium();
-        let options = Options { commit_mode, threads, links: LinkPair::default() };
+        let options = Options::embedded(commit_mode, threads);
         let workers = worker_threads().min(threads as usize);
         let begun = Background::start(workers, move || async move {
-            let listener = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-            let address = listener.local_addr()?;
-            start(listener, for_this_user(store), None, options, &Clock::real())?;
+            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let sockets = Sockets::bind(any, false).map_err(|refused| refused.cause)?;
+            let address = sockets.address;
+            start(sockets, for_this_user(store), None, options, &Clock::real());
             Ok(address)
         });
         let failed = |cause: io::Error| {
@@ -276,6 +299,24 @@ impl Interrupts {
     /// Done when one has come.
     pub(crate) async fn next(&mut self) {
         self.next_signal().await;
+    }
+
+    /// Waits for the end of what is in progress, or for somebody who asks again.
+    pub(crate) async fn hurry(
+        &mut self,
+        draining: impl Future<Output = Drained>,
+    ) -> Result<(), Failure> {
+        let abandoned = tokio::select! {
+            drained = draining => drained.calls_abandoned,
+            _ = self.next_signal() => return Err(Failure::interrupted()),
+        };
+        match abandoned {
+            0 => Ok(()),
+            calls => Err(Failure::environment(
+                format!("{calls} calls were not answered within the grace period"),
+                "a longer one: --grace",
+            )),
+        }
     }
 
     /// The same, for those to whom a hangup means something else.

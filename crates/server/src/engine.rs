@@ -311,7 +311,7 @@ impl<S: Store> Engine<S> {
                 Bytes::new()
             }
             Procedure::Nfs2(procedure) => {
-                self.serve_nfs2(procedure, call, record, &mut head).await?
+                self.serve_nfs2(procedure, call, record, doubt, &mut head).await?
             }
             Procedure::Portmap(procedure) => {
                 let served = portmap::serve(&self.portmap(call), procedure, args, &mut head)?;
@@ -387,6 +387,7 @@ impl<S: Store> Engine<S> {
         procedure: nfs2::Procedure,
         call: &Accepted<'_>,
         record: &Bytes,
+        doubt: Option<Doubt>,
         head: &mut Vec<u8>,
     ) -> Result<Bytes, Refusal> {
         let args = call.args.rest();
@@ -421,7 +422,17 @@ impl<S: Store> Engine<S> {
             transfer_bytes_max: self.transfer_bytes_max(call.peer),
             cookies: &self.cookies,
         };
-        Ok(proc2::serve(&cx, procedure, args, head).await?)
+        let results_at = head.len();
+        let payload = proc2::serve(&cx, procedure, args, head).await?;
+        if let Some(doubt) = doubt
+            && proc2::in_doubt::may_be_done(&head[results_at..])
+            && let Some(success) =
+                Box::pin(proc2::in_doubt::success(&cx, procedure, args, doubt)).await
+        {
+            head.truncate(results_at);
+            head.extend_from_slice(&success);
+        }
+        Ok(payload)
     }
 
     fn portmap(&self, call: &Accepted<'_>) -> portmap::Context<'_> {

@@ -1,4 +1,6 @@
-//! What fuzz targets run, as an ordinary function, so that tests can replay the same inputs.
+//! What fuzz targets run, as ordinary functions, so that tests can replay the same inputs.
+
+mod sequences;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -41,6 +43,16 @@ pub fn engine_survives(input: &[u8]) {
     assert_eq!(engine.store().audit(), Ok(()));
 }
 
+/// Calls procedures of all programs, with arguments that mean something, as arbitrary bytes say.
+///
+/// # Panics
+/// As [`engine_survives`], and when arguments were not understood that are well formed.
+pub fn procedures_survive(input: &[u8]) {
+    let engine = engine();
+    sequences::run(&engine, input, |record| serve(&engine, record));
+    assert_eq!(engine.store().audit(), Ok(()));
+}
+
 /// An engine as [`engine_survives`] uses it.
 pub fn engine() -> Engine<MemStore> {
     let seconds = AtomicI64::new(1_000_000_000);
@@ -69,15 +81,15 @@ fn populate(store: &MemStore) {
     assert!(made.into_iter().flatten().all(|made| made.result.is_ok()));
 }
 
-fn serve(engine: &Engine<MemStore>, record: &[u8]) {
+fn serve(engine: &Engine<MemStore>, record: &[u8]) -> Option<Vec<u8>> {
     let reply = engine
         .call(PEER, Bytes::copy_from_slice(record))
         .now_or_never()
         .expect("one call at a time on a memory store never waits")
         .reply();
-    if let Some(reply) = reply {
-        check_reply(record, &reply);
-    }
+    let reply = reply?;
+    check_reply(record, &reply);
+    Some(reply.to_vec())
 }
 
 /// The reply answers this call, and results are those of its procedure.
@@ -109,6 +121,11 @@ mod tests {
         #[test]
         fn random_bytes_do_no_harm(input in prop::collection::vec(any::<u8>(), 0..300)) {
             engine_survives(&input);
+        }
+
+        #[test]
+        fn random_procedures_do_no_harm(input in prop::collection::vec(any::<u8>(), 0..1000)) {
+            procedures_survive(&input);
         }
     }
 

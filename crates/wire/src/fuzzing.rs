@@ -96,7 +96,8 @@ pub fn choice_of(procedure: Procedure) -> u8 {
     (0..=u8::MAX).find(|&choice| chosen_procedure(choice) == procedure).unwrap_or(u8::MAX)
 }
 
-fn chosen_procedure(choice: u8) -> Procedure {
+/// The procedure that a byte chooses, in these inputs and in others.
+pub fn chosen_procedure(choice: u8) -> Procedure {
     let chosen = Procedure::known().nth(usize::from(choice));
     chosen.unwrap_or_else(|| Procedure::of(0, 0, u32::from(choice)))
 }

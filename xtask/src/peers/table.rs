@@ -115,8 +115,10 @@ impl View<'_> {
         let each = cpu.map(|cpu| scaled(cpu, cpu_scale(row.unit)));
         let mut verdict = self.verdict();
         verdict.at_most("CPU", by, target.cpu, "");
-        let if_there = target.cpu_of_unfs3.filter(|_| of_unfs3.is_some());
-        verdict.at_most("CPU to unfs3's", of_unfs3, if_there, "");
+        match of_unfs3 {
+            Some(_) => verdict.at_most("CPU to unfs3's", of_unfs3, target.cpu_of_unfs3, ""),
+            None => verdict.at_most("unfs3's CPU", each, target.unfs3_us, " us"),
+        }
         verdict.at_most("CPU", each, target.cpu_each, cpu_unit(row.unit));
         let line = cells(&[
             row.name.to_owned(),
@@ -319,7 +321,7 @@ mod tests {
         );
         assert!(
             text.contains(
-                "| GETATTR x64 | 2.33 ±0% | 10.00 ±0% |  | 0.23 (0.23-0.23) | <= 0.25 | yes |"
+                "| GETATTR x64 | 2.33 ±0% | 10.00 ±0% |  | 0.23 (0.23-0.23) | <= 0.25, unfs3's CPU <= 8 us | yes |"
             ),
             "{text}"
         );

@@ -8,6 +8,7 @@ mod attributes;
 mod cookies;
 mod create;
 mod getattr;
+pub(crate) mod in_doubt;
 mod link;
 mod lookup;
 mod mkdir;

@@ -49,6 +49,7 @@ mod data;
 mod errno;
 mod handles;
 mod list;
+mod listing;
 mod names;
 mod objects;
 mod proc;
@@ -130,7 +131,7 @@ pub struct DirOptions {
 impl Default for DirOptions {
     fn default() -> Self {
         Self {
-            identity: Identity::Best,
+            identity: Identity::Process,
             handles: HandleChoice::Best,
             handle_key: None,
             table_handles_max: 1 << 20,
@@ -138,7 +139,7 @@ impl Default for DirOptions {
             open_files_max: None,
             early_writeback: true,
             metadata_sync: MetadataSync::Always,
-            sync_threads: 4,
+            sync_threads: 16,
             read_threads: 4,
         }
     }
@@ -148,12 +149,12 @@ impl Default for DirOptions {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Identity {
     /// Their callers' where the process may take them on, else the process's.
-    #[default]
     Best,
     /// Their callers' (CAP_SETUID, CAP_SETGID, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH), or an
     /// error.
     Callers,
     /// The process's, whoever calls.
+    #[default]
     Process,
 }
 
@@ -228,11 +229,13 @@ impl DirStore {
     fn open_with(path: &Path, options: &DirOptions, call: SyncCall) -> Result<Self, OpenError> {
         // The store's own threads inherit what this one acts as.
         act_as_server();
-        let acting = match (options.identity, Acting::probe()) {
-            (Identity::Process, _) => Acting::Process,
-            (Identity::Callers, Acting::Process) => return Err(OpenError::Identity),
-            (_, found) => found,
+        let acting = match options.identity {
+            Identity::Process => Acting::Process,
+            Identity::Best | Identity::Callers => Acting::probe(),
         };
+        if options.identity == Identity::Callers && acting == Acting::Process {
+            return Err(OpenError::Identity);
+        }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
             let path = path.to_owned();
@@ -264,6 +267,7 @@ impl DirStore {
             beneath,
             handles,
             objects: Objects::new(options.open_files_max),
+            listings: listing::Listings::default(),
             syncer: Syncer::new(random()?, call, Arc::clone(&proc), for_syncfs, syncs),
             proc,
             buffers: buffers::Buffers::default(),
@@ -453,7 +457,7 @@ impl Store for DirStore {
         from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
-        self.tree.look(dir, |dir, _| self.tree.list(caller, dir, &from, sink))
+        self.tree.look(dir, |dir, stat| self.tree.list(caller, dir, stat, &from, sink))
     }
 
     async fn space(&self, _: &Caller, handle: &Handle) -> Looked<Space> {

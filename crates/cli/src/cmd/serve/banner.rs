@@ -45,6 +45,14 @@ impl<'a> Banner<'a> {
         self.args.store.as_deref() == Some("mem:")
     }
 
+    fn versions(&self) -> &'static str {
+        match (self.args.versions.nfs2, self.args.versions.nfs3) {
+            (true, true) => "NFS v2 and v3",
+            (true, false) => "NFS v2",
+            (false, _) => "NFS v3",
+        }
+    }
+
     fn durability(&self) -> String {
         let data = match (self.is_memory(), self.args.commit_mode) {
             (true, _) => return "memory: nothing survives this process".to_owned(),
@@ -115,7 +123,13 @@ impl fmt::Display for Banner<'_> {
         } else {
             address.ip().to_string()
         };
-        writeln!(f, "nfskit {} serves NFS v3 over TCP on {address}", env!("CARGO_PKG_VERSION"))?;
+        writeln!(
+            f,
+            "nfskit {} serves {} over {} on {address}",
+            env!("CARGO_PKG_VERSION"),
+            self.versions(),
+            if self.args.udp { "TCP and UDP" } else { "TCP" }
+        )?;
         for spec in self.specs.iter().take(EXPORTS_MAX) {
             writeln!(f, "  export      {} = {} ({})", spec.name, spec.path.display(), rule(spec))?;
         }

@@ -1,17 +1,17 @@
 //! `nfskit serve`: an NFS server on directories or in memory.
 
 mod banner;
+mod register;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use net::clock::Clock;
+use net::serve::Limits;
 use net::shape::profile::PROFILES;
-use net::transport::tcp::Listener;
 use server::store::Store;
 use server::store::dir::{self, DirOptions, DirStore};
 use server::types::Caller;
-use server::{Export, Exports, Replies, Squash};
+use server::{Export, Exports, Replies, Squash, Versions};
 
 use crate::args::{self, MetadataSync, Verbosity};
 use crate::exit::Failure;
@@ -19,9 +19,11 @@ use crate::exports::resolve::{self, Stores};
 use crate::exports::{RuleSpec, Spec, file};
 use crate::output;
 use crate::served::{self, Asked, Interrupts, Options};
+use crate::sockets::{Refused, Sockets};
 use crate::state::{self, State};
 
 use self::banner::Banner;
+use self::register::Registration;
 
 /// Replies that are remembered for retransmissions, some 400 bytes each.
 const REPLIES_MAX: usize = 65_536;
@@ -44,14 +46,14 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
 async fn serve_memory(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
     let clock = Clock::real();
     let interrupts = Interrupts::catch()?;
-    let listener = bind(args)?;
+    let sockets = bind(args)?;
     let spec = named(args, "mem:")?;
     let rule = resolve::rule(&clock, &spec.rule, None).await.map_err(bad_exports)?;
     let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
     let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
     let exports = Exports::one(export, served::memory(&clock, args.mem_size));
     let replies = Replies::in_memory(REPLIES_MAX, served::time_of_day(&clock));
-    let server = Server { args, verbosity, clock, interrupts, listener, replies };
+    let server = Server { args, verbosity, clock, interrupts, sockets, replies };
     let mut banner = Banner::new(args);
     banner.serves(&[spec], None);
     server.run(exports, banner, async || Err("mem: has no file of exports".to_owned())).await
@@ -60,9 +62,9 @@ async fn serve_memory(args: &args::Serve, verbosity: Verbosity) -> Result<(), Fa
 async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
     let clock = Clock::real();
     let interrupts = Interrupts::catch()?;
-    let listener = bind(args)?;
+    let sockets = bind(args)?;
     let mut banner = Banner::new(args);
-    let state = match open_state(args, &listener) {
+    let state = match open_state(args, &sockets) {
         Ok(state) => state,
         Err(why) => {
             banner.warns(format!("nothing is kept for the time after a restart: {why}"));
@@ -87,7 +89,7 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
     let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
     let everyone = acts_as(&exports.first().store);
     banner.serves(&specs, everyone.as_ref());
-    let server = Server { args, verbosity, clock: clock.clone(), interrupts, listener, replies };
+    let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
     server
         .run(exports, banner, async || {
             let specs = specs_again(args)?;
@@ -102,53 +104,92 @@ struct Server<'a> {
     verbosity: Verbosity,
     clock: Clock,
     interrupts: Interrupts,
-    listener: Listener,
+    sockets: Sockets,
     replies: Replies,
 }
 
 impl Server<'_> {
     async fn run<S: Store>(
-        mut self,
+        self,
         exports: Exports<S>,
         mut banner: Banner<'_>,
         mut reload: impl AsyncFnMut() -> Result<Exports<S>, String>,
     ) -> Result<(), Failure> {
-        let address =
-            self.listener.local_addr().map_err(|cause| cannot_listen(self.args, &cause))?;
+        let Self { args, verbosity, clock, mut interrupts, sockets, replies } = self;
         let options = Options {
-            commit_mode: self.args.commit_mode,
-            threads: self.args.threads,
-            links: self.args.link.unwrap_or(PROFILES[0]).links(),
+            commit_mode: args.commit_mode,
+            threads: args.threads,
+            links: args.link.unwrap_or(PROFILES[0]).links(),
+            versions: args.versions,
+            limits: limits(args),
         };
-        banner.listens(address);
-        let engine =
-            served::start(self.listener, exports, Some(self.replies), options, &self.clock)
-                .map_err(|cause| cannot_listen(self.args, &cause))?;
-        if self.verbosity > Verbosity::Quiet {
+        banner.listens(sockets.address);
+        let registration = match args.register {
+            true => Some(register(&clock, &sockets, args.versions).await?),
+            false => None,
+        };
+        let running = served::start(sockets, exports, Some(replies), options, &clock);
+        if verbosity > Verbosity::Quiet {
             output::print(&banner.to_string())?;
         }
-        while self.interrupts.next_signal().await == Asked::ByHangup {
+        while interrupts.next_signal().await == Asked::ByHangup {
             match reload().await {
                 Ok(exports) => {
                     let count = exports.iter().count();
-                    engine.export(exports);
+                    running.engine.export(exports);
                     eprintln!("nfskit: exports read again: {count}");
                 }
                 Err(why) => eprintln!("nfskit: the exports stay as they are: {why}"),
             }
         }
-        Ok(())
+        if let Some(registration) = registration {
+            registration.take_back(&clock).await;
+        }
+        interrupts.hurry(running.host.drain(args.grace)).await
     }
 }
 
-fn bind(args: &args::Serve) -> Result<Listener, Failure> {
-    served::bind(args.listen).map_err(|cause| cannot_listen(args, &cause))
+async fn register(
+    clock: &Clock,
+    sockets: &Sockets,
+    versions: Versions,
+) -> Result<Registration, Failure> {
+    let registration = Registration::make(clock, &sockets.endpoints, versions).await;
+    registration.map_err(|why| {
+        Failure::environment(why, "start rpcbind, or be the portmapper yourself: --portmap")
+    })
 }
 
-fn cannot_listen(args: &args::Serve, cause: &io::Error) -> Failure {
+fn limits(args: &args::Serve) -> Limits {
+    Limits {
+        connections_max: args.connections as usize,
+        bytes_in_flight_max: usize::try_from(args.in_flight).unwrap_or(usize::MAX),
+        idle_max: args.idle,
+        ..Limits::default()
+    }
+}
+
+fn bind(args: &args::Serve) -> Result<Sockets, Failure> {
+    let mut sockets = Sockets::bind(args.listen, args.udp).map_err(cannot_listen)?;
+    if args.portmap {
+        sockets.add_portmapper().map_err(|Refused { address, protocol, cause }| {
+            Failure::environment(
+                format!("cannot be the portmapper on {address} ({protocol}): {cause}"),
+                "be root, and end the rpcbind that runs, or register with it: --register",
+            )
+        })?;
+    }
+    Ok(sockets)
+}
+
+fn cannot_listen(Refused { address, protocol, cause }: Refused) -> Failure {
+    let (over, option) = if protocol == "UDP" { (" over UDP", "u") } else { ("", "t") };
     Failure::environment(
-        format!("cannot listen on {}: {cause}", args.listen),
-        "another port (--listen 127.0.0.1:0 takes a free one); see what listens with ss -tlnp",
+        format!("cannot listen on {address}{over}: {cause}"),
+        format!(
+            "another port (--listen 127.0.0.1:0 takes a free one); see what listens with \
+             ss -{option}lnp"
+        ),
     )
 }
 
@@ -202,14 +243,14 @@ fn acts_as(store: &DirStore) -> Option<Caller> {
 }
 
 /// The place for what outlives the process; none when nobody will come back to this port.
-fn open_state(args: &args::Serve, listener: &Listener) -> Result<Option<State>, String> {
+fn open_state(args: &args::Serve, sockets: &Sockets) -> Result<Option<State>, String> {
     let Some(base) = args.state.clone().or_else(state::default_base) else {
         return Err("there is no home directory; --state DIR names another".to_owned());
     };
     if args.listen.port() == 0 && args.state.is_none() {
         return Ok(None);
     }
-    let port = listener.local_addr().map_err(|cause| cause.to_string())?.port();
+    let port = sockets.address.port();
     let opened = State::open(&base, port);
     opened.map(Some).map_err(|cause| {
         format!("{}: {cause}; --state DIR names another", base.join(port.to_string()).display())

@@ -256,6 +256,11 @@ impl FileSystem {
         matches!(self.magic, magic::TMPFS | magic::RAMFS)
     }
 
+    /// Its times are of this machine's clock, and a change of a directory moves them.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self.magic, magic::BTRFS | magic::EXT | magic::TMPFS | magic::XFS)
+    }
+
     /// The longest file, and the most links of one.
     pub(super) fn limits(&self, block_bytes: u64) -> (u64, u32) {
         const LONGEST: u64 = i64::MAX.cast_unsigned();

@@ -106,6 +106,11 @@ impl Handles {
         }
     }
 
+    /// Whether removals must be told: the table knows files by their names.
+    pub(super) fn follow_names(&self) -> bool {
+        matches!(self, Self::Table(_))
+    }
+
     /// Held from a rename until the handles know of it: opening by handle waits meanwhile.
     pub(super) fn moving(&self) -> Option<Moving<'_>> {
         match self {

@@ -3,8 +3,8 @@
 //! | operation  | system calls with a warm cache, without the sync               |
 //! |------------|----------------------------------------------------------------|
 //! | lookup     | statx x 2; the first time openat2, statx and a handle more        |
-//! | create     | openat, statx x 2, a few for attributes, handle, around it statx x 2 |
-//! | remove     | openat2, statx, handle, unlinkat, statx, close, around it statx x 2 |
+//! | create     | openat, statx, handle, a few for attributes, around it statx x 2 |
+//! | remove     | statx, unlinkat, close, around it statx x 2                    |
 //!
 //! RFC 1813 wants these to be on stable storage when the reply is sent (section 4.8): with
 //! [`MetadataSync::Always`](super::MetadataSync) each waits for an fsync of the directory, and of
@@ -194,12 +194,7 @@ impl Tree {
     ) -> Result<(Node, Touched), Status> {
         let stat = Stat::of(&fd).map_err(status)?;
         let handle = self.handles.name_new(&dir.handle, name, fd.as_fd(), &stat)?;
-        let path = self.with_room(|| {
-            let path = self.proc.reopen(fd.as_fd(), OFlags::PATH);
-            path.map_err(status)
-        })?;
-        let object = self.keep(handle, &stat, path);
-        object.keep_open(fd);
+        let object = self.keep_object(Object::made(handle, &stat, fd));
         self.made(caller, dir, name, &object, &stat, attrs)
     }
 
@@ -275,11 +270,37 @@ impl Tree {
     ) -> Changed<((), Touched)> {
         self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
-            let child = self.child(dir, name)?;
-            rustix::fs::unlinkat(dir.path(), name.as_bytes(), flags).map_err(status)?;
-            self.let_go(dir, name, child);
+            let unlink =
+                || rustix::fs::unlinkat(dir.path(), name.as_bytes(), flags).map_err(status);
+            // Mostly the handle is of no interest, only whether the file is in the cache.
+            let plain = if self.handles.follow_names() {
+                None
+            } else {
+                let stat = Stat::named(dir.path(), name).map_err(status)?;
+                stat.is_no_mount_root().then_some(stat)
+            };
+            if let Some(stat) = plain {
+                unlink()?;
+                self.forget_unlinked(&stat);
+            } else {
+                let child = self.child(dir, name)?;
+                unlink()?;
+                self.let_go(dir, name, child);
+            }
             Ok(((), Touched([Some(Arc::clone(dir)), None])))
         })
+    }
+
+    /// A name of the file was removed, before which `stat` was taken. Its space is given back when
+    /// its last descriptor is closed.
+    fn forget_unlinked(&self, stat: &Stat) {
+        let last = stat.kind() == FileKind::Directory || stat.links() <= 1;
+        if let Some(object) = self.objects.recognise(stat).filter(|_| last) {
+            let kept = self.objects.forget(&object.handle);
+            if stat.size() >= LARGE_FILE_BYTES {
+                self.syncer.drop_aside((object, kept));
+            }
+        }
     }
 
     /// `name` does not name `child` any more.

@@ -142,7 +142,7 @@ impl Tree {
 }
 
 /// Whether a change at `changed` is so long ago that another one would have another time.
-fn is_settled(changed: Time) -> bool {
+pub(super) fn is_settled(changed: Time) -> bool {
     let now = rustix::time::clock_gettime(ClockId::RealtimeCoarse);
     let nanos = |secs: i64, nanos: i64| i128::from(secs) * 1_000_000_000 + i128::from(nanos);
     let age = nanos(now.tv_sec, now.tv_nsec) - nanos(changed.secs, i64::from(changed.nanos));

@@ -86,6 +86,11 @@ impl Stat {
         known.contains(StatxAttributes::MOUNT_ROOT) && !self.is_mount_root()
     }
 
+    /// How many names the file has.
+    pub(super) fn links(&self) -> u32 {
+        self.0.stx_nlink
+    }
+
     pub(super) fn size(&self) -> u64 {
         self.0.stx_size
     }

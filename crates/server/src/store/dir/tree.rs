@@ -13,6 +13,7 @@ use super::beneath::{Beneath, Component};
 use super::buffers::Buffers;
 use super::errno::status;
 use super::handles::Handles;
+use super::listing::Listings;
 use super::objects::{Object, Objects};
 use super::proc::ProcFds;
 use super::stat::{Identity, Stat};
@@ -32,6 +33,7 @@ pub(super) struct Tree {
     pub(super) beneath: Beneath,
     pub(super) handles: Handles,
     pub(super) objects: Objects,
+    pub(super) listings: Listings,
     pub(super) proc: Arc<ProcFds>,
     pub(super) buffers: Buffers,
     pub(super) syncer: Syncer,
@@ -60,6 +62,10 @@ impl Tree {
             return Ok(Arc::clone(&self.root));
         }
         if let Some(object) = self.objects.find(handle) {
+            return Ok(object);
+        }
+        if let Some((object, gone)) = self.objects.take_back(handle) {
+            self.syncer.retire(gone);
             return Ok(object);
         }
         let fd = self.with_room(|| {
@@ -102,15 +108,22 @@ impl Tree {
     /// The same without a descriptor, which for a file in the cache costs one system call: what
     /// has the number of an open file is that file.
     pub(super) fn met(&self, dir: &Object, name: Component<'_>) -> Result<Option<Node>, Status> {
+        Ok(self.met_as(dir, name)?.map(|(node, _)| node))
+    }
+
+    /// The same, and who it is.
+    pub(super) fn met_as(
+        &self,
+        dir: &Object,
+        name: Component<'_>,
+    ) -> Result<Option<(Node, Identity)>, Status> {
         let stat = Stat::named(dir.path(), name).map_err(status)?;
         let known = self.objects.recognise(&stat);
         let Some(known) = known.filter(|_| stat.is_no_mount_root()) else {
             return Ok(None);
         };
-        Ok(Some(Node {
-            handle: self.handles.name_again(&dir.handle, name, known, &stat)?,
-            attr: stat.attr(),
-        }))
+        let handle = self.handles.name_again(&dir.handle, name, known.handle, &stat)?;
+        Ok(Some((Node { handle, attr: stat.attr() }, stat.identity())))
     }
 
     /// Opens it as O_PATH.
@@ -164,10 +177,14 @@ impl Tree {
 
     /// Puts a file that was met into the cache of objects.
     pub(super) fn keep(&self, handle: Handle, stat: &Stat, fd: OwnedFd) -> Arc<Object> {
-        if handle == self.root.handle {
+        self.keep_object(Object::new(handle, stat, fd))
+    }
+
+    pub(super) fn keep_object(&self, object: Object) -> Arc<Object> {
+        if object.handle == self.root.handle {
             return Arc::clone(&self.root);
         }
-        let (object, gone) = self.objects.keep(Object::new(handle, stat, fd));
+        let (object, gone) = self.objects.keep(object);
         self.syncer.retire(gone);
         object
     }

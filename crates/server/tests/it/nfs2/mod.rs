@@ -5,4 +5,5 @@ mod data;
 mod hostile;
 mod names;
 mod random;
+mod replies;
 mod world;

@@ -36,7 +36,8 @@ fn stranger() -> &'static Caller {
 
 /// A store whose root is open to all; `None`, loudly, where the process may not be others.
 pub(super) fn served(options: DirOptions) -> Option<Fixture> {
-    let options = DirOptions { metadata_sync: MetadataSync::Never, ..options };
+    let never = MetadataSync::Never;
+    let options = DirOptions { identity: Identity::Best, metadata_sync: never, ..options };
     let at = Fixture::new(options);
     if !at.store.acts_as_callers() {
         assert!(std::env::var_os("CI").is_none(), "this machine must be able to act as others");

@@ -311,7 +311,7 @@ fn compare(seed: u64, options: DirOptions) {
 
 #[test]
 fn the_store_decides_as_the_kernel_does() {
-    for seed in [1, 0x5eed, 77_777, 0xfeed_beef] {
+    for seed in [1, 0x5eed] {
         for handles in [HandleChoice::Best, HandleChoice::Table] {
             for open_files_max in [None, Some(3)] {
                 compare(seed, DirOptions { handles, open_files_max, ..DirOptions::default() });
