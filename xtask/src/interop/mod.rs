@@ -1,7 +1,7 @@
 //! `cargo xtask interop`: the release binary against peers that we did not write.
 //!
-//! libnfs's tools list and copy from `nfskit serve`; `nfskit study` measures NFS-Ganesha, and
-//! then our own server. Ganesha registers with a portmapper, of which a machine has one, so
+//! libnfs's tools list and copy from `nfskit serve`, fio reads and writes there with checksums;
+//! `nfskit study` measures NFS-Ganesha, and then our own server. Ganesha registers with a portmapper, of which a machine has one, so
 //! everything runs in namespaces of its own where the system lets us: with its own loopback, its
 //! own /run, and its own processes, which all end with the first of them. Where it does not, it
 //! runs on the machine's loopback, unless the machine has a portmapper already.
@@ -10,6 +10,7 @@
 //! end; what an interrupted run left is removed by the next.
 
 mod content;
+mod fio;
 mod report;
 mod served;
 mod study;
@@ -26,6 +27,7 @@ pub(crate) const INSIDE: &str = "interop-inside";
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let nfskit = build::release(root, "interop", "nfskit", "nfskit")?;
     let scratch = scratch::make("interop")?;
+    fio::provide(root, scratch.path())?;
     if !isolate::is_possible() {
         println!("interop: no namespaces here; this machine's loopback must do");
         return run_checks(scratch.path(), &nfskit);
@@ -47,6 +49,7 @@ pub(crate) fn run_inside(scratch: &Path, nfskit: &Path) -> Result<(), String> {
 fn run_checks(scratch: &Path, nfskit: &Path) -> Result<(), String> {
     let mut report = Report::default();
     served::check(&mut report, scratch, nfskit);
+    fio::check(&mut report, scratch, nfskit);
     study::check_ganesha(&mut report, scratch, nfskit);
     study::check_own_server(&mut report, scratch, nfskit);
     println!("\n{report}");

@@ -253,6 +253,21 @@ fn a_handle_is_enough_for_a_file_below_a_closed_directory() {
 }
 
 #[test]
+fn who_may_write_may_cut_a_file_off_and_move_its_time_of_change_on() {
+    each(|at| {
+        let file = at.make_as(owner(), "file", 0o660);
+        at.write_as(owner(), &file).unwrap();
+        let modified = SetTime::ToServer;
+        let cut = |size| SetAttr { size: Some(size), modified, ..SetAttr::default() };
+        assert_eq!(at.set_as(friend(), &file, cut(0)), Ok(()));
+        assert_eq!(at.set_as(friend(), &file, cut(0)), Ok(()));
+        assert_eq!(at.set_as(stranger(), &file, cut(1)), Err(Status::Access));
+        let alone = SetAttr { modified, ..SetAttr::default() };
+        assert_eq!(at.set_as(friend(), &file, alone), Err(Status::NotOwner));
+    });
+}
+
+#[test]
 fn only_root_gives_files_away_and_owners_choose_among_their_groups() {
     each(|at| {
         let file = at.make_as(owner(), "file", 0o644);
