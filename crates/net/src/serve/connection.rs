@@ -26,6 +26,7 @@ use super::patience::{Observed, Patience};
 use super::{Carrier, Peer, REPLY_BYTES_MAX, Reply, Service};
 use crate::error::TransportError;
 use crate::transport::Transport;
+use crate::transport::buffer::COPIED_BYTES_MAX;
 
 /// Calls started per wake-up before replies are sent and other connections get their turn.
 const BATCH_MAX: usize = 64;
@@ -33,10 +34,6 @@ const BATCH_MAX: usize = 64;
 /// Bytes of calls and their replies after which others get their turn, too: copying so much takes
 /// about as long as answering 64 small calls.
 const BATCH_BYTES_MAX: usize = 1 << 20;
-
-/// Records up to this size are copied when they may have to wait, so that each does not keep the
-/// 64 KiB slab that it came in.
-const COPIED_BYTES_MAX: usize = 8 << 10;
 
 /// How long a connection that we end stays half open, so that the peer gets our last replies and
 /// not a reset for what it is still sending.
@@ -260,7 +257,8 @@ where
             }
             let budget = self.host.budget();
             let reply_bytes = self.service.reply_bytes_max(&record);
-            let permits = budget.permits_for(record.len() + reply_bytes);
+            let kept_bytes = transport.kept_bytes(record.len());
+            let permits = budget.permits_for(kept_bytes + reply_bytes);
             let note = Note { permits, reply_bytes, lent: false };
             if self.account.try_take(permits) {
                 return Poll::Ready(Ok(Some((record, note))));
@@ -273,7 +271,8 @@ where
         Poll::Ready(Ok(self.waiting.take()))
     }
 
-    /// A record that may have to wait, without the slab that it came in if that is much larger.
+    /// A record that may have to wait, without the slab that it came in if that is much larger: of
+    /// small calls that wait, only the first of a connection keeps one.
     fn own(&self, record: Bytes) -> Bytes {
         match record.len() <= COPIED_BYTES_MAX {
             true => Bytes::copy_from_slice(&record),
