@@ -290,12 +290,12 @@ where
         let note = Note { lent: record.len() >= OWN_TASK_BYTES, ..note };
         // Where calls wait, this one may, too.
         let record = if self.calls.is_empty() { record } else { self.own(record) };
-        let call = (self.begin)(record, self.arrived);
+        let (begin, arrived) = (&self.begin, self.arrived);
         let started = if note.lent {
             let lent = self.account.lend(note.permits);
-            self.calls.start_there(cx, self.host.clock(), call, lent, note)
+            self.calls.start_there(cx, self.host.clock(), begin(record, arrived), lent, note)
         } else {
-            self.calls.start(cx, call, || note)
+            self.calls.start(cx, || begin(record, arrived), || note)
         };
         match started {
             Poll::Ready(reply) => {

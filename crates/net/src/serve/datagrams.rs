@@ -143,7 +143,8 @@ where
             return;
         }
         let arrived = self.timed.then(|| host.clock().now());
-        let call = (self.begin)(self.peer(&route), bytes, arrived);
+        let (begin, peer) = (&self.begin, self.peer(&route));
+        let call = || begin(peer, bytes, arrived);
         if let Poll::Ready(reply) = self.calls.start(cx, call, || Note { permits, route }) {
             self.account.give_back(permits);
             self.answer(socket, cx, reply, route);
