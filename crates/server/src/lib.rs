@@ -17,6 +17,7 @@ mod export;
 mod exports;
 pub mod fuzzing;
 mod handle;
+pub mod metrics;
 mod mountd;
 mod portmap;
 mod proc3;

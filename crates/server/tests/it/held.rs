@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use server::durable::Durable;
+use server::metrics::Reading;
 use server::store::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
     Space, Store, Written,
@@ -73,6 +74,10 @@ impl<S: Store> Store for Held<S> {
 
     fn verifier(&self) -> Verifier {
         self.inner.verifier()
+    }
+
+    fn readings(&self) -> Vec<Reading> {
+        self.inner.readings()
     }
 
     async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {

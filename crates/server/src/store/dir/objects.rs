@@ -25,6 +25,7 @@ use super::stat::Stat;
 use super::sync::Waiter;
 use super::sync::group::Group;
 use super::writeback::Writeback;
+use crate::metrics::Reading;
 use crate::types::{FileKind, Handle, Status};
 
 /// Descriptors an object may have.
@@ -165,6 +166,12 @@ impl Objects {
         let fds = fds_max.unwrap_or_else(|| half.min(FDS_MAX));
         let kept = Kept { objects: Bounded::new(fds / FDS_PER_OBJECT), handles: HashMap::new() };
         Self { kept: RwLock::new(kept) }
+    }
+
+    pub(super) fn readings(&self) -> Vec<Reading> {
+        let count = self.kept.read().objects.len();
+        let help = "Files and directories kept open between calls.";
+        vec![Reading::new("nfskit_store_objects", help, count as f64)]
     }
 
     pub(super) fn find(&self, handle: &Handle) -> Option<Arc<Object>> {

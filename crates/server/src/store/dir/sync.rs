@@ -21,6 +21,7 @@ use super::errno::status;
 use super::objects::Object;
 use super::proc::ProcFds;
 use crate::durable::Durable;
+use crate::metrics::Reading;
 use crate::types::{Status, Verifier};
 
 /// How a caller who waits for a sync is told.
@@ -50,6 +51,10 @@ struct Inner {
     proc: Arc<ProcFds>,
     /// For syncfs.
     root: OwnedFd,
+    /// Callers who asked for a sync, syncs that were done for them, and those that failed.
+    asked: AtomicU64,
+    done: AtomicU64,
+    failed: AtomicU64,
 }
 
 impl Syncer {
@@ -61,7 +66,9 @@ impl Syncer {
         root: OwnedFd,
         pool: Pool,
     ) -> Self {
-        let inner = Arc::new(Inner { verifier: AtomicU64::new(verifier), call, proc, root });
+        let verifier = AtomicU64::new(verifier);
+        let (asked, done, failed) = <(AtomicU64, AtomicU64, AtomicU64)>::default();
+        let inner = Arc::new(Inner { verifier, call, proc, root, asked, done, failed });
         Self { inner, pool }
     }
 
@@ -69,6 +76,19 @@ impl Syncer {
     /// write.
     pub(super) fn verifier(&self) -> Verifier {
         self.inner.verifier()
+    }
+
+    /// Joins are those who asked less those that were done.
+    pub(super) fn readings(&self) -> Vec<Reading> {
+        let Inner { asked, done, failed, .. } = &*self.inner;
+        let row = |name, help, counter: &AtomicU64| {
+            Reading::new(name, help, counter.load(Ordering::Relaxed) as f64)
+        };
+        vec![
+            row("nfskit_store_sync_requests_total", "Times that a sync was asked for.", asked),
+            row("nfskit_store_syncs_total", "Syncs done, each for all who had asked.", done),
+            row("nfskit_store_sync_failures_total", "Syncs that failed.", failed),
+        ]
     }
 
     /// Makes what was done to `object` until now stable, together with all others who ask.
@@ -85,6 +105,7 @@ impl Syncer {
     }
 
     fn enlist(&self, object: &Arc<Object>, need: Need, waiter: Waiter) {
+        self.inner.asked.fetch_add(1, Ordering::Relaxed);
         if object.group.lock().arrive(need, waiter) == Arrival::First {
             let (this, object) = (self.clone(), Arc::clone(object));
             self.pool.run(Box::new(move || this.sync_group(&object)));
@@ -137,7 +158,9 @@ impl Inner {
                 outcome => break outcome,
             }
         };
+        self.done.fetch_add(1, Ordering::Relaxed);
         if outcome.is_err() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
             self.verifier.fetch_add(1, Ordering::AcqRel);
         }
         outcome.map_err(status)
