@@ -36,6 +36,7 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 
 use crate::durable::{Committed, Durable};
+use crate::metrics::Reading;
 use crate::types::{
     Access, Attr, Before, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time,
     Verifier, Wcc,
@@ -212,6 +213,24 @@ impl Store for MemStore {
 
     fn verifier(&self) -> Verifier {
         Verifier(self.options.instance.to_be_bytes())
+    }
+
+    fn readings(&self) -> Vec<Reading> {
+        let tree = self.tree.read();
+        let MemOptions { bytes_max, files_max, .. } = self.options;
+        let used = |max: u64, free: u64| max.saturating_sub(free) as f64;
+        vec![
+            Reading::new(
+                "nfskit_store_memory_bytes",
+                "Bytes of files kept in memory.",
+                used(bytes_max, tree.bytes_free()),
+            ),
+            Reading::new(
+                "nfskit_store_memory_files",
+                "Files, directories and links kept in memory.",
+                used(files_max, tree.files_free()),
+            ),
+        ]
     }
 
     async fn attr(&self, _caller: &Caller, handle: &Handle) -> Result<Attr, Status> {

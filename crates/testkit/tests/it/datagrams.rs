@@ -22,7 +22,7 @@ use net::transport::lossy::{self, Weather};
 use net::transport::udp::Udp;
 use perf::units::Nanos;
 use server::types::Caller;
-use server::{Engine, EngineConfig, Export, Peer, Squash, Transport};
+use server::{Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
 use wire::nfs3::StableHow;
 use wire::record::Message;
 use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
@@ -110,19 +110,17 @@ fn a_call_into_the_void_fails_at_its_limit() {
 fn serve(clock: &Clock) -> SocketAddr {
     let socket = Udp::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let address = socket.local_addr().unwrap();
-    let config = EngineConfig {
-        export: Export {
-            squash: Squash::All,
-            anonymous: Caller { uid: 0, gid: 0, gids: Vec::new() },
-            ..Export::default()
-        },
-        ..EngineConfig::default()
+    let rule = Rule {
+        squash: Squash::All,
+        anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
+        ..Rule::default()
     };
-    let engine = Arc::new(Engine::new(testkit::memory_store(clock), config));
+    let exports = Exports::one(Export::ruled(rule), testkit::memory_store(clock));
+    let engine = Arc::new(Engine::new(exports, EngineConfig::default()));
     let service = move |peer: serve::Peer, record: Bytes| {
         let engine = Arc::clone(&engine);
-        let peer = Peer { address: peer.address, transport: Transport::Datagram };
-        async move { engine.call(peer, record).await }
+        let peer = Peer::at(peer.address, Transport::Datagram);
+        async move { engine.call(peer, record).await.reply() }
     };
     let host = Host::new(clock, Limits::default());
     clock.spawn(async move { host.listen_datagrams(socket, service).await });
