@@ -11,6 +11,7 @@ use perf::units::Nanos;
 use server::Versions;
 
 use crate::exports::options;
+use crate::log;
 
 /// Finds what slows NFS down, explains it with a model that predicts, and removes it.
 #[derive(Debug, Parser)]
@@ -164,6 +165,15 @@ pub(crate) struct Serve {
     /// How long what is in progress may take when the server is asked to end.
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
     pub(crate) grace: Nanos,
+    /// Serves counters on http://ADDRESS:PORT/metrics, in Prometheus's text form.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Logs calls that take as long as this, or longer, until their reply is there.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) slow_log: Option<Nanos>,
+    /// How log lines, which go to standard error, look.
+    #[arg(long, value_enum, default_value_t = log::Format::Text)]
+    pub(crate) log_format: log::Format,
     /// Whether other calls are served while data is committed.
     #[arg(long, value_enum, default_value_t = CommitMode::Concurrent)]
     pub(crate) commit_mode: CommitMode,

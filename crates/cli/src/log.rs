@@ -153,11 +153,6 @@ impl Log {
         self.tell(level, "shutdown", fields);
     }
 
-    /// Something else went wrong.
-    pub(crate) fn problem(&self, what: &str) {
-        self.tell(Level::Error, "problem", json!({ "message": what }));
-    }
-
     fn tell(&self, level: Level, event: &str, fields: Value) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         let mut line = Map::new();

@@ -11,7 +11,8 @@ use net::clock::Clock;
 use net::runtime::Background;
 use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
 use net::shape::LinkPair;
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
+use server::metrics::Metrics;
 use server::store::dir::{DirOptions, DirStore};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::{Medium, Store};
@@ -104,13 +105,22 @@ pub(crate) fn time_of_day(clock: &Clock) -> TimeOfDay {
 }
 
 /// An engine, as connections see it.
-#[derive(Debug)]
-pub(crate) struct Served<S>(Arc<Engine<S>>);
+struct Served<S> {
+    engine: Arc<Engine<S>>,
+    metrics: Option<Metrics>,
+}
 
 impl<S> Clone for Served<S> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self { engine: Arc::clone(&self.engine), metrics: self.metrics.clone() }
     }
+}
+
+/// What an engine keeps in mind beside its exports.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) replies: Option<Replies>,
+    pub(crate) metrics: Option<Metrics>,
 }
 
 impl<S: Store> Service for Served<S> {
@@ -118,26 +128,39 @@ impl<S: Store> Service for Served<S> {
         &self,
         peer: net::serve::Peer,
         record: Bytes,
-        _arrived: Option<Instant>,
+        arrived: Option<Instant>,
     ) -> impl Future<Output = Option<Reply>> + Send + use<S> {
-        let engine = Arc::clone(&self.0);
+        let engine = Arc::clone(&self.engine);
         let transport = match peer.carrier {
             Carrier::Datagram => Transport::Datagram,
             Carrier::Stream => Transport::Stream,
         };
         let peer = Peer { address: peer.address, transport, local: peer.local };
-        async move { reply(engine.call(peer, record).await) }
+        async move {
+            let (answer, tag) = engine.call_arrived(peer, record, arrived).await;
+            reply(answer, tag)
+        }
     }
 
     fn reply_bytes_max(&self, record: &[u8]) -> usize {
-        self.0.reply_bytes_max(record)
+        self.engine.reply_bytes_max(record)
+    }
+
+    fn is_timed(&self) -> bool {
+        self.metrics.is_some()
+    }
+
+    fn sent(&self, _: &net::serve::Peer, tag: u32, since_reply: Nanos) {
+        if let Some(metrics) = &self.metrics {
+            metrics.sent(tag, since_reply);
+        }
     }
 }
 
 /// What of an answer goes to the connection.
-fn reply(answer: Answer) -> Option<Reply> {
+fn reply(answer: Answer, tag: u32) -> Option<Reply> {
     match answer {
-        Answer::Reply(message) => Some(message.into()),
+        Answer::Reply(message) => Some(Reply { message, tag }),
         Answer::Nothing => Some(Reply::NOTHING),
         Answer::NotACall => None,
     }
@@ -154,20 +177,25 @@ pub(crate) struct Running<S> {
 pub(crate) fn start<S: Store>(
     sockets: Sockets,
     exports: Exports<S>,
-    replies: Option<Replies>,
+    memory: Memory,
     options: Options,
     clock: &Clock,
 ) -> Running<S> {
     let Sockets { listeners, datagrams, endpoints, portmap_endpoints, address } = sockets;
     let config = EngineConfig { endpoints, portmap_endpoints, ..config(options) };
-    let engine = Engine::new(exports, config);
-    let engine = Arc::new(match replies {
-        Some(replies) => engine.remembering(replies),
-        None => engine,
-    });
+    let Memory { replies, metrics } = memory;
+    let mut engine = Engine::new(exports, config);
+    if let Some(replies) = replies {
+        engine = engine.remembering(replies);
+    }
+    if let Some(metrics) = metrics.clone() {
+        engine = engine.measured(metrics);
+    }
+    let engine = Arc::new(engine);
+    let service = Served { engine: Arc::clone(&engine), metrics };
     let host = Host::new(clock, options.limits);
     for listener in listeners {
-        let (host, service, links) = (host.clone(), Served(Arc::clone(&engine)), options.links);
+        let (host, service, links) = (host.clone(), service.clone(), options.links);
         clock.spawn(async move {
             if let Err(cause) = host.listen(listener, links, service).await {
                 eprintln!("nfskit: stopped listening on {address}: {cause}");
@@ -175,7 +203,7 @@ pub(crate) fn start<S: Store>(
         });
     }
     for socket in datagrams {
-        let (host, service) = (host.clone(), Served(Arc::clone(&engine)));
+        let (host, service) = (host.clone(), service.clone());
         clock.spawn(async move { host.listen_datagrams(socket, service).await });
     }
     Running { engine, host }
@@ -237,7 +265,7 @@ impl Embedded {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let sockets = Sockets::bind(any, false).map_err(|refused| refused.cause)?;
             let address = sockets.address;
-            start(sockets, for_this_user(store), None, options, &Clock::real());
+            start(sockets, for_this_user(store), Memory::default(), options, &Clock::real());
             Ok(address)
         });
         let failed = |cause: io::Error| {
@@ -306,17 +334,10 @@ impl Interrupts {
     pub(crate) async fn hurry(
         &mut self,
         draining: impl Future<Output = Drained>,
-    ) -> Result<(), Failure> {
-        let abandoned = tokio::select! {
-            drained = draining => drained.calls_abandoned,
-            _ = self.next_signal() => return Err(Failure::interrupted()),
-        };
-        match abandoned {
-            0 => Ok(()),
-            calls => Err(Failure::environment(
-                format!("{calls} calls were not answered within the grace period"),
-                "a longer one: --grace",
-            )),
+    ) -> Result<Drained, Failure> {
+        tokio::select! {
+            drained = draining => Ok(drained),
+            _ = self.next_signal() => Err(Failure::interrupted()),
         }
     }
 

@@ -80,13 +80,13 @@ fn a_reload_changes_what_is_exported_and_a_bad_one_does_not() {
 
     write(&file, "[[export]]\npath = 5\n");
     served.program.signal(Signal::HUP);
-    served.program.wait_for_error(|text| text.contains("stay as they are").then_some(()));
+    served.program.wait_for_error(|text| text.contains("reload error=").then_some(()));
     before.creates(b"y");
     assert!(a.join("y").exists());
 
     write(&file, &export(&b, "id = 77\n"));
     served.program.signal(Signal::HUP);
-    served.program.wait_for_error(|text| text.contains("read again").then_some(()));
+    served.program.wait_for_error(|text| text.contains("reload exports=").then_some(()));
     Connection::to(&served).creates(b"z");
     assert!(b.join("z").exists());
     served.program.signal(Signal::TERM);

@@ -45,7 +45,7 @@ impl<'a> Banner<'a> {
         self.args.store.as_deref() == Some("mem:")
     }
 
-    fn versions(&self) -> &'static str {
+    pub(super) fn versions(&self) -> &'static str {
         match (self.args.versions.nfs2, self.args.versions.nfs3) {
             (true, true) => "NFS v2 and v3",
             (true, false) => "NFS v2",

@@ -2,11 +2,12 @@
 
 mod banner;
 mod register;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
 use net::clock::Clock;
-use net::serve::Limits;
+use net::serve::{Drained, Limits};
 use net::shape::profile::PROFILES;
 use server::store::Store;
 use server::store::dir::{self, DirOptions, DirStore};
@@ -17,8 +18,9 @@ use crate::args::{self, MetadataSync, Verbosity};
 use crate::exit::Failure;
 use crate::exports::resolve::{self, Stores};
 use crate::exports::{RuleSpec, Spec, file};
+use crate::log::{self, Log};
 use crate::output;
-use crate::served::{self, Asked, Interrupts, Options};
+use crate::served::{self, Asked, Interrupts, Memory, Options};
 use crate::sockets::{Refused, Sockets};
 use crate::state::{self, State};
 
@@ -124,29 +126,56 @@ impl Server<'_> {
             limits: limits(args),
         };
         banner.listens(sockets.address);
+        let (log, writer) = Log::start(args.log_format, &clock).map_err(|cause| {
+            Failure::environment(cause, "raise the limit of threads (ulimit -u)")
+        })?;
+        let chatty = args.log_format == log::Format::Json || verbosity > Verbosity::Normal;
+        let address = sockets.address;
         let registration = match args.register {
             true => Some(register(&clock, &sockets, args.versions).await?),
             false => None,
         };
-        let running = served::start(sockets, exports, Some(replies), options, &clock);
+        let metrics = watch::metrics(args, &log, &clock);
+        let memory = Memory { replies: Some(replies), metrics };
+        let running = served::start(sockets, exports, memory, options, &clock);
+        watch::begin(args, &running, &log, &clock)?;
+        if chatty {
+            log.started(&[address], &names(&running.engine.exports()), banner.versions());
+        }
         if verbosity > Verbosity::Quiet {
             output::print(&banner.to_string())?;
         }
         while interrupts.next_signal().await == Asked::ByHangup {
             match reload().await {
                 Ok(exports) => {
-                    let count = exports.iter().count();
                     running.engine.export(exports);
-                    eprintln!("nfskit: exports read again: {count}");
+                    log.reload(Ok(&names(&running.engine.exports())));
                 }
-                Err(why) => eprintln!("nfskit: the exports stay as they are: {why}"),
+                Err(why) => log.reload(Err(&why)),
             }
         }
         if let Some(registration) = registration {
             registration.take_back(&clock).await;
         }
-        interrupts.hurry(running.host.drain(args.grace)).await
+        let drained = interrupts.hurry(running.host.drain(args.grace)).await?;
+        if chatty || drained.calls_abandoned > 0 {
+            let Drained { calls_abandoned, connections_abandoned } = drained;
+            log.shutdown("asked to end", calls_abandoned, connections_abandoned);
+        }
+        drop(log);
+        writer.end();
+        match drained.calls_abandoned {
+            0 => Ok(()),
+            calls => Err(Failure::environment(
+                format!("{calls} calls were not answered within the grace period"),
+                "a longer one: --grace",
+            )),
+        }
     }
+}
+
+fn names<S>(exports: &Exports<S>) -> Vec<&str> {
+    exports.iter().map(|exported| exported.export.name.as_str()).collect()
 }
 
 async fn register(
