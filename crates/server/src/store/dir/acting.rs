@@ -118,7 +118,7 @@ impl Current {
             Errno::NOMEM => Status::Jukebox,
             _ => Status::Access,
         };
-        if self.gids.as_deref() != Some(&caller.gids) {
+        if !self.gids.as_deref().is_some_and(|gids| are_same(gids, &caller.gids)) {
             self.set_groups(&caller.gids).map_err(told)?;
         }
         if self.gid != Some(caller.gid) {
@@ -170,6 +170,18 @@ impl Current {
         }
         Ok(())
     }
+}
+
+/// Whether two callers are the same in all respects.
+pub(super) fn is_same(one: &Caller, other: &Caller) -> bool {
+    (one.uid, one.gid) == (other.uid, other.gid) && are_same(&one.gids, &other.gids)
+}
+
+/// Most callers have no further groups, and empty slices are not compared byte by byte: their
+/// addresses lead nowhere, and glibc's memcmp with AVX-512 loads from them under an empty mask,
+/// which the processor takes 0.4 us to find harmless.
+fn are_same(gids: &[u32], others: &[u32]) -> bool {
+    gids.len() == others.len() && (gids.is_empty() || gids == others)
 }
 
 /// Whether this thread can become somebody without the rights of root, and come back.

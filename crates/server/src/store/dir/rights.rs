@@ -14,7 +14,7 @@ use rustix::fs::Access as May;
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
-use super::acting::Acting;
+use super::acting::{Acting, is_same};
 use super::objects::Object;
 use super::stat::Stat;
 use super::sys;
@@ -46,7 +46,7 @@ struct Answer {
 impl Rights {
     /// `None`: not known for this caller and this state of the object.
     fn known(&self, caller: &Caller, changed: Time, wanted: May) -> Option<bool> {
-        let answer = self.answers.iter().find(|answer| answer.caller == *caller)?;
+        let answer = self.answers.iter().find(|answer| is_same(&answer.caller, caller))?;
         let fits = answer.changed == changed && answer.asked.contains(wanted);
         fits.then_some(answer.granted.contains(wanted))
     }
@@ -54,7 +54,8 @@ impl Rights {
     /// The kernel's answer to a question of a single right, or a granted one of several.
     pub(super) fn learn(&mut self, caller: &Caller, changed: Time, wanted: May, granted: bool) {
         let granted = if granted { wanted } else { May::empty() };
-        if let Some(answer) = self.answers.iter_mut().find(|answer| answer.caller == *caller) {
+        if let Some(answer) = self.answers.iter_mut().find(|answer| is_same(&answer.caller, caller))
+        {
             if answer.changed != changed {
                 (answer.changed, answer.asked, answer.granted) =
                     (changed, May::empty(), May::empty());
