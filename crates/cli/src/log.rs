@@ -312,7 +312,7 @@ mod tests {
     fn text_is_one_line_whatever_it_says() {
         let lines = lines(Format::Text, |log, _| {
             log.slow(&slow());
-            log.problem("two\nlines");
+            log.reload(Err("two\nlines"));
             log.started(&[], &["/srv", "/home"], "NFS 3");
         });
         let (time, rest) = lines[0].split_once(' ').unwrap();
@@ -323,7 +323,7 @@ mod tests {
              args=\"file=a1b2 count=\\\"5\\\"\" status=NOSPC total_ms=12.345 queue_ms=0.0 \
              decode_ms=0.0 store_ms=0.0 sync_wait_ms=12.345 suppressed=3"
         );
-        assert!(lines[1].ends_with("ERROR problem message=\"two\\nlines\""));
+        assert!(lines[1].ends_with("ERROR reload error=\"two\\nlines\""));
         assert!(lines[2].ends_with("exports=/srv,/home protocols=\"NFS 3\""), "{}", lines[2]);
     }
 
@@ -333,7 +333,7 @@ mod tests {
         let lines = lines(Format::Json, |log, out| {
             let unread = out.0.lock().unwrap();
             for _ in 0..told {
-                log.problem("again");
+                log.sync_failed("/again", 1);
             }
             assert!(log.lost.load(Ordering::Relaxed) >= 99);
             drop(unread);

@@ -13,7 +13,7 @@ use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
 use net::shape::LinkPair;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
-use server::store::dir::{DirOptions, DirStore};
+use server::store::dir::{DirOptions, DirStore, Identity};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::{Medium, Store};
 use server::types::{Caller, Time};

@@ -117,8 +117,8 @@ pub struct Engine<S> {
 
 /// A call whose header is understood.
 struct Accepted<'r> {
-    peer: Peer,
-    header: CallHeader<'r>,
+    peer: &'r Peer,
+    header: &'r CallHeader<'r>,
     credential: Credential,
     args: Reader<'r>,
     watch: Option<&'r Watch<'r>>,
@@ -236,7 +236,7 @@ impl<S: Store> Engine<S> {
             Err(refused) => refused,
             Ok((header, args)) => {
                 let xid = header.xid;
-                match self.accept(peer, header, args, &record, watch.as_ref()).await {
+                match self.accept(&peer, &header, args, &record, watch.as_ref()).await {
                     Ok(answer) => answer,
                     Err(Refusal::Accepted(status)) => {
                         Answer::Reply(message(ReplyHeader::accepted(xid, status)))
@@ -275,15 +275,15 @@ impl<S: Store> Engine<S> {
 
     async fn accept(
         &self,
-        peer: Peer,
-        header: CallHeader<'_>,
+        peer: &Peer,
+        header: &CallHeader<'_>,
         args: Reader<'_>,
         record: &Bytes,
         watch: Option<&Watch<'_>>,
     ) -> Result<Answer, Refusal> {
         let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
         let versions = self.config.versions;
-        let procedure = known_procedure(&header, versions).map_err(Refusal::Accepted)?;
+        let procedure = known_procedure(header, versions).map_err(Refusal::Accepted)?;
         let call = Accepted { peer, header, credential, args, watch };
         let commits = || match procedure {
             Procedure::Nfs2(procedure) => proc2::commits(procedure),
@@ -511,7 +511,7 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    fn transfer_bytes_max(&self, peer: Peer) -> u32 {
+    fn transfer_bytes_max(&self, peer: &Peer) -> u32 {
         match peer.transport {
             Transport::Stream => self.config.transfer_bytes_max,
             Transport::Datagram => self.config.transfer_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
