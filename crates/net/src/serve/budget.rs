@@ -114,6 +114,11 @@ impl Account {
         true
     }
 
+    /// Waits no longer.
+    pub(super) fn leave_line(&mut self) {
+        self.waiting = None;
+    }
+
     pub(super) fn give_back(&mut self, permits: u32) {
         self.used -= permits;
         self.spare += permits;
@@ -208,6 +213,7 @@ mod tests {
         first.settle();
         // The second was before it.
         assert!(first.poll_take(&mut cx(), 1).is_pending());
+        first.leave_line();
         assert!(second.poll_take(&mut cx(), all).is_ready());
         second.give_back(all);
         drop(second);

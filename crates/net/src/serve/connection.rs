@@ -162,7 +162,10 @@ where
         }
         self.read(transport, cx)?;
         let flushed = transport.poll_flush(cx)?;
-        self.settle(transport);
+        if self.settle(transport) && self.end.is_none() {
+            // What held up reading has gone only now.
+            cx.waker().wake_by_ref();
+        }
         match &self.end {
             // What was asked before the end is still answered.
             Some(Ok(())) if !self.calls.is_empty() || flushed.is_pending() => Poll::Pending,
@@ -213,6 +216,7 @@ where
     /// Reads no more calls.
     fn stop(&mut self, end: Result<(), TransportError>) {
         self.waiting = None;
+        self.account.leave_line();
         self.end.get_or_insert(end);
     }
 
@@ -344,8 +348,9 @@ where
         }
     }
 
-    /// Tells the tags of what has been sent, and charges what has not.
-    fn settle(&mut self, transport: &impl Transport) {
+    /// Tells the tags of what has been sent, and charges what has not. True if there is more room
+    /// for calls than before.
+    fn settle(&mut self, transport: &impl Transport) -> bool {
         let unsent = transport.unsent_bytes();
         if !self.tagged.is_empty() {
             let sent = self.queued_bytes - (unsent as u64).min(self.queued_bytes);
@@ -358,16 +363,18 @@ where
             }
         }
         let permits = self.host.budget().permits_for(unsent);
-        self.overdrawn = false;
+        let mut has_more_room = std::mem::take(&mut self.overdrawn);
         if permits < self.unsent_permits {
             self.account.give_back(self.unsent_permits - permits);
             self.unsent_permits = permits;
+            has_more_room = true;
         } else if permits > self.unsent_permits {
             match self.account.try_take_over_share(permits - self.unsent_permits) {
                 true => self.unsent_permits = permits,
-                false => self.overdrawn = true,
+                false => (self.overdrawn, has_more_room) = (true, false),
             }
         }
         self.account.settle();
+        has_more_room
     }
 }

@@ -143,6 +143,47 @@ fn who_takes_no_replies_is_given_up_and_its_bytes_come_back() {
 }
 
 #[test]
+fn a_slow_reader_over_its_share_gets_on_as_fast_as_it_reads() {
+    const CALLS: u32 = 32;
+    let world = World::new();
+    let clock = world.clock();
+    let (took, counts) = world
+        .run(async move {
+            let limits = Limits { bytes_in_flight_max: 2 << 20, ..Limits::default() };
+            let host = Host::new(&clock, limits);
+            let (mut ours, theirs) = memory::pair(1);
+            let service = |_, record: Bytes| async move {
+                let head = void_reply(&record).head;
+                Some(Message { head, payload: vec![0; 1 << 20].into() })
+            };
+            let own = host.clone();
+            clock.spawn(async move {
+                own.connection(theirs, service).await.ok();
+            });
+            for xid in 0..CALLS {
+                // Large enough to ask for a share of their own.
+                let mut call = [xid.to_be_bytes(), [0; 4]].concat();
+                call.resize(100_000, 0);
+                ours.send(Message::new(call));
+            }
+            let begun = clock.now();
+            for _ in 0..CALLS {
+                let received = std::future::poll_fn(|cx| {
+                    assert!(!matches!(ours.poll_flush(cx), std::task::Poll::Ready(Err(_))));
+                    ours.poll_receive(cx)
+                });
+                received.await.unwrap().unwrap();
+                clock.sleep(MS).await;
+            }
+            let took = clock.now().since(begun);
+            (took, host.counts())
+        })
+        .unwrap();
+    assert_eq!(took, MS * u64::from(CALLS));
+    assert_eq!(counts.bytes_in_flight, 0);
+}
+
+#[test]
 fn a_draining_host_answers_what_it_has_read_and_nothing_else() {
     let world = World::new();
     let clock = world.clock();

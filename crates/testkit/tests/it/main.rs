@@ -4,5 +4,6 @@
 
 mod datagrams;
 mod host;
+mod mixture;
 mod network;
 mod throughput;
