@@ -108,6 +108,7 @@ fn connect_advice(service: Service, cause: &ConnectError) -> String {
         (ConnectError::Refused { .. }, _) => {
             "start the server, or correct the port in the URL (nfsport=, mountport=)".to_owned()
         }
+        (ConnectError::NoLink, _) => "proto=tcp in the URL, or no --link".to_owned(),
         (ConnectError::TimedOut { .. } | ConnectError::Unreachable { .. }, _) => {
             "check the address, the route and firewalls on the way (ping, then the port)".to_owned()
         }
@@ -130,6 +131,12 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         CallError::TimedOut { .. } => {
             format!("see whether the server at {server} is alive and its disk responds")
         }
+        CallError::NobodyListens => {
+            "start the server, or correct the port in the URL (nfsport=, mountport=); not every \
+              server serves UDP: proto=tcp"
+                .to_owned()
+        }
+        CallError::TooLarge { .. } => "smaller calls, or proto=tcp in the URL".to_owned(),
         CallError::Closed | CallError::Transport(net::error::TransportError::Io(_)) => {
             "the server's log: it closed the connection, or died".to_owned()
         }
@@ -145,9 +152,7 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         CallError::Refused(Refusal::Authentication { .. }) => {
             "?uid=N&gid=N in the URL, or an export that allows AUTH_SYS".to_owned()
         }
-        CallError::Refused(_) => {
-            "a server that serves NFS version 3 over TCP on that port".to_owned()
-        }
+        CallError::Refused(_) => "a server that serves NFS version 3 on that port".to_owned(),
     }
 }
 

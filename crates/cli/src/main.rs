@@ -4,6 +4,10 @@ mod args;
 mod cmd;
 mod exit;
 mod exports;
+#[allow(dead_code, reason = "for `serve`, which has no flags for it yet")]
+mod log;
+#[allow(dead_code, reason = "for `serve`, which has no flags for it yet")]
+mod metrics;
 mod output;
 mod served;
 mod sockets;

@@ -257,6 +257,7 @@ impl Embedded {
             path: b"/".to_vec(),
             nfs_port: Some(port),
             mount_port: Some(port),
+            protocol: client::url::Protocol::Tcp,
             uid: None,
             gid: None,
         }

@@ -7,6 +7,8 @@ use thiserror::Error;
 use wire::mount::MountStat3;
 use wire::nfs3::NfsStat3;
 
+use crate::url::Protocol;
+
 /// An operation did not succeed; says what was tried and by whose fault it failed.
 #[derive(Clone, Debug, Error)]
 pub enum Error {
@@ -20,8 +22,8 @@ pub enum Error {
     Status { procedure: &'static str, server: SocketAddr, status: NfsStat3 },
     #[error("mounting {path:?} from {server}: {status}")]
     Mount { path: String, server: SocketAddr, status: MountStat3 },
-    #[error("the portmapper of {host} knows no {service} over TCP")]
-    NotRegistered { host: String, service: Service },
+    #[error("the portmapper of {host} knows no {service} over {}", protocol.name().to_uppercase())]
+    NotRegistered { host: String, service: Service, protocol: Protocol },
     /// The reply makes no sense, though it could be decoded.
     #[error("{procedure} to {server}: {what}")]
     Nonsense { procedure: &'static str, server: SocketAddr, what: &'static str },

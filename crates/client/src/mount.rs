@@ -6,26 +6,28 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use net::call::{self, Rpc};
 use net::clock::Clock;
-use net::error::CallError;
+use net::error::{CallError, ConnectError};
 use net::shape::{LinkPair, Shaped};
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::buffer::Pool;
 use net::transport::tcp;
+use net::transport::udp::Udp;
 use perf::units::Nanos;
 use wire::mount::{DirPath, MntOk, MntReply, MountStat3};
 use wire::nfs3::FileHandle;
-use wire::portmap::{Mapping, PROTOCOL_TCP, Port};
+use wire::portmap::{Mapping, PROTOCOL_TCP, PROTOCOL_UDP, Port};
 use wire::rpc::OpaqueAuth;
 use wire::xdr::{Decode, Encode, from_bytes};
 use wire::{mount, nfs3, portmap};
 
 use crate::error::{Error, Service};
 use crate::session::{Credential, Session};
-use crate::url::Target;
+use crate::url::{Protocol, Target};
 
 /// How to reach a target.
 #[derive(Clone, Debug)]
@@ -48,6 +50,7 @@ impl Options {
 pub struct Ports {
     pub nfs: SocketAddr,
     pub mount: SocketAddr,
+    pub protocol: Protocol,
 }
 
 /// A mounted target.
@@ -67,7 +70,7 @@ pub async fn mount(clock: &Clock, target: &Target, options: &Options) -> Result<
     let mounter = Mounter { clock, options };
     let ports = mounter.ports(target).await?;
     let (export, mut root) = mounter.mnt(ports.mount, target).await?;
-    let rpc = connect(clock, ports.nfs, options).await?;
+    let rpc = connect(clock, &ports, options).await?;
     let probe = Session::new(rpc.clone(), ports.nfs, &options.credential);
     for name in components(&target.path[export.len()..]) {
         root = probe.lookup(root, name).await?.object;
@@ -81,7 +84,14 @@ pub async fn mount(clock: &Clock, target: &Target, options: &Options) -> Result<
 ///
 /// # Errors
 /// [`Error::Connect`].
-pub async fn connect(clock: &Clock, nfs: SocketAddr, options: &Options) -> Result<Rpc, Error> {
+pub async fn connect(clock: &Clock, ports: &Ports, options: &Options) -> Result<Rpc, Error> {
+    let nfs = ports.nfs;
+    if ports.protocol == Protocol::Udp {
+        return match options.links == LinkPair::default() {
+            true => datagrams(clock, nfs, options, Service::Nfs),
+            false => Err(Error::Connect { service: Service::Nfs, cause: ConnectError::NoLink }),
+        };
+    }
     let pool = Pool::new(RECORD_BYTES_MAX);
     let failed = |cause| Error::Connect { service: Service::Nfs, cause };
     let tcp = tcp::connect(clock, nfs, options.connect_limit, &pool, RECORD_BYTES_MAX)
@@ -91,10 +101,24 @@ pub async fn connect(clock: &Clock, nfs: SocketAddr, options: &Options) -> Resul
         return Ok(Rpc::start(tcp, clock, options.reply_limit, first_xid(clock)));
     }
     let shaped = Shaped::new(tcp, options.links, clock).map_err(|cause| {
-        let cause = std::sync::Arc::new(cause);
-        failed(net::error::ConnectError::Unreachable { address: nfs, cause })
+        let cause = Arc::new(cause);
+        failed(ConnectError::Unreachable { address: nfs, cause })
     })?;
     Ok(Rpc::start(shaped, clock, options.reply_limit, first_xid(clock)))
+}
+
+/// Calls over UDP, which connects nothing: whether anybody is there, the first call tells.
+fn datagrams(
+    clock: &Clock,
+    server: SocketAddr,
+    options: &Options,
+    service: Service,
+) -> Result<Rpc, Error> {
+    let socket = Udp::connect(server).map_err(|cause| {
+        let cause = ConnectError::Unreachable { address: server, cause: Arc::new(cause) };
+        Error::Connect { service, cause }
+    })?;
+    Ok(Rpc::start_datagrams(socket, server, clock, options.reply_limit, first_xid(clock)))
 }
 
 /// Differs from connection to connection, so that a server's reply cache keeps them apart.
@@ -123,7 +147,7 @@ impl Mounter<'_> {
             Some(port) => self.resolve(target, port, Service::Mount).await?,
             None => self.ask_portmapper(target, Service::Mount).await?,
         };
-        Ok(Ports { nfs, mount })
+        Ok(Ports { nfs, mount, protocol: target.protocol })
     }
 
     /// The first address of the host at which something listens on `port`.
@@ -141,7 +165,7 @@ impl Mounter<'_> {
         let ipv4 = addresses.iter().find(|address| address.is_ipv4());
         ipv4.or_else(|| addresses.first()).copied().ok_or_else(|| Error::Connect {
             service,
-            cause: net::error::ConnectError::Resolve {
+            cause: ConnectError::Resolve {
                 host: target.host.clone(),
                 cause: "it has no address".to_owned(),
             },
@@ -154,9 +178,14 @@ impl Mounter<'_> {
             Service::Mount => (mount::PROGRAM, mount::VERSION),
             _ => (nfs3::PROGRAM, nfs3::VERSION),
         };
-        let asked = Mapping { program, version, protocol: PROTOCOL_TCP, port: 0 };
+        let protocol = match target.protocol {
+            Protocol::Tcp => PROTOCOL_TCP,
+            Protocol::Udp => PROTOCOL_UDP,
+        };
+        let asked = Mapping { program, version, protocol, port: 0 };
         let step = Step {
             service: Service::Portmapper,
+            protocol: target.protocol,
             address,
             program: portmap::PROGRAM,
             version: portmap::VERSION,
@@ -167,7 +196,11 @@ impl Mounter<'_> {
         let Port { port } = step.decode(&results)?;
         match u16::try_from(port) {
             Ok(port) if port > 0 => Ok(SocketAddr::new(address.ip(), port)),
-            _ => Err(Error::NotRegistered { host: target.host.clone(), service }),
+            _ => Err(Error::NotRegistered {
+                host: target.host.clone(),
+                service,
+                protocol: target.protocol,
+            }),
         }
     }
 
@@ -179,6 +212,7 @@ impl Mounter<'_> {
     ) -> Result<(&'t [u8], FileHandle), Error> {
         let step = Step {
             service: Service::Mount,
+            protocol: target.protocol,
             address: server,
             program: mount::PROGRAM,
             version: mount::VERSION,
@@ -206,14 +240,21 @@ impl Mounter<'_> {
         }
     }
 
-    /// One call over a connection of its own.
-    async fn call(&self, step: &Step, args: &impl Encode) -> Result<Bytes, Error> {
+    async fn connection(&self, step: &Step) -> Result<Rpc, Error> {
         let pool = Pool::new(RECORD_BYTES_MAX);
         let limit = self.options.connect_limit;
         let tcp = tcp::connect(self.clock, step.address, limit, &pool, RECORD_BYTES_MAX)
             .await
             .map_err(|cause| Error::Connect { service: step.service, cause })?;
-        let rpc = Rpc::start(tcp, self.clock, self.options.reply_limit, first_xid(self.clock));
+        Ok(Rpc::start(tcp, self.clock, self.options.reply_limit, first_xid(self.clock)))
+    }
+
+    /// One call over a connection of its own.
+    async fn call(&self, step: &Step, args: &impl Encode) -> Result<Bytes, Error> {
+        let rpc = match step.protocol {
+            Protocol::Udp => datagrams(self.clock, step.address, self.options, step.service)?,
+            Protocol::Tcp => self.connection(step).await?,
+        };
         let target = call::Target {
             program: step.program,
             version: step.version,
@@ -231,6 +272,7 @@ impl Mounter<'_> {
 /// A call to one of the helper services.
 struct Step {
     service: Service,
+    protocol: Protocol,
     address: SocketAddr,
     program: u32,
     version: u32,

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// The form that every message about a bad URL ends with.
 pub const FORM: &str =
-    "nfs://HOST[:PORT]/EXPORT[/PATH][?version=3&proto=tcp&nfsport=N&mountport=N&uid=N&gid=N]";
+    "nfs://HOST[:PORT]/EXPORT[/PATH][?version=3&proto=tcp|udp&nfsport=N&mountport=N&uid=N&gid=N]";
 
 /// A parsed target.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -23,8 +23,28 @@ pub struct Target {
     pub nfs_port: Option<u16>,
     /// Where the MOUNT program listens; asked of the portmapper when absent.
     pub mount_port: Option<u16>,
+    /// What carries the calls.
+    pub protocol: Protocol,
     pub uid: Option<u32>,
     pub gid: Option<u32>,
+}
+
+/// What carries calls to a server.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Protocol {
+    #[default]
+    Tcp,
+    Udp,
+}
+
+impl Protocol {
+    /// As it is written in a URL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
 }
 
 /// What is wrong with a URL.
@@ -46,7 +66,7 @@ pub enum UrlError {
     BadNumber { key: &'static str, value: String, low: u32, high: u32 },
     #[error("version={0:?} is not spoken; only version=3 is")]
     Version(String),
-    #[error("proto={0:?} is not spoken; only proto=tcp is")]
+    #[error("proto={0:?} is not spoken; proto=tcp and proto=udp are")]
     Protocol(String),
 }
 
@@ -77,6 +97,7 @@ impl FromStr for Target {
             path: decode_path(parsed.path()),
             nfs_port,
             mount_port: None,
+            protocol: Protocol::default(),
             uid: None,
             gid: None,
         };
@@ -92,7 +113,8 @@ impl Target {
         match key {
             "version" if value == "3" => {}
             "version" => return Err(UrlError::Version(value.to_owned())),
-            "proto" if value == "tcp" => {}
+            "proto" if value == "tcp" => self.protocol = Protocol::Tcp,
+            "proto" if value == "udp" => self.protocol = Protocol::Udp,
             "proto" => return Err(UrlError::Protocol(value.to_owned())),
             "nfsport" => self.nfs_port = Some(port("nfsport", value)?),
             "mountport" => self.mount_port = Some(port("mountport", value)?),
@@ -114,15 +136,21 @@ impl fmt::Display for Target {
         let bracketed = self.host.contains(':');
         let (open, close) = if bracketed { ("[", "]") } else { ("", "") };
         write!(f, "nfs://{open}{}{close}{}", self.host, self.path_text())?;
+        // TCP goes without saying.
+        let mut mark = '?';
+        if self.protocol != Protocol::Tcp {
+            write!(f, "{mark}proto={}", self.protocol.name())?;
+            mark = '&';
+        }
         let numbers = [
             ("nfsport", self.nfs_port.map(u32::from)),
             ("mountport", self.mount_port.map(u32::from)),
             ("uid", self.uid),
             ("gid", self.gid),
         ];
-        let given = numbers.iter().filter_map(|(key, value)| value.map(|value| (key, value)));
-        given.enumerate().try_for_each(|(at, (key, value))| {
-            write!(f, "{}{key}={value}", if at == 0 { '?' } else { '&' })
+        let mut given = numbers.iter().filter_map(|(key, value)| value.map(|value| (key, value)));
+        given.try_for_each(|(key, value)| {
+            write!(f, "{}{key}={value}", std::mem::replace(&mut mark, '&'))
         })
     }
 }
@@ -175,10 +203,21 @@ mod tests {
         assert_eq!(target.host, "fe80::1");
         assert_eq!(target.path, b"/a/b c");
         assert_eq!(target.nfs_port, Some(2049));
+        assert_eq!(target.protocol, Protocol::Tcp);
         assert_eq!(
             target.to_string(),
             "nfs://[fe80::1]/a/b c?nfsport=2049&mountport=20048&uid=0&gid=7"
         );
+    }
+
+    #[test]
+    fn calls_go_over_udp_when_it_is_asked_for() {
+        let text = "nfs://server/x?proto=udp&nfsport=2049";
+        let target: Target = text.parse().unwrap();
+        assert_eq!(target.protocol, Protocol::Udp);
+        assert_eq!(target.to_string(), text);
+        let tcp: Target = "nfs://server/x?proto=tcp".parse().unwrap();
+        assert_eq!(tcp.to_string(), "nfs://server/x");
     }
 
     #[test]
@@ -197,7 +236,7 @@ mod tests {
             ("http://server/x", "the scheme is \"http\", it must be nfs"),
             ("nfs:///x", "there is no host name in \"nfs:///x\""),
             ("nfs://h/x?version=4", "version=\"4\" is not spoken; only version=3 is"),
-            ("nfs://h/x?proto=udp", "proto=\"udp\" is not spoken; only proto=tcp is"),
+            ("nfs://h/x?proto=rdma", "proto=\"rdma\" is not spoken; proto=tcp and proto=udp are"),
             ("nfs://h/x?nfsport=0", "nfsport=\"0\" is not a number between 1 and 65535"),
             ("nfs://h:0/x", "port=\"0\" is not a number between 1 and 65535"),
             ("nfs://me@h/x", "a user or password has no meaning; NFS takes ?uid=N&gid=N"),

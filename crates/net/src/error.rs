@@ -19,6 +19,8 @@ pub enum ConnectError {
     Refused { address: SocketAddr },
     #[error("no answer from {address} within {limit}")]
     TimedOut { address: SocketAddr, limit: Nanos },
+    #[error("an emulated link carries TCP only")]
+    NoLink,
     #[error("cannot reach {address}: {cause}")]
     Unreachable { address: SocketAddr, cause: Arc<io::Error> },
 }
@@ -63,6 +65,11 @@ pub enum CallError {
     Echo,
     #[error("the peer sent {count} replies in a row to calls that were never made")]
     Unasked { count: u32 },
+    /// Told of datagrams; where there are connections, they are refused.
+    #[error("nothing listens on that port")]
+    NobodyListens,
+    #[error("a call of {got} bytes, and a datagram takes {max}")]
+    TooLarge { got: usize, max: usize },
     #[error("the server refused the call: {0}")]
     Refused(Refusal),
 }

@@ -4,12 +4,14 @@
 //! - [`transport`]: whole messages over TCP or memory, behind one trait that wrappers stack on.
 //! - [`shape`]: the LogGP link as such a wrapper.
 //! - [`call`]: the client half of RPC: calls by XID over one transport.
+//! - [`http`]: pages for a monitoring system.
 //! - [`runtime`]: the executors of the real world.
 //! - [`serve`]: the server half: connections, limits, back-pressure.
 
 pub mod call;
 pub mod clock;
 pub mod error;
+pub mod http;
 pub mod runtime;
 pub mod serve;
 pub mod shape;

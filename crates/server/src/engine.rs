@@ -11,10 +11,13 @@
 //! payload of a WRITE is a slice of it.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use futures_util::FutureExt;
+use perf::units::Instant;
 use wire::Procedure;
 use wire::record::Message;
 use wire::rpc::{AcceptStatus, Answer, AuthStat, Call, CallHeader, ReplyHeader};
@@ -25,6 +28,7 @@ use crate::auth::Credential;
 use crate::exports::{Exports, Place};
 use crate::handle;
 use crate::handle2;
+use crate::metrics::{self, Metrics, Page, Watch};
 use crate::mountd::{self, Mount, Mounts};
 use crate::portmap::{self, Endpoint};
 use crate::proc2;
@@ -108,6 +112,7 @@ pub struct Engine<S> {
     mounts: Mounts,
     replies: Option<Replies>,
     cookies: proc2::Cookies,
+    metrics: Option<Metrics>,
 }
 
 /// A call whose header is understood.
@@ -116,6 +121,7 @@ struct Accepted<'r> {
     header: CallHeader<'r>,
     credential: Credential,
     args: Reader<'r>,
+    watch: Option<&'r Watch<'r>>,
 }
 
 impl Accepted<'_> {
@@ -150,6 +156,7 @@ impl<S: Store> Engine<S> {
             mounts: Mounts::default(),
             replies: None,
             cookies: proc2::Cookies::default(),
+            metrics: None,
         }
     }
 
@@ -157,6 +164,12 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn remembering(self, replies: Replies) -> Self {
         Self { replies: Some(replies), ..self }
+    }
+
+    /// An engine that counts what it does.
+    #[must_use]
+    pub fn measured(self, metrics: Metrics) -> Self {
+        Self { metrics: Some(metrics), ..self }
     }
 
     /// What is exported now.
@@ -188,30 +201,54 @@ impl<S: Store> Engine<S> {
         self.mounts.to_vec()
     }
 
+    /// Writes what the engine, its reply cache and its stores have to tell; for them, each export
+    /// for itself.
+    pub fn write_metrics(&self, page: &mut Page) {
+        if let Some(metrics) = &self.metrics {
+            metrics.write(page);
+        }
+        let mut readings = self.replies.as_ref().map_or_else(Vec::new, Replies::readings);
+        for exported in self.exports.load().iter() {
+            let of_store = exported.store.readings().into_iter();
+            readings.extend(of_store.map(|reading| reading.of("export", &exported.export.name)));
+        }
+        page.readings(&readings);
+    }
+
     /// Serves one call.
     ///
     /// What changes names or attributes should run to its end although its client is gone: it may
     /// have done its work, and the client will ask again.
-    pub async fn call(&self, peer: Peer, record: Bytes) -> Answer {
-        let mut args = Reader::new(&record);
-        let header = match Call::decode(&mut args) {
-            Ok(Call::Version2(header)) => header,
-            Ok(Call::OtherVersion { xid, .. }) => {
-                return Answer::Reply(message(ReplyHeader::rpc_mismatch(xid)));
-            }
-            Err(error) => {
-                let refused = refused_header(&record, error).map(message);
-                return refused.map_or(Answer::NotACall, Answer::Reply);
+    pub fn call(&self, peer: Peer, record: Bytes) -> impl Future<Output = Answer> + Send {
+        self.call_arrived(peer, record, None).map(|(answer, _)| answer)
+    }
+
+    /// [`Self::call`] for one who knows when the record was read, by the clock of the metrics, and
+    /// who tells [`Metrics::sent`] the tag that comes with the answer. It is 0 without metrics.
+    pub async fn call_arrived(
+        &self,
+        peer: Peer,
+        record: Bytes,
+        arrived: Option<Instant>,
+    ) -> (Answer, u32) {
+        let watch = self.metrics.as_ref().map(|metrics| metrics.begin(arrived));
+        let answer = match read_header(&record) {
+            Err(refused) => refused,
+            Ok((header, args)) => {
+                let xid = header.xid;
+                match self.accept(peer, header, args, &record, watch.as_ref()).await {
+                    Ok(answer) => answer,
+                    Err(Refusal::Accepted(status)) => {
+                        Answer::Reply(message(ReplyHeader::accepted(xid, status)))
+                    }
+                    Err(Refusal::Auth(why)) => {
+                        Answer::Reply(message(ReplyHeader::auth_error(xid, why)))
+                    }
+                }
             }
         };
-        let xid = header.xid;
-        match self.accept(peer, header, args, &record).await {
-            Ok(answer) => answer,
-            Err(Refusal::Accepted(status)) => {
-                Answer::Reply(message(ReplyHeader::accepted(xid, status)))
-            }
-            Err(Refusal::Auth(why)) => Answer::Reply(message(ReplyHeader::auth_error(xid, why))),
-        }
+        let tag = watch.map_or(0, |watch| watch.end(peer, &record, &answer));
+        (answer, tag)
     }
 
     /// Most bytes of data in the reply to a call: what READ and the listings ask for, as far as
@@ -242,16 +279,17 @@ impl<S: Store> Engine<S> {
         header: CallHeader<'_>,
         args: Reader<'_>,
         record: &Bytes,
+        watch: Option<&Watch<'_>>,
     ) -> Result<Answer, Refusal> {
         let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
         let versions = self.config.versions;
         let procedure = known_procedure(&header, versions).map_err(Refusal::Accepted)?;
-        let call = Accepted { peer, header, credential, args };
+        let call = Accepted { peer, header, credential, args, watch };
         let commits = || match procedure {
             Procedure::Nfs2(procedure) => proc2::commits(procedure),
             procedure => proc3::commits(procedure, &call.args),
         };
-        let _pass = self.service.enter(commits).await;
+        let _pass = metrics::queue(watch, pin!(self.service.enter(commits))).await;
         let claim = match self.claim(procedure, &call) {
             None => None,
             Some(Claimed::Execute(claim)) => Some(claim),
@@ -264,7 +302,10 @@ impl<S: Store> Engine<S> {
             (Some(claim), Ok(reply)) => claim.answered(reply),
             // It could not be read, and was not executed.
             (Some(claim), Err(_)) => claim.refused(),
-            (None, _) => {}
+            (None, _) => return served.map(Answer::Reply),
+        }
+        if let Some(watch) = watch {
+            watch.lap();
         }
         served.map(Answer::Reply)
     }
@@ -369,7 +410,8 @@ impl<S: Store> Engine<S> {
             transfer_bytes_max: self.transfer_bytes_max(call.peer),
         };
         let results_at = head.len();
-        let payload = proc3::serve(&cx, procedure, args, head).await?;
+        let payload =
+            metrics::procedure(call.watch, pin!(proc3::serve(&cx, procedure, args, head))).await?;
         if let Some(doubt) = doubt
             && proc3::in_doubt::may_be_done(&head[results_at..])
             && let Some(success) =
@@ -423,7 +465,8 @@ impl<S: Store> Engine<S> {
             cookies: &self.cookies,
         };
         let results_at = head.len();
-        let payload = proc2::serve(&cx, procedure, args, head).await?;
+        let payload =
+            metrics::procedure(call.watch, pin!(proc2::serve(&cx, procedure, args, head))).await?;
         if let Some(doubt) = doubt
             && proc2::in_doubt::may_be_done(&head[results_at..])
             && let Some(success) =
@@ -460,7 +503,9 @@ impl<S: Store> Engine<S> {
             credential: call.credential,
             client: call.peer.address,
         };
-        match mountd::serve(&cx, version, procedure, call.args.rest(), head).await? {
+        let args = call.args.rest();
+        let serving = pin!(mountd::serve(&cx, version, procedure, args, head));
+        match metrics::procedure(call.watch, serving).await? {
             mountd::Outcome::Served => Ok(()),
             mountd::Outcome::TooWeak => Err(Refusal::Auth(AuthStat::TooWeak)),
         }
@@ -484,6 +529,21 @@ fn is_served(served: bool) -> Result<Bytes, Refusal> {
 
 fn message(header: ReplyHeader<'_>) -> Message {
     Message::new(header.to_bytes())
+}
+
+/// The header of a call and what follows it, or the answer to what has none.
+fn read_header(record: &[u8]) -> Result<(CallHeader<'_>, Reader<'_>), Answer> {
+    let mut args = Reader::new(record);
+    match Call::decode(&mut args) {
+        Ok(Call::Version2(header)) => Ok((header, args)),
+        Ok(Call::OtherVersion { xid, .. }) => {
+            Err(Answer::Reply(message(ReplyHeader::rpc_mismatch(xid))))
+        }
+        Err(error) => {
+            let refused = refused_header(record, error).map(message);
+            Err(refused.map_or(Answer::NotACall, Answer::Reply))
+        }
+    }
 }
 
 /// What is to be said to a header that cannot be decoded: nothing, unless it is the size of its
@@ -569,6 +629,6 @@ mod tests {
         let engine = Engine::new(Exports::one(Export::default(), store), EngineConfig::default());
         let peer = Peer::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), Transport::Stream);
         let size = size_of_val(&engine.call(peer, Bytes::new()));
-        assert!(size <= 2048, "{size} bytes");
+        assert!(size <= 2560, "{size} bytes");
     }
 }

@@ -82,7 +82,7 @@ fn record(args: &args::Seqwrite, clock: &Clock, call_bytes: u32, runs: &[seqwrit
         kind: "server".to_owned(),
         url: Some(args.target.to_string()),
         version: Some(3),
-        proto: Some("tcp".to_owned()),
+        proto: Some(args.target.protocol.name().to_owned()),
         durability: Some(Durability::Stable),
         ..Target::default()
     };

@@ -22,7 +22,7 @@ fn a_malformed_url_is_refused_with_the_form_of_a_good_one() {
         ("nfs:///export", "no host name"),
         ("export", "not a URL"),
         ("nfs://server/x?version=4", "version=3"),
-        ("nfs://server/x?proto=udp", "proto=tcp"),
+        ("nfs://server/x?proto=rdma", "proto=tcp"),
         ("nfs://server/x?nfsport=99999", "between 1 and 65535"),
         ("nfs://server/x?colour=red", "unknown argument \"colour\""),
     ];

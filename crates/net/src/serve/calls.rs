@@ -62,15 +62,18 @@ where
         self.set.is_empty()
     }
 
-    /// Starts a call here. Ready if it needed no waiting, then without its note.
+    /// Starts the call that `begin` makes, here. Ready if it needed no waiting, then without its
+    /// note. It is made where it will stay: calls are large, and moving one costs as much as
+    /// answering a small one.
+    #[inline]
     pub(super) fn start(
         &mut self,
         cx: &mut Context<'_>,
-        call: F,
+        begin: impl FnOnce() -> F,
         note: impl FnOnce() -> N,
     ) -> Poll<Option<Reply>> {
         let mut place = self.spare.take().unwrap_or_else(|| Box::pin(None));
-        place.set(Some(call));
+        place.set(Some(begin()));
         if let Some(reply) = poll_place(&mut place, cx) {
             self.spare = Some(place);
             return Poll::Ready(reply);
@@ -120,6 +123,7 @@ where
 }
 
 /// The reply, when it is there; the place is empty then.
+#[inline]
 fn poll_place<F>(place: &mut Place<F>, cx: &mut Context<'_>) -> Option<Option<Reply>>
 where
     F: Future<Output = Option<Reply>>,

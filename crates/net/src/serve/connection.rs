@@ -26,6 +26,7 @@ use super::patience::{Observed, Patience};
 use super::{Carrier, Peer, REPLY_BYTES_MAX, Reply, Service};
 use crate::error::TransportError;
 use crate::transport::Transport;
+use crate::transport::buffer::COPIED_BYTES_MAX;
 
 /// Calls started per wake-up before replies are sent and other connections get their turn.
 const BATCH_MAX: usize = 64;
@@ -33,10 +34,6 @@ const BATCH_MAX: usize = 64;
 /// Bytes of calls and their replies after which others get their turn, too: copying so much takes
 /// about as long as answering 64 small calls.
 const BATCH_BYTES_MAX: usize = 1 << 20;
-
-/// Records up to this size are copied when they may have to wait, so that each does not keep the
-/// 64 KiB slab that it came in.
-const COPIED_BYTES_MAX: usize = 8 << 10;
 
 /// How long a connection that we end stays half open, so that the peer gets our last replies and
 /// not a reset for what it is still sending.
@@ -273,7 +270,8 @@ where
             }
             let budget = self.host.budget();
             let reply_bytes = self.service.reply_bytes_max(&record);
-            let permits = budget.permits_for(record.len() + reply_bytes);
+            let kept_bytes = transport.kept_bytes(record.len());
+            let permits = budget.permits_for(kept_bytes + reply_bytes);
             let note = Note { permits, reply_bytes, lent: false };
             if self.account.try_take(permits) {
                 return Poll::Ready(Ok(Some((record, note))));
@@ -286,7 +284,8 @@ where
         Poll::Ready(Ok(self.waiting.take()))
     }
 
-    /// A record that may have to wait, without the slab that it came in if that is much larger.
+    /// A record that may have to wait, without the slab that it came in if that is much larger: of
+    /// small calls that wait, only the first of a connection keeps one.
     fn own(&self, record: Bytes) -> Bytes {
         match record.len() <= COPIED_BYTES_MAX {
             true => Bytes::copy_from_slice(&record),
@@ -304,12 +303,12 @@ where
         let note = Note { lent: record.len() >= OWN_TASK_BYTES, ..note };
         // Where calls wait, this one may, too.
         let record = if self.calls.is_empty() { record } else { self.own(record) };
-        let call = (self.begin)(record, self.arrived);
+        let (begin, arrived) = (&self.begin, self.arrived);
         let started = if note.lent {
             let lent = self.account.lend(note.permits);
-            self.calls.start_there(cx, self.host.clock(), call, lent, note)
+            self.calls.start_there(cx, self.host.clock(), begin(record, arrived), lent, note)
         } else {
-            self.calls.start(cx, call, || note)
+            self.calls.start(cx, || begin(record, arrived), || note)
         };
         match started {
             Poll::Ready(reply) => {

@@ -18,6 +18,7 @@ use super::budget::Account;
 use super::calls::Calls;
 use super::host::{Counters, Ending, Host, Phase};
 use super::{Carrier, Peer, Reply, Service};
+use crate::transport::buffer::{COPIED_BYTES_MAX, SMALL_BYTES};
 use crate::transport::datagram::{DATAGRAM_BYTES_MAX, Datagram, Datagrams, Route};
 
 /// Datagrams taken per wake-up before others get their turn.
@@ -134,14 +135,16 @@ where
         let (host, counters) = (self.host, self.host.counters());
         Counters::add(&counters.datagrams, 1);
         let reply_bytes = self.service.reply_bytes_max(&bytes).min(DATAGRAM_BYTES_MAX);
-        let permits = host.budget().permits_for(bytes.len() + reply_bytes);
+        let kept_bytes = if bytes.len() > COPIED_BYTES_MAX { SMALL_BYTES } else { bytes.len() };
+        let permits = host.budget().permits_for(kept_bytes + reply_bytes);
         let full = self.calls.len() >= host.limits().calls_per_connection_max;
         if full || !self.account.try_take(permits) {
             Counters::add(&counters.datagrams_dropped, 1);
             return;
         }
         let arrived = self.timed.then(|| host.clock().now());
-        let call = (self.begin)(self.peer(&route), bytes, arrived);
+        let (begin, peer) = (&self.begin, self.peer(&route));
+        let call = || begin(peer, bytes, arrived);
         if let Poll::Ready(reply) = self.calls.start(cx, call, || Note { permits, route }) {
             self.account.give_back(permits);
             self.answer(socket, cx, reply, route);

@@ -189,6 +189,10 @@ impl<T: Transport> Transport for Shaped<T> {
         usize::try_from(self.there.held_bytes).unwrap_or(usize::MAX) + self.inner.unsent_bytes()
     }
 
+    fn kept_bytes(&self, message_bytes: usize) -> usize {
+        self.inner.kept_bytes(message_bytes)
+    }
+
     fn is_within_record(&self) -> bool {
         self.inner.is_within_record()
     }

@@ -19,6 +19,10 @@ use parking_lot::Mutex;
 /// far is then copied once.
 pub const SMALL_BYTES: usize = 64 << 10;
 
+/// Records up to this size are copied where they may have to wait, so that each does not keep the
+/// slab that it came in.
+pub const COPIED_BYTES_MAX: usize = 8 << 10;
+
 /// What a large slab has beyond the record, to see the next record's header in the same read.
 const PEEK_BYTES: usize = 256;
 
@@ -166,6 +170,17 @@ impl ReceiveBuffer {
             Size::Large => (self.filled.start + record_bytes + PEEK_BYTES).min(slab.bytes.len()),
         };
         &mut slab.bytes[self.filled.end..end]
+    }
+
+    /// What a record of this size keeps for as long as it lives: a slab, if it is not copied.
+    pub fn kept_bytes(&self, record_bytes: usize) -> usize {
+        if record_bytes <= COPIED_BYTES_MAX {
+            record_bytes
+        } else if record_bytes <= SMALL_BYTES {
+            SMALL_BYTES
+        } else {
+            self.pool.0.large_bytes
+        }
     }
 
     /// Gives an empty slab back: an idle connection holds none.

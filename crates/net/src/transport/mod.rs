@@ -53,6 +53,11 @@ pub trait Transport: fmt::Debug + Send {
     /// system has not taken.
     fn unsent_bytes(&self) -> usize;
 
+    /// Bytes of memory that a received message of this size keeps for as long as it lives.
+    fn kept_bytes(&self, message_bytes: usize) -> usize {
+        message_bytes
+    }
+
     /// Whether the peer has begun a message that is not complete.
     fn is_within_record(&self) -> bool {
         false
@@ -100,6 +105,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn unsent_bytes(&self) -> usize {
         (**self).unsent_bytes()
+    }
+
+    fn kept_bytes(&self, message_bytes: usize) -> usize {
+        (**self).kept_bytes(message_bytes)
     }
 
     fn is_within_record(&self) -> bool {

@@ -278,6 +278,10 @@ impl Transport for Tcp {
         self.outgoing.bytes
     }
 
+    fn kept_bytes(&self, message_bytes: usize) -> usize {
+        self.buffer.kept_bytes(message_bytes)
+    }
+
     fn is_within_record(&self) -> bool {
         !self.buffer.as_slice().is_empty() || self.fragment_count > 0
     }

@@ -23,11 +23,8 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use wire::record::Message;
 
-use super::buffer::{Pool, ReceiveBuffer, SMALL_BYTES};
+use super::buffer::{COPIED_BYTES_MAX, Pool, ReceiveBuffer, SMALL_BYTES};
 use super::datagram::{Datagram, Datagrams, Route};
-
-/// Datagrams up to this size are copied, so that they do not keep a slab of 64 KiB each.
-const COPIED_BYTES_MAX: usize = 8 << 10;
 
 /// What we ask the system to hold for us in either direction: 128 datagrams of 32 KiB. It gives
 /// less to processes without privilege, usually 200 KiB.

@@ -183,8 +183,8 @@ impl Sequence<'_> {
 
     /// Appends one argument: a handle of version 2 (`h`) or 3 (`H`), a name (`n`), a path (`P`), a
     /// text (`t`), data (`d`), a number of 32 (`u`) or 64 bits (`U`), a program (`p`), attributes
-    /// of version 2 (`a`) or 3 (`A`), no guard (`0`), what WRITE has behind its offset (`W`), how to
-    /// create (`C`), a type (`T`), a verifier (`V`).
+    /// of version 2 (`a`) or 3 (`A`), no guard (`0`), what WRITE has behind its offset (`W`), how
+    /// to create (`C`), a type (`T`), a verifier (`V`).
     fn argument(&mut self, letter: u8, args: &mut Vec<u8>) {
         match letter {
             b'h' => self.choose(&self.two.clone()).encode(args),

@@ -190,9 +190,8 @@ impl<S: Store> Context<'_, S> {
 
     /// Results of the procedures that find or make something.
     ///
-    /// `NotSupported` when the store's handle does not fit into one of this version. What was
-    /// made stays, but a client that could mount the root will not meet this: handles of one store
-    /// are of one length.
+    /// `NotSupported` when the store's handle does not fit into one of this version
+    /// ([`handle2`]). What was made stays.
     fn found(&self, procedure: Procedure, node: Result<Node, Status>) -> DirOpRes {
         let found = node.and_then(|node| {
             let file = handle2::wrap2(self.export, &node.handle).ok_or(Status::NotSupported)?;

@@ -52,6 +52,19 @@ enum Entry {
     InDoubt(Doubt),
 }
 
+/// What happened to calls since the cache was made.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Counts {
+    /// Remembered now, those in progress included.
+    pub(super) entries: u64,
+    pub(super) replayed: u64,
+    /// Seen again while in progress.
+    pub(super) dropped: u64,
+    /// Seen again, and nobody knew how far they had come.
+    pub(super) in_doubt: u64,
+    pub(super) evicted: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Cache {
     entries: HashMap<Key, Entry>,
@@ -59,6 +72,7 @@ pub(super) struct Cache {
     settled: HashMap<IpAddr, VecDeque<Key>>,
     settled_count: usize,
     settled_max: usize,
+    counts: Counts,
 }
 
 impl Cache {
@@ -68,14 +82,22 @@ impl Cache {
             settled: HashMap::new(),
             settled_count: 0,
             settled_max: settled_max.max(1),
+            counts: Counts::default(),
         }
     }
 
     pub(super) fn claim(&mut self, key: Key) -> Known {
         match self.entries.get(&key) {
-            Some(Entry::InProgress) => Known::InProgress,
-            Some(Entry::Answered(reply)) => Known::Answered(reply.clone()),
+            Some(Entry::InProgress) => {
+                self.counts.dropped += 1;
+                Known::InProgress
+            }
+            Some(Entry::Answered(reply)) => {
+                self.counts.replayed += 1;
+                Known::Answered(reply.clone())
+            }
             Some(&Entry::InDoubt(doubt)) => {
+                self.counts.in_doubt += 1;
                 self.unsettle(&key);
                 self.entries.insert(key, Entry::InProgress);
                 Known::InDoubt(doubt)
@@ -98,6 +120,10 @@ impl Cache {
     /// It was never executed.
     pub(super) fn forget(&mut self, key: &Key) {
         self.entries.remove(key);
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts { entries: self.entries.len() as u64, ..self.counts }
     }
 
     fn settle(&mut self, key: Key, entry: Entry) {
@@ -124,6 +150,7 @@ impl Cache {
         if let Some(oldest) = queue.pop_front() {
             self.entries.remove(&oldest);
             self.settled_count -= 1;
+            self.counts.evicted += 1;
         }
         if queue.is_empty() {
             self.settled.remove(&victim);
@@ -174,6 +201,8 @@ mod tests {
         assert_eq!(cache.claim(call), Known::Answered(Bytes::from_static(b"done")));
         cache.forget(&other);
         assert_eq!(cache.claim(other), Known::New);
+        let counts = Counts { entries: 2, dropped: 1, replayed: 1, ..Counts::default() };
+        assert_eq!(cache.counts(), counts);
     }
 
     #[test]

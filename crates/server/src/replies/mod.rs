@@ -35,6 +35,7 @@ use wire::{nfs2, nfs3};
 pub(crate) use self::cache::Doubt;
 use self::cache::{Cache, Key, Known};
 use self::slots::{REPLY_BYTES_MAX, Slot, Slots};
+use crate::metrics::Reading;
 use crate::siphash::siphash;
 use crate::types::Time;
 
@@ -131,6 +132,40 @@ impl Replies {
     /// Calls that could not be written to the file, and are not known after a restart.
     pub fn file_failures(&self) -> u64 {
         self.slots.as_ref().map_or(0, Slots::failures)
+    }
+
+    /// How full it is, and what it was good for.
+    pub(crate) fn readings(&self) -> Vec<Reading> {
+        let counts = self.cache.lock().counts();
+        let row = |name, help, count: u64| Reading::new(name, help, count as f64);
+        vec![
+            row("nfskit_replies_remembered", "Calls in the reply cache.", counts.entries),
+            row(
+                "nfskit_replies_replayed_total",
+                "Retransmissions answered with the recorded reply.",
+                counts.replayed,
+            ),
+            row(
+                "nfskit_replies_in_progress_total",
+                "Retransmissions of calls in progress, which were dropped.",
+                counts.dropped,
+            ),
+            row(
+                "nfskit_replies_in_doubt_total",
+                "Retransmissions of calls of which it was not known how far they had come.",
+                counts.in_doubt,
+            ),
+            row(
+                "nfskit_replies_evicted_total",
+                "Replies forgotten for newer ones.",
+                counts.evicted,
+            ),
+            row(
+                "nfskit_replies_file_failures_total",
+                "Calls that could not be written to the file of the reply cache.",
+                self.file_failures(),
+            ),
+        ]
     }
 
     pub(crate) fn claim(&self, identity: &Identity<'_>, remembrance: Remembrance) -> Claimed<'_> {

@@ -90,6 +90,7 @@ use super::{
     Space, Store, Written,
 };
 use crate::durable::Durable;
+use crate::metrics::Reading;
 use crate::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
 };
@@ -315,6 +316,12 @@ impl Store for DirStore {
 
     fn verifier(&self) -> Verifier {
         self.tree.syncer.verifier()
+    }
+
+    fn readings(&self) -> Vec<Reading> {
+        let mut readings = self.tree.objects.readings();
+        readings.extend(self.tree.syncer.readings());
+        readings
     }
 
     async fn attr(&self, _: &Caller, handle: &Handle) -> Result<Attr, Status> {

@@ -10,7 +10,7 @@
 //!
 //! Everything completes at once, inline. The one lock guards the whole tree: looking operations
 //! share it, changing ones have it alone. READs collect references under the lock and copy, when
-//! they span chunks, after it.
+//! they span chunks, after it; WRITEs copy what fills whole chunks before it.
 //!
 //! The access time follows Linux's `relatime`: a READ moves it only when it is not later than the
 //! last change, so that reading seldom needs the lock alone.
@@ -36,11 +36,13 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 
 use crate::durable::{Committed, Durable};
+use crate::metrics::Reading;
 use crate::types::{
     Access, Attr, Before, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time,
     Verifier, Wcc,
 };
 
+use self::chunks::Prepared;
 use self::directory::Directory;
 use self::inode::{Body, Inode};
 use self::names::{New, Spot};
@@ -213,6 +215,24 @@ impl Store for MemStore {
         Verifier(self.options.instance.to_be_bytes())
     }
 
+    fn readings(&self) -> Vec<Reading> {
+        let tree = self.tree.read();
+        let MemOptions { bytes_max, files_max, .. } = self.options;
+        let used = |max: u64, free: u64| max.saturating_sub(free) as f64;
+        vec![
+            Reading::new(
+                "nfskit_store_memory_bytes",
+                "Bytes of files kept in memory.",
+                used(bytes_max, tree.bytes_free()),
+            ),
+            Reading::new(
+                "nfskit_store_memory_files",
+                "Files, directories and links kept in memory.",
+                used(files_max, tree.files_free()),
+            ),
+        ]
+    }
+
     async fn attr(&self, _caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
         let tree = self.tree.read();
         tree.attr(tree.resolve(handle)?)
@@ -289,6 +309,8 @@ impl Store for MemStore {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
+        // Outside of the lock; an offset that ends nowhere is refused below.
+        let prepared = Prepared::new(offset, &data);
         self.change(handle, |tree, id, now| {
             let inode = tree.inode(id)?;
             let chunks = inode.regular()?;
@@ -299,7 +321,7 @@ impl Store for MemStore {
             tree.check_room(chunks.growth(offset, data.len()), 0)?;
             if count > 0 {
                 tree.with_mut(id, |inode| {
-                    inode.regular_mut()?.write(offset, &data);
+                    inode.regular_mut()?.write_prepared(offset, &prepared);
                     inode.drop_privileges(caller);
                     inode.touch_contents(now);
                     Ok(())

@@ -16,6 +16,7 @@ use std::future::Future;
 use bytes::Bytes;
 
 use crate::durable::{Committed, Durable};
+use crate::metrics::Reading;
 use crate::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
     Wcc,
@@ -147,6 +148,11 @@ pub trait Store: Send + Sync + 'static {
     fn medium(&self) -> Medium;
     /// The write verifier now in force.
     fn verifier(&self) -> Verifier;
+
+    /// What the store has to tell of itself, for metrics: cheap, and asked a few times a minute.
+    fn readings(&self) -> Vec<Reading> {
+        Vec::new()
+    }
 
     fn attr(
         &self,

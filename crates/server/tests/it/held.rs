@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use server::durable::Durable;
+use server::metrics::Reading;
 use server::store::{
     Changed, Entry, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed,
     Sink, Space, Store, Written,
@@ -77,6 +78,10 @@ impl<S: Store> Store for Held<S> {
 
     fn verifier(&self) -> Verifier {
         self.inner.verifier()
+    }
+
+    fn readings(&self) -> Vec<Reading> {
+        self.inner.readings()
     }
 
     async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {

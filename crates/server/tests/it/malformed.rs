@@ -8,6 +8,7 @@ use wire::nfs3::mknod::MknodData;
 use wire::nfs3::{self, DirOp, FileHandle, Procedure as P, Sattr3, StableHow};
 use wire::portmap::{Mapping, PROTOCOL_TCP};
 use wire::rpc::{AcceptStatus, CallHeader, OpaqueAuth, ReplyHeader};
+use wire::rpcbind::{self, Rpcb};
 use wire::xdr::{Encode, Void};
 use wire::{Procedure, mount, portmap};
 
@@ -76,13 +77,13 @@ pub(crate) fn golden_args(handle: FileHandle) -> Vec<(Procedure, Vec<u8>)> {
 fn other_args() -> Vec<(Procedure, Vec<u8>)> {
     let path = mount::DirPath { dirpath: b"/d" }.to_bytes();
     let mapping = Mapping { program: 100_003, version: 3, protocol: PROTOCOL_TCP, port: 0 };
-    let mount = mount::Procedure::ALL.iter().map(|&procedure| {
+    let mount = mount::Procedure::ALL.iter().flat_map(|&procedure| {
         use mount::Procedure as M;
         let args = match procedure {
             M::Mnt | M::Umnt => path.clone(),
             M::Null | M::Dump | M::Umntall | M::Export => Void::to_bytes(&()),
         };
-        (Procedure::Mount(procedure), args)
+        [(Procedure::Mount1(procedure), args.clone()), (Procedure::Mount(procedure), args)]
     });
     let portmap = portmap::Procedure::ALL.iter().filter_map(|&procedure| {
         use portmap::Procedure as M;
@@ -93,7 +94,31 @@ fn other_args() -> Vec<(Procedure, Vec<u8>)> {
         };
         Some((Procedure::Portmap(procedure), args))
     });
-    mount.chain(portmap).collect()
+    mount.chain(portmap).chain(rpcbind_args()).collect()
+}
+
+/// Arguments of what rpcbind serves where there is no clock.
+fn rpcbind_args() -> Vec<(Procedure, Vec<u8>)> {
+    use rpcbind::Procedure as R;
+    let asked =
+        Rpcb { program: 100_003, version: 2, netid: b"tcp", addr: b"::1.0.111", owner: b"" };
+    let uaddr = rpcbind::Uaddr { uaddr: b"10.0.0.7.8.1" };
+    let netbuf = rpcbind::Netbuf { maxlen: 16, buf: &[2, 0, 8, 1, 10, 0, 0, 7] };
+    let mut all = Vec::new();
+    for &procedure in rpcbind::Procedure::ALL {
+        let args = match procedure {
+            R::Null | R::Dump => Void::to_bytes(&()),
+            R::Set | R::Unset | R::Getaddr | R::Getversaddr => asked.to_bytes(),
+            R::Uaddr2taddr => uaddr.to_bytes(),
+            R::Taddr2uaddr => netbuf.to_bytes(),
+            _ => continue,
+        };
+        if procedure.is_in_version_3() {
+            all.push((Procedure::Rpcbind3(procedure), args.clone()));
+        }
+        all.push((Procedure::Rpcbind4(procedure), args));
+    }
+    all
 }
 
 /// Whole records of the same calls.
@@ -117,7 +142,7 @@ fn said(world: &World, record: &[u8]) -> ReplyHeader<'static> {
 fn every_procedure_is_in_the_table() {
     let world = World::new();
     let records = golden_records(world.root());
-    let procedures = nfs3::Procedure::ALL.len() + mount::Procedure::ALL.len() + 5;
+    let procedures = nfs3::Procedure::ALL.len() + 2 * mount::Procedure::ALL.len() + 5 + 7 + 8;
     assert_eq!(records.len(), procedures);
     for (procedure, record) in records {
         let header = said(&world, &record);

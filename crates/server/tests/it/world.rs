@@ -13,7 +13,7 @@ use std::thread::{self, Thread};
 
 use bytes::Bytes;
 use server::store::Store;
-use server::store::dir::{DirOptions, DirStore, MetadataSync};
+use server::store::dir::{DirOptions, DirStore, HandleChoice, MetadataSync};
 use server::store::mem::{MemOptions, MemStore};
 use server::types::Time;
 use server::{Engine, EngineConfig, Export, Exports, Peer, Rule, Transport};
@@ -76,7 +76,12 @@ impl Wake for Unpark {
 impl World<DirStore> {
     /// A world over a directory, whose clock is the machine's.
     pub(crate) fn over(path: &Path, config: EngineConfig) -> Self {
+        Self::with_handles(path, HandleChoice::Best, config)
+    }
+
+    pub(crate) fn with_handles(path: &Path, handles: HandleChoice, config: EngineConfig) -> Self {
         let options = DirOptions {
+            handles,
             metadata_sync: MetadataSync::Never, // a test needs no protection from power loss
             ..DirOptions::default()
         };

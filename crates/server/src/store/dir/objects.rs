@@ -26,6 +26,7 @@ use super::stat::Stat;
 use super::sync::Waiter;
 use super::sync::group::Group;
 use super::writeback::Writeback;
+use crate::metrics::Reading;
 use crate::types::{FileKind, Handle, Status};
 
 /// Descriptors an object may have.
@@ -185,6 +186,12 @@ impl Objects {
         let objects = Bounded::new(fds / FDS_PER_OBJECT);
         let kept = Kept { objects, leaving: HashMap::new(), handles: HashMap::new() };
         Self { kept: RwLock::new(kept) }
+    }
+
+    pub(super) fn readings(&self) -> Vec<Reading> {
+        let count = self.kept.read().objects.len();
+        let help = "Files and directories kept open between calls.";
+        vec![Reading::new("nfskit_store_objects", help, count as f64)]
     }
 
     pub(super) fn find(&self, handle: &Handle) -> Option<Arc<Object>> {

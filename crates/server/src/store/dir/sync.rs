@@ -23,6 +23,7 @@ use super::errno::status;
 use super::objects::Object;
 use super::proc::ProcFds;
 use crate::durable::Durable;
+use crate::metrics::Reading;
 use crate::types::{Status, Verifier};
 
 /// How a caller who waits for a sync is told.
@@ -52,6 +53,10 @@ struct Inner {
     proc: Arc<ProcFds>,
     /// For syncfs.
     root: OwnedFd,
+    /// Callers who asked for a sync, syncs that were done for them, and those that failed.
+    asked: AtomicU64,
+    done: AtomicU64,
+    failed: AtomicU64,
 }
 
 impl Syncer {
@@ -63,7 +68,9 @@ impl Syncer {
         root: OwnedFd,
         pool: Pool,
     ) -> Self {
-        let inner = Arc::new(Inner { verifier: AtomicU64::new(verifier), call, proc, root });
+        let verifier = AtomicU64::new(verifier);
+        let (asked, done, failed) = <(AtomicU64, AtomicU64, AtomicU64)>::default();
+        let inner = Arc::new(Inner { verifier, call, proc, root, asked, done, failed });
         Self { inner, pool }
     }
 
@@ -73,6 +80,19 @@ impl Syncer {
         self.inner.verifier()
     }
 
+    /// Joins are those who asked less those that were done.
+    pub(super) fn readings(&self) -> Vec<Reading> {
+        let Inner { asked, done, failed, .. } = &*self.inner;
+        let row = |name, help, counter: &AtomicU64| {
+            Reading::new(name, help, counter.load(Ordering::Relaxed) as f64)
+        };
+        vec![
+            row("nfskit_store_sync_requests_total", "Times that a sync was asked for.", asked),
+            row("nfskit_store_syncs_total", "Syncs done, each for all who had asked.", done),
+            row("nfskit_store_sync_failures_total", "Syncs that failed.", failed),
+        ]
+    }
+
     /// Makes what was done to `object` until now stable, together with all others who ask.
     ///
     /// The first to ask lets all go first who are ready to run, and only then hands the group to a
@@ -80,6 +100,7 @@ impl Syncer {
     /// one turn of the executor, not a wait.
     pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
         let (waiter, told) = oneshot::channel();
+        self.inner.asked.fetch_add(1, Ordering::Relaxed);
         if object.group.lock().arrive(need, waiter) == Arrival::First {
             // Handed over when dropped, also if this caller is given up: others have joined.
             let _first = HandOver { syncer: self, object };
@@ -91,6 +112,7 @@ impl Syncer {
     /// As [`Syncer::sync`], but nobody waits: only the verifier tells of a failure.
     pub(super) fn sync_unattended(&self, object: &Arc<Object>, need: Need) {
         let (waiter, _) = oneshot::channel();
+        self.inner.asked.fetch_add(1, Ordering::Relaxed);
         if object.group.lock().arrive(need, waiter) == Arrival::First {
             self.hand_over(object);
         }
@@ -172,7 +194,9 @@ impl Inner {
                 outcome => break outcome,
             }
         };
+        self.done.fetch_add(1, Ordering::Relaxed);
         if outcome.is_err() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
             self.verifier.fetch_add(1, Ordering::AcqRel);
         }
         outcome.map_err(status)

@@ -39,6 +39,35 @@ struct Part {
     end: usize,
 }
 
+/// Data on their way into a file: what fills whole chunks is copied already, so that nobody waits
+/// for the copy who waits for the store's lock.
+pub(super) struct Prepared<'d> {
+    data: &'d [u8],
+    whole: Vec<Bytes>,
+}
+
+impl<'d> Prepared<'d> {
+    /// For writing `data` at `offset` and nowhere else.
+    pub(super) fn new(offset: u64, data: &'d [u8]) -> Self {
+        let mut rest = data;
+        let mut whole = Vec::new();
+        for part in parts(offset, data.len()) {
+            let (piece, next) = rest.split_at(part.end - part.start);
+            rest = next;
+            if part.is_whole() {
+                whole.push(Bytes::copy_from_slice(piece));
+            }
+        }
+        Self { data, whole }
+    }
+}
+
+impl Part {
+    fn is_whole(self) -> bool {
+        (self.start, self.end) == (0, CHUNK_LEN)
+    }
+}
+
 /// Bytes found by a read, not yet in one piece.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
@@ -88,12 +117,26 @@ impl Chunks {
     }
 
     /// Writes all of `data`; `offset + data.len()` must fit 64 bits.
+    #[cfg(test)]
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) {
-        let mut rest = data;
+        self.write_prepared(offset, &Prepared::new(offset, data));
+    }
+
+    /// The same with whole chunks that were copied before, which are only put in place.
+    pub(super) fn write_prepared(&mut self, offset: u64, prepared: &Prepared<'_>) {
+        let Prepared { data, whole } = prepared;
+        let (mut rest, mut whole) = (*data, whole.iter());
         for part in parts(offset, data.len()) {
             let (piece, next) = rest.split_at(part.end - part.start);
             rest = next;
             let chunk = self.chunks.entry(part.index).or_default();
+            if part.is_whole()
+                && let Some(new) = whole.next()
+            {
+                self.used += (new.len() - chunk.len()) as u64;
+                *chunk = new.clone();
+                continue;
+            }
             let had = chunk.len();
             let mut own = make_own(chunk, storage_len(part.end).max(had));
             own[part.start..part.end].copy_from_slice(piece);

@@ -72,12 +72,12 @@ fn handles_crafted_cut_short_and_of_other_exports_are_stale() {
         assert_all(world, FHandle([0; 32]), root, NfsStat2::Stale);
         assert_all(world, FHandle([0xff; 32]), root, NfsStat2::Stale);
         let len = usize::from(root.as_bytes()[1]);
-        for at in 0..6 + len {
+        for at in 0..32 {
             let mut crafted = *root.as_bytes();
             crafted[at] ^= 0x80;
             assert_all(world, FHandle(crafted), root, NfsStat2::Stale);
         }
-        for len in 0..len {
+        for len in 0..len.min(26) {
             let mut cut = *root.as_bytes();
             cut[1] = u8::try_from(len).unwrap();
             assert_all(world, FHandle(cut), root, NfsStat2::Stale);

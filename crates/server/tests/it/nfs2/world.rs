@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use server::EngineConfig;
 use server::store::Store;
-use server::store::dir::DirStore;
+use server::store::dir::{DirStore, HandleChoice};
 use server::store::mem::{MemOptions, MemStore};
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply1, MountStat3};
@@ -28,14 +28,13 @@ impl World2 {
     }
 }
 
-/// Runs a test over both stores. A directory's handles may be too long for this version, where the
-/// process may not have those of the kernel: MNT says so, and the test has nothing to see there.
+/// Runs a test over both stores, and over a directory with handles of either kind.
 pub(super) fn over_both(test: impl Fn(&dyn Calls)) {
     test(&World2::new());
-    let dir = tempfile::tempdir().unwrap();
-    match World2::of(World::<DirStore>::over(dir.path(), EngineConfig::default())) {
-        Ok(world) => test(&world),
-        Err(status) => assert_eq!(status, MountStat3::Io),
+    for handles in [HandleChoice::Best, HandleChoice::Table] {
+        let dir = tempfile::tempdir().unwrap();
+        let world = World::<DirStore>::with_handles(dir.path(), handles, EngineConfig::default());
+        test(&World2::of(world).unwrap());
     }
 }
 

@@ -304,22 +304,25 @@ impl Known {
     /// Takes over what an earlier process knew.
     fn restore(&mut self, kept: Kept, entries: Vec<(Identity, Entry)>, entries_max: usize) {
         let mut places = Vec::new();
+        let mut too_many = Vec::new();
         for (file, entry) in entries {
             // The root is known already, and has no place.
             if self.entries.find(&file).is_some() {
                 continue;
             }
             self.serials = self.serials.max(entry.serial);
+            // The maximum was larger then.
+            if self.entries.len() >= entries_max {
+                too_many.push(file);
+                continue;
+            }
             places.extend(entry.places.iter().cloned());
             self.entries.insert(file, entry, |_| false);
         }
         places.iter().for_each(|place| self.count_child(place, 1));
         self.serials = self.serials.saturating_add(SERIALS_SKIPPED);
         self.kept = Some(kept);
-        for (forgotten, gone) in self.entries.shrink(entries_max.max(1), Entry::may_go) {
-            self.note(forgotten);
-            self.release(gone);
-        }
+        too_many.into_iter().for_each(|file| self.note(file));
     }
 
     /// The names from the root down to the file, by its place number `index`. `None`: there is no
@@ -487,6 +490,22 @@ mod tests {
             assert!(path(&table, &deep, 0).is_some(), "asked for again and again");
         }
         assert_eq!(table.known.read().entries.len(), 10);
+    }
+
+    #[test]
+    fn a_table_that_was_larger_is_cut_to_its_maximum() {
+        let dir = tempfile::tempdir().unwrap();
+        let open =
+            |max| Table::open_kept(file(2), Beneath::by_component(), max, dir.path()).unwrap();
+        let table = open(100);
+        for inode in 0..50 {
+            table.name(&table.root(), name(&inode.to_string()), file(10 + inode)).unwrap();
+        }
+        drop(table);
+        let table = open(10);
+        assert_eq!(table.known.read().entries.len(), 10);
+        drop(table);
+        assert_eq!(open(100).known.read().entries.len(), 10, "the others were forgotten");
     }
 
     #[test]

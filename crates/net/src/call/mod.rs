@@ -5,10 +5,15 @@
 //! clones share the connection; it closes when the last is dropped.
 //!
 //! TCP retransmits for us, so a call is sent once; a call whose reply does not come in time fails
-//! and its reply, should it come later, is counted and dropped.
+//! and its reply, should it come later, is counted and dropped. Over datagrams `datagrams.rs` sends
+//! calls again, with the same XID, when `retransmit.rs` says so.
+
+mod datagrams;
+mod retransmit;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -27,6 +32,7 @@ use wire::xdr::{Decode, Encode, Reader};
 use crate::clock::Clock;
 use crate::error::{CallError, Refusal};
 use crate::transport::Transport;
+use crate::transport::datagram::Datagrams;
 
 /// Calls submitted and not yet taken by the driver; more wait in their callers.
 const SUBMISSIONS_MAX: usize = 256;
@@ -81,14 +87,29 @@ struct Shared {
     next_xid: AtomicU32,
     /// Replies that no call waited for.
     bad_xids: AtomicU64,
+    /// Calls that were sent again.
+    retransmissions: AtomicU64,
     /// Why the connection ended.
     failure: Mutex<Option<CallError>>,
     reply_limit: Nanos,
 }
 
+impl Shared {
+    fn new(reply_limit: Nanos, first_xid: u32) -> Self {
+        Self {
+            next_xid: AtomicU32::new(first_xid),
+            bad_xids: AtomicU64::new(0),
+            retransmissions: AtomicU64::new(0),
+            failure: Mutex::new(None),
+            reply_limit,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Submission {
     xid: u32,
+    procedure: u32,
     message: Message,
     answer: oneshot::Sender<Result<Answer, CallError>>,
 }
@@ -103,12 +124,7 @@ impl Rpc {
         first_xid: u32,
     ) -> Self {
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
-        let shared = Arc::new(Shared {
-            next_xid: AtomicU32::new(first_xid),
-            bad_xids: AtomicU64::new(0),
-            failure: Mutex::new(None),
-            reply_limit,
-        });
+        let shared = Arc::new(Shared::new(reply_limit, first_xid));
         let driver = Driver {
             transport,
             clock: clock.clone(),
@@ -120,6 +136,21 @@ impl Rpc {
             unasked: 0,
         };
         clock.spawn(driver.run());
+        Self { submit, shared }
+    }
+
+    /// As [`Rpc::start`], over datagrams to one server. A call is sent again until its limit.
+    pub fn start_datagrams(
+        socket: impl Datagrams + 'static,
+        server: SocketAddr,
+        clock: &Clock,
+        reply_limit: Nanos,
+        first_xid: u32,
+    ) -> Self {
+        let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
+        let shared = Arc::new(Shared::new(reply_limit, first_xid));
+        let own = Arc::clone(&shared);
+        clock.spawn(datagrams::Driver::new(socket, server, clock, submissions, own).run());
         Self { submit, shared }
     }
 
@@ -141,7 +172,8 @@ impl Rpc {
         CallHeader { xid, program, version, procedure, credential, verifier }.encode(&mut head);
         encode(&mut head);
         let (answer, answered) = oneshot::channel();
-        let submission = Submission { xid, message: Message { head, payload }, answer };
+        let message = Message { head, payload };
+        let submission = Submission { xid, procedure, message, answer };
         if self.submit.send(submission).await.is_err() {
             return Err(self.failure());
         }
@@ -156,6 +188,11 @@ impl Rpc {
     /// Replies that came too late or were never asked for.
     pub fn bad_xids(&self) -> u64 {
         self.shared.bad_xids.load(Ordering::Relaxed)
+    }
+
+    /// Calls that were sent again.
+    pub fn retransmissions(&self) -> u64 {
+        self.shared.retransmissions.load(Ordering::Relaxed)
     }
 
     fn failure(&self) -> CallError {
@@ -239,7 +276,7 @@ impl<T: Transport> Driver<T> {
     }
 
     fn send(&mut self, submission: Submission) {
-        let Submission { xid, message, answer } = submission;
+        let Submission { xid, message, answer, .. } = submission;
         let sent = self.clock.now();
         self.transport.send(message);
         self.deadlines.push_back((sent + self.shared.reply_limit, xid));
@@ -262,13 +299,7 @@ impl<T: Transport> Driver<T> {
         };
         self.unasked = 0;
         let received = self.clock.now();
-        let answer = results_at(&record).map(|results_at| Answer {
-            record: record.clone(),
-            results_at,
-            sent: waiting.sent,
-            received,
-        });
-        waiting.answer.send(answer).ok();
+        waiting.answer.send(answer_of(record, waiting.sent, received)).ok();
         Ok(())
     }
 
@@ -305,6 +336,12 @@ impl<T: Transport> Driver<T> {
             self.timer = None;
         }
     }
+}
+
+/// What a reply says, sent and received then.
+fn answer_of(record: Bytes, sent: Instant, received: Instant) -> Result<Answer, CallError> {
+    let results_at = results_at(&record)?;
+    Ok(Answer { record, results_at, sent, received })
 }
 
 /// Where the results begin in an accepted reply.

@@ -1,0 +1,354 @@
+//! What a server has to say while it runs: one line for each event, on standard error.
+//!
+//! ```text
+//! 2026-01-02T03:04:05.678Z WARN slow_call client=10.0.0.7 procedure=WRITE xid=0x1a ...
+//! {"time":"2026-01-02T03:04:05.678Z","level":"warn","event":"slow_call","client":"10.0.0.7",...}
+//! ```
+//!
+//! Each kind of event is a function here, so that its fields are the same wherever it happens. A
+//! thread of its own writes: up to [`LINES_MAX`] lines wait for it, further ones are lost and
+//! counted (`lost` on the next line). So a server never waits for whoever reads its log.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use clap::ValueEnum;
+use net::clock::Clock;
+use perf::units::Nanos;
+use serde_json::{Map, Value, json};
+use server::metrics::SlowCall;
+
+/// Lines that wait to be written.
+const LINES_MAX: usize = 256;
+
+/// How long the end of the program waits for lines that nobody reads.
+const END_WAIT: Duration = Duration::from_secs(1);
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Format {
+    /// Words and `name=value`, for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Level {
+    Info,
+    Warn,
+    Error,
+}
+
+/// Where events are told; clones tell them to the same log.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    format: Format,
+    clock: Clock,
+    lines: SyncSender<String>,
+    lost: Arc<AtomicU64>,
+}
+
+/// The thread that writes.
+#[derive(Debug)]
+pub(crate) struct Writer(Receiver<()>);
+
+impl Log {
+    /// A log on standard error.
+    pub(crate) fn start(format: Format, clock: &Clock) -> std::io::Result<(Self, Writer)> {
+        Self::to(std::io::stderr(), format, clock)
+    }
+
+    fn to(
+        mut out: impl Write + Send + 'static,
+        format: Format,
+        clock: &Clock,
+    ) -> std::io::Result<(Self, Writer)> {
+        let (lines, queue) = mpsc::sync_channel::<String>(LINES_MAX);
+        let (ended, end) = mpsc::channel();
+        thread::Builder::new().name("nfskit-log".to_owned()).spawn(move || {
+            for line in queue {
+                // Nobody reads any more: the server goes on.
+                out.write_all(line.as_bytes()).and_then(|()| out.flush()).ok();
+            }
+            drop(ended);
+        })?;
+        let (clock, lost) = (clock.clone(), Arc::default());
+        Ok((Self { format, clock, lines, lost }, Writer(end)))
+    }
+
+    /// It serves from here on.
+    pub(crate) fn started(&self, listen: &[SocketAddr], exports: &[&str], versions: &str) {
+        let listen: Vec<_> = listen.iter().map(SocketAddr::to_string).collect();
+        let fields = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "listen": listen,
+            "exports": exports,
+            "protocols": versions,
+        });
+        self.tell(Level::Info, "started", fields);
+    }
+
+    /// The exports were read again; those before are kept where that failed.
+    pub(crate) fn reload(&self, exports: Result<&[&str], &str>) {
+        match exports {
+            Ok(exports) => self.tell(Level::Info, "reload", json!({ "exports": exports })),
+            Err(cause) => self.tell(Level::Error, "reload", json!({ "error": cause })),
+        }
+    }
+
+    /// A call took long.
+    pub(crate) fn slow(&self, call: &SlowCall) {
+        let ms = |span: Nanos| (span.as_micros_f64().round() / 1e3).into();
+        let mut fields = Map::new();
+        let mut field = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+        field("client", call.client.to_string().into());
+        let procedure = call.procedure.map_or_else(|| "?".to_owned(), |p| p.to_string());
+        field("procedure", procedure.into());
+        field("xid", format!("{:#x}", call.xid).into());
+        if let Some(uid) = call.uid {
+            field("uid", uid.into());
+        }
+        field("args", call.args.as_str().into());
+        field("status", call.failure.as_deref().unwrap_or("OK").into());
+        field("total_ms", ms(call.phases.total()));
+        for (phase, span) in call.phases.iter() {
+            field(&format!("{}_ms", phase.name()), ms(span));
+        }
+        if call.suppressed > 0 {
+            field("suppressed", call.suppressed.into());
+        }
+        self.tell(Level::Warn, "slow_call", fields.into());
+    }
+
+    /// Connections were closed at once, because there were `limit` already.
+    pub(crate) fn refused(&self, connections: u64, limit: usize, latest: Option<IpAddr>) {
+        let mut fields = json!({ "connections": connections, "limit": limit });
+        if let Some(latest) = latest {
+            fields["latest"] = latest.to_string().into();
+        }
+        self.tell(Level::Warn, "connections_refused", fields);
+    }
+
+    /// Syncs of a store failed: callers were told, and unstable data will be sent again.
+    pub(crate) fn sync_failed(&self, export: &str, failures: u64) {
+        let fields = json!({ "export": export, "failures": failures });
+        self.tell(Level::Error, "sync_failed", fields);
+    }
+
+    /// It serves no more.
+    pub(crate) fn shutdown(&self, reason: &str, calls_abandoned: u64, connections_abandoned: u64) {
+        let level = if calls_abandoned > 0 { Level::Warn } else { Level::Info };
+        let fields = json!({
+            "reason": reason,
+            "calls_abandoned": calls_abandoned,
+            "connections_abandoned": connections_abandoned,
+        });
+        self.tell(level, "shutdown", fields);
+    }
+
+    /// Something else went wrong.
+    pub(crate) fn problem(&self, what: &str) {
+        self.tell(Level::Error, "problem", json!({ "message": what }));
+    }
+
+    fn tell(&self, level: Level, event: &str, fields: Value) {
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        let mut line = Map::new();
+        let time = SystemTime::UNIX_EPOCH + self.clock.since_1970();
+        let time = humantime::format_rfc3339_millis(time).to_string();
+        line.insert("time".to_owned(), time.into());
+        line.insert("level".to_owned(), level.name().into());
+        line.insert("event".to_owned(), event.into());
+        if let Value::Object(fields) = fields {
+            line.extend(fields);
+        }
+        if lost > 0 {
+            line.insert("lost".to_owned(), lost.into());
+        }
+        let line = match self.format {
+            Format::Json => format!("{}\n", Value::Object(line)),
+            Format::Text => text(&line),
+        };
+        if self.lines.try_send(line).is_err() {
+            self.lost.fetch_add(lost + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Writer {
+    /// Waits until everything is written, a second at most. Every clone of the log is to be dropped
+    /// before.
+    pub(crate) fn end(self) {
+        self.0.recv_timeout(END_WAIT).ok();
+    }
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// How much a count that only grows has grown since the last look.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rise(u64);
+
+impl Rise {
+    pub(crate) fn look(&mut self, count: u64) -> Option<u64> {
+        let risen = count.saturating_sub(self.0);
+        self.0 = count;
+        (risen > 0).then_some(risen)
+    }
+}
+
+/// `time LEVEL event name=value ...`; what is no single word stands in quotation marks.
+fn text(line: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    for (name, value) in line {
+        let value = match value {
+            Value::String(value) if is_word(value) => value.clone(),
+            Value::Array(values) if values.iter().all(|v| v.as_str().is_some_and(is_word)) => {
+                values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+            }
+            other => other.to_string(),
+        };
+        match name.as_str() {
+            "time" => text.push_str(&value),
+            "level" => text.extend([" ", &value.to_uppercase()]),
+            "event" => text.extend([" ", &value]),
+            _ => text.extend([" ", name, "=", &value]),
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn is_word(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '=');
+    !text.is_empty() && text.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use server::metrics::Phases;
+
+    use super::*;
+
+    /// Where lines go, once it is unlocked.
+    #[derive(Clone, Default)]
+    struct Out(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Out {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn lines(format: Format, tell: impl FnOnce(&Log, &Out)) -> Vec<String> {
+        let out = Out::default();
+        let clock = net::clock::world::World::new().clock();
+        let (log, writer) = Log::to(out.clone(), format, &clock).unwrap();
+        tell(&log, &out);
+        drop(log);
+        writer.end();
+        let bytes = out.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    fn slow() -> SlowCall {
+        let phases = Phases { sync_wait: Nanos::from_micros(12_345), ..Phases::default() };
+        SlowCall {
+            client: IpAddr::from([10, 0, 0, 7]),
+            procedure: Some(wire::Procedure::Nfs3(wire::nfs3::Procedure::Write)),
+            xid: 26,
+            uid: Some(1000),
+            args: "file=a1b2 count=\"5\"".to_owned(),
+            failure: Some("NOSPC".to_owned()),
+            phases,
+            suppressed: 3,
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_json_object() {
+        let lines = lines(Format::Json, |log, _| {
+            let address = SocketAddr::from(([127, 0, 0, 1], 2049));
+            log.started(&[address], &["/srv", "/a b"], "NFS 2, 3");
+            log.reload(Err("line 1,\ncolumn 2"));
+            log.slow(&slow());
+            log.refused(5, 4096, None);
+            log.sync_failed("/srv", 1);
+            log.shutdown("SIGTERM", 2, 1);
+        });
+        let parsed: Vec<Map<String, Value>> =
+            lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let events: Vec<_> = parsed.iter().map(|line| line["event"].as_str().unwrap()).collect();
+        let expected =
+            ["started", "reload", "slow_call", "connections_refused", "sync_failed", "shutdown"];
+        assert_eq!(events, expected);
+        for line in &parsed {
+            assert!(line.keys().take(3).eq(["time", "level", "event"]));
+            humantime::parse_rfc3339(line["time"].as_str().unwrap()).unwrap();
+        }
+        assert_eq!(parsed[0]["exports"], json!(["/srv", "/a b"]));
+        assert_eq!(parsed[2]["sync_wait_ms"], json!(12.345));
+        assert_eq!(parsed[2]["suppressed"], json!(3));
+        assert_eq!(parsed[5]["level"], json!("warn"));
+    }
+
+    #[test]
+    fn text_is_one_line_whatever_it_says() {
+        let lines = lines(Format::Text, |log, _| {
+            log.slow(&slow());
+            log.problem("two\nlines");
+            log.started(&[], &["/srv", "/home"], "NFS 3");
+        });
+        let (time, rest) = lines[0].split_once(' ').unwrap();
+        humantime::parse_rfc3339(time).unwrap();
+        assert_eq!(
+            rest,
+            "WARN slow_call client=10.0.0.7 procedure=WRITE xid=0x1a uid=1000 \
+             args=\"file=a1b2 count=\\\"5\\\"\" status=NOSPC total_ms=12.345 queue_ms=0.0 \
+             decode_ms=0.0 store_ms=0.0 sync_wait_ms=12.345 suppressed=3"
+        );
+        assert!(lines[1].ends_with("ERROR problem message=\"two\\nlines\""));
+        assert!(lines[2].ends_with("exports=/srv,/home protocols=\"NFS 3\""), "{}", lines[2]);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_log_that_is_not_read() {
+        let told = LINES_MAX + 100;
+        let lines = lines(Format::Json, |log, out| {
+            let unread = out.0.lock().unwrap();
+            for _ in 0..told {
+                log.problem("again");
+            }
+            assert!(log.lost.load(Ordering::Relaxed) >= 99);
+            drop(unread);
+        });
+        assert!((LINES_MAX..=LINES_MAX + 1).contains(&lines.len()));
+    }
+
+    #[test]
+    fn a_rise_is_told_once() {
+        let mut rise = Rise::default();
+        assert_eq!([0, 2, 2, 5].map(|count| rise.look(count)), [None, Some(2), None, Some(3)]);
+    }
+}

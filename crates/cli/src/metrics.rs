@@ -1,0 +1,100 @@
+//! The pages of `--metrics`: what engine, connections and process have counted.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::clock::Clock;
+use net::http::{Found, Listener};
+use rustix::process::{Resource, getrlimit};
+use rustix::time::ClockId;
+use server::Engine;
+use server::metrics::{CONTENT_TYPE, MonotonicClock, Page, Reading};
+use server::store::Store;
+
+/// The clock of metrics: the one by which connections know when a call arrived.
+pub(crate) fn monotonic(clock: &Clock) -> MonotonicClock {
+    let clock = clock.clone();
+    Arc::new(move || clock.now())
+}
+
+/// Answers `/metrics` and `/healthz` in a task of its own; gives the address that it listens on.
+/// `others` are asked at each scrape.
+pub(crate) fn serve<S: Store>(
+    listen: SocketAddr,
+    engine: &Arc<Engine<S>>,
+    others: impl Fn() -> Vec<Reading> + Clone + Send + Sync + 'static,
+    clock: &Clock,
+) -> io::Result<SocketAddr> {
+    let listener = Listener::bind(listen)?;
+    let address = listener.local_addr()?;
+    let (engine, started) = (Arc::clone(engine), clock.since_1970());
+    let pages = move |path: &str| match path {
+        "/healthz" => Some(Found::text("ok\n")),
+        "/metrics" => {
+            let mut page = Page::default();
+            engine.write_metrics(&mut page);
+            page.readings(&others());
+            page.readings(&process(started));
+            Some(Found { content_type: CONTENT_TYPE, body: page.into_string() })
+        }
+        _ => None,
+    };
+    let own = clock.clone();
+    clock.spawn(async move { listener.serve(own, pages).await });
+    Ok(address)
+}
+
+/// What the system says of this process, under the names that all programs use.
+fn process(started: Duration) -> Vec<Reading> {
+    let version = Reading::new("nfskit_build_info", "The version of nfskit.", 1.0)
+        .of("version", env!("CARGO_PKG_VERSION"));
+    let cpu = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+    let cpu_seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9;
+    let mut readings = vec![
+        version,
+        Reading::new("process_cpu_seconds_total", "Processor time, user and system.", cpu_seconds),
+        Reading::new(
+            "process_start_time_seconds",
+            "When the process started, since 1970.",
+            started.as_secs_f64(),
+        ),
+    ];
+    let mut add = |name, help, value: Option<f64>| {
+        readings.extend(value.map(|value| Reading::new(name, help, value)));
+    };
+    add("process_resident_memory_bytes", "Memory in use.", resident_bytes());
+    let fds = fs::read_dir("/proc/self/fd").ok().map(|fds| fds.count() as f64);
+    add("process_open_fds", "Open descriptors.", fds);
+    let fds_max = getrlimit(Resource::Nofile).current.map(|max| max as f64);
+    add("process_max_fds", "The most descriptors there may be.", fds_max);
+    readings
+}
+
+/// The second number of statm counts pages (proc_pid_statm(5)).
+fn resident_bytes() -> Option<f64> {
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some((pages * rustix::param::page_size() as u64) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_is_measured() {
+        let readings = process(Duration::from_secs(7));
+        let value = |name: &str| {
+            readings.iter().find(|reading| reading.name == name).map(|reading| reading.value)
+        };
+        assert!(value("process_cpu_seconds_total").unwrap() > 0.0);
+        assert!(value("process_resident_memory_bytes").unwrap() > 1e6);
+        assert!(value("process_open_fds").unwrap() >= 3.0);
+        assert_eq!(value("process_start_time_seconds"), Some(7.0));
+        let manual = include_str!("../../../docs/metrics.md");
+        assert!(readings.iter().all(|reading| manual.contains(&format!("`{}`", reading.name))));
+    }
+}

@@ -1,0 +1,148 @@
+//! How connections end, over real sockets of the loopback.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use net::clock::{Clock, yield_now};
+use net::serve::{Drained, Host, Limits, Peer};
+use net::shape::LinkPair;
+use net::transport::RECORD_BYTES_MAX;
+use net::transport::tcp::Listener;
+use perf::units::Nanos;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use wire::record::{Fragment, Message};
+
+const PATIENCE: Nanos = Nanos::from_secs(60);
+
+fn in_time<T>(work: impl Future<Output = T>) -> T {
+    net::runtime::block_on(async { Clock::real().within(PATIENCE, work).await.unwrap() }).unwrap()
+}
+
+/// A server that answers each call with itself, once it may.
+fn serve(limits: Limits, may: &Arc<Semaphore>) -> (Host, SocketAddr) {
+    let clock = Clock::real();
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
+    let address = listener.local_addr().unwrap();
+    let host = Host::new(&clock, limits);
+    let (own, may) = (host.clone(), Arc::clone(may));
+    let service = move |peer: Peer, record: Bytes| {
+        assert_eq!(peer.local, Some(address));
+        let may = Arc::clone(&may);
+        async move {
+            may.acquire().await.unwrap().forget();
+            Some(Message { head: Vec::new(), payload: record })
+        }
+    };
+    clock.spawn(async move { own.listen(listener, LinkPair::default(), service).await.unwrap() });
+    (host, address)
+}
+
+fn record(bytes: usize) -> Vec<u8> {
+    let len = u32::try_from(bytes).unwrap();
+    let mut record = Fragment { last: true, len }.to_header().to_vec();
+    record.resize(4 + bytes, 5);
+    record
+}
+
+#[test]
+fn a_record_that_is_never_finished_ends_its_connection() {
+    in_time(async {
+        let limits = Limits { stall_max: Nanos::from_millis(100), ..Limits::default() };
+        let (host, server) = serve(limits, &Arc::new(Semaphore::new(8)));
+        let mut stream = TcpStream::connect(server).await.unwrap();
+        // A whole one, and half of the next.
+        let record = record(100);
+        stream.write_all(&[&record[..], &record[..50]].concat()).await.unwrap();
+        let mut taken = Vec::new();
+        stream.read_to_end(&mut taken).await.ok();
+        assert_eq!(taken, record);
+        assert_eq!(host.counts().connections_stalled, 1);
+    });
+}
+
+#[test]
+fn a_peer_that_takes_none_of_its_replies_is_given_up() {
+    in_time(async {
+        let limits = Limits { stall_max: Nanos::from_millis(100), ..Limits::default() };
+        let (host, server) = serve(limits, &Arc::new(Semaphore::new(1 << 20)));
+        let mut stream = TcpStream::connect(server).await.unwrap();
+        let record = record(1 << 20);
+        // More than the sockets of both ends hold.
+        let mut at = 0;
+        while host.counts().connections_stalled == 0 {
+            let send = stream.write(&record[at..]);
+            if let Ok(Ok(sent)) = Clock::real().within(Nanos::from_millis(20), send).await {
+                at = (at + sent) % record.len();
+            }
+        }
+        while host.counts().served_now > 0 {
+            yield_now().await;
+        }
+        assert_eq!(host.counts().bytes_in_flight, 0);
+    });
+}
+
+#[test]
+fn replies_reach_a_client_that_goes_on_sending_while_the_host_drains() {
+    in_time(async {
+        let may = Arc::new(Semaphore::new(0));
+        let (host, server) = serve(Limits::default(), &may);
+        let mut stream = TcpStream::connect(server).await.unwrap();
+        let record = record(60_000);
+        stream.write_all(&record.repeat(4)).await.unwrap();
+        while host.counts().bytes_in_flight < 4 * 60_000 {
+            yield_now().await;
+        }
+        let drain = async {
+            let drain = host.drain(PATIENCE);
+            let let_go = async {
+                yield_now().await;
+                may.add_permits(100);
+            };
+            tokio::join!(drain, let_go).0
+        };
+        let client = async {
+            let (mut read, mut write) = stream.split();
+            let send = async {
+                // Nobody reads them, but what they do must not cost us the replies.
+                while write.write_all(&record).await.is_ok() {
+                    yield_now().await;
+                }
+            };
+            let take = async {
+                let mut taken = Vec::new();
+                read.read_to_end(&mut taken).await.ok();
+                taken
+            };
+            let taken = tokio::select! { taken = take => taken, () = send => Vec::new() };
+            drop(stream);
+            taken
+        };
+        let (drained, taken) = tokio::join!(drain, client);
+        assert_eq!(drained, Drained::default());
+        assert_eq!(taken.len(), 4 * record.len());
+        assert!(TcpStream::connect(server).await.is_err(), "nobody listens any more");
+    });
+}
+
+#[test]
+fn calls_that_never_end_are_abandoned_after_the_grace_period() {
+    in_time(async {
+        let (host, server) = serve(Limits::default(), &Arc::new(Semaphore::new(0)));
+        let mut stream = TcpStream::connect(server).await.unwrap();
+        // One is small, one has a task of its own.
+        stream.write_all(&[record(100), record(200_000)].concat()).await.unwrap();
+        while host.counts().bytes_in_flight < 200_000 {
+            yield_now().await;
+        }
+        stream.shutdown().await.unwrap();
+        let drained = host.drain(Nanos::from_millis(50)).await;
+        assert_eq!(drained, Drained { calls_abandoned: 2, connections_abandoned: 1 });
+    });
+}
