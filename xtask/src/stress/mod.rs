@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     prepare(scratch.path(), options.unprivileged)
         .map_err(|error| format!("{}: {error}", scratch.path().display()))?;
     let folder = scratch.path().join("served");
-    let mut server = Server::new(&nfskit, &folder, scratch.path(), options.unprivileged)?;
+    let mut server = Server::new(&nfskit, &folder, scratch.path(), &options)?;
     server.start()?;
     println!("stress: seed {}, {} s, {options:?}", options.seed, options.duration.as_secs());
     let shared = Shared {
@@ -71,8 +71,8 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let (tally, trouble) = thread::scope(|scope| {
         let clients: Vec<_> = (0..options.clients)
             .map(|number| {
-                let (shared, folder) = (&shared, &folder);
-                scope.spawn(move || work(shared, number, &options, folder))
+                let (shared, folder, options) = (&shared, &folder, &options);
+                scope.spawn(move || work(shared, number, options, folder))
             })
             .collect();
         let mut trouble = harass(&mut server, &shared, &options, &mut ends).err();

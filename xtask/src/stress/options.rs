@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 const USAGE: &str = "\
-stress [--seconds N] [--seed N] [--clients N] [--outstanding N] [--unprivileged]";
+stress [--seconds N] [--seed N] [--clients N] [--outstanding N] \
+     [--unprivileged | --capabilities LIST]";
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Options {
     pub(super) duration: Duration,
     /// Everything that is random comes from it; what the threads make of it differs.
@@ -15,6 +16,8 @@ pub(super) struct Options {
     pub(super) outstanding: usize,
     /// The server runs as `nobody`.
     pub(super) unprivileged: bool,
+    /// The server is root with these capabilities and no others, in the words of setpriv(1).
+    pub(super) capabilities: Option<String>,
 }
 
 impl Options {
@@ -25,11 +28,16 @@ impl Options {
             clients: 4,
             outstanding: 8,
             unprivileged: false,
+            capabilities: None,
         };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             if word == "--unprivileged" {
                 options.unprivileged = true;
+                continue;
+            }
+            if word == "--capabilities" {
+                options.capabilities = words.next().map(|list| (*list).to_owned());
                 continue;
             }
             let number = words.next().and_then(|value| value.parse::<u64>().ok());

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::options::Options;
+
 const POLL: Duration = Duration::from_millis(2);
 const START_WITHIN: Duration = Duration::from_secs(20);
 const STOP_WITHIN: Duration = Duration::from_secs(20);
@@ -29,14 +31,21 @@ impl Server {
         nfskit: &Path,
         folder: &Path,
         scratch: &Path,
-        unprivileged: bool,
+        options: &Options,
     ) -> Result<Self, String> {
         let error = |error: std::io::Error| error.to_string();
         // Free now, and nobody else's in the short time until it is ours.
         let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
         let address = address.map_err(error)?;
         let mut words = Vec::new();
-        if unprivileged {
+        let bounds = options.capabilities.as_ref().map(|list| {
+            let given = list.split(',').map(|capability| format!(",+{capability}"));
+            format!("--bounding-set=-all{}", given.collect::<String>())
+        });
+        if let Some(bounds) = &bounds {
+            words.extend(["setpriv", bounds]);
+        }
+        if options.unprivileged {
             words.extend(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
         }
         let (program, folder) = (nfskit.display().to_string(), folder.display().to_string());

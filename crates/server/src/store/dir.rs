@@ -107,7 +107,7 @@ pub struct DirOptions {
     pub identity: Identity,
     pub handles: HandleChoice,
     /// Seals kernel handles. `None`: a key that is kept in an extended attribute of the root
-    /// (`trusted.nfskit.handle_key`), so that handles survive a restart.
+    /// (`trusted.nfskit.handle_key`), or else in `state_dir`, so that handles survive a restart.
     pub handle_key: Option<[u8; 16]>,
     /// Most files that handles of the table kind are known for; those longest not asked for
     /// are forgotten, their handles become stale. Some 200 bytes each.

@@ -25,7 +25,9 @@ leave_manifest() {
     local name=$1
     umount "/mnt/$name" || return 1
     mount_it "$name" || return 1
-    bash "$MATERIAL/manifest.sh" "/mnt/$name" times >"/out/$name.manifest" || return 1
+    local times=times
+    [ "$VERS" = 3 ] || times= # version 2 rounds them
+    bash "$MATERIAL/manifest.sh" "/mnt/$name" $times >"/out/$name.manifest" || return 1
 }
 
 mount_it() {

@@ -31,7 +31,9 @@ impl Handles {
         beneath: Beneath,
         options: &DirOptions,
     ) -> Result<Self, OpenError> {
-        let kernel = || Kernel::probe(root, options.handle_key).map(Self::Kernel);
+        let kernel = || {
+            Kernel::probe(root, options.handle_key, options.state_dir.as_deref()).map(Self::Kernel)
+        };
         let table = || {
             let root = Stat::of(root).map_err(OpenError::Stat)?.identity();
             let max = options.table_handles_max;

@@ -12,12 +12,17 @@
 //! The key must outlive the process as the handles do. Unless the caller brings one, it is kept
 //! with the files, in an extended attribute of the root that only privileged processes can see
 //! (`trusted.nfskit.handle_key`), and made by the first start. Where that cannot be (a read-only
-//! root, a file system without such attributes), the key is random and handles end with the
-//! process, which [`Kernel::survives_restart`] says.
+//! root, a file system without such attributes, a process without CAP_SYS_ADMIN), it comes from a
+//! file in the directory of what is kept over a restart. Where there is none, the key is random and
+//! handles end with the process, which [`Kernel::survives_restart`] says.
 //!
 //! A file that a local process moves out of the export stays open to those who have its handle.
 
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use rustix::fs::{OFlags, XattrFlags};
 use rustix::io::Errno;
@@ -31,6 +36,8 @@ use crate::types::{Handle, Status};
 pub(super) const MARKER: u8 = b'K';
 const SEAL_BYTES: usize = 8;
 const KEY_ATTRIBUTE: &str = "trusted.nfskit.handle_key";
+/// In the state directory, where the attribute cannot be had.
+const KEY_FILE: &str = "handle_key";
 
 pub(in super::super) struct Kernel {
     key: [u8; 16],
@@ -40,10 +47,14 @@ pub(in super::super) struct Kernel {
 
 impl Kernel {
     /// Tries whether this process may open handles here, and finds the key.
-    pub(super) fn probe(root: &OwnedFd, key: Option<[u8; 16]>) -> Result<Self, Errno> {
+    pub(super) fn probe(
+        root: &OwnedFd,
+        key: Option<[u8; 16]>,
+        state_dir: Option<&Path>,
+    ) -> Result<Self, Errno> {
         let (handle, mount) = sys::name_to_handle(root.as_fd())?;
         sys::open_by_handle(root.as_fd(), &handle, OFlags::PATH | OFlags::CLOEXEC)?;
-        let (key, survives_restart) = match key.map_or_else(|| kept_key(root), Ok) {
+        let (key, survives_restart) = match find_key(root, &handle, key, state_dir) {
             Ok(key) => (key, true),
             Err(_) => (random_key()?, false),
         };
@@ -93,6 +104,51 @@ impl Kernel {
     }
 }
 
+/// The caller's key, or that which lies with the files, or that of the state directory.
+fn find_key(
+    root: &OwnedFd,
+    handle: &KernelHandle,
+    key: Option<[u8; 16]>,
+    state_dir: Option<&Path>,
+) -> Result<[u8; 16], Errno> {
+    if let Some(key) = key {
+        return Ok(key);
+    }
+    kept_key(root).or_else(|errno| match state_dir {
+        Some(dir) => key_beside(dir, handle)
+            .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)),
+        None => Err(errno),
+    })
+}
+
+/// The key of this root, made from the one in the state directory: each root has its own, so that
+/// a handle of one export is none of another's on the same file system.
+fn key_beside(dir: &Path, root: &KernelHandle) -> io::Result<[u8; 16]> {
+    let path = dir.join(KEY_FILE);
+    let kept = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Whole or not at all, whenever the process may die.
+            let new = dir.join(format!("{KEY_FILE}.new"));
+            let key = random_key()?;
+            let mut file =
+                File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            file.write_all(&key)?;
+            file.sync_all()?;
+            fs::rename(&new, &path)?;
+            File::open(dir)?.sync_all()?;
+            key.to_vec()
+        }
+        read => read?,
+    };
+    let kept: [u8; 16] = kept.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+    let named = [&root.tag.to_le_bytes(), &root.bytes[..usize::from(root.len)]].concat();
+    let half = |which: u8| siphash(&kept, &[&named[..], &[which]].concat()).to_le_bytes();
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&half(0));
+    key[8..].copy_from_slice(&half(1));
+    Ok(key)
+}
+
 /// The key that lies with the files; made if there is none.
 fn kept_key(root: &OwnedFd) -> Result<[u8; 16], Errno> {
     match read_key(root) {
@@ -119,5 +175,22 @@ fn random_key() -> Result<[u8; 16], Errno> {
     match rustix::rand::getrandom(&mut key, GetRandomFlags::empty())? {
         16 => Ok(key),
         _ => Err(Errno::AGAIN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_from_the_state_directory_is_the_same_again_and_another_for_another_root() {
+        let dir = tempfile::tempdir().unwrap();
+        const LEN: usize = KERNEL_HANDLE_BYTES_MAX as usize;
+        let root = |byte| KernelHandle { tag: 1, len: 8, bytes: [byte; LEN] };
+        let key = key_beside(dir.path(), &root(1)).unwrap();
+        assert_eq!(key_beside(dir.path(), &root(1)).unwrap(), key);
+        assert_ne!(key_beside(dir.path(), &root(2)).unwrap(), key);
+        fs::write(dir.path().join(KEY_FILE), b"cut off").unwrap();
+        assert!(key_beside(dir.path(), &root(1)).is_err());
     }
 }
