@@ -13,6 +13,7 @@ use rustix::time::ClockId;
 use server::Engine;
 use server::metrics::{CONTENT_TYPE, MonotonicClock, Page, Reading};
 use server::store::Store;
+use server::store::dir::act_as_server;
 
 /// The clock of metrics: the one by which connections know when a call arrived.
 pub(crate) fn monotonic(clock: &Clock) -> MonotonicClock {
@@ -34,6 +35,8 @@ pub(crate) fn serve<S: Store>(
     let pages = move |path: &str| match path {
         "/healthz" => Some(Found::text("ok\n")),
         "/metrics" => {
+            // This thread may have acted as a caller, who may not look at our /proc.
+            act_as_server();
             let mut page = Page::default();
             engine.write_metrics(&mut page);
             page.readings(&others());

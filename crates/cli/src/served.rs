@@ -57,7 +57,11 @@ impl Options {
 /// How a directory is served. A server that stalls for its disk is one of 2002: it does not begin
 /// to write before it is asked to commit.
 pub(crate) fn dir_options(commit_mode: CommitMode) -> DirOptions {
-    DirOptions { early_writeback: commit_mode == CommitMode::Concurrent, ..DirOptions::default() }
+    DirOptions {
+        identity: Identity::Best,
+        early_writeback: commit_mode == CommitMode::Concurrent,
+        ..DirOptions::default()
+    }
 }
 
 /// Opens a directory as a store.

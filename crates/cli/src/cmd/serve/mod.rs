@@ -62,6 +62,8 @@ async fn serve_memory(args: &args::Serve, verbosity: Verbosity) -> Result<(), Fa
 }
 
 async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
+    // Modes are the clients' business.
+    rustix::process::umask(rustix::fs::Mode::empty());
     let clock = Clock::real();
     let interrupts = Interrupts::catch()?;
     let sockets = bind(args)?;
