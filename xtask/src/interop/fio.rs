@@ -1,5 +1,5 @@
-//! `nfskit serve` and fio's nfs engine (libnfs inside): many reads and writes outstanding, at random
-//! and in sequence, each block with a checksum of its own.
+//! `nfskit serve` and fio's nfs engine (libnfs inside): many reads and writes outstanding, at
+//! random and in sequence, each block with a checksum of its own.
 //!
 //! Two habits of the engine decide how it is used. It knows no fsync, so that fio can not write and
 //! verify in one run. And at the end of a run it gives up the calls that are still outstanding: so

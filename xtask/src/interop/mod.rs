@@ -1,8 +1,10 @@
 //! `cargo xtask interop`: the release binary against peers that we did not write.
 //!
 //! libnfs's tools list and copy from `nfskit serve`, fio reads and writes there with checksums;
-//! `nfskit study` measures NFS-Ganesha, and then our own server. Ganesha registers with a portmapper, of which a machine has one, so
-//! everything runs in namespaces of its own where the system lets us: with its own loopback, its
+//! `nfskit study` measures NFS-Ganesha, and then our own server. rpcinfo and showmount ask our
+//! portmapper, and rpcbind about us. Ganesha registers with a portmapper, of which a machine has
+//! one, so everything runs in namespaces of its own where the system lets us: with its own
+//! loopback, its
 //! own /run, and its own processes, which all end with the first of them. Where it does not, it
 //! runs on the machine's loopback, unless the machine has a portmapper already.
 //!
@@ -11,6 +13,7 @@
 
 mod content;
 mod fio;
+mod portmap;
 mod report;
 mod served;
 mod study;
@@ -30,7 +33,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     fio::provide(root, scratch.path())?;
     if !isolate::is_possible() {
         println!("interop: no namespaces here; this machine's loopback must do");
-        return run_checks(scratch.path(), &nfskit);
+        return run_others(Report::default(), scratch.path(), &nfskit);
     }
     let ourselves = std::env::current_exe()
         .map_err(|error| format!("our own program is not known: {error}"))?;
@@ -43,11 +46,13 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
 /// Runs every check in the namespaces, of which we are the first process.
 pub(crate) fn run_inside(scratch: &Path, nfskit: &Path) -> Result<(), String> {
     isolate::end_with_caller(scratch);
-    run_checks(scratch, nfskit)
+    let mut report = Report::default();
+    portmap::check(&mut report, scratch, nfskit);
+    run_others(report, scratch, nfskit)
 }
 
-fn run_checks(scratch: &Path, nfskit: &Path) -> Result<(), String> {
-    let mut report = Report::default();
+/// The checks that need no port of the machine's.
+fn run_others(mut report: Report, scratch: &Path, nfskit: &Path) -> Result<(), String> {
     served::check(&mut report, scratch, nfskit);
     fio::check(&mut report, scratch, nfskit);
     study::check_ganesha(&mut report, scratch, nfskit);

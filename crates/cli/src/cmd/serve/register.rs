@@ -89,13 +89,16 @@ fn entries(endpoint: Endpoint, versions: Versions) -> Vec<Entry> {
         Endpoint::Tcp(address) => (address, PROTOCOL_TCP, "tcp6"),
         Endpoint::Udp(address) => (address, PROTOCOL_UDP, "udp6"),
     };
+    // A TCP listener on [::] takes IPv4 too; for UDP there is a socket for each.
+    let takes_ipv4 =
+        address.is_ipv4() || (protocol == PROTOCOL_TCP && address.ip().is_unspecified());
     let offered = programs.into_iter().filter(|(offered, ..)| *offered);
     offered
-        .map(|(_, program, version)| match address.is_ipv4() {
-            true => {
-                Entry::Ipv4(Mapping { program, version, protocol, port: address.port().into() })
-            }
-            false => Entry::Ipv6 { program, version, netid, addr: uaddr(address) },
+        .flat_map(|(_, program, version)| {
+            let port = address.port().into();
+            let ipv4 = Entry::Ipv4(Mapping { program, version, protocol, port });
+            let ipv6 = Entry::Ipv6 { program, version, netid, addr: uaddr(address) };
+            [takes_ipv4.then_some(ipv4), address.is_ipv6().then_some(ipv6)].into_iter().flatten()
         })
         .collect()
 }
@@ -147,8 +150,11 @@ mod tests {
             Endpoint::Tcp("[::]:2049".parse().unwrap()),
             Versions { nfs2: false, nfs3: true },
         );
-        assert_eq!(third.len(), 2);
+        let mapping = Mapping { program: 100_003, version: 3, protocol: PROTOCOL_TCP, port: 2049 };
+        assert_eq!((third.len(), &third[0]), (4, &Entry::Ipv4(mapping)));
         let addr = "::.8.1".to_owned();
-        assert_eq!(third[0], Entry::Ipv6 { program: 100_003, version: 3, netid: "tcp6", addr });
+        assert_eq!(third[1], Entry::Ipv6 { program: 100_003, version: 3, netid: "tcp6", addr });
+        let one = entries(Endpoint::Tcp("[::1]:2049".parse().unwrap()), Versions::default());
+        assert!(one.iter().all(|entry| matches!(entry, Entry::Ipv6 { .. })));
     }
 }
