@@ -5,7 +5,11 @@
 #![expect(clippy::disallowed_methods, reason = "automation runs in real time, outside every world")]
 
 mod check;
+mod guest;
+mod host;
 mod interop;
+mod peers;
+mod stress;
 mod tidy;
 
 use std::path::PathBuf;
@@ -17,6 +21,9 @@ usage: cargo xtask COMMAND
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
   interop                 the release binary against libnfs and NFS-Ganesha
+  guest [OPTION]          the Linux kernel's client, in a guest, against the release binary
+  peers [OPTION]...       nfskit serve measured side by side with NFS-Ganesha and unfs3
+  stress [OPTION]...      the release binary killed again and again under load, for 5 minutes
 ";
 
 fn main() -> ExitCode {
@@ -29,6 +36,12 @@ fn main() -> ExitCode {
         [interop::INSIDE, scratch, nfskit] => {
             interop::run_inside(scratch.as_ref(), nfskit.as_ref())
         }
+        ["peers", options @ ..] => peers::run(&root, options),
+        [peers::INSIDE, scratch, nfskit, options @ ..] => {
+            peers::run_inside(scratch.as_ref(), nfskit.as_ref(), options)
+        }
+        ["guest", options @ ..] => guest::run(&root, options),
+        ["stress", options @ ..] => stress::run(&root, options),
         _ => Err(USAGE.to_owned()),
     });
     match outcome {

@@ -8,6 +8,10 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use client::url::{FORM, Target};
 use net::shape::profile::Profile;
 use perf::units::Nanos;
+use server::Versions;
+
+use crate::exports::options;
+use crate::log;
 
 /// Finds what slows NFS down, explains it with a model that predicts, and removes it.
 #[derive(Debug, Parser)]
@@ -47,6 +51,24 @@ pub(crate) enum Command {
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),
+    #[command(hide = true)]
+    Man(Man),
+    #[command(hide = true)]
+    Completions(Completions),
+}
+
+/// Writes the manual pages, one for each command.
+#[derive(Debug, Parser)]
+pub(crate) struct Man {
+    /// Where to: made if it is not there.
+    #[arg(value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+/// Prints the completions of a shell.
+#[derive(Debug, Parser)]
+pub(crate) struct Completions {
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// Measures an NFS path, explains it, predicts a change, applies it, and reports.
@@ -85,38 +107,97 @@ pub(crate) struct Study {
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
 
-/// Serves a directory, or memory, over NFS v3 and TCP. Prints the mount commands.
+/// Serves directories, or memory, over NFS. Prints the mount commands.
+///
+/// Either one store, or any number of exports. Who may do what is said with the words of
+/// exports(5); SIGHUP reads the file of exports again, SIGTERM ends after what is in progress.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit serve /srv/data                          on 127.0.0.1:2049
   nfskit serve mem: --listen 127.0.0.1:0          in memory, on a free port
-  nfskit serve /srv/data --listen 0.0.0.0:2049    for other hosts: everyone who reaches it may
-                                                  do what this user may")]
+  nfskit serve --listen 0.0.0.0:2049 --export /srv/data=ro --export /home=client=10.0.0.0/8
+  nfskit serve --listen [::]:2049 --exports /etc/nfskit/exports.toml
+
+Export options, separated by commas: rw, ro, root_squash, no_root_squash, all_squash, anonuid=N,
+anongid=N, secure, insecure, client=NETWORK|HOST (again for more), name=PATH, id=N. Several exports
+of one name are rules: the first that names a client is the client's. Root is squashed to nobody
+unless no_root_squash is given; a single DIR without --export trusts root.")]
 pub(crate) struct Serve {
     /// A directory, or `mem:`.
-    #[arg(value_name = "DIR|mem:")]
-    pub(crate) store: String,
+    #[arg(value_name = "DIR|mem:", required_unless_present_any = ["export", "exports"])]
+    pub(crate) store: Option<String>,
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
     pub(crate) listen: SocketAddr,
-    /// The name under which it is mounted.
-    #[arg(long, value_name = "PATH", default_value = "/", value_parser = export_path)]
-    pub(crate) export: String,
+    /// Serves over UDP, too, on the same port.
+    #[arg(long)]
+    pub(crate) udp: bool,
+    /// Versions of NFS: 2, 3, or both.
+    #[arg(long, value_name = "LIST", default_value = "2,3", value_parser = versions)]
+    pub(crate) versions: Versions,
+    /// Answers as the host's portmapper and rpcbind, on port 111.
+    #[arg(long, conflicts_with = "register")]
+    pub(crate) portmap: bool,
+    /// Registers with the rpcbind that runs on this host.
+    #[arg(long)]
+    pub(crate) register: bool,
+    /// A directory to export, with options; with DIR or mem:, the name under which that is mounted.
+    #[arg(long, value_name = "PATH[=OPTIONS]", value_parser = options::parse)]
+    pub(crate) export: Vec<options::Export>,
+    /// A TOML file of exports, which SIGHUP reads again.
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
+    pub(crate) exports: Option<PathBuf>,
     /// Refuses every change.
     #[arg(long)]
     pub(crate) ro: bool,
     /// Calls in service at once, like nfsd threads.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = count(1..=65_536))]
     pub(crate) threads: u32,
+    /// Connections at once; one more is closed.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count(1..=1_000_000))]
+    pub(crate) connections: u32,
+    /// Bytes of calls in progress, and of replies not yet taken, of all clients; over it they wait.
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    pub(crate) in_flight: u64,
+    /// A connection without a call for so long is closed.
+    #[arg(long, value_name = "TIME", default_value = "360s", value_parser = time)]
+    pub(crate) idle: Nanos,
+    /// How long what is in progress may take when the server is asked to end.
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
+    pub(crate) grace: Nanos,
     /// Whether other calls are served while data is committed.
     #[arg(long, value_enum, default_value_t = CommitMode::Concurrent)]
     pub(crate) commit_mode: CommitMode,
+    /// Whether changes of names and attributes are stable when they are answered.
+    #[arg(long, value_enum, default_value_t = MetadataSync::Always)]
+    pub(crate) metadata_sync: MetadataSync,
+    /// Where replies and handles are kept for the time after a restart [default: /var/lib/nfskit,
+    /// or $XDG_STATE_HOME/nfskit; none with port 0 and mem:].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// A line in the log for each call that takes so long.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) slow_log: Option<Nanos>,
+    /// How lines of the log look.
+    #[arg(long, value_enum, default_value_t = log::Format::Text)]
+    pub(crate) log_format: log::Format,
     /// An emulated link in front of every client.
     #[arg(long, value_name = "PROFILE")]
     pub(crate) link: Option<Profile>,
     /// Bytes that `mem:` may hold.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
     pub(crate) mem_size: u64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum MetadataSync {
+    /// As RFC 1813 section 4.8 wants it.
+    Always,
+    /// Whenever the file system gets to it: faster, and a crash can undo what was answered.
+    Never,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -188,13 +269,16 @@ fn target(text: &str) -> Result<Target, String> {
     text.parse().map_err(|error| format!("{error}\n  the form is {FORM}"))
 }
 
-fn export_path(text: &str) -> Result<String, String> {
-    let trimmed = text.trim_end_matches('/');
-    match text.starts_with('/') {
-        true if trimmed.is_empty() => Ok("/".to_owned()),
-        true => Ok(trimmed.to_owned()),
-        false => Err("an export begins with a slash, such as /export".to_owned()),
+fn versions(text: &str) -> Result<Versions, String> {
+    let mut versions = Versions { nfs2: false, nfs3: false };
+    for word in text.split(',') {
+        match word.trim() {
+            "2" => versions.nfs2 = true,
+            "3" => versions.nfs3 = true,
+            _ => return Err(format!("{text:?} is no list of versions: 2, 3 or 2,3")),
+        }
     }
+    Ok(versions)
 }
 
 fn listen(text: &str) -> Result<SocketAddr, String> {
@@ -265,12 +349,5 @@ mod tests {
         for wrong in ["", "s", "0s", "5", "-1s", "1.5s", "1h", "99999999999s", "\u{b5}"] {
             assert!(time(wrong).unwrap_err().contains("us, ms or s"), "{wrong}");
         }
-    }
-
-    #[test]
-    fn exports_begin_with_a_slash_and_end_without() {
-        assert_eq!(export_path("/"), Ok("/".to_owned()));
-        assert_eq!(export_path("/a/b/"), Ok("/a/b".to_owned()));
-        assert!(export_path("a").is_err());
     }
 }

@@ -32,6 +32,11 @@ impl Failure {
         Self { code: 3, what: what.to_string(), advice: advice.into() }
     }
 
+    /// Arguments that do not go together.
+    pub(crate) fn usage(what: impl Display, advice: impl Into<String>) -> Self {
+        Self { code: 2, what: what.to_string(), advice: advice.into() }
+    }
+
     pub(crate) fn interrupted() -> Self {
         Self { code: 130, what: "interrupted".to_owned(), advice: String::new() }
     }

@@ -10,7 +10,7 @@
 //! counted (`lost` on the next line). So a server never waits for whoever reads its log.
 
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -51,13 +51,16 @@ enum Level {
 pub(crate) struct Log {
     format: Format,
     clock: Clock,
-    lines: SyncSender<String>,
+    lines: SyncSender<Option<String>>,
     lost: Arc<AtomicU64>,
 }
 
-/// The thread that writes.
+/// The thread that writes, until it gets no line but the end.
 #[derive(Debug)]
-pub(crate) struct Writer(Receiver<()>);
+pub(crate) struct Writer {
+    lines: SyncSender<Option<String>>,
+    ended: Receiver<()>,
+}
 
 impl Log {
     /// A log on standard error.
@@ -70,21 +73,22 @@ impl Log {
         format: Format,
         clock: &Clock,
     ) -> std::io::Result<(Self, Writer)> {
-        let (lines, queue) = mpsc::sync_channel::<String>(LINES_MAX);
-        let (ended, end) = mpsc::channel();
+        let (lines, queue) = mpsc::sync_channel::<Option<String>>(LINES_MAX);
+        let (end, ended) = mpsc::channel();
         thread::Builder::new().name("nfskit-log".to_owned()).spawn(move || {
-            for line in queue {
+            for line in queue.iter().map_while(|line| line) {
                 // Nobody reads any more: the server goes on.
                 out.write_all(line.as_bytes()).and_then(|()| out.flush()).ok();
             }
-            drop(ended);
+            drop(end);
         })?;
         let (clock, lost) = (clock.clone(), Arc::default());
-        Ok((Self { format, clock, lines, lost }, Writer(end)))
+        let writer = Writer { lines: lines.clone(), ended };
+        Ok((Self { format, clock, lines, lost }, writer))
     }
 
     /// It serves from here on.
-    pub(crate) fn started(&self, listen: &[SocketAddr], exports: &[&str], versions: &str) {
+    pub(crate) fn started(&self, listen: &[SocketAddr], exports: &[String], versions: &str) {
         let listen: Vec<_> = listen.iter().map(SocketAddr::to_string).collect();
         let fields = json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -96,7 +100,7 @@ impl Log {
     }
 
     /// The exports were read again; those before are kept where that failed.
-    pub(crate) fn reload(&self, exports: Result<&[&str], &str>) {
+    pub(crate) fn reload(&self, exports: Result<&[String], &str>) {
         match exports {
             Ok(exports) => self.tell(Level::Info, "reload", json!({ "exports": exports })),
             Err(cause) => self.tell(Level::Error, "reload", json!({ "error": cause })),
@@ -128,34 +132,24 @@ impl Log {
     }
 
     /// Connections were closed at once, because there were `limit` already.
-    pub(crate) fn refused(&self, connections: u64, limit: usize, latest: Option<IpAddr>) {
-        let mut fields = json!({ "connections": connections, "limit": limit });
-        if let Some(latest) = latest {
-            fields["latest"] = latest.to_string().into();
-        }
+    pub(crate) fn refused(&self, connections: u64, limit: usize) {
+        let fields = json!({ "connections": connections, "limit": limit });
         self.tell(Level::Warn, "connections_refused", fields);
     }
 
-    /// Syncs of a store failed: callers were told, and unstable data will be sent again.
-    pub(crate) fn sync_failed(&self, export: &str, failures: u64) {
-        let fields = json!({ "export": export, "failures": failures });
-        self.tell(Level::Error, "sync_failed", fields);
+    /// Syncs failed: callers were told, and unstable data will be sent again.
+    pub(crate) fn sync_failed(&self, failures: u64) {
+        self.tell(Level::Error, "sync_failed", json!({ "failures": failures }));
     }
 
     /// It serves no more.
-    pub(crate) fn shutdown(&self, reason: &str, calls_abandoned: u64, connections_abandoned: u64) {
+    pub(crate) fn shutdown(&self, calls_abandoned: u64, connections_abandoned: u64) {
         let level = if calls_abandoned > 0 { Level::Warn } else { Level::Info };
         let fields = json!({
-            "reason": reason,
             "calls_abandoned": calls_abandoned,
             "connections_abandoned": connections_abandoned,
         });
         self.tell(level, "shutdown", fields);
-    }
-
-    /// Something else went wrong.
-    pub(crate) fn problem(&self, what: &str) {
-        self.tell(Level::Error, "problem", json!({ "message": what }));
     }
 
     fn tell(&self, level: Level, event: &str, fields: Value) {
@@ -176,17 +170,19 @@ impl Log {
             Format::Json => format!("{}\n", Value::Object(line)),
             Format::Text => text(&line),
         };
-        if self.lines.try_send(line).is_err() {
+        if self.lines.try_send(Some(line)).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
     }
 }
 
 impl Writer {
-    /// Waits until everything is written, a second at most. Every clone of the log is to be dropped
-    /// before.
+    /// Waits until everything is written, a second at most.
     pub(crate) fn end(self) {
-        self.0.recv_timeout(END_WAIT).ok();
+        let Self { lines, ended } = self;
+        lines.try_send(None).ok();
+        drop(lines);
+        ended.recv_timeout(END_WAIT).ok();
     }
 }
 
@@ -275,7 +271,7 @@ mod tests {
     fn slow() -> SlowCall {
         let phases = Phases { sync_wait: Nanos::from_micros(12_345), ..Phases::default() };
         SlowCall {
-            client: IpAddr::from([10, 0, 0, 7]),
+            client: [10, 0, 0, 7].into(),
             procedure: Some(wire::Procedure::Nfs3(wire::nfs3::Procedure::Write)),
             xid: 26,
             uid: Some(1000),
@@ -290,12 +286,12 @@ mod tests {
     fn a_line_is_one_json_object() {
         let lines = lines(Format::Json, |log, _| {
             let address = SocketAddr::from(([127, 0, 0, 1], 2049));
-            log.started(&[address], &["/srv", "/a b"], "NFS 2, 3");
+            log.started(&[address], &["/srv", "/a b"].map(str::to_owned), "NFS 2, 3");
             log.reload(Err("line 1,\ncolumn 2"));
             log.slow(&slow());
-            log.refused(5, 4096, None);
-            log.sync_failed("/srv", 1);
-            log.shutdown("SIGTERM", 2, 1);
+            log.refused(5, 4096);
+            log.sync_failed(1);
+            log.shutdown(2, 1);
         });
         let parsed: Vec<Map<String, Value>> =
             lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -317,8 +313,8 @@ mod tests {
     fn text_is_one_line_whatever_it_says() {
         let lines = lines(Format::Text, |log, _| {
             log.slow(&slow());
-            log.problem("two\nlines");
-            log.started(&[], &["/srv", "/home"], "NFS 3");
+            log.reload(Err("two\nlines"));
+            log.started(&[], &["/srv", "/home"].map(str::to_owned), "NFS 3");
         });
         let (time, rest) = lines[0].split_once(' ').unwrap();
         humantime::parse_rfc3339(time).unwrap();
@@ -328,7 +324,7 @@ mod tests {
              args=\"file=a1b2 count=\\\"5\\\"\" status=NOSPC total_ms=12.345 queue_ms=0.0 \
              decode_ms=0.0 store_ms=0.0 sync_wait_ms=12.345 suppressed=3"
         );
-        assert!(lines[1].ends_with("ERROR problem message=\"two\\nlines\""));
+        assert!(lines[1].ends_with("ERROR reload error=\"two\\nlines\""));
         assert!(lines[2].ends_with("exports=/srv,/home protocols=\"NFS 3\""), "{}", lines[2]);
     }
 
@@ -338,7 +334,7 @@ mod tests {
         let lines = lines(Format::Json, |log, out| {
             let unread = out.0.lock().unwrap();
             for _ in 0..told {
-                log.problem("again");
+                log.sync_failed(1);
             }
             assert!(log.lost.load(Ordering::Relaxed) >= 99);
             drop(unread);

@@ -3,12 +3,13 @@
 mod args;
 mod cmd;
 mod exit;
-#[allow(dead_code, reason = "for `serve`, which has no flags for it yet")]
+mod exports;
 mod log;
-#[allow(dead_code, reason = "for `serve`, which has no flags for it yet")]
 mod metrics;
 mod output;
 mod served;
+mod sockets;
+mod state;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,8 @@ fn main() -> ExitCode {
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
+        args::Command::Man(man) => cmd::generated::man(man),
+        args::Command::Completions(completions) => cmd::generated::completions(completions),
         args::Command::Bench(args::Bench::Seqwrite(seqwrite)) => {
             cmd::seqwrite::run(seqwrite, args.verbosity())
         }

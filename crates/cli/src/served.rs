@@ -9,49 +9,66 @@ use bytes::Bytes;
 use client::url::Target;
 use net::clock::Clock;
 use net::runtime::Background;
-use net::serve::{self, Limits, Service};
+use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
 use net::shape::LinkPair;
-use net::transport::RECORD_BYTES_MAX;
-use net::transport::tcp::Listener;
+use perf::units::{Instant, Nanos};
+use server::metrics::Metrics;
 use server::store::dir::{DirOptions, DirStore};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::{Medium, Store};
 use server::types::{Caller, Time};
-use server::{Endpoint, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
+use server::{
+    Engine, EngineConfig, Export, Exports, Peer, Replies, Rule, Squash, TimeOfDay, Transport,
+    Versions,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use wire::record::Message;
+use wire::rpc::Answer;
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
+use crate::sockets::Sockets;
 
 /// Most bytes of a READ or WRITE.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 
 /// How to serve.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
-    pub(crate) listen: SocketAddr,
-    pub(crate) export: String,
-    pub(crate) read_only: bool,
     pub(crate) commit_mode: CommitMode,
     pub(crate) threads: u32,
     pub(crate) links: LinkPair,
+    pub(crate) versions: Versions,
+    pub(crate) limits: Limits,
 }
 
-/// Opens a directory as a store. A server that stalls for its disk is one of 2002: it does not
-/// begin to write before it is asked to commit.
-pub(crate) fn open(dir: &Path, commit_mode: CommitMode) -> Result<DirStore, Failure> {
+impl Options {
+    /// As embedded servers have it.
+    fn embedded(commit_mode: CommitMode, threads: u32) -> Self {
+        Self {
+            commit_mode,
+            threads,
+            links: LinkPair::default(),
+            versions: Versions::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// How a directory is served. A server that stalls for its disk is one of 2002: it does not begin
+/// to write before it is asked to commit.
+pub(crate) fn dir_options(commit_mode: CommitMode) -> DirOptions {
+    DirOptions { early_writeback: commit_mode == CommitMode::Concurrent, ..DirOptions::default() }
+}
+
+/// Opens a directory as a store.
+pub(crate) fn open(dir: &Path, options: &DirOptions) -> Result<DirStore, String> {
     raise_descriptor_limit();
-    let options = DirOptions {
-        early_writeback: commit_mode == CommitMode::Concurrent,
-        ..DirOptions::default()
-    };
-    DirStore::open(dir, &options).map_err(|error| {
-        Failure::environment(
-            format!("cannot serve {}: {error}", dir.display()),
-            "a directory that exists and that this user may read and search",
-        )
-    })
+    DirStore::open(dir, options).map_err(|error| format!("cannot serve {}: {error}", dir.display()))
+}
+
+/// A directory that cannot be served.
+pub(crate) fn cannot_open(why: String) -> Failure {
+    Failure::environment(why, "a directory that exists and that this user may read and search")
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
@@ -74,13 +91,17 @@ pub(crate) fn memory(clock: &Clock, bytes_max: u64) -> MemStore {
         root_gid: user.gid,
         ..MemOptions::default()
     };
+    MemStore::new(options, time_of_day(clock))
+}
+
+/// The time as files have it.
+pub(crate) fn time_of_day(clock: &Clock) -> TimeOfDay {
     let clock = clock.clone();
-    let time = move || {
+    Arc::new(move || {
         let now = clock.since_1970();
         let secs = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         Time { secs, nanos: now.subsec_nanos() }
-    };
-    MemStore::new(options, Arc::new(time))
+    })
 }
 
 /// An engine, as connections see it.
@@ -96,50 +117,94 @@ impl<S> Clone for Served<S> {
 impl<S: Store> Service for Served<S> {
     fn call(
         &self,
-        peer: SocketAddr,
+        peer: net::serve::Peer,
         record: Bytes,
-    ) -> impl Future<Output = Option<Message>> + Send + 'static {
+        arrived: Option<Instant>,
+    ) -> impl Future<Output = Option<Reply>> + Send + use<S> {
         let engine = Arc::clone(&self.0);
-        let peer = Peer { address: peer, transport: Transport::Stream };
-        async move { engine.call(peer, record).await.reply() }
+        let transport = match peer.carrier {
+            Carrier::Datagram => Transport::Datagram,
+            Carrier::Stream => Transport::Stream,
+        };
+        let peer = Peer { address: peer.address, transport, local: peer.local };
+        async move {
+            let (answer, tag) = engine.call_arrived(peer, record, arrived).await;
+            reply(answer, tag)
+        }
     }
 
     fn reply_bytes_max(&self, record: &[u8]) -> usize {
         self.0.reply_bytes_max(record)
     }
+
+    fn is_timed(&self) -> bool {
+        self.0.is_measured()
+    }
+
+    fn sent(&self, _peer: &net::serve::Peer, tag: u32, since_reply: Nanos) {
+        self.0.sent(tag, since_reply);
+    }
 }
 
-/// Listens, and serves in a task of its own. Gives the address that it listens on.
+/// What of an answer goes to the connection.
+fn reply(answer: Answer, tag: u32) -> Option<Reply> {
+    match answer {
+        Answer::Reply(message) => Some(Reply { message, tag }),
+        Answer::Nothing => Some(Reply::NOTHING),
+        Answer::NotACall => None,
+    }
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub(crate) struct Running<S> {
+    pub(crate) engine: Arc<Engine<S>>,
+    pub(crate) host: Host,
+}
+
+/// Serves what comes to the sockets, in tasks of their own.
 pub(crate) fn start<S: Store>(
-    store: S,
-    options: &Options,
+    sockets: Sockets,
+    exports: Exports<S>,
+    replies: Option<Replies>,
+    metrics: Option<Metrics>,
+    options: Options,
     clock: &Clock,
-) -> io::Result<SocketAddr> {
-    let listener = Listener::bind(options.listen, RECORD_BYTES_MAX)?;
-    let address = listener.local_addr()?;
-    let engine = Arc::new(Engine::new(exports(options, store), config(options, address.port())));
-    let service = Served(engine);
-    let (clock_of_task, links) = (clock.clone(), options.links);
-    clock.spawn(async move {
-        let served = serve::listen(listener, clock_of_task, Limits::default(), links, service);
-        if let Err(cause) = served.await {
-            eprintln!("nfskit: stopped listening on {address}: {cause}");
-        }
-    });
-    Ok(address)
-}
-
-fn exports<S: Store>(options: &Options, store: S) -> Exports<S> {
-    let rule = Rule {
-        read_only: options.read_only,
-        squash: Squash::All,
-        anonymous: Arc::new(this_user()),
-        ..Rule::default()
+) -> Running<S> {
+    let Sockets { listeners, datagrams, endpoints, portmap_endpoints, address } = sockets;
+    let config = EngineConfig { endpoints, portmap_endpoints, ..config(options) };
+    let engine = Engine::new(exports, config);
+    let engine = match replies {
+        Some(replies) => engine.remembering(replies),
+        None => engine,
     };
-    Exports::one(Export { name: options.export.clone(), id: 1, rules: vec![rule] }, store)
+    let engine = Arc::new(match metrics {
+        Some(metrics) => engine.measured(metrics),
+        None => engine,
+    });
+    let host = Host::new(clock, options.limits);
+    for listener in listeners {
+        let (host, service, links) = (host.clone(), Served(Arc::clone(&engine)), options.links);
+        clock.spawn(async move {
+            if let Err(cause) = host.listen(listener, links, service).await {
+                eprintln!("nfskit: stopped listening on {address}: {cause}");
+            }
+        });
+    }
+    for socket in datagrams {
+        let (host, service) = (host.clone(), Served(Arc::clone(&engine)));
+        clock.spawn(async move { host.listen_datagrams(socket, service).await });
+    }
+    Running { engine, host }
 }
 
-fn config(options: &Options, port: u16) -> EngineConfig {
+/// A store as the one export `/`, on which everyone acts as this user.
+fn for_this_user<S>(store: S) -> Exports<S> {
+    let rule = Rule { squash: Squash::All, anonymous: Arc::new(this_user()), ..Rule::default() };
+    Exports::one(Export { id: 1, ..Export::ruled(rule) }, store)
+}
+
+fn config(options: Options) -> EngineConfig {
     EngineConfig {
         commit_mode: match options.commit_mode {
             CommitMode::Concurrent => server::CommitMode::Concurrent,
@@ -147,7 +212,8 @@ fn config(options: &Options, port: u16) -> EngineConfig {
         },
         threads: options.threads as usize,
         transfer_bytes_max: TRANSFER_BYTES_MAX,
-        endpoints: vec![Endpoint::Tcp(port)],
+        versions: options.versions,
+        ..EngineConfig::default()
     }
 }
 
@@ -180,22 +246,17 @@ impl Embedded {
         commit_mode: CommitMode,
         threads: u32,
     ) -> Result<Self, Failure> {
-        let store = open(dir, commit_mode)?;
+        let store = open(dir, &dir_options(commit_mode)).map_err(cannot_open)?;
         let medium = store.medium();
-        let options = Options {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            export: "/".to_owned(),
-            read_only: false,
-            commit_mode,
-            threads,
-            links: LinkPair::default(),
-        };
+        let options = Options::embedded(commit_mode, threads);
         let workers = worker_threads().min(threads as usize);
-        let begun =
-            Background::start(
-                workers,
-                move || async move { start(store, &options, &Clock::real()) },
-            );
+        let begun = Background::start(workers, move || async move {
+            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let sockets = Sockets::bind(any, false).map_err(|refused| refused.cause)?;
+            let address = sockets.address;
+            start(sockets, for_this_user(store), None, None, options, &Clock::real());
+            Ok(address)
+        });
         let failed = |cause: io::Error| {
             Failure::environment(
                 format!("cannot start the embedded server: {cause}"),
@@ -217,6 +278,13 @@ impl Embedded {
             gid: None,
         }
     }
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Asked {
+    ToEnd,
+    ByHangup,
 }
 
 /// Ctrl-C, and the system's request to end. Both are caught from when this is made: make it before
@@ -247,10 +315,33 @@ impl Interrupts {
 
     /// Done when one has come.
     pub(crate) async fn next(&mut self) {
+        self.next_signal().await;
+    }
+
+    /// Waits for the end of what is in progress, or for somebody who asks again.
+    pub(crate) async fn hurry(
+        &mut self,
+        draining: impl Future<Output = Drained>,
+    ) -> Result<(), Failure> {
+        let abandoned = tokio::select! {
+            drained = draining => drained.calls_abandoned,
+            _ = self.next_signal() => return Err(Failure::interrupted()),
+        };
+        match abandoned {
+            0 => Ok(()),
+            calls => Err(Failure::environment(
+                format!("{calls} calls were not answered within the grace period"),
+                "a longer one: --grace",
+            )),
+        }
+    }
+
+    /// The same, for those to whom a hangup means something else.
+    pub(crate) async fn next_signal(&mut self) -> Asked {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
+            _ = self.interrupt.recv() => Asked::ToEnd,
+            _ = self.terminate.recv() => Asked::ToEnd,
+            _ = self.hangup.recv() => Asked::ByHangup,
         }
     }
 }

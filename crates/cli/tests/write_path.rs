@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use net::clock::Clock;
 use net::runtime::Background;
-use net::serve::{self, Limits};
+use net::serve::{self, Host, Limits};
 use net::shape::LinkPair;
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::buffer::Pool;
@@ -108,17 +108,16 @@ impl Server {
             let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
             let (address, pool) = (listener.local_addr().unwrap(), listener.pool().clone());
             let engine = Arc::new(Engine::new(exports(store), config()));
-            let service = move |peer: SocketAddr, record: Bytes| {
+            let service = move |peer: serve::Peer, record: Bytes| {
                 counted.fetch_add(u64::from(record.len() >= WRITE_BYTES_MIN), Ordering::Relaxed);
                 let engine = Arc::clone(&engine);
-                let peer = Peer { address: peer, transport: Transport::Stream };
+                let peer = Peer::at(peer.address, Transport::Stream);
                 async move { engine.call(peer, record).await.reply() }
             };
             let clock = Clock::real();
-            let own = clock.clone();
+            let host = Host::new(&clock, Limits::default());
             clock.spawn(async move {
-                let links = LinkPair::default();
-                serve::listen(listener, own, Limits::default(), links, service).await.unwrap();
+                host.listen(listener, LinkPair::default(), service).await.unwrap();
             });
             (address, pool)
         };

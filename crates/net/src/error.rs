@@ -34,6 +34,12 @@ pub enum TransportError {
     TooManyFragments { max: u32 },
     #[error("the peer closed the connection in the middle of a record")]
     Truncated,
+    #[error("the peer has asked for nothing in {limit}")]
+    Idle { limit: Nanos },
+    #[error("the peer has taken none of its replies in {limit}")]
+    TakesNothing { limit: Nanos },
+    #[error("the peer has not finished in {limit} a record that it had begun")]
+    Unfinished { limit: Nanos },
 }
 
 impl From<io::Error> for TransportError {

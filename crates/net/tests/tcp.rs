@@ -13,13 +13,13 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use net::call::{Rpc, Target};
 use net::clock::{Clock, yield_now};
 use net::error::TransportError;
-use net::serve::{self, Limits, REPLY_BYTES_MAX, Service};
+use net::serve::{Host, Limits, Peer, REPLY_BYTES_MAX, Reply, Service};
 use net::shape::{LinkPair, Shaped};
 use net::transport::buffer::Pool;
 use net::transport::tcp::{self, Listener, Tcp};
 use net::transport::{RECORD_BYTES_MAX, Transport};
 use perf::model::loggp::Link;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -225,7 +225,7 @@ fn a_connection_that_is_reset_is_lost() {
 }
 
 /// Answers every call without results.
-async fn void(_: SocketAddr, record: Bytes) -> Option<Message> {
+async fn void(_: Peer, record: Bytes) -> Option<Message> {
     let (xid, _) = peek(&record).unwrap();
     Some(Message::new(ReplyHeader::success(xid).to_bytes()))
 }
@@ -234,9 +234,9 @@ async fn void(_: SocketAddr, record: Bytes) -> Option<Message> {
 fn serve_voids(clock: &Clock, limits: Limits, links: LinkPair) -> SocketAddr {
     let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
     let address = listener.local_addr().unwrap();
-    let own = clock.clone();
+    let host = Host::new(clock, limits);
     clock.spawn(async move {
-        serve::listen(listener, own, limits, links, void).await.unwrap();
+        host.listen(listener, links, void).await.unwrap();
     });
     address
 }
@@ -309,15 +309,16 @@ const MIB: usize = 1 << 20;
 impl Service for Mebibytes {
     fn call(
         &self,
-        _: SocketAddr,
+        peer: Peer,
         record: Bytes,
-    ) -> impl Future<Output = Option<Message>> + Send + 'static {
+        _arrived: Option<Instant>,
+    ) -> impl Future<Output = Option<Reply>> + Send + use<> {
         self.begun.fetch_add(1, Ordering::Relaxed);
         let let_go = Arc::clone(&self.let_go);
         async move {
             let_go.acquire().await.unwrap().forget();
-            let head = void(ANY_PORT, record).await?.head;
-            Some(Message { head, payload: vec![0; MIB].into() })
+            let head = void(peer, record).await?.head;
+            Some(Message { head, payload: vec![0; MIB].into() }.into())
         }
     }
 
@@ -336,10 +337,9 @@ fn no_more_is_begun_than_there_is_room_for_the_replies() {
         let service = Mebibytes { begun: Arc::default(), let_go: Arc::new(Semaphore::new(0)) };
         let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
         let address = listener.local_addr().unwrap();
-        let (own, served) = (clock.clone(), service.clone());
+        let (host, served) = (Host::new(&clock, Limits::default()), service.clone());
         clock.spawn(async move {
-            let (limits, links) = (Limits::default(), LinkPair::default());
-            serve::listen(listener, own, limits, links, served).await.unwrap();
+            host.listen(listener, LinkPair::default(), served).await.unwrap();
         });
         let tcp = tcp::connect(&clock, address, PATIENCE, &pool, 2 * MIB).await.unwrap();
         let rpc = Rpc::start(tcp, &clock, PATIENCE, 0);

@@ -17,21 +17,25 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 use wire::Procedure;
 use wire::record::Message;
 use wire::rpc::{AcceptStatus, Answer, AuthStat, Call, CallHeader, ReplyHeader};
 use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
-use wire::{mount, nfs3};
+use wire::{mount, nfs2, nfs3};
 
 use crate::auth::Credential;
 use crate::exports::{Exports, Place};
 use crate::handle;
+use crate::handle2;
 use crate::metrics::{self, Metrics, Page, Watch};
 use crate::mountd::{self, Mount, Mounts};
-use crate::portmap::{self, Endpoint, PROGRAMS};
+use crate::portmap::{self, Endpoint};
+use crate::proc2;
 use crate::proc3;
+use crate::programs::Versions;
 use crate::replies::{Claim, Claimed, Doubt, Identity, Remembrance, Replies, remembrance};
+use crate::rpcbind;
 use crate::service::{CommitMode, Service};
 use crate::store::Store;
 use crate::types::Status;
@@ -54,6 +58,10 @@ pub struct EngineConfig {
     pub transfer_bytes_max: u32,
     /// Where the calls come in, for the portmapper to tell.
     pub endpoints: Vec<Endpoint>,
+    /// Where those to the portmapper itself come in.
+    pub portmap_endpoints: Vec<Endpoint>,
+    /// What is served beside the portmapper.
+    pub versions: Versions,
 }
 
 impl Default for EngineConfig {
@@ -64,6 +72,8 @@ impl Default for EngineConfig {
             threads: 64,
             transfer_bytes_max: 1 << 20,
             endpoints: Vec::new(),
+            portmap_endpoints: Vec::new(),
+            versions: Versions::default(),
         }
     }
 }
@@ -73,6 +83,15 @@ impl Default for EngineConfig {
 pub struct Peer {
     pub address: SocketAddr,
     pub transport: Transport,
+    /// Our address that the call was sent to, where that is known.
+    pub local: Option<SocketAddr>,
+}
+
+impl Peer {
+    /// One who calls an address of ours that is not known.
+    pub const fn at(address: SocketAddr, transport: Transport) -> Self {
+        Self { address, transport, local: None }
+    }
 }
 
 /// What bounds the size of a reply.
@@ -93,6 +112,7 @@ pub struct Engine<S> {
     mounts: Mounts,
     replies: Option<Replies>,
     metrics: Option<Metrics>,
+    cookies: proc2::Cookies,
 }
 
 /// A call whose header is understood.
@@ -129,9 +149,15 @@ impl From<DecodeError> for Refusal {
 impl<S: Store> Engine<S> {
     pub fn new(exports: Exports<S>, config: EngineConfig) -> Self {
         let service = Service::new(config.threads, config.commit_mode);
-        let mounts = Mounts::default();
-        let exports = ArcSwap::from_pointee(exports);
-        Self { exports, config, service, mounts, replies: None, metrics: None }
+        Self {
+            exports: ArcSwap::from_pointee(exports),
+            config,
+            service,
+            mounts: Mounts::default(),
+            replies: None,
+            metrics: None,
+            cookies: proc2::Cookies::default(),
+        }
     }
 
     /// An engine that knows retransmissions.
@@ -144,6 +170,18 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn measured(self, metrics: Metrics) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// Whether it is of use to know when a record arrived.
+    pub fn is_measured(&self) -> bool {
+        self.metrics.is_some()
+    }
+
+    /// The last byte of a reply with this tag was given to the system; see [`Metrics::sent`].
+    pub fn sent(&self, tag: u32, since_reply: Nanos) {
+        if let Some(metrics) = &self.metrics {
+            metrics.sent(tag, since_reply);
+        }
     }
 
     /// What is exported now.
@@ -175,6 +213,11 @@ impl<S: Store> Engine<S> {
         self.mounts.to_vec()
     }
 
+    /// Syncs of all stores that failed.
+    pub fn sync_failures(&self) -> u64 {
+        self.exports.load().iter().map(|exported| exported.store.sync_failures()).sum()
+    }
+
     /// Writes what the engine, its reply cache and its stores have to tell; for them, each export
     /// for itself.
     pub fn write_metrics(&self, page: &mut Page) {
@@ -198,7 +241,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// [`Self::call`] for one who knows when the record was read, by the clock of the metrics, and
-    /// who tells [`Metrics::sent`] the tag that comes with the answer. It is 0 without metrics.
+    /// who tells [`Self::sent`] the tag that comes with the answer. It is 0 without metrics.
     pub async fn call_arrived(
         &self,
         peer: Peer,
@@ -232,6 +275,7 @@ impl<S: Store> Engine<S> {
         let Ok(Call::Version2(header)) = Call::decode(&mut args) else { return 0 };
         let args = args.rest();
         let asked = match header.procedure() {
+            Procedure::Nfs2(nfs2::Procedure::Read | nfs2::Procedure::Readdir) => nfs2::MAXDATA,
             Procedure::Nfs3(nfs3::Procedure::Read) => {
                 xdr::from_bytes(args).map_or(0, |args: nfs3::read::Args| args.count)
             }
@@ -255,9 +299,13 @@ impl<S: Store> Engine<S> {
         watch: Option<&Watch<'_>>,
     ) -> Result<Answer, Refusal> {
         let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
-        let procedure = known_procedure(&header).map_err(Refusal::Accepted)?;
+        let versions = self.config.versions;
+        let procedure = known_procedure(&header, versions).map_err(Refusal::Accepted)?;
         let call = Accepted { peer, header, credential, args, watch };
-        let commits = || proc3::commits(procedure, &call.args);
+        let commits = || match procedure {
+            Procedure::Nfs2(procedure) => proc2::commits(procedure),
+            procedure => proc3::commits(procedure, &call.args),
+        };
         let _pass = metrics::queue(watch, pin!(self.service.enter(commits))).await;
         let claim = match self.claim(procedure, &call) {
             None => None,
@@ -313,15 +361,23 @@ impl<S: Store> Engine<S> {
                 self.serve_nfs3(procedure, call, record, doubt, &mut head).await?
             }
             Procedure::Mount(procedure) => {
-                self.serve_mount(procedure, call, &mut head).await?;
+                self.serve_mount(mountd::Version::Three, procedure, call, &mut head).await?;
                 Bytes::new()
             }
-            Procedure::Portmap(procedure) => {
-                let endpoints = &self.config.endpoints;
-                if !portmap::serve(endpoints, procedure, args, &mut head)? {
-                    return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
-                }
+            Procedure::Mount1(procedure) => {
+                self.serve_mount(mountd::Version::One, procedure, call, &mut head).await?;
                 Bytes::new()
+            }
+            Procedure::Nfs2(procedure) => {
+                self.serve_nfs2(procedure, call, record, doubt, &mut head).await?
+            }
+            Procedure::Portmap(procedure) => {
+                let served = portmap::serve(&self.portmap(call), procedure, args, &mut head)?;
+                is_served(served)?
+            }
+            Procedure::Rpcbind3(procedure) | Procedure::Rpcbind4(procedure) => {
+                let served = rpcbind::serve(&self.portmap(call), procedure, args, &mut head)?;
+                is_served(served)?
             }
             Procedure::Unknown { .. } => {
                 return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
@@ -385,8 +441,75 @@ impl<S: Store> Engine<S> {
         Ok(payload)
     }
 
+    async fn serve_nfs2(
+        &self,
+        procedure: nfs2::Procedure,
+        call: &Accepted<'_>,
+        record: &Bytes,
+        doubt: Option<Doubt>,
+        head: &mut Vec<u8>,
+    ) -> Result<Bytes, Refusal> {
+        let args = call.args.rest();
+        if !proc2::has_handle(procedure) {
+            xdr::from_bytes::<nfs2::null::Args>(args)?;
+            return Ok(Bytes::new());
+        }
+        let first = nfs2::FHandle::decode(&mut Reader::new(args))?;
+        let exports = self.exports.load_full();
+        let place = handle2::unwrap2(&first)
+            .and_then(|(export, _)| exports.of_id(export).ok_or(Status::Stale))
+            .and_then(|exported| Place::of(exported, call.peer.address));
+        let place = match place {
+            Ok(place) => place,
+            Err(status) => {
+                proc2::refuse(procedure, args, status, head)?;
+                return Ok(Bytes::new());
+            }
+        };
+        call.check_strength(&place)?;
+        let caller = match procedure {
+            nfs2::Procedure::Getattr => call.credential.caller_without_groups(place.rule),
+            _ => call.credential.caller(place.rule),
+        };
+        let cx = proc2::Context {
+            store: &*place.exported.store,
+            exports: &exports,
+            export: place.exported.export.id,
+            read_only: place.rule.read_only,
+            caller: &caller,
+            record,
+            transfer_bytes_max: self.transfer_bytes_max(call.peer),
+            cookies: &self.cookies,
+        };
+        let results_at = head.len();
+        let payload =
+            metrics::procedure(call.watch, pin!(proc2::serve(&cx, procedure, args, head))).await?;
+        if let Some(doubt) = doubt
+            && proc2::in_doubt::may_be_done(&head[results_at..])
+            && let Some(success) =
+                Box::pin(proc2::in_doubt::success(&cx, procedure, args, doubt)).await
+        {
+            head.truncate(results_at);
+            head.extend_from_slice(&success);
+        }
+        Ok(payload)
+    }
+
+    fn portmap(&self, call: &Accepted<'_>) -> portmap::Context<'_> {
+        portmap::Context {
+            versions: self.config.versions,
+            endpoints: &self.config.endpoints,
+            portmap_endpoints: &self.config.portmap_endpoints,
+            transport: call.peer.transport,
+            client: call.peer.address,
+            local: call.peer.local.map(|local| local.ip()),
+            seconds: None,
+        }
+    }
+
     async fn serve_mount(
         &self,
+        version: mountd::Version,
         procedure: mount::Procedure,
         call: &Accepted<'_>,
         head: &mut Vec<u8>,
@@ -398,8 +521,11 @@ impl<S: Store> Engine<S> {
             client: call.peer.address,
         };
         let args = call.args.rest();
-        match metrics::procedure(call.watch, pin!(mountd::serve(&cx, procedure, args, head)))
-            .await?
+        match metrics::procedure(
+            call.watch,
+            pin!(mountd::serve(&cx, version, procedure, args, head)),
+        )
+        .await?
         {
             mountd::Outcome::Served => Ok(()),
             mountd::Outcome::TooWeak => Err(Refusal::Auth(AuthStat::TooWeak)),
@@ -411,6 +537,14 @@ impl<S: Store> Engine<S> {
             Transport::Stream => self.config.transfer_bytes_max,
             Transport::Datagram => self.config.transfer_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
         }
+    }
+}
+
+/// The results of the portmapper have no payload.
+fn is_served(served: bool) -> Result<Bytes, Refusal> {
+    match served {
+        true => Ok(Bytes::new()),
+        false => Err(Refusal::Accepted(AcceptStatus::ProcUnavail)),
     }
 }
 
@@ -451,15 +585,13 @@ fn refused_header(record: &[u8], error: DecodeError) -> Option<ReplyHeader<'stat
 }
 
 /// The procedure a call names, if it is served.
-fn known_procedure(header: &CallHeader<'_>) -> Result<Procedure, AcceptStatus> {
-    let served = PROGRAMS.iter().find(|(program, _)| *program == header.program);
-    match (served, header.procedure()) {
-        (None, _) => Err(AcceptStatus::ProgUnavail),
-        (Some(&(_, version)), _) if version != header.version => {
-            Err(AcceptStatus::ProgMismatch { low: version, high: version })
-        }
-        (_, Procedure::Unknown { .. }) => Err(AcceptStatus::ProcUnavail),
-        (_, procedure) => Ok(procedure),
+fn known_procedure(header: &CallHeader<'_>, versions: Versions) -> Result<Procedure, AcceptStatus> {
+    let &CallHeader { program, version, .. } = header;
+    let (low, high) = versions.range_of(program).ok_or(AcceptStatus::ProgUnavail)?;
+    match header.procedure() {
+        _ if !versions.serves(program, version) => Err(AcceptStatus::ProgMismatch { low, high }),
+        Procedure::Unknown { .. } => Err(AcceptStatus::ProcUnavail),
+        procedure => Ok(procedure),
     }
 }
 
@@ -516,10 +648,7 @@ mod tests {
     fn a_call_takes_little_memory() {
         let store = MemStore::new(MemOptions::default(), Arc::new(Time::default));
         let engine = Engine::new(Exports::one(Export::default(), store), EngineConfig::default());
-        let peer = Peer {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
-            transport: Transport::Stream,
-        };
+        let peer = Peer::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), Transport::Stream);
         let size = size_of_val(&engine.call(peer, Bytes::new()));
         assert!(size <= 2560, "{size} bytes");
     }

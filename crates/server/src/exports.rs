@@ -137,7 +137,18 @@ pub(crate) fn second_handle<S>(
     export: u32,
     file_handle: &FileHandle,
 ) -> Result<Handle, Status> {
-    let (id, handle) = handle::unwrap(file_handle)?;
+    in_export(exports, export, handle::unwrap(file_handle)?)
+}
+
+/// The handle, if it is in `export`; [`second_handle`] for handles of either version.
+///
+/// # Errors
+/// `CrossDevice` when it is of another export that there is, `Stale` when of one that is not.
+pub(crate) fn in_export<S>(
+    exports: &Exports<S>,
+    export: u32,
+    (id, handle): (u32, Handle),
+) -> Result<Handle, Status> {
     match id == export {
         true => Ok(handle),
         false if exports.of_id(id).is_some() => Err(Status::CrossDevice),

@@ -1,6 +1,8 @@
-//! What fuzz targets run, as an ordinary function, so that tests can replay the same inputs.
+//! What fuzz targets run, as ordinary functions, so that tests can replay the same inputs.
 
-use std::net::{Ipv4Addr, SocketAddr};
+mod sequences;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -16,10 +18,8 @@ use crate::store::mem::{MemOptions, MemStore};
 use crate::types::{Caller, CreateHow, SetAttr};
 use crate::{Endpoint, Engine, EngineConfig, Export, Exports, Peer, Transport};
 
-const PEER: Peer = Peer {
-    address: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1000),
-    transport: Transport::Stream,
-};
+const PEER: Peer =
+    Peer::at(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1000), Transport::Stream);
 
 /// Sends arbitrary bytes to an engine: all of them as one record, then as a sequence of records,
 /// each after its length in two bytes (the last one as long as there are bytes).
@@ -43,6 +43,16 @@ pub fn engine_survives(input: &[u8]) {
     assert_eq!(engine.store().audit(), Ok(()));
 }
 
+/// Calls procedures of all programs, with arguments that mean something, as arbitrary bytes say.
+///
+/// # Panics
+/// As [`engine_survives`], and when arguments were not understood that are well formed.
+pub fn procedures_survive(input: &[u8]) {
+    let engine = engine();
+    sequences::run(&engine, input, |record| serve(&engine, record));
+    assert_eq!(engine.store().audit(), Ok(()));
+}
+
 /// An engine as [`engine_survives`] uses it.
 pub fn engine() -> Engine<MemStore> {
     let seconds = AtomicI64::new(1_000_000_000);
@@ -53,7 +63,7 @@ pub fn engine() -> Engine<MemStore> {
     populate(&store);
     let config = EngineConfig {
         threads: 1,
-        endpoints: vec![Endpoint::Tcp(2049)],
+        endpoints: vec![Endpoint::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 2049))],
         ..EngineConfig::default()
     };
     Engine::new(Exports::one(Export::default(), store), config)
@@ -71,15 +81,15 @@ fn populate(store: &MemStore) {
     assert!(made.into_iter().flatten().all(|made| made.result.is_ok()));
 }
 
-fn serve(engine: &Engine<MemStore>, record: &[u8]) {
+fn serve(engine: &Engine<MemStore>, record: &[u8]) -> Option<Vec<u8>> {
     let reply = engine
         .call(PEER, Bytes::copy_from_slice(record))
         .now_or_never()
         .expect("one call at a time on a memory store never waits")
         .reply();
-    if let Some(reply) = reply {
-        check_reply(record, &reply);
-    }
+    let reply = reply?;
+    check_reply(record, &reply);
+    Some(reply.to_vec())
 }
 
 /// The reply answers this call, and results are those of its procedure.
@@ -111,6 +121,11 @@ mod tests {
         #[test]
         fn random_bytes_do_no_harm(input in prop::collection::vec(any::<u8>(), 0..300)) {
             engine_survives(&input);
+        }
+
+        #[test]
+        fn random_procedures_do_no_harm(input in prop::collection::vec(any::<u8>(), 0..1000)) {
+            procedures_survive(&input);
         }
     }
 

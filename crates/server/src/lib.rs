@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   record --engine--> permit, commit gate --> proc3/<procedure> --> store --> reply
-//!                  '--> mountd, portmap
+//!                  |--> proc2/<procedure> --'
+//!                  '--> mountd, portmap, rpcbind
 //! ```
 //!
 //! [`Engine::call`] takes one RPC call and gives one reply. It decodes in place, runs the
@@ -17,11 +18,15 @@ mod export;
 mod exports;
 pub mod fuzzing;
 mod handle;
+mod handle2;
 pub mod metrics;
 mod mountd;
 mod portmap;
+mod proc2;
 mod proc3;
+mod programs;
 mod replies;
+mod rpcbind;
 mod service;
 mod siphash;
 mod status;
@@ -33,5 +38,6 @@ pub use export::{Clients, Export, NOBODY, Network, NetworkError, Rule, Squash};
 pub use exports::{Exported, Exports, ExportsError};
 pub use mountd::Mount;
 pub use portmap::Endpoint;
+pub use programs::Versions;
 pub use replies::{Replies, TimeOfDay};
 pub use service::CommitMode;

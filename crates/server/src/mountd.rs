@@ -1,5 +1,5 @@
-//! MOUNT version 3: from the path of an export, or of a directory in it, to a file handle
-//! (RFC 1813 appendix I).
+//! MOUNT versions 3 and 1: from the path of an export, or of a directory in it, to a file handle
+//! (RFC 1813 appendix I, RFC 1094 appendix A). They differ in what MNT returns, and share the rest.
 //!
 //! A path is walked one component at a time through the store, with the caller's rights. Symbolic
 //! links are not followed and `..` is refused: what they would lead to is the client's business.
@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use parking_lot::Mutex;
 use wire::mount::{
-    DirPath, DumpReply, ExportReply, MntOk, MntReply, MountEntry, MountStat3, Procedure,
+    DirPath, DumpReply, ExportReply, MntOk, MntOk1, MntReply1, MountEntry, MountStat3, Procedure,
 };
 use wire::rpc::{AUTH_NONE, AUTH_SYS};
 use wire::xdr::{self, DecodeError, Encode, List, Void};
@@ -20,6 +20,7 @@ use crate::auth::Credential;
 use crate::export::{Clients, Rule};
 use crate::exports::{Exports, Place, components};
 use crate::handle;
+use crate::handle2;
 use crate::proc3::NAME_LEN_MAX;
 use crate::store::Store;
 use crate::types::{Caller, FileKind, Handle, Status};
@@ -72,6 +73,15 @@ pub(crate) struct Context<'c, S> {
     pub(crate) client: SocketAddr,
 }
 
+/// Whose handles MNT gives.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Version {
+    /// Of NFS version 2.
+    One,
+    /// Of NFS version 3.
+    Three,
+}
+
 /// What became of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
@@ -83,6 +93,7 @@ pub(crate) enum Outcome {
 /// Appends the results of a procedure.
 pub(crate) async fn serve<S: Store>(
     cx: &Context<'_, S>,
+    version: Version,
     procedure: Procedure,
     args: &[u8],
     head: &mut Vec<u8>,
@@ -94,11 +105,21 @@ pub(crate) async fn serve<S: Store>(
             if place.as_ref().is_ok_and(|(place, _)| cx.credential.is_weak_for(place.rule)) {
                 return Ok(Outcome::TooWeak);
             }
-            let reply: MntReply = match place {
-                Ok((place, below)) => mnt(cx, &place, dirpath, below).await,
+            let found = match place {
+                Ok((place, below)) => {
+                    let caller = cx.credential.caller(place.rule);
+                    let found = walk(&*place.exported.store, &caller, below).await;
+                    found.map(|handle| (place, handle))
+                }
                 Err(status) => Err(status),
             };
-            reply.encode(head);
+            let mounted = match version {
+                Version::One => encode(found.and_then(mnt1).map_err(errno), head),
+                Version::Three => encode(found.map(mnt3), head),
+            };
+            if mounted {
+                cx.mounts.add(cx.mount(dirpath));
+            }
             return Ok(Outcome::Served);
         }
         Procedure::Umnt => {
@@ -133,20 +154,32 @@ impl<'c, S> Context<'c, S> {
     }
 }
 
-async fn mnt<S: Store>(
-    cx: &Context<'_, S>,
-    place: &Place<'_, S>,
-    dirpath: &[u8],
-    below: &[u8],
-) -> MntReply {
-    let caller = cx.credential.caller(place.rule);
-    let handle = walk(&*place.exported.store, &caller, below).await?;
-    cx.mounts.add(cx.mount(dirpath));
+/// Appends the reply of an MNT, and says whether it is a success.
+fn encode<T: Encode>(reply: Result<T, MountStat3>, head: &mut Vec<u8>) -> bool {
+    reply.encode(head);
+    reply.is_ok()
+}
+
+fn mnt3<S>((place, handle): (Place<'_, S>, Handle)) -> MntOk {
     let mut auth_flavors = vec![AUTH_SYS];
     if place.rule.anonymous_allowed {
         auth_flavors.push(AUTH_NONE);
     }
-    Ok(MntOk { fhandle: handle::wrap(place.exported.export.id, &handle), auth_flavors })
+    MntOk { fhandle: handle::wrap(place.exported.export.id, &handle), auth_flavors }
+}
+
+/// Fails when the store's handles are too long for NFS version 2.
+fn mnt1<S>((place, handle): (Place<'_, S>, Handle)) -> MntReply1 {
+    let directory = handle2::wrap2(place.exported.export.id, &handle);
+    directory.map(|directory| MntOk1 { directory }).ok_or(MountStat3::NotSupp)
+}
+
+/// A failure as version 1 has it: an error of UNIX, EIO for what is none.
+fn errno(status: MountStat3) -> MountStat3 {
+    match status {
+        MountStat3::NotSupp | MountStat3::ServerFault => MountStat3::Io,
+        status => status,
+    }
 }
 
 async fn walk<S: Store>(store: &S, caller: &Caller, path: &[u8]) -> Result<Handle, MountStat3> {
@@ -232,6 +265,14 @@ mod tests {
         assert_eq!(check_component(b".."), Err(MountStat3::Acces));
         assert_eq!(check_component(&[b'a'; 256]), Err(MountStat3::NameTooLong));
         assert_eq!(check_component(b"a\0"), Err(MountStat3::Inval));
+    }
+
+    #[test]
+    fn version_1_says_its_failures_in_errors_of_unix() {
+        assert_eq!(errno(MountStat3::NoEnt), MountStat3::NoEnt);
+        for status in [MountStat3::NotSupp, MountStat3::ServerFault] {
+            assert_eq!(errno(status), MountStat3::Io);
+        }
     }
 
     #[test]

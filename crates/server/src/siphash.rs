@@ -1,4 +1,5 @@
-//! SipHash-2-4 (Aumasson and Bernstein, 2012): a short keyed hash, which seals handles and tells calls apart.
+//! SipHash-2-4 (Aumasson and Bernstein, 2012): a short keyed hash, which seals handles and tells
+//! calls apart.
 
 /// The hash of `message` under `key`.
 pub(crate) fn siphash(key: &[u8; 16], message: &[u8]) -> u64 {

@@ -1,5 +1,6 @@
-//! The one table from [`Status`] to the numbers of NFS version 3.
+//! The one table from [`Status`] to the numbers of NFS versions 2 and 3.
 
+use wire::nfs2::{self, NfsStat2};
 use wire::nfs3::{NfsStat3, Procedure};
 
 use crate::types::Status;
@@ -67,6 +68,52 @@ fn plain(status: Status) -> NfsStat3 {
     }
 }
 
+/// How a procedure of version 2 says `status`.
+///
+/// The RFC's numbers are those of UNIX's errors; three more of those that all clients know are
+/// sent, rather than a wrong one: XDEV, INVAL, MLINK. What has no number at all is the nearest.
+pub(crate) fn nfsstat2(procedure: nfs2::Procedure, status: Status) -> NfsStat2 {
+    use nfs2::Procedure as P;
+    match (status, procedure) {
+        // Without a name in the arguments, only the file itself can be missing.
+        (
+            Status::NoEntry,
+            P::Getattr | P::Setattr | P::Readlink | P::Read | P::Write | P::Readdir | P::Statfs,
+        ) => NfsStat2::Stale,
+        (status, _) => plain2(status),
+    }
+}
+
+fn plain2(status: Status) -> NfsStat2 {
+    match status {
+        Status::NotOwner => NfsStat2::Perm,
+        Status::NoEntry => NfsStat2::NoEnt,
+        Status::NoDevice => NfsStat2::NxIo,
+        Status::Access => NfsStat2::Acces,
+        Status::Exists => NfsStat2::Exist,
+        Status::CrossDevice => NfsStat2::XDev,
+        Status::NotDirectory => NfsStat2::NotDir,
+        Status::IsDirectory => NfsStat2::IsDir,
+        // The last three are what a client may ask for, and this version has no word for.
+        Status::Invalid | Status::BadCookie | Status::TooSmall | Status::BadType => NfsStat2::Inval,
+        Status::TooLarge => NfsStat2::FBig,
+        Status::NoSpace => NfsStat2::NoSpc,
+        Status::ReadOnly => NfsStat2::RoFs,
+        Status::TooManyLinks => NfsStat2::MLink,
+        Status::NameTooLong => NfsStat2::NameTooLong,
+        Status::NotEmpty => NfsStat2::NotEmpty,
+        Status::Quota => NfsStat2::DQuot,
+        // A handle we never made leads nowhere either.
+        Status::Stale | Status::BadHandle => NfsStat2::Stale,
+        // There is no "try again": an error that passes is one of the disk, and never STALE.
+        Status::Io
+        | Status::Jukebox
+        | Status::NotSupported
+        | Status::NotSync
+        | Status::ServerFault => NfsStat2::Io,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +153,29 @@ mod tests {
         codes.sort_unstable();
         codes.dedup();
         assert_eq!(codes.len(), ALL.len());
+    }
+
+    #[test]
+    fn version_2_has_fewer_numbers_and_all_of_them_listed() {
+        for status in ALL {
+            let said = plain2(status);
+            assert!(NfsStat2::LISTED.contains(&said), "{status:?}");
+            let same = said.code() == plain(status).code();
+            let nearest = matches!(
+                status,
+                Status::BadCookie
+                    | Status::TooSmall
+                    | Status::BadType
+                    | Status::BadHandle
+                    | Status::Jukebox
+                    | Status::NotSupported
+                    | Status::NotSync
+                    | Status::ServerFault
+            );
+            assert!(same != nearest, "{status:?}");
+        }
+        assert_eq!(nfsstat2(nfs2::Procedure::Write, Status::NoEntry), NfsStat2::Stale);
+        assert_eq!(nfsstat2(nfs2::Procedure::Lookup, Status::NoEntry), NfsStat2::NoEnt);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use client::session::{Credential, Session};
 use load::study::Subject;
 use net::call::Rpc;
 use net::clock::Clock;
-use net::serve::{self, InFlight, Limits};
+use net::serve::{self, Host, Limits};
 use net::shape::{LinkPair, Shaped};
 use net::transport::memory;
 use perf::model::transaction::Server;
@@ -34,7 +34,7 @@ pub struct Site<S> {
     engine: Arc<Engine<S>>,
     links: LinkPair,
     commit_mode: CommitMode,
-    in_flight: InFlight,
+    host: Host,
     connections: AtomicU16,
 }
 
@@ -63,7 +63,7 @@ impl<S: Store> Site<S> {
             engine: Arc::new(Engine::new(exports, config)),
             links,
             commit_mode,
-            in_flight: InFlight::new(&Limits::default()),
+            host: Host::new(clock, Limits::default()),
             connections: AtomicU16::new(1),
         }
     }
@@ -73,16 +73,14 @@ impl<S: Store> Site<S> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let (ours, theirs) = memory::pair(number);
         let engine = Arc::clone(&self.engine);
-        let service = move |peer: SocketAddr, record: Bytes| {
+        let service = move |peer: serve::Peer, record: Bytes| {
             let engine = Arc::clone(&engine);
-            let peer = Peer { address: peer, transport: Transport::Stream };
+            let peer = Peer::at(peer.address, Transport::Stream);
             async move { engine.call(peer, record).await.reply() }
         };
-        let (in_flight, calls, clock) =
-            (self.in_flight.clone(), Limits::default(), self.clock.clone());
+        let host = self.host.clone();
         self.clock.spawn(async move {
-            let calls = calls.calls_per_connection_max;
-            serve::connection(theirs, &clock, service, in_flight, calls).await.ok();
+            host.connection(theirs, service).await.ok();
         });
         let shaped =
             Shaped::new(ours, self.links, &self.clock).expect("a world never runs out of timers");

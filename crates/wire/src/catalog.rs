@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use crate::dissect::{Line, Show};
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Void};
-use crate::{Procedure, mount, nfs3, portmap};
+use crate::{Procedure, mount, nfs2, nfs3, portmap, rpcbind};
 
 /// Something to do with a message, whatever its type.
 pub(crate) trait Visit<'a> {
@@ -24,19 +24,18 @@ pub(crate) fn visit_args<'a>(
     r: &mut Reader<'a>,
     visitor: impl Visit<'a>,
 ) -> Result<(), DecodeError> {
-    macro_rules! nfs3_args {
-        ($($name:ident $module:ident,)*) => {
-            match procedure {
-                $(Procedure::Nfs3(nfs3::Procedure::$name) => {
-                    visitor.visit(r, nfs3::$module::Args::decode)
-                })*
-                Procedure::Mount(procedure) => visit_mount_args(procedure, r, visitor),
-                Procedure::Portmap(procedure) => visit_portmap_args(procedure, r, visitor),
-                Procedure::Unknown { .. } => visitor.visit(r, Rest::decode),
-            }
-        };
+    match procedure {
+        Procedure::Nfs2(procedure) => visit_nfs2_args(procedure, r, visitor),
+        Procedure::Nfs3(procedure) => visit_nfs3_args(procedure, r, visitor),
+        Procedure::Mount1(procedure) | Procedure::Mount(procedure) => {
+            visit_mount_args(procedure, r, visitor)
+        }
+        Procedure::Portmap(procedure) => visit_portmap_args(procedure, r, visitor),
+        Procedure::Rpcbind3(procedure) | Procedure::Rpcbind4(procedure) => {
+            visit_rpcbind_args(procedure, r, visitor)
+        }
+        Procedure::Unknown { .. } => visitor.visit(r, Rest::decode),
     }
-    nfs3::for_each_procedure!(nfs3_args)
 }
 
 /// Visits the results of `procedure`.
@@ -45,19 +44,79 @@ pub(crate) fn visit_results<'a>(
     r: &mut Reader<'a>,
     visitor: impl Visit<'a>,
 ) -> Result<(), DecodeError> {
-    macro_rules! nfs3_results {
+    match procedure {
+        Procedure::Nfs2(procedure) => visit_nfs2_results(procedure, r, visitor),
+        Procedure::Nfs3(procedure) => visit_nfs3_results(procedure, r, visitor),
+        Procedure::Mount1(mount::Procedure::Mnt) => visitor.visit(r, mount::MntReply1::decode),
+        Procedure::Mount1(procedure) | Procedure::Mount(procedure) => {
+            visit_mount_results(procedure, r, visitor)
+        }
+        Procedure::Portmap(procedure) => visit_portmap_results(procedure, r, visitor),
+        Procedure::Rpcbind3(procedure) | Procedure::Rpcbind4(procedure) => {
+            visit_rpcbind_results(procedure, r, visitor)
+        }
+        Procedure::Unknown { .. } => visitor.visit(r, Rest::decode),
+    }
+}
+
+fn visit_nfs2_args<'a>(
+    procedure: nfs2::Procedure,
+    r: &mut Reader<'a>,
+    visitor: impl Visit<'a>,
+) -> Result<(), DecodeError> {
+    macro_rules! visit {
         ($($name:ident $module:ident,)*) => {
             match procedure {
-                $(Procedure::Nfs3(nfs3::Procedure::$name) => {
-                    visitor.visit(r, nfs3::$module::Reply::decode)
-                })*
-                Procedure::Mount(procedure) => visit_mount_results(procedure, r, visitor),
-                Procedure::Portmap(procedure) => visit_portmap_results(procedure, r, visitor),
-                Procedure::Unknown { .. } => visitor.visit(r, Rest::decode),
+                $(nfs2::Procedure::$name => visitor.visit(r, nfs2::$module::Args::decode),)*
             }
         };
     }
-    nfs3::for_each_procedure!(nfs3_results)
+    nfs2::for_each_procedure!(visit)
+}
+
+fn visit_nfs2_results<'a>(
+    procedure: nfs2::Procedure,
+    r: &mut Reader<'a>,
+    visitor: impl Visit<'a>,
+) -> Result<(), DecodeError> {
+    macro_rules! visit {
+        ($($name:ident $module:ident,)*) => {
+            match procedure {
+                $(nfs2::Procedure::$name => visitor.visit(r, nfs2::$module::Reply::decode),)*
+            }
+        };
+    }
+    nfs2::for_each_procedure!(visit)
+}
+
+fn visit_nfs3_args<'a>(
+    procedure: nfs3::Procedure,
+    r: &mut Reader<'a>,
+    visitor: impl Visit<'a>,
+) -> Result<(), DecodeError> {
+    macro_rules! visit {
+        ($($name:ident $module:ident,)*) => {
+            match procedure {
+                $(nfs3::Procedure::$name => visitor.visit(r, nfs3::$module::Args::decode),)*
+            }
+        };
+    }
+    nfs3::for_each_procedure!(visit)
+}
+
+fn visit_nfs3_results<'a>(
+    procedure: nfs3::Procedure,
+    r: &mut Reader<'a>,
+    visitor: impl Visit<'a>,
+) -> Result<(), DecodeError> {
+    macro_rules! visit {
+        ($($name:ident $module:ident,)*) => {
+            match procedure {
+                $(nfs3::Procedure::$name => visitor.visit(r, nfs3::$module::Reply::decode),)*
+            }
+        };
+    }
+    nfs3::for_each_procedure!(visit)
 }
 
 fn visit_mount_args<'a>(
@@ -114,7 +173,41 @@ fn visit_portmap_results<'a>(
     }
 }
 
-/// Arguments or results of a procedure we do not know: whatever is left.
+fn visit_rpcbind_args<'a>(
+    procedure: rpcbind::Procedure,
+    r: &mut Reader<'a>,
+    visitor: impl Visit<'a>,
+) -> Result<(), DecodeError> {
+    use rpcbind::Procedure as P;
+    match procedure {
+        P::Null | P::Dump | P::Gettime | P::Getstat => visitor.visit(r, Void::decode),
+        P::Set | P::Unset | P::Getaddr | P::Getversaddr | P::Getaddrlist => {
+            visitor.visit(r, rpcbind::Rpcb::decode)
+        }
+        P::Uaddr2taddr => visitor.visit(r, rpcbind::Uaddr::decode),
+        P::Taddr2uaddr => visitor.visit(r, rpcbind::Netbuf::decode),
+        P::Bcast | P::Indirect => visitor.visit(r, portmap::CallitArgs::decode),
+    }
+}
+
+fn visit_rpcbind_results<'a>(
+    procedure: rpcbind::Procedure,
+    r: &mut Reader<'a>,
+    visitor: impl Visit<'a>,
+) -> Result<(), DecodeError> {
+    use rpcbind::Procedure as P;
+    match procedure {
+        P::Null => visitor.visit(r, Void::decode),
+        P::Set | P::Unset => visitor.visit(r, portmap::Done::decode),
+        P::Getaddr | P::Getversaddr | P::Taddr2uaddr => visitor.visit(r, rpcbind::Uaddr::decode),
+        P::Dump => visitor.visit(r, rpcbind::DumpReply::decode),
+        P::Gettime => visitor.visit(r, rpcbind::Seconds::decode),
+        P::Uaddr2taddr => visitor.visit(r, rpcbind::Netbuf::decode),
+        P::Bcast | P::Indirect | P::Getaddrlist | P::Getstat => visitor.visit(r, Rest::decode),
+    }
+}
+
+/// Arguments or results of a procedure we do not know, or do not look into: whatever is left.
 #[derive(Debug, Eq, PartialEq)]
 struct Rest<'a> {
     bytes: &'a [u8],

@@ -1,9 +1,10 @@
-//! Bytes to messages and back: XDR, ONC RPC, portmap, MOUNT, NFS v3. Pure.
+//! Bytes to messages and back: XDR, ONC RPC, portmap and rpcbind, MOUNT, NFS v2 and v3. Pure.
 //!
 //! ```text
 //!   a TCP stream  --record-->  one record        (RFC 5531 section 11; UDP needs no record)
 //!   one record    --rpc----->  header + the rest (RFC 5531)
-//!   the rest      --nfs3, mount, portmap-->  arguments or results   (RFC 1813, 1833)
+//!   the rest      --nfs2, nfs3, mount, portmap, rpcbind-->  arguments or results
+//!                                            (RFC 1094, 1813, 1833)
 //! ```
 //!
 //! Every message is a plain struct or enum that implements [`xdr::Encode`] and [`xdr::Decode`].
@@ -51,11 +52,13 @@ mod catalog;
 pub mod dissect;
 pub mod fuzzing;
 pub mod mount;
+pub mod nfs2;
 pub mod nfs3;
 pub mod portmap;
 pub mod procedure;
 pub mod record;
 pub mod rpc;
+pub mod rpcbind;
 pub mod xdr;
 
 #[cfg(test)]

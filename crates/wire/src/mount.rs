@@ -1,23 +1,22 @@
 //! MOUNT version 3 (RFC 1813 appendix I): from a path to its file handle, and who has mounted what.
 //!
 //! Version 1 (RFC 1094 appendix A) has the same procedures, arguments and lists; only the results
-//! of MNT differ, and belong to NFS version 2.
+//! of MNT differ, and belong to NFS version 2: [`MntReply1`].
 
+use crate::nfs2::FHandle;
 use crate::nfs3::FileHandle;
 use crate::xdr::List;
 use crate::xdr::macros::{xdr_enum, xdr_failures, xdr_struct};
 
 pub const PROGRAM: u32 = 100_005;
 pub const VERSION: u32 = 3;
-/// Version 1 serves NFS version 2; its DUMP and EXPORT read like those of version 3.
+/// Version 1 serves NFS version 2.
 pub const VERSION_1: u32 = 1;
 
 /// MNTPATHLEN: most bytes in a path.
 pub const PATH_LEN_MAX: usize = 1024;
 /// MNTNAMLEN: most bytes in a name.
 pub const NAME_LEN_MAX: usize = 255;
-/// FHSIZE: bytes of a version 1 file handle, which are fixed in number.
-pub const VERSION_1_HANDLE_LEN: usize = 32;
 
 xdr_enum! {
     /// The procedures of MOUNT.
@@ -72,6 +71,18 @@ xdr_failures! {
     }
 }
 
+/// What MNT of version 1 returns (`fhstatus`). A failure is an error of UNIX, whose numbers are
+/// those of [`MountStat3`] too.
+pub type MntReply1 = Result<MntOk1, MountStat3>;
+
+xdr_struct! {
+    /// The root of the mounted tree, as NFS version 2 has it.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub struct MntOk1 {
+        pub directory: FHandle,
+    }
+}
+
 xdr_struct! {
     /// Every mount the server remembers.
     #[derive(Clone, Debug, Eq, PartialEq)]
@@ -117,7 +128,7 @@ xdr_struct! {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::testing::{FH, golden};
+    use crate::testing::{FH, FH2, golden};
 
     pub(crate) const DIR_PATH: &str = "
         00000007 2f657870 6f727400   # dirpath: /export
@@ -129,6 +140,10 @@ pub(crate) mod tests {
     ";
     pub(crate) const MNT_FAIL: &str = "
         0000000d                     # fhs_status: MNT3ERR_ACCES
+    ";
+    pub(crate) const MNT1_OK: &str = "
+        00000000                     # status: no error
+        FH2                          # directory
     ";
     pub(crate) const DUMP_OK: &str = "
         00000001                     # an entry
@@ -154,6 +169,8 @@ pub(crate) mod tests {
         let ok = MntOk { fhandle: FH, auth_flavors: vec![1, 0] };
         golden::<MntReply>(MNT_OK, Ok(ok));
         golden::<MntReply>(MNT_FAIL, Err(MountStat3::Acces));
+        golden::<MntReply1>(MNT1_OK, Ok(MntOk1 { directory: FH2 }));
+        golden::<MntReply1>(MNT_FAIL, Err(MountStat3::Acces));
     }
 
     #[test]

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::child::{finish, text};
-use super::ganesha::{self, Ganesha};
 use super::report::Report;
-use super::served::{Address, Server};
+use crate::host::child::{finish, text};
+use crate::host::ganesha::{self, Ganesha};
+use crate::host::nfskit::{Address, Server};
 
 const GANESHA: &str = "NFS-Ganesha";
 const OWN_SERVER: &str = "nfskit serve";

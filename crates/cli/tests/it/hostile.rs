@@ -200,12 +200,13 @@ fn what_is_not_served() {
     for program in [0, 100_021, 100_227, u32::MAX] {
         expect(with(program, 3, 0), AcceptStatus::ProgUnavail);
     }
-    for version in [0, 1, 2, 4, u32::MAX] {
-        let mismatch = AcceptStatus::ProgMismatch { low: 3, high: 3 };
-        expect(with(nfs3::PROGRAM, version, 0), mismatch);
-        expect(with(mount::PROGRAM, version, 0), mismatch);
+    let mismatch = |low, high| AcceptStatus::ProgMismatch { low, high };
+    for version in [0, 5, u32::MAX] {
+        expect(with(nfs3::PROGRAM, version, 0), mismatch(2, 3));
+        expect(with(mount::PROGRAM, version, 0), mismatch(1, 3));
+        expect(with(portmap::PROGRAM, version, 0), mismatch(2, 4));
     }
-    expect(with(portmap::PROGRAM, 3, 0), AcceptStatus::ProgMismatch { low: 2, high: 2 });
+    expect(with(mount::PROGRAM, 2, 0), mismatch(1, 3));
     for procedure in [22, 23, u32::MAX] {
         expect(with(nfs3::PROGRAM, 3, procedure), AcceptStatus::ProcUnavail);
         expect(with(mount::PROGRAM, 3, procedure), AcceptStatus::ProcUnavail);

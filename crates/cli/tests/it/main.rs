@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod exports;
 mod hostile;
 mod interrupts;
 mod memory;

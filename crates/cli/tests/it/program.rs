@@ -94,6 +94,13 @@ impl Program {
         })
     }
 
+    /// The same, for what it complains about.
+    pub(crate) fn wait_for_error<T>(&self, found: impl Fn(&str) -> Option<T>) -> T {
+        self.stderr.wait_for(&self.deadline, found).unwrap_or_else(|complaint| {
+            panic!("it does not complain about what we wait for, but {complaint:?}")
+        })
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         pidfd_send_signal(&self.pidfd, signal).unwrap();
     }

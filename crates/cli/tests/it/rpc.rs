@@ -8,7 +8,7 @@ use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
 use wire::nfs3::{self, DirOp, FType, FileHandle, Sattr3, create, getattr};
 use wire::record::Fragment;
-use wire::rpc::{AcceptStatus, CallHeader, OpaqueAuth, ReplyBody, ReplyHeader};
+use wire::rpc::{AcceptStatus, AuthSys, CallHeader, Gids, OpaqueAuth, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader, from_bytes};
 
 use crate::served::Served;
@@ -161,9 +161,12 @@ impl Connection {
     }
 }
 
-/// A call with AUTH_NONE.
+/// A call of this user.
 pub(crate) fn call(xid: u32, procedure: Procedure, arguments: &[u8]) -> Vec<u8> {
-    let header = CallHeader::new(xid, procedure, OpaqueAuth::NONE);
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let gids = Gids::new(&[]).unwrap();
+    let body = AuthSys { stamp: 0, machine_name: b"test", uid, gid, gids }.to_bytes();
+    let header = CallHeader::new(xid, procedure, OpaqueAuth::sys(&body));
     [&header.to_bytes()[..], arguments].concat()
 }
 

@@ -180,4 +180,20 @@ impl<T: Transport> Transport for Shaped<T> {
     fn peer(&self) -> SocketAddr {
         self.inner.peer()
     }
+
+    fn local(&self) -> Option<SocketAddr> {
+        self.inner.local()
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        usize::try_from(self.there.held_bytes).unwrap_or(usize::MAX) + self.inner.unsent_bytes()
+    }
+
+    fn is_within_record(&self) -> bool {
+        self.inner.is_within_record()
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.inner.poll_close(cx)
+    }
 }

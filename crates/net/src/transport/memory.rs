@@ -22,6 +22,8 @@ pub struct Memory {
     outgoing: Arc<Mutex<Queue>>,
     /// What [`Transport::send`] was given beyond the bound, until it fits.
     waiting: VecDeque<Bytes>,
+    /// Of `waiting`, with 4 for each mark.
+    waiting_bytes: usize,
     peer: SocketAddr,
 }
 
@@ -42,10 +44,16 @@ pub fn pair(number: u16) -> (Memory, Memory) {
         incoming: Arc::clone(&back),
         outgoing: Arc::clone(&there),
         waiting: VecDeque::new(),
+        waiting_bytes: 0,
         peer: address(1),
     };
-    let server =
-        Memory { incoming: there, outgoing: back, waiting: VecDeque::new(), peer: address(2) };
+    let server = Memory {
+        incoming: there,
+        outgoing: back,
+        waiting: VecDeque::new(),
+        waiting_bytes: 0,
+        peer: address(2),
+    };
     (client, server)
 }
 
@@ -76,6 +84,7 @@ impl Transport for Memory {
     }
 
     fn send(&mut self, message: Message) {
+        self.waiting_bytes += 4 + message.wire_len();
         self.waiting.push_back(message.into_bytes());
     }
 
@@ -86,6 +95,7 @@ impl Transport for Memory {
             let Some(message) = self.waiting.pop_front() else {
                 break;
             };
+            self.waiting_bytes -= 4 + message.len();
             queue.bytes += message.len();
             queue.messages.push_back(message);
             moved = true;
@@ -107,6 +117,10 @@ impl Transport for Memory {
 
     fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.waiting_bytes
     }
 }
 

@@ -3,10 +3,15 @@
 //! [`Transport`] is poll-based and has one owner: the task that drives the connection. That keeps
 //! locks out of the path and lets wrappers (see [`crate::shape`]) hold messages back in either
 //! direction. [`tcp`] carries them over a socket, [`memory`] inside a process.
+//! [`datagram::Datagrams`] is the same for messages that may be lost: over a socket in [`udp`],
+//! inside a process in [`lossy`].
 
 pub mod buffer;
+pub mod datagram;
+pub mod lossy;
 pub mod memory;
 pub mod tcp;
+pub mod udp;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -38,6 +43,31 @@ pub trait Transport: fmt::Debug + Send {
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>>;
 
     fn peer(&self) -> SocketAddr;
+
+    /// Our end of the connection, if it has an address.
+    fn local(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// Bytes of messages, each with 4 for its mark, that [`Transport::send`] was given and the
+    /// system has not taken.
+    fn unsent_bytes(&self) -> usize;
+
+    /// Whether the peer has begun a message that is not complete.
+    fn is_within_record(&self) -> bool {
+        false
+    }
+
+    /// Whether the last message received had to be read, or had come with the one before.
+    fn is_fresh(&self) -> bool {
+        true
+    }
+
+    /// Ends our half of the connection, when everything is sent, and waits for the peer's end.
+    /// Whatever else the peer sends is not read, so nothing is to be received after this.
+    fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
 }
 
 impl<T: Transport + ?Sized> Transport for Box<T> {
@@ -62,5 +92,25 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn peer(&self) -> SocketAddr {
         (**self).peer()
+    }
+
+    fn local(&self) -> Option<SocketAddr> {
+        (**self).local()
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        (**self).unsent_bytes()
+    }
+
+    fn is_within_record(&self) -> bool {
+        (**self).is_within_record()
+    }
+
+    fn is_fresh(&self) -> bool {
+        (**self).is_fresh()
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        (**self).poll_close(cx)
     }
 }

@@ -9,13 +9,16 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use perf::units::Nanos;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use wire::record::{Fragment, Message, RecordError};
 
@@ -51,13 +54,18 @@ const FRAGMENTS_MAX: u32 = 1024;
 pub struct Tcp {
     stream: TcpStream,
     peer: SocketAddr,
+    local: Option<SocketAddr>,
     record_bytes_max: usize,
     buffer: ReceiveBuffer,
     /// Earlier fragments of the record being received.
     fragments: Vec<u8>,
     fragment_count: u32,
     outgoing: Outgoing,
+    /// The last message received had to be read.
+    fresh: bool,
     ended: bool,
+    /// Our half has been ended.
+    shut: bool,
 }
 
 /// Connects within `limit`.
@@ -87,10 +95,7 @@ pub async fn connect(
 /// From a privileged port where we may have one: many servers answer no other (`secure` in
 /// exports(5), the default of Linux's). From any port otherwise.
 async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
-    // Different processes begin at different ports, so that they seldom meet.
-    let first = u16::try_from(std::process::id() % u32::from(PRIVILEGED_PORTS)).unwrap_or(0);
-    for attempt in 0..PRIVILEGED_ATTEMPTS {
-        let port = PRIVILEGED_PORT_MIN + (first + attempt) % PRIVILEGED_PORTS;
+    for port in privileged_ports() {
         match connect_from(port, address).await {
             Ok(stream) => return Ok(stream),
             Err(cause) => match cause.kind() {
@@ -102,6 +107,14 @@ async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
         }
     }
     TcpStream::connect(address).await
+}
+
+/// Privileged ports to try in turn.
+pub(super) fn privileged_ports() -> impl Iterator<Item = u16> {
+    // Different processes begin at different ports, so that they seldom meet.
+    let first = u16::try_from(std::process::id() % u32::from(PRIVILEGED_PORTS)).unwrap_or(0);
+    (0..PRIVILEGED_ATTEMPTS)
+        .map(move |attempt| PRIVILEGED_PORT_MIN + (first + attempt) % PRIVILEGED_PORTS)
 }
 
 async fn connect_from(port: u16, address: SocketAddr) -> io::Result<TcpStream> {
@@ -140,13 +153,16 @@ impl Tcp {
         stream.set_nodelay(true)?;
         Ok(Self {
             peer: stream.peer_addr()?,
+            local: stream.local_addr().ok(),
             stream,
             record_bytes_max,
             buffer: ReceiveBuffer::new(pool.clone()),
             fragments: Vec::new(),
             fragment_count: 0,
             outgoing: Outgoing::default(),
+            fresh: false,
             ended: false,
+            shut: false,
         })
     }
 
@@ -195,6 +211,7 @@ impl Transport for Tcp {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, TransportError>> {
+        self.fresh = false;
         loop {
             let needs = match self.parse()? {
                 Parsed::Record(record) => return Poll::Ready(Ok(Some(record))),
@@ -204,19 +221,21 @@ impl Transport for Tcp {
                 let whole = self.buffer.as_slice().is_empty() && self.fragment_count == 0;
                 return Poll::Ready(if whole { Ok(None) } else { Err(TransportError::Truncated) });
             }
-            match self.stream.try_read(self.buffer.space(needs)) {
-                Ok(0) => self.ended = true,
-                Ok(count) => self.buffer.advance(count),
-                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
-                    self.buffer.rest();
-                    match self.stream.poll_read_ready(cx) {
-                        Poll::Ready(Ok(())) => {}
-                        Poll::Ready(Err(cause)) => return Poll::Ready(Err(cause.into())),
-                        Poll::Pending => return Poll::Pending,
-                    }
+            // This remembers that a read which fills less than it might has emptied the socket,
+            // and so saves asking it again.
+            let mut space = ReadBuf::new(self.buffer.space(needs));
+            match Pin::new(&mut self.stream).poll_read(cx, &mut space) {
+                Poll::Ready(Ok(())) => {
+                    let count = space.filled().len();
+                    self.ended = count == 0;
+                    self.fresh = true;
+                    self.buffer.advance(count);
                 }
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => return Poll::Ready(Err(cause.into())),
+                Poll::Ready(Err(cause)) => return Poll::Ready(Err(cause.into())),
+                Poll::Pending => {
+                    self.buffer.rest();
+                    return Poll::Pending;
+                }
             }
         }
     }
@@ -240,26 +259,49 @@ impl Transport for Tcp {
             let written = {
                 let mut slices = [IoSlice::new(&[]); SLICES_MAX];
                 let count = self.outgoing.slices(&mut slices);
-                self.stream.try_write_vectored(&slices[..count])
+                Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..count])
             };
-            match written {
-                Ok(count) => self.outgoing.consume(count),
-                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
-                    match self.stream.poll_write_ready(cx) {
-                        Poll::Ready(Ok(())) => {}
-                        Poll::Ready(Err(cause)) => return Poll::Ready(Err(cause.into())),
-                        Poll::Pending => return Poll::Pending,
-                    }
-                }
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => return Poll::Ready(Err(cause.into())),
-            }
+            self.outgoing.consume(ready!(written)?);
         }
         Poll::Ready(Ok(()))
     }
 
     fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    fn local(&self) -> Option<SocketAddr> {
+        self.local
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.outgoing.bytes
+    }
+
+    fn is_within_record(&self) -> bool {
+        !self.buffer.as_slice().is_empty() || self.fragment_count > 0
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.shut {
+            self.shut = true;
+            socket2::SockRef::from(&self.stream).shutdown(Shutdown::Write).ok();
+        }
+        // A socket that is closed with unread bytes resets the connection, and the peer may lose
+        // what it has not read yet.
+        let mut discarded = [MaybeUninit::uninit(); 4 << 10];
+        while !self.ended {
+            let mut space = ReadBuf::uninit(&mut discarded);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut space)) {
+                Ok(()) => self.ended = space.filled().is_empty(),
+                Err(_) => self.ended = true,
+            }
+        }
+        Poll::Ready(())
     }
 }
 

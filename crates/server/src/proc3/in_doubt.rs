@@ -179,7 +179,8 @@ fn wanted(procedure: Procedure, args: &[u8]) -> Option<(DirOp<'_>, FileKind, Opt
     })
 }
 
-fn earlier(time: Time) -> Time {
+/// A tick before a time of the clock.
+pub(crate) fn earlier(time: Time) -> Time {
     const SECOND: i64 = 1_000_000_000;
     let nanos = i64::from(time.nanos) - TICK_NANOS;
     let secs = time.secs.saturating_add(nanos.div_euclid(SECOND));

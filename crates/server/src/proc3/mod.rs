@@ -21,7 +21,7 @@ mod link;
 mod lookup;
 mod mkdir;
 mod mknod;
-mod name;
+pub(crate) mod name;
 mod null;
 mod pathconf;
 mod read;
@@ -48,6 +48,7 @@ use crate::store::{Changed, Looked, Node, Store};
 use crate::types::{Caller, Handle, Status, Wcc};
 
 pub(crate) use name::NAME_LEN_MAX;
+pub(crate) use symlink::check_target;
 
 use self::attributes::{fattr3, wcc_data};
 

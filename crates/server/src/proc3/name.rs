@@ -18,7 +18,7 @@ use crate::types::Status;
 pub(crate) const NAME_LEN_MAX: usize = 255;
 
 /// A name to look up: the dots are names too.
-pub(super) fn to_look_up(name: &[u8]) -> Result<&[u8], Status> {
+pub(crate) fn to_look_up(name: &[u8]) -> Result<&[u8], Status> {
     if name.is_empty() || name.iter().any(|byte| matches!(byte, b'/' | 0)) {
         return Err(Status::Access);
     }
@@ -29,19 +29,19 @@ pub(super) fn to_look_up(name: &[u8]) -> Result<&[u8], Status> {
 }
 
 /// A name for something new.
-pub(super) fn to_make(name: &[u8]) -> Result<&[u8], Status> {
+pub(crate) fn to_make(name: &[u8]) -> Result<&[u8], Status> {
     no_dots(name, Status::Exists, Status::Exists)
 }
 
-pub(super) fn to_remove(name: &[u8]) -> Result<&[u8], Status> {
+pub(crate) fn to_remove(name: &[u8]) -> Result<&[u8], Status> {
     no_dots(name, Status::Access, Status::Access)
 }
 
-pub(super) fn to_remove_dir(name: &[u8]) -> Result<&[u8], Status> {
+pub(crate) fn to_remove_dir(name: &[u8]) -> Result<&[u8], Status> {
     no_dots(name, Status::Invalid, Status::Exists)
 }
 
-pub(super) fn to_rename(name: &[u8]) -> Result<&[u8], Status> {
+pub(crate) fn to_rename(name: &[u8]) -> Result<&[u8], Status> {
     no_dots(name, Status::Invalid, Status::Invalid)
 }
 

@@ -33,7 +33,7 @@ fn check<'a, S: Store>(
 }
 
 /// A target may point anywhere, but it must be a path that a client can follow.
-fn check_target(target: &[u8]) -> Result<(), Status> {
+pub(crate) fn check_target(target: &[u8]) -> Result<(), Status> {
     match target {
         [] => Err(Status::Invalid),
         target if target.contains(&0) => Err(Status::Invalid),

@@ -29,8 +29,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use wire::Procedure;
-use wire::nfs3;
 use wire::record::Message;
+use wire::{nfs2, nfs3};
 
 pub(crate) use self::cache::Doubt;
 use self::cache::{Cache, Key, Known};
@@ -252,6 +252,7 @@ impl Drop for Claim<'_> {
 
 /// How long a call is to be remembered.
 pub(crate) fn remembrance(procedure: Procedure) -> Remembrance {
+    use nfs2::Procedure as P2;
     use nfs3::Procedure as P;
     match procedure {
         Procedure::Nfs3(
@@ -265,7 +266,17 @@ pub(crate) fn remembrance(procedure: Procedure) -> Remembrance {
             | P::Rename
             | P::Link,
         ) => Remembrance::InFile,
-        Procedure::Nfs3(P::Write) => Remembrance::InMemory,
+        Procedure::Nfs2(
+            P2::Setattr
+            | P2::Create
+            | P2::Remove
+            | P2::Rename
+            | P2::Link
+            | P2::Symlink
+            | P2::Mkdir
+            | P2::Rmdir,
+        ) => Remembrance::InFile,
+        Procedure::Nfs3(P::Write) | Procedure::Nfs2(P2::Write) => Remembrance::InMemory,
         _ => Remembrance::None,
     }
 }

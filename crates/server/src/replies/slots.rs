@@ -5,8 +5,9 @@
 //! power the file may say less than was answered, which is what a server without it would know.
 //!
 //! ```text
-//!   slot, 512 bytes: | seal 8 | sequence 8 | state 1 | reply len 2 | client 16 | xid, program,
-//!                    | version, procedure 4 each | checksum 8 | claimed at: secs 8, nanos 4 | reply |
+//!   slot, 512 bytes: | seal 8 | sequence 8 | state 1 | reply len 2 | client 16 |
+//!                    | xid, program, version, procedure 4 each | checksum 8 |
+//!                    | claimed at: secs 8, nanos 4 | reply |
 //! ```
 //!
 //! Slots are used in turn; the oldest is overwritten, except while its call is in progress. A slot

@@ -24,8 +24,10 @@
 //! [`MetadataSync::Never`] gives that up for speed. A failed sync is told to all whom it concerns
 //! and changes the write verifier.
 //!
-//! **Who acts.** In this version all operations run with the process's own ids, whoever calls;
-//! the engine's squashing says so to the user. New files belong to the process's user.
+//! **Who acts.** With privilege (CAP_SETUID, CAP_SETGID and the file capabilities) each operation
+//! runs as its caller and the kernel decides (`acting`); kept descriptors are used only by those
+//! who may (`rights`). Without, all operations run with the process's own ids, whoever calls, and
+//! new files belong to its user; [`DirStore::acts_as_callers`] tells which.
 //!
 //! **Limits.** Descriptors ([`DirOptions::open_files_max`]), known handles
 //! ([`DirOptions::table_handles_max`]), 4,096 waiting jobs per kind of thread (then the caller's
@@ -34,10 +36,11 @@
 //! **Not done.** Metadata that is not in memory is read inline, and so is the removal of names.
 //! A local process's changes between our "attributes before" and "after" are not noticed. A file
 //! that a local process moves out of the directory can still be used by its handle: as long as it
-//! exists with kernel handles, as long as it is kept open with the table. A file
-//! that its owner may not open by its mode (a new file of mode 0444, say) is writable only as
-//! long as the descriptor of its CREATE is kept, unless the process has CAP_DAC_OVERRIDE.
+//! exists with kernel handles, as long as it is kept open with the table. Without privilege, a
+//! file that its owner may not open by its mode (a new file of mode 0444, say) is writable only as
+//! long as the descriptor of its CREATE is kept.
 
+mod acting;
 mod attributes;
 mod beneath;
 mod bounded;
@@ -46,9 +49,11 @@ mod data;
 mod errno;
 mod handles;
 mod list;
+mod listing;
 mod names;
 mod objects;
 mod proc;
+mod rights;
 mod stat;
 mod sync;
 mod sys;
@@ -68,9 +73,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
+use self::acting::Acting;
+pub use self::acting::act_as_server;
 use self::beneath::Beneath;
 use self::data::FileSystem;
 use self::handles::Handles;
+pub use self::handles::StateError;
 use self::objects::{Object, Objects};
 use self::proc::ProcFds;
 use self::stat::Stat;
@@ -96,6 +104,7 @@ const WRITEBACKS_MAX: usize = 64;
 /// How a directory is to be served.
 #[derive(Clone, Debug)]
 pub struct DirOptions {
+    pub identity: Identity,
     pub handles: HandleChoice,
     /// Seals kernel handles. `None`: a key that is kept in an extended attribute of the root
     /// (`trusted.nfskit.handle_key`), so that handles survive a restart.
@@ -103,6 +112,10 @@ pub struct DirOptions {
     /// Most files that handles of the table kind are known for; those longest not asked for
     /// are forgotten, their handles become stale. Some 200 bytes each.
     pub table_handles_max: usize,
+    /// Where handles of the table kind are kept over a restart: a database and its log for each
+    /// export, private to the process, best not below the directory that is served. `None`: they
+    /// end with the process.
+    pub state_dir: Option<PathBuf>,
     /// Most descriptors kept open; the least recently used are closed. `None`: half of
     /// RLIMIT_NOFILE, at most 16,384.
     pub open_files_max: Option<usize>,
@@ -119,16 +132,31 @@ pub struct DirOptions {
 impl Default for DirOptions {
     fn default() -> Self {
         Self {
+            identity: Identity::Process,
             handles: HandleChoice::Best,
             handle_key: None,
             table_handles_max: 1 << 20,
+            state_dir: None,
             open_files_max: None,
             early_writeback: true,
             metadata_sync: MetadataSync::Always,
-            sync_threads: 4,
+            sync_threads: 16,
             read_threads: 4,
         }
     }
+}
+
+/// With whose rights operations run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Identity {
+    /// Their callers' where the process may take them on, else the process's.
+    Best,
+    /// Their callers' (CAP_SETUID, CAP_SETGID, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH), or an
+    /// error.
+    Callers,
+    /// The process's, whoever calls.
+    #[default]
+    Process,
 }
 
 /// Which kind of handles to use.
@@ -139,7 +167,7 @@ pub enum HandleChoice {
     Best,
     /// The kernel's (CAP_DAC_READ_SEARCH and a file system that has them), or an error.
     Kernel,
-    /// A table in memory, which every process can have.
+    /// A table, which every process can have.
     Table,
 }
 
@@ -149,8 +177,8 @@ pub enum HandlesInUse {
     /// The kernel's: they survive renames by anyone, and a restart unless the key could not be
     /// kept.
     Kernel { survive_restart: bool },
-    /// A table in memory: they survive renames by this store, and end with the process.
-    Table,
+    /// A table: they survive renames by this store, and a restart if the table is kept.
+    Table { survive_restart: bool },
 }
 
 /// Whether changes of names and attributes are stable when they are answered.
@@ -174,6 +202,10 @@ pub enum OpenError {
     Proc(Errno),
     #[error("kernel file handles cannot be used here: {0}")]
     KernelHandles(Errno),
+    #[error("this process may not act as the users who call it")]
+    Identity,
+    #[error("the state of handles cannot be used: {0}")]
+    State(#[from] StateError),
     #[error("the directory cannot be given a handle: {0:?}")]
     RootHandle(Status),
     #[error("no random numbers: {0}")]
@@ -196,6 +228,15 @@ impl DirStore {
     }
 
     fn open_with(path: &Path, options: &DirOptions, call: SyncCall) -> Result<Self, OpenError> {
+        // The store's own threads inherit what this one acts as.
+        act_as_server();
+        let acting = match options.identity {
+            Identity::Process => Acting::Process,
+            Identity::Best | Identity::Callers => Acting::probe(),
+        };
+        if options.identity == Identity::Callers && acting == Acting::Process {
+            return Err(OpenError::Identity);
+        }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
             let path = path.to_owned();
@@ -210,7 +251,7 @@ impl DirStore {
         let file_system = FileSystem::of(root.as_fd()).map_err(OpenError::Stat)?;
         let handles = Handles::choose(&root, beneath, options)?;
         let root_handle = handles.root(root.as_fd()).map_err(OpenError::RootHandle)?;
-        let proc = Arc::new(ProcFds::open().map_err(OpenError::Proc)?);
+        let proc = Arc::new(ProcFds::open(acting).map_err(OpenError::Proc)?);
         let pool = |name, threads, jobs_max| {
             Pool::start(name, threads, jobs_max).map_err(OpenError::Thread)
         };
@@ -222,10 +263,12 @@ impl DirStore {
         let tree = Tree {
             root: Arc::new(Object::new(root_handle, &stat, root)),
             root_identity: stat.identity(),
+            acting,
             file_system,
             beneath,
             handles,
             objects: Objects::new(options.open_files_max),
+            listings: listing::Listings::default(),
             syncer: Syncer::new(random()?, call, Arc::clone(&proc), for_syncfs, syncs),
             proc,
             buffers: buffers::Buffers::default(),
@@ -234,6 +277,11 @@ impl DirStore {
             writers,
         };
         Ok(Self { tree: Arc::new(tree) })
+    }
+
+    /// Whether operations run with the rights of their callers; else all run with the process's.
+    pub fn acts_as_callers(&self) -> bool {
+        self.tree.acting == Acting::Callers
     }
 
     pub fn handles_in_use(&self) -> HandlesInUse {
@@ -270,6 +318,10 @@ impl Store for DirStore {
         self.tree.syncer.verifier()
     }
 
+    fn sync_failures(&self) -> u64 {
+        self.tree.syncer.failures()
+    }
+
     fn readings(&self) -> Vec<Reading> {
         let mut readings = self.tree.objects.readings();
         readings.extend(self.tree.syncer.readings());
@@ -282,105 +334,117 @@ impl Store for DirStore {
 
     async fn set_attr(
         &self,
-        _: &Caller,
+        caller: &Caller,
         handle: &Handle,
         changes: SetAttr,
         guard: Option<Time>,
     ) -> Changed<()> {
-        let change = self.tree.set_attr(handle, &changes, guard);
+        let change = self.tree.set_attr(caller, handle, &changes, guard);
         self.tree.settle(change).await
     }
 
-    async fn lookup(&self, _: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
-        self.tree.lookup(dir, name)
+    async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        self.tree.lookup(caller, dir, name)
     }
 
-    async fn access(&self, _: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        self.tree.look(handle, |object| Ok(self.tree.access(object, asked)))
+    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
+        self.tree.look(handle, |object, stat| self.tree.access(caller, object, stat, asked))
     }
 
     async fn read_link(&self, _: &Caller, handle: &Handle) -> Looked<Bytes> {
-        self.tree.look(handle, |object| self.tree.read_link(object))
+        self.tree.look(handle, |object, _| self.tree.read_link(object))
     }
 
-    async fn read(&self, _: &Caller, handle: &Handle, offset: u64, count: u32) -> Looked<Extent> {
-        self.tree.read(handle, offset, count).await
+    async fn read(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Looked<Extent> {
+        self.tree.read(caller, handle, offset, count).await
     }
 
     async fn write(
         &self,
-        _: &Caller,
+        caller: &Caller,
         handle: &Handle,
         offset: u64,
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
-        self.tree.write(handle, offset, data, stability).await
+        self.tree.write(caller, handle, offset, data, stability).await
     }
 
-    async fn commit(&self, _: &Caller, handle: &Handle, _: u64, _: u32) -> Changed<Durable> {
-        self.tree.commit(handle).await
+    async fn commit(&self, caller: &Caller, handle: &Handle, _: u64, _: u32) -> Changed<Durable> {
+        self.tree.commit(caller, handle).await
     }
 
-    async fn create(&self, _: &Caller, dir: &Handle, name: &[u8], how: CreateHow) -> Changed<Node> {
-        let change = self.tree.create(dir, name, &how);
+    async fn create(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        how: CreateHow,
+    ) -> Changed<Node> {
+        let change = self.tree.create(caller, dir, name, &how);
         self.tree.settle(change).await
     }
 
     async fn make_dir(
         &self,
-        _: &Caller,
+        caller: &Caller,
         dir: &Handle,
         name: &[u8],
         attrs: SetAttr,
     ) -> Changed<Node> {
-        let change = self.tree.make_dir(dir, name, &attrs);
+        let change = self.tree.make_dir(caller, dir, name, &attrs);
         self.tree.settle(change).await
     }
 
     async fn symlink(
         &self,
-        _: &Caller,
+        caller: &Caller,
         dir: &Handle,
         name: &[u8],
         target: &[u8],
         attrs: SetAttr,
     ) -> Changed<Node> {
-        let change = self.tree.symlink(dir, name, target, &attrs);
+        let change = self.tree.symlink(caller, dir, name, target, &attrs);
         self.tree.settle(change).await
     }
 
     async fn make_node(
         &self,
-        _: &Caller,
+        caller: &Caller,
         dir: &Handle,
         name: &[u8],
         what: Special,
         attrs: SetAttr,
     ) -> Changed<Node> {
-        let change = self.tree.make_node(dir, name, what, &attrs);
+        let change = self.tree.make_node(caller, dir, name, what, &attrs);
         self.tree.settle(change).await
     }
 
-    async fn remove(&self, _: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        let change = self.tree.remove(dir, name);
+    async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        let change = self.tree.remove(caller, dir, name);
         self.tree.settle(change).await
     }
 
-    async fn remove_dir(&self, _: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
-        let change = self.tree.remove_dir(dir, name);
+    async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        let change = self.tree.remove_dir(caller, dir, name);
         self.tree.settle(change).await
     }
 
     async fn rename(
         &self,
-        _: &Caller,
+        caller: &Caller,
         from_dir: &Handle,
         from_name: &[u8],
         to_dir: &Handle,
         to_name: &[u8],
     ) -> Renamed {
-        let (renamed, touched) = self.tree.rename(from_dir, from_name, to_dir, to_name);
+        let (renamed, touched) = self.tree.rename(caller, from_dir, from_name, to_dir, to_name);
         let stable = match renamed.result {
             Ok(()) => self.tree.make_stable(touched).await,
             Err(status) => Err(status),
@@ -388,8 +452,8 @@ impl Store for DirStore {
         Renamed { result: stable, ..renamed }
     }
 
-    async fn link(&self, _: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
-        let (linked, touched) = self.tree.link(handle, dir, name);
+    async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
+        let (linked, touched) = self.tree.link(caller, handle, dir, name);
         let stable = match linked.result {
             Ok(()) => self.tree.make_stable(touched).await,
             Err(status) => Err(status),
@@ -399,19 +463,19 @@ impl Store for DirStore {
 
     async fn list(
         &self,
-        _: &Caller,
+        caller: &Caller,
         dir: &Handle,
         from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
-        self.tree.look(dir, |dir| self.tree.list(dir, &from, sink))
+        self.tree.look(dir, |dir, stat| self.tree.list(caller, dir, stat, &from, sink))
     }
 
     async fn space(&self, _: &Caller, handle: &Handle) -> Looked<Space> {
-        self.tree.look(handle, |_| self.tree.space())
+        self.tree.look(handle, |_, _| self.tree.space())
     }
 
     async fn properties(&self, _: &Caller, handle: &Handle) -> Looked<Properties> {
-        self.tree.look(handle, |_| self.tree.properties())
+        self.tree.look(handle, |_, _| self.tree.properties())
     }
 }

@@ -51,7 +51,7 @@ where
     let mut record = CallHeader::new(XID, procedure, OpaqueAuth::sys(&body)).to_bytes();
     args.encode(&mut record);
     let address: SocketAddr = client.parse().unwrap();
-    let peer = Peer { address, transport: Transport::Stream };
+    let peer = Peer::at(address, Transport::Stream);
     let reply = engine.call(peer, Bytes::from(record)).now_or_never().unwrap().reply().unwrap();
     results(&reply)
 }
@@ -139,7 +139,7 @@ fn every_procedure_refuses_in_its_own_form() {
             let mut record = CallHeader::new(XID, procedure, OpaqueAuth::sys(&body)).to_bytes();
             record.extend_from_slice(&args);
             let address: SocketAddr = STRANGER.parse().unwrap();
-            let peer = Peer { address, transport: Transport::Stream };
+            let peer = Peer::at(address, Transport::Stream);
             let reply =
                 engine.call(peer, Bytes::from(record)).now_or_never().unwrap().reply().unwrap();
             let (_, rest) = split(&reply);

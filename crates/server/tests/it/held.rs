@@ -1,4 +1,5 @@
-//! A store whose commits wait until they are let go, and which keeps what it was given to write.
+//! A store whose commits wait until they are let go, which keeps what it was given to write, and
+//! whose cookies may be large.
 
 use std::sync::Mutex;
 
@@ -6,8 +7,8 @@ use bytes::Bytes;
 use server::durable::Durable;
 use server::metrics::Reading;
 use server::store::{
-    Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
-    Space, Store, Written,
+    Changed, Entry, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed,
+    Sink, Space, Store, Written,
 };
 use server::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
@@ -21,6 +22,8 @@ pub(crate) struct Held<S> {
     pub(crate) written: Mutex<Vec<Bytes>>,
     /// Where operations on names stay for ever, as of a process that dies there.
     pub(crate) names_end: Mutex<Option<End>>,
+    /// Cookies are the inner store's, this many bits to the left.
+    pub(crate) cookie_shift: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,6 +39,7 @@ impl<S> Held<S> {
             commits: Semaphore::new(0),
             written: Mutex::default(),
             names_end: Mutex::default(),
+            cookie_shift: 0,
         }
     }
 
@@ -214,7 +218,10 @@ impl<S: Store> Store for Held<S> {
         from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
-        self.inner.list(caller, dir, from, sink).await
+        let shift = self.cookie_shift;
+        let from = ListFrom { cookie: from.cookie >> shift, ..from };
+        let mut shifted = |entry: Entry<'_>| sink(Entry { cookie: entry.cookie << shift, ..entry });
+        self.inner.list(caller, dir, from, &mut shifted).await
     }
 
     async fn space(&self, caller: &Caller, handle: &Handle) -> Looked<Space> {

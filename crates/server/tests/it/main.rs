@@ -12,6 +12,7 @@ mod malformed;
 mod metrics;
 mod mount;
 mod names;
+mod nfs2;
 mod permissions;
 mod prometheus;
 mod properties;

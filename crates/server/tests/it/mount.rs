@@ -10,7 +10,10 @@ use crate::world::{World, mode};
 
 fn exporting(name: &str) -> World {
     let export = Export { name: name.to_owned(), ..Export::default() };
-    let config = EngineConfig { endpoints: vec![Endpoint::Tcp(2049)], ..EngineConfig::default() };
+    let config = EngineConfig {
+        endpoints: vec![Endpoint::Tcp("127.0.0.1:2049".parse().unwrap())],
+        ..EngineConfig::default()
+    };
     World::exporting(export, config, |store| store)
 }
 

@@ -12,7 +12,7 @@ use wire::nfs3::{self, FType, FileHandle, NfsStat3, Procedure as P};
 
 use crate::world::{World, mode, size, status};
 
-type Path = Vec<u8>; // one letter per component; empty for the root
+pub(crate) type Path = Vec<u8>; // one letter per component; empty for the root
 
 #[derive(Clone, Debug, PartialEq)]
 enum Thing {
@@ -30,7 +30,7 @@ struct Model {
 }
 
 #[derive(Clone, Debug)]
-enum Op {
+pub(crate) enum Op {
     Create(Path, bool),
     Mkdir(Path),
     Symlink(Path),
@@ -51,7 +51,7 @@ fn offset() -> impl Strategy<Value = u64> {
     prop_oneof![0..20_u64, 65_530..65_545_u64]
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(crate) fn op() -> impl Strategy<Value = Op> {
     let data = prop::collection::vec(any::<u8>(), 0..20);
     prop_oneof![
         3 => (path(), any::<bool>()).prop_map(|(path, guarded)| Op::Create(path, guarded)),
@@ -67,7 +67,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-type Outcome = Result<Vec<u8>, NfsStat3>;
+pub(crate) type Outcome = Result<Vec<u8>, NfsStat3>;
 
 impl Model {
     fn find(&self, path: &[u8]) -> Result<&Thing, NfsStat3> {
@@ -330,7 +330,7 @@ impl<S: Store> Real<'_, S> {
 }
 
 #[derive(Debug, PartialEq)]
-enum Seen {
+pub(crate) enum Seen {
     Dir,
     File { contents: Vec<u8>, names: u32 },
     Link(Vec<u8>),
@@ -351,6 +351,18 @@ impl Model {
     }
 }
 
+/// The outcome of an operation through version 3.
+pub(crate) fn apply<S: Store>(world: &World<S>, op: &Op) -> Outcome {
+    Real { world }.apply(op)
+}
+
+/// Everything that can be found from the root.
+pub(crate) fn tree<S: Store>(world: &World<S>) -> BTreeMap<Path, Seen> {
+    let mut tree = BTreeMap::new();
+    Real { world }.tree(world.root(), b"", &mut tree);
+    tree
+}
+
 /// Whether an operation may end either way. To put a file in place of a directory that it lies
 /// in is EISDIR by POSIX; Linux notices the directory's position first and says ENOTEMPTY.
 fn is_as_expected(op: &Op, found: &Outcome, expected: &Outcome) -> bool {
@@ -365,18 +377,15 @@ fn is_as_expected(op: &Op, found: &Outcome, expected: &Outcome) -> bool {
 
 /// Runs the operations on both; the engine's tree must be like the model's at the end.
 fn compare<S: Store>(world: &World<S>, ops: &[Op]) -> Result<(), TestCaseError> {
-    let real = Real { world };
     let mut model = Model::default();
     for (number, op) in ops.iter().enumerate() {
-        let (found, expected) = (real.apply(op), model.apply(op));
+        let (found, expected) = (apply(world, op), model.apply(op));
         prop_assert!(
             is_as_expected(op, &found, &expected),
             "{number}: {op:?}: {found:?}, not {expected:?}"
         );
     }
-    let mut tree = BTreeMap::new();
-    real.tree(world.root(), b"", &mut tree);
-    prop_assert_eq!(tree, model.tree());
+    prop_assert_eq!(tree(world), model.tree());
     Ok(())
 }
 

@@ -31,20 +31,20 @@ fn clock() -> TimeOfDay {
     Arc::new(move || Time { secs: seconds.fetch_add(1, Ordering::Relaxed), nanos: 0 })
 }
 
-struct Host {
+pub(crate) struct Host {
     time: TimeOfDay,
     exports: Exports<Held<MemStore>>,
 }
 
 impl Host {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let time = clock();
         let store = MemStore::new(MemOptions::default(), Arc::clone(&time));
         Self { time, exports: Exports::one(Export::default(), Held::new(store)) }
     }
 
     /// A server process on the same files, which remembers in `file` if that is given.
-    fn boot(&self, file: Option<&Path>) -> Engine<Held<MemStore>> {
+    pub(crate) fn boot(&self, file: Option<&Path>) -> Engine<Held<MemStore>> {
         let time = Arc::clone(&self.time);
         let replies = match file {
             Some(file) => Replies::kept_in(file, 64, 1000, time).unwrap(),
@@ -63,16 +63,16 @@ fn record(xid: u32, uid: u32, procedure: P, args: &impl Encode) -> Bytes {
     Bytes::from(record)
 }
 
-fn peer(client: &str) -> Peer {
+pub(crate) fn peer(client: &str) -> Peer {
     let address: SocketAddr = client.parse().unwrap();
-    Peer { address, transport: Transport::Stream }
+    Peer::at(address, Transport::Stream)
 }
 
-fn send(engine: &Engine<Held<MemStore>>, client: &str, record: &Bytes) -> Message {
+pub(crate) fn send(engine: &Engine<Held<MemStore>>, client: &str, record: &Bytes) -> Message {
     engine.call(peer(client), record.clone()).now_or_never().unwrap().reply().unwrap()
 }
 
-fn status(reply: &Message) -> u32 {
+pub(crate) fn status(reply: &Message) -> u32 {
     let (_, results) = split(reply);
     u32::from_be_bytes(*results.first_chunk().unwrap())
 }
@@ -196,7 +196,7 @@ fn after_the_death_of_the_process_what_was_answered_is_answered_again() {
 }
 
 /// A process that comes to a certain point of a call and dies there.
-fn die(host: &Host, path: &Path, call: &Bytes, end: End) {
+pub(crate) fn die(host: &Host, path: &Path, call: &Bytes, end: End) {
     let engine = host.boot(Some(path));
     *engine.store().names_end.lock().unwrap() = Some(end);
     assert_eq!(engine.call(peer(CLIENT), call.clone()).now_or_never(), None);

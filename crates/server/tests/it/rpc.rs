@@ -1,13 +1,15 @@
 //! What RPC itself says (RFC 5531): versions, programs, procedures, credentials.
 
 use bytes::Bytes;
-use server::Rule;
+use server::store::mem::MemOptions;
+use server::{EngineConfig, Rule, Versions};
+use wire::nfs2;
 use wire::nfs3::{self, Procedure as P};
 use wire::rpc::{
     AUTH_SHORT, AcceptStatus, AuthStat, CallHeader, OpaqueAuth, RPCSEC_GSS, ReplyHeader,
 };
 use wire::xdr::Encode;
-use wire::{Procedure, mount, portmap};
+use wire::{Procedure, mount, portmap, rpcbind};
 
 use crate::world::{World, XID, credential, split};
 
@@ -41,8 +43,12 @@ fn null_works_for_every_program_with_any_credential_that_can_be_read() {
     let body = credential((5, 5), &[]);
     for procedure in [
         NULL,
+        Procedure::Nfs2(nfs2::Procedure::Null),
         Procedure::Mount(mount::Procedure::Null),
+        Procedure::Mount1(mount::Procedure::Null),
         Procedure::Portmap(portmap::Procedure::Null),
+        Procedure::Rpcbind3(rpcbind::Procedure::Null),
+        Procedure::Rpcbind4(rpcbind::Procedure::Null),
     ] {
         for credential in [OpaqueAuth::NONE, OpaqueAuth::sys(&body)] {
             let header = answer(&world, with(procedure, credential));
@@ -55,19 +61,37 @@ fn null_works_for_every_program_with_any_credential_that_can_be_read() {
 fn what_is_not_served_is_said_to_be() {
     let world = World::new();
     let said = |program, version, procedure| answer(&world, numbered(program, version, procedure));
-    let only = |version| AcceptStatus::ProgMismatch { low: version, high: version };
+    let from_to = |low, high| accepted(AcceptStatus::ProgMismatch { low, high });
     assert_eq!(said(100_021, 4, 0), accepted(AcceptStatus::ProgUnavail));
     assert_eq!(said(0, 0, 0), accepted(AcceptStatus::ProgUnavail));
-    for version in [0, 2, 4, u32::MAX] {
-        assert_eq!(said(nfs3::PROGRAM, version, 0), accepted(only(3)));
+    for version in [0, 1, 4, u32::MAX] {
+        assert_eq!(said(nfs3::PROGRAM, version, 0), from_to(2, 3));
     }
-    assert_eq!(said(mount::PROGRAM, 1, 0), accepted(only(3)));
-    assert_eq!(said(portmap::PROGRAM, 4, 0), accepted(only(2)));
+    assert_eq!(said(mount::PROGRAM, 2, 0), from_to(1, 3));
+    assert_eq!(said(portmap::PROGRAM, 5, 0), from_to(2, 4));
     let unavailable = accepted(AcceptStatus::ProcUnavail);
     assert_eq!(said(nfs3::PROGRAM, 3, 22), unavailable);
     assert_eq!(said(mount::PROGRAM, 3, 6), unavailable);
+    assert_eq!(said(nfs2::PROGRAM, 2, 18), unavailable);
+    assert_eq!(said(mount::PROGRAM, 1, 6), unavailable);
     assert_eq!(said(portmap::PROGRAM, 2, 5), unavailable); // CALLIT
+    for procedure in [5, 10, 11, 12, 13] {
+        assert_eq!(said(portmap::PROGRAM, 4, procedure), unavailable);
+    }
+    assert_eq!(said(portmap::PROGRAM, 3, 9), unavailable);
     assert_eq!(said(portmap::PROGRAM, 2, u32::MAX), unavailable);
+}
+
+#[test]
+fn versions_that_are_switched_off_are_not_served() {
+    let versions = Versions { nfs2: false, nfs3: true };
+    let config = EngineConfig { versions, ..EngineConfig::default() };
+    let world = World::with(MemOptions::default(), config);
+    let said = |program, version| answer(&world, numbered(program, version, 0));
+    let only_3 = accepted(AcceptStatus::ProgMismatch { low: 3, high: 3 });
+    assert_eq!(said(nfs3::PROGRAM, 2), only_3);
+    assert_eq!(said(mount::PROGRAM, 1), only_3);
+    assert_eq!(said(nfs3::PROGRAM, 3), ReplyHeader::success(XID));
 }
 
 #[test]

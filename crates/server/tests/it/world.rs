@@ -1,7 +1,9 @@
 //! An engine, a clock that stands still unless told, and typed calls.
 
 use std::fmt::Debug;
+use std::fs::{self, Permissions};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,10 +27,8 @@ use wire::xdr::{Decode, Encode, from_bytes};
 
 pub(crate) const XID: u32 = 0x1a2b_3c4d;
 
-pub(crate) const PEER: Peer = Peer {
-    address: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)), 700),
-    transport: Transport::Stream,
-};
+pub(crate) const PEER: Peer =
+    Peer::at(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)), 700), Transport::Stream);
 
 /// Where the clock begins, in seconds since 1970.
 pub(crate) const START_SECS: u32 = 1_700_000_000;
@@ -80,6 +80,8 @@ impl World<DirStore> {
             metadata_sync: MetadataSync::Never, // a test needs no protection from power loss
             ..DirOptions::default()
         };
+        // Callers are not who runs the test, where the process may act as them.
+        fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
         let store = DirStore::open(path, &options).unwrap();
         Self {
             engine: Engine::new(Exports::one(Export::default(), store), config),

@@ -1,7 +1,5 @@
 //! The RPC layer over links, in worlds: exact delays, limits, and ends of connections.
 
-use std::net::SocketAddr;
-
 use bytes::Bytes;
 use client::error::Error;
 use load::study::Subject;
@@ -9,7 +7,7 @@ use net::call::{Rpc, Target};
 use net::clock::Clock;
 use net::clock::world::World;
 use net::error::CallError;
-use net::serve::{self, InFlight, Limits};
+use net::serve::{Host, Limits, Peer};
 use net::shape::profile::Profile;
 use net::transport::{Transport, memory};
 use perf::units::Nanos;
@@ -56,24 +54,23 @@ async fn reversed(clock: Clock, record: Bytes) -> Option<Message> {
     Some(void_reply(&record))
 }
 
-fn serve<F, Fut>(clock: &Clock, limits: Limits, calls_max: usize, service: F) -> Rpc
+fn serve<F, Fut>(clock: &Clock, limits: Limits, service: F) -> Rpc
 where
-    F: Fn(SocketAddr, Bytes) -> Fut + Clone + Send + Sync + 'static,
+    F: Fn(Peer, Bytes) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Option<Message>> + Send + 'static,
 {
     let (ours, theirs) = memory::pair(1);
-    let in_flight = InFlight::new(&limits);
-    let own = clock.clone();
+    let host = Host::new(clock, limits);
     clock.spawn(async move {
-        serve::connection(theirs, &own, service, in_flight, calls_max).await.ok();
+        host.connection(theirs, service).await.ok();
     });
     Rpc::start(ours, clock, Nanos::from_secs(1), 0)
 }
 
 /// A server that answers each call after `span`.
-fn serve_after(clock: &Clock, span: Nanos, limits: Limits, calls_max: usize) -> Rpc {
+fn serve_after(clock: &Clock, span: Nanos, limits: Limits) -> Rpc {
     let own = clock.clone();
-    serve(clock, limits, calls_max, move |_, record: Bytes| {
+    serve(clock, limits, move |_, record: Bytes| {
         let clock = own.clone();
         async move {
             clock.sleep(span).await;
@@ -90,7 +87,7 @@ fn replies_are_matched_to_calls_in_any_order() {
         .run(async move {
             let own = clock.clone();
             let service = move |_, record| reversed(own.clone(), record);
-            let rpc = serve(&clock, Limits::default(), 100, service);
+            let rpc = serve(&clock, Limits::default(), service);
             let (first, second, third) = tokio::join!(call(&rpc), call(&rpc), call(&rpc));
             [first, second, third].map(Result::unwrap)
         })
@@ -104,7 +101,8 @@ fn a_connection_over_its_limit_of_calls_reads_no_more_until_one_is_answered() {
     let clock = world.clock();
     let times = world
         .run(async move {
-            let rpc = serve_after(&clock, Nanos::from_millis(10), Limits::default(), 2);
+            let limits = Limits { calls_per_connection_max: 2, ..Limits::default() };
+            let rpc = serve_after(&clock, Nanos::from_millis(10), limits);
             let (a, b, c) = tokio::join!(call(&rpc), call(&rpc), call(&rpc));
             [a, b, c].map(Result::unwrap)
         })
@@ -119,7 +117,7 @@ fn bytes_in_flight_are_bounded_over_all_connections() {
     let limits = Limits { bytes_in_flight_max: 1024, ..Limits::default() };
     let times = world
         .run(async move {
-            let rpc = serve_after(&clock, Nanos::from_millis(10), limits, 100);
+            let rpc = serve_after(&clock, Nanos::from_millis(10), limits);
             let (a, b) = tokio::join!(call(&rpc), call(&rpc));
             [a, b].map(Result::unwrap)
         })
@@ -133,7 +131,7 @@ fn a_call_without_reply_fails_at_its_limit_and_a_late_reply_is_counted_and_dropp
     let clock = world.clock();
     let (error, bad_xids) = world
         .run(async move {
-            let rpc = serve_after(&clock, Nanos::from_millis(1_500), Limits::default(), 100);
+            let rpc = serve_after(&clock, Nanos::from_millis(1_500), Limits::default());
             let error = call(&rpc).await.unwrap_err();
             clock.sleep(Nanos::from_secs(2)).await;
             (error, rpc.bad_xids())
@@ -150,7 +148,7 @@ fn an_echo_is_told_from_a_server() {
     let error = world
         .run(async move {
             let service = |_, record: Bytes| async move { Some(Message::new(record.to_vec())) };
-            let rpc = serve(&clock, Limits::default(), 100, service);
+            let rpc = serve(&clock, Limits::default(), service);
             call(&rpc).await.unwrap_err()
         })
         .unwrap();
@@ -164,7 +162,7 @@ fn all_calls_fail_when_the_server_answers_garbage() {
     let errors = world
         .run(async move {
             let service = |_, _| async move { Some(Message::new(vec![0xff; 3])) };
-            let rpc = serve(&clock, Limits::default(), 100, service);
+            let rpc = serve(&clock, Limits::default(), service);
             let (a, b) = tokio::join!(call(&rpc), call(&rpc));
             [a.unwrap_err(), b.unwrap_err()]
         })
@@ -254,7 +252,7 @@ fn what_is_no_call_ends_the_connection_after_earlier_calls_are_answered() {
                     Some(void_reply(&record))
                 }
             };
-            let rpc = serve(&clock, Limits::default(), 100, service);
+            let rpc = serve(&clock, Limits::default(), service);
             tokio::join!(call(&rpc), call(&rpc))
         })
         .unwrap();

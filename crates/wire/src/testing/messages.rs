@@ -2,7 +2,7 @@
 
 use crate::fuzzing::{round_trip_args, round_trip_results};
 use crate::xdr::{Decode, DecodeError, DecodeErrorKind, Reader};
-use crate::{Procedure, mount, nfs3, portmap, rpc};
+use crate::{Procedure, mount, nfs2, nfs3, portmap, rpc, rpcbind};
 
 use super::bytes_of;
 
@@ -39,6 +39,9 @@ pub(crate) fn goldens() -> Vec<Golden> {
     let mut goldens = nfs3_goldens();
     goldens.extend(mount_goldens());
     goldens.extend(portmap_goldens());
+    goldens.extend(nfs2_goldens());
+    goldens.extend(mount1_goldens());
+    goldens.extend(rpcbind_goldens());
     goldens
 }
 
@@ -54,6 +57,20 @@ fn nfs3_goldens() -> Vec<Golden> {
     }
     let table: Vec<(nfs3::Procedure, Part, &str)> = nfs3::for_each_procedure!(table);
     listed(&table, Procedure::Nfs3)
+}
+
+fn nfs2_goldens() -> Vec<Golden> {
+    macro_rules! table {
+        ($($name:ident $module:ident,)*) => {
+            vec![$(
+                (nfs2::Procedure::$name, Part::Args, nfs2::$module::tests::ARGS),
+                (nfs2::Procedure::$name, Part::Ok, nfs2::$module::tests::OK),
+                (nfs2::Procedure::$name, Part::Fail, nfs2::$module::tests::FAIL),
+            )*]
+        };
+    }
+    let table: Vec<(nfs2::Procedure, Part, &str)> = nfs2::for_each_procedure!(table);
+    listed(&table, Procedure::Nfs2)
 }
 
 fn mount_goldens() -> Vec<Golden> {
@@ -72,6 +89,19 @@ fn mount_goldens() -> Vec<Golden> {
     listed(&table, Procedure::Mount)
 }
 
+/// What differs from version 3, and an example of what does not.
+fn mount1_goldens() -> Vec<Golden> {
+    use mount::Procedure as P;
+    use mount::tests as t;
+    let table = [
+        (P::Mnt, Part::Args, t::DIR_PATH),
+        (P::Mnt, Part::Ok, t::MNT1_OK),
+        (P::Mnt, Part::Fail, t::MNT_FAIL),
+        (P::Dump, Part::Ok, t::DUMP_OK),
+    ];
+    listed(&table, Procedure::Mount1)
+}
+
 fn portmap_goldens() -> Vec<Golden> {
     use portmap::Procedure as P;
     use portmap::tests as t;
@@ -88,6 +118,32 @@ fn portmap_goldens() -> Vec<Golden> {
         (P::Callit, Part::Ok, t::CALLIT_OK),
     ];
     listed(&table, Procedure::Portmap)
+}
+
+fn rpcbind_goldens() -> Vec<Golden> {
+    use portmap::tests as p;
+    use rpcbind::Procedure as P;
+    use rpcbind::tests as t;
+    let table = [
+        (P::Set, Part::Args, t::RPCB),
+        (P::Set, Part::Ok, p::DONE),
+        (P::Getaddr, Part::Args, t::RPCB),
+        (P::Getaddr, Part::Ok, t::UADDR),
+        (P::Dump, Part::Ok, t::DUMP_OK),
+        (P::Gettime, Part::Ok, t::SECONDS),
+        (P::Uaddr2taddr, Part::Args, t::UADDR),
+        (P::Uaddr2taddr, Part::Ok, t::NETBUF),
+        (P::Taddr2uaddr, Part::Args, t::NETBUF),
+        (P::Taddr2uaddr, Part::Ok, t::UADDR),
+    ];
+    let version_4 = [
+        (P::Getversaddr, Part::Args, t::RPCB),
+        (P::Getversaddr, Part::Ok, t::UADDR),
+        (P::Indirect, Part::Args, p::CALLIT_ARGS),
+    ];
+    let mut goldens = listed(&table, Procedure::Rpcbind3);
+    goldens.extend(listed(&version_4, Procedure::Rpcbind4));
+    goldens
 }
 
 fn listed<P: Copy>(table: &[(P, Part, &str)], of: impl Fn(P) -> Procedure) -> Vec<Golden> {

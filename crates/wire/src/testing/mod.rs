@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use crate::nfs2::{self, FHandle, Fattr2, Timeval};
 use crate::nfs3::{DirOp, FType, Fattr3, FileHandle, NewObject, NfsTime, Specdata};
 use crate::nfs3::{WccAttr, WccData};
 use crate::xdr::{Bulk, Decode, Encode, List, from_bytes, padding};
@@ -70,13 +71,55 @@ const NEW_TEXT: &str = "
     WCC                          # dir_wcc
 ";
 
+/// `ATTR2` in golden text; its bytes are checked in `nfs2/types.rs`.
+pub(crate) const ATTR2: Fattr2 = Fattr2 {
+    ftype: nfs2::FType::Reg,
+    mode: 0o100_644,
+    nlink: 1,
+    uid: 1000,
+    gid: 100,
+    size: 8192,
+    blocksize: 4096,
+    rdev: 0,
+    blocks: 24,
+    fsid: 0xfd01,
+    fileid: 42,
+    atime: Timeval { seconds: 1_700_000_000, useconds: 1 },
+    mtime: Timeval { seconds: 1_700_000_001, useconds: 2 },
+    ctime: Timeval { seconds: 1_700_000_002, useconds: 3 },
+};
+const ATTR2_TEXT: &str = "
+    00000001 000081a4 00000001   # type: NFREG, mode: regular, 0644, nlink
+    000003e8 00000064            # uid: 1000, gid: 100
+    00002000 00001000            # size: 8192, blocksize: 4096
+    00000000 00000018            # rdev, blocks: 24
+    0000fd01 0000002a            # fsid, fileid: 42
+    6553f100 00000001            # atime: 1700000000
+    6553f101 00000002            # mtime
+    6553f102 00000003            # ctime
+";
+
+/// `FH2` in golden text.
+pub(crate) const FH2: FHandle = {
+    let mut bytes = [0; nfs2::HANDLE_LEN];
+    bytes.split_at_mut(5).0.copy_from_slice(&[0xa1, 0xa2, 0xa3, 0xa4, 0xa5]);
+    FHandle(bytes)
+};
+const FH2_TEXT: &str = "
+    a1a2a3a4 a5000000 00000000 00000000 00000000 00000000 00000000 00000000
+";
+
+/// In golden text: `FH2`, then `00000003 666f6f 00`.
+pub(crate) const FOO2: nfs2::DirOp<'static> = nfs2::DirOp { dir: FH2, name: b"foo" };
+
 pub(crate) const VERF: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
 const fn time(after: u32, nseconds: u32) -> NfsTime {
     NfsTime { seconds: 1_700_000_000 + after, nseconds }
 }
 
-/// The bytes of golden text: hexadecimal digits, `ATTR`, `WCC` and `NEW`; `#` begins a comment.
+/// The bytes of golden text: hexadecimal digits, and names of what is above; `#` begins a
+/// comment.
 ///
 /// Leaked, so that tests need not care how long borrowed messages live.
 pub(crate) fn bytes_of(text: &str) -> &'static [u8] {
@@ -88,6 +131,8 @@ pub(crate) fn bytes_of(text: &str) -> &'static [u8] {
             "ATTR" => bytes.extend_from_slice(bytes_of(ATTR_TEXT)),
             "WCC" => bytes.extend_from_slice(bytes_of(WCC_TEXT)),
             "NEW" => bytes.extend_from_slice(bytes_of(NEW_TEXT)),
+            "ATTR2" => bytes.extend_from_slice(bytes_of(ATTR2_TEXT)),
+            "FH2" => bytes.extend_from_slice(bytes_of(FH2_TEXT)),
             digits => bytes.extend((0..digits.len()).step_by(2).map(|at| {
                 u8::from_str_radix(&digits[at..at + 2], 16).expect("pairs of hexadecimal digits")
             })),

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use proptest::prelude::*;
 
 use crate::xdr::{Decode, DecodeError, Encode, Reader, from_bytes};
-use crate::{mount, nfs3, portmap, rpc};
+use crate::{mount, nfs2, nfs3, portmap, rpc, rpcbind};
 
 use super::{Entropy, Sample};
 
@@ -35,6 +35,21 @@ macro_rules! assert_round_trips {
 
 proptest! {
     #[test]
+    fn nfs2_messages_survive_the_way_there_and_back(
+        entropy in prop::collection::vec(any::<u8>(), 0..1000),
+    ) {
+        macro_rules! of_procedures {
+            ($($name:ident $module:ident,)*) => {
+                assert_round_trips! {
+                    &entropy,
+                    $(nfs2::$module::Args::decode, nfs2::$module::Reply::decode,)*
+                }
+            };
+        }
+        nfs2::for_each_procedure!(of_procedures);
+    }
+
+    #[test]
     fn nfs3_messages_survive_the_way_there_and_back(
         entropy in prop::collection::vec(any::<u8>(), 0..1500),
     ) {
@@ -57,6 +72,7 @@ proptest! {
             &entropy,
             mount::DirPath::decode,
             mount::MntReply::decode,
+            mount::MntReply1::decode,
             mount::DumpReply::decode,
             mount::ExportReply::decode,
             portmap::Mapping::decode,
@@ -65,6 +81,11 @@ proptest! {
             portmap::DumpReply::decode,
             portmap::CallitArgs::decode,
             portmap::CallitReply::decode,
+            rpcbind::Rpcb::decode,
+            rpcbind::Uaddr::decode,
+            rpcbind::DumpReply::decode,
+            rpcbind::Seconds::decode,
+            rpcbind::Netbuf::decode,
             rpc::AuthSys::decode,
             rpc::CallHeader::decode,
             rpc::ReplyHeader::decode,

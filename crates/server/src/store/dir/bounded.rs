@@ -34,7 +34,10 @@ impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
 
     pub(super) fn find(&self, key: &K) -> Option<&V> {
         let slot = self.slots.get(key)?;
-        slot.used.store(true, Ordering::Relaxed);
+        // Not written again and again: other threads read this line.
+        if !slot.used.load(Ordering::Relaxed) {
+            slot.used.store(true, Ordering::Relaxed);
+        }
         Some(&slot.value)
     }
 

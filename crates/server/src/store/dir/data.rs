@@ -37,7 +37,7 @@ use super::sys;
 use super::tree::{Tree, wcc};
 use crate::durable::{Committed, Durable};
 use crate::store::{Changed, Extent, Looked, Written};
-use crate::types::{Attr, Before, Handle, Stability, Status, Wcc};
+use crate::types::{Attr, Before, Caller, Handle, Stability, Status, Wcc};
 
 /// A read under way: what is in the buffer so far.
 struct Reading {
@@ -48,13 +48,22 @@ struct Reading {
 }
 
 impl Tree {
-    pub(super) async fn read(&self, handle: &Handle, offset: u64, count: u32) -> Looked<Extent> {
+    pub(super) async fn read(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Looked<Extent> {
         let (object, stat) = match self.regular(handle).and_then(looked_at) {
             Ok(found) => found,
             Err(status) => {
                 return Looked { attr: self.attr(handle).ok(), result: Err(status) };
             }
         };
+        if let Err(status) = self.check_read(caller, &object, &stat) {
+            return Looked { attr: Some(stat.attr()), result: Err(status) };
+        }
         Looked {
             attr: Some(stat.attr()),
             result: self.read_object(object, stat.size(), offset, count).await,
@@ -107,6 +116,7 @@ impl Tree {
 
     pub(super) async fn write(
         &self,
+        caller: &Caller,
         handle: &Handle,
         offset: u64,
         data: Bytes,
@@ -116,7 +126,7 @@ impl Tree {
         let verifier = self.syncer.verifier();
         let (object, wcc, written) = match self.regular(handle) {
             Ok(object) => {
-                let (wcc, written) = self.write_object(&object, offset, &data);
+                let (wcc, written) = self.write_object(caller, &object, offset, &data);
                 (object, wcc, written)
             }
             Err(status) => return Changed::failed(status),
@@ -145,6 +155,7 @@ impl Tree {
 
     fn write_object(
         &self,
+        caller: &Caller,
         object: &Arc<Object>,
         offset: u64,
         data: &[u8],
@@ -154,9 +165,17 @@ impl Tree {
             Ok(stat) => stat,
             Err(status) => return (Wcc::default(), Err(status)),
         };
-        let result = self
-            .with_room(|| object.writing(&self.proc))
-            .and_then(|fd| write_all(fd, data, offset));
+        // The kernel too must know who writes: for quotas, and for set-id bits, which only root's
+        // writes leave.
+        let fd = self
+            .check_write(caller, object, &before)
+            .and_then(|()| self.acting.act_as(caller))
+            .and_then(|()| self.with_room(|| object.writing(&self.proc)));
+        let fd = match fd {
+            Ok(fd) => fd,
+            Err(status) => return (wcc(&before, object), Err(status)),
+        };
+        let result = write_all(fd, data, offset);
         // Even if it failed: part of it may have been written.
         object.unsynced.store(true, Ordering::Release);
         if result.is_ok() {
@@ -184,11 +203,14 @@ impl Tree {
     }
 
     /// The whole file is synced, whatever the range: that is never less than was asked.
-    pub(super) async fn commit(&self, handle: &Handle) -> Changed<Durable> {
+    pub(super) async fn commit(&self, caller: &Caller, handle: &Handle) -> Changed<Durable> {
         let (object, before) = match self.regular(handle).and_then(looked_at) {
             Ok(found) => found,
             Err(status) => return Changed::failed(status),
         };
+        if let Err(status) = self.check_write(caller, &object, &before) {
+            return Changed { wcc: wcc(&before, &object), result: Err(status) };
+        }
         let result = self.syncer.sync(&object, Need::File).await;
         let wcc = Wcc {
             before: Some(Before::from(&before.attr())),
@@ -232,6 +254,11 @@ impl FileSystem {
     /// Its files are gone when the machine is switched off, synced or not.
     pub(super) fn is_memory(&self) -> bool {
         matches!(self.magic, magic::TMPFS | magic::RAMFS)
+    }
+
+    /// Its times are of this machine's clock, and a change of a directory moves them.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self.magic, magic::BTRFS | magic::EXT | magic::TMPFS | magic::XFS)
     }
 
     /// The longest file, and the most links of one.

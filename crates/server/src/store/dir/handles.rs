@@ -2,15 +2,19 @@
 //! opened: [`kernel`] where the process may open the kernel's own handles, [`table`] elsewhere.
 //! Each handle begins with its kind's marker.
 
+mod kept;
 mod kernel;
+mod search;
 mod table;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
+pub use self::kept::StateError;
 use self::kernel::Kernel;
 use self::table::{Moving, Table};
+use super::acting::Acting;
 use super::beneath::{Beneath, Component};
 use super::stat::Stat;
 use super::{DirOptions, HandleChoice, HandlesInUse, OpenError};
@@ -18,7 +22,7 @@ use crate::types::{Handle, Status};
 
 pub(super) enum Handles {
     Kernel(Kernel),
-    Table(Table),
+    Table(Box<Table>),
 }
 
 impl Handles {
@@ -30,8 +34,12 @@ impl Handles {
         let kernel = || Kernel::probe(root, options.handle_key).map(Self::Kernel);
         let table = || {
             let root = Stat::of(root).map_err(OpenError::Stat)?.identity();
-            let table = Table::new(root, beneath, options.table_handles_max);
-            Ok(Self::Table(table))
+            let max = options.table_handles_max;
+            let table = match &options.state_dir {
+                Some(dir) => Table::open_kept(root, beneath, max, dir)?,
+                None => Table::new(root, beneath, max),
+            };
+            Ok(Self::Table(Box::new(table)))
         };
         match options.handles {
             HandleChoice::Kernel => kernel().map_err(OpenError::KernelHandles),
@@ -45,7 +53,7 @@ impl Handles {
             Self::Kernel(kernel) => {
                 HandlesInUse::Kernel { survive_restart: kernel.survives_restart() }
             }
-            Self::Table(_) => HandlesInUse::Table,
+            Self::Table(table) => HandlesInUse::Table { survive_restart: table.survives_restart() },
         }
     }
 
@@ -98,6 +106,11 @@ impl Handles {
         }
     }
 
+    /// Whether removals must be told: the table knows files by their names.
+    pub(super) fn follow_names(&self) -> bool {
+        matches!(self, Self::Table(_))
+    }
+
     /// Held from a rename until the handles know of it: opening by handle waits meanwhile.
     pub(super) fn moving(&self) -> Option<Moving<'_>> {
         match self {
@@ -114,11 +127,21 @@ impl Handles {
         }
     }
 
-    /// Opens what `handle` names, as O_PATH.
-    pub(super) fn open(&self, root: BorrowedFd<'_>, handle: &Handle) -> Result<OwnedFd, Status> {
+    /// Opens what `handle` names, as O_PATH, with the server's rights: a handle needs no way
+    /// to it that its bearer may go.
+    pub(super) fn open(
+        &self,
+        acting: Acting,
+        root: BorrowedFd<'_>,
+        handle: &Handle,
+    ) -> Result<OwnedFd, Status> {
         match (self, handle.as_bytes().first()) {
-            (Self::Kernel(kernel), Some(&kernel::MARKER)) => kernel.open(root, handle),
-            (Self::Table(table), Some(&table::MARKER)) => table.open(root.as_fd(), handle),
+            (Self::Kernel(kernel), Some(&kernel::MARKER)) => {
+                acting.serving(|| kernel.open(root, handle))
+            }
+            (Self::Table(table), Some(&table::MARKER)) => {
+                acting.serving(|| table.open(root.as_fd(), handle))
+            }
             // Of the other kind: from another run of the server, with other privileges.
             (_, Some(&kernel::MARKER | &table::MARKER)) => Err(Status::Stale),
             _ => Err(Status::BadHandle),

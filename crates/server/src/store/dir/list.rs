@@ -5,36 +5,133 @@
 //! exist throughout a listing appear exactly once, whatever is made or removed meanwhile. Because
 //! they keep their meaning, there is no cookie verifier: it is always zero.
 //!
-//! Each call opens the directory anew, since the position belongs to the open file: openat, lseek
-//! and close beside one getdents64 per 8 KiB of names. With nodes, each entry costs statx
-//! if it is open already, else openat2, statx, a handle and close more.
+//! A directory that has not changed for a moment is read as a whole and kept ([`super::listing`]):
+//! then an entry costs nothing, and with its node a statx. Others are opened anew for each reply,
+//! since the position belongs to the open file: openat, lseek and close beside one getdents64 per
+//! 8 KiB of names. A node that was not met before costs openat2, statx, a handle and close.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use rustix::fs::{OFlags, RawDir, RawDirEntry, SeekFrom};
+use rustix::fs::{Access as May, OFlags, RawDir, RawDirEntry, SeekFrom};
 use rustix::io::Errno;
 
 use super::beneath::Component;
 use super::errno::status;
+use super::listing::{Line, Listing, State};
 use super::objects::Object;
+use super::rights::is_settled;
+use super::stat::{Identity, Stat};
 use super::tree::Tree;
 use crate::store::{Entry, ListFrom, Listed, Node, Sink};
-use crate::types::{FileKind, Status};
+use crate::types::{Caller, FileKind, Status};
 
 /// Some 250 names: more than most replies hold, so that few are read in vain.
 const NAMES_BYTES: usize = 8 << 10;
 
+/// For a whole directory.
+const WHOLE_NAMES_BYTES: usize = 64 << 10;
+
+const DONE: Listed = Listed { verifier: [0; 8], eof: true };
+const MORE: Listed = Listed { verifier: [0; 8], eof: false };
+
 impl Tree {
     pub(super) fn list(
         &self,
+        caller: &Caller,
         dir: &Object,
+        stat: &Stat,
         from: &ListFrom,
         sink: Sink<'_>,
     ) -> Result<Listed, Status> {
         if dir.kind != FileKind::Directory {
             return Err(Status::NotDirectory);
         }
+        self.acting.act_as(caller)?;
+        let kept = self.listing(caller, dir, stat, from.cookie)?;
+        match kept.as_ref().and_then(|kept| kept.after(from.cookie)) {
+            Some(lines) => Ok(self.list_kept(dir, lines, from.with_nodes, sink)),
+            None => self.list_read(dir, from, sink),
+        }
+    }
+
+    /// The directory's listing, if it is kept or can be.
+    fn listing(
+        &self,
+        caller: &Caller,
+        dir: &Object,
+        stat: &Stat,
+        cookie: u64,
+    ) -> Result<Option<Arc<Listing>>, Status> {
+        let state = State::of(stat);
+        if let Some(kept) = self.listings.find(&dir.handle, state) {
+            let may = self.may(caller, dir, stat, May::READ_OK);
+            return if may {
+                Ok(Some(kept).filter(|kept| !kept.is_too_long()))
+            } else {
+                Err(Status::Access)
+            };
+        }
+        let begins = cookie == 0 && self.file_system.is_local() && is_settled(state.latest());
+        if !begins {
+            return Ok(None);
+        }
+        let fd = self.open_at(dir, 0)?;
+        let mut names = Vec::with_capacity(WHOLE_NAMES_BYTES);
+        let mut entries = RawDir::new(fd, names.spare_capacity_mut());
+        let mut listing = Listing::new(state);
+        while let Some(entry) = entries.next() {
+            let Ok(entry) = entry else {
+                return Ok(None);
+            };
+            let name = entry.file_name().to_bytes();
+            listing.push(self.fileid(dir, name, entry.ino()), entry.next_entry_cookie(), name);
+            if listing.is_too_long() {
+                break;
+            }
+        }
+        // Read while it was changed, it is neither the old nor the new one.
+        let same = dir.stat().is_ok_and(|stat| State::of(&stat) == state);
+        let kept = same.then(|| self.listings.keep(dir.handle, listing));
+        Ok(kept.filter(|kept| !kept.is_too_long()))
+    }
+
+    fn list_kept<'l>(
+        &self,
+        dir: &Object,
+        lines: impl Iterator<Item = (&'l Line, &'l [u8], u64)>,
+        with_nodes: bool,
+        sink: Sink<'_>,
+    ) -> Listed {
+        for (line, name, cookie) in lines {
+            let node = with_nodes.then(|| self.line_node(dir, line, name)).flatten();
+            if !sink(Entry { fileid: line.inode, name, cookie, node }) {
+                return MORE;
+            }
+        }
+        DONE
+    }
+
+    /// One look at the file, if it was met before.
+    fn line_node(&self, dir: &Object, line: &Line, name: &[u8]) -> Option<Node> {
+        if let Some((identity, handle)) = line.met.get().map(AsRef::as_ref) {
+            let name = Component::new(name).ok()?;
+            let stat = Stat::named(dir.path(), name).ok()?;
+            if stat.identity() == *identity && stat.is_no_mount_root() {
+                let handle = self.handles.name_again(&dir.handle, name, *handle, &stat).ok()?;
+                return Some(Node { handle, attr: stat.attr() });
+            }
+        }
+        let (node, identity) = self.entry_node(dir, name)?;
+        if let Some(identity) = identity {
+            let _ = line.met.set(Box::new((identity, node.handle)));
+        }
+        Some(node)
+    }
+
+    /// Reads the directory from the cookie on.
+    fn list_read(&self, dir: &Object, from: &ListFrom, sink: Sink<'_>) -> Result<Listed, Status> {
         let fd = self.open_at(dir, from.cookie)?;
         let mut names = [MaybeUninit::uninit(); NAMES_BYTES];
         let mut entries = RawDir::new(fd, &mut names);
@@ -47,10 +144,10 @@ impl Tree {
                 Err(errno) => return Err(status(errno)),
             };
             if !sink(self.entry(dir, &entry, from.with_nodes)) {
-                return Ok(Listed { verifier: [0; 8], eof: false });
+                return Ok(MORE);
             }
         }
-        Ok(Listed { verifier: [0; 8], eof: true })
+        Ok(DONE)
     }
 
     /// A descriptor of its own, whose position nobody shares, standing at the cookie.
@@ -59,7 +156,8 @@ impl Tree {
             return Err(Status::BadCookie);
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let fd = self.with_room(|| self.proc.reopen(dir.path(), flags).map_err(status))?;
+        let fd =
+            self.with_room(|| self.proc.reopen_as_caller(dir.path(), flags).map_err(status))?;
         if cookie != 0 {
             rustix::fs::seek(&fd, SeekFrom::Start(cookie)).map_err(|_| Status::BadCookie)?;
         }
@@ -68,30 +166,38 @@ impl Tree {
 
     fn entry<'a>(&self, dir: &Object, raw: &'a RawDirEntry<'a>, with_node: bool) -> Entry<'a> {
         let name = raw.file_name().to_bytes();
-        let above_root = name == b".." && dir.handle == self.root.handle;
+        let node = with_node.then(|| self.entry_node(dir, name)).flatten();
         Entry {
-            fileid: if above_root { self.root_identity.inode } else { raw.ino() },
+            fileid: self.fileid(dir, name, raw.ino()),
             name,
             cookie: raw.next_entry_cookie(),
-            node: with_node.then(|| self.entry_node(dir, name)).flatten(),
+            node: node.map(|(node, _)| node),
         }
     }
 
-    /// `None` for what vanished since, and for mount points.
-    fn entry_node(&self, dir: &Object, name: &[u8]) -> Option<Node> {
-        let child = match name {
+    /// Above the root is the root.
+    fn fileid(&self, dir: &Object, name: &[u8], inode: u64) -> u64 {
+        let above_root = name == b".." && dir.handle == self.root.handle;
+        if above_root { self.root_identity.inode } else { inode }
+    }
+
+    /// `None` for what vanished since, and for mount points. With its identity if it is a file
+    /// under that name, not a way up.
+    fn entry_node(&self, dir: &Object, name: &[u8]) -> Option<(Node, Option<Identity>)> {
+        match name {
             b"." => {
-                return Some(Node { handle: dir.handle, attr: dir.stat().ok()?.attr() });
+                let node = Node { handle: dir.handle, attr: dir.stat().ok()?.attr() };
+                Some((node, None))
             }
-            b".." => self.parent(dir).ok()?,
+            b".." => Some((Node::from(&self.parent(dir).ok()?), None)),
             _ => {
                 let name = Component::new(name).ok()?;
-                if let Some(node) = self.met(dir, name).ok()? {
-                    return Some(node);
+                if let Some((node, identity)) = self.met_as(dir, name).ok()? {
+                    return Some((node, Some(identity)));
                 }
-                self.child(dir, name).ok()?
+                let child = self.child(dir, name).ok()?;
+                Some((Node::from(&child), Some(child.stat.identity())))
             }
-        };
-        Some(Node::from(&child))
+        }
     }
 }

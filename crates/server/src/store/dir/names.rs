@@ -3,8 +3,8 @@
 //! | operation  | system calls with a warm cache, without the sync               |
 //! |------------|----------------------------------------------------------------|
 //! | lookup     | statx x 2; the first time openat2, statx and a handle more        |
-//! | create     | openat, statx x 2, a few for attributes, handle, around it statx x 2 |
-//! | remove     | openat2, statx, handle, unlinkat, statx, close, around it statx x 2 |
+//! | create     | openat, statx, handle, a few for attributes, around it statx x 2 |
+//! | remove     | statx, unlinkat, close, around it statx x 2                    |
 //!
 //! RFC 1813 wants these to be on stable storage when the reply is sent (section 4.8): with
 //! [`MetadataSync::Always`](super::MetadataSync) each waits for an fsync of the directory, and of
@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{Access as May, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::beneath::Component;
@@ -24,20 +24,25 @@ use super::objects::Object;
 use super::stat::Stat;
 use super::tree::{Child, Touched, Tree, wcc};
 use crate::store::{Changed, Linked, Looked, Node, Renamed};
-use crate::types::{CreateHow, FileKind, Handle, SetAttr, SetTime, Special, Status, Time, Wcc};
+use crate::types::{
+    Caller, CreateHow, FileKind, Handle, SetAttr, SetTime, Special, Status, Time, Wcc,
+};
 
 /// Removed files from this size on are let go of on a thread: freeing their blocks takes time.
 const LARGE_FILE_BYTES: u64 = 1 << 20;
 
 impl Tree {
-    pub(super) fn lookup(&self, dir: &Handle, name: &[u8]) -> Looked<Node> {
-        self.look(dir, |dir| {
+    pub(super) fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        self.look(dir, |dir, stat| {
             if dir.kind != FileKind::Directory {
                 return Err(Status::NotDirectory);
             }
+            self.acting.act_as(caller)?;
             let child = match name {
                 b"." => {
-                    return Ok(Node { handle: dir.handle, attr: dir.stat()?.attr() });
+                    let may = self.may(caller, dir, stat, May::EXEC_OK);
+                    let node = Node { handle: dir.handle, attr: stat.attr() };
+                    return may.then_some(node).ok_or(Status::Access);
                 }
                 b".." => self.parent(dir)?,
                 _ => {
@@ -65,11 +70,12 @@ impl Tree {
 
     pub(super) fn create(
         &self,
+        caller: &Caller,
         dir: &Handle,
         name: &[u8],
         how: &CreateHow,
     ) -> Changed<(Node, Touched)> {
-        self.change(dir, |dir| {
+        self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
             let attrs = match how {
                 CreateHow::Unchecked(attrs) | CreateHow::Guarded(attrs) => *attrs,
@@ -84,8 +90,8 @@ impl Tree {
                 Err(errno) => Err(status(errno)),
             };
             match self.with_room(open)? {
-                Some(fd) => self.made_file(dir, name, fd, &attrs),
-                None => self.found(dir, name, how),
+                Some(fd) => self.made_file(caller, dir, name, fd, &attrs),
+                None => self.found(caller, dir, name, how),
             }
         })
     }
@@ -93,6 +99,7 @@ impl Tree {
     /// CREATE of a name that is there already.
     fn found(
         &self,
+        caller: &Caller,
         dir: &Arc<Object>,
         name: Component<'_>,
         how: &CreateHow,
@@ -106,7 +113,7 @@ impl Tree {
                 let object = self.keep(child.handle, &child.stat, child.fd);
                 if let Some(size) = attrs.size {
                     let size = SetAttr { size: Some(size), ..SetAttr::default() };
-                    self.apply(&object, &size)?;
+                    self.apply(caller, &object, &size)?;
                 }
                 node_and(&object, dir)
             }
@@ -121,42 +128,45 @@ impl Tree {
 
     pub(super) fn make_dir(
         &self,
+        caller: &Caller,
         dir: &Handle,
         name: &[u8],
         attrs: &SetAttr,
     ) -> Changed<(Node, Touched)> {
-        self.change(dir, |dir| {
+        self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
             let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o777) & 0o7777);
             rustix::fs::mkdirat(dir.path(), name.as_bytes(), mode).map_err(status)?;
-            self.made_node(dir, name, attrs)
+            self.made_node(caller, dir, name, attrs)
         })
     }
 
     pub(super) fn symlink(
         &self,
+        caller: &Caller,
         dir: &Handle,
         name: &[u8],
         target: &[u8],
         attrs: &SetAttr,
     ) -> Changed<(Node, Touched)> {
-        self.change(dir, |dir| {
+        self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
             rustix::fs::symlinkat(target, dir.path(), name.as_bytes()).map_err(status)?;
             // Linux knows no mode of a symbolic link; clients send one all the same.
             let attrs = SetAttr { mode: None, size: None, ..*attrs };
-            self.made_node(dir, name, &attrs)
+            self.made_node(caller, dir, name, &attrs)
         })
     }
 
     pub(super) fn make_node(
         &self,
+        caller: &Caller,
         dir: &Handle,
         name: &[u8],
         what: Special,
         attrs: &SetAttr,
     ) -> Changed<(Node, Touched)> {
-        self.change(dir, |dir| {
+        self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
             let (kind, device) = match what {
                 Special::BlockDevice { major, minor } => (FileType::BlockDevice, (major, minor)),
@@ -168,7 +178,7 @@ impl Tree {
             let mode = Mode::from_raw_mode(attrs.mode.unwrap_or(0o666) & 0o7777);
             rustix::fs::mknodat(dir.path(), name.as_bytes(), kind, mode, device).map_err(status)?;
             let attrs = SetAttr { size: None, ..*attrs };
-            self.made_node(dir, name, &attrs)
+            self.made_node(caller, dir, name, &attrs)
         })
     }
 
@@ -176,6 +186,7 @@ impl Tree {
     /// up by its name again: another process may have put something else there.
     fn made_file(
         &self,
+        caller: &Caller,
         dir: &Arc<Object>,
         name: Component<'_>,
         fd: OwnedFd,
@@ -183,18 +194,14 @@ impl Tree {
     ) -> Result<(Node, Touched), Status> {
         let stat = Stat::of(&fd).map_err(status)?;
         let handle = self.handles.name_new(&dir.handle, name, fd.as_fd(), &stat)?;
-        let path = self.with_room(|| {
-            let path = self.proc.reopen(fd.as_fd(), OFlags::PATH);
-            path.map_err(status)
-        })?;
-        let object = self.keep(handle, &stat, path);
-        object.keep_open(fd);
-        self.made(dir, name, &object, &stat, attrs)
+        let object = self.keep_object(Object::made(handle, &stat, fd));
+        self.made(caller, dir, name, &object, &stat, attrs)
     }
 
     /// What was just made under `name` and can only be found by it.
     fn made_node(
         &self,
+        caller: &Caller,
         dir: &Arc<Object>,
         name: Component<'_>,
         attrs: &SetAttr,
@@ -203,13 +210,14 @@ impl Tree {
         let stat = Stat::of(&fd).map_err(status)?;
         let handle = self.handles.name_new(&dir.handle, name, fd.as_fd(), &stat)?;
         let object = self.keep(handle, &stat, fd);
-        self.made(dir, name, &object, &stat, attrs)
+        self.made(caller, dir, name, &object, &stat, attrs)
     }
 
     /// Finishes something new: the attributes that making it could not set. If they cannot be set
     /// it goes again, so that a failed call leaves nothing behind.
     fn made(
         &self,
+        caller: &Caller,
         dir: &Arc<Object>,
         name: Component<'_>,
         object: &Arc<Object>,
@@ -221,7 +229,7 @@ impl Tree {
             let node = Node { handle: object.handle, attr: stat.attr() };
             return Ok((node, Touched([Some(Arc::clone(dir)), None])));
         }
-        if let Err(status) = self.apply(object, &missing) {
+        if let Err(status) = self.apply(caller, object, &missing) {
             let flags = match object.kind {
                 FileKind::Directory => AtFlags::REMOVEDIR,
                 _ => AtFlags::empty(),
@@ -235,22 +243,64 @@ impl Tree {
         node_and(object, dir)
     }
 
-    pub(super) fn remove(&self, dir: &Handle, name: &[u8]) -> Changed<((), Touched)> {
-        self.unlink(dir, name, AtFlags::empty())
+    pub(super) fn remove(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Changed<((), Touched)> {
+        self.unlink(caller, dir, name, AtFlags::empty())
     }
 
-    pub(super) fn remove_dir(&self, dir: &Handle, name: &[u8]) -> Changed<((), Touched)> {
-        self.unlink(dir, name, AtFlags::REMOVEDIR)
+    pub(super) fn remove_dir(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Changed<((), Touched)> {
+        self.unlink(caller, dir, name, AtFlags::REMOVEDIR)
     }
 
-    fn unlink(&self, dir: &Handle, name: &[u8], flags: AtFlags) -> Changed<((), Touched)> {
-        self.change(dir, |dir| {
+    fn unlink(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        flags: AtFlags,
+    ) -> Changed<((), Touched)> {
+        self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
-            let child = self.child(dir, name)?;
-            rustix::fs::unlinkat(dir.path(), name.as_bytes(), flags).map_err(status)?;
-            self.let_go(dir, name, child);
+            let unlink =
+                || rustix::fs::unlinkat(dir.path(), name.as_bytes(), flags).map_err(status);
+            // Mostly the handle is of no interest, only whether the file is in the cache.
+            let plain = if self.handles.follow_names() {
+                None
+            } else {
+                let stat = Stat::named(dir.path(), name).map_err(status)?;
+                stat.is_no_mount_root().then_some(stat)
+            };
+            if let Some(stat) = plain {
+                unlink()?;
+                self.forget_unlinked(&stat);
+            } else {
+                let child = self.child(dir, name)?;
+                unlink()?;
+                self.let_go(dir, name, child);
+            }
             Ok(((), Touched([Some(Arc::clone(dir)), None])))
         })
+    }
+
+    /// A name of the file was removed, before which `stat` was taken. Its space is given back when
+    /// its last descriptor is closed.
+    fn forget_unlinked(&self, stat: &Stat) {
+        let last = stat.kind() == FileKind::Directory || stat.links() <= 1;
+        if let Some(object) = self.objects.recognise(stat).filter(|_| last) {
+            let kept = self.objects.forget(&object.handle);
+            if stat.size() >= LARGE_FILE_BYTES {
+                self.syncer.drop_aside((object, kept));
+            }
+        }
     }
 
     /// `name` does not name `child` any more.
@@ -268,6 +318,7 @@ impl Tree {
 
     pub(super) fn rename(
         &self,
+        caller: &Caller,
         from_dir: &Handle,
         from_name: &[u8],
         to_dir: &Handle,
@@ -289,7 +340,10 @@ impl Tree {
             Ok(before) => before,
             Err(status) => return (rename_failed(status), Touched::default()),
         };
-        let result = self.rename_entry(&from, from_name, &to, to_name);
+        let result = self
+            .acting
+            .act_as(caller)
+            .and_then(|()| self.rename_entry(&from, from_name, &to, to_name));
         let renamed = Renamed { from: wcc(&from_before, &from), to: wcc(&to_before, &to), result };
         let other = (!same).then(|| Arc::clone(&to));
         drop((_high, _low));
@@ -325,7 +379,13 @@ impl Tree {
         Ok(())
     }
 
-    pub(super) fn link(&self, handle: &Handle, dir: &Handle, name: &[u8]) -> (Linked, Touched) {
+    pub(super) fn link(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        dir: &Handle,
+        name: &[u8],
+    ) -> (Linked, Touched) {
         let object = match self.object(handle) {
             Ok(object) => object,
             Err(status) => {
@@ -333,7 +393,7 @@ impl Tree {
                 return (linked, Touched::default());
             }
         };
-        let change = self.change(dir, |dir| {
+        let change = self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
             if object.kind == FileKind::Directory {
                 return Err(Status::IsDirectory);

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use rustix::fs::OFlags;
@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use super::bounded::Bounded;
 use super::errno::status;
 use super::proc::ProcFds;
+use super::rights::Rights;
 use super::stat::Stat;
 use super::sync::Waiter;
 use super::sync::group::Group;
@@ -39,6 +40,8 @@ pub(super) struct Object {
     pub(super) kind: FileKind,
     /// O_PATH, or more.
     path: OwnedFd,
+    /// `path` is open for reading and writing: the file was made with it.
+    path_writes: bool,
     read: OnceLock<OwnedFd>,
     write: OnceLock<Writing>,
     /// Held around "attributes before, change, attributes after", so that no other change of ours
@@ -49,6 +52,8 @@ pub(super) struct Object {
     /// Unstable writes came after the last sync began.
     pub(super) unsynced: AtomicBool,
     pub(super) writeback: Mutex<Writeback>,
+    /// What callers may, as the kernel said.
+    pub(super) rights: Mutex<Rights>,
 }
 
 /// A descriptor open for writing.
@@ -66,19 +71,20 @@ impl Object {
             number: stat.identity().number(),
             kind: stat.kind(),
             path,
+            path_writes: false,
             read: OnceLock::new(),
             write: OnceLock::new(),
             order: Mutex::new(()),
             group: Mutex::default(),
             unsynced: AtomicBool::new(false),
             writeback: Mutex::default(),
+            rights: Mutex::default(),
         }
     }
 
-    /// Keeps a descriptor that was opened for reading and writing.
-    pub(super) fn keep_open(&self, fd: OwnedFd) {
-        // If there is one already, it is as good.
-        let _ = self.write.set(Writing { fd, reads: true });
+    /// Of a regular file that was just made; `fd` is open for reading and writing.
+    pub(super) fn made(handle: Handle, stat: &Stat, fd: OwnedFd) -> Self {
+        Self { path_writes: true, ..Self::new(handle, stat, fd) }
     }
 
     /// For what needs no rights: `statx`, and as the directory of `...at` calls.
@@ -97,6 +103,9 @@ impl Object {
 
     /// Open for reading: a regular file or a directory.
     pub(super) fn reading(&self, proc: &ProcFds) -> Result<BorrowedFd<'_>, Status> {
+        if self.path_writes {
+            return Ok(self.path());
+        }
         if let Some(Writing { fd, reads: true }) = self.write.get() {
             return Ok(fd.as_fd());
         }
@@ -114,6 +123,9 @@ impl Object {
 
     /// Open for writing: a regular file.
     pub(super) fn writing(&self, proc: &ProcFds) -> Result<BorrowedFd<'_>, Status> {
+        if self.path_writes {
+            return Ok(self.path());
+        }
         if let Some(writing) = self.write.get() {
             return Ok(writing.fd.as_fd());
         }
@@ -132,6 +144,9 @@ impl Object {
 
     /// What is open already, for reading or writing.
     pub(super) fn opened(&self) -> Option<BorrowedFd<'_>> {
+        if self.path_writes {
+            return Some(self.path());
+        }
         let writing = self.write.get().map(|writing| &writing.fd);
         writing.or_else(|| self.read.get()).map(AsFd::as_fd)
     }
@@ -150,6 +165,10 @@ pub(super) struct Objects {
 
 struct Kept {
     objects: Bounded<Handle, Arc<Object>>,
+    /// Those that had to leave with data that were not synced, as long as their sync holds them.
+    /// Opened a second time beside it, the file would not be told what the first sync met: the
+    /// kernel reports an error of writing once for each open file, and not to those opened after.
+    leaving: HashMap<Handle, Weak<Object>>,
     /// The handles of exactly these objects: one that is kept is recognised by a mere stat.
     handles: HashMap<(u64, u64), Handle>,
 }
@@ -164,7 +183,8 @@ impl Objects {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let half = limit.map_or(FDS_MAX, |fds| usize::try_from(fds / 2).unwrap_or(FDS_MAX));
         let fds = fds_max.unwrap_or_else(|| half.min(FDS_MAX));
-        let kept = Kept { objects: Bounded::new(fds / FDS_PER_OBJECT), handles: HashMap::new() };
+        let objects = Bounded::new(fds / FDS_PER_OBJECT);
+        let kept = Kept { objects, leaving: HashMap::new(), handles: HashMap::new() };
         Self { kept: RwLock::new(kept) }
     }
 
@@ -178,12 +198,12 @@ impl Objects {
         self.kept.read().objects.find(handle).map(Arc::clone)
     }
 
-    /// The handle of a file that is kept. While it is, nothing else has its number.
-    pub(super) fn recognise(&self, stat: &Stat) -> Option<Handle> {
+    /// A file that is kept. While it is, nothing else has its number.
+    pub(super) fn recognise(&self, stat: &Stat) -> Option<Arc<Object>> {
         let kept = self.kept.read();
         let handle = kept.handles.get(&stat.identity().number())?;
         // It counts as asked for.
-        kept.objects.find(handle).map(|object| object.handle)
+        kept.objects.find(handle).map(Arc::clone)
     }
 
     /// The object that is kept for this handle: `new`, if there was none. Beside it those that
@@ -193,10 +213,18 @@ impl Objects {
         if let Some(old) = kept.objects.find(&new.handle) {
             return (Arc::clone(old), Vec::new());
         }
-        let new = Arc::new(new);
-        let gone = kept.objects.insert(new.handle, Arc::clone(&new), is_idle);
-        kept.handles.insert(new.number, new.handle);
-        (new, kept.let_go(gone))
+        let left = kept.leaving.remove(&new.handle).and_then(|left| left.upgrade());
+        kept.insert(left.unwrap_or_else(|| Arc::new(new)))
+    }
+
+    /// Takes back one that is leaving, with those that have to go for it.
+    pub(super) fn take_back(&self, handle: &Handle) -> Option<(Arc<Object>, Vec<Arc<Object>>)> {
+        if self.kept.read().leaving.is_empty() {
+            return None;
+        }
+        let mut kept = self.kept.write();
+        let left = kept.leaving.remove(handle)?.upgrade()?;
+        Some(kept.insert(left))
     }
 
     pub(super) fn forget(&self, handle: &Handle) -> Option<Arc<Object>> {
@@ -216,9 +244,19 @@ impl Objects {
 }
 
 impl Kept {
+    fn insert(&mut self, new: Arc<Object>) -> (Arc<Object>, Vec<Arc<Object>>) {
+        let gone = self.objects.insert(new.handle, Arc::clone(&new), is_idle);
+        self.handles.insert(new.number, new.handle);
+        (new, self.let_go(gone))
+    }
+
     fn let_go(&mut self, gone: Vec<(Handle, Arc<Object>)>) -> Vec<Arc<Object>> {
-        for (_, object) in &gone {
+        self.leaving.retain(|_, left| left.strong_count() > 0);
+        for (handle, object) in &gone {
             self.forget_number(object);
+            if object.unsynced.load(Ordering::Acquire) {
+                self.leaving.insert(*handle, Arc::downgrade(object));
+            }
         }
         gone.into_iter().map(|(_, object)| object).collect()
     }

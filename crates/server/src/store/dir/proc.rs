@@ -6,22 +6,34 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
 
+use super::acting::Acting;
 use super::beneath::Component;
 
 /// `/proc/self/fd`, opened once.
 pub(super) struct ProcFds {
     dir: OwnedFd,
+    acting: Acting,
 }
 
 impl ProcFds {
-    pub(super) fn open() -> Result<Self, Errno> {
+    pub(super) fn open(acting: Acting) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::open(c"/proc/self/fd", flags, Mode::empty())?;
-        Ok(Self { dir })
+        Ok(Self { dir, acting })
     }
 
-    /// Opens the same file again with other rights.
+    /// Opens the same file again, with the server's rights: who may use the descriptor is asked
+    /// at each use.
     pub(super) fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.acting.as_server(|| self.reopen_as_caller(fd, flags))
+    }
+
+    /// The same with the rights that this thread has now.
+    pub(super) fn reopen_as_caller(
+        &self,
+        fd: BorrowedFd<'_>,
+        flags: OFlags,
+    ) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         rustix::fs::openat(&self.dir, name(fd), flags, Mode::empty())
     }
@@ -35,7 +47,7 @@ impl ProcFds {
         rustix::fs::utimensat(&self.dir, name(fd), times, AtFlags::empty())
     }
 
-    /// Whether this process's effective ids may.
+    /// Whether this thread's ids may; for kernels without [`super::sys::may_access`].
     pub(super) fn may(&self, fd: BorrowedFd<'_>, access: Access) -> bool {
         rustix::fs::accessat(&self.dir, name(fd), access, AtFlags::EACCESS).is_ok()
     }

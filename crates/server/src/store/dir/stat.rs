@@ -22,6 +22,30 @@ pub(super) struct Identity {
 }
 
 impl Identity {
+    pub(super) const BYTES: usize = 28;
+
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.device.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.inode.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.born_secs.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.born_nanos.to_le_bytes());
+        bytes
+    }
+
+    /// `None` unless there are exactly as many bytes.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (device, rest) = bytes.split_first_chunk()?;
+        let (inode, rest) = rest.split_first_chunk()?;
+        let (born_secs, rest) = rest.split_first_chunk()?;
+        Some(Self {
+            device: u64::from_le_bytes(*device),
+            inode: u64::from_le_bytes(*inode),
+            born_secs: i64::from_le_bytes(*born_secs),
+            born_nanos: u32::from_le_bytes(rest.try_into().ok()?),
+        })
+    }
+
     /// What tells files apart that exist at the same time.
     pub(super) fn number(self) -> (u64, u64) {
         (self.device, self.inode)
@@ -62,6 +86,11 @@ impl Stat {
         known.contains(StatxAttributes::MOUNT_ROOT) && !self.is_mount_root()
     }
 
+    /// How many names the file has.
+    pub(super) fn links(&self) -> u32 {
+        self.0.stx_nlink
+    }
+
     pub(super) fn size(&self) -> u64 {
         self.0.stx_size
     }
@@ -69,6 +98,10 @@ impl Stat {
     /// Permission bits (07777).
     pub(super) fn mode(&self) -> u32 {
         u32::from(self.0.stx_mode) & 0o7777
+    }
+
+    pub(super) fn uid(&self) -> u32 {
+        self.0.stx_uid
     }
 
     pub(super) fn device(&self) -> u64 {

@@ -8,9 +8,11 @@
 pub(super) mod group;
 pub(super) mod pool;
 
+use std::future::poll_fn;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 
 use rustix::io::Errno;
 use tokio::sync::oneshot;
@@ -78,6 +80,10 @@ impl Syncer {
         self.inner.verifier()
     }
 
+    pub(super) fn failures(&self) -> u64 {
+        self.inner.failed.load(Ordering::Relaxed)
+    }
+
     /// Joins are those who asked less those that were done.
     pub(super) fn readings(&self) -> Vec<Reading> {
         let Inner { asked, done, failed, .. } = &*self.inner;
@@ -92,24 +98,33 @@ impl Syncer {
     }
 
     /// Makes what was done to `object` until now stable, together with all others who ask.
+    ///
+    /// The first to ask lets all go first who are ready to run, and only then hands the group to a
+    /// thread: those who have writes for the same file at hand come into the same sync. That is
+    /// one turn of the executor, not a wait.
     pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
+        self.inner.asked.fetch_add(1, Ordering::Relaxed);
         let (waiter, told) = oneshot::channel();
-        self.enlist(object, need, waiter);
+        if object.group.lock().arrive(need, waiter) == Arrival::First {
+            // Handed over when dropped, also if this caller is given up: others have joined.
+            let _first = HandOver { syncer: self, object };
+            yield_once().await;
+        }
         told.await.unwrap_or(Err(Status::ServerFault))
     }
 
     /// As [`Syncer::sync`], but nobody waits: only the verifier tells of a failure.
     pub(super) fn sync_unattended(&self, object: &Arc<Object>, need: Need) {
+        self.inner.asked.fetch_add(1, Ordering::Relaxed);
         let (waiter, _) = oneshot::channel();
-        self.enlist(object, need, waiter);
+        if object.group.lock().arrive(need, waiter) == Arrival::First {
+            self.hand_over(object);
+        }
     }
 
-    fn enlist(&self, object: &Arc<Object>, need: Need, waiter: Waiter) {
-        self.inner.asked.fetch_add(1, Ordering::Relaxed);
-        if object.group.lock().arrive(need, waiter) == Arrival::First {
-            let (this, object) = (self.clone(), Arc::clone(object));
-            self.pool.run(Box::new(move || this.sync_group(&object)));
-        }
+    fn hand_over(&self, object: &Arc<Object>) {
+        let (this, object) = (self.clone(), Arc::clone(object));
+        self.pool.run(Box::new(move || this.sync_group(&object)));
     }
 
     /// One sync, on a thread that may block. Those who came meanwhile get the next one, behind
@@ -144,6 +159,31 @@ impl Syncer {
     pub(super) fn drop_aside(&self, what: impl Send + 'static) {
         self.pool.offer(Box::new(move || drop(what)));
     }
+}
+
+/// A group that waits to be handed to a thread.
+struct HandOver<'s> {
+    syncer: &'s Syncer,
+    object: &'s Arc<Object>,
+}
+
+impl Drop for HandOver<'_> {
+    fn drop(&mut self) {
+        self.syncer.hand_over(self.object);
+    }
+}
+
+/// Comes back behind all that is ready to run.
+async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl Inner {

@@ -1,17 +1,15 @@
-//! The three system calls that rustix does not have: kernel file handles and early writeback.
+//! The system calls that rustix does not have: kernel file handles, early writeback, file system
+//! ids, and access checks of an open file.
 //!
 //! This is the only file of the crate with unsafe code. Each function passes pointers into memory
 //! that it owns for the length of the call, and takes descriptors that are borrowed for it.
 
-#![allow(
-    unsafe_code,
-    reason = "name_to_handle_at, open_by_handle_at and sync_file_range exist only as C functions"
-)]
+#![allow(unsafe_code, reason = "these calls exist only as C functions or numbers")]
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags};
 use rustix::io::Errno;
 
 /// Most bytes of a kernel handle that we ask for (MAX_HANDLE_SZ is 128; ours must fit a
@@ -99,6 +97,48 @@ pub(super) fn start_writeback(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Resu
     check(unsafe {
         libc::sync_file_range(fd.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE)
     })
+}
+
+/// Sets this thread's file system uid. The call itself does not say whether it worked, so the
+/// kernel is asked again; an id that is none changes nothing and answers.
+pub(super) fn set_fs_uid(uid: u32) -> Result<(), Errno> {
+    // SAFETY: takes no pointers, and concerns this thread's credentials alone.
+    let now = unsafe {
+        libc::syscall(libc::SYS_setfsuid, uid);
+        libc::syscall(libc::SYS_setfsuid, u32::MAX)
+    };
+    is_id(now, uid)
+}
+
+/// The same for the file system gid.
+pub(super) fn set_fs_gid(gid: u32) -> Result<(), Errno> {
+    // SAFETY: as above.
+    let now = unsafe {
+        libc::syscall(libc::SYS_setfsgid, gid);
+        libc::syscall(libc::SYS_setfsgid, u32::MAX)
+    };
+    is_id(now, gid)
+}
+
+/// Ids are of 32 bits, however wide the register in which they come back.
+fn is_id(now: libc::c_long, wanted: u32) -> Result<(), Errno> {
+    let now = now & 0xffff_ffff;
+    if wanted != u32::MAX && now == i64::from(wanted) { Ok(()) } else { Err(Errno::PERM) }
+}
+
+/// Asks whether this thread's ids may; `fd` may be O_PATH (faccessat2, Linux 5.8).
+pub(super) fn may_access(fd: BorrowedFd<'_>, access: Access) -> Result<(), Errno> {
+    // SAFETY: the empty literal path lives until the call returns, `fd` is open that long.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_faccessat2,
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            access.bits(),
+            libc::AT_EMPTY_PATH | libc::AT_EACCESS,
+        )
+    };
+    check(if result == 0 { 0 } else { -1 })
 }
 
 fn check(result: c_int) -> Result<(), Errno> {

@@ -3,12 +3,14 @@
 //!
 //! What needs privilege is left out without it, and says so.
 
+mod callers;
 mod churn;
 mod data;
 mod handles;
 mod listing;
 mod names;
 mod syncs;
+mod twin;
 
 use std::fs;
 use std::future::Future;

@@ -8,10 +8,12 @@ use futures_util::future::join;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use super::acting::Acting;
 use super::beneath::{Beneath, Component};
 use super::buffers::Buffers;
 use super::errno::status;
 use super::handles::Handles;
+use super::listing::Listings;
 use super::objects::{Object, Objects};
 use super::proc::ProcFds;
 use super::stat::{Identity, Stat};
@@ -20,15 +22,18 @@ use super::sync::group::Need;
 use super::sync::pool::Pool;
 use super::{FileSystem, MetadataSync};
 use crate::store::{Changed, Node};
-use crate::types::{Before, FileKind, Handle, Status, Wcc};
+use crate::types::{Before, Caller, FileKind, Handle, Status, Wcc};
 
 pub(super) struct Tree {
     pub(super) root: Arc<Object>,
     pub(super) root_identity: Identity,
+    /// Whose rights operations have.
+    pub(super) acting: Acting,
     pub(super) file_system: FileSystem,
     pub(super) beneath: Beneath,
     pub(super) handles: Handles,
     pub(super) objects: Objects,
+    pub(super) listings: Listings,
     pub(super) proc: Arc<ProcFds>,
     pub(super) buffers: Buffers,
     pub(super) syncer: Syncer,
@@ -59,9 +64,13 @@ impl Tree {
         if let Some(object) = self.objects.find(handle) {
             return Ok(object);
         }
+        if let Some((object, gone)) = self.objects.take_back(handle) {
+            self.syncer.retire(gone);
+            return Ok(object);
+        }
         let fd = self.with_room(|| {
             let root = self.root.reading(&self.proc)?;
-            self.handles.open(root, handle)
+            self.handles.open(self.acting, root, handle)
         })?;
         let stat = Stat::of(&fd).map_err(status)?;
         if stat.is_deleted() {
@@ -99,15 +108,22 @@ impl Tree {
     /// The same without a descriptor, which for a file in the cache costs one system call: what
     /// has the number of an open file is that file.
     pub(super) fn met(&self, dir: &Object, name: Component<'_>) -> Result<Option<Node>, Status> {
+        Ok(self.met_as(dir, name)?.map(|(node, _)| node))
+    }
+
+    /// The same, and who it is.
+    pub(super) fn met_as(
+        &self,
+        dir: &Object,
+        name: Component<'_>,
+    ) -> Result<Option<(Node, Identity)>, Status> {
         let stat = Stat::named(dir.path(), name).map_err(status)?;
         let known = self.objects.recognise(&stat);
         let Some(known) = known.filter(|_| stat.is_no_mount_root()) else {
             return Ok(None);
         };
-        Ok(Some(Node {
-            handle: self.handles.name_again(&dir.handle, name, known, &stat)?,
-            attr: stat.attr(),
-        }))
+        let handle = self.handles.name_again(&dir.handle, name, known.handle, &stat)?;
+        Ok(Some((Node { handle, attr: stat.attr() }, stat.identity())))
     }
 
     /// Opens it as O_PATH.
@@ -119,7 +135,8 @@ impl Tree {
     }
 
     /// The directory above `dir`. Of the root it is the root, and a directory that was moved out
-    /// of the export has none: the way up must lead through the root, so it is walked.
+    /// of the export has none: the way up must lead through the root, so it is walked, by the
+    /// server, since the caller may not be allowed on all of it.
     pub(super) fn parent(&self, dir: &Object) -> Result<Child, Status> {
         if dir.handle == self.root.handle {
             return self.root_again();
@@ -131,7 +148,8 @@ impl Tree {
         }
         let mut above: Option<OwnedFd> = None;
         while identity != self.root_identity {
-            let (next, stat) = self.up(above.as_ref().unwrap_or(&fd))?;
+            let from = above.as_ref().unwrap_or(&fd);
+            let (next, stat) = self.acting.serving(|| self.up(from))?;
             // The top of everything is its own parent.
             if stat.identity() == identity {
                 return Err(Status::Stale);
@@ -159,10 +177,14 @@ impl Tree {
 
     /// Puts a file that was met into the cache of objects.
     pub(super) fn keep(&self, handle: Handle, stat: &Stat, fd: OwnedFd) -> Arc<Object> {
-        if handle == self.root.handle {
+        self.keep_object(Object::new(handle, stat, fd))
+    }
+
+    pub(super) fn keep_object(&self, object: Object) -> Arc<Object> {
+        if object.handle == self.root.handle {
             return Arc::clone(&self.root);
         }
-        let (object, gone) = self.objects.keep(Object::new(handle, stat, fd));
+        let (object, gone) = self.objects.keep(object);
         self.syncer.retire(gone);
         object
     }
@@ -181,6 +203,7 @@ impl Tree {
     /// Changes a directory: looks at it before and after, with no other change of ours between.
     pub(super) fn change<T>(
         &self,
+        caller: &Caller,
         dir: &Handle,
         operation: impl FnOnce(&Arc<Object>) -> Result<(T, Touched), Status>,
     ) -> Changed<(T, Touched)> {
@@ -193,7 +216,7 @@ impl Tree {
             Ok(stat) => stat,
             Err(status) => return Changed::failed(status),
         };
-        let result = operation(&dir);
+        let result = self.acting.act_as(caller).and_then(|()| operation(&dir));
         Changed { wcc: wcc(&before, &dir), result }
     }
 

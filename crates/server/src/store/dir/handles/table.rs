@@ -1,4 +1,4 @@
-//! Handles without privilege: a table in memory says where each file was last seen.
+//! Handles without privilege: a table says where each file was last seen.
 //!
 //! ```text
 //!   'T' | device (8) | inode (8) | birth: seconds (8), nanoseconds (4) | serial (4)
@@ -13,17 +13,21 @@
 //! the same inode and the same birth, but not the same serial.
 //!
 //! What renames and removals of this store do is followed. What other processes do is found out
-//! when a name is looked up again: the handle is then the same as before. A file with several
-//! names is known by those this store has met, up to [`PLACES_MAX`].
+//! when a name is looked up again, or by a bounded search ([`super::search`]) when no place holds:
+//! the handle is then the same as before. A file with several names is known by those this store
+//! has met, up to [`PLACES_MAX`].
 //!
 //! The table has a maximum. When it is full, files not asked for lately are forgotten, and their
 //! handles are `Stale` until they are looked up again; directories with known files stay. It lasts
-//! as long as the process; nothing in it says how it would be kept on a disk.
+//! as long as the process, unless it is kept ([`super::kept`]).
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
+use super::kept::{Kept, StateError};
+use super::search;
 use crate::store::dir::beneath::{Beneath, Component};
 use crate::store::dir::bounded::Bounded;
 use crate::store::dir::errno::{stale_status, status};
@@ -34,7 +38,7 @@ pub(super) const MARKER: u8 = b'T';
 const HANDLE_BYTES: usize = 33;
 
 /// Names remembered of one file.
-const PLACES_MAX: usize = 8;
+pub(super) const PLACES_MAX: usize = 8;
 
 /// Directories above one another: 4096 bytes of path hold no more.
 const DEPTH_MAX: usize = 2048;
@@ -44,24 +48,24 @@ const ROOT_SERIAL: u32 = 0;
 
 /// A file as the table knows it, which is also what a handle says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Key {
-    identity: Identity,
-    serial: u32,
+pub(super) struct Key {
+    pub(super) identity: Identity,
+    pub(super) serial: u32,
 }
 
 /// A name in a directory.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Place {
-    dir: Key,
-    name: Box<[u8]>,
+pub(super) struct Place {
+    pub(super) dir: Key,
+    pub(super) name: Box<[u8]>,
 }
 
-struct Entry {
-    serial: u32,
+pub(super) struct Entry {
+    pub(super) serial: u32,
     /// Never empty, but for the root.
-    places: Vec<Place>,
+    pub(super) places: Vec<Place>,
     /// How many places of others lie in this directory.
-    children: usize,
+    pub(super) children: usize,
 }
 
 pub(in super::super) struct Table {
@@ -80,12 +84,18 @@ pub(in super::super) type Moving<'a> = RwLockWriteGuard<'a, ()>;
 struct Known {
     entries: Bounded<Identity, Entry>,
     serials: u32,
+    /// What keeps it over a restart.
+    kept: Option<Kept>,
 }
+
+/// Serials left out at each start: those given to entries that a power failure made forgotten.
+const SERIALS_SKIPPED: u32 = 1 << 20;
 
 impl Table {
     /// A table of at most `entries_max` files that knows only the root.
     pub(super) fn new(root: Identity, beneath: Beneath, entries_max: usize) -> Self {
-        let mut known = Known { entries: Bounded::new(entries_max), serials: ROOT_SERIAL };
+        let entries = Bounded::new(entries_max);
+        let mut known = Known { entries, serials: ROOT_SERIAL, kept: None };
         let entry = Entry { serial: ROOT_SERIAL, places: Vec::new(), children: 0 };
         known.entries.insert(root, entry, Entry::may_go);
         Self {
@@ -94,6 +104,23 @@ impl Table {
             known: RwLock::new(known),
             moves: RwLock::new(()),
         }
+    }
+
+    /// The same, but what it knows is kept in `state_dir`, and it begins with what was kept.
+    pub(super) fn open_kept(
+        root: Identity,
+        beneath: Beneath,
+        entries_max: usize,
+        state_dir: &Path,
+    ) -> Result<Self, StateError> {
+        let table = Self::new(root, beneath, entries_max);
+        let (kept, entries) = Kept::open(state_dir, root)?;
+        table.known.write().restore(kept, entries, entries_max);
+        Ok(table)
+    }
+
+    pub(super) fn survives_restart(&self) -> bool {
+        self.known.read().kept.is_some()
     }
 
     pub(super) fn root(&self) -> Handle {
@@ -136,7 +163,38 @@ impl Table {
                 found => return found,
             }
         }
-        Err(outcome)
+        match outcome {
+            // It is where no place says. What this table never met is not looked for.
+            Status::Stale if self.known.read().find(key).is_some() => self.search(root, key),
+            outcome => Err(outcome),
+        }
+    }
+
+    /// Another process may have moved it. What is not found is forgotten, so that it is not
+    /// searched for again.
+    fn search(&self, root: BorrowedFd<'_>, key: Key) -> Result<OwnedFd, Status> {
+        let found = search::search(self.beneath, root, key.identity);
+        let mut known = self.known.write();
+        match found {
+            Ok(found) => {
+                let mut dir = self.root;
+                for (name, file) in found.steps {
+                    dir = known.seen(file, Place { dir, name });
+                }
+                // Another one that had the same identity may have taken its place.
+                if dir == key { Ok(found.fd) } else { Err(Status::Stale) }
+            }
+            Err(Status::Stale) => {
+                if known.find(key).is_some()
+                    && let Some(gone) = known.entries.remove(&key.identity)
+                {
+                    known.note(key.identity);
+                    known.release(gone);
+                }
+                Err(Status::Stale)
+            }
+            Err(status) => Err(status),
+        }
     }
 
     fn open_at(
@@ -163,6 +221,7 @@ impl Table {
         if known.key_at(file, &place).is_none()
             && let Some(gone) = known.entries.remove(&file)
         {
+            known.note(file);
             known.release(gone);
         }
         Ok(known.seen(file, place).handle())
@@ -201,15 +260,18 @@ impl Known {
             if let Some(dropped) = dropped {
                 self.count_child(&dropped, -1);
             }
+            self.note(file);
             return key;
         }
         self.serials = self.serials.wrapping_add(1).max(ROOT_SERIAL + 1);
         let key = Key { identity: file, serial: self.serials };
         self.count_child(&place, 1);
         let entry = Entry { serial: key.serial, places: vec![place], children: 0 };
-        for (_, gone) in self.entries.insert(file, entry, Entry::may_go) {
+        for (forgotten, gone) in self.entries.insert(file, entry, Entry::may_go) {
+            self.note(forgotten);
             self.release(gone);
         }
+        self.note(file);
         key
     }
 
@@ -226,6 +288,37 @@ impl Known {
         }
         if last && let Some(entry) = self.entries.remove(&key.identity) {
             self.release(entry);
+        }
+        if last || lost > 0 {
+            self.note(key.identity);
+        }
+    }
+
+    /// The entry of `file` has changed, or gone.
+    fn note(&mut self, file: Identity) {
+        if let Some(kept) = &mut self.kept {
+            kept.note(file, self.entries.find(&file));
+        }
+    }
+
+    /// Takes over what an earlier process knew.
+    fn restore(&mut self, kept: Kept, entries: Vec<(Identity, Entry)>, entries_max: usize) {
+        let mut places = Vec::new();
+        for (file, entry) in entries {
+            // The root is known already, and has no place.
+            if self.entries.find(&file).is_some() {
+                continue;
+            }
+            self.serials = self.serials.max(entry.serial);
+            places.extend(entry.places.iter().cloned());
+            self.entries.insert(file, entry, |_| false);
+        }
+        places.iter().for_each(|place| self.count_child(place, 1));
+        self.serials = self.serials.saturating_add(SERIALS_SKIPPED);
+        self.kept = Some(kept);
+        for (forgotten, gone) in self.entries.shrink(entries_max.max(1), Entry::may_go) {
+            self.note(forgotten);
+            self.release(gone);
         }
     }
 
@@ -294,10 +387,7 @@ impl Key {
     fn handle(self) -> Handle {
         let mut bytes = [0; HANDLE_BYTES];
         bytes[0] = MARKER;
-        bytes[1..9].copy_from_slice(&self.identity.device.to_le_bytes());
-        bytes[9..17].copy_from_slice(&self.identity.inode.to_le_bytes());
-        bytes[17..25].copy_from_slice(&self.identity.born_secs.to_le_bytes());
-        bytes[25..29].copy_from_slice(&self.identity.born_nanos.to_le_bytes());
+        bytes[1..29].copy_from_slice(&self.identity.to_bytes());
         bytes[29..33].copy_from_slice(&self.serial.to_le_bytes());
         Handle::new(&bytes).expect("33 bytes are fewer than 48")
     }
@@ -305,23 +395,12 @@ impl Key {
     fn parse(handle: &Handle) -> Result<Self, Status> {
         let bytes: &[u8; HANDLE_BYTES] =
             handle.as_bytes().try_into().map_err(|_| Status::BadHandle)?;
+        let (named, serial) = bytes.split_last_chunk::<4>().ok_or(Status::BadHandle)?;
         Ok(Self {
-            identity: Identity {
-                device: u64::from_le_bytes(array(&bytes[1..9])),
-                inode: u64::from_le_bytes(array(&bytes[9..17])),
-                born_secs: i64::from_le_bytes(array(&bytes[17..25])),
-                born_nanos: u32::from_le_bytes(array(&bytes[25..29])),
-            },
-            serial: u32::from_le_bytes(array(&bytes[29..33])),
+            identity: Identity::from_bytes(&named[1..]).ok_or(Status::BadHandle)?,
+            serial: u32::from_le_bytes(*serial),
         })
     }
-}
-
-/// A slice whose length its caller states in the same line.
-fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut array = [0; N];
-    array.copy_from_slice(bytes);
-    array
 }
 
 #[cfg(test)]

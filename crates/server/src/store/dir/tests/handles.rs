@@ -105,7 +105,7 @@ fn the_roots_handle_survives_a_restart_and_kernel_handles_do_too() {
             HandlesInUse::Kernel { survive_restart: false } => {
                 not_tested("a restart: the key cannot be kept here")
             }
-            HandlesInUse::Table => {
+            HandlesInUse::Table { .. } => {
                 assert_eq!(at.attr(&file.handle).unwrap_err(), Status::Stale);
                 assert!(at.walk("dir/file").is_ok());
             }
@@ -233,4 +233,73 @@ fn mount_points_inside_are_not_crossed() {
         // Its handle, from before, is still of the directory below the mount.
         assert_ne!(at.lookup(&dir.handle, "file").map(|_| ()), Ok(()));
     });
+}
+
+/// A store with the table, which is kept; with a cache of one object, so that handles are opened.
+fn kept(place: &tempfile::TempDir) -> Fixture {
+    Fixture::new(DirOptions {
+        handles: HandleChoice::Table,
+        state_dir: Some(place.path().join("state")),
+        open_files_max: Some(3),
+        metadata_sync: MetadataSync::Never,
+        ..DirOptions::default()
+    })
+}
+
+#[test]
+fn a_table_that_is_kept_knows_its_handles_after_a_restart() {
+    let state = tempfile::tempdir().unwrap();
+    let at = kept(&state);
+    assert_eq!(at.store.handles_in_use(), HandlesInUse::Table { survive_restart: true });
+    let dir = at.make_dir(&at.root(), "dir");
+    let file = at.create(&dir.handle, "file");
+    let moved = at.create(&dir.handle, "old name");
+    let deleted = at.create(&dir.handle, "deleted");
+    at.write(&file.handle, 0, b"content").unwrap();
+    at.rename(&dir.handle, "old name", &at.root(), "new name").unwrap();
+    at.remove(&dir.handle, "deleted").unwrap();
+
+    let mut at = at;
+    for _ in 0..3 {
+        at = at.restart();
+        assert_eq!(at.read(&file.handle, 0, 100).unwrap().0, b"content");
+        assert_eq!(at.attr(&moved.handle).unwrap().fileid, moved.attr.fileid);
+        assert_eq!(at.attr(&deleted.handle).unwrap_err(), Status::Stale);
+        assert_eq!(at.walk("dir/file").unwrap().handle, file.handle, "the same bytes");
+        assert_eq!(at.walk("new name").unwrap().handle, moved.handle);
+    }
+    let new = at.create(&at.root(), "new");
+    assert_ne!(new.handle, deleted.handle);
+}
+
+#[test]
+fn what_others_did_while_the_server_was_away_is_found_or_stale() {
+    let state = tempfile::tempdir().unwrap();
+    let at = kept(&state);
+    let (a, b) = (at.make_dir(&at.root(), "a"), at.make_dir(&at.root(), "b"));
+    let inner = at.make_dir(&a.handle, "inner");
+    let file = at.create(&inner.handle, "file");
+    let replaced = at.create(&b.handle, "replaced");
+    let deleted = at.create(&b.handle, "deleted");
+    let Fixture { store, options, place } = at;
+    drop(store);
+    let path = |inside: &str| place.path().join("export").join(inside);
+    fs::rename(path("a/inner"), path("b/elsewhere")).unwrap();
+    fs::rename(path("b/elsewhere/file"), path("b/elsewhere/renamed")).unwrap();
+    fs::write(path("b/successor"), "new").unwrap();
+    fs::rename(path("b/successor"), path("b/replaced")).unwrap();
+    fs::remove_file(path("b/deleted")).unwrap();
+    let store = DirStore::open(path(""), &options).unwrap();
+    let at = Fixture { store, options, place };
+    assert_eq!(at.attr(&file.handle).unwrap().fileid, file.attr.fileid);
+    assert_eq!(at.attr(&inner.handle).unwrap().fileid, inner.attr.fileid);
+    assert_eq!(at.walk("b/elsewhere/renamed").unwrap().handle, file.handle);
+    for gone in [replaced, deleted] {
+        assert_eq!(at.attr(&gone.handle).unwrap_err(), Status::Stale);
+        assert_eq!(at.attr(&gone.handle).unwrap_err(), Status::Stale);
+    }
+    // Moved out of the export it is out of reach.
+    fs::rename(at.path("b/elsewhere/renamed"), at.outside("away")).unwrap();
+    at.create(&at.root(), "other");
+    assert_eq!(at.attr(&file.handle).unwrap_err(), Status::Stale);
 }

@@ -34,8 +34,12 @@ fn no_metadata_sync() -> DirOptions {
     DirOptions { metadata_sync: MetadataSync::Never, ..DirOptions::default() }
 }
 
-/// Lets a future do what it does at once.
+/// Lets a future do what it does at once; whoever is the first to ask for a sync has a second turn.
 fn start<F: Future>(future: &mut Pin<Box<F>>) {
+    (0..2).for_each(|_| begin(future));
+}
+
+fn begin<F: Future>(future: &mut Pin<Box<F>>) {
     let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending());
 }
@@ -58,6 +62,42 @@ fn commits_that_come_during_a_sync_share_the_next() {
         assert!(other.result.is_ok());
     }
     assert_eq!(disk.began.try_iter().count(), 1, "one sync for all five");
+}
+
+/// Sixteen callers who write on as soon as they are answered, on one thread as a connection has it.
+#[test]
+fn writes_that_are_at_hand_are_gathered_into_one_sync() {
+    let (at, disk) = fixture(&no_metadata_sync());
+    let file = at.create(&at.root(), "file").handle;
+    (0..1000).for_each(|_| disk.outcome.send(Ok(())).unwrap());
+    let caller = |index: u64| {
+        let (store, file) = (&at.store, &file);
+        async move {
+            for round in 0..10 {
+                let data = Bytes::from(vec![7; 4096]);
+                let offset = (round * 16 + index) * 4096;
+                let write = store.write(&ME, file, offset, data, Stability::FileSync);
+                assert_eq!(write.await.result.unwrap().count, 4096);
+            }
+        }
+    };
+    block_on(join_all((0..16).map(caller)));
+    let syncs = disk.began.try_iter().count();
+    assert!(syncs <= 40, "{syncs} syncs for 160 writes of 16 callers");
+    assert!(syncs >= 10, "{syncs} syncs: each round needs one");
+}
+
+#[test]
+fn a_first_caller_who_gives_up_leaves_nobody_waiting() {
+    let (at, disk) = fixture(&no_metadata_sync());
+    let file = at.create(&at.root(), "file").handle;
+    disk.outcome.send(Ok(())).unwrap();
+    let commit = || Box::pin(at.store.commit(&ME, &file, 0, 0));
+    let (mut first, mut second) = (commit(), commit());
+    begin(&mut first);
+    begin(&mut second);
+    drop(first);
+    assert!(block_on(second).result.is_ok());
 }
 
 #[test]
@@ -191,6 +231,25 @@ fn unsynced_data_are_synced_before_their_last_descriptor_is_closed() {
     assert_ne!(commit.result.unwrap().verifier(), old);
     let needs: Vec<_> = disk.began.try_iter().collect();
     assert_eq!(needs, [Need::Data, Need::File]);
+}
+
+/// The kernel tells of an error once: to the descriptor that is being closed. A COMMIT that comes
+/// while it is must not open the file anew and hear of nothing.
+#[test]
+fn a_commit_that_comes_while_a_descriptor_is_closed_hears_of_its_error() {
+    let (at, disk) = fixture(&DirOptions { open_files_max: Some(3), ..no_metadata_sync() });
+    let old = at.store.verifier();
+    let first = at.create(&at.root(), "first").handle;
+    at.write(&first, 0, b"data").unwrap();
+    at.create(&at.root(), "second");
+    assert_eq!(disk.began.recv().unwrap(), Need::Data, "the first leaves the cache");
+    let mut commit = Box::pin(at.store.commit(&ME, &first, 0, 0));
+    start(&mut commit);
+    assert_eq!(disk.began.try_iter().count(), 0, "it waits for the sync that is under way");
+    disk.outcome.send(Err(Errno::IO)).unwrap();
+    disk.outcome.send(Ok(())).unwrap();
+    assert_ne!(block_on(commit).result.unwrap().verifier(), old);
+    assert_eq!(disk.began.try_iter().count(), 1);
 }
 
 #[test]

@@ -1,0 +1,152 @@
+//! What a server says when it begins: what is served to whom, how safe it is, and the exact
+//! commands to mount it.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use server::Squash;
+use server::types::Caller;
+
+use crate::args::{self, CommitMode, MetadataSync};
+use crate::exports::{Client, Spec};
+
+/// Exports listed; of more, the number is told.
+const EXPORTS_MAX: usize = 20;
+
+#[derive(Debug)]
+pub(super) struct Banner<'a> {
+    args: &'a args::Serve,
+    specs: Vec<Spec>,
+    everyone: Option<Caller>,
+    address: Option<SocketAddr>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Banner<'a> {
+    pub(super) fn new(args: &'a args::Serve) -> Self {
+        Self { args, specs: Vec::new(), everyone: None, address: None, warnings: Vec::new() }
+    }
+
+    /// What is exported, and as whom everyone acts if not as himself.
+    pub(super) fn serves(&mut self, specs: &[Spec], everyone: Option<&Caller>) {
+        self.specs = specs.to_vec();
+        self.everyone = everyone.cloned();
+    }
+
+    pub(super) fn listens(&mut self, address: SocketAddr) {
+        self.address = Some(address);
+    }
+
+    pub(super) fn warns(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    fn is_memory(&self) -> bool {
+        self.args.store.as_deref() == Some("mem:")
+    }
+
+    fn versions(&self) -> &'static str {
+        match (self.args.versions.nfs2, self.args.versions.nfs3) {
+            (true, true) => "NFS v2 and v3",
+            (true, false) => "NFS v2",
+            (false, _) => "NFS v3",
+        }
+    }
+
+    fn durability(&self) -> String {
+        let data = match (self.is_memory(), self.args.commit_mode) {
+            (true, _) => return "memory: nothing survives this process".to_owned(),
+            (_, CommitMode::Concurrent) => "stable: FILE_SYNC and COMMIT are answered after fsync",
+            (_, CommitMode::Stall) => {
+                "stable: FILE_SYNC and COMMIT are answered after fsync, and nothing else meanwhile"
+            }
+        };
+        let names = match self.args.metadata_sync {
+            MetadataSync::Always => "",
+            MetadataSync::Never => "; NOT names and attributes (--metadata-sync never)",
+        };
+        format!("{data}{names}")
+    }
+
+    fn identity(&self) -> String {
+        match &self.everyone {
+            Some(Caller { uid, gid, .. }) => {
+                format!(
+                    "every caller acts as uid {uid}, gid {gid}: this process may not act as others"
+                )
+            }
+            None => {
+                "callers act with their own uid, gid and groups, as far as not squashed".to_owned()
+            }
+        }
+    }
+
+    fn reach(&self, address: SocketAddr) -> &'static str {
+        let listed = self.specs.iter().all(|spec| !spec.rule.clients.is_empty());
+        match (address.ip().is_loopback(), listed) {
+            (true, _) => "this host only",
+            (false, true) => "those of the lists above",
+            (false, false) => "every host that reaches the port, where no clients are listed",
+        }
+    }
+}
+
+/// The rule in the words of exports(5).
+fn rule(spec: &Spec) -> String {
+    let rule = &spec.rule;
+    let access = if rule.read_only { "read-only" } else { "read-write" };
+    let squash = match rule.squash {
+        Squash::None => "no_root_squash".to_owned(),
+        Squash::Root => format!("root_squash to {}:{}", rule.anonymous_uid, rule.anonymous_gid),
+        Squash::All => format!("all_squash to {}:{}", rule.anonymous_uid, rule.anonymous_gid),
+    };
+    let secure = if rule.secure { ", secure" } else { "" };
+    let clients = rule.clients.iter().map(|client| match client {
+        Client::Network(network) => network.to_string(),
+        Client::Host(host) => host.clone(),
+    });
+    let clients: Vec<String> = clients.collect();
+    let clients = if clients.is_empty() { "everyone".to_owned() } else { clients.join(" ") };
+    format!("{access}, {squash}{secure}; clients: {clients}")
+}
+
+impl fmt::Display for Banner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Some(address), Some(first)) = (self.address, self.specs.first()) else {
+            return Ok(());
+        };
+        let port = address.port();
+        let host = if address.ip().is_unspecified() {
+            rustix::system::uname().nodename().to_string_lossy().into_owned()
+        } else if address.is_ipv6() {
+            format!("[{}]", address.ip())
+        } else {
+            address.ip().to_string()
+        };
+        writeln!(
+            f,
+            "nfskit {} serves {} over {} on {address}",
+            env!("CARGO_PKG_VERSION"),
+            self.versions(),
+            if self.args.udp { "TCP and UDP" } else { "TCP" }
+        )?;
+        for spec in self.specs.iter().take(EXPORTS_MAX) {
+            writeln!(f, "  export      {} = {} ({})", spec.name, spec.path.display(), rule(spec))?;
+        }
+        if let Some(more @ 1..) = self.specs.len().checked_sub(EXPORTS_MAX) {
+            writeln!(f, "              and {more} more")?;
+        }
+        writeln!(f, "  durability  {}", self.durability())?;
+        writeln!(f, "  identity    {}", self.identity())?;
+        writeln!(f, "  clients     {}", self.reach(address))?;
+        for warning in &self.warnings {
+            writeln!(f, "  warning     {warning}")?;
+        }
+        let export = &first.name;
+        let linux = format!("vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp,nolock");
+        let macos = format!("vers=3,tcp,port={port},mountport={port},nolocks");
+        writeln!(f, "  url         nfs://{host}{export}?nfsport={port}&mountport={port}")?;
+        writeln!(f, "  Linux       mount -t nfs -o {linux} {host}:{export} /mnt")?;
+        writeln!(f, "  macOS       mount -t nfs -o {macos} {host}:{export} /mnt")
+    }
+}

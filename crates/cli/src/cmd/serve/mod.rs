@@ -1,0 +1,289 @@
+//! `nfskit serve`: an NFS server on directories or in memory.
+
+mod banner;
+mod observe;
+mod register;
+
+use std::path::{Path, PathBuf};
+
+use net::clock::Clock;
+use net::serve::{Drained, Limits};
+use net::shape::profile::PROFILES;
+use server::store::Store;
+use server::store::dir::{self, DirOptions, DirStore};
+use server::types::Caller;
+use server::{Export, Exports, Replies, Squash, Versions};
+
+use crate::args::{self, MetadataSync, Verbosity};
+use crate::exit::Failure;
+use crate::exports::resolve::{self, Stores};
+use crate::exports::{RuleSpec, Spec, file};
+use crate::output;
+use crate::served::{self, Asked, Interrupts, Options};
+use crate::sockets::{Refused, Sockets};
+use crate::state::{self, State};
+
+use self::banner::Banner;
+use self::observe::Observed;
+use self::register::Registration;
+
+/// Replies that are remembered for retransmissions, some 400 bytes each.
+const REPLIES_MAX: usize = 65_536;
+
+/// Of these, those that outlive the process: several times the calls that are served at once.
+const SLOTS_MIN: usize = 8192;
+
+/// Runs the command: until Ctrl-C or SIGTERM.
+pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
+    let workers = served::worker_threads().min(args.threads as usize);
+    let served = net::runtime::block_on_threads(workers, async {
+        match args.store.as_deref() {
+            Some("mem:") => serve_memory(args, verbosity).await,
+            _ => serve_directories(args, verbosity).await,
+        }
+    });
+    served.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+}
+
+async fn serve_memory(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
+    let clock = Clock::real();
+    let interrupts = Interrupts::catch()?;
+    let sockets = bind(args)?;
+    let spec = named(args, "mem:")?;
+    let rule = resolve::rule(&clock, &spec.rule, None).await.map_err(bad_exports)?;
+    let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
+    let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
+    let exports = Exports::one(export, served::memory(&clock, args.mem_size));
+    let replies = Replies::in_memory(REPLIES_MAX, served::time_of_day(&clock));
+    let server = Server { args, verbosity, clock, interrupts, sockets, replies };
+    let mut banner = Banner::new(args);
+    banner.serves(&[spec], None);
+    server.run(exports, banner, async || Err("mem: has no file of exports".to_owned())).await
+}
+
+async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
+    let clock = Clock::real();
+    let interrupts = Interrupts::catch()?;
+    let sockets = bind(args)?;
+    let mut banner = Banner::new(args);
+    let state = match open_state(args, &sockets) {
+        Ok(state) => state,
+        Err(why) => {
+            banner.warns(format!("nothing is kept for the time after a restart: {why}"));
+            None
+        }
+    };
+    let replies = replies(args, &clock, state.as_ref(), &mut banner);
+    let options = DirOptions {
+        metadata_sync: match args.metadata_sync {
+            MetadataSync::Always => dir::MetadataSync::Always,
+            MetadataSync::Never => dir::MetadataSync::Never,
+        },
+        state_dir: state.as_ref().map(|state| state.path().to_owned()),
+        ..served::dir_options(args.commit_mode)
+    };
+    let mut stores = Stores::default();
+    let mut exported = async |specs: &[Spec], clock: &Clock| {
+        let open = |path: &Path, _: &str| served::open(path, &options);
+        stores.exports(clock, specs, open, &acts_as).await
+    };
+    let specs = specs(args)?;
+    let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
+    let everyone = acts_as(&exports.first().store);
+    banner.serves(&specs, everyone.as_ref());
+    let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
+    server
+        .run(exports, banner, async || {
+            let specs = specs_again(args)?;
+            exported(&specs, &clock).await
+        })
+        .await
+}
+
+/// A server that is about to begin.
+struct Server<'a> {
+    args: &'a args::Serve,
+    verbosity: Verbosity,
+    clock: Clock,
+    interrupts: Interrupts,
+    sockets: Sockets,
+    replies: Replies,
+}
+
+impl Server<'_> {
+    async fn run<S: Store>(
+        self,
+        exports: Exports<S>,
+        mut banner: Banner<'_>,
+        mut reload: impl AsyncFnMut() -> Result<Exports<S>, String>,
+    ) -> Result<(), Failure> {
+        let Self { args, verbosity, clock, mut interrupts, sockets, replies } = self;
+        let options = Options {
+            commit_mode: args.commit_mode,
+            threads: args.threads,
+            links: args.link.unwrap_or(PROFILES[0]).links(),
+            versions: args.versions,
+            limits: limits(args),
+        };
+        banner.listens(sockets.address);
+        let registration = match args.register {
+            true => Some(register(&clock, &sockets, args.versions).await?),
+            false => None,
+        };
+        let mut observed = Observed::prepare(args, &clock)?;
+        let address = sockets.address;
+        let metrics = observed.metrics();
+        let running = served::start(sockets, exports, Some(replies), metrics, options, &clock);
+        observed.begin(args, &running, address, &clock)?;
+        if verbosity > Verbosity::Quiet {
+            output::print(&banner.to_string())?;
+        }
+        while interrupts.next_signal().await == Asked::ByHangup {
+            match reload().await {
+                Ok(exports) => {
+                    running.engine.export(exports);
+                    observed.log.reload(Ok(&observe::names(&running)));
+                }
+                Err(why) => observed.log.reload(Err(&why)),
+            }
+        }
+        if let Some(registration) = registration {
+            registration.take_back(&clock).await;
+        }
+        let mut drained = Drained::default();
+        let draining = async {
+            drained = running.host.drain(args.grace).await;
+            drained
+        };
+        let ended = interrupts.hurry(draining).await;
+        observed.end(drained);
+        ended
+    }
+}
+
+async fn register(
+    clock: &Clock,
+    sockets: &Sockets,
+    versions: Versions,
+) -> Result<Registration, Failure> {
+    let registration = Registration::make(clock, &sockets.endpoints, versions).await;
+    registration.map_err(|why| {
+        Failure::environment(why, "start rpcbind, or be the portmapper yourself: --portmap")
+    })
+}
+
+fn limits(args: &args::Serve) -> Limits {
+    Limits {
+        connections_max: args.connections as usize,
+        bytes_in_flight_max: usize::try_from(args.in_flight).unwrap_or(usize::MAX),
+        idle_max: args.idle,
+        ..Limits::default()
+    }
+}
+
+fn bind(args: &args::Serve) -> Result<Sockets, Failure> {
+    let mut sockets = Sockets::bind(args.listen, args.udp).map_err(cannot_listen)?;
+    if args.portmap {
+        sockets.add_portmapper().map_err(|Refused { address, protocol, cause }| {
+            Failure::environment(
+                format!("cannot be the portmapper on {address} ({protocol}): {cause}"),
+                "be root, and end the rpcbind that runs, or register with it: --register",
+            )
+        })?;
+    }
+    Ok(sockets)
+}
+
+fn cannot_listen(Refused { address, protocol, cause }: Refused) -> Failure {
+    let (over, option) = if protocol == "UDP" { (" over UDP", "u") } else { ("", "t") };
+    Failure::environment(
+        format!("cannot listen on {address}{over}: {cause}"),
+        format!(
+            "another port (--listen 127.0.0.1:0 takes a free one); see what listens with \
+             ss -{option}lnp"
+        ),
+    )
+}
+
+fn bad_exports(why: String) -> Failure {
+    match why.starts_with("cannot serve") {
+        true => served::cannot_open(why),
+        false => Failure::environment(why, "nfskit serve --help has the form of exports"),
+    }
+}
+
+/// What is to be exported.
+fn specs(args: &args::Serve) -> Result<Vec<Spec>, Failure> {
+    match &args.store {
+        Some(store) => Ok(vec![named(args, store)?]),
+        None => specs_again(args).map_err(bad_exports),
+    }
+}
+
+/// The same, when it changes while the server runs.
+fn specs_again(args: &args::Serve) -> Result<Vec<Spec>, String> {
+    if let Some(store) = &args.store {
+        return Ok(vec![named(args, store).map_err(|_| "one store has one name".to_owned())?]);
+    }
+    let mut specs: Vec<Spec> =
+        args.export.iter().map(|export| export.directory()).collect::<Result<_, _>>()?;
+    if let Some(file) = &args.exports {
+        specs.extend(file::read(file)?);
+    }
+    for spec in &mut specs {
+        spec.rule.read_only |= args.ro;
+    }
+    Ok(specs)
+}
+
+/// The one store that was named, under the name that was given. Whoever serves one directory in
+/// passing is trusted to know his clients: root is root.
+fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
+    let rule = RuleSpec { squash: Squash::None, read_only: args.ro, ..RuleSpec::default() };
+    let path = PathBuf::from(store);
+    let spec = match args.export.as_slice() {
+        [] => Ok(Spec { path, name: "/".to_owned(), id: Some(1), rule }),
+        [export] => export.name_of(path, rule),
+        _ => Err("one store has one name: give --export once, or name no store".to_owned()),
+    };
+    spec.map_err(|why| Failure::usage(why, "nfskit serve --help"))
+}
+
+/// As whom all callers act, if they cannot act as themselves.
+fn acts_as(store: &DirStore) -> Option<Caller> {
+    (!store.acts_as_callers()).then(served::this_user)
+}
+
+/// The place for what outlives the process; none when nobody will come back to this port.
+fn open_state(args: &args::Serve, sockets: &Sockets) -> Result<Option<State>, String> {
+    let Some(base) = args.state.clone().or_else(state::default_base) else {
+        return Err("there is no home directory; --state DIR names another".to_owned());
+    };
+    if args.listen.port() == 0 && args.state.is_none() {
+        return Ok(None);
+    }
+    let port = sockets.address.port();
+    let opened = State::open(&base, port);
+    opened.map(Some).map_err(|cause| {
+        format!("{}: {cause}; --state DIR names another", base.join(port.to_string()).display())
+    })
+}
+
+fn replies(
+    args: &args::Serve,
+    clock: &Clock,
+    state: Option<&State>,
+    banner: &mut Banner<'_>,
+) -> Replies {
+    let time = served::time_of_day(clock);
+    let Some(state) = state else {
+        return Replies::in_memory(REPLIES_MAX, time);
+    };
+    let slots = SLOTS_MIN.max(4 * args.threads as usize);
+    let path = state.path().join("replies");
+    let kept = Replies::kept_in(&path, slots, REPLIES_MAX, time.clone());
+    kept.unwrap_or_else(|cause| {
+        banner.warns(format!("replies are forgotten at a restart: {}: {cause}", path.display()));
+        Replies::in_memory(REPLIES_MAX, time)
+    })
+}

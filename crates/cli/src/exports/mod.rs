@@ -1,0 +1,125 @@
+//! What is to be exported, as users say it: `--export PATH=OPTIONS` ([`options`]) or a TOML file
+//! ([`file`]), and what the server makes of it ([`resolve`]).
+
+pub(crate) mod file;
+pub(crate) mod options;
+pub(crate) mod resolve;
+
+use std::path::PathBuf;
+
+use server::{NOBODY, Network, NetworkError, Squash};
+
+/// A directory, the name under which it is mounted, and what some clients may do with it. Several
+/// with one name are several rules of one export.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Spec {
+    pub(crate) path: PathBuf,
+    /// The path that clients mount.
+    pub(crate) name: String,
+    /// Instead of one that is made from the name.
+    pub(crate) id: Option<u32>,
+    pub(crate) rule: RuleSpec,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct RuleSpec {
+    /// Everyone when there are none.
+    pub(crate) clients: Vec<Client>,
+    pub(crate) read_only: bool,
+    pub(crate) squash: Squash,
+    pub(crate) anonymous_uid: u32,
+    pub(crate) anonymous_gid: u32,
+    /// Only calls from privileged ports.
+    pub(crate) secure: bool,
+}
+
+impl Default for RuleSpec {
+    /// Everyone may write; root is nobody, as in exports(5).
+    fn default() -> Self {
+        Self {
+            clients: Vec::new(),
+            read_only: false,
+            squash: Squash::Root,
+            anonymous_uid: NOBODY,
+            anonymous_gid: NOBODY,
+            secure: false,
+        }
+    }
+}
+
+/// Who is meant by a client.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Client {
+    Network(Network),
+    /// A name, for the resolver.
+    Host(String),
+}
+
+/// Reads `10.0.0.0/8`, `fd00::1` or the name of a host.
+pub(crate) fn client(text: &str) -> Result<Client, String> {
+    let form = || {
+        format!("{text:?} is neither an address, a network such as 10.0.0.0/8, nor a host's name")
+    };
+    match text.parse() {
+        Ok(network) => Ok(Client::Network(network)),
+        Err(NetworkError::Address) if is_host_name(text) => Ok(Client::Host(text.to_owned())),
+        Err(NetworkError::Address) => Err(form()),
+        Err(error @ (NetworkError::Prefix | NetworkError::HostBits)) => {
+            Err(format!("{text:?} is no network: {error}"))
+        }
+    }
+}
+
+/// As far as names differ from mistyped addresses: some label has a letter.
+fn is_host_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && !label.starts_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let labels = text.strip_suffix('.').unwrap_or(text);
+    text.len() <= 253
+        && labels.split('.').all(is_label)
+        && labels.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
+/// The path under which something is mounted: absolute, without a slash at its end.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    let trimmed = text.trim_end_matches('/');
+    if !text.starts_with('/') {
+        return Err(format!("{text:?} does not begin with a slash: the form is /export"));
+    }
+    if text.split('/').any(|part| matches!(part, "." | "..")) || text.contains('\0') {
+        return Err(format!("{text:?} has a part that is `.` or `..`, or a NUL"));
+    }
+    if text.len() > wire::mount::PATH_LEN_MAX {
+        return Err(format!("an export's name has at most {} bytes", wire::mount::PATH_LEN_MAX));
+    }
+    Ok(if trimmed.is_empty() { "/".to_owned() } else { trimmed.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_networks_or_names() {
+        assert!(matches!(client("10.0.0.0/8"), Ok(Client::Network(_))));
+        assert!(matches!(client("fd00::1"), Ok(Client::Network(_))));
+        assert_eq!(client("build-1.example"), Ok(Client::Host("build-1.example".to_owned())));
+        for wrong in ["", "10.0.0", "1.2.3.4.5", "a b", "-a", "a..b", "*", "a/8", "10.0.0.1/8"] {
+            assert!(client(wrong).is_err(), "{wrong}");
+        }
+        assert!(client("10.0.0.1/8").unwrap_err().contains("behind its prefix"));
+    }
+
+    #[test]
+    fn names_begin_with_a_slash_and_end_without() {
+        assert_eq!(name("/"), Ok("/".to_owned()));
+        assert_eq!(name("/a/b/"), Ok("/a/b".to_owned()));
+        for wrong in ["a", "", "/a/../b", "/.", "/a\0"] {
+            assert!(name(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

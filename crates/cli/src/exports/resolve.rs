@@ -1,0 +1,122 @@
+//! From what users say to what the server exports: host names become addresses, directories
+//! stores, and tables of one name one export.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use net::clock::Clock;
+use net::transport::tcp;
+use perf::units::Nanos;
+use server::types::Caller;
+use server::{Clients, Export, Exported, Exports, Network, Rule, Squash};
+
+use super::{Client, RuleSpec, Spec};
+
+/// How long a host name may take.
+const RESOLVE_LIMIT: Nanos = Nanos::from_secs(5);
+
+/// The stores that are open, by directory: a reload goes on with those that stay.
+#[derive(Debug)]
+pub(crate) struct Stores<S>(HashMap<PathBuf, Arc<S>>);
+
+impl<S> Default for Stores<S> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+/// As whom callers act where their own ids cannot be had.
+pub(crate) type Squasher<'s, S> = &'s (dyn Fn(&S) -> Option<Caller> + Sync);
+
+impl<S> Stores<S> {
+    /// What the specifications say, with stores opened by `open` where there is none yet; stores
+    /// that are named no more are let go. `acts_as` says for a store as whom all callers act, if
+    /// not as themselves.
+    ///
+    /// # Errors
+    /// A name that the resolver does not know, a directory that cannot be opened, or two exports
+    /// that cannot be told apart. The stores stay as they were.
+    pub(crate) async fn exports(
+        &mut self,
+        clock: &Clock,
+        specs: &[Spec],
+        open: impl Fn(&Path, &str) -> Result<S, String>,
+        acts_as: Squasher<'_, S>,
+    ) -> Result<Exports<S>, String> {
+        let mut exported: Vec<Exported<S>> = Vec::new();
+        let mut paths: HashMap<String, PathBuf> = HashMap::new();
+        let mut stores = HashMap::new();
+        for spec in specs {
+            let path = std::fs::canonicalize(&spec.path)
+                .map_err(|cause| format!("cannot serve {}: {cause}", spec.path.display()))?;
+            match paths.get(&spec.name) {
+                Some(other) if *other != path => {
+                    return Err(format!(
+                        "{} is the name of {} and of {}",
+                        spec.name,
+                        other.display(),
+                        path.display()
+                    ));
+                }
+                _ => drop(paths.insert(spec.name.clone(), path.clone())),
+            }
+            let store = match stores.get(&path).or_else(|| self.0.get(&path)) {
+                Some(store) => Arc::clone(store),
+                None => Arc::new(open(&spec.path, &spec.name)?),
+            };
+            let rule = rule(clock, &spec.rule, acts_as(&store)).await?;
+            stores.insert(path, Arc::clone(&store));
+            match exported.iter_mut().find(|known| known.export.name == spec.name) {
+                Some(known) => known.export.rules.push(rule),
+                None => {
+                    let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
+                    let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
+                    exported.push(Exported { export, store });
+                }
+            }
+        }
+        let exports = Exports::new(exported).map_err(|error| error.to_string())?;
+        self.0 = stores;
+        Ok(exports)
+    }
+}
+
+/// A rule, with all callers squashed to `everyone` where they cannot act as themselves.
+pub(crate) async fn rule(
+    clock: &Clock,
+    spec: &RuleSpec,
+    everyone: Option<Caller>,
+) -> Result<Rule, String> {
+    let anonymous = Caller { uid: spec.anonymous_uid, gid: spec.anonymous_gid, gids: Vec::new() };
+    let (squash, anonymous) = match everyone {
+        Some(everyone) => (Squash::All, everyone),
+        None => (spec.squash, anonymous),
+    };
+    Ok(Rule {
+        clients: clients(clock, &spec.clients).await?,
+        read_only: spec.read_only,
+        squash,
+        anonymous: Arc::new(anonymous),
+        anonymous_allowed: true,
+        privileged_port: spec.secure,
+    })
+}
+
+async fn clients(clock: &Clock, clients: &[Client]) -> Result<Clients, String> {
+    if clients.is_empty() {
+        return Ok(Clients::Everyone);
+    }
+    let mut networks = Vec::new();
+    for client in clients {
+        match client {
+            Client::Network(network) => networks.push(*network),
+            Client::Host(host) => {
+                let addresses = tcp::resolve(clock, host, 0, RESOLVE_LIMIT).await;
+                let addresses = addresses.map_err(|error| format!("as a client, {error}"))?;
+                networks.extend(addresses.into_iter().map(|address| Network::host(address.ip())));
+            }
+        }
+    }
+    Ok(Clients::Of(networks))
+}

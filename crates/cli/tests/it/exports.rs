@@ -1,0 +1,114 @@
+//! `nfskit serve` with several exports: what may be said, what is said back, and what a reload and
+//! a restart change.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::program::{nfskit, run};
+use crate::rpc::Connection;
+use crate::served::Served;
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_file_with_an_unknown_option_is_refused_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("exports.toml");
+    let file_name = file.to_str().unwrap();
+    let serve = || run(["serve", "--listen", "127.0.0.1:0", "--exports", file_name]);
+    write(&file, "[[export]]\npath = \"/tmp\"\nroot_squash = true\n");
+    serve().complains(3, &["exports.toml", "line 3, column 1", "root_squash", "expected one of"]);
+    write(&file, "[[export]]\npath = \"/tmp\"\nclients = [\"10.0.0.300\"]\n");
+    serve().complains(3, &["line 3, column 11", "10.0.0.300"]);
+    write(&file, "[[export]]\npath = \"/nowhere/at/all\"\n");
+    serve().complains(3, &["cannot serve /nowhere/at/all", "No such file"]);
+    write(&file, "");
+    serve().complains(3, &["exports nothing"]);
+    fs::remove_file(&file).unwrap();
+    serve().complains(3, &["exports.toml", "No such file"]);
+}
+
+#[test]
+fn options_that_are_not_understood_are_refused() {
+    let refused = |export: &str| run(["serve", "--listen", "127.0.0.1:0", "--export", export]);
+    for (export, why) in [
+        ("/tmp=frobnicate", "unknown option"),
+        ("/tmp=client=1.2.3.4/33", "bits that the address has"),
+        ("tmp=ro", "begins with a slash"),
+    ] {
+        let finished = refused(export);
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert!(finished.stderr.contains(why), "{finished:?}");
+    }
+    let finished = run(["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(finished.code, Some(2), "nothing to serve: {finished:?}");
+    let twice = ["serve", "/tmp", "--export", "/a", "--export", "/b"];
+    run(twice).complains(2, &["one store has one name"]);
+    let same = ["serve", "--listen", "127.0.0.1:0", "--export", "/tmp", "--export", "/=name=/tmp"];
+    run(same).complains(3, &["/tmp is the name of"]);
+}
+
+#[test]
+fn a_client_that_has_no_address_is_named() {
+    let export = "/tmp=client=no-such-host.invalid";
+    let finished = run(["serve", "--listen", "127.0.0.1:0", "--export", export]);
+    finished.complains(3, &["no-such-host.invalid"]);
+}
+
+#[test]
+fn a_reload_changes_what_is_exported_and_a_bad_one_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+    for dir in [&a, &b] {
+        fs::create_dir(dir).unwrap();
+    }
+    let file = folder.path().join("exports.toml");
+    let export = |dir: &Path, more: &str| {
+        format!("[[export]]\npath = {dir:?}\nname = \"/\"\nsquash = \"none\"\n{more}")
+    };
+    write(&file, &export(&a, ""));
+    let mut command = nfskit(["serve", "--exports"]);
+    command.arg(&file);
+    let served = Served::start(command, "127.0.0.1:0");
+    let mut before = Connection::to(&served);
+    before.creates(b"x");
+    assert!(a.join("x").exists());
+
+    write(&file, "[[export]]\npath = 5\n");
+    served.program.signal(Signal::HUP);
+    served.program.wait_for_error(|text| text.contains("stay as they are").then_some(()));
+    before.creates(b"y");
+    assert!(a.join("y").exists());
+
+    write(&file, &export(&b, "id = 77\n"));
+    served.program.signal(Signal::HUP);
+    served.program.wait_for_error(|text| text.contains("read again").then_some(()));
+    Connection::to(&served).creates(b"z");
+    assert!(b.join("z").exists());
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+}
+
+#[test]
+fn a_state_directory_belongs_to_one_server() {
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let start = |listen: &str| {
+        let mut command = nfskit(["serve", "--state"]);
+        command.args([state.path(), folder.path()]);
+        Served::start(command, listen)
+    };
+    let first = start("127.0.0.1:0");
+    let second = start(&format!("127.0.0.2:{}", first.port()));
+    let banner = second.program.wait_for(|text| text.contains("macOS").then(|| text.to_owned()));
+    assert!(banner.contains("warning") && banner.contains("another server has it"), "{banner}");
+    let banner = first.program.wait_for(|text| text.contains("macOS").then(|| text.to_owned()));
+    assert!(!banner.contains("warning"), "{banner}");
+    for served in [first, second] {
+        served.program.signal(Signal::TERM);
+        assert_eq!(served.program.finish().code, Some(0));
+    }
+}

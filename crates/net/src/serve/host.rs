@@ -1,0 +1,306 @@
+//! What all connections of a server share: limits, bytes in flight, counts, and the end.
+//!
+//! A server ends in two steps. From [`Host::drain`] on nobody is let in and no call is read;
+//! what is in progress is answered and sent, then connections close. What is not done when the
+//! grace period is over is abandoned, and counted.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use perf::units::Nanos;
+use tokio::sync::{Semaphore, watch};
+
+use super::budget::Budget;
+use super::{Limits, Service, connection, datagrams};
+use crate::clock::Clock;
+use crate::error::TransportError;
+use crate::shape::{LinkPair, Shaped};
+use crate::transport::Transport;
+use crate::transport::datagram::Datagrams;
+use crate::transport::tcp::Listener;
+
+/// See the module's head; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Host(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    clock: Clock,
+    limits: Limits,
+    budget: Budget,
+    places: Arc<Semaphore>,
+    phase: watch::Sender<Phase>,
+    /// Connections and sockets of datagrams that are being served.
+    served: watch::Sender<u64>,
+    counts: Counters,
+}
+
+/// How a server's life goes on.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Phase {
+    Serving,
+    Draining,
+    Abandoning,
+}
+
+/// Events since the start.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) accepted: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) idle: AtomicU64,
+    pub(super) stalled: AtomicU64,
+    pub(super) abandoned: AtomicU64,
+    pub(super) datagrams: AtomicU64,
+    pub(super) datagrams_dropped: AtomicU64,
+    pub(super) replies_dropped: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// What a host has seen since it was made, and holds now.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    /// Connections let in.
+    pub connections_accepted: u64,
+    /// Connections that found no place.
+    pub connections_refused: u64,
+    /// Connections closed because nothing was asked for too long.
+    pub connections_idle: u64,
+    /// Connections closed because the peer took no reply, or did not finish a record, in time.
+    pub connections_stalled: u64,
+    /// Connections and sockets of datagrams being served now.
+    pub served_now: u64,
+    /// Bytes of calls in progress, and of replies not yet sent, now.
+    pub bytes_in_flight: u64,
+    /// Datagrams received.
+    pub datagrams: u64,
+    /// Of these, those dropped because too many calls or bytes were in progress.
+    pub datagrams_dropped: u64,
+    /// Replies in datagrams that could not be sent.
+    pub replies_dropped: u64,
+}
+
+/// How a drain has ended.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Drained {
+    /// Calls that had been read and were not answered.
+    pub calls_abandoned: u64,
+    /// Connections that were still being served when all were told to give up.
+    pub connections_abandoned: u64,
+}
+
+impl Host {
+    pub fn new(clock: &Clock, limits: Limits) -> Self {
+        Self(Arc::new(Shared {
+            clock: clock.clone(),
+            limits,
+            budget: Budget::new(limits.bytes_in_flight_max),
+            places: Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS))),
+            phase: watch::Sender::new(Phase::Serving),
+            served: watch::Sender::new(0),
+            counts: Counters::default(),
+        }))
+    }
+
+    /// Accepts connections and serves them, until the host drains.
+    ///
+    /// # Errors
+    /// None while it runs: what goes wrong with one connection ends that connection.
+    pub async fn listen(
+        &self,
+        listener: Listener,
+        links: LinkPair,
+        service: impl Service + Sync,
+    ) -> io::Result<()> {
+        let mut ending = self.ending();
+        loop {
+            let accept = std::pin::pin!(listener.accept());
+            let Some(accepted) = ending.or(accept).await else {
+                return Ok(());
+            };
+            let Ok(tcp) = accepted else {
+                // Out of descriptors, or the peer has gone already: the next may do better.
+                self.0.clock.sleep(Nanos::from_millis(10)).await;
+                continue;
+            };
+            if links == LinkPair::default() {
+                self.admit(tcp, service.clone());
+            } else if let Ok(shaped) = Shaped::new(tcp, links, &self.0.clock) {
+                self.admit(shaped, service.clone());
+            }
+            // Else out of descriptors for timers: that ends this connection alone.
+        }
+    }
+
+    /// Serves a new connection in a task of its own, if there is a place for it.
+    fn admit(&self, transport: impl Transport + 'static, service: impl Service) {
+        let counts = &self.0.counts;
+        let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
+            Counters::add(&counts.refused, 1);
+            return;
+        };
+        Counters::add(&counts.accepted, 1);
+        let host = self.clone();
+        self.0.clock.spawn(async move {
+            host.connection(transport, service).await.ok();
+            drop(place);
+        });
+    }
+
+    /// Serves one connection until it ends. When it breaks, the calls in progress run to their end
+    /// all the same, in its place.
+    ///
+    /// # Errors
+    /// The connection broke, carried what is no record, or was given up.
+    pub async fn connection(
+        &self,
+        transport: impl Transport,
+        service: impl Service,
+    ) -> Result<(), TransportError> {
+        let _present = Present::enter(self);
+        let ended = connection::serve(self, transport, service).await;
+        match &ended {
+            Err(TransportError::Idle { .. }) => Counters::add(&self.0.counts.idle, 1),
+            Err(TransportError::TakesNothing { .. } | TransportError::Unfinished { .. }) => {
+                Counters::add(&self.0.counts.stalled, 1);
+            }
+            _ => {}
+        }
+        ended
+    }
+
+    /// Serves the calls that come as datagrams, until the host drains.
+    pub async fn listen_datagrams(&self, socket: impl Datagrams, service: impl Service) {
+        let _present = Present::enter(self);
+        datagrams::serve(self, socket, service).await;
+    }
+
+    /// Ends the server; see the module's head. The listeners' and connections' futures end by
+    /// themselves. A second call waits with the first.
+    pub async fn drain(&self, grace: Nanos) -> Drained {
+        /// How long connections may take to notice that they are given up: as long as one of
+        /// their calls computes without waiting.
+        const NOTICE: Nanos = Nanos::from_secs(1);
+        let enter = |phase: Phase| {
+            self.0.phase.send_if_modified(|now| phase > std::mem::replace(now, phase.max(*now)))
+        };
+        enter(Phase::Draining);
+        let mut served = self.0.served.subscribe();
+        let mut drained = Drained::default();
+        let clock = &self.0.clock;
+        if clock.within(grace, served.wait_for(|&served| served == 0)).await.is_err() {
+            drained.connections_abandoned = *served.borrow();
+            enter(Phase::Abandoning);
+            clock.within(NOTICE, served.wait_for(|&served| served == 0)).await.ok();
+        }
+        drained.calls_abandoned = self.0.counts.abandoned.load(Ordering::Relaxed);
+        drained
+    }
+
+    pub fn counts(&self) -> Counts {
+        let counts = &self.0.counts;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            connections_accepted: load(&counts.accepted),
+            connections_refused: load(&counts.refused),
+            connections_idle: load(&counts.idle),
+            connections_stalled: load(&counts.stalled),
+            served_now: *self.0.served.borrow(),
+            bytes_in_flight: self.0.budget.bytes_used() as u64,
+            datagrams: load(&counts.datagrams),
+            datagrams_dropped: load(&counts.datagrams_dropped),
+            replies_dropped: load(&counts.replies_dropped),
+        }
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        &self.0.counts
+    }
+
+    /// What tells a task of the host that its end begins.
+    pub(super) fn ending(&self) -> Ending {
+        Ending::new(self.0.phase.subscribe())
+    }
+}
+
+/// One that is being served, for as long as this lives.
+struct Present<'h>(&'h Host);
+
+impl<'h> Present<'h> {
+    fn enter(host: &'h Host) -> Self {
+        host.0.served.send_modify(|served| *served += 1);
+        Self(host)
+    }
+}
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.0.0.served.send_modify(|served| *served -= 1);
+    }
+}
+
+/// Watches the host's phase for one task.
+pub(super) struct Ending {
+    phase: watch::Receiver<Phase>,
+    now: Phase,
+    /// Wakes the task, whose waker it has, when the phase is another than `now`.
+    changed: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl Ending {
+    fn new(phase: watch::Receiver<Phase>) -> Self {
+        Self { phase, now: Phase::Serving, changed: None }
+    }
+
+    /// The phase; the task is woken when it changes. Costs next to nothing when nothing has.
+    pub(super) fn phase(&mut self, cx: &mut Context<'_>) -> Phase {
+        while self.changed.is_none() || self.phase.has_changed().unwrap_or(false) {
+            let now = *self.phase.borrow_and_update();
+            let mut phase = self.phase.clone();
+            let mut changed = Box::pin(async move {
+                phase.wait_for(|&phase| phase != now).await.ok();
+            });
+            self.now = now;
+            self.changed = changed.as_mut().poll(cx).is_pending().then_some(changed as _);
+        }
+        self.now
+    }
+
+    /// The task may have another waker since it was last told the phase.
+    pub(super) fn refresh(&mut self) {
+        self.changed = None;
+    }
+
+    /// What `work` gives, or nothing when the end begins first.
+    async fn or<T>(&mut self, mut work: impl Future<Output = T> + Unpin) -> Option<T> {
+        self.refresh();
+        std::future::poll_fn(|cx| {
+            if self.phase(cx) > Phase::Serving {
+                return Poll::Ready(None);
+            }
+            Pin::new(&mut work).poll(cx).map(Some)
+        })
+        .await
+    }
+}

@@ -1,0 +1,47 @@
+//! Messages that come and go one by one, and may be lost.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use wire::record::Message;
+
+/// Most bytes of a datagram over IPv4: 65,535 less the headers of IP and UDP.
+pub const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// The two ends of a datagram, as its receiver sees them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Route {
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// Which of our addresses it was sent to, if the system says so: a reply from another one is
+    /// not taken by its client.
+    pub local: Option<IpAddr>,
+}
+
+/// A message, and the way back.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Datagram {
+    pub bytes: Bytes,
+    pub route: Route,
+}
+
+/// A socket of datagrams. It has one owner, the task that drives it.
+pub trait Datagrams: fmt::Debug + Send {
+    /// The next datagram. An error may pass by itself: ask again.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Datagram>>;
+
+    /// Sends a message back along a route.
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        message: &Message,
+        route: &Route,
+    ) -> Poll<io::Result<()>>;
+
+    /// # Errors
+    /// As the system says.
+    fn local_addr(&self) -> io::Result<SocketAddr>;
+}

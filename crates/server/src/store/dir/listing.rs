@@ -1,0 +1,178 @@
+//! Listings kept in memory, so that a directory that is listed again, or in several replies, is
+//! not read again: names, numbers, cookies, and the handles met.
+//!
+//! A listing holds as long as the directory's change and modification times are those from when
+//! it was read, and it is only kept if they were old then: with a change of this moment a second
+//! one could come within the same tick of the file system's clock and not show. It holds no
+//! attributes: each entry of a reply is looked at anew, so that they are never older than the
+//! reply. A name means the same file as long as the directory has not changed, so its handle can
+//! be kept.
+//!
+//! At most [`LISTINGS_MAX`] directories of [`ENTRIES_MAX`] entries, some 70 MiB if all are full;
+//! those not listed lately go. Larger directories are read for each reply.
+
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::RwLock;
+
+use super::bounded::Bounded;
+use super::stat::{Identity, Stat};
+use crate::types::{Handle, Time};
+
+const LISTINGS_MAX: usize = 32;
+pub(super) const ENTRIES_MAX: usize = 16 << 10;
+
+/// The state of a directory: change and modification time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct State {
+    changed: Time,
+    modified: Time,
+}
+
+impl State {
+    pub(super) fn of(stat: &Stat) -> Self {
+        let attr = stat.attr();
+        Self { changed: attr.changed, modified: attr.modified }
+    }
+
+    /// The later of the two.
+    pub(super) fn latest(self) -> Time {
+        self.changed.max(self.modified)
+    }
+}
+
+/// A directory as it was read.
+pub(super) struct Listing {
+    state: State,
+    /// Of each entry where to go on after it.
+    cookies: Vec<u64>,
+    lines: Vec<Line>,
+    /// All names behind one another.
+    names: Vec<u8>,
+    /// There are more entries than are kept, and none here.
+    is_too_long: bool,
+}
+
+/// One entry.
+pub(super) struct Line {
+    pub(super) inode: u64,
+    /// Where its name ends; it begins where the one before ends.
+    end: usize,
+    /// Who it is, once it was looked at.
+    pub(super) met: OnceLock<Box<(Identity, Handle)>>,
+}
+
+impl Listing {
+    pub(super) fn new(state: State) -> Self {
+        Self {
+            state,
+            cookies: Vec::new(),
+            lines: Vec::new(),
+            names: Vec::new(),
+            is_too_long: false,
+        }
+    }
+
+    pub(super) fn push(&mut self, inode: u64, cookie: u64, name: &[u8]) {
+        if self.lines.len() == ENTRIES_MAX {
+            *self = Self { is_too_long: true, ..Self::new(self.state) };
+        }
+        if !self.is_too_long {
+            self.cookies.push(cookie);
+            self.names.extend_from_slice(name);
+            self.lines.push(Line { inode, end: self.names.len(), met: OnceLock::new() });
+        }
+    }
+
+    pub(super) fn is_too_long(&self) -> bool {
+        self.is_too_long
+    }
+
+    /// The entries behind a cookie, each with its name and its own cookie. `None`: this listing
+    /// has no such cookie, an older one may have had it.
+    pub(super) fn after(&self, cookie: u64) -> Option<impl Iterator<Item = (&Line, &[u8], u64)>> {
+        let start = match cookie {
+            0 => 0,
+            _ => self.cookies.iter().position(|&known| known == cookie)? + 1,
+        };
+        let mut begin = start.checked_sub(1).map_or(0, |before| self.lines[before].end);
+        let lines = self.lines[start..].iter().zip(&self.cookies[start..]);
+        Some(lines.map(move |(line, cookie)| {
+            let name = &self.names[begin..line.end];
+            begin = line.end;
+            (line, name, *cookie)
+        }))
+    }
+}
+
+/// The listings that are kept.
+pub(super) struct Listings {
+    /// Guards which are kept.
+    kept: RwLock<Bounded<Handle, Arc<Listing>>>,
+}
+
+impl Default for Listings {
+    fn default() -> Self {
+        Self { kept: RwLock::new(Bounded::new(LISTINGS_MAX)) }
+    }
+}
+
+impl Listings {
+    /// What is known of a directory in this state.
+    pub(super) fn find(&self, dir: &Handle, state: State) -> Option<Arc<Listing>> {
+        let kept = self.kept.read();
+        kept.find(dir).filter(|listing| listing.state == state).map(Arc::clone)
+    }
+
+    pub(super) fn keep(&self, dir: Handle, listing: Listing) -> Arc<Listing> {
+        let listing = Arc::new(listing);
+        let gone = self.kept.write().insert(dir, Arc::clone(&listing), |_| true);
+        // Freed outside of the lock.
+        drop(gone);
+        listing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(count: u64) -> Listing {
+        let state = State { changed: Time::default(), modified: Time::default() };
+        let mut listing = Listing::new(state);
+        (0..count).for_each(|index| listing.push(index, index + 10, index.to_string().as_bytes()));
+        listing
+    }
+
+    fn names(listing: &Listing, cookie: u64) -> Option<Vec<String>> {
+        let text = |name: &[u8]| String::from_utf8(name.to_vec()).unwrap();
+        Some(listing.after(cookie)?.map(|(_, name, _)| text(name)).collect())
+    }
+
+    #[test]
+    fn a_listing_goes_on_behind_each_of_its_cookies() {
+        let listing = listing(13);
+        assert_eq!(names(&listing, 0).unwrap().len(), 13);
+        assert_eq!(names(&listing, 20).unwrap(), ["11", "12"]);
+        assert_eq!(names(&listing, 22).unwrap(), [""; 0]);
+        assert_eq!(names(&listing, 23), None);
+    }
+
+    #[test]
+    fn a_directory_with_one_entry_too_many_is_not_kept() {
+        let max = ENTRIES_MAX as u64;
+        assert!(!listing(max).is_too_long());
+        let longer = listing(max + 1);
+        assert!(longer.is_too_long() && longer.lines.is_empty());
+    }
+
+    #[test]
+    fn a_directory_in_another_state_has_no_listing() {
+        let (listings, dir) = (Listings::default(), Handle::new(b"dir").unwrap());
+        let old = State { changed: Time::default(), modified: Time::default() };
+        listings.keep(dir, Listing::new(old));
+        assert!(listings.find(&dir, old).is_some());
+        let new = State { changed: Time { secs: 0, nanos: 1 }, ..old };
+        assert!(listings.find(&dir, new).is_none());
+    }
+}

@@ -1,0 +1,204 @@
+//! Who may read, write and run an object, asked of the kernel and remembered for a while.
+//!
+//! Descriptors are kept open and serve all callers, so that one may read or write is decided
+//! apart from them: by faccessat2 with the caller's ids, which knows ACLs and what else the file
+//! system has. Answers are remembered beside the object, by caller and change time: what changes
+//! permissions changes that time. An object that was changed a moment ago is asked again each
+//! time, because a second change within one tick of the file system's clock would not show.
+//!
+//! Two more than the bits say are let through, as all servers do (RFC 1813 section 4.4), because
+//! the client has checked when the file was opened: its owner always, and for reading those who
+//! may execute it.
+
+use rustix::fs::Access as May;
+use rustix::io::Errno;
+use rustix::time::ClockId;
+
+use super::acting::Acting;
+use super::objects::Object;
+use super::stat::Stat;
+use super::sys;
+use super::tree::Tree;
+use crate::types::{Caller, Status, Time};
+
+/// Callers remembered of one object; one more takes the place of the oldest.
+const ANSWERS_MAX: usize = 4;
+
+/// How long after a change answers are not kept: ten ticks of the slowest kernel clock (100 Hz).
+const SETTLED_NANOS: i128 = 100_000_000;
+
+/// Answers of the kernel about one object.
+#[derive(Debug, Default)]
+pub(super) struct Rights {
+    answers: Vec<Answer>,
+    /// Where the next one goes when there are as many as may be.
+    oldest: usize,
+}
+
+#[derive(Debug)]
+struct Answer {
+    caller: Caller,
+    changed: Time,
+    asked: May,
+    granted: May,
+}
+
+impl Rights {
+    /// `None`: not known for this caller and this state of the object.
+    fn known(&self, caller: &Caller, changed: Time, wanted: May) -> Option<bool> {
+        let answer = self.answers.iter().find(|answer| answer.caller == *caller)?;
+        let fits = answer.changed == changed && answer.asked.contains(wanted);
+        fits.then_some(answer.granted.contains(wanted))
+    }
+
+    /// The kernel's answer to a question of a single right, or a granted one of several.
+    pub(super) fn learn(&mut self, caller: &Caller, changed: Time, wanted: May, granted: bool) {
+        let granted = if granted { wanted } else { May::empty() };
+        if let Some(answer) = self.answers.iter_mut().find(|answer| answer.caller == *caller) {
+            if answer.changed != changed {
+                (answer.changed, answer.asked, answer.granted) =
+                    (changed, May::empty(), May::empty());
+            }
+            answer.asked |= wanted;
+            answer.granted |= granted;
+            return;
+        }
+        let answer = Answer { caller: caller.clone(), changed, asked: wanted, granted };
+        if self.answers.len() < ANSWERS_MAX {
+            self.answers.push(answer);
+        } else {
+            self.answers[self.oldest] = answer;
+            self.oldest = (self.oldest + 1) % ANSWERS_MAX;
+        }
+    }
+}
+
+impl Tree {
+    /// Whether `caller` has all of `wanted`. This thread acts as the caller already; `stat` was
+    /// taken before.
+    pub(super) fn may(&self, caller: &Caller, object: &Object, stat: &Stat, wanted: May) -> bool {
+        let changed = stat.attr().changed;
+        if let Some(known) = object.rights.lock().known(caller, changed, wanted) {
+            return known;
+        }
+        let granted = match sys::may_access(object.path(), wanted) {
+            Ok(()) => true,
+            Err(Errno::NOSYS | Errno::INVAL) => self.proc.may(object.path(), wanted),
+            Err(_) => false,
+        };
+        // That several are not granted says nothing of each.
+        let single = wanted.bits().count_ones() == 1;
+        if (granted || single) && is_settled(changed) {
+            object.rights.lock().learn(caller, changed, wanted, granted);
+        }
+        granted
+    }
+
+    /// For READ.
+    pub(super) fn check_read(
+        &self,
+        caller: &Caller,
+        object: &Object,
+        stat: &Stat,
+    ) -> Result<(), Status> {
+        let may = self.acts_freely(caller, stat)
+            || self.ask(caller, object, stat, May::READ_OK)?
+            || self.ask(caller, object, stat, May::EXEC_OK)?;
+        may.then_some(()).ok_or(Status::Access)
+    }
+
+    /// For WRITE, COMMIT and a change of size.
+    pub(super) fn check_write(
+        &self,
+        caller: &Caller,
+        object: &Object,
+        stat: &Stat,
+    ) -> Result<(), Status> {
+        let may =
+            self.acts_freely(caller, stat) || self.ask(caller, object, stat, May::WRITE_OK)?;
+        may.then_some(()).ok_or(Status::Access)
+    }
+
+    fn ask(
+        &self,
+        caller: &Caller,
+        object: &Object,
+        stat: &Stat,
+        wanted: May,
+    ) -> Result<bool, Status> {
+        let known = object.rights.lock().known(caller, stat.attr().changed, wanted);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        self.acting.act_as(caller)?;
+        Ok(self.may(caller, object, stat, wanted))
+    }
+
+    /// Root and the owner read and write without being asked. A process that cannot be others
+    /// does not ask at all: what it could open it may use.
+    fn acts_freely(&self, caller: &Caller, stat: &Stat) -> bool {
+        self.acting == Acting::Process || caller.uid == 0 || caller.uid == stat.uid()
+    }
+}
+
+/// Whether a change at `changed` is so long ago that another one would have another time.
+pub(super) fn is_settled(changed: Time) -> bool {
+    let now = rustix::time::clock_gettime(ClockId::RealtimeCoarse);
+    let nanos = |secs: i64, nanos: i64| i128::from(secs) * 1_000_000_000 + i128::from(nanos);
+    let age = nanos(now.tv_sec, now.tv_nsec) - nanos(changed.secs, i64::from(changed.nanos));
+    age > SETTLED_NANOS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(uid: u32) -> Caller {
+        Caller { uid, gid: 1, gids: vec![2, 3] }
+    }
+
+    fn at(secs: i64) -> Time {
+        Time { secs, nanos: 0 }
+    }
+
+    #[test]
+    fn an_answer_holds_for_one_caller_with_all_its_groups_and_one_state() {
+        let mut rights = Rights::default();
+        rights.learn(&caller(5), at(1), May::READ_OK, true);
+        rights.learn(&caller(5), at(1), May::WRITE_OK, false);
+        let known = |who: &Caller, when, wanted| rights.known(who, at(when), wanted);
+        assert_eq!(known(&caller(5), 1, May::READ_OK), Some(true));
+        assert_eq!(known(&caller(5), 1, May::WRITE_OK), Some(false));
+        assert_eq!(known(&caller(5), 1, May::READ_OK | May::WRITE_OK), Some(false));
+        assert_eq!(known(&caller(5), 1, May::EXEC_OK), None);
+        assert_eq!(known(&caller(5), 2, May::READ_OK), None);
+        assert_eq!(known(&caller(6), 1, May::READ_OK), None);
+        let fewer = Caller { gids: vec![2], ..caller(5) };
+        assert_eq!(known(&fewer, 1, May::READ_OK), None);
+    }
+
+    #[test]
+    fn a_change_makes_all_that_was_known_of_a_caller_void() {
+        let mut rights = Rights::default();
+        rights.learn(&caller(5), at(1), May::READ_OK, true);
+        rights.learn(&caller(5), at(2), May::WRITE_OK, true);
+        assert_eq!(rights.known(&caller(5), at(2), May::READ_OK), None);
+        assert_eq!(rights.known(&caller(5), at(2), May::WRITE_OK), Some(true));
+    }
+
+    #[test]
+    fn the_oldest_callers_are_forgotten() {
+        let mut rights = Rights::default();
+        (0..6).for_each(|uid| rights.learn(&caller(uid), at(1), May::READ_OK, true));
+        let known = |uid| rights.known(&caller(uid), at(1), May::READ_OK).is_some();
+        assert_eq!([0, 1, 2, 3, 4, 5].map(known), [false, false, true, true, true, true]);
+    }
+
+    #[test]
+    fn a_change_of_this_moment_is_not_settled() {
+        let now = rustix::time::clock_gettime(ClockId::Realtime);
+        assert!(!is_settled(Time { secs: now.tv_sec, nanos: 0 }) || now.tv_nsec > 100_000_000);
+        assert!(is_settled(at(now.tv_sec - 1)));
+        assert!(!is_settled(at(now.tv_sec + 10)));
+    }
+}

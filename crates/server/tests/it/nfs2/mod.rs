@@ -1,0 +1,9 @@
+//! NFS version 2 over a memory store and over a directory.
+
+mod cookies;
+mod data;
+mod hostile;
+mod names;
+mod random;
+mod replies;
+mod world;

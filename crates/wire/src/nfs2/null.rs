@@ -1,0 +1,24 @@
+//! NULL: does nothing, to see whether the server answers (RFC 1094 section 2.2.1).
+
+use crate::xdr::Void;
+
+pub type Args = Void;
+
+/// NULL cannot fail.
+pub type Reply = Void;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::golden;
+
+    pub(crate) const ARGS: &str = "";
+    pub(crate) const OK: &str = "";
+    pub(crate) const FAIL: &str = "";
+
+    #[test]
+    fn there_is_nothing_in_either_direction() {
+        golden::<Args>(ARGS, ());
+        golden::<Reply>(OK, ());
+    }
+}

@@ -1,0 +1,133 @@
+//! READ: bytes of a file (RFC 1094 section 2.2.7).
+
+use crate::dissect::{Line, Show};
+use crate::xdr::macros::xdr_struct;
+use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
+
+use super::{DATA_LEN_MAX, FHandle, Fattr2, NfsStat2};
+
+xdr_struct! {
+    /// `readargs`
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub struct Args {
+        pub file: FHandle,
+        pub offset: u32,
+        /// Bytes wanted.
+        pub count: u32,
+        /// Unused.
+        pub totalcount: u32,
+    }
+}
+
+/// `readres`
+pub type Reply<'a> = Result<ReplyOk<'a>, NfsStat2>;
+
+/// The attributes after the read, and the bytes: fewer than asked for at the end of the file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ReplyOk<'a> {
+    pub attributes: Fattr2,
+    /// At most [`DATA_LEN_MAX`] bytes.
+    pub data: &'a [u8],
+}
+
+impl Bulk for Reply<'_> {
+    fn encode_head(&self, out: &mut Vec<u8>) {
+        match self {
+            Ok(ok) => {
+                0u32.encode(out);
+                ok.encode_head(out);
+            }
+            Err(status) => status.encode(out),
+        }
+    }
+
+    fn payload(&self) -> &[u8] {
+        self.as_ref().map_or(&[], |ok| ok.data)
+    }
+}
+
+impl Bulk for ReplyOk<'_> {
+    fn encode_head(&self, out: &mut Vec<u8>) {
+        self.attributes.encode(out);
+        put_len(out, self.data.len());
+    }
+
+    fn payload(&self) -> &[u8] {
+        self.data
+    }
+}
+
+impl Encode for ReplyOk<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.encode_head(out);
+        put_fixed(out, self.data);
+    }
+}
+
+impl<'a> Decode<'a> for ReplyOk<'a> {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { attributes: r.field("attributes")?, data: r.opaque_field("data", DATA_LEN_MAX)? })
+    }
+}
+
+impl Show for ReplyOk<'_> {
+    fn show(&self, _name: &'static str, line: &mut Line) {
+        self.attributes.show("attributes", line);
+        line.payload("data", self.data);
+    }
+}
+
+#[cfg(test)]
+impl<'a> crate::testing::Sample<'a> for ReplyOk<'a> {
+    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
+        Self { attributes: Fattr2::sample(entropy), data: entropy.bytes(DATA_LEN_MAX) }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::{ATTR2, FH2, assert_bulk, golden};
+    use crate::xdr::from_bytes;
+
+    pub(crate) const ARGS: &str = "
+        FH2                          # file
+        80002000                     # offset: 2^31 + 8192
+        00001000 00000000            # count: 4096, totalcount
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS_OK
+        ATTR2                        # attributes
+        00000005 64617461 21000000   # data: data!
+    ";
+    pub(crate) const FAIL: &str = "
+        00000005                     # status: NFSERR_IO
+    ";
+
+    const DATA: ReplyOk<'_> = ReplyOk { attributes: ATTR2, data: b"data!" };
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        let args = Args { file: FH2, offset: 0x8000_2000, count: 4096, totalcount: 0 };
+        golden(ARGS, args);
+        golden::<Reply<'_>>(OK, Ok(DATA));
+        golden::<Reply<'_>>(FAIL, Err(NfsStat2::Io));
+    }
+
+    #[test]
+    fn head_payload_and_padding_are_the_reply() {
+        assert_bulk(&Reply::Ok(DATA));
+        assert_bulk(&DATA);
+        assert_bulk(&Reply::Err(NfsStat2::Io));
+    }
+
+    #[test]
+    fn more_than_8_kib_are_refused() {
+        let bytes = [0; DATA_LEN_MAX + 1];
+        let of = |len| ReplyOk { attributes: ATTR2, data: &bytes[..len] }.to_bytes();
+        assert!(from_bytes::<ReplyOk<'_>>(&of(DATA_LEN_MAX)).is_ok());
+        let refused = of(DATA_LEN_MAX + 1);
+        let error = from_bytes::<ReplyOk<'_>>(&refused).unwrap_err();
+        assert_eq!(error.to_string(), "data at byte 68: 8193 bytes, at most 8192 are allowed");
+    }
+}

@@ -1,0 +1,122 @@
+//! WRITE: bytes into a file (RFC 1094 section 2.2.9). They are stable when the reply comes.
+
+use crate::dissect::{Line, Show};
+use crate::xdr::{Bulk, Decode, DecodeError, Encode, Reader, put_fixed, put_len};
+
+use super::{AttrStat, DATA_LEN_MAX, FHandle};
+
+/// `writeargs`
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Args<'a> {
+    pub file: FHandle,
+    /// Unused.
+    pub beginoffset: u32,
+    pub offset: u32,
+    /// Unused.
+    pub totalcount: u32,
+    /// At most [`DATA_LEN_MAX`] bytes.
+    pub data: &'a [u8],
+}
+
+/// `attrstat`: the attributes after the write.
+pub type Reply = AttrStat;
+
+impl Bulk for Args<'_> {
+    fn encode_head(&self, out: &mut Vec<u8>) {
+        self.file.encode(out);
+        self.beginoffset.encode(out);
+        self.offset.encode(out);
+        self.totalcount.encode(out);
+        put_len(out, self.data.len());
+    }
+
+    fn payload(&self) -> &[u8] {
+        self.data
+    }
+}
+
+impl Encode for Args<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.encode_head(out);
+        put_fixed(out, self.data);
+    }
+}
+
+impl<'a> Decode<'a> for Args<'a> {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            file: r.field("file")?,
+            beginoffset: r.field("beginoffset")?,
+            offset: r.field("offset")?,
+            totalcount: r.field("totalcount")?,
+            data: r.opaque_field("data", DATA_LEN_MAX)?,
+        })
+    }
+}
+
+impl Show for Args<'_> {
+    fn show(&self, _name: &'static str, line: &mut Line) {
+        self.file.show("file", line);
+        self.offset.show("offset", line);
+        line.payload("data", self.data);
+    }
+}
+
+#[cfg(test)]
+impl<'a> crate::testing::Sample<'a> for Args<'a> {
+    fn sample(entropy: &mut crate::testing::Entropy<'a>) -> Self {
+        Self {
+            file: FHandle::sample(entropy),
+            beginoffset: entropy.u32(),
+            offset: entropy.u32(),
+            totalcount: entropy.u32(),
+            data: entropy.bytes(DATA_LEN_MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::nfs2::NfsStat2;
+    use crate::testing::{ATTR2, FH2, assert_bulk, golden};
+    use crate::xdr::from_bytes;
+
+    pub(crate) const ARGS: &str = "
+        FH2                          # file
+        00000000 80002000 00000005   # beginoffset, offset: 2^31 + 8192, totalcount
+        00000005 64617461 21000000   # data: data!
+    ";
+    pub(crate) const OK: &str = "
+        00000000                     # status: NFS_OK
+        ATTR2                        # attributes
+    ";
+    pub(crate) const FAIL: &str = "
+        0000001c                     # status: NFSERR_NOSPC (28)
+    ";
+
+    const DATA: Args<'_> =
+        Args { file: FH2, beginoffset: 0, offset: 0x8000_2000, totalcount: 5, data: b"data!" };
+
+    #[test]
+    fn bytes_are_those_of_the_rfc() {
+        golden(ARGS, DATA);
+        golden::<Reply>(OK, Ok(ATTR2));
+        golden::<Reply>(FAIL, Err(NfsStat2::NoSpc));
+    }
+
+    #[test]
+    fn head_payload_and_padding_are_the_arguments() {
+        assert_bulk(&DATA);
+    }
+
+    #[test]
+    fn more_than_8_kib_are_refused() {
+        let bytes = [0; DATA_LEN_MAX + 1];
+        let of = |len| Args { data: &bytes[..len], ..DATA }.to_bytes();
+        assert!(from_bytes::<Args<'_>>(&of(DATA_LEN_MAX)).is_ok());
+        let refused = of(DATA_LEN_MAX + 1);
+        let error = from_bytes::<Args<'_>>(&refused).unwrap_err();
+        assert_eq!(error.to_string(), "data at byte 44: 8193 bytes, at most 8192 are allowed");
+    }
+}

@@ -1,0 +1,25 @@
+//! WRITECACHE: was to flush a cache in a later version of the protocol, and never did
+//! (RFC 1094 section 2.2.8).
+
+use crate::xdr::Void;
+
+pub type Args = Void;
+
+/// Nothing is asked and nothing answered.
+pub type Reply = Void;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::golden;
+
+    pub(crate) const ARGS: &str = "";
+    pub(crate) const OK: &str = "";
+    pub(crate) const FAIL: &str = "";
+
+    #[test]
+    fn there_is_nothing_in_either_direction() {
+        golden::<Args>(ARGS, ());
+        golden::<Reply>(OK, ());
+    }
+}

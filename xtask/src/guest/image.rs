@@ -1,0 +1,105 @@
+//! The guest's kernel and root disk: built once, and again when what they are made of changes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where the scripts are, seen from the root of the checkout.
+const BESIDE: &str = "../shared/kernelvm";
+/// What the workload needs beyond the packages that the scripts install.
+const PACKAGES: &str = "gcc,git";
+
+#[derive(Debug)]
+pub(super) struct Image {
+    /// A copy of the scripts; what they build goes to `build` in it.
+    scripts: PathBuf,
+}
+
+impl Image {
+    /// Finds the image that was built before, or builds it.
+    pub(super) fn provide(root: &Path, kernelvm: Option<&Path>) -> Result<Self, String> {
+        let source = kernelvm.map_or_else(|| root.join(BESIDE), Path::to_path_buf);
+        let recipe = recipe(&source)
+            .map_err(|error| format!("guest: {}: {error}; see --kernelvm", source.display()))?;
+        let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        let scripts = target.unwrap_or_else(|| root.join("target")).join("guest");
+        let image = Self { scripts };
+        let stamp = image.scripts.join("recipe");
+        if fs::read_to_string(&stamp).is_ok_and(|built| built == recipe) {
+            return Ok(image);
+        }
+        image.build(&source).map_err(|error| format!("guest: {error}"))?;
+        fs::write(&stamp, recipe).map_err(|error| format!("{}: {error}", stamp.display()))?;
+        Ok(image)
+    }
+
+    fn build(&self, source: &Path) -> Result<(), String> {
+        println!("guest: building kernel and root disk, about a minute");
+        let error = |error: std::io::Error| format!("{}: {error}", self.scripts.display());
+        if self.scripts.exists() {
+            fs::remove_dir_all(&self.scripts).map_err(error)?;
+        }
+        fs::create_dir_all(&self.scripts).map_err(error)?;
+        let copied = Command::new("cp").arg("-a").arg(source.join(".")).arg(&self.scripts).status();
+        if !copied.map_err(error)?.success() {
+            return Err(format!("{} cannot be copied", source.display()));
+        }
+        let log = self.scripts.join("build.log");
+        let output = fs::File::create(&log).map_err(error)?;
+        let errors = output.try_clone().map_err(error)?;
+        let built = Command::new(self.scripts.join("build-guest.sh"))
+            .arg(self.folder())
+            .env("EXTRA_PKGS", PACKAGES)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .status()
+            .map_err(error)?;
+        if built.success() {
+            return Ok(());
+        }
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(10)..].join("\n  ");
+        Err(format!("the image does not build: {built}\n  {last}"))
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.scripts.join("build")
+    }
+
+    /// A guest in this network namespace, to be given a script.
+    pub(super) fn guest(&self, namespace: &str) -> Command {
+        let mut command = Command::new(self.scripts.join("run-guest.sh"));
+        command.env("BUILD", self.folder()).env("NETNS", namespace);
+        command
+    }
+}
+
+/// Everything that decides what is built, as one text.
+fn recipe(source: &Path) -> std::io::Result<String> {
+    let mut recipe = format!("packages {PACKAGES}\n");
+    let files = ["build-guest.sh", "run-guest.sh", "guest/guest-init", "guest/lib.sh"];
+    for file in files {
+        recipe += &fs::read_to_string(source.join(file))?;
+    }
+    Ok(recipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recipe_changes_with_each_script() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("guest")).unwrap();
+        assert!(recipe(folder.path()).is_err());
+        for file in ["build-guest.sh", "run-guest.sh", "guest/guest-init", "guest/lib.sh"] {
+            fs::write(folder.path().join(file), file).unwrap();
+        }
+        let before = recipe(folder.path()).unwrap();
+        fs::write(folder.path().join("guest/lib.sh"), "other").unwrap();
+        assert_ne!(recipe(folder.path()).unwrap(), before);
+    }
+}

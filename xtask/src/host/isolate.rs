@@ -1,0 +1,59 @@
+//! Namespaces of our own: a loopback, a /run and processes that nobody else sees.
+//!
+//! A command calls its own program again inside them. Everything there ends with the first
+//! process, and that one ends when the caller has gone.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use super::scratch::warn_unless_removed;
+
+const UNSHARE: [&str; 7] =
+    ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+const PREPARE_NAMESPACES: &str = "ip link set lo up && mount -t tmpfs tmpfs /run && exec \"$@\"";
+
+/// Whether the namespaces can be made and prepared; needs root, and a container that allows it.
+pub(crate) fn is_possible() -> bool {
+    let attempt = inside().arg("true").stdin(Stdio::null()).stderr(Stdio::null()).status();
+    attempt.is_ok_and(|status| status.success())
+}
+
+/// Runs `program` inside the namespaces, and waits for its end; false when it failed.
+pub(crate) fn run<A: AsRef<OsStr>>(
+    program: &Path,
+    arguments: impl IntoIterator<Item = A>,
+) -> Result<bool, String> {
+    let mut inside = inside()
+        .arg(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("unshare does not start: {error}"))?;
+    let lifeline = inside.stdin.take();
+    let status = inside.wait().map_err(|error| format!("waiting for unshare failed: {error}"))?;
+    drop(lifeline);
+    Ok(status.success())
+}
+
+/// To be called first by what [`run`] started: ends us when the caller is gone.
+///
+/// The first process of a namespace is spared the interrupt from the keyboard. So our standard
+/// input is a pipe that closes when the caller has gone, and with us everything here ends.
+pub(crate) fn end_with_caller(scratch: &Path) {
+    let folder = scratch.to_owned();
+    thread::spawn(move || {
+        // Its end and its failure mean the same.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        warn_unless_removed(std::fs::remove_dir_all(folder));
+        std::process::exit(1);
+    });
+}
+
+fn inside() -> Command {
+    let mut command = Command::new(UNSHARE[0]);
+    command.args(&UNSHARE[1..]).args(["sh", "-c", PREPARE_NAMESPACES, "sh"]);
+    command
+}

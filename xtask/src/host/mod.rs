@@ -1,0 +1,10 @@
+//! Programs on this machine that a command of xtask needs: servers, ours and others', the
+//! packages they come from, and the namespaces and folders that they run in.
+
+pub(crate) mod build;
+pub(crate) mod child;
+pub(crate) mod ganesha;
+pub(crate) mod isolate;
+pub(crate) mod nfskit;
+pub(crate) mod scratch;
+pub(crate) mod tools;

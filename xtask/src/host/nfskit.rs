@@ -1,0 +1,98 @@
+//! `nfskit serve` in the background, and where a server on the loopback is reached.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::child::Service;
+
+/// Far above what a slow machine needs, far below what a person waits.
+pub(crate) const START_WITHIN: Duration = Duration::from_secs(20);
+pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// `nfskit serve` in the background.
+#[derive(Debug)]
+pub(crate) struct Server {
+    service: Service,
+    pub(crate) address: Address,
+}
+
+impl Server {
+    pub(crate) fn start(nfskit: &Path, folder: &Path) -> Result<Self, String> {
+        Self::start_with(nfskit, folder, &[])
+    }
+
+    /// Serves `folder`, or `mem:`, with more options.
+    pub(crate) fn start_with(
+        nfskit: &Path,
+        folder: &Path,
+        options: &[String],
+    ) -> Result<Self, String> {
+        let mut command = Command::new(nfskit);
+        command.arg("serve").arg(folder).args(["--listen", "127.0.0.1:0"]).args(options);
+        let mut service = Service::start(&mut command)?;
+        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
+        let port = service.wait_for(START_WITHIN, find)?;
+        let address = Address { export: "/", nfs_port: port, mount_port: port };
+        Ok(Self { service, address })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.service.pid()
+    }
+
+    pub(crate) fn stop(self) -> Result<(), String> {
+        self.service.stop(STOP_WITHIN)
+    }
+}
+
+/// A server on the loopback, one of its exports, and the ports that no portmapper needs to tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address {
+    /// Begins with `/`.
+    pub(crate) export: &'static str,
+    pub(crate) nfs_port: u16,
+    pub(crate) mount_port: u16,
+}
+
+impl Address {
+    /// The URL of a file in the export, or of the export itself for an empty name.
+    pub(crate) fn url(&self, name: &str) -> String {
+        let slash = if name.is_empty() || self.export.ends_with('/') { "" } else { "/" };
+        let (export, nfs, mount) = (self.export, self.nfs_port, self.mount_port);
+        format!("nfs://127.0.0.1{export}{slash}{name}?nfsport={nfs}&mountport={mount}")
+    }
+}
+
+/// The port in a URL of the banner: `nfs://127.0.0.1/?nfsport=PORT` or `nfs://127.0.0.1:PORT/`.
+fn port(line: &str) -> Option<u16> {
+    let (_, url) = line.split_once("nfs://127.0.0.1")?;
+    let rest = match url.strip_prefix(':') {
+        Some(rest) => rest,
+        None => url.split_once("nfsport=")?.1,
+    };
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_read_from_the_banner() {
+        assert_eq!(port("  nfskit study --target nfs://127.0.0.1:40213/"), Some(40_213));
+        let query = "  url  nfs://127.0.0.1/?nfsport=33027&mountport=33027";
+        assert_eq!(port(query), Some(33_027));
+        assert_eq!(port("serving on nfs://127.0.0.1/"), None);
+        assert_eq!(port("mount -t nfs -o port=2049 127.0.0.1:/ /mnt"), None);
+    }
+
+    #[test]
+    fn a_url_names_export_file_and_ports() {
+        let address = |export| Address { export, nfs_port: 1, mount_port: 2 };
+        assert_eq!(address("/").url("x"), "nfs://127.0.0.1/x?nfsport=1&mountport=2");
+        assert_eq!(address("/e").url("x"), "nfs://127.0.0.1/e/x?nfsport=1&mountport=2");
+        assert_eq!(address("/e").url(""), "nfs://127.0.0.1/e?nfsport=1&mountport=2");
+    }
+}

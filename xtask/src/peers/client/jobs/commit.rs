@@ -1,0 +1,52 @@
+//! COMMIT of a whole file.
+
+use wire::Procedure;
+use wire::nfs3::{self, FileHandle, commit};
+use wire::xdr::{Encode, from_bytes};
+
+use super::super::pipeline::Job;
+use super::super::replies::results;
+use super::super::{call, put_call};
+
+/// One COMMIT, whose verifier must be that of the writes.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    file: FileHandle,
+    verifier: Option<[u8; 8]>,
+    is_asked: bool,
+}
+
+impl Commit {
+    pub(crate) fn new(file: FileHandle, verifier: Option<[u8; 8]>) -> Self {
+        Self { file, verifier, is_asked: false }
+    }
+}
+
+impl Job for Commit {
+    fn next(&mut self, _slot: usize, xid: u32, out: &mut Vec<u8>) -> bool {
+        if self.is_asked {
+            return false;
+        }
+        self.is_asked = true;
+        let args = commit::Args { file: self.file, offset: 0, count: 0 };
+        let procedure = Procedure::Nfs3(nfs3::Procedure::Commit);
+        put_call(out, &call(procedure, |out| args.encode(out), 0), xid);
+        true
+    }
+
+    fn reply(&mut self, _slot: usize, reply: &[u8]) -> Result<(), String> {
+        let reply: commit::Reply =
+            from_bytes(results(reply)?).map_err(|error| format!("COMMIT: {error}"))?;
+        let ok = reply.map_err(|failure| format!("COMMIT: {}", failure.status))?;
+        match self.verifier {
+            Some(verifier) if verifier != ok.verf => {
+                Err("COMMIT: not the verifier of the writes".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn amount(&self) -> u64 {
+        u64::from(self.is_asked)
+    }
+}
