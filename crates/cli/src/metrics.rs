@@ -74,7 +74,7 @@ pub(crate) fn host(counts: &Counts) -> Vec<Reading> {
         ),
         row(
             "nfskit_connections_stalled_total",
-            "Connections closed because the client took no reply, or sent no whole record, in time.",
+            "Connections closed because the client took no reply, or finished no record, in time.",
             counts.connections_stalled,
         ),
         row(
