@@ -165,7 +165,7 @@ pub(crate) struct Serve {
     /// How long what is in progress may take when the server is asked to end.
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
     pub(crate) grace: Nanos,
-    /// Serves counters on http://ADDRESS:PORT/metrics, in Prometheus's text form.
+    /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub(crate) metrics: Option<SocketAddr>,
     /// Logs calls that take as long as this, or longer, until their reply is there.

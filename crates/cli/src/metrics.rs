@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use net::clock::Clock;
 use net::http::{Found, Listener};
+use net::serve::Counts;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::ClockId;
 use server::Engine;
@@ -50,6 +51,54 @@ pub(crate) fn serve<S: Store>(
     Ok(address)
 }
 
+/// What connections and datagrams have counted.
+pub(crate) fn host(counts: &Counts) -> Vec<Reading> {
+    let row = |name, help, count: u64| Reading::new(name, help, count as f64);
+    vec![
+        row(
+            "nfskit_connections",
+            "Connections and sockets of datagrams being served.",
+            counts.served_now,
+        ),
+        row(
+            "nfskit_connections_accepted_total",
+            "Connections let in.",
+            counts.connections_accepted,
+        ),
+        row(
+            "nfskit_connections_refused_total",
+            "Connections that found no place.",
+            counts.connections_refused,
+        ),
+        row(
+            "nfskit_connections_idle_total",
+            "Connections closed because nothing was asked for too long.",
+            counts.connections_idle,
+        ),
+        row(
+            "nfskit_connections_stalled_total",
+            "Connections closed because the client took no reply, or finished no record, in time.",
+            counts.connections_stalled,
+        ),
+        row(
+            "nfskit_in_flight_bytes",
+            "Bytes of calls in progress, and of replies not yet sent.",
+            counts.bytes_in_flight,
+        ),
+        row("nfskit_datagrams_total", "Datagrams received.", counts.datagrams),
+        row(
+            "nfskit_datagrams_dropped_total",
+            "Datagrams dropped because too much was in progress.",
+            counts.datagrams_dropped,
+        ),
+        row(
+            "nfskit_datagram_replies_dropped_total",
+            "Replies in datagrams that could not be sent.",
+            counts.replies_dropped,
+        ),
+    ]
+}
+
 /// What the system says of this process, under the names that all programs use.
 fn process(started: Duration) -> Vec<Reading> {
     let version = Reading::new("nfskit_build_info", "The version of nfskit.", 1.0)
@@ -89,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_process_is_measured() {
-        let readings = process(Duration::from_secs(7));
+        let mut readings = process(Duration::from_secs(7));
         let value = |name: &str| {
             readings.iter().find(|reading| reading.name == name).map(|reading| reading.value)
         };
@@ -97,6 +146,7 @@ mod tests {
         assert!(value("process_resident_memory_bytes").unwrap() > 1e6);
         assert!(value("process_open_fds").unwrap() >= 3.0);
         assert_eq!(value("process_start_time_seconds"), Some(7.0));
+        readings.extend(host(&Counts::default()));
         let manual = include_str!("../../../docs/metrics.md");
         assert!(readings.iter().all(|reading| manual.contains(&format!("`{}`", reading.name))));
     }

@@ -109,14 +109,11 @@ pub(crate) fn time_of_day(clock: &Clock) -> TimeOfDay {
 }
 
 /// An engine, as connections see it.
-struct Served<S> {
-    engine: Arc<Engine<S>>,
-    metrics: Option<Metrics>,
-}
+struct Served<S>(Arc<Engine<S>>);
 
 impl<S> Clone for Served<S> {
     fn clone(&self) -> Self {
-        Self { engine: Arc::clone(&self.engine), metrics: self.metrics.clone() }
+        Self(Arc::clone(&self.0))
     }
 }
 
@@ -134,7 +131,7 @@ impl<S: Store> Service for Served<S> {
         record: Bytes,
         arrived: Option<Instant>,
     ) -> impl Future<Output = Option<Reply>> + Send + use<S> {
-        let engine = Arc::clone(&self.engine);
+        let engine = Arc::clone(&self.0);
         let transport = match peer.carrier {
             Carrier::Datagram => Transport::Datagram,
             Carrier::Stream => Transport::Stream,
@@ -147,17 +144,15 @@ impl<S: Store> Service for Served<S> {
     }
 
     fn reply_bytes_max(&self, record: &[u8]) -> usize {
-        self.engine.reply_bytes_max(record)
+        self.0.reply_bytes_max(record)
     }
 
     fn is_timed(&self) -> bool {
-        self.metrics.is_some()
+        self.0.is_measured()
     }
 
     fn sent(&self, _: &net::serve::Peer, tag: u32, since_reply: Nanos) {
-        if let Some(metrics) = &self.metrics {
-            metrics.sent(tag, since_reply);
-        }
+        self.0.sent(tag, since_reply);
     }
 }
 
@@ -192,11 +187,11 @@ pub(crate) fn start<S: Store>(
     if let Some(replies) = replies {
         engine = engine.remembering(replies);
     }
-    if let Some(metrics) = metrics.clone() {
+    if let Some(metrics) = metrics {
         engine = engine.measured(metrics);
     }
     let engine = Arc::new(engine);
-    let service = Served { engine: Arc::clone(&engine), metrics };
+    let service = Served(Arc::clone(&engine));
     let host = Host::new(clock, options.limits);
     for listener in listeners {
         let (host, service, links) = (host.clone(), service.clone(), options.links);

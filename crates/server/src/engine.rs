@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 use wire::Procedure;
 use wire::record::Message;
 use wire::rpc::{AcceptStatus, Answer, AuthStat, Call, CallHeader, ReplyHeader};
@@ -155,8 +155,8 @@ impl<S: Store> Engine<S> {
             service,
             mounts: Mounts::default(),
             replies: None,
-            cookies: proc2::Cookies::default(),
             metrics: None,
+            cookies: proc2::Cookies::default(),
         }
     }
 
@@ -170,6 +170,18 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn measured(self, metrics: Metrics) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// Whether it is of use to know when a record arrived.
+    pub fn is_measured(&self) -> bool {
+        self.metrics.is_some()
+    }
+
+    /// The last byte of a reply with this tag was given to the system; see [`Metrics::sent`].
+    pub fn sent(&self, tag: u32, since_reply: Nanos) {
+        if let Some(metrics) = &self.metrics {
+            metrics.sent(tag, since_reply);
+        }
     }
 
     /// What is exported now.
@@ -201,6 +213,11 @@ impl<S: Store> Engine<S> {
         self.mounts.to_vec()
     }
 
+    /// Syncs of all stores that failed.
+    pub fn sync_failures(&self) -> u64 {
+        self.exports.load().iter().map(|exported| exported.store.sync_failures()).sum()
+    }
+
     /// Writes what the engine, its reply cache and its stores have to tell; for them, each export
     /// for itself.
     pub fn write_metrics(&self, page: &mut Page) {
@@ -224,7 +241,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// [`Self::call`] for one who knows when the record was read, by the clock of the metrics, and
-    /// who tells [`Metrics::sent`] the tag that comes with the answer. It is 0 without metrics.
+    /// who tells [`Self::sent`] the tag that comes with the answer. It is 0 without metrics.
     pub async fn call_arrived(
         &self,
         peer: Peer,

@@ -113,7 +113,8 @@ impl Family<'_> {
                 bound(bucket).map_or_else(|| "+Inf".to_owned(), |at| at.as_secs_f64().to_string());
             self.line("_bucket", labels, Some(&le), count);
         }
-        self.line("_sum", labels, None, of.total.as_secs_f64());
+        // Divided, not multiplied by 1e-9: that is exact to the last digit shown.
+        self.line("_sum", labels, None, of.total.as_nanos() as f64 / 1e9);
         self.line("_count", labels, None, count);
     }
 

@@ -318,6 +318,10 @@ impl Store for DirStore {
         self.tree.syncer.verifier()
     }
 
+    fn sync_failures(&self) -> u64 {
+        self.tree.syncer.failures()
+    }
+
     fn readings(&self) -> Vec<Reading> {
         let mut readings = self.tree.objects.readings();
         readings.extend(self.tree.syncer.readings());

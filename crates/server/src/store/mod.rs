@@ -149,6 +149,11 @@ pub trait Store: Send + Sync + 'static {
     /// The write verifier now in force.
     fn verifier(&self) -> Verifier;
 
+    /// Syncs that failed, each of which changed the verifier.
+    fn sync_failures(&self) -> u64 {
+        0
+    }
+
     /// What the store has to tell of itself, for metrics: cheap, and asked a few times a minute.
     fn readings(&self) -> Vec<Reading> {
         Vec::new()

@@ -77,7 +77,6 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
     };
     let replies = replies(args, &clock, state.as_ref(), &mut banner);
     let options = DirOptions {
-        identity: dir::Identity::Best,
         metadata_sync: match args.metadata_sync {
             MetadataSync::Always => dir::MetadataSync::Always,
             MetadataSync::Never => dir::MetadataSync::Never,

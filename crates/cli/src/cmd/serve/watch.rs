@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use net::clock::Clock;
-use net::serve::Host;
 use perf::units::Nanos;
-use server::metrics::{Metrics, Reading};
+use server::metrics::Metrics;
 use server::store::Store;
 
 use crate::args;
@@ -44,7 +43,7 @@ pub(super) fn begin<S: Store>(
 ) -> Result<(), Failure> {
     if let Some(listen) = args.metrics {
         let host = running.host.clone();
-        let others = move || of_host(&host);
+        let others = move || metrics::host(&host.counts());
         metrics::serve(listen, &running.engine, others, clock).map_err(|cause| {
             Failure::environment(
                 format!("cannot serve metrics on {listen}: {cause}"),
@@ -65,63 +64,11 @@ pub(super) fn begin<S: Store>(
             for exported in engine.exports().iter() {
                 let name = &exported.export.name;
                 let failed = failures.entry(name.clone()).or_default();
-                if let Some(count) = failed.look(sync_failures(&*exported.store)) {
+                if let Some(count) = failed.look(exported.store.sync_failures()) {
                     log.sync_failed(name, count);
                 }
             }
         }
     });
     Ok(())
-}
-
-fn sync_failures(store: &impl Store) -> u64 {
-    let readings = store.readings();
-    let failures = readings.iter().find(|r| r.name == "nfskit_store_sync_failures_total");
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-    failures.map_or(0, |failures| failures.value as u64)
-}
-
-/// What connections and datagrams have come to.
-fn of_host(host: &Host) -> Vec<Reading> {
-    let counts = host.counts();
-    let reading = |name, help, value: u64| Reading::new(name, help, value as f64);
-    vec![
-        reading("nfskit_connections", "Connections being served.", counts.served_now),
-        reading(
-            "nfskit_connections_accepted_total",
-            "Connections let in.",
-            counts.connections_accepted,
-        ),
-        reading(
-            "nfskit_connections_refused_total",
-            "Connections that found no place.",
-            counts.connections_refused,
-        ),
-        reading(
-            "nfskit_connections_idle_total",
-            "Connections closed because nothing was asked.",
-            counts.connections_idle,
-        ),
-        reading(
-            "nfskit_connections_stalled_total",
-            "Connections closed because the peer did not go on.",
-            counts.connections_stalled,
-        ),
-        reading(
-            "nfskit_in_flight_bytes",
-            "Bytes of calls in progress and replies not yet sent.",
-            counts.bytes_in_flight,
-        ),
-        reading("nfskit_datagrams_total", "Datagrams received.", counts.datagrams),
-        reading(
-            "nfskit_datagrams_dropped_total",
-            "Datagrams dropped because too much was in progress.",
-            counts.datagrams_dropped,
-        ),
-        reading(
-            "nfskit_datagram_replies_dropped_total",
-            "Replies in datagrams that could not be sent.",
-            counts.replies_dropped,
-        ),
-    ]
 }
