@@ -63,7 +63,9 @@ impl World<'_> {
             Operation::Mkfifo { id, name } => self.made::<mknod::Reply>(*id, name, r),
             Operation::Link { id, name } => {
                 let outcome = self.named::<link::Reply, _>(r);
-                let object = self.unlocked(*id);
+                // Its data may be locked by another call that is still on its way.
+                let object = &mut self.model.objects[*id];
+                object.naming = false;
                 object.names.push(name.clone());
                 outcome
             }
@@ -139,7 +141,7 @@ impl World<'_> {
                 }
             }
             Operation::Lookup { id, name } => {
-                self.unlocked(*id);
+                self.model.objects[*id].naming = false;
                 let ok = value::<lookup::Reply, _>(r)?;
                 self.tally.checks += 1;
                 let object = &mut self.model.objects[*id];

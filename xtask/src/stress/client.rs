@@ -1,7 +1,7 @@
 //! One client: keeps calls outstanding, makes its connection again when it breaks, sends again
 //! what was not answered, byte for byte, and compares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -29,6 +29,8 @@ const LOOKS_AFTER_RESTART: u32 = 20;
 /// How long a call may be without an answer, however often it was sent: longer than a wait for a
 /// single reply and a restart.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// Answers remembered about each object.
+const HISTORY_LINES: usize = 8;
 /// Before the second attempt to connect in a row, as other clients wait too.
 const RECONNECT_AFTER: Duration = Duration::from_millis(10);
 
@@ -58,6 +60,8 @@ pub(super) struct Client<'a> {
     seen_generation: u64,
     /// Connections lost since something was answered.
     lost_since_answer: u32,
+    /// The last answers about each object, for complaints.
+    history: BTreeMap<Id, VecDeque<String>>,
 }
 
 #[derive(Debug)]
@@ -91,6 +95,7 @@ impl<'a> Client<'a> {
             xid,
             seen_generation: 1,
             lost_since_answer: 0,
+            history: BTreeMap::new(),
         };
         let root = client.mount()?;
         for folder in client.folders.clone() {
@@ -245,10 +250,23 @@ impl<'a> Client<'a> {
             generation: self.connection.generation(),
             retransmitted: pending.sends > 1,
         };
+        let Pending { operation, sends, .. } = &pending;
+        let history = object(operation).map(|id| self.history.entry(id).or_default());
+        let before = history.as_deref().map_or_else(String::new, |history| {
+            history.iter().fold(String::new(), |text, line| text + "\n    " + line)
+        });
+        if let Some(history) = history {
+            history.truncate(HISTORY_LINES - 1);
+            let process = self.connection.generation();
+            let what = brief(operation);
+            let line =
+                format!("{what}, xid {:08x}, sent {sends} times, process {process}", header.xid);
+            history.push_front(line);
+        }
         let described = |(violation, what): Complaint| {
-            let Pending { operation, sends, .. } = &pending;
             let procedure = operation.procedure();
-            (violation, format!("{procedure}, sent {sends} times: {what} ({})", brief(operation)))
+            let what = format!("{what} ({}); before it:{before}", brief(operation));
+            (violation, format!("{procedure}, sent {sends} times: {what}"))
         };
         match world.answer(&pending.operation, &mut r).map_err(described)? {
             Outcome::Done => Ok(None),
