@@ -334,9 +334,10 @@ impl Interrupts {
         &mut self,
         draining: impl Future<Output = Drained>,
     ) -> Result<Drained, Failure> {
+        let asked_again = async { while self.next_signal().await == Asked::ByHangup {} };
         tokio::select! {
             drained = draining => Ok(drained),
-            _ = self.next_signal() => Err(Failure::interrupted()),
+            () = asked_again => Err(Failure::interrupted()),
         }
     }
 

@@ -63,8 +63,8 @@ impl Credential {
         match self.unsquashed(rule) {
             Some(ids) => Cow::Owned(Caller {
                 uid: ids.uid,
-                gid: ids.gid,
-                gids: ids.gids.as_slice().to_vec(),
+                gid: group(rule, ids.gid),
+                gids: ids.gids.as_slice().iter().map(|&gid| group(rule, gid)).collect(),
             }),
             None => Cow::Borrowed(rule.anonymous.as_ref()),
         }
@@ -74,7 +74,10 @@ impl Credential {
     /// which asks for no permission.
     pub(crate) fn caller_without_groups<'e>(self, rule: &'e Rule) -> Cow<'e, Caller> {
         match self.unsquashed(rule) {
-            Some(ids) => Cow::Owned(Caller { uid: ids.uid, gid: ids.gid, gids: Vec::new() }),
+            Some(ids) => {
+                let gid = group(rule, ids.gid);
+                Cow::Owned(Caller { uid: ids.uid, gid, gids: Vec::new() })
+            }
             None => Cow::Borrowed(rule.anonymous.as_ref()),
         }
     }
@@ -86,6 +89,14 @@ impl Credential {
             (Self::Sys { ids }, Squash::Root) if ids.uid == 0 => None,
             (Self::Sys { ids }, Squash::Root | Squash::None) => Some(ids),
         }
+    }
+}
+
+/// The group of root is squashed with root, whoever says to be in it.
+fn group(rule: &Rule, gid: u32) -> u32 {
+    match rule.squash {
+        Squash::Root if gid == 0 => rule.anonymous.gid,
+        _ => gid,
     }
 }
 
@@ -116,6 +127,21 @@ mod tests {
         assert_eq!((uid(0, Squash::None), uid(5, Squash::None)), (0, 5));
         assert_eq!((uid(0, Squash::Root), uid(5, Squash::Root)), (nobody, 5));
         assert_eq!((uid(0, Squash::All), uid(5, Squash::All)), (nobody, nobody));
+    }
+
+    #[test]
+    fn the_group_of_root_is_squashed_with_root() {
+        let gids = Gids::new(&[4, 0]).unwrap();
+        let ids = AuthSys { stamp: 1, machine_name: b"client", uid: 5, gid: 0, gids };
+        let body = ids.to_bytes();
+        let credential = Credential::of(&OpaqueAuth::sys(&body)).unwrap();
+        let nobody = Rule::default().anonymous.gid;
+        for rule in [rule(Squash::Root), rule(Squash::None)] {
+            let group = if rule.squash == Squash::Root { nobody } else { 0 };
+            let caller = credential.caller(&rule).into_owned();
+            assert_eq!((caller.uid, caller.gid, caller.gids), (5, group, vec![4, group]));
+            assert_eq!(credential.caller_without_groups(&rule).gid, group);
+        }
     }
 
     #[test]

@@ -331,7 +331,8 @@ impl<S: Store> Engine<S> {
     fn claim(&self, procedure: Procedure, call: &Accepted<'_>) -> Option<Claimed<'_>> {
         let replies = self.replies.as_ref()?;
         let remembrance = remembrance(procedure);
-        if remembrance == Remembrance::None {
+        // Who is refused anyway must not take the place of others.
+        if remembrance == Remembrance::None || !self.is_admitted(procedure, call) {
             return None;
         }
         let identity = Identity {
@@ -344,6 +345,24 @@ impl<S: Store> Engine<S> {
             args: call.args.rest(),
         };
         Some(replies.claim(&identity, remembrance))
+    }
+
+    /// Whether a call's first handle is of an export that its client may use.
+    fn is_admitted(&self, procedure: Procedure, call: &Accepted<'_>) -> bool {
+        let mut args = Reader::new(call.args.rest());
+        let export = match procedure {
+            Procedure::Nfs2(_) => nfs2::FHandle::decode(&mut args)
+                .ok()
+                .and_then(|first| handle2::unwrap2(&first).ok()),
+            _ => nfs3::FileHandle::decode(&mut args)
+                .ok()
+                .and_then(|first| handle::unwrap(&first).ok()),
+        };
+        let exports = self.exports.load();
+        let exported = export.and_then(|(export, _)| exports.of_id(export));
+        exported
+            .and_then(|exported| Place::of(exported, call.peer.address).ok())
+            .is_some_and(|place| !call.credential.is_weak_for(place.rule))
     }
 
     async fn serve(
@@ -519,6 +538,7 @@ impl<S: Store> Engine<S> {
             mounts: &self.mounts,
             credential: call.credential,
             client: call.peer.address,
+            transport: call.peer.transport,
         };
         let args = call.args.rest();
         let serving = pin!(mountd::serve(&cx, version, procedure, args, head));

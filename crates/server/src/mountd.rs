@@ -17,6 +17,7 @@ use wire::rpc::{AUTH_NONE, AUTH_SYS};
 use wire::xdr::{self, DecodeError, Encode, List, Void};
 
 use crate::auth::Credential;
+use crate::engine::Transport;
 use crate::export::{Clients, Rule};
 use crate::exports::{Exports, Place, components};
 use crate::handle;
@@ -32,7 +33,7 @@ const MOUNTS_MAX: usize = 1024;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mount {
     pub client: IpAddr,
-    /// The path as the client gave it.
+    /// The path as the client gave it, without what does not matter in it.
     pub directory: Vec<u8>,
 }
 
@@ -71,6 +72,25 @@ pub(crate) struct Context<'c, S> {
     pub(crate) mounts: &'c Mounts,
     pub(crate) credential: Credential,
     pub(crate) client: SocketAddr,
+    pub(crate) transport: Transport,
+}
+
+/// Bytes of a list in a datagram, whose sender may not be who it says: little more than was asked.
+const LIST_DATAGRAM_BYTES_MAX: usize = 4 << 10;
+
+/// Takes the entries of a list as long as they fit, an entry having `len` bytes of text.
+fn fits(transport: Transport) -> impl FnMut(usize) -> bool {
+    /// Two lengths, two marks of the list, and padding.
+    const ENTRY_OVERHEAD: usize = 24;
+    let mut left = match transport {
+        Transport::Stream => usize::MAX,
+        Transport::Datagram => LIST_DATAGRAM_BYTES_MAX,
+    };
+    move |len| {
+        let rest = left.checked_sub(len + ENTRY_OVERHEAD);
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    }
 }
 
 /// Whose handles MNT gives.
@@ -132,8 +152,8 @@ pub(crate) async fn serve<S: Store>(
         }
     }
     match procedure {
-        Procedure::Dump => dump(cx.mounts, head),
-        Procedure::Export => export_list(cx.exports, head),
+        Procedure::Dump => dump(cx.mounts, cx.transport, head),
+        Procedure::Export => export_list(cx.exports, cx.transport, head),
         Procedure::Umntall => cx.mounts.remove_all_of(cx.client.ip()),
         Procedure::Null | Procedure::Mnt | Procedure::Umnt => {}
     }
@@ -142,7 +162,16 @@ pub(crate) async fn serve<S: Store>(
 
 impl<'c, S> Context<'c, S> {
     fn mount(&self, dirpath: &[u8]) -> Mount {
-        Mount { client: self.client.ip(), directory: dirpath.to_vec() }
+        // However it is written, it is one mount.
+        let mut directory = Vec::with_capacity(dirpath.len());
+        for component in components(dirpath) {
+            directory.push(b'/');
+            directory.extend_from_slice(component);
+        }
+        if directory.is_empty() {
+            directory.push(b'/');
+        }
+        Mount { client: self.client.ip(), directory }
     }
 
     /// The export that a path is in, and the way from there.
@@ -219,8 +248,12 @@ fn mountstat3(status: Status) -> MountStat3 {
     }
 }
 
-fn dump(mounts: &Mounts, head: &mut Vec<u8>) {
-    let mounts = mounts.to_vec();
+fn dump(mounts: &Mounts, transport: Transport, head: &mut Vec<u8>) {
+    let mut fits = fits(transport);
+    let mut mounts = mounts.to_vec();
+    // The latest, where not all can be told.
+    let told = mounts.iter().rev().take_while(|mount| fits(mount.directory.len() + 46)).count();
+    mounts.drain(..mounts.len() - told);
     let hosts: Vec<String> = mounts.iter().map(|mount| mount.client.to_string()).collect();
     let entry = |(mount, host)| {
         let (mount, host): (&Mount, &String) = (mount, host);
@@ -230,13 +263,18 @@ fn dump(mounts: &Mounts, head: &mut Vec<u8>) {
     DumpReply { mounts }.encode(head);
 }
 
-fn export_list<S>(exports: &Exports<S>, head: &mut Vec<u8>) {
+fn export_list<S>(exports: &Exports<S>, transport: Transport, head: &mut Vec<u8>) {
+    let mut fits = fits(transport);
     let groups: Vec<Vec<String>> =
         exports.iter().map(|exported| groups(&exported.export.rules)).collect();
     let list = exports.iter().zip(&groups).map(|(exported, groups)| {
         let names = groups.iter().map(String::as_bytes);
         let groups = List(names.map(|name| wire::mount::Group { name }).collect());
         wire::mount::Export { dir: exported.export.name.as_bytes(), groups }
+    });
+    let list = list.take_while(|export| {
+        let names = export.groups.iter().map(|group| group.name.len() + 12).sum::<usize>();
+        fits(export.dir.len() + names)
     });
     ExportReply { exports: List(list.collect()) }.encode(head);
 }

@@ -178,7 +178,9 @@ fn remove_left_over() {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    // Names need not be UTF-8; what is not is replaced alike on both sides.
+    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn output(command: &mut Command) -> Result<String, String> {

@@ -31,8 +31,8 @@ pub(crate) type Squasher<'s, S> = &'s (dyn Fn(&S) -> Option<Caller> + Sync);
 
 impl<S> Stores<S> {
     /// What the specifications say, with stores opened by `open` where there is none yet; stores
-    /// that are named no more are let go. `acts_as` says for a store as whom all callers act, if
-    /// not as themselves.
+    /// that are named no more, or whose path leads elsewhere by now, are let go. `acts_as` says for
+    /// a store as whom all callers act, if not as themselves.
     ///
     /// # Errors
     /// A name that the resolver does not know, a directory that cannot be opened, or two exports
@@ -42,6 +42,7 @@ impl<S> Stores<S> {
         clock: &Clock,
         specs: &[Spec],
         open: impl Fn(&Path, &str) -> Result<S, String>,
+        is_at: impl Fn(&S, &Path) -> bool,
         acts_as: Squasher<'_, S>,
     ) -> Result<Exports<S>, String> {
         let mut exported: Vec<Exported<S>> = Vec::new();
@@ -61,7 +62,8 @@ impl<S> Stores<S> {
                 }
                 _ => drop(paths.insert(spec.name.clone(), path.clone())),
             }
-            let store = match stores.get(&path).or_else(|| self.0.get(&path)) {
+            let open_already = stores.get(&path).or_else(|| self.0.get(&path));
+            let store = match open_already.filter(|store| is_at(store, &path)) {
                 Some(store) => Arc::clone(store),
                 None => Arc::new(open(&spec.path, &spec.name)?),
             };

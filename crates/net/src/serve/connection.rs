@@ -148,11 +148,8 @@ where
         match self.ending.phase(cx) {
             Phase::Serving => {}
             Phase::Draining => self.stop(Ok(())),
-            Phase::Abandoning => {
-                let calls = self.calls.len() as u64;
-                Counters::add(&self.host.counters().abandoned, calls);
-                return Poll::Ready(Ok(()));
-            }
+            // `finish` counts what is left.
+            Phase::Abandoning => return Poll::Ready(Ok(())),
         }
         // Replies first: they free what new calls need.
         while let Poll::Ready((reply, note)) = self.calls.poll_reply(cx) {
@@ -178,7 +175,13 @@ where
     /// done so, and its client will come back to ask.
     fn finish(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.ending.refresh();
-        while !self.calls.is_empty() && self.ending.phase(cx) != Phase::Abandoning {
+        self.waiting = None;
+        self.account.give_back(std::mem::take(&mut self.unsent_permits));
+        while !self.calls.is_empty() {
+            if self.ending.phase(cx) == Phase::Abandoning {
+                Counters::add(&self.host.counters().abandoned, self.calls.len() as u64);
+                break;
+            }
             let (_, note) = ready!(self.calls.poll_reply(cx));
             self.pay_back(note);
         }
@@ -337,7 +340,7 @@ where
             self.stop(Ok(()));
             return;
         };
-        if message.head.is_empty() {
+        if message.wire_len() == 0 {
             return;
         }
         self.queued_bytes += 4 + message.wire_len() as u64;

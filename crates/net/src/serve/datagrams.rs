@@ -168,7 +168,7 @@ where
         let Some(Reply { message, tag }) = reply else {
             return;
         };
-        if message.head.is_empty() {
+        if message.wire_len() == 0 {
             return;
         }
         let bytes = message.wire_len();

@@ -375,6 +375,10 @@ impl Listener {
         let domain = socket2::Domain::for_address(address);
         let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
+        if address.is_ipv6() {
+            // [::] takes clients of both families, whatever the host's default is.
+            socket.set_only_v6(false)?;
+        }
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
         socket.listen(1024)?;

@@ -49,6 +49,9 @@ impl Udp {
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let domain = socket2::Domain::for_address(address);
         let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(false)?;
+        }
         socket.bind(&address.into())?;
         let is_ipv6 = address.is_ipv6();
         // Without it replies leave from where the system will; that is right on most hosts.

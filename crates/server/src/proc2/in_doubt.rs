@@ -66,13 +66,17 @@ impl<S: Store> Traces<'_, '_, S> {
     async fn removed(&self, what: DirOp<'_>) -> bool {
         let Ok(dir) = self.cx.handle(&what.dir) else { return false };
         let found = self.cx.store.lookup(self.cx.caller, &dir, what.name).await;
-        found.result.is_err() && found.attr.is_some_and(|attr| self.since(&attr))
+        let gone = found.result.is_err() && found.attr.is_some_and(|attr| self.since(&attr));
+        gone && self.cx.store.settle(&dir).await.is_ok()
     }
 
     /// What the name names.
     async fn named(&self, what: DirOp<'_>) -> Option<Node> {
         let dir: Handle = self.cx.handle(&what.dir).ok()?;
-        self.cx.store.lookup(self.cx.caller, &dir, what.name).await.result.ok()
+        let node = self.cx.store.lookup(self.cx.caller, &dir, what.name).await.result.ok()?;
+        self.cx.store.settle(&dir).await.ok()?;
+        self.cx.store.settle(&node.handle).await.ok()?;
+        Some(node)
     }
 
     /// Something of this kind that was made in the time of the doubt.

@@ -14,15 +14,15 @@
 
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
-use wire::nfs3::{self, DirOp, NewObject, NfsStat3, Procedure, WccData};
+use wire::nfs3::{self, DirOp, NewObject, NfsStat3, Procedure, Sattr3, WccData};
 use wire::xdr::{self, Encode};
 
 use crate::replies::Doubt;
 use crate::store::{Node, Store};
-use crate::types::{Attr, FileKind, Handle, Time, Wcc};
+use crate::types::{Attr, FileKind, Handle, SetAttr, Time, Wcc};
 
 use super::Context;
-use super::attributes::{fattr3, wcc_data};
+use super::attributes::{fattr3, set_attr, wcc_data};
 
 /// How far a file's change time may lie before the clock's: the kernel stamps files with the time
 /// of its last tick.
@@ -106,17 +106,23 @@ impl<S: Store> Traces<'_, '_, S> {
     async fn removed(&self, dir: &Handle, name: &[u8]) -> Option<WccData> {
         let found = self.cx.store.lookup(self.cx.caller, dir, name).await;
         let attr = found.attr?;
-        (found.result.is_err() && self.since(&attr)).then(|| after(attr))
+        if found.result.is_ok() || !self.since(&attr) {
+            return None;
+        }
+        self.cx.store.settle(dir).await.ok()?;
+        Some(after(attr))
     }
 
     /// What the name names.
     async fn named(&self, dir: &Handle, name: &[u8]) -> Option<(Node, WccData)> {
         let found = self.cx.store.lookup(self.cx.caller, dir, name).await;
-        Some((found.result.ok()?, after_of(found.attr)))
+        let node = found.result.ok()?;
+        self.cx.store.settle(dir).await.ok()?;
+        Some((node, after_of(found.attr)))
     }
 
     async fn made(&self, procedure: Procedure, args: &[u8]) -> Option<NewObject> {
-        let (where_, kind, target) = wanted(procedure, args)?;
+        let (where_, kind, target, attrs) = wanted(procedure, args)?;
         let dir = self.cx.handle(&where_.dir).ok()?;
         let (node, dir_wcc) = self.named(&dir, where_.name).await?;
         if node.attr.kind != kind || !self.within(&node.attr) {
@@ -128,9 +134,15 @@ impl<S: Store> Traces<'_, '_, S> {
                 return None;
             }
         }
+        // It may have been made, and not yet given its attributes; this makes it stable, too.
+        let attrs = SetAttr { size: None, ..set_attr(&attrs).ok()? };
+        let attrs = if kind == FileKind::Symlink { SetAttr::default() } else { attrs };
+        let changed = self.cx.store.set_attr(self.cx.caller, &node.handle, attrs, None).await;
+        changed.result.ok()?;
+        let attr = changed.wcc.after.unwrap_or(node.attr);
         Some(NewObject {
             obj: Some(self.cx.file_handle(&node.handle)),
-            obj_attributes: Some(fattr3(&node.attr)),
+            obj_attributes: Some(fattr3(&attr)),
             dir_wcc,
         })
     }
@@ -144,36 +156,35 @@ impl<S: Store> Traces<'_, '_, S> {
     }
 }
 
-/// What a call wanted to make, and where; with a symbolic link's target.
-fn wanted(procedure: Procedure, args: &[u8]) -> Option<(DirOp<'_>, FileKind, Option<&[u8]>)> {
+type Wanted<'a> = (DirOp<'a>, FileKind, Option<&'a [u8]>, Sattr3);
+
+/// What a call wanted to make, and where; with a symbolic link's target, and its attributes.
+fn wanted(procedure: Procedure, args: &[u8]) -> Option<Wanted<'_>> {
     Some(match procedure {
         Procedure::Create => {
             let args: nfs3::create::Args<'_> = xdr::from_bytes(args).ok()?;
             // The others recognise what they have made.
-            matches!(args.how, CreateHow::Guarded(_)).then_some((
-                args.where_,
-                FileKind::Regular,
-                None,
-            ))?
+            let CreateHow::Guarded(attributes) = args.how else { return None };
+            (args.where_, FileKind::Regular, None, attributes)
         }
         Procedure::Mkdir => {
             let args: nfs3::mkdir::Args<'_> = xdr::from_bytes(args).ok()?;
-            (args.where_, FileKind::Directory, None)
+            (args.where_, FileKind::Directory, None, args.attributes)
         }
         Procedure::Symlink => {
             let args: nfs3::symlink::Args<'_> = xdr::from_bytes(args).ok()?;
-            (args.where_, FileKind::Symlink, Some(args.symlink_data))
+            (args.where_, FileKind::Symlink, Some(args.symlink_data), args.symlink_attributes)
         }
         Procedure::Mknod => {
             let args: nfs3::mknod::Args<'_> = xdr::from_bytes(args).ok()?;
-            let kind = match args.what {
-                MknodData::Chr(_) => FileKind::CharDevice,
-                MknodData::Blk(_) => FileKind::BlockDevice,
-                MknodData::Sock(_) => FileKind::Socket,
-                MknodData::Fifo(_) => FileKind::Fifo,
+            let (kind, attributes) = match args.what {
+                MknodData::Chr(device) => (FileKind::CharDevice, device.dev_attributes),
+                MknodData::Blk(device) => (FileKind::BlockDevice, device.dev_attributes),
+                MknodData::Sock(attributes) => (FileKind::Socket, attributes),
+                MknodData::Fifo(attributes) => (FileKind::Fifo, attributes),
                 _ => return None,
             };
-            (args.where_, kind, None)
+            (args.where_, kind, None, attributes)
         }
         _ => return None,
     })

@@ -33,7 +33,7 @@ use wire::record::Message;
 use wire::{nfs2, nfs3};
 
 pub(crate) use self::cache::Doubt;
-use self::cache::{Cache, Key, Known};
+use self::cache::{Cache, Counts, Key, Known};
 use self::slots::{REPLY_BYTES_MAX, Slot, Slots};
 use crate::metrics::Reading;
 use crate::siphash::siphash;
@@ -42,7 +42,7 @@ use crate::types::Time;
 /// Tells the time of day, as files have it.
 pub type TimeOfDay = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// Bytes of a call's arguments that go into its checksum: all but the data of a WRITE.
+/// Bytes of a call's arguments that go into its checksum: all of them, but of a WRITE.
 const CHECKSUM_BYTES_MAX: usize = 2048;
 
 /// Not a secret: who can make checksums collide can only confuse his own calls.
@@ -51,6 +51,8 @@ const CHECKSUM_KEY: [u8; 16] = *b"nfskit checksum1";
 /// Replies that were given, for when they are asked for again.
 pub struct Replies {
     cache: Mutex<Cache>, // guards itself
+    /// Those of WRITE, which are many and would push out the others.
+    writes: Mutex<Cache>, // guards itself
     slots: Option<Slots>,
     time: TimeOfDay,
 }
@@ -92,6 +94,7 @@ pub(crate) enum Claimed<'r> {
 #[must_use]
 pub(crate) struct Claim<'r> {
     replies: &'r Replies,
+    cache: &'r Mutex<Cache>,
     key: Key,
     slot: Option<Slot>,
     at: Time,
@@ -100,10 +103,11 @@ pub(crate) struct Claim<'r> {
 }
 
 impl Replies {
-    /// Remembers at most `replies_max` replies (of a few hundred bytes each) until the process
-    /// ends.
+    /// Remembers at most `replies_max` replies (of a few hundred bytes each), and as many of
+    /// WRITE, until the process ends.
     pub fn in_memory(replies_max: usize, time: TimeOfDay) -> Self {
-        Self { cache: Mutex::new(Cache::new(replies_max)), slots: None, time }
+        let cache = || Mutex::new(Cache::new(replies_max));
+        Self { cache: cache(), writes: cache(), slots: None, time }
     }
 
     /// The same, and the last `slots` of them (512 bytes each) in a file that outlives the
@@ -126,7 +130,8 @@ impl Replies {
                 None => cache.in_doubt(kept.key, Doubt { since: kept.claimed_at, until }),
             }
         }
-        Ok(Self { cache: Mutex::new(cache), slots: Some(slots), time })
+        let writes = Mutex::new(Cache::new(replies_max));
+        Ok(Self { cache: Mutex::new(cache), writes, slots: Some(slots), time })
     }
 
     /// Calls that could not be written to the file, and are not known after a restart.
@@ -136,41 +141,46 @@ impl Replies {
 
     /// How full it is, and what it was good for.
     pub(crate) fn readings(&self) -> Vec<Reading> {
-        let counts = self.cache.lock().counts();
-        let row = |name, help, count: u64| Reading::new(name, help, count as f64);
+        let counts = [&self.cache, &self.writes].map(|cache| cache.lock().counts());
+        let row = |name, help, count: fn(&Counts) -> u64| {
+            Reading::new(name, help, counts.iter().map(count).sum::<u64>() as f64)
+        };
+        let failures = self.file_failures();
         vec![
-            row("nfskit_replies_remembered", "Calls in the reply cache.", counts.entries),
+            row("nfskit_replies_remembered", "Calls in the reply cache.", |counts| counts.entries),
             row(
                 "nfskit_replies_replayed_total",
                 "Retransmissions answered with the recorded reply.",
-                counts.replayed,
+                |counts| counts.replayed,
             ),
             row(
                 "nfskit_replies_in_progress_total",
                 "Retransmissions of calls in progress, which were dropped.",
-                counts.dropped,
+                |counts| counts.dropped,
             ),
             row(
                 "nfskit_replies_in_doubt_total",
                 "Retransmissions of calls of which it was not known how far they had come.",
-                counts.in_doubt,
+                |counts| counts.in_doubt,
             ),
-            row(
-                "nfskit_replies_evicted_total",
-                "Replies forgotten for newer ones.",
-                counts.evicted,
-            ),
-            row(
+            row("nfskit_replies_evicted_total", "Replies forgotten for newer ones.", |counts| {
+                counts.evicted
+            }),
+            Reading::new(
                 "nfskit_replies_file_failures_total",
                 "Calls that could not be written to the file of the reply cache.",
-                self.file_failures(),
+                failures as f64,
             ),
         ]
     }
 
     pub(crate) fn claim(&self, identity: &Identity<'_>, remembrance: Remembrance) -> Claimed<'_> {
         let key = identity.key();
-        let known = self.cache.lock().claim(key);
+        let cache = match remembrance {
+            Remembrance::InMemory => &self.writes,
+            _ => &self.cache,
+        };
+        let known = cache.lock().claim(key);
         let doubt = match known {
             Known::New => None,
             Known::InDoubt(doubt) => Some(doubt),
@@ -182,7 +192,7 @@ impl Replies {
             (Some(slots), Remembrance::InFile) => slots.claim(&key, at),
             _ => None,
         };
-        Claimed::Execute(Claim { replies: self, key, slot, at, doubt, spent: false })
+        Claimed::Execute(Claim { replies: self, cache, key, slot, at, doubt, spent: false })
     }
 }
 
@@ -224,7 +234,7 @@ impl Claim<'_> {
                 false => slots.release(slot),
             }
         }
-        self.replies.cache.lock().answered(self.key, Bytes::from(bytes));
+        self.cache.lock().answered(self.key, Bytes::from(bytes));
     }
 
     /// Nothing was executed, the arguments made no sense say.
@@ -233,7 +243,7 @@ impl Claim<'_> {
         if let (Some(slots), Some(slot)) = (&self.replies.slots, self.slot.take()) {
             slots.clear(slot);
         }
-        self.replies.cache.lock().forget(&self.key);
+        self.cache.lock().forget(&self.key);
     }
 }
 
@@ -246,7 +256,7 @@ impl Drop for Claim<'_> {
             slots.release(slot);
         }
         let doubt = Doubt { since: self.at, until: (self.replies.time)() };
-        self.replies.cache.lock().in_doubt(self.key, doubt);
+        self.cache.lock().in_doubt(self.key, doubt);
     }
 }
 

@@ -55,6 +55,7 @@ pub(super) struct Slot(usize);
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Kept {
     sequence: u64,
+    slot: usize,
     pub(super) key: Key,
     pub(super) claimed_at: Time,
     /// None when the call was in progress.
@@ -72,12 +73,12 @@ impl Slots {
         for at in 0..count {
             let mut slot = [0; SLOT_BYTES];
             file.read_exact_at(&mut slot, offset(at))?;
-            kept.extend(Kept::read(&slot));
+            kept.extend(Kept::read(&slot, at));
         }
         kept.sort_unstable_by_key(|kept| kept.sequence);
         let sequence = kept.last().map_or(0, |last| last.sequence + 1);
         // The turn goes on where it ended, so that the oldest is overwritten first.
-        let next = usize::try_from(sequence % count as u64).unwrap_or(0);
+        let next = kept.last().map_or(0, |last| last.slot + 1);
         let slots = Self {
             file,
             busy: (0..count).map(|_| AtomicBool::new(false)).collect(),
@@ -177,8 +178,8 @@ fn encode(
 }
 
 impl Kept {
-    fn read(slot: &[u8; SLOT_BYTES]) -> Option<Self> {
-        let (seal, rest) = slot.split_first_chunk::<8>()?;
+    fn read(bytes: &[u8; SLOT_BYTES], slot: usize) -> Option<Self> {
+        let (seal, rest) = bytes.split_first_chunk::<8>()?;
         let reply_len = usize::from(u16::from_le_bytes([rest[9], rest[10]]));
         let sealed = rest.get(..HEAD_BYTES - 8 + reply_len)?;
         if siphash(&SEAL_KEY, sealed).to_le_bytes() != *seal {
@@ -200,6 +201,7 @@ impl Kept {
         let nanos = u32::from_le_bytes(fields.take()?);
         Some(Self {
             sequence,
+            slot,
             key: Key { client, xid, program, version, procedure, checksum },
             claimed_at: Time { secs, nanos },
             reply: (state == ANSWERED).then(|| Bytes::copy_from_slice(fields.0)),
@@ -263,6 +265,20 @@ mod tests {
         let xids: Vec<u32> = kept.iter().map(|kept| kept.key.xid).collect();
         assert_eq!(xids, [0, 4, 5]);
         slots.release(held);
+    }
+
+    #[test]
+    fn after_a_restart_the_oldest_is_overwritten_first() {
+        let place = place();
+        let path = place.path().join("replies");
+        for start in [0, 1, 2, 3, 4] {
+            let (slots, _) = Slots::open(&path, 4).unwrap();
+            let slot = slots.claim(&key(start), AT).unwrap();
+            slots.answer(slot, &key(start), AT, b"");
+        }
+        let (_, kept) = Slots::open(&path, 4).unwrap();
+        let xids: Vec<u32> = kept.iter().map(|kept| kept.key.xid).collect();
+        assert_eq!(xids, [1, 2, 3, 4]);
     }
 
     #[test]

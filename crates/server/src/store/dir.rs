@@ -84,7 +84,7 @@ use self::proc::ProcFds;
 use self::stat::Stat;
 use self::sync::pool::Pool;
 use self::sync::{SyncCall, Syncer};
-use self::tree::Tree;
+use self::tree::{Touched, Tree};
 use super::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
     Space, Store, Written,
@@ -280,6 +280,15 @@ impl DirStore {
     }
 
     /// Whether operations run with the rights of their callers; else all run with the process's.
+    /// Whether `path` leads to the directory that this serves.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty())
+            .ok()
+            .and_then(|dir| Stat::of(&dir).ok())
+            .is_some_and(|stat| stat.identity() == self.tree.root_identity)
+    }
+
     pub fn acts_as_callers(&self) -> bool {
         self.tree.acting == Acting::Callers
     }
@@ -469,6 +478,11 @@ impl Store for DirStore {
         sink: Sink<'_>,
     ) -> Looked<Listed> {
         self.tree.look(dir, |dir, stat| self.tree.list(caller, dir, stat, &from, sink))
+    }
+
+    async fn settle(&self, handle: &Handle) -> Result<(), Status> {
+        let object = self.tree.object(handle)?;
+        self.tree.make_stable(Touched([Some(object), None])).await
     }
 
     async fn space(&self, _: &Caller, handle: &Handle) -> Looked<Space> {

@@ -295,6 +295,12 @@ pub trait Store: Send + Sync + 'static {
         sink: Sink<'_>,
     ) -> impl Future<Output = Looked<Listed>> + Send;
 
+    /// Makes stable what operations on names and attributes did to an object before a crash kept
+    /// them from doing so.
+    fn settle(&self, _handle: &Handle) -> impl Future<Output = Result<(), Status>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     fn space(&self, caller: &Caller, handle: &Handle)
     -> impl Future<Output = Looked<Space>> + Send;
 

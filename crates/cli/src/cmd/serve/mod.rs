@@ -33,6 +33,9 @@ const REPLIES_MAX: usize = 65_536;
 /// Of these, those that outlive the process: several times the calls that are served at once.
 const SLOTS_MIN: usize = 8192;
 
+/// Descriptors that all stores together keep open at most.
+const STORE_FDS_MAX: usize = 16 << 10;
+
 /// Runs the command: until Ctrl-C or SIGTERM.
 pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
     let workers = served::worker_threads().min(args.threads as usize);
@@ -75,6 +78,19 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
             None
         }
     };
+    let specs = specs(args)?;
+    let state = state.filter(|state| {
+        let inside = specs.iter().find(|spec| state.is_below(&spec.path));
+        if let Some(spec) = inside {
+            banner.warns(format!(
+                "nothing is kept for the time after a restart: {} lies in the export {}, where \
+                 clients could change it; --state DIR names another",
+                state.path().display(),
+                spec.name
+            ));
+        }
+        inside.is_none()
+    });
     let replies = replies(args, &clock, state.as_ref(), &mut banner);
     let options = DirOptions {
         metadata_sync: match args.metadata_sync {
@@ -86,10 +102,10 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
     };
     let mut stores = Stores::default();
     let mut exported = async |specs: &[Spec], clock: &Clock| {
+        let options = shared_among(specs.len(), &options);
         let open = |path: &Path, _: &str| served::open(path, &options);
-        stores.exports(clock, specs, open, &acts_as).await
+        stores.exports(clock, specs, open, DirStore::is_at, &acts_as).await
     };
-    let specs = specs(args)?;
     let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
     let everyone = acts_as(&exports.first().store);
     banner.serves(&specs, everyone.as_ref());
@@ -266,6 +282,20 @@ fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
         _ => Err("one store has one name: give --export once, or name no store".to_owned()),
     };
     spec.map_err(|why| Failure::usage(why, "nfskit serve --help"))
+}
+
+/// What one of several stores may have, so that descriptors are left for connections, and threads
+/// are not without number.
+fn shared_among(stores: usize, options: &DirOptions) -> DirOptions {
+    let stores = stores.max(1);
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let half = limit.map_or(usize::MAX, |fds| usize::try_from(fds / 2).unwrap_or(usize::MAX));
+    DirOptions {
+        open_files_max: Some((half.min(STORE_FDS_MAX) / stores).max(64)),
+        sync_threads: (options.sync_threads / stores).max(2),
+        read_threads: (options.read_threads / stores).max(1),
+        ..options.clone()
+    }
 }
 
 /// As whom all callers act, if they cannot act as themselves.

@@ -43,24 +43,39 @@ impl Registration {
         versions: Versions,
     ) -> Result<Self, String> {
         let rpcbind = connect(clock).await?;
-        let entries: Vec<Entry> =
-            endpoints.iter().flat_map(|&endpoint| entries(endpoint, versions)).collect();
-        for entry in &entries {
-            entry.change(&rpcbind, Change::Unset).await?;
-            if !entry.change(&rpcbind, Change::Set).await? {
-                return Err(format!("rpcbind refuses {entry:?}: it takes them from root alone"));
+        let mut all = Vec::new();
+        for entry in endpoints.iter().flat_map(|&endpoint| entries(endpoint, versions)) {
+            // A socket for both families tells of IPv4 twice.
+            if !all.contains(&entry) {
+                all.push(entry);
             }
         }
-        Ok(Self(entries))
+        // All before the first SET: in version 2 it takes every protocol of a program away.
+        for entry in &all {
+            entry.change(&rpcbind, Change::Unset).await?;
+        }
+        let registration = Self(all);
+        for entry in &registration.0 {
+            let refused = match entry.change(&rpcbind, Change::Set).await {
+                Ok(true) => continue,
+                Ok(false) => format!("rpcbind refuses {entry:?}: it takes them from root alone"),
+                Err(why) => why,
+            };
+            registration.take_back(clock).await;
+            return Err(refused);
+        }
+        Ok(registration)
     }
 
     /// Takes everything back; what fails is left.
-    pub(crate) async fn take_back(self, clock: &Clock) {
-        if let Ok(rpcbind) = connect(clock).await {
+    pub(crate) async fn take_back(&self, clock: &Clock) {
+        let all = async {
+            let Ok(rpcbind) = connect(clock).await else { return };
             for entry in &self.0 {
                 entry.change(&rpcbind, Change::Unset).await.ok();
             }
-        }
+        };
+        clock.within(LIMIT, std::pin::pin!(all)).await.ok();
     }
 }
 

@@ -103,7 +103,6 @@ impl Syncer {
     /// thread: those who have writes for the same file at hand come into the same sync. That is
     /// one turn of the executor, not a wait.
     pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
-        self.inner.asked.fetch_add(1, Ordering::Relaxed);
         let (waiter, told) = oneshot::channel();
         self.inner.asked.fetch_add(1, Ordering::Relaxed);
         if object.group.lock().arrive(need, waiter) == Arrival::First {
@@ -116,7 +115,6 @@ impl Syncer {
 
     /// As [`Syncer::sync`], but nobody waits: only the verifier tells of a failure.
     pub(super) fn sync_unattended(&self, object: &Arc<Object>, need: Need) {
-        self.inner.asked.fetch_add(1, Ordering::Relaxed);
         let (waiter, _) = oneshot::channel();
         self.inner.asked.fetch_add(1, Ordering::Relaxed);
         if object.group.lock().arrive(need, waiter) == Arrival::First {

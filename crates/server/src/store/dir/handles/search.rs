@@ -53,8 +53,8 @@ pub(super) fn search(
         let listed = list(&dir.fd, wanted.inode, &mut left, waiting.len() < DIRS_MAX);
         let Listing { same_number, dirs } = match listed {
             Ok(listing) => listing,
-            // Removed meanwhile.
-            Err(Errno::NOENT) => continue,
+            // Removed meanwhile, or closed to us: what is there cannot be served either.
+            Err(Errno::NOENT | Errno::ACCESS | Errno::PERM) => continue,
             Err(errno) => {
                 outcome = status(errno);
                 continue;
@@ -67,7 +67,7 @@ pub(super) fn search(
                     steps.push((name, file));
                     return Ok(Found { steps, fd });
                 }
-                Ok(_) | Err(Status::Stale) => {}
+                Ok(_) | Err(Status::Stale | Status::Access | Status::NotOwner) => {}
                 Err(other) => outcome = other,
             }
         }
@@ -78,7 +78,7 @@ pub(super) fn search(
                     steps.push((name, identity));
                     waiting.push_back(Dir { fd, steps });
                 }
-                Err(Status::Stale) => {}
+                Err(Status::Stale | Status::Access | Status::NotOwner) => {}
                 Err(other) => outcome = other,
             }
         }
