@@ -156,12 +156,19 @@ pub(crate) struct Serve {
     /// Connections at once; one more is closed.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count(1..=1_000_000))]
     pub(crate) connections: u32,
+    /// Calls of one connection in progress; over it the connection is not read.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = count(1..=65_536))]
+    pub(crate) calls: u32,
     /// Bytes of calls in progress, and of replies not yet taken, of all clients; over it they wait.
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     pub(crate) in_flight: u64,
     /// A connection without a call for so long is closed.
     #[arg(long, value_name = "TIME", default_value = "360s", value_parser = time)]
     pub(crate) idle: Nanos,
+    /// A client that takes no byte of its replies for so long, or does not finish a call that it has
+    /// begun, is given up.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    pub(crate) stall: Nanos,
     /// How long what is in progress may take when the server is asked to end.
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
     pub(crate) grace: Nanos,

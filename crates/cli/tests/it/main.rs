@@ -9,6 +9,7 @@ mod exports;
 mod hostile;
 mod interrupts;
 mod memory;
+mod observed;
 mod peer;
 mod program;
 mod rpc;

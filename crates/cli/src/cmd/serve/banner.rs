@@ -19,12 +19,20 @@ pub(super) struct Banner<'a> {
     specs: Vec<Spec>,
     everyone: Option<Caller>,
     address: Option<SocketAddr>,
+    metrics: Option<SocketAddr>,
     warnings: Vec<String>,
 }
 
 impl<'a> Banner<'a> {
     pub(super) fn new(args: &'a args::Serve) -> Self {
-        Self { args, specs: Vec::new(), everyone: None, address: None, warnings: Vec::new() }
+        Self {
+            args,
+            specs: Vec::new(),
+            everyone: None,
+            address: None,
+            metrics: None,
+            warnings: Vec::new(),
+        }
     }
 
     /// What is exported, and as whom everyone acts if not as himself.
@@ -35,6 +43,10 @@ impl<'a> Banner<'a> {
 
     pub(super) fn listens(&mut self, address: SocketAddr) {
         self.address = Some(address);
+    }
+
+    pub(super) fn measures(&mut self, address: SocketAddr) {
+        self.metrics = Some(address);
     }
 
     pub(super) fn warns(&mut self, warning: String) {
@@ -75,9 +87,11 @@ impl<'a> Banner<'a> {
                     "every caller acts as uid {uid}, gid {gid}: this process may not act as others"
                 )
             }
-            None => {
-                "callers act with their own uid, gid and groups, as far as not squashed".to_owned()
+            None if self.specs.iter().any(|spec| spec.rule.squash == Squash::None) => {
+                "callers act with their own uid, gid and groups; root is root where it is not squashed"
+                    .to_owned()
             }
+            None => "callers act with their own uid, gid and groups, and root as nobody".to_owned(),
         }
     }
 
@@ -139,6 +153,9 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "  durability  {}", self.durability())?;
         writeln!(f, "  identity    {}", self.identity())?;
         writeln!(f, "  clients     {}", self.reach(address))?;
+        if let Some(metrics) = self.metrics {
+            writeln!(f, "  metrics     http://{metrics}/metrics")?;
+        }
         for warning in &self.warnings {
             writeln!(f, "  warning     {warning}")?;
         }

@@ -156,7 +156,9 @@ impl Server<'_> {
         let metrics = watch::metrics(args, &log, &clock);
         let memory = Memory { replies: Some(replies), metrics };
         let running = served::start(sockets, exports, memory, options, &clock);
-        watch::begin(args, &running, &log, &clock)?;
+        if let Some(address) = watch::begin(args, &running, &log, &clock)? {
+            banner.measures(address);
+        }
         if chatty {
             log.started(&[address], &names(&running.engine.exports()), banner.versions());
         }
@@ -211,8 +213,9 @@ fn limits(args: &args::Serve) -> Limits {
     Limits {
         connections_max: args.connections as usize,
         bytes_in_flight_max: usize::try_from(args.in_flight).unwrap_or(usize::MAX),
+        calls_per_connection_max: args.calls as usize,
         idle_max: args.idle,
-        ..Limits::default()
+        stall_max: args.stall,
     }
 }
 

@@ -2,6 +2,7 @@
 //! the log.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use net::clock::Clock;
@@ -34,22 +35,24 @@ pub(super) fn metrics(args: &args::Serve, log: &Log, clock: &Clock) -> Option<Me
     args.metrics.map(|_| Metrics::new(monotonic))
 }
 
-/// Begins to tell about `running`.
+/// Begins to tell about `running`; gives where its counters are.
 pub(super) fn begin<S: Store>(
     args: &args::Serve,
     running: &Running<S>,
     log: &Log,
     clock: &Clock,
-) -> Result<(), Failure> {
+) -> Result<Option<SocketAddr>, Failure> {
+    let mut address = None;
     if let Some(listen) = args.metrics {
         let host = running.host.clone();
         let others = move || metrics::host(&host.counts());
-        metrics::serve(listen, &running.engine, others, clock).map_err(|cause| {
+        let served = metrics::serve(listen, &running.engine, others, clock);
+        address = Some(served.map_err(|cause| {
             Failure::environment(
                 format!("cannot serve metrics on {listen}: {cause}"),
                 "another port (--metrics 127.0.0.1:0 takes a free one)",
             )
-        })?;
+        })?);
     }
     let (host, engine) = (running.host.clone(), Arc::clone(&running.engine));
     let (log, own, limit) = (log.clone(), clock.clone(), args.connections as usize);
@@ -70,5 +73,5 @@ pub(super) fn begin<S: Store>(
             }
         }
     });
-    Ok(())
+    Ok(address)
 }
