@@ -88,7 +88,7 @@ impl<'a> Banner<'a> {
                 )
             }
             None if self.specs.iter().any(|spec| spec.rule.squash == Squash::None) => {
-                "callers act with their own uid, gid and groups; root is root where it is not squashed"
+                "callers act with their own uid, gid and groups; where not squashed, root is root"
                     .to_owned()
             }
             None => "callers act with their own uid, gid and groups, and root as nobody".to_owned(),
