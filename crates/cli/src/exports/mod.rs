@@ -1,5 +1,5 @@
-//! What is to be exported, as users say it: `--export PATH=OPTIONS` ([`options`]) or a TOML file
-//! ([`file`]), and what the server makes of it ([`resolve`]).
+//! What is to be exported, as users say it: `--export PATH=OPTIONS` (`options`) or a TOML file
+//! (`file`), and what the server makes of it (`resolve`).
 
 pub(crate) mod file;
 pub(crate) mod options;

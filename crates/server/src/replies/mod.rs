@@ -45,6 +45,10 @@ pub type TimeOfDay = Arc<dyn Fn() -> Time + Send + Sync>;
 /// Bytes of a call's arguments that go into its checksum: all of them, but of a WRITE.
 const CHECKSUM_BYTES_MAX: usize = 2048;
 
+/// A call that comes again after so long is another one: clients count XIDs on from somewhere, and
+/// may come back to the same numbers.
+const KEPT_SECS_MAX: i64 = 15 * 60;
+
 /// Not a secret: who can make checksums collide can only confuse his own calls.
 const CHECKSUM_KEY: [u8; 16] = *b"nfskit checksum1";
 
@@ -124,7 +128,8 @@ impl Replies {
         let (slots, kept) = Slots::open(path, slots.max(1))?;
         let mut cache = Cache::new(replies_max);
         let until = time();
-        for kept in kept {
+        let too_old = until.secs.saturating_sub(KEPT_SECS_MAX);
+        for kept in kept.into_iter().filter(|kept| kept.claimed_at.secs >= too_old) {
             match kept.reply {
                 Some(reply) => cache.answered(kept.key, reply),
                 None => cache.in_doubt(kept.key, Doubt { since: kept.claimed_at, until }),

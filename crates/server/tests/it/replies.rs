@@ -195,6 +195,21 @@ fn after_the_death_of_the_process_what_was_answered_is_answered_again() {
     }
 }
 
+#[test]
+fn what_is_old_is_forgotten() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("replies");
+    let host = Host::new();
+    let engine = host.boot(Some(&path));
+    let (call, twice) = calls(engine.root(), made_file(&engine)).swap_remove(0);
+    assert_eq!(status(&send(&engine, CLIENT, &call)), 0);
+    for _ in 0..1000 {
+        (host.time)();
+    }
+    let again = host.boot(Some(&path));
+    assert_eq!(status(&send(&again, CLIENT, &call)), twice.code());
+}
+
 /// A process that comes to a certain point of a call and dies there.
 pub(crate) fn die(host: &Host, path: &Path, call: &Bytes, end: End) {
     let engine = host.boot(Some(path));
