@@ -163,8 +163,12 @@ fn wanted(procedure: Procedure, args: &[u8]) -> Option<Wanted<'_>> {
     Some(match procedure {
         Procedure::Create => {
             let args: nfs3::create::Args<'_> = xdr::from_bytes(args).ok()?;
-            // The others recognise what they have made.
-            let CreateHow::Guarded(attributes) = args.how else { return None };
+            let attributes = match args.how {
+                CreateHow::Guarded(attributes) => attributes,
+                // Made, and not yet marked with its verifier: else it would have been recognised.
+                CreateHow::Exclusive(_) => Sattr3::default(),
+                CreateHow::Unchecked(_) => return None,
+            };
             (args.where_, FileKind::Regular, None, attributes)
         }
         Procedure::Mkdir => {

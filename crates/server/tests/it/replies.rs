@@ -235,6 +235,24 @@ fn what_was_executed_and_not_answered_is_found_by_its_traces() {
     }
 }
 
+/// The process died between making the file and marking it with its verifier.
+#[test]
+fn an_exclusive_create_that_was_half_done_is_found() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("replies");
+    let host = Host::new();
+    let where_ = DirOp { dir: host.exports.first().root(), name: b"x" };
+    let create = |xid, how| record(xid, 0, P::Create, &nfs3::create::Args { where_, how });
+    let exclusive = create(1, CreateHow::Exclusive([7; 8]));
+    die(&host, &path, &exclusive, End::BeforeWork);
+    let made = create(2, CreateHow::Guarded(mode(0o600)));
+    assert_eq!(status(&send(&host.boot(None), CLIENT, &made)), 0);
+    let again = host.boot(Some(&path));
+    assert_eq!(status(&send(&again, RECONNECTED, &exclusive)), 0);
+    let other = create(3, CreateHow::Exclusive([8; 8]));
+    assert_eq!(status(&send(&again, CLIENT, &other)), NfsStat3::Exist.code());
+}
+
 #[test]
 fn what_was_not_executed_is_executed() {
     let place = tempfile::tempdir().unwrap();
