@@ -1,12 +1,12 @@
 //! `nfskit serve` and fio's nfs engine (libnfs inside): many reads and writes outstanding, at
 //! random and in sequence, each block with a checksum of its own.
 //!
-//! Three habits of the engine decide how it is used. It knows no fsync, so that fio can not write and
-//! verify in one run. And at the end of a run it gives up the calls that are still outstanding: so
+//! Three habits of the engine decide how it is used. It knows no fsync, so that fio can not write
+//! and verify in one run. At the end of a run it gives up the calls that are still outstanding: so
 //! the file is first written with one call at a time, and last read so; between, whatever came of
-//! such calls, each block must be whole. Having given up calls, libnfs sometimes never ends its
-//! unmount: it connects to the mount service, is answered, and sends nothing more. Such a run is made
-//! again; that it happened is told.
+//! such calls, each block must be whole. And having given up calls, libnfs sometimes never ends its
+//! unmount: it connects to the mount service, is answered, and sends nothing more. Such a run is
+//! made again; that it happened is told.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
