@@ -38,7 +38,6 @@ use crate::replies::{Claim, Claimed, Doubt, Identity, Remembrance, Replies, reme
 use crate::rpcbind;
 use crate::service::{CommitMode, Service};
 use crate::store::Store;
-use crate::types::Status;
 
 /// Room for the head of every reply but a long READLINK, MOUNT's lists and portmap's: RPC header
 /// (24 bytes) and RENAME's or MKDIR's results (at most 276).
@@ -359,9 +358,8 @@ impl<S: Store> Engine<S> {
                 .and_then(|first| handle::unwrap(&first).ok()),
         };
         let exports = self.exports.load();
-        let exported = export.and_then(|(export, _)| exports.of_id(export));
-        exported
-            .and_then(|exported| Place::of(exported, call.peer.address).ok())
+        export
+            .and_then(|(export, _)| exports.place(export, call.peer.address).ok())
             .is_some_and(|place| !call.credential.is_weak_for(place.rule))
     }
 
@@ -421,9 +419,8 @@ impl<S: Store> Engine<S> {
         // All other procedures begin with a file handle.
         let first = nfs3::FileHandle::decode(&mut Reader::new(args))?;
         let exports = self.exports.load_full();
-        let place = handle::unwrap(&first)
-            .and_then(|(export, _)| exports.of_id(export).ok_or(Status::Stale))
-            .and_then(|exported| Place::of(exported, call.peer.address));
+        let place =
+            handle::unwrap(&first).and_then(|(export, _)| exports.place(export, call.peer.address));
         let place = match place {
             Ok(place) => place,
             Err(status) => {
@@ -476,8 +473,7 @@ impl<S: Store> Engine<S> {
         let first = nfs2::FHandle::decode(&mut Reader::new(args))?;
         let exports = self.exports.load_full();
         let place = handle2::unwrap2(&first)
-            .and_then(|(export, _)| exports.of_id(export).ok_or(Status::Stale))
-            .and_then(|exported| Place::of(exported, call.peer.address));
+            .and_then(|(export, _)| exports.place(export, call.peer.address));
         let place = match place {
             Ok(place) => place,
             Err(status) => {

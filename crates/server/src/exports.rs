@@ -75,6 +75,14 @@ impl<S> Exports<S> {
         self.0.iter().find(|exported| exported.export.id == id)
     }
 
+    /// What a client may do in the export with this id.
+    ///
+    /// # Errors
+    /// `Stale` when there is none, and those of [`Place::of`].
+    pub(crate) fn place(&self, id: u32, client: SocketAddr) -> Result<Place<'_, S>, Status> {
+        Place::of(self.of_id(id).ok_or(Status::Stale)?, client)
+    }
+
     /// The export whose name is the longest beginning of `path`, and what follows it there.
     pub(crate) fn of_path<'p>(&self, path: &'p [u8]) -> Option<(&Exported<S>, &'p [u8])> {
         let depth = |exported: &Exported<S>| components(exported.export.name.as_bytes()).count();

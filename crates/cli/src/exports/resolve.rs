@@ -41,7 +41,7 @@ impl<S> Stores<S> {
         &mut self,
         clock: &Clock,
         specs: &[Spec],
-        open: impl Fn(&Path, &str) -> Result<S, String>,
+        open: impl Fn(&Path) -> Result<S, String>,
         is_at: impl Fn(&S, &Path) -> bool,
         acts_as: Squasher<'_, S>,
     ) -> Result<Exports<S>, String> {
@@ -65,7 +65,7 @@ impl<S> Stores<S> {
             let open_already = stores.get(&path).or_else(|| self.0.get(&path));
             let store = match open_already.filter(|store| is_at(store, &path)) {
                 Some(store) => Arc::clone(store),
-                None => Arc::new(open(&spec.path, &spec.name)?),
+                None => Arc::new(open(&spec.path)?),
             };
             let rule = rule(clock, &spec.rule, acts_as(&store)).await?;
             stores.insert(path, Arc::clone(&store));

@@ -6,10 +6,9 @@
 use wire::nfs2::{self, DirOp, DirOpRes, NfsStat2, Procedure, mode_type};
 use wire::xdr::{self, Encode};
 
-use crate::proc3::in_doubt::earlier;
 use crate::replies::Doubt;
 use crate::store::{Node, Store};
-use crate::types::{Attr, FileKind, Handle};
+use crate::types::{FileKind, Handle};
 
 use super::Context;
 use super::attributes::wanted_type;
@@ -38,7 +37,7 @@ pub(crate) async fn success<S: Store>(
         Procedure::Rename => {
             let args: nfs2::rename::Args<'_> = xdr::from_bytes(args).ok()?;
             let moved = traces.named(args.to).await?;
-            traces.since(&moved.attr) && traces.removed(args.from).await
+            traces.doubt.may_have_changed(&moved.attr) && traces.removed(args.from).await
         }
         Procedure::Link => {
             let args: nfs2::link::Args<'_> = xdr::from_bytes(args).ok()?;
@@ -66,7 +65,8 @@ impl<S: Store> Traces<'_, '_, S> {
     async fn removed(&self, what: DirOp<'_>) -> bool {
         let Ok(dir) = self.cx.handle(&what.dir) else { return false };
         let found = self.cx.store.lookup(self.cx.caller, &dir, what.name).await;
-        let gone = found.result.is_err() && found.attr.is_some_and(|attr| self.since(&attr));
+        let gone = found.result.is_err()
+            && found.attr.is_some_and(|attr| self.doubt.may_have_changed(&attr));
         gone && self.cx.store.settle(&dir).await.is_ok()
     }
 
@@ -82,7 +82,7 @@ impl<S: Store> Traces<'_, '_, S> {
     /// Something of this kind that was made in the time of the doubt.
     async fn recent(&self, what: DirOp<'_>, kind: FileKind) -> Option<Node> {
         let node = self.named(what).await?;
-        (node.attr.kind == kind && self.within(&node.attr)).then_some(node)
+        (node.attr.kind == kind && self.doubt.may_have_made(&node.attr)).then_some(node)
     }
 
     async fn linked(&self, args: &nfs2::symlink::Args<'_>) -> Option<bool> {
@@ -105,13 +105,5 @@ impl<S: Store> Traces<'_, '_, S> {
             _ => return None,
         };
         self.recent(args.where_, kind).await
-    }
-
-    fn since(&self, attr: &Attr) -> bool {
-        earlier(self.doubt.since) <= attr.changed
-    }
-
-    fn within(&self, attr: &Attr) -> bool {
-        self.since(attr) && attr.changed <= self.doubt.until
     }
 }

@@ -19,14 +19,10 @@ use wire::xdr::{self, Encode};
 
 use crate::replies::Doubt;
 use crate::store::{Node, Store};
-use crate::types::{Attr, FileKind, Handle, SetAttr, Time, Wcc};
+use crate::types::{Attr, FileKind, Handle, SetAttr, Wcc};
 
 use super::Context;
 use super::attributes::{fattr3, set_attr, wcc_data};
-
-/// How far a file's change time may lie before the clock's: the kernel stamps files with the time
-/// of its last tick.
-const TICK_NANOS: i64 = 20_000_000;
 
 /// Whether results are an error that a call's own success causes.
 pub(crate) fn may_be_done(results: &[u8]) -> bool {
@@ -62,7 +58,7 @@ pub(crate) async fn success<S: Store>(
             let fromdir_wcc =
                 traces.removed(&cx.handle(&args.from.dir).ok()?, args.from.name).await?;
             let (node, todir_wcc) = traces.named(&to_dir, args.to.name).await?;
-            if !traces.since(&node.attr) {
+            if !traces.doubt.may_have_changed(&node.attr) {
                 return None;
             }
             let reply: nfs3::rename::Reply = Ok(nfs3::rename::ReplyOk { fromdir_wcc, todir_wcc });
@@ -81,7 +77,7 @@ pub(crate) async fn success<S: Store>(
         Procedure::Setattr => {
             let args: nfs3::setattr::Args = xdr::from_bytes(args).ok()?;
             let attr = cx.store.attr(cx.caller, &cx.handle(&args.object).ok()?).await.ok()?;
-            let obj_wcc = traces.within(&attr).then(|| after(attr))?;
+            let obj_wcc = traces.doubt.may_have_made(&attr).then(|| after(attr))?;
             let reply: nfs3::setattr::Reply = Ok(nfs3::setattr::ReplyOk { obj_wcc });
             reply.encode(&mut results);
         }
@@ -106,7 +102,7 @@ impl<S: Store> Traces<'_, '_, S> {
     async fn removed(&self, dir: &Handle, name: &[u8]) -> Option<WccData> {
         let found = self.cx.store.lookup(self.cx.caller, dir, name).await;
         let attr = found.attr?;
-        if found.result.is_ok() || !self.since(&attr) {
+        if found.result.is_ok() || !self.doubt.may_have_changed(&attr) {
             return None;
         }
         self.cx.store.settle(dir).await.ok()?;
@@ -125,7 +121,7 @@ impl<S: Store> Traces<'_, '_, S> {
         let (where_, kind, target, attrs) = wanted(procedure, args)?;
         let dir = self.cx.handle(&where_.dir).ok()?;
         let (node, dir_wcc) = self.named(&dir, where_.name).await?;
-        if node.attr.kind != kind || !self.within(&node.attr) {
+        if node.attr.kind != kind || !self.doubt.may_have_made(&node.attr) {
             return None;
         }
         if let Some(target) = target {
@@ -145,14 +141,6 @@ impl<S: Store> Traces<'_, '_, S> {
             obj_attributes: Some(fattr3(&attr)),
             dir_wcc,
         })
-    }
-
-    fn since(&self, attr: &Attr) -> bool {
-        earlier(self.doubt.since) <= attr.changed
-    }
-
-    fn within(&self, attr: &Attr) -> bool {
-        self.since(attr) && attr.changed <= self.doubt.until
     }
 }
 
@@ -194,30 +182,10 @@ fn wanted(procedure: Procedure, args: &[u8]) -> Option<Wanted<'_>> {
     })
 }
 
-/// A tick before a time of the clock.
-pub(crate) fn earlier(time: Time) -> Time {
-    const SECOND: i64 = 1_000_000_000;
-    let nanos = i64::from(time.nanos) - TICK_NANOS;
-    let secs = time.secs.saturating_add(nanos.div_euclid(SECOND));
-    Time { secs, nanos: u32::try_from(nanos.rem_euclid(SECOND)).unwrap_or(0) }
-}
-
 fn after(attr: Attr) -> WccData {
     after_of(Some(attr))
 }
 
 fn after_of(attr: Option<Attr>) -> WccData {
     wcc_data(&Wcc { before: None, after: attr })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tick_earlier_may_be_another_second() {
-        let time = |secs, nanos| Time { secs, nanos };
-        assert_eq!(earlier(time(5, 30_000_000)), time(5, 10_000_000));
-        assert_eq!(earlier(time(5, 0)), time(4, 980_000_000));
-    }
 }

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use crate::types::Time;
+use super::doubt::Doubt;
 
 /// What makes two calls the same: everything but the client's port, which changes when it
 /// reconnects.
@@ -36,13 +36,6 @@ pub(super) enum Known {
     Answered(Bytes),
     /// It was begun, and nobody knows how far it came. It is in progress from here on.
     InDoubt(Doubt),
-}
-
-/// When a call whose outcome is not known may have been executed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Doubt {
-    pub(crate) since: Time,
-    pub(crate) until: Time,
 }
 
 #[derive(Debug)]
@@ -178,6 +171,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+    use crate::types::Time;
 
     fn key(client: u32, xid: u32) -> Key {
         let client = IpAddr::V4(Ipv4Addr::from_bits(client));

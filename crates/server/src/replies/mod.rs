@@ -18,6 +18,7 @@
 //! behind a later WRITE to the same place.
 
 mod cache;
+mod doubt;
 mod slots;
 
 use std::fmt;
@@ -32,8 +33,8 @@ use wire::Procedure;
 use wire::record::Message;
 use wire::{nfs2, nfs3};
 
-pub(crate) use self::cache::Doubt;
 use self::cache::{Cache, Counts, Key, Known};
+pub(crate) use self::doubt::Doubt;
 use self::slots::{REPLY_BYTES_MAX, Slot, Slots};
 use crate::metrics::Reading;
 use crate::siphash::siphash;

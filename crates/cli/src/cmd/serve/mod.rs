@@ -103,7 +103,7 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
     let mut stores = Stores::default();
     let mut exported = async |specs: &[Spec], clock: &Clock| {
         let options = shared_among(specs.len(), &options);
-        let open = |path: &Path, _: &str| served::open(path, &options);
+        let open = |path: &Path| served::open(path, &options);
         stores.exports(clock, specs, open, DirStore::is_at, &acts_as).await
     };
     let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
