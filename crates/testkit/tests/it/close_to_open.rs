@@ -2,11 +2,13 @@
 //!
 //! Each seed is a world with a server and two clients behind links of their own. One client writes
 //! sessions: it opens, cuts, replaces or makes anew a file, fills it with the number of the
-//! session, and closes it. The other opens and reads at moments of its own. A reader that opens
-//! after session N was closed must see N, or what came after.
+//! session, and closes it. The other opens and reads at moments of its own, and keeps what it has
+//! read as long as the version of the file is the same, as a kernel keeps its pages. A reader that
+//! opens after session N was closed must see N, or what came after.
 
 use std::sync::Arc;
 
+use client::cache::attributes::Version;
 use client::files::open::Mode;
 use client::files::{Files, Options};
 use client::session::Credential;
@@ -167,6 +169,7 @@ async fn fill(
 async fn read(clock: &Clock, files: &Files, mut random: fastrand::Rng, sessions: &Sessions) {
     const READ: Mode = Mode { read: true, write: false, truncate: false };
     let (me, root) = (me(), files.root());
+    let mut pages = None;
     loop {
         pause(clock, &mut random).await;
         let is_last = sessions.lock().iter().filter(|one| one.closed.is_some()).count()
@@ -175,7 +178,7 @@ async fn read(clock: &Clock, files: &Files, mut random: fastrand::Rng, sessions:
         // The name may be gone for a moment, or the handle: then it is looked up again.
         let mut seen = None;
         for _ in 0..3 {
-            match look(files, &me, root, READ).await {
+            match look(files, &me, root, READ, &mut pages).await {
                 Ok(data) => {
                     seen = Some(data);
                     break;
@@ -191,24 +194,37 @@ async fn read(clock: &Clock, files: &Files, mut random: fastrand::Rng, sessions:
     }
 }
 
+/// What was read, and of which version.
+type Pages = Option<(FileHandle, Version, Vec<u8>)>;
+
 async fn look(
     files: &Files,
     me: &Credential,
     root: FileHandle,
     mode: Mode,
+    pages: &mut Pages,
 ) -> Result<Vec<u8>, NfsStat3> {
     let status = |error: client::error::Error| error.status().unwrap();
     let found = files.lookup(me, root, NAME).await.map_err(status)?;
     let open = files.open(me, found.handle, mode).await.map_err(status)?;
+    let version = files.version(&found.handle).unwrap();
+    if let Some((file, of, data)) = pages
+        && (*file, *of) == (found.handle, version)
+    {
+        open.close().await;
+        return Ok(data.clone());
+    }
     let data = open.read(0, 1 << 20).await.map_err(status);
     open.close().await;
-    data.map(|data| data.to_vec())
+    let data = data?.to_vec();
+    *pages = Some((found.handle, version, data.clone()));
+    Ok(data)
 }
 
 /// What was seen between `began` and `ended` is what close-to-open promises.
 fn check(sessions: &[Session], began: Instant, ended: Instant, seen: Option<&[u8]>) {
     let is_closed = |one: &&Session| one.closed.is_some_and(|closed| closed <= began);
-    let last = sessions.iter().filter(is_closed).next_back();
+    let last = sessions.iter().rfind(is_closed);
     let others = sessions
         .iter()
         .any(|one| one.opened <= ended && one.closed.is_none_or(|closed| closed > began));
