@@ -16,7 +16,7 @@ use wire::record::Message;
 use wire::rpc::{self, MessageType};
 
 use super::retransmit::{Due, Retransmit};
-use super::{Answer, BATCH_MAX, Shared, Submission, answer_of};
+use super::{Answer, BATCH_MAX, Shared, Submission, Times, answer_of};
 use crate::clock::Clock;
 use crate::error::CallError;
 use crate::transport::datagram::{DATAGRAM_BYTES_MAX, Datagrams, Route};
@@ -41,7 +41,9 @@ type Timer = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) struct Waiting {
     answer: oneshot::Sender<Result<Answer, CallError>>,
     message: Message,
+    times: Times,
     queued: bool,
+    handed: Option<oneshot::Sender<Instant>>,
 }
 
 impl<D: Datagrams> Driver<D> {
@@ -114,14 +116,16 @@ impl<D: Datagrams> Driver<D> {
     }
 
     fn submit(&mut self, submission: Submission) {
-        let Submission { xid, procedure, message, answer } = submission;
+        let Submission { xid, procedure, message, called, encoded, answer, handed } = submission;
         if message.wire_len() > DATAGRAM_BYTES_MAX {
             let (got, max) = (message.wire_len(), DATAGRAM_BYTES_MAX);
             answer.send(Err(CallError::TooLarge { got, max })).ok();
             return;
         }
-        self.retransmit.sent(self.clock.now(), xid, procedure);
-        self.waiting.insert(xid, Waiting { answer, message, queued: true });
+        let sent = self.clock.now();
+        self.retransmit.sent(sent, xid, procedure);
+        let times = Times { called, encoded, sent };
+        self.waiting.insert(xid, Waiting { answer, message, times, queued: true, handed });
         self.unsent.push_back(xid);
     }
 
@@ -132,7 +136,12 @@ impl<D: Datagrams> Driver<D> {
             if let Some(waiting) = self.waiting.get_mut(xid) {
                 match self.socket.poll_send(cx, &waiting.message, &self.server) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(())) => waiting.queued = false,
+                    Poll::Ready(Ok(())) => {
+                        waiting.queued = false;
+                        if let Some(handed) = waiting.handed.take() {
+                            handed.send(self.clock.now()).ok();
+                        }
+                    }
                     Poll::Ready(Err(cause)) => {
                         waiting.queued = false;
                         if let Some(failure) = self.failed(&cause) {
@@ -160,13 +169,13 @@ impl<D: Datagrams> Driver<D> {
         };
         self.is_alive = true;
         let received = self.clock.now();
-        let waiting = self.waiting.remove(&xid);
-        let Some((waiting, sent)) = waiting.zip(self.retransmit.answered(received, xid)) else {
+        self.retransmit.answered(received, xid);
+        let Some(waiting) = self.waiting.remove(&xid) else {
             // The second reply to a call that was sent twice, mostly.
             self.shared.bad_xids.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        waiting.answer.send(answer_of(record, sent, received)).ok();
+        waiting.answer.send(answer_of(record, waiting.times, received)).ok();
     }
 
     /// Queues calls to be sent again, fails those whose time is up, and sets the timer.

@@ -9,6 +9,7 @@
 //! calls again, with the same XID, when `retransmit.rs` says so.
 
 mod datagrams;
+mod handed;
 mod retransmit;
 
 use std::collections::{HashMap, VecDeque};
@@ -29,6 +30,7 @@ use wire::rpc::{
 };
 use wire::xdr::{Decode, Encode, Reader};
 
+use self::handed::Handed;
 use crate::clock::Clock;
 use crate::error::{CallError, Refusal};
 use crate::transport::Transport;
@@ -57,7 +59,11 @@ pub struct Target {
 pub struct Answer {
     record: Bytes,
     results_at: usize,
-    /// When the call was handed to the transport.
+    /// When the caller asked, before anything was encoded.
+    pub called: Instant,
+    /// When the message was encoded and left to the task that sends it.
+    pub encoded: Instant,
+    /// When the message was first given to the transport.
     pub sent: Instant,
     /// When the reply had come.
     pub received: Instant,
@@ -84,6 +90,7 @@ pub struct Rpc {
 
 #[derive(Debug)]
 struct Shared {
+    clock: Clock,
     next_xid: AtomicU32,
     /// Replies that no call waited for.
     bad_xids: AtomicU64,
@@ -95,8 +102,9 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(reply_limit: Nanos, first_xid: u32) -> Self {
+    fn new(clock: &Clock, reply_limit: Nanos, first_xid: u32) -> Self {
         Self {
+            clock: clock.clone(),
             next_xid: AtomicU32::new(first_xid),
             bad_xids: AtomicU64::new(0),
             retransmissions: AtomicU64::new(0),
@@ -111,7 +119,11 @@ struct Submission {
     xid: u32,
     procedure: u32,
     message: Message,
+    called: Instant,
+    encoded: Instant,
     answer: oneshot::Sender<Result<Answer, CallError>>,
+    /// Wants to know when the message was handed over.
+    handed: Option<oneshot::Sender<Instant>>,
 }
 
 impl Rpc {
@@ -124,7 +136,7 @@ impl Rpc {
         first_xid: u32,
     ) -> Self {
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
-        let shared = Arc::new(Shared::new(reply_limit, first_xid));
+        let shared = Arc::new(Shared::new(clock, reply_limit, first_xid));
         let driver = Driver {
             transport,
             clock: clock.clone(),
@@ -134,6 +146,7 @@ impl Rpc {
             deadlines: VecDeque::new(),
             timer: None,
             unasked: 0,
+            handed: Handed::default(),
         };
         clock.spawn(driver.run());
         Self { submit, shared }
@@ -148,7 +161,7 @@ impl Rpc {
         first_xid: u32,
     ) -> Self {
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
-        let shared = Arc::new(Shared::new(reply_limit, first_xid));
+        let shared = Arc::new(Shared::new(clock, reply_limit, first_xid));
         let own = Arc::clone(&shared);
         clock.spawn(datagrams::Driver::new(socket, server, clock, submissions, own).run());
         Self { submit, shared }
@@ -165,6 +178,23 @@ impl Rpc {
         encode: impl FnOnce(&mut Vec<u8>),
         payload: Bytes,
     ) -> Result<Answer, CallError> {
+        self.call_sent(target, credential, encode, payload, None).await
+    }
+
+    /// As [`Rpc::call`]; `handed` is told when the message was handed to the socket, or over an
+    /// emulated link when its last byte left. It is dropped unused when that never happens.
+    ///
+    /// # Errors
+    /// As [`Rpc::call`].
+    pub async fn call_sent(
+        &self,
+        target: Target,
+        credential: OpaqueAuth<'_>,
+        encode: impl FnOnce(&mut Vec<u8>),
+        payload: Bytes,
+        handed: Option<oneshot::Sender<Instant>>,
+    ) -> Result<Answer, CallError> {
+        let called = self.shared.clock.now();
         let xid = self.shared.next_xid.fetch_add(1, Ordering::Relaxed);
         let mut head = Vec::with_capacity(256);
         let Target { program, version, procedure } = target;
@@ -173,7 +203,8 @@ impl Rpc {
         encode(&mut head);
         let (answer, answered) = oneshot::channel();
         let message = Message { head, payload };
-        let submission = Submission { xid, procedure, message, answer };
+        let encoded = self.shared.clock.now();
+        let submission = Submission { xid, procedure, message, called, encoded, answer, handed };
         if self.submit.send(submission).await.is_err() {
             return Err(self.failure());
         }
@@ -211,10 +242,19 @@ struct Driver<T> {
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Replies in a row that no call waited for.
     unasked: u32,
+    handed: Handed,
 }
 
 struct Waiting {
     answer: oneshot::Sender<Result<Answer, CallError>>,
+    times: Times,
+}
+
+/// What is known of a call's times while its reply is awaited.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    called: Instant,
+    encoded: Instant,
     sent: Instant,
 }
 
@@ -256,6 +296,7 @@ impl<T: Transport> Driver<T> {
         if let Poll::Ready(Err(error)) = self.transport.poll_flush(cx) {
             return Poll::Ready(error.into());
         }
+        self.handed.poll(cx, &self.clock, &self.transport);
         self.poll_deadlines(cx);
         Poll::Pending
     }
@@ -276,11 +317,13 @@ impl<T: Transport> Driver<T> {
     }
 
     fn send(&mut self, submission: Submission) {
-        let Submission { xid, message, answer, .. } = submission;
+        let Submission { xid, message, called, encoded, answer, handed, .. } = submission;
         let sent = self.clock.now();
+        let wire_bytes = message.wire_len();
         self.transport.send(message);
+        self.handed.given(&self.transport, wire_bytes, handed);
         self.deadlines.push_back((sent + self.shared.reply_limit, xid));
-        self.waiting.insert(xid, Waiting { answer, sent });
+        self.waiting.insert(xid, Waiting { answer, times: Times { called, encoded, sent } });
     }
 
     fn deliver(&mut self, record: Bytes) -> Result<(), CallError> {
@@ -299,7 +342,7 @@ impl<T: Transport> Driver<T> {
         };
         self.unasked = 0;
         let received = self.clock.now();
-        waiting.answer.send(answer_of(record, waiting.sent, received)).ok();
+        waiting.answer.send(answer_of(record, waiting.times, received)).ok();
         Ok(())
     }
 
@@ -339,9 +382,10 @@ impl<T: Transport> Driver<T> {
 }
 
 /// What a reply says, sent and received then.
-fn answer_of(record: Bytes, sent: Instant, received: Instant) -> Result<Answer, CallError> {
+fn answer_of(record: Bytes, times: Times, received: Instant) -> Result<Answer, CallError> {
     let results_at = results_at(&record)?;
-    Ok(Answer { record, results_at, sent, received })
+    let Times { called, encoded, sent } = times;
+    Ok(Answer { record, results_at, called, encoded, sent, received })
 }
 
 /// Where the results begin in an accepted reply.
