@@ -6,4 +6,5 @@ mod datagrams;
 mod host;
 mod mixture;
 mod network;
+mod persistent;
 mod throughput;
