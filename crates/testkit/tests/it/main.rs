@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod close_to_open;
 mod datagrams;
+mod files;
 mod host;
 mod mixture;
 mod network;
