@@ -8,4 +8,5 @@ mod files;
 mod host;
 mod mixture;
 mod network;
+mod persistent;
 mod throughput;
