@@ -15,3 +15,4 @@ pub mod read_ahead;
 pub mod session;
 pub mod transfer;
 pub mod url;
+mod v2;
