@@ -164,9 +164,8 @@ impl<T: Transport> Driver<T> {
         from.backoff.answered();
         self.left(call.lane);
         self.retransmit.answered(received, xid);
-        if !std::mem::replace(&mut self.is_proven, true) {
-            self.retransmit.recover(self.options.recovery);
-        }
+        self.is_proven = true;
+        self.retransmit.proven();
         if std::mem::take(&mut self.is_silent) {
             self.options.events.tell(Event::Responding);
         }
@@ -247,10 +246,9 @@ impl<T: Transport> Driver<T> {
                     self.doubt(xid, sent);
                     self.queue_again(xid);
                 }
-                Due::GivenUp(xid) => {
+                Due::GivenUp { xid, limit } => {
                     self.count_major(xid);
                     let sent = self.calls.get(&xid).map(|call| call.times.sent_last);
-                    let limit = self.shared.reply_limit;
                     let lane = self.calls.get(&xid).and_then(|call| call.lane);
                     self.fail(xid, CallError::TimedOut { limit });
                     self.doubt_lane(lane, sent.unwrap_or(now));
