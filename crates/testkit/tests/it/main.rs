@@ -7,3 +7,4 @@ mod host;
 mod mixture;
 mod network;
 mod throughput;
+mod write_behind;
