@@ -7,9 +7,12 @@
 //! - [`write_behind`]: writers go on at once, WRITEs and COMMITs follow; five policies.
 //! - [`transfer`]: sequential writes and reads with many calls outstanding.
 
+pub mod cache;
 pub mod error;
+pub mod files;
 pub mod mount;
 pub mod ops;
+pub mod read_ahead;
 pub mod session;
 pub mod transfer;
 pub mod url;
