@@ -18,4 +18,5 @@ pub mod read_ahead;
 pub mod session;
 pub mod transfer;
 pub mod url;
+mod v2;
 pub mod write_behind;
