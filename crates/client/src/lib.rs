@@ -6,7 +6,9 @@
 //!   each procedure.
 //! - [`transfer`]: sequential writes and reads with many calls outstanding.
 
+pub mod cache;
 pub mod error;
+pub mod files;
 pub mod mount;
 pub mod ops;
 pub mod session;
