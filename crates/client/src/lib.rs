@@ -11,6 +11,7 @@ pub mod error;
 pub mod files;
 pub mod mount;
 pub mod ops;
+pub mod read_ahead;
 pub mod session;
 pub mod transfer;
 pub mod url;

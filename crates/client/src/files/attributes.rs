@@ -48,6 +48,9 @@ impl Files {
         let change = self.changing(file);
         let result = acting.session.setattr(file, new, None).await;
         let wcc = self.settle(change, result, |wcc| *wcc)?;
+        if new.size.is_some() {
+            self.inner.state.lock().busy.changed(&file);
+        }
         match wcc.after {
             Some(after) => Ok(self.with_own_data(&file, after)),
             None => self.fetch(&acting, file).await,

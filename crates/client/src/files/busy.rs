@@ -5,6 +5,8 @@
 //! every NFS client since the first has done it (silly rename).
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use net::clock::Clock;
 use wire::nfs3::FileHandle;
@@ -32,6 +34,7 @@ pub(super) struct Busy {
 struct OpenFile {
     count: usize,
     hidden: Vec<Hidden>,
+    changes: Arc<AtomicU64>,
 }
 
 impl Busy {
@@ -41,8 +44,18 @@ impl Busy {
         Self { open: HashMap::new(), instance, hidden: 0 }
     }
 
-    pub(super) fn opened(&mut self, file: &FileHandle) {
-        self.open.entry(*file).or_default().count += 1;
+    /// Gives the number of our own changes of the file's data, which all its opens share.
+    pub(super) fn opened(&mut self, file: &FileHandle) -> Arc<AtomicU64> {
+        let open = self.open.entry(*file).or_default();
+        open.count += 1;
+        Arc::clone(&open.changes)
+    }
+
+    /// We have changed the file's data.
+    pub(super) fn changed(&self, file: &FileHandle) {
+        if let Some(open) = self.open.get(file) {
+            open.changes.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// One of those who have it open has closed it. Gives what is to be removed now.

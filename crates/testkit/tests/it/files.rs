@@ -159,3 +159,33 @@ fn without_attribute_caching_everything_is_asked() {
         }
     });
 }
+
+#[test]
+fn a_sequential_reader_is_read_ahead_of_and_gets_what_is_there() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let made = ours.create(&me, root, b"f", Sattr3::default(), true).await.unwrap();
+        let open = ours.open(&me, made.handle, WRITE).await.unwrap();
+        let megabyte: Vec<u8> = (0..1_u32 << 20).map(|n| n.to_be_bytes()[2] ^ 7).collect();
+        for n in 0..16 {
+            open.write(n << 20, &megabyte).await.unwrap();
+        }
+        let mut times = Vec::new();
+        for n in 0..256_u64 {
+            let before = clock.now();
+            let data = open.read(n << 16, 1 << 16).await.unwrap();
+            let at = usize::try_from((n << 16) % (1 << 20)).unwrap();
+            assert_eq!(data, megabyte[at..at + (1 << 16)]);
+            times.push(clock.now().since(before));
+        }
+        let waits = times.iter().filter(|time| **time > Nanos::ZERO).count();
+        assert!(waits <= 5, "{waits} waits for 16 chunks: one for each doubling");
+        // What we write ourselves is seen at once, also where it was fetched already.
+        open.write(20, b"new").await.unwrap();
+        assert_eq!(open.read(20, 3).await.unwrap(), b"new"[..]);
+        assert_eq!(open.read((16 << 20) - 2, 100).await.unwrap().len(), 2);
+        assert_eq!(open.read(16 << 20, 100).await.unwrap().len(), 0);
+        open.close().await;
+    });
+}

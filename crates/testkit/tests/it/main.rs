@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod close_to_open;
 mod datagrams;
 mod files;
 mod host;
