@@ -61,7 +61,7 @@ impl FileSystem {
     }
 
     /// The kernel writes what it has of a node, and forgets its data.
-    pub(super) async fn write_back(&self, node: u64) {
+    pub(crate) async fn write_back(&self, node: u64) {
         self.notifier.tell(Notice::Forget { node, offset: 0 }).await;
     }
 
@@ -70,16 +70,24 @@ impl FileSystem {
     pub(super) async fn follow(&self, who: &Credential, node: u64, attributes: &Fattr3) {
         let (file, had) = {
             let nodes = self.nodes.lock();
-            match nodes.find(node) {
-                Some(known) if known.size < attributes.size && known.writers == 0 => {
-                    if self.files.version(&known.file) == known.version {
-                        return;
-                    }
-                    (known.file, known.size)
-                }
-                _ => return,
+            let Some(known) = nodes.find(node).filter(|known| known.size < attributes.size) else {
+                return;
+            };
+            // Ours, or nobody's: a reply has overtaken what we know to be written.
+            if known.version.is_none() || self.files.version(&known.file) == known.version {
+                return;
             }
+            (known.file, known.size)
         };
+        // What the kernel has written is told to us before its data are forgotten; and the page in
+        // which the file ended has nothing behind the end.
+        self.notifier.tell(Notice::Forget { node, offset: had }).await;
+        let Ok(attributes) = self.files.getattr(who, file).await else {
+            return;
+        };
+        if self.nodes.lock().find(node).is_none_or(|known| known.size >= attributes.size) {
+            return;
+        }
         let open = self.files.open_made(who, file);
         let last = open.read(attributes.size - 1, 1).await;
         open.close().await;
@@ -89,8 +97,6 @@ impl FileSystem {
         if last.len() != 1 {
             return;
         }
-        // The page in which the file ended has nothing behind the end.
-        self.notifier.tell(Notice::Forget { node, offset: had }).await;
         let store = Notice::Store { node, offset: attributes.size - 1, data: last };
         if self.notifier.tell(store).await
             && let Some(known) = self.nodes.lock().find_mut(node)
