@@ -150,11 +150,8 @@ mod tests {
         let now = Duration::from_secs(1_000);
         let valid = fattr::ATIME | fattr::ATIME_NOW | fattr::MTIME;
         let touch = Setattr { valid, mtime: 1_000, mtime_nanos: 5, ..Setattr::default() };
-        let both = Sattr3 {
-            atime: SetTime::ServerTime,
-            mtime: SetTime::ServerTime,
-            ..Sattr3::default()
-        };
+        let both =
+            Sattr3 { atime: SetTime::ServerTime, mtime: SetTime::ServerTime, ..Sattr3::default() };
         assert_eq!(wanted(&touch, now), both);
         let long_ago = Setattr { mtime: 500, ..touch };
         let kept = SetTime::ClientTime(NfsTime { seconds: 500, nseconds: 5 });

@@ -35,11 +35,6 @@ impl Callers {
         Self { clock: clock.clone(), own, all_are_one, known: Mutex::default() }
     }
 
-    /// The one on whose behalf the mount itself asks.
-    pub(crate) fn own(&self) -> &Credential {
-        &self.own
-    }
-
     pub(crate) fn credential(&self, header: &Header) -> Credential {
         if self.all_are_one {
             return self.own.clone();

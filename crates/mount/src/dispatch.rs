@@ -116,12 +116,7 @@ pub(crate) fn run(
     }
 }
 
-fn begin(
-    device: &Arc<Device>,
-    system: &Arc<FileSystem>,
-    inflight: &Inflight,
-    asked: Asked<'_>,
-) {
+fn begin(device: &Arc<Device>, system: &Arc<FileSystem>, inflight: &Inflight, asked: Asked<'_>) {
     let Header { unique, pid, .. } = asked.header;
     let abandoned = abandoned(&asked.operation);
     let reply = Reply::new(device, unique);
@@ -155,10 +150,7 @@ fn abandoned(operation: &Operation<'_>) -> Abandoned {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(crate) fn greet(
-    device: &Device,
-    cache: init::KernelCache,
-) -> Result<init::Agreed, String> {
+pub(crate) fn greet(device: &Device, cache: init::KernelCache) -> Result<init::Agreed, String> {
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     loop {
         match device.read(&mut buffer) {

@@ -67,8 +67,7 @@ impl Reply {
     }
 
     fn send(&self, errno: i32, body: &[u8]) -> bool {
-        !self.answered.swap(true, Ordering::AcqRel)
-            && self.device.answer(self.unique, errno, body)
+        !self.answered.swap(true, Ordering::AcqRel) && self.device.answer(self.unique, errno, body)
     }
 }
 

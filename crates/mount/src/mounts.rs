@@ -22,7 +22,7 @@ pub struct Entry {
 ///
 /// # Errors
 /// /proc cannot be read.
-pub fn at(dir: &Path) -> io::Result<Option<Entry>> {
+pub(crate) fn at(dir: &Path) -> io::Result<Option<Entry>> {
     let text = fs::read("/proc/self/mountinfo")?;
     Ok(parse(&text).filter(|entry| entry.at == dir).last())
 }
@@ -73,7 +73,7 @@ fn unescaped(word: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// It is not there, or may not be looked at.
-pub fn canonical(dir: &Path) -> io::Result<PathBuf> {
+pub(crate) fn canonical(dir: &Path) -> io::Result<PathBuf> {
     // A mount whose server is gone cannot be looked at; its directory can.
     match fs::canonicalize(dir) {
         Ok(path) => Ok(path),

@@ -91,8 +91,11 @@ impl Nodes {
             }
             return id;
         }
-        let was_refused =
-            self.newest.get(&named.file).and_then(|id| self.nodes.get(id)).is_some_and(|old| old.is_refused);
+        let was_refused = self
+            .newest
+            .get(&named.file)
+            .and_then(|id| self.nodes.get(id))
+            .is_some_and(|old| old.is_refused);
         self.last += 1;
         let node = Node { lookups: 1, is_second_try: was_refused, ..Node::new(named) };
         self.nodes.insert(self.last, node);

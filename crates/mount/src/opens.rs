@@ -23,7 +23,6 @@ pub(crate) struct OpenFile {
 #[derive(Debug)]
 pub(crate) struct OpenDir {
     pub(crate) listing: Listing,
-    pub(crate) node: u64,
     /// One reader at a time: the page, and the cookie that it follows.
     pub(crate) page: tokio::sync::Mutex<Option<(u64, DirPage)>>,
 }

@@ -20,15 +20,15 @@ use tokio::sync::{oneshot, watch};
 
 use crate::abi::init::KernelCache;
 use crate::caller::Callers;
-pub use crate::device::{Flags, MountError};
 use crate::device::{self, Device, Mounted};
+pub use crate::device::{Flags, MountError};
 use crate::dispatch;
 use crate::fs::FileSystem;
 use crate::inflight::Inflight;
 use crate::mounts;
+pub use crate::mounts::Entry;
 use crate::notify::Notifier;
 use crate::tuning;
-pub use crate::mounts::Entry;
 pub use crate::tuning::Untuned;
 
 /// Why a directory cannot be mounted on, or could not.
@@ -66,7 +66,6 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Mount {
     clock: Clock,
-    device: Arc<Device>,
     mounted: Arc<Mounted>,
     system: Arc<FileSystem>,
     inflight: Inflight,
@@ -89,7 +88,9 @@ pub struct Ended {
 pub enum Unmounted {
     Cleanly,
     /// Files that were open then.
-    Lazily { open_files: usize },
+    Lazily {
+        open_files: usize,
+    },
     Not(io::Error),
 }
 
@@ -163,7 +164,6 @@ impl Mount {
         };
         Ok(Self {
             clock: clock.clone(),
-            device,
             mounted: Arc::new(mounted),
             system: file_system,
             inflight,
@@ -197,11 +197,8 @@ impl Mount {
 
     /// Writes back, unmounts, and flushes: each within `limit`.
     pub async fn end(&self, limit: Nanos) -> Ended {
-        let unmounted = if *self.is_over.borrow() {
-            Unmounted::Cleanly
-        } else {
-            self.unmount(limit).await
-        };
+        let unmounted =
+            if *self.is_over.borrow() { Unmounted::Cleanly } else { self.unmount(limit).await };
         let losses = self.clock.within(limit, self.system.files.shut_down()).await.ok();
         Ended { unmounted, losses }
     }

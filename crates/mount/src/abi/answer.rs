@@ -22,7 +22,6 @@ pub(crate) fn header(unique: u64, errno: i32, body_bytes: usize) -> [u8; 16] {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Notify {
     InvalInode = 2,
-    InvalEntry = 3,
     Store = 4,
 }
 
@@ -34,12 +33,6 @@ pub(crate) fn notification(code: Notify, body_bytes: usize) -> [u8; 16] {
 /// FUSE_NOTIFY_INVAL_INODE: attributes, and the data from `offset`, `length` bytes (0: all).
 pub(crate) fn inval_inode(node: u64, offset: u64, length: u64) -> Body {
     Body::default().u64(node).u64(offset).u64(length)
-}
-
-/// FUSE_NOTIFY_INVAL_ENTRY: a name.
-#[expect(clippy::cast_possible_truncation, reason = "names have at most 255 bytes")]
-pub(crate) fn inval_entry(dir: u64, name: &[u8]) -> Body {
-    Body::default().u64(dir).u32(name.len() as u32).u32(0).bytes(name).bytes(&[0])
 }
 
 /// FUSE_NOTIFY_STORE: what precedes the data.
@@ -169,7 +162,6 @@ mod tests {
         assert_eq!(write(1).as_slice().len(), 8);
         assert_eq!(statfs(&Statfs::default()).as_slice().len(), 80);
         assert_eq!(inval_inode(1, 0, 0).as_slice().len(), 24);
-        assert_eq!(inval_entry(1, b"name").as_slice().len(), 21);
         assert_eq!(store(1, 0, 1).as_slice().len(), 24);
     }
 

@@ -29,34 +29,96 @@ pub(crate) struct Header {
 /// What is asked for. Names are the procedures' of fuse.h.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Operation<'a> {
-    Lookup { name: &'a [u8] },
-    Forget { lookups: u64 },
-    Getattr { file: Option<u64> },
+    Lookup {
+        name: &'a [u8],
+    },
+    Forget {
+        lookups: u64,
+    },
+    Getattr {
+        file: Option<u64>,
+    },
     Setattr(Setattr),
     Readlink,
-    Symlink { name: &'a [u8], target: &'a [u8] },
-    Mknod { name: &'a [u8], mode: u32, rdev: u32 },
-    Mkdir { name: &'a [u8], mode: u32 },
-    Unlink { name: &'a [u8] },
-    Rmdir { name: &'a [u8] },
-    Rename { name: &'a [u8], new_dir: u64, new_name: &'a [u8], flags: u32 },
-    Link { node: u64, name: &'a [u8] },
-    Open { flags: u32 },
-    Read { file: u64, offset: u64, count: u32 },
-    Write { file: u64, offset: u64, count: u32 },
+    Symlink {
+        name: &'a [u8],
+        target: &'a [u8],
+    },
+    Mknod {
+        name: &'a [u8],
+        mode: u32,
+        rdev: u32,
+    },
+    Mkdir {
+        name: &'a [u8],
+        mode: u32,
+    },
+    Unlink {
+        name: &'a [u8],
+    },
+    Rmdir {
+        name: &'a [u8],
+    },
+    Rename {
+        name: &'a [u8],
+        new_dir: u64,
+        new_name: &'a [u8],
+        flags: u32,
+    },
+    Link {
+        node: u64,
+        name: &'a [u8],
+    },
+    Open {
+        flags: u32,
+    },
+    Read {
+        file: u64,
+        offset: u64,
+        count: u32,
+    },
+    Write {
+        file: u64,
+        offset: u64,
+        count: u32,
+    },
     Statfs,
-    Release { file: u64 },
-    Fsync { file: u64 },
-    Flush { file: u64 },
+    Release {
+        file: u64,
+    },
+    Fsync {
+        file: u64,
+    },
+    Flush {
+        file: u64,
+    },
     Init(Init),
     Opendir,
-    Readdir { dir: u64, offset: u64, size: u32 },
-    Readdirplus { dir: u64, offset: u64, size: u32 },
-    Releasedir { dir: u64 },
+    Readdir {
+        dir: u64,
+        offset: u64,
+        size: u32,
+    },
+    Readdirplus {
+        dir: u64,
+        offset: u64,
+        size: u32,
+    },
+    Releasedir {
+        dir: u64,
+    },
     Fsyncdir,
-    Access { mask: u32 },
-    Create { name: &'a [u8], mode: u32, flags: u32 },
-    Interrupt { unique: u64 },
+    Access {
+        mask: u32,
+    },
+    Create {
+        name: &'a [u8],
+        mode: u32,
+        flags: u32,
+    },
+    Interrupt {
+        unique: u64,
+    },
     BatchForget(Forgets<'a>),
     Fallocate,
     Xattr,

@@ -35,13 +35,7 @@ impl FileSystem {
         self.answer_attr(result.await, reply);
     }
 
-    pub(super) async fn setattr(
-        &self,
-        who: Credential,
-        node: u64,
-        asked: Setattr,
-        reply: Reply,
-    ) {
+    pub(super) async fn setattr(&self, who: Credential, node: u64, asked: Setattr, reply: Reply) {
         let result = async {
             let handle = self.file(node)?;
             let mut new = wanted(&asked, self.clock.since_1970());
@@ -80,7 +74,7 @@ impl FileSystem {
         match result {
             Ok((file, attributes)) => {
                 let attr = self.attr(&attributes);
-                drop(reply.body(&answer::attr(&attr, self.valid(&file))));
+                reply.body(&answer::attr(&attr, self.valid(&file)));
             }
             Err(errno) => reply.error(errno),
         }
@@ -116,7 +110,7 @@ impl FileSystem {
                     #[expect(clippy::cast_possible_truncation, reason = "it is 255")]
                     name_len_max: NAME_LEN_MAX as u32,
                 };
-                drop(reply.body(&answer::statfs(&numbers)));
+                reply.body(&answer::statfs(&numbers));
             }
             Err(error) => reply.error(errno(error)),
         }

@@ -122,19 +122,14 @@ impl FileSystem {
             return reply.error(Errno::BADF);
         };
         match file.open.read(offset, count).await {
-            Ok(data) => drop(reply.data(&data[..data.len().min(count as usize)])),
+            Ok(data) => {
+                reply.data(&data[..data.len().min(count as usize)]);
+            }
             Err(error) => reply.error(errno(error)),
         }
     }
 
-    pub(super) async fn write(
-        &self,
-        node: u64,
-        file: u64,
-        offset: u64,
-        data: Bytes,
-        reply: Reply,
-    ) {
+    pub(super) async fn write(&self, node: u64, file: u64, offset: u64, data: Bytes, reply: Reply) {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
@@ -148,7 +143,7 @@ impl FileSystem {
                 if let Some(node) = self.nodes.lock().find_mut(node) {
                     node.size = node.size.max(end);
                 }
-                drop(reply.body(&answer::write(count)));
+                reply.body(&answer::write(count));
             }
             Err(error) => reply.error(errno(error)),
         }
@@ -160,7 +155,7 @@ impl FileSystem {
             return reply.error(Errno::BADF);
         };
         if !file.can_write {
-            drop(reply.done());
+            reply.done();
             return;
         }
         let flushed = file.open.flush().await.map_err(errno);
@@ -177,7 +172,7 @@ impl FileSystem {
 
     pub(super) async fn release(&self, file: u64, reply: Reply) {
         self.closed(file).await;
-        drop(reply.done());
+        reply.done();
     }
 
     /// Sets the time that the kernel has given the file. As the server has its own, and may not

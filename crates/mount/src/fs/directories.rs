@@ -23,7 +23,7 @@ impl FileSystem {
         match self.file(node) {
             Ok(dir) => {
                 let listing = self.files.listing(&who, dir);
-                let dir = OpenDir { listing, node, page: tokio::sync::Mutex::new(None) };
+                let dir = OpenDir { listing, page: tokio::sync::Mutex::new(None) };
                 let number = self.opens.add_dir(dir);
                 if !reply.body(&answer::open(number, 0)) {
                     self.opens.take_dir(number);
@@ -33,14 +33,7 @@ impl FileSystem {
         }
     }
 
-    pub(super) async fn readdir(
-        &self,
-        dir: u64,
-        offset: u64,
-        size: u32,
-        plus: bool,
-        reply: Reply,
-    ) {
+    pub(super) async fn readdir(&self, dir: u64, offset: u64, size: u32, plus: bool, reply: Reply) {
         let Some(dir) = self.opens.dir(dir) else {
             return reply.error(Errno::BADF);
         };

@@ -159,15 +159,9 @@ impl FileSystem {
             Operation::Write { file, offset, .. } => {
                 Box::pin(async move { this.write(node, file, offset, data, reply).await })
             }
-            Operation::Flush { file } => {
-                Box::pin(async move { this.flush(file, reply).await })
-            }
-            Operation::Fsync { file } => {
-                Box::pin(async move { this.fsync(file, reply).await })
-            }
-            Operation::Release { file } => {
-                Box::pin(async move { this.release(file, reply).await })
-            }
+            Operation::Flush { file } => Box::pin(async move { this.flush(file, reply).await }),
+            Operation::Fsync { file } => Box::pin(async move { this.fsync(file, reply).await }),
+            Operation::Release { file } => Box::pin(async move { this.release(file, reply).await }),
             Operation::Opendir => {
                 let who = who();
                 Box::pin(async move { this.opendir(who, node, reply).await })
@@ -227,8 +221,7 @@ impl FileSystem {
         let in_dir = self.valid(dir);
         let named = self.named(found);
         // A name that outlives the attributes would hide what others do to the file.
-        let entry_valid =
-            if named.version.is_some() { in_dir.min(attr_valid) } else { in_dir };
+        let entry_valid = if named.version.is_some() { in_dir.min(attr_valid) } else { in_dir };
         let node = self.nodes.lock().name(named);
         Entry { node, entry_valid, attr_valid, attr: self.attr(&found.attributes) }
     }

@@ -30,7 +30,9 @@ impl FileSystem {
                 let nothing = Entry { entry_valid: self.valid(&dir), ..Entry::default() };
                 match nothing.entry_valid.is_zero() {
                     true => reply.error(Errno::NOENT),
-                    false => drop(reply.body(&answer::entry(&nothing))),
+                    false => {
+                        reply.body(&answer::entry(&nothing));
+                    }
                 }
             }
             Err(errno) => reply.error(errno),
@@ -145,7 +147,9 @@ impl FileSystem {
         match result.await {
             // The kernel takes a page.
             Ok(target) if target.len() >= 4096 => reply.error(Errno::NAMETOOLONG),
-            Ok(target) => drop(reply.data(&target)),
+            Ok(target) => {
+                reply.data(&target);
+            }
             Err(errno) => reply.error(errno),
         }
     }
@@ -176,7 +180,9 @@ impl FileSystem {
 /// Answers what has no result but success.
 pub(super) fn done(result: Result<(), Errno>, reply: Reply) {
     match result {
-        Ok(()) => drop(reply.done()),
+        Ok(()) => {
+            reply.done();
+        }
         Err(errno) => reply.error(errno),
     }
 }
