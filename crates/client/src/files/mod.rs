@@ -80,6 +80,13 @@ pub struct Found {
     pub version: Version,
 }
 
+/// A file of which data was taken from a writer and could not be written.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    pub file: FileHandle,
+    pub error: Error,
+}
+
 /// See the module's head; clones are the same file system.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -170,12 +177,12 @@ impl Files {
 
     /// Ends the use of the file system: what was written is made stable, and hidden names of files
     /// that are still open go. Gives the files of which data could not be written, and why.
-    pub async fn shut_down(&self) -> Vec<(FileHandle, Error)> {
+    pub async fn shut_down(&self) -> Vec<Loss> {
         let lost = self.inner.write_behind.drain().await;
         let hidden = self.inner.state.lock().busy.take_hidden();
         let acting = Acting { id: CallerId(0), session: self.inner.session.clone() };
         self.unhide(&acting, hidden).await;
-        lost
+        lost.into_iter().map(|(file, error)| Loss { file, error }).collect()
     }
 
     fn now(&self) -> Instant {
