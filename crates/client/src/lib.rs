@@ -4,6 +4,9 @@
 //! - [`mount`]: from a target to a [`session::Session`]: portmapper, MOUNT, FSINFO.
 //! - [`session`]: a connection, a credential and the root; [`ops`] has one typed method of it for
 //!   each procedure.
+//! - [`files`]: a mounted file system as its users see it, with what it remembers ([`cache`]) and
+//!   fetches before it is asked ([`read_ahead`]).
+//! - [`write_behind`]: writers go on at once, WRITEs and COMMITs follow; five policies.
 //! - [`transfer`]: sequential writes and reads with many calls outstanding.
 
 pub mod cache;
@@ -16,3 +19,4 @@ pub mod session;
 pub mod transfer;
 pub mod url;
 mod v2;
+pub mod write_behind;

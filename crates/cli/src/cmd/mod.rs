@@ -1,6 +1,7 @@
 //! The commands, one file each: a few dozen lines of glue.
 
 pub(crate) mod generated;
+pub(crate) mod mount;
 pub(crate) mod seqwrite;
 pub(crate) mod serve;
 pub(crate) mod study;

@@ -12,3 +12,4 @@ mod network;
 mod persistent;
 mod throughput;
 mod version2;
+mod write_behind;
