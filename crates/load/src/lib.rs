@@ -1,6 +1,7 @@
 //! Probes and workloads: makes load and measures it. Explains nothing.
 //!
 //! - [`environment`]: the machine, as a run record wants it.
+//! - [`latencies`]: what the times of single calls say.
 //! - [`scratch`]: the directory on the server that a run may use, and its removal.
 //! - [`probe`]: the parameters of a path: T_prop, T_ser, T_op, T_B, capacity.
 //! - [`seqwrite`]: one sequential write with its every call.
@@ -9,6 +10,7 @@
 pub mod cpu;
 pub mod environment;
 pub mod error;
+pub mod latencies;
 pub mod probe;
 pub mod scratch;
 pub mod seqwrite;
