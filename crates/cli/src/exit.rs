@@ -37,6 +37,11 @@ impl Failure {
         Self { code: 2, what: what.to_string(), advice: advice.into() }
     }
 
+    /// A check or goal failed.
+    pub(crate) fn check(what: impl Display, advice: impl Into<String>) -> Self {
+        Self { code: 1, what: what.to_string(), advice: advice.into() }
+    }
+
     pub(crate) fn interrupted() -> Self {
         Self { code: 130, what: "interrupted".to_owned(), advice: String::new() }
     }

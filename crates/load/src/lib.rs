@@ -1,6 +1,7 @@
 //! Probes and workloads: makes load and measures it. Explains nothing.
 //!
 //! - [`environment`]: the machine, as a run record wants it.
+//! - [`fsx`]: a file system exercised at random, every byte verified.
 //! - [`latencies`]: what the times of single calls say.
 //! - [`scratch`]: the directory on the server that a run may use, and its removal.
 //! - [`place`]: a directory as a place to measure: file system, durability, room.
@@ -12,6 +13,7 @@
 pub mod cpu;
 pub mod environment;
 pub mod error;
+pub mod fsx;
 pub mod latencies;
 pub mod place;
 pub mod probe;
