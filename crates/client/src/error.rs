@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use net::error::{CallError, ConnectError};
 use thiserror::Error;
 use wire::mount::MountStat3;
-use wire::nfs3::NfsStat3;
+use wire::nfs3::{Fattr3, NfsStat3, PostOpAttr, WccData, link, rename};
 
 use crate::url::Protocol;
 
@@ -19,7 +19,13 @@ pub enum Error {
     Call { procedure: &'static str, server: SocketAddr, cause: CallError },
     /// The server answered that it would or could not.
     #[error("{procedure} to {server}: {status}")]
-    Status { procedure: &'static str, server: SocketAddr, status: NfsStat3 },
+    Status {
+        procedure: &'static str,
+        server: SocketAddr,
+        status: NfsStat3,
+        /// What the server said of the files all the same.
+        detail: Box<Detail>,
+    },
     #[error("mounting {path:?} from {server}: {status}")]
     Mount { path: String, server: SocketAddr, status: MountStat3 },
     #[error("the portmapper of {host} knows no {service} over {}", protocol.name().to_uppercase())]
@@ -27,6 +33,51 @@ pub enum Error {
     /// The reply makes no sense, though it could be decoded.
     #[error("{procedure} to {server}: {what}")]
     Nonsense { procedure: &'static str, server: SocketAddr, what: &'static str },
+}
+
+/// What a failed procedure tells of the files it was called on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Detail {
+    #[default]
+    Nothing,
+    /// The attributes of the one file.
+    Attributes(Fattr3),
+    /// The file or directory that was to be changed, before and after.
+    Changed(WccData),
+    /// RENAME: both directories.
+    Renamed { from: WccData, to: WccData },
+    /// LINK: the file, and the directory.
+    Linked { file: PostOpAttr, dir: WccData },
+}
+
+impl From<()> for Detail {
+    fn from((): ()) -> Self {
+        Self::Nothing
+    }
+}
+
+impl From<PostOpAttr> for Detail {
+    fn from(attributes: PostOpAttr) -> Self {
+        attributes.map_or(Self::Nothing, Self::Attributes)
+    }
+}
+
+impl From<WccData> for Detail {
+    fn from(wcc: WccData) -> Self {
+        Self::Changed(wcc)
+    }
+}
+
+impl From<rename::ReplyOk> for Detail {
+    fn from(both: rename::ReplyOk) -> Self {
+        Self::Renamed { from: both.fromdir_wcc, to: both.todir_wcc }
+    }
+}
+
+impl From<link::ReplyOk> for Detail {
+    fn from(both: link::ReplyOk) -> Self {
+        Self::Linked { file: both.file_attributes, dir: both.linkdir_wcc }
+    }
 }
 
 /// The three services of an NFS v3 server.
@@ -53,6 +104,14 @@ impl Error {
         match self {
             Self::Status { status, .. } => Some(*status),
             _ => None,
+        }
+    }
+
+    /// What the server told of the files although the procedure failed.
+    pub fn detail(&self) -> Detail {
+        match self {
+            Self::Status { detail, .. } => **detail,
+            _ => Detail::Nothing,
         }
     }
 }

@@ -6,9 +6,12 @@
 //!   each procedure.
 //! - [`transfer`]: sequential writes and reads with many calls outstanding.
 
+pub mod cache;
 pub mod error;
+pub mod files;
 pub mod mount;
 pub mod ops;
+pub mod read_ahead;
 pub mod session;
 pub mod transfer;
 pub mod url;

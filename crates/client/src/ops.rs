@@ -7,13 +7,14 @@ use bytes::Bytes;
 use net::call::Answer;
 use net::error::CallError;
 use wire::nfs3::{
-    DirOp, Failure, Fattr3, FileHandle, NewObject, NfsTime, Procedure, Sattr3, StableHow, WccData,
-    access, commit, create, fsinfo, fsstat, getattr, link, lookup, mkdir, mknod, pathconf, read,
-    readdir, readdirplus, readlink, remove, rename, rmdir, setattr, symlink, write,
+    DirOp, Failure, Fattr3, FileHandle, NewObject, NfsTime, PostOpAttr, Procedure, Sattr3,
+    StableHow, WccData, access, commit, create, fsinfo, fsstat, getattr, link, lookup, mkdir,
+    mknod, pathconf, read, readdir, readdirplus, readlink, remove, rename, rmdir, setattr, symlink,
+    write,
 };
 use wire::xdr::{Bulk, Decode, Encode, from_bytes};
 
-use crate::error::Error;
+use crate::error::{Detail, Error};
 use crate::session::Session;
 
 /// Bytes of a file.
@@ -45,6 +46,7 @@ pub struct DirEntry {
 /// A part of a directory.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DirPage {
+    pub dir_attributes: PostOpAttr,
     pub entries: Vec<DirEntry>,
     pub cookieverf: [u8; 8],
     pub eof: bool,
@@ -78,16 +80,16 @@ impl Session {
         self.ask(Procedure::Lookup, &lookup::Args { what: DirOp { dir, name } }).await
     }
 
-    pub async fn access(&self, object: FileHandle, access: u32) -> Result<u32, Error> {
-        let args = access::Args { object, access };
-        self.ask(Procedure::Access, &args).await.map(|ok: access::ReplyOk| ok.access)
+    pub async fn access(&self, object: FileHandle, access: u32) -> Result<access::ReplyOk, Error> {
+        self.ask(Procedure::Access, &access::Args { object, access }).await
     }
 
-    pub async fn readlink(&self, symlink: FileHandle) -> Result<Vec<u8>, Error> {
+    /// READLINK: the target, and the attributes of the link.
+    pub async fn readlink(&self, symlink: FileHandle) -> Result<(Vec<u8>, PostOpAttr), Error> {
         let answer = self.send(Procedure::Readlink, &readlink::Args { symlink }).await?;
         let results = answer.results();
         let ok = self.unwrap(Procedure::Readlink, from_bytes::<readlink::Reply<'_>>(&results))?;
-        Ok(ok.data.to_vec())
+        Ok((ok.data.to_vec(), ok.symlink_attributes))
     }
 
     pub async fn read(&self, file: FileHandle, offset: u64, count: u32) -> Result<ReadOk, Error> {
@@ -223,7 +225,8 @@ impl Session {
             attributes: None,
             handle: None,
         });
-        Ok(DirPage { entries: entries.collect(), cookieverf: ok.cookieverf, eof: ok.eof })
+        let (dir_attributes, cookieverf, eof) = (ok.dir_attributes, ok.cookieverf, ok.eof);
+        Ok(DirPage { dir_attributes, entries: entries.collect(), cookieverf, eof })
     }
 
     pub async fn readdirplus(
@@ -246,7 +249,8 @@ impl Session {
             attributes: entry.name_attributes,
             handle: entry.name_handle,
         });
-        Ok(DirPage { entries: entries.collect(), cookieverf: ok.cookieverf, eof: ok.eof })
+        let (dir_attributes, cookieverf, eof) = (ok.dir_attributes, ok.cookieverf, ok.eof);
+        Ok(DirPage { dir_attributes, entries: entries.collect(), cookieverf, eof })
     }
 
     pub async fn fsstat(&self, fsroot: FileHandle) -> Result<fsstat::ReplyOk, Error> {
@@ -289,16 +293,19 @@ impl Session {
     }
 
     /// Takes the `ReplyOk` out of a decoded reply.
-    fn unwrap<T, D>(
+    fn unwrap<T, D: Into<Detail>>(
         &self,
         procedure: Procedure,
         decoded: Result<Result<T, Failure<D>>, wire::xdr::DecodeError>,
     ) -> Result<T, Error> {
         match decoded {
             Ok(Ok(ok)) => Ok(ok),
-            Ok(Err(Failure { status, .. })) => {
-                Err(Error::Status { procedure: procedure.name(), server: self.server(), status })
-            }
+            Ok(Err(Failure { status, detail })) => Err(Error::Status {
+                procedure: procedure.name(),
+                server: self.server(),
+                status,
+                detail: Box::new(detail.into()),
+            }),
             Err(cause) => Err(Error::Call {
                 procedure: procedure.name(),
                 server: self.server(),
@@ -312,8 +319,8 @@ impl Session {
     }
 }
 
-trait FailureDetail: for<'a> Decode<'a> {}
-impl<D: for<'a> Decode<'a>> FailureDetail for D {}
+trait FailureDetail: for<'a> Decode<'a> + Into<Detail> {}
+impl<D: for<'a> Decode<'a> + Into<Detail>> FailureDetail for D {}
 
 /// Ties a `ReplyOk` to what its failure carries, so that [`Session::ask`] can decode either.
 trait ReplyOk: for<'a> Decode<'a> {

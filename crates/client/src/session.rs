@@ -6,17 +6,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 use net::call::{Answer, Rpc, Target};
 use wire::nfs3::{self, FileHandle, Procedure};
-use wire::rpc::{AuthSys, Gids, OpaqueAuth};
+use wire::rpc::{AuthSys, GIDS_MAX, Gids, OpaqueAuth};
 use wire::xdr::Encode;
 
 use crate::error::Error;
 
 /// Who calls.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Credential {
     pub machine_name: String,
     pub uid: u32,
     pub gid: u32,
+    /// Further groups; AUTH_SYS carries [`wire::rpc::GIDS_MAX`] of them, the first.
+    pub gids: Vec<u32>,
 }
 
 impl Credential {
@@ -29,7 +31,7 @@ impl Credential {
             machine_name: &name[..name.len().min(wire::rpc::MACHINE_NAME_LEN_MAX)],
             uid: self.uid,
             gid: self.gid,
-            gids: Gids::default(),
+            gids: Gids::new(&self.gids[..self.gids.len().min(GIDS_MAX)]).unwrap_or_default(),
         }
         .encode(&mut body);
         body
@@ -92,6 +94,12 @@ impl Session {
 
     pub fn root(&self) -> FileHandle {
         self.root
+    }
+
+    /// The same connection and root for another caller.
+    #[must_use]
+    pub fn acting_as(&self, credential: &Credential) -> Self {
+        Self { credential: credential.encoded().into(), ..self.clone() }
     }
 
     /// This session with another directory as its root.

@@ -97,7 +97,8 @@ impl<S: Store> Subject for Site<S> {
     }
 
     async fn connect(&self) -> Result<Session, Error> {
-        let credential = Credential { machine_name: "world".to_owned(), uid: 0, gid: 0 };
+        let credential =
+            Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() };
         let server = SocketAddr::from((Ipv4Addr::new(127, 1, 0, 1), 2049));
         Session::open(self.rpc(), server, &credential, self.engine.root()).await
     }

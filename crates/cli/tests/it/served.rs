@@ -69,7 +69,12 @@ impl Served {
         let target = self.url().parse().unwrap();
         let listed = net::runtime::block_on(async {
             let options = mount::Options {
-                credential: Credential { machine_name: "test".to_owned(), uid: 0, gid: 0 },
+                credential: Credential {
+                    machine_name: "test".to_owned(),
+                    uid: 0,
+                    gid: 0,
+                    gids: Vec::new(),
+                },
                 connect_limit: Nanos::from_secs(20),
                 reply_limit: Nanos::from_secs(20),
                 links: LinkPair::default(),

@@ -129,7 +129,12 @@ fn serve(clock: &Clock) -> SocketAddr {
 
 fn options() -> Options {
     Options {
-        credential: Credential { machine_name: "test".to_owned(), uid: 0, gid: 0 },
+        credential: Credential {
+            machine_name: "test".to_owned(),
+            uid: 0,
+            gid: 0,
+            gids: Vec::new(),
+        },
         connect_limit: Options::CONNECT_LIMIT,
         reply_limit: Nanos::from_secs(60),
         links: LinkPair::default(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod datagrams;
+mod files;
 mod host;
 mod mixture;
 mod network;

@@ -395,7 +395,7 @@ pub(crate) fn options(target: &Target, reply_limit: Nanos, link: Profile) -> mou
     let gid = target.gid.unwrap_or_else(|| rustix::process::getgid().as_raw());
     let machine_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     mount::Options {
-        credential: Credential { machine_name, uid, gid },
+        credential: Credential { machine_name, uid, gid, gids: Vec::new() },
         connect_limit: mount::Options::CONNECT_LIMIT,
         reply_limit,
         links: link.links(),

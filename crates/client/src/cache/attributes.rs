@@ -1,0 +1,271 @@
+//! Attributes by handle: how long they are good, and whether the file is still what it was.
+//!
+//! As with the Linux client (nfs(5)): attributes are good for `acregmin` (files) or `acdirmin`
+//! (directories); each time they are found unchanged, for twice as long, up to `acregmax` and
+//! `acdirmax`; a change begins again at the least.
+//!
+//! Each file has a version, which is another after somebody else has changed its data. What was
+//! cached under an older version is worth nothing: pages, and for a directory its names.
+
+use std::num::NonZeroUsize;
+
+use lru::LruCache;
+use perf::units::{Instant, Nanos};
+use wire::nfs3::{FType, Fattr3, FileHandle, WccAttr, WccData};
+
+use super::ours::Ours;
+
+/// How long attributes are good.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Times {
+    pub reg_min: Nanos,
+    pub reg_max: Nanos,
+    pub dir_min: Nanos,
+    pub dir_max: Nanos,
+}
+
+impl Default for Times {
+    /// Those of nfs(5).
+    fn default() -> Self {
+        Self {
+            reg_min: Nanos::from_secs(3),
+            reg_max: Nanos::from_secs(60),
+            dir_min: Nanos::from_secs(30),
+            dir_max: Nanos::from_secs(60),
+        }
+    }
+}
+
+impl Times {
+    /// `actimeo`: all four alike. Zero is `noac`'s half that concerns attributes.
+    pub fn all(span: Nanos) -> Self {
+        Self { reg_min: span, reg_max: span, dir_min: span, dir_max: span }
+    }
+
+    fn least(&self, ftype: FType) -> Nanos {
+        if ftype == FType::Dir { self.dir_min } else { self.reg_min }
+    }
+
+    fn most(&self, ftype: FType) -> Nanos {
+        if ftype == FType::Dir { self.dir_max } else { self.reg_max }
+    }
+}
+
+/// Tells apart what the data of a file was at different times; the default is that of no file.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Version(u64);
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Attributes {
+    times: Times,
+    files: LruCache<FileHandle, File>,
+    max: usize,
+    /// Versions are handed out once, so that a file that was forgotten never gets an old one.
+    versions: u64,
+}
+
+#[derive(Debug)]
+struct File {
+    attributes: Fattr3,
+    /// When the reply came that told them.
+    told: Instant,
+    good_for: Nanos,
+    /// Since when they are good for so long.
+    good_since: Instant,
+    version: Version,
+    ours: Ours,
+    /// Calls of ours under way that change it.
+    changing: u32,
+    /// What it holds may not be forgotten: opens.
+    pins: u32,
+}
+
+/// Where attributes were told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Told {
+    /// When the call was sent: what it tells is no older.
+    pub asked: Instant,
+    pub now: Instant,
+    /// Data of ours is on its way to the file, so that its size and time change by themselves.
+    pub is_dirty: bool,
+}
+
+impl Attributes {
+    pub fn new(times: Times, max: usize) -> Self {
+        Self { times, files: LruCache::unbounded(), max: max.max(1), versions: 0 }
+    }
+
+    /// The attributes, if they are good.
+    pub fn good(&mut self, file: &FileHandle, now: Instant) -> Option<Fattr3> {
+        self.good_for(file, now).map(|(attributes, _)| attributes)
+    }
+
+    /// The attributes, and for how long they are still good, which is more than nothing.
+    pub fn good_for(&mut self, file: &FileHandle, now: Instant) -> Option<(Fattr3, Nanos)> {
+        let known = self.files.get(file)?;
+        let left = (known.told + known.good_for).since(now);
+        (left > Nanos::ZERO).then_some((known.attributes, left))
+    }
+
+    /// The attributes last told, good or not.
+    pub fn last(&self, file: &FileHandle) -> Option<Fattr3> {
+        self.files.peek(file).map(|known| known.attributes)
+    }
+
+    /// The version of the file's data; none when nothing is known of it.
+    pub fn version(&self, file: &FileHandle) -> Option<Version> {
+        self.files.peek(file).map(|known| known.version)
+    }
+
+    /// Attributes that a reply told, not of a change of ours.
+    pub fn told(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
+        let Some(known) = self.files.get_mut(file) else {
+            self.insert(file, attributes, told.now);
+            return;
+        };
+        if known.is_newer_than(attributes, told.asked) {
+            return;
+        }
+        let state = WccAttr::from(attributes);
+        let in_progress = told.is_dirty || known.changing > 0;
+        // While calls of ours are under way a state that we do not know may be theirs.
+        let others =
+            !in_progress && (known.ours.others_were_here() || !known.ours.knows_data(&state));
+        if others {
+            self.versions += 1;
+            known.version = Version(self.versions);
+        }
+        if !in_progress {
+            known.ours.reset(state);
+        }
+        known.refresh(attributes, told.now, &self.times);
+    }
+
+    /// A call of ours begins that changes the file; [`Attributes::changed`] must follow.
+    pub fn changing(&mut self, file: &FileHandle) {
+        if let Some(known) = self.files.get_mut(file) {
+            known.changing += 1;
+        }
+    }
+
+    /// The call that [`Attributes::changing`] announced has been answered, or not (`wcc` empty).
+    pub fn changed(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
+        if let Some(known) = self.files.get_mut(file) {
+            known.changing = known.changing.saturating_sub(1);
+        }
+        self.wrote(file, wcc, told);
+    }
+
+    /// A WRITE or COMMIT, which are not announced, has been answered.
+    pub fn wrote(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
+        let Some(known) = self.files.get_mut(file) else {
+            if let Some(attributes) = &wcc.after {
+                self.insert(file, attributes, told.now);
+            }
+            return;
+        };
+        known.ours.changed(wcc);
+        let in_progress = told.is_dirty || known.changing > 0;
+        if !in_progress && known.ours.others_were_here() {
+            self.versions += 1;
+            known.version = Version(self.versions);
+            known.ours.reset(wcc.after.as_ref().unwrap_or(&known.attributes).into());
+        }
+        match &wcc.after {
+            Some(after) if !known.is_newer_than(after, told.asked) => {
+                known.refresh(after, told.now, &self.times);
+            }
+            Some(_) => {}
+            // Something has changed, and what, nobody said.
+            None => known.good_for = Nanos::ZERO,
+        }
+    }
+
+    /// Asks the server again before the attributes are used.
+    pub fn expire(&mut self, file: &FileHandle) {
+        if let Some(known) = self.files.peek_mut(file) {
+            known.good_for = Nanos::ZERO;
+        }
+    }
+
+    /// The handle leads nowhere, or the file is gone.
+    pub fn forget(&mut self, file: &FileHandle) {
+        self.files.pop(file);
+    }
+
+    /// Keeps the file in mind until [`Attributes::unpin`].
+    pub fn pin(&mut self, file: &FileHandle) {
+        if let Some(known) = self.files.get_mut(file) {
+            known.pins += 1;
+        }
+    }
+
+    pub fn unpin(&mut self, file: &FileHandle) {
+        if let Some(known) = self.files.peek_mut(file) {
+            known.pins = known.pins.saturating_sub(1);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    fn insert(&mut self, file: &FileHandle, attributes: &Fattr3, now: Instant) {
+        self.versions += 1;
+        let mut ours = Ours::default();
+        ours.reset(attributes.into());
+        let known = File {
+            attributes: *attributes,
+            told: now,
+            good_for: self.times.least(attributes.ftype),
+            good_since: now,
+            version: Version(self.versions),
+            ours,
+            changing: 0,
+            pins: 0,
+        };
+        self.files.put(*file, known);
+        // What is pinned or being changed stays, and only so much is looked at for each file that
+        // comes, so that the maximum can be exceeded by what is open.
+        for _ in 0..4 {
+            if self.files.len() <= self.max {
+                break;
+            }
+            let Some((oldest, known)) = self.files.pop_lru() else { break };
+            if known.pins > 0 || known.changing > 0 {
+                self.files.put(oldest, known);
+            }
+        }
+    }
+}
+
+impl File {
+    /// Whether what we know is newer than `attributes`, which were asked for at `asked`.
+    fn is_newer_than(&self, attributes: &Fattr3, asked: Instant) -> bool {
+        asked < self.told && attributes.ctime < self.attributes.ctime
+    }
+
+    fn refresh(&mut self, attributes: &Fattr3, now: Instant, times: &Times) {
+        let (old, new) = (WccAttr::from(&self.attributes), WccAttr::from(attributes));
+        let least = times.least(attributes.ftype);
+        let most = times.most(attributes.ftype).max(least);
+        if old != new || self.attributes.ftype != attributes.ftype {
+            (self.good_for, self.good_since) = (least, now);
+        } else if now.since(self.good_since) >= self.good_for {
+            // Unchanged for as long as was thought: it may be thought twice as long.
+            (self.good_for, self.good_since) = ((self.good_for * 2).clamp(least, most), now);
+        }
+        self.attributes = *attributes;
+        self.told = now;
+    }
+}
+
+/// The type of a cache's maximum, which is at least one.
+pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
+    NonZeroUsize::new(max).unwrap_or(NonZeroUsize::MIN)
+}

@@ -1,0 +1,61 @@
+//! What a caller may do with a file, as the server said to ACCESS.
+//!
+//! Good as long as the file's attributes are good and its time of change is what it was.
+
+use lru::LruCache;
+use wire::nfs3::{FileHandle, NfsTime};
+
+use super::attributes::at_least_one;
+
+/// Which caller: the number under which [`crate::files`] knows a credential.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct CallerId(pub u64);
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Rights {
+    rights: LruCache<(FileHandle, CallerId), Known>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    ctime: NfsTime,
+    asked: u32,
+    granted: u32,
+}
+
+impl Rights {
+    pub fn new(max: usize) -> Self {
+        Self { rights: LruCache::new(at_least_one(max)) }
+    }
+
+    /// Which of the rights `asked` for are granted, if all of them are known.
+    pub fn find(
+        &mut self,
+        file: &FileHandle,
+        who: CallerId,
+        ctime: NfsTime,
+        asked: u32,
+    ) -> Option<u32> {
+        let known = self.rights.get(&(*file, who))?;
+        (known.ctime == ctime && known.asked & asked == asked).then_some(known.granted & asked)
+    }
+
+    pub fn put(
+        &mut self,
+        file: &FileHandle,
+        who: CallerId,
+        ctime: NfsTime,
+        asked: u32,
+        granted: u32,
+    ) {
+        let mut known = Known { ctime, asked, granted: granted & asked };
+        if let Some(older) = self.rights.peek(&(*file, who))
+            && older.ctime == ctime
+        {
+            known.granted |= older.granted & !asked;
+            known.asked |= older.asked;
+        }
+        self.rights.put((*file, who), known);
+    }
+}

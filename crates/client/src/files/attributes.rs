@@ -1,0 +1,177 @@
+//! Attributes and rights of a file.
+
+use perf::units::Instant;
+use wire::nfs3::{Fattr3, FileHandle, NfsStat3, Sattr3, WccData, fsstat};
+
+use super::{Acting, Files};
+use crate::error::{Detail, Error};
+use crate::session::Credential;
+
+impl Files {
+    /// The attributes of a file, from memory while they are good.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn getattr(&self, who: &Credential, file: FileHandle) -> Result<Fattr3, Error> {
+        let now = self.now();
+        let good = self.inner.state.lock().attributes.good(&file, now);
+        match good {
+            Some(attributes) => Ok(self.with_own_data(&file, attributes)),
+            None => self.fetch(&self.acting(who), file).await,
+        }
+    }
+
+    /// The attributes of a file, as the server has them now.
+    pub(super) async fn fetch(&self, acting: &Acting, file: FileHandle) -> Result<Fattr3, Error> {
+        let asked = self.now();
+        let attributes = self.heard(&file, acting.session.getattr(file).await)?;
+        self.note(&file, Some(attributes), asked);
+        Ok(self.with_own_data(&file, attributes))
+    }
+
+    /// What the user sees: bytes that were written and have not arrived count.
+    pub(super) fn with_own_data(&self, _file: &FileHandle, attributes: Fattr3) -> Fattr3 {
+        attributes
+    }
+
+    /// Sets attributes. Data on its way to the file arrives before.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn setattr(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+        new: Sattr3,
+    ) -> Result<Fattr3, Error> {
+        let acting = self.acting(who);
+        let change = self.changing(file);
+        let result = acting.session.setattr(file, new, None).await;
+        let wcc = self.settle(change, result, |wcc| *wcc)?;
+        if new.size.is_some() {
+            self.inner.state.lock().busy.changed(&file);
+        }
+        match wcc.after {
+            Some(after) => Ok(self.with_own_data(&file, after)),
+            None => self.fetch(&acting, file).await,
+        }
+    }
+
+    /// Which of the rights `asked` for (`ACCESS3_*`) the caller has.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn access(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+        asked: u32,
+    ) -> Result<u32, Error> {
+        let acting = self.acting(who);
+        let now = self.now();
+        let known = {
+            let mut state = self.inner.state.lock();
+            let good = state.attributes.good(&file, now);
+            good.and_then(|good| state.rights.find(&file, acting.id, good.ctime, asked))
+        };
+        match known {
+            Some(granted) => Ok(granted),
+            None => self.ask_access(&acting, file, asked).await,
+        }
+    }
+
+    pub(super) async fn ask_access(
+        &self,
+        acting: &Acting,
+        file: FileHandle,
+        asked: u32,
+    ) -> Result<u32, Error> {
+        let sent = self.now();
+        let answer = self.heard(&file, acting.session.access(file, asked).await)?;
+        match answer.obj_attributes {
+            Some(attributes) => {
+                self.note(&file, Some(attributes), sent);
+                let mut state = self.inner.state.lock();
+                state.rights.put(&file, acting.id, attributes.ctime, asked, answer.access);
+            }
+            None => drop(self.fetch(acting, file).await?),
+        }
+        Ok(answer.access & asked)
+    }
+
+    /// Space and number of files of the file system.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn statfs(&self, who: &Credential) -> Result<fsstat::ReplyOk, Error> {
+        let (root, asked) = (self.root(), self.now());
+        let answer = self.heard(&root, self.acting(who).session.fsstat(root).await)?;
+        self.note(&root, answer.obj_attributes, asked);
+        Ok(answer)
+    }
+
+    /// Takes in what a failure tells of the file the call was about.
+    pub(super) fn heard<T>(&self, file: &FileHandle, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(error) = &result {
+            if let Some(NfsStat3::Stale | NfsStat3::BadHandle) = error.status() {
+                self.inner.state.lock().attributes.forget(file);
+            } else if let Detail::Attributes(attributes) = error.detail() {
+                // When it was asked is not known; so it corrects nothing that is newer.
+                self.note(file, Some(attributes), Instant::EPOCH);
+            }
+        }
+        result
+    }
+
+    /// A call that changes `file` is about to be made.
+    pub(super) fn changing(&self, file: FileHandle) -> Changing {
+        self.inner.state.lock().attributes.changing(&file);
+        Changing { files: self.clone(), file, asked: self.now(), is_settled: false }
+    }
+
+    /// The call that was announced has been answered.
+    pub(super) fn settle<T>(
+        &self,
+        change: Changing,
+        result: Result<T, Error>,
+        wcc_of: impl FnOnce(&T) -> WccData,
+    ) -> Result<T, Error> {
+        let file = change.file;
+        match &result {
+            Ok(reply) => change.settled(&wcc_of(reply)),
+            Err(error) => change.settled(&match error.detail() {
+                Detail::Changed(wcc) => wcc,
+                _ => WccData::default(),
+            }),
+        }
+        self.heard(&file, result)
+    }
+}
+
+/// A change that is under way. Dropped without an answer, it leaves the file unknown.
+pub(super) struct Changing {
+    files: Files,
+    file: FileHandle,
+    asked: Instant,
+    is_settled: bool,
+}
+
+impl Changing {
+    pub(super) fn settled(mut self, wcc: &WccData) {
+        self.is_settled = true;
+        self.tell(wcc);
+    }
+
+    fn tell(&self, wcc: &WccData) {
+        let told = self.files.told(&self.file, self.asked);
+        self.files.inner.state.lock().attributes.changed(&self.file, wcc, told);
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.tell(&WccData::default());
+        }
+    }
+}

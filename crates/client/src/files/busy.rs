@@ -1,0 +1,102 @@
+//! Which files are open here, and what is to be removed when they no longer are.
+//!
+//! NFS knows no open files: one whose last name is removed is gone, open or not. So a name that
+//! would take an open file with it becomes a hidden one (`.nfs...`) until the file is closed, as
+//! every NFS client since the first has done it (silly rename).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use net::clock::Clock;
+use wire::nfs3::FileHandle;
+
+/// What hidden names begin with.
+const HIDDEN_PREFIX: &str = ".nfs";
+
+/// A name that stands for a removed file that is still open.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Hidden {
+    pub(super) dir: FileHandle,
+    pub(super) name: Vec<u8>,
+}
+
+/// See the module's head. Bounded by what is open.
+#[derive(Debug)]
+pub(super) struct Busy {
+    open: HashMap<FileHandle, OpenFile>,
+    /// Makes hidden names differ from those of other mounts, and from each other.
+    instance: u64,
+    hidden: u32,
+}
+
+#[derive(Debug, Default)]
+struct OpenFile {
+    count: usize,
+    hidden: Vec<Hidden>,
+    changes: Arc<AtomicU64>,
+}
+
+impl Busy {
+    pub(super) fn new(clock: &Clock) -> Self {
+        let since_1970 = clock.since_1970();
+        let instance = since_1970.as_secs().rotate_left(32) ^ u64::from(since_1970.subsec_nanos());
+        Self { open: HashMap::new(), instance, hidden: 0 }
+    }
+
+    /// Gives the number of our own changes of the file's data, which all its opens share.
+    pub(super) fn opened(&mut self, file: &FileHandle) -> Arc<AtomicU64> {
+        let open = self.open.entry(*file).or_default();
+        open.count += 1;
+        Arc::clone(&open.changes)
+    }
+
+    /// We have changed the file's data.
+    pub(super) fn changed(&self, file: &FileHandle) {
+        if let Some(open) = self.open.get(file) {
+            open.changes.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// One of those who have it open has closed it. Gives what is to be removed now.
+    pub(super) fn closed(&mut self, file: &FileHandle) -> Vec<Hidden> {
+        let Some(open) = self.open.get_mut(file) else {
+            return Vec::new();
+        };
+        open.count = open.count.saturating_sub(1);
+        if open.count > 0 {
+            return Vec::new();
+        }
+        self.open.remove(file).map(|open| open.hidden).unwrap_or_default()
+    }
+
+    pub(super) fn is_open(&self, file: &FileHandle) -> bool {
+        self.open.contains_key(file)
+    }
+
+    pub(super) fn is_any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// A name that nobody has.
+    pub(super) fn hidden_name(&mut self) -> Vec<u8> {
+        self.hidden = self.hidden.wrapping_add(1);
+        format!("{HIDDEN_PREFIX}{:016x}{:08x}", self.instance, self.hidden).into_bytes()
+    }
+
+    /// The file has this hidden name now. Gives it back when the file has been closed meanwhile.
+    pub(super) fn hide(&mut self, file: &FileHandle, hidden: Hidden) -> Option<Hidden> {
+        match self.open.get_mut(file) {
+            Some(open) => {
+                open.hidden.push(hidden);
+                None
+            }
+            None => Some(hidden),
+        }
+    }
+
+    /// Everything that is hidden, to be removed at the end of all.
+    pub(super) fn take_hidden(&mut self) -> Vec<Hidden> {
+        self.open.drain().flat_map(|(_, open)| open.hidden).collect()
+    }
+}

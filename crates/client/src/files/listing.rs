@@ -1,0 +1,95 @@
+//! Directories, a page at a time.
+//!
+//! READDIRPLUS is asked while the server has it, because attributes and handles of a directory's
+//! files are mostly wanted next; what it tells is remembered.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wire::nfs3::{FileHandle, NfsStat3};
+
+use super::Files;
+use crate::cache::names::Target;
+use crate::error::Error;
+use crate::ops::DirPage;
+use crate::session::Credential;
+
+/// Bytes of names and cookies, and of everything, asked for with each call.
+const DIR_COUNT: u32 = 32 << 10;
+const MAX_COUNT: u32 = 256 << 10;
+
+/// Reads a directory; see the module's head.
+#[derive(Debug)]
+pub struct Listing {
+    files: Files,
+    who: Credential,
+    dir: FileHandle,
+    has_plus: AtomicBool,
+    verifier: parking_lot::Mutex<[u8; 8]>,
+}
+
+impl Files {
+    /// Begins to read a directory. Asks nothing yet.
+    pub fn listing(&self, who: &Credential, dir: FileHandle) -> Listing {
+        Listing {
+            files: self.clone(),
+            who: who.clone(),
+            dir,
+            has_plus: AtomicBool::new(true),
+            verifier: parking_lot::Mutex::new([0; 8]),
+        }
+    }
+}
+
+impl Listing {
+    pub fn dir(&self) -> FileHandle {
+        self.dir
+    }
+
+    /// The entries that follow `cookie`, which is that of an entry or 0.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn page(&self, cookie: u64) -> Result<DirPage, Error> {
+        let verifier = if cookie == 0 { [0; 8] } else { *self.verifier.lock() };
+        let page = match self.ask(cookie, verifier).await {
+            // The directory has changed and the server minds: it is asked to go on all the same.
+            Err(error) if error.status() == Some(NfsStat3::BadCookie) && verifier != [0; 8] => {
+                self.ask(cookie, [0; 8]).await
+            }
+            page => page,
+        }?;
+        *self.verifier.lock() = page.cookieverf;
+        Ok(page)
+    }
+
+    async fn ask(&self, cookie: u64, verifier: [u8; 8]) -> Result<DirPage, Error> {
+        let files = &self.files;
+        let acting = files.acting(&self.who);
+        let asked = files.now();
+        let renames = files.inner.state.lock().renames;
+        let session = &acting.session;
+        let page = if self.has_plus.load(Ordering::Relaxed) {
+            let page = session.readdirplus(self.dir, cookie, verifier, DIR_COUNT, MAX_COUNT).await;
+            match page {
+                Err(error) if error.status() == Some(NfsStat3::NotSupp) => {
+                    self.has_plus.store(false, Ordering::Relaxed);
+                    session.readdir(self.dir, cookie, verifier, DIR_COUNT).await
+                }
+                page => page,
+            }
+        } else {
+            session.readdir(self.dir, cookie, verifier, DIR_COUNT).await
+        };
+        let page = files.heard(&self.dir, page)?;
+        files.note(&self.dir, page.dir_attributes, asked);
+        for entry in &page.entries {
+            if let (Some(handle), Some(_)) = (&entry.handle, &entry.attributes) {
+                files.note(handle, entry.attributes, asked);
+                if entry.name != b"." && entry.name != b".." {
+                    files.remember(&self.dir, &entry.name, Target::File(*handle), renames);
+                }
+            }
+        }
+        Ok(page)
+    }
+}

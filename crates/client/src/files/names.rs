@@ -1,0 +1,458 @@
+//! Names: finding, making, renaming and removing.
+
+use wire::nfs3::create::CreateHow;
+use wire::nfs3::mknod::MknodData;
+use wire::nfs3::{FileHandle, NewObject, NfsStat3, PostOpAttr, Sattr3, SetTime, WccData};
+
+use super::busy::Hidden;
+use super::{Acting, Files, Found};
+use crate::cache::names::Target;
+use crate::error::{Detail, Error};
+use crate::session::Credential;
+
+impl Files {
+    /// Finds a name. What is known of the directory is used while its attributes are good.
+    ///
+    /// # Errors
+    /// As the server says; `NFS3ERR_NOENT` may come from memory.
+    pub async fn lookup(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<Found, Error> {
+        let acting = self.acting(who);
+        self.revalidate(&acting, dir).await?;
+        match self.find(&dir, name) {
+            Some(Target::Nothing) => return Err(self.nothing()),
+            Some(Target::File(handle)) => {
+                if let Some(found) = self.found(&handle) {
+                    return Ok(found);
+                }
+            }
+            None => {}
+        }
+        self.ask_lookup(&acting, dir, name).await
+    }
+
+    /// As [`Files::lookup`], of the server.
+    pub(super) async fn ask_lookup(
+        &self,
+        acting: &Acting,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<Found, Error> {
+        let asked = self.now();
+        let renames = self.inner.state.lock().renames;
+        let answer = self.heard(&dir, acting.session.lookup(dir, name).await);
+        let answer = match answer {
+            Err(error) if error.status() == Some(NfsStat3::NoEnt) => {
+                self.remember(&dir, name, Target::Nothing, renames);
+                return Err(error);
+            }
+            answer => answer?,
+        };
+        self.note(&dir, answer.dir_attributes, asked);
+        self.note(&answer.object, answer.obj_attributes, asked);
+        self.remember(&dir, name, Target::File(answer.object), renames);
+        self.found_or_fetch(acting, answer.object, answer.obj_attributes).await
+    }
+
+    /// Asks for the directory's attributes unless they are good.
+    async fn revalidate(&self, acting: &Acting, dir: FileHandle) -> Result<(), Error> {
+        let now = self.now();
+        let is_good = self.inner.state.lock().attributes.good(&dir, now).is_some();
+        if !is_good {
+            self.fetch(acting, dir).await?;
+        }
+        Ok(())
+    }
+
+    fn find(&self, dir: &FileHandle, name: &[u8]) -> Option<Target> {
+        let mut state = self.inner.state.lock();
+        let version = state.attributes.version(dir)?;
+        state.names.find(dir, name, version)
+    }
+
+    /// The file, if its attributes are good.
+    fn found(&self, handle: &FileHandle) -> Option<Found> {
+        let now = self.now();
+        let mut state = self.inner.state.lock();
+        let attributes = state.attributes.good(handle, now)?;
+        let version = state.attributes.version(handle)?;
+        drop(state);
+        Some(Found { handle: *handle, attributes: self.with_own_data(handle, attributes), version })
+    }
+
+    /// What a reply told of a handle; asked for, if it told nothing.
+    async fn found_or_fetch(
+        &self,
+        acting: &Acting,
+        handle: FileHandle,
+        told: PostOpAttr,
+    ) -> Result<Found, Error> {
+        let attributes = match told {
+            Some(attributes) => self.with_own_data(&handle, attributes),
+            None => self.fetch(acting, handle).await?,
+        };
+        let version = self.version(&handle).unwrap_or_default();
+        Ok(Found { handle, attributes, version })
+    }
+
+    /// Remembers where a name leads, unless names have been changed since `renames` was read.
+    pub(super) fn remember(&self, dir: &FileHandle, name: &[u8], target: Target, renames: u64) {
+        let mut state = self.inner.state.lock();
+        if state.renames == renames
+            && let Some(version) = state.attributes.version(dir)
+        {
+            state.names.put(dir, name, version, target);
+        }
+    }
+
+    /// We have changed where a name leads.
+    fn now_leads(&self, dir: &FileHandle, name: &[u8], target: Option<Target>) {
+        let mut state = self.inner.state.lock();
+        state.renames += 1;
+        match (target, state.attributes.version(dir)) {
+            (Some(target), Some(version)) => state.names.put(dir, name, version, target),
+            _ => state.names.forget(dir, name),
+        }
+    }
+
+    fn nothing(&self) -> Error {
+        Error::Status {
+            procedure: "LOOKUP",
+            server: self.inner.session.server(),
+            status: NfsStat3::NoEnt,
+            detail: Box::default(),
+        }
+    }
+
+    /// READLINK.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn readlink(&self, who: &Credential, link: FileHandle) -> Result<Vec<u8>, Error> {
+        let asked = self.now();
+        let answer = self.heard(&link, self.acting(who).session.readlink(link).await)?;
+        self.note(&link, answer.1, asked);
+        Ok(answer.0)
+    }
+
+    /// Makes a regular file. With `exclusive` it must not be there yet; otherwise what is there is
+    /// taken, and `attributes` may cut it.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn create(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        name: &[u8],
+        attributes: Sattr3,
+        exclusive: bool,
+    ) -> Result<Found, Error> {
+        let acting = self.acting(who);
+        let session = &acting.session;
+        if !exclusive {
+            let how = CreateHow::Unchecked(attributes);
+            return self.make(&acting, dir, name, session.create(dir, name, how)).await;
+        }
+        let how = CreateHow::Exclusive(self.create_verifier());
+        let made = self.make(&acting, dir, name, session.create(dir, name, how)).await;
+        let made = match made {
+            Err(error) if error.status() == Some(NfsStat3::NotSupp) => {
+                let how = CreateHow::Guarded(attributes);
+                return self.make(&acting, dir, name, session.create(dir, name, how)).await;
+            }
+            made => made?,
+        };
+        // An exclusive CREATE sets nothing, and keeps its verifier in the times (RFC 1813 3.3.8).
+        let (atime, mtime) = (SetTime::ServerTime, SetTime::ServerTime);
+        let attributes = Sattr3 { atime, mtime, ..attributes };
+        let attributes = self.setattr(who, made.handle, attributes).await?;
+        Ok(Found { attributes, ..made })
+    }
+
+    /// Differs from every other CREATE's.
+    fn create_verifier(&self) -> [u8; 8] {
+        let mut state = self.inner.state.lock();
+        let name = state.busy.hidden_name();
+        let mut verifier = [0; 8];
+        for (place, byte) in name.iter().enumerate() {
+            let turns = u32::try_from(place / 8).unwrap_or(0);
+            verifier[place % 8] ^= byte.rotate_left(turns);
+        }
+        verifier
+    }
+
+    /// MKDIR.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn mkdir(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        name: &[u8],
+        attributes: Sattr3,
+    ) -> Result<Found, Error> {
+        let acting = self.acting(who);
+        self.make(&acting, dir, name, acting.session.mkdir(dir, name, attributes)).await
+    }
+
+    /// SYMLINK.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn symlink(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        name: &[u8],
+        attributes: Sattr3,
+        target: &[u8],
+    ) -> Result<Found, Error> {
+        let acting = self.acting(who);
+        self.make(&acting, dir, name, acting.session.symlink(dir, name, attributes, target)).await
+    }
+
+    /// MKNOD.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn mknod(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        name: &[u8],
+        what: MknodData,
+    ) -> Result<Found, Error> {
+        let acting = self.acting(who);
+        self.make(&acting, dir, name, acting.session.mknod(dir, name, what)).await
+    }
+
+    /// Awaits a call that makes an object.
+    async fn make(
+        &self,
+        acting: &Acting,
+        dir: FileHandle,
+        name: &[u8],
+        call: impl Future<Output = Result<NewObject, Error>>,
+    ) -> Result<Found, Error> {
+        let asked = self.now();
+        let change = self.changing(dir);
+        let made = self.settle(change, call.await, |made| made.dir_wcc);
+        let made = match made {
+            Ok(made) => made,
+            Err(error) => {
+                // Perhaps it is there and we thought it was not.
+                self.now_leads(&dir, name, None);
+                return Err(error);
+            }
+        };
+        let Some(handle) = made.obj else {
+            self.now_leads(&dir, name, None);
+            return self.ask_lookup(acting, dir, name).await;
+        };
+        self.note(&handle, made.obj_attributes, asked);
+        self.now_leads(&dir, name, Some(Target::File(handle)));
+        self.found_or_fetch(acting, handle, made.obj_attributes).await
+    }
+
+    /// LINK.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn link(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<Found, Error> {
+        let acting = self.acting(who);
+        let asked = self.now();
+        let change = self.changing(dir);
+        let result = acting.session.link(file, dir, name).await;
+        if let Err(error) = &result
+            && let Detail::Linked { file: attributes, .. } = error.detail()
+        {
+            self.note(&file, attributes, asked);
+        }
+        let answer = self.settle(change, result, |answer| answer.linkdir_wcc)?;
+        // The number of links has changed.
+        self.inner.state.lock().attributes.expire(&file);
+        self.note(&file, answer.file_attributes, asked);
+        self.now_leads(&dir, name, Some(Target::File(file)));
+        self.found_or_fetch(&acting, file, answer.file_attributes).await
+    }
+
+    /// Removes a name. A file that is open here keeps a hidden one until it is closed.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn remove(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<(), Error> {
+        let acting = self.acting(who);
+        let target = self.target_if_open(&acting, dir, name).await?;
+        if let Some(file) = target {
+            let hidden = self.inner.state.lock().busy.hidden_name();
+            self.ask_rename(&acting, (dir, name), (dir, &hidden)).await?;
+            return self.hide(&acting, file, Hidden { dir, name: hidden }).await;
+        }
+        let file = self.find(&dir, name);
+        self.ask_remove(&acting, dir, name).await?;
+        if let Some(Target::File(file)) = file {
+            // It may have other names.
+            self.inner.state.lock().attributes.expire(&file);
+        }
+        Ok(())
+    }
+
+    async fn ask_remove(&self, acting: &Acting, dir: FileHandle, name: &[u8]) -> Result<(), Error> {
+        let change = self.changing(dir);
+        let result = acting.session.remove(dir, name).await;
+        let removed = self.settle(change, result, |wcc| *wcc);
+        let nothing = removed.is_ok().then_some(Target::Nothing);
+        self.now_leads(&dir, name, nothing);
+        removed.map(drop)
+    }
+
+    /// The file that `name` leads to, if it is open here.
+    async fn target_if_open(
+        &self,
+        acting: &Acting,
+        dir: FileHandle,
+        name: &[u8],
+    ) -> Result<Option<FileHandle>, Error> {
+        if !self.inner.state.lock().busy.is_any_open() {
+            return Ok(None);
+        }
+        let target = match self.find(&dir, name) {
+            Some(Target::File(file)) => file,
+            Some(Target::Nothing) => return Ok(None),
+            None => match self.ask_lookup(acting, dir, name).await {
+                Ok(found) => found.handle,
+                Err(error) if error.status() == Some(NfsStat3::NoEnt) => return Ok(None),
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(self.inner.state.lock().busy.is_open(&target).then_some(target))
+    }
+
+    /// `file` has got a hidden name, which goes when the file is closed.
+    async fn hide(&self, acting: &Acting, file: FileHandle, hidden: Hidden) -> Result<(), Error> {
+        let closed_meanwhile = self.inner.state.lock().busy.hide(&file, hidden);
+        match closed_meanwhile {
+            Some(hidden) => self.ask_remove(acting, hidden.dir, &hidden.name).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what stood for a file that was open.
+    pub(super) async fn unhide(&self, acting: &Acting, hidden: Vec<Hidden>) {
+        for Hidden { dir, name } in hidden {
+            // It may have been removed by somebody else, and nobody waits for this.
+            self.ask_remove(acting, dir, &name).await.ok();
+        }
+    }
+
+    /// RMDIR.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn rmdir(&self, who: &Credential, dir: FileHandle, name: &[u8]) -> Result<(), Error> {
+        let acting = self.acting(who);
+        let gone = self.find(&dir, name);
+        let change = self.changing(dir);
+        let result = acting.session.rmdir(dir, name).await;
+        let removed = self.settle(change, result, |wcc| *wcc);
+        self.now_leads(&dir, name, removed.is_ok().then_some(Target::Nothing));
+        if let (Ok(_), Some(Target::File(gone))) = (&removed, gone) {
+            self.inner.state.lock().attributes.forget(&gone);
+        }
+        removed.map(drop)
+    }
+
+    /// RENAME. A file that would be replaced and is open here keeps a hidden name.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn rename(
+        &self,
+        who: &Credential,
+        from: (FileHandle, &[u8]),
+        to: (FileHandle, &[u8]),
+    ) -> Result<(), Error> {
+        let acting = self.acting(who);
+        let replaced = match self.target_if_open(&acting, to.0, to.1).await? {
+            Some(file) => Some((file, self.keep_by_link(&acting, file, to).await?)),
+            None => None,
+        };
+        let gone = self.find(&to.0, to.1);
+        let renamed = self.ask_rename(&acting, from, to).await;
+        if let Some(Target::File(gone)) = gone {
+            self.inner.state.lock().attributes.expire(&gone);
+        }
+        if let Some((file, hidden)) = replaced {
+            if renamed.is_ok() {
+                self.hide(&acting, file, hidden).await?;
+            } else {
+                self.unhide(&acting, vec![hidden]).await;
+            }
+        }
+        renamed
+    }
+
+    /// Gives an open file a hidden name beside the one it is about to lose. A link, so that the
+    /// name it has is never missing; where there are none, it is renamed, as others do.
+    async fn keep_by_link(
+        &self,
+        acting: &Acting,
+        file: FileHandle,
+        to: (FileHandle, &[u8]),
+    ) -> Result<Hidden, Error> {
+        let (dir, name) = (to.0, self.inner.state.lock().busy.hidden_name());
+        let change = self.changing(dir);
+        let linked = acting.session.link(file, dir, &name).await;
+        match self.settle(change, linked, |answer| answer.linkdir_wcc) {
+            Ok(_) => self.inner.state.lock().attributes.expire(&file),
+            Err(error) if error.status() == Some(NfsStat3::IsDir) => return Err(error),
+            Err(_) => self.ask_rename(acting, to, (dir, &name)).await?,
+        }
+        Ok(Hidden { dir, name })
+    }
+
+    async fn ask_rename(
+        &self,
+        acting: &Acting,
+        from: (FileHandle, &[u8]),
+        to: (FileHandle, &[u8]),
+    ) -> Result<(), Error> {
+        let file = self.find(&from.0, from.1);
+        let (source, target) = (self.changing(from.0), self.changing(to.0));
+        let result = acting.session.rename(from, to).await;
+        let (from_wcc, to_wcc) = match &result {
+            Ok(answer) => (answer.fromdir_wcc, answer.todir_wcc),
+            Err(error) => match error.detail() {
+                Detail::Renamed { from, to } => (from, to),
+                _ => (WccData::default(), WccData::default()),
+            },
+        };
+        source.settled(&from_wcc);
+        target.settled(&to_wcc);
+        let is_done = result.is_ok();
+        self.now_leads(&from.0, from.1, is_done.then_some(Target::Nothing));
+        self.now_leads(&to.0, to.1, file.filter(|_| is_done));
+        if let Some(Target::File(file)) = file {
+            // Its time of change may be another.
+            self.inner.state.lock().attributes.expire(&file);
+        }
+        self.heard(&from.0, result).map(drop)
+    }
+}

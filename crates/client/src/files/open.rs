@@ -1,0 +1,181 @@
+//! Files that are open.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow, access};
+
+use super::read::Reading;
+use super::{Acting, Files};
+use crate::error::Error;
+use crate::session::Credential;
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Mode {
+    pub read: bool,
+    pub write: bool,
+    /// Cut to nothing.
+    pub truncate: bool,
+}
+
+/// An open file; clones are the same one. Must be closed, or it stays open here until the end.
+#[derive(Clone, Debug)]
+pub struct Open {
+    inner: Arc<OpenInner>,
+}
+
+#[derive(Debug)]
+struct OpenInner {
+    files: Files,
+    who: Credential,
+    file: FileHandle,
+    is_closed: AtomicBool,
+    reading: Mutex<Reading>,
+    changes: Arc<AtomicU64>,
+}
+
+impl Files {
+    /// Opens a file: asks the server whether the caller may, and whether the file is still what it
+    /// was (close-to-open).
+    ///
+    /// # Errors
+    /// As the server says; `NFS3ERR_ACCES` when it grants less than `mode` asks for.
+    pub async fn open(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+        mode: Mode,
+    ) -> Result<Open, Error> {
+        let acting = self.acting(who);
+        let mut asked = 0;
+        if mode.read {
+            asked |= access::READ;
+        }
+        if mode.write {
+            asked |= access::MODIFY | access::EXTEND;
+        }
+        let granted = if self.inner.options.close_to_open {
+            self.ask_access(&acting, file, asked).await?
+        } else {
+            self.access(who, file, asked).await?
+        };
+        if granted != asked {
+            return Err(self.denied());
+        }
+        let open = self.open_made(who, file);
+        if mode.truncate {
+            let cut = Sattr3 { size: Some(0), ..Sattr3::default() };
+            if let Err(error) = self.setattr(who, file, cut).await {
+                open.close().await;
+                return Err(error);
+            }
+        }
+        Ok(open)
+    }
+
+    /// Opens a file that was just made, whose maker may do with it as it likes.
+    pub fn open_made(&self, who: &Credential, file: FileHandle) -> Open {
+        let mut state = self.inner.state.lock();
+        let changes = state.busy.opened(&file);
+        state.attributes.pin(&file);
+        drop(state);
+        let chunk_bytes = self.inner.session.sizes().read_bytes_max;
+        let inner = OpenInner {
+            files: self.clone(),
+            who: who.clone(),
+            file,
+            is_closed: AtomicBool::new(false),
+            reading: Mutex::new(Reading::new(chunk_bytes)),
+            changes,
+        };
+        Open { inner: Arc::new(inner) }
+    }
+
+    fn denied(&self) -> Error {
+        Error::Status {
+            procedure: "ACCESS",
+            server: self.inner.session.server(),
+            status: NfsStat3::Acces,
+            detail: Box::default(),
+        }
+    }
+}
+
+impl Open {
+    pub fn file(&self) -> FileHandle {
+        self.inner.file
+    }
+
+    pub(super) fn files(&self) -> &Files {
+        &self.inner.files
+    }
+
+    pub(super) fn acting(&self) -> Acting {
+        self.inner.files.acting(&self.inner.who)
+    }
+
+    pub(super) fn reading(&self) -> &Mutex<Reading> {
+        &self.inner.reading
+    }
+
+    /// How often we have changed the file's data.
+    pub(super) fn changes(&self) -> u64 {
+        self.inner.changes.load(Ordering::Acquire)
+    }
+
+    /// Writes.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.write_bytes(offset, Bytes::copy_from_slice(data)).await
+    }
+
+    /// As [`Open::write`], of bytes that need not be copied.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn write_bytes(&self, mut offset: u64, mut data: Bytes) -> Result<(), Error> {
+        let (files, file) = (&self.inner.files, self.inner.file);
+        let acting = self.acting();
+        let most = acting.session.sizes().write_bytes_max as usize;
+        while !data.is_empty() {
+            let part = data.slice(..data.len().min(most));
+            let change = files.changing(file);
+            let result = acting.session.write(file, offset, part, StableHow::FileSync).await;
+            let timed = files.settle(change, result, |timed| timed.reply.file_wcc)?;
+            offset += u64::from(timed.reply.count);
+            data = data.slice(timed.reply.count as usize..);
+            self.inner.changes.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// What was written is on stable storage; for fsync(2), and for close(2) before it returns.
+    ///
+    /// # Errors
+    /// The first of any write since the last flush.
+    pub async fn flush(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Nobody uses it any more. What was written is flushed before; a name that stood for the file
+    /// goes.
+    pub async fn close(&self) {
+        if self.inner.is_closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (files, file) = (&self.inner.files, self.inner.file);
+        let hidden = {
+            let mut state = files.inner.state.lock();
+            state.attributes.unpin(&file);
+            state.busy.closed(&file)
+        };
+        if !hidden.is_empty() {
+            files.unhide(&self.acting(), hidden).await;
+        }
+    }
+}

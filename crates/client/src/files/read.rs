@@ -1,0 +1,192 @@
+//! Reading an open file: from what was fetched ahead, or from the server.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::{BoxFuture, FutureExt, Shared, try_join_all};
+use perf::units::{Instant, Nanos};
+
+use super::Acting;
+use super::open::Open;
+use crate::cache::attributes::Version;
+use crate::error::Error;
+use crate::read_ahead::budget::Permit;
+use crate::read_ahead::streams::{Plan, StreamId, Streams};
+
+/// What an open file has fetched ahead.
+#[derive(Debug)]
+pub(super) struct Reading {
+    streams: Streams<Part>,
+    /// What it is of: the data that others have left, and the number of our own changes.
+    of: (Option<Version>, u64),
+}
+
+/// The content of a chunk, sooner or later.
+#[derive(Clone, Debug)]
+struct Part {
+    content: Shared<BoxFuture<'static, Result<Bytes, Error>>>,
+    /// Room for it, as long as it is held.
+    _permit: Arc<Permit>,
+}
+
+impl Reading {
+    pub(super) fn new(chunk_bytes: u32) -> Self {
+        Self { streams: Streams::new(chunk_bytes), of: (None, 0) }
+    }
+
+    fn plan(
+        &mut self,
+        of: (Option<Version>, u64),
+        (offset, count): (u64, u32),
+        size: u64,
+        oldest: Instant,
+    ) -> Plan {
+        if self.of != of {
+            self.streams.clear();
+            self.of = of;
+        }
+        self.streams.read(offset, count, size, oldest)
+    }
+}
+
+impl Open {
+    /// Bytes from `offset`; fewer than `count` only at the end of the file.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn read(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
+        let (files, file) = (self.files(), self.file());
+        files.arrive(&file, offset, u64::from(count)).await?;
+        let good_for = files.inner.options.times.reg_min;
+        let size = files.inner.state.lock().attributes.last(&file).map_or(0, |last| last.size);
+        if offset < size && good_for > Nanos::ZERO {
+            let of = (files.version(&file), self.changes());
+            let oldest = files.now() - good_for;
+            let plan = self.reading().lock().plan(of, (offset, count), size, oldest);
+            if let Some(stream) = plan.stream
+                && let Some(data) = self.read_stream(stream, &plan, offset, count, size).await
+            {
+                return Ok(data);
+            }
+        }
+        self.read_direct(offset, count).await
+    }
+
+    /// Reads from a stream; none when it has not got what it should have.
+    async fn read_stream(
+        &self,
+        stream: StreamId,
+        plan: &Plan,
+        offset: u64,
+        count: u32,
+        size: u64,
+    ) -> Option<Bytes> {
+        for &at in plan.needed.iter().chain(&plan.ahead) {
+            if !self.fetch_chunk(stream, at) {
+                break;
+            }
+        }
+        let end = (offset + u64::from(count)).min(size);
+        let mut whole: Option<BytesMut> = None;
+        let mut from = offset;
+        while from < end {
+            let (at, part) = self.reading().lock().streams.chunk(stream, from)?;
+            if part.content.peek().is_none() {
+                self.reading().lock().streams.waited(stream);
+            }
+            let content = part.content.await.ok();
+            let within = usize::try_from(from - at).ok()?;
+            let want = usize::try_from(end - from).ok()?;
+            let Some(rest) = content.as_ref().and_then(|content| content.get(within..)) else {
+                self.reading().lock().streams.failed(stream, at);
+                return None;
+            };
+            let chunk_bytes = self.reading().lock().streams.chunk_bytes();
+            let until = usize::try_from(at + chunk_bytes - from).ok()?;
+            let got = rest.len().min(want);
+            if got < want.min(until) {
+                // The file has become shorter, or longer after this was fetched.
+                self.reading().lock().streams.failed(stream, at);
+                return None;
+            }
+            self.reading().lock().streams.taken(stream, at, got as u64);
+            let piece = content?.slice(within..within + got);
+            from += got as u64;
+            match &mut whole {
+                None if from == end => return Some(piece),
+                None => {
+                    let mut begun = BytesMut::with_capacity(want);
+                    begun.extend_from_slice(&piece);
+                    whole = Some(begun);
+                }
+                Some(whole) => whole.extend_from_slice(&piece),
+            }
+        }
+        whole.map(BytesMut::freeze)
+    }
+
+    /// Begins to fetch a chunk, if there is room for it.
+    fn fetch_chunk(&self, stream: StreamId, at: u64) -> bool {
+        let files = self.files();
+        let mut reading = self.reading().lock();
+        let chunk_bytes = reading.streams.chunk_bytes();
+        let Some(permit) = files.inner.read_budget.take(chunk_bytes) else {
+            return false;
+        };
+        let (open, now) = (self.clone(), files.now());
+        let content = async move {
+            let count = u32::try_from(chunk_bytes).unwrap_or(u32::MAX);
+            open.files().arrive(&open.file(), at, chunk_bytes).await?;
+            open.read_direct(at, count).await
+        };
+        let content = content.boxed().shared();
+        files.inner.clock.spawn(content.clone().map(drop));
+        let part = Part { content, _permit: Arc::new(permit) };
+        reading.streams.fetching(stream, at, part, now);
+        true
+    }
+
+    /// Reads as it was asked.
+    async fn read_direct(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
+        let acting = self.acting();
+        let most = acting.session.sizes().read_bytes_max;
+        if count <= most {
+            return self.read_part(&acting, offset, count).await;
+        }
+        let parts = (0..count).step_by(most as usize).map(|at| {
+            let part = most.min(count - at);
+            let acting = &acting;
+            async move { self.read_part(acting, offset + u64::from(at), part).await }
+        });
+        let mut whole = BytesMut::with_capacity(count as usize);
+        for (part, at) in try_join_all(parts).await?.iter().zip((0..count).step_by(most as usize)) {
+            // A part that ends early is the end of the file, or there was one for a moment.
+            if whole.len() < at as usize {
+                break;
+            }
+            whole.extend_from_slice(part);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// Reads no more than a READ may ask for; asks again when the server gives less.
+    async fn read_part(&self, acting: &Acting, offset: u64, count: u32) -> Result<Bytes, Error> {
+        let (files, file) = (self.files(), self.file());
+        let mut got = BytesMut::new();
+        loop {
+            let asked = files.now();
+            let done = u32::try_from(got.len()).unwrap_or(count).min(count);
+            let (at, want) = (offset + u64::from(done), count - done);
+            let reply = files.heard(&file, acting.session.read(file, at, want).await)?;
+            files.note(&file, reply.file_attributes, asked);
+            let is_whole = reply.data.len() >= want as usize || reply.eof || reply.data.is_empty();
+            if is_whole && got.is_empty() {
+                return Ok(reply.data);
+            }
+            got.extend_from_slice(&reply.data);
+            if is_whole {
+                return Ok(got.freeze());
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Files of the client in a world: what its caches may tell, and what its users see.
+
+use client::cache::attributes::Times;
+use client::files::open::Mode;
+use client::files::{Files, Options};
+use client::session::Credential;
+use load::study::Subject;
+use net::clock::Clock;
+use net::clock::world::World;
+use net::shape::LinkPair;
+use perf::model::loggp::Link;
+use perf::units::Nanos;
+use server::CommitMode;
+use server::store::mem::MemStore;
+use testkit::Site;
+use wire::nfs3::{NfsStat3, Sattr3};
+
+const READ: Mode = Mode { read: true, write: false, truncate: false };
+const WRITE: Mode = Mode { read: true, write: true, truncate: false };
+
+fn me() -> Credential {
+    Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() }
+}
+
+async fn mounted(site: &Site<MemStore>, clock: &Clock, options: Options) -> Files {
+    Files::new(clock, site.connect().await.unwrap(), options)
+}
+
+/// Runs `test` in a world with a server 100 us away.
+fn world<F: Future<Output = ()> + Send + 'static>(
+    test: impl FnOnce(Clock, Site<MemStore>) -> F + Send + 'static,
+) {
+    let world = World::new();
+    let clock = world.clock();
+    let link = Link { latency: Nanos::from_micros(100), ..Link::default() };
+    let site = Site::in_memory(&clock, LinkPair::symmetric(link), CommitMode::Concurrent);
+    world.run(test(clock, site)).unwrap();
+}
+
+#[test]
+fn a_name_is_found_in_memory_until_somebody_else_changes_the_directory() {
+    world(async |clock, site| {
+        let (ours, theirs) = (
+            mounted(&site, &clock, Options::default()).await,
+            mounted(&site, &clock, Options::default()).await,
+        );
+        let (me, root) = (me(), ours.root());
+        let missing = ours.lookup(&me, root, b"f").await.unwrap_err();
+        assert_eq!(missing.status(), Some(NfsStat3::NoEnt));
+        let made = theirs.create(&me, root, b"f", Sattr3::default(), false).await.unwrap();
+        // The directory's attributes are good for half a minute.
+        let before = clock.now();
+        let missing = ours.lookup(&me, root, b"f").await.unwrap_err();
+        assert_eq!(missing.status(), Some(NfsStat3::NoEnt));
+        assert_eq!(clock.now(), before, "nobody was asked");
+        clock.sleep(Nanos::from_secs(31)).await;
+        assert_eq!(ours.lookup(&me, root, b"f").await.unwrap().handle, made.handle);
+        // Our own changes are known at once, and do not make us forget.
+        ours.create(&me, root, b"g", Sattr3::default(), true).await.unwrap();
+        let before = clock.now();
+        ours.lookup(&me, root, b"f").await.unwrap();
+        ours.lookup(&me, root, b"g").await.unwrap();
+        assert_eq!(clock.now(), before, "nobody was asked");
+    });
+}
+
+#[test]
+fn opening_a_file_shows_what_was_written_and_closed_elsewhere() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let made = ours.create(&me, root, b"f", Sattr3::default(), true).await.unwrap();
+        let version = ours.version(&made.handle).unwrap();
+        let found = theirs.lookup(&me, root, b"f").await.unwrap();
+        let open = theirs.open(&me, found.handle, WRITE).await.unwrap();
+        open.write(0, b"theirs").await.unwrap();
+        open.flush().await.unwrap();
+        open.close().await;
+        assert_eq!(ours.getattr(&me, made.handle).await.unwrap().size, 0, "still good");
+        let open = ours.open(&me, made.handle, READ).await.unwrap();
+        assert_eq!(ours.getattr(&me, made.handle).await.unwrap().size, 6);
+        assert_ne!(ours.version(&made.handle), Some(version));
+        assert_eq!(open.read(0, 100).await.unwrap(), b"theirs"[..]);
+        open.close().await;
+    });
+}
+
+#[test]
+fn our_own_writes_leave_the_version_as_it_is() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let made = ours.create(&me, root, b"f", Sattr3::default(), true).await.unwrap();
+        for round in 0..3 {
+            let open = ours.open(&me, made.handle, WRITE).await.unwrap();
+            let writes = (0..8).map(|n| open.write(n * 4096, b"ours"));
+            futures_util::future::try_join_all(writes).await.unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+            clock.sleep(Nanos::from_secs(100 * round)).await;
+        }
+        ours.open(&me, made.handle, READ).await.unwrap().close().await;
+        assert_eq!(ours.version(&made.handle), Some(made.version));
+    });
+}
+
+#[test]
+fn a_file_that_is_open_outlives_its_name() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        for name in [b"removed", b"replace"] {
+            ours.create(&me, root, name, Sattr3::default(), true).await.unwrap();
+        }
+        let other = ours.create(&me, root, b"other", Sattr3::default(), true).await.unwrap();
+        let removed = ours.lookup(&me, root, b"removed").await.unwrap();
+        let replaced = ours.lookup(&me, root, b"replace").await.unwrap();
+        let opens = [
+            ours.open(&me, removed.handle, WRITE).await.unwrap(),
+            ours.open(&me, replaced.handle, WRITE).await.unwrap(),
+        ];
+        ours.remove(&me, root, b"removed").await.unwrap();
+        ours.rename(&me, (root, b"other"), (root, b"replace")).await.unwrap();
+        assert_eq!(ours.lookup(&me, root, b"replace").await.unwrap().handle, other.handle);
+        let gone = ours.lookup(&me, root, b"removed").await.unwrap_err();
+        assert_eq!(gone.status(), Some(NfsStat3::NoEnt));
+        for open in &opens {
+            open.write(0, b"still here").await.unwrap();
+            assert_eq!(open.read(0, 20).await.unwrap(), b"still here"[..]);
+        }
+        assert_eq!(shown_and_hidden(&ours, &me).await, (1, 2));
+        for open in opens {
+            open.close().await;
+        }
+        assert_eq!(shown_and_hidden(&ours, &me).await, (1, 0));
+    });
+}
+
+/// How many names of the root there are: with hidden ones apart.
+async fn shown_and_hidden(files: &Files, me: &Credential) -> (usize, usize) {
+    let page = files.listing(me, files.root()).page(0).await.unwrap();
+    let (dotted, shown): (Vec<_>, Vec<_>) =
+        page.entries.iter().partition(|entry| entry.name.starts_with(b"."));
+    (shown.len(), dotted.iter().filter(|entry| entry.name.starts_with(b".nfs")).count())
+}
+
+#[test]
+fn without_attribute_caching_everything_is_asked() {
+    world(async |clock, site| {
+        let options = Options { times: Times::all(Nanos::ZERO), ..Options::default() };
+        let ours = mounted(&site, &clock, options).await;
+        let (me, root) = (me(), ours.root());
+        let made = ours.create(&me, root, b"f", Sattr3::default(), true).await.unwrap();
+        for _ in 0..3 {
+            let before = clock.now();
+            ours.getattr(&me, made.handle).await.unwrap();
+            assert!(clock.now().since(before) >= Nanos::from_micros(200));
+        }
+    });
+}
+
+#[test]
+fn a_sequential_reader_is_read_ahead_of_and_gets_what_is_there() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let made = ours.create(&me, root, b"f", Sattr3::default(), true).await.unwrap();
+        let open = ours.open(&me, made.handle, WRITE).await.unwrap();
+        let megabyte: Vec<u8> = (0..1_u32 << 20).map(|n| n.to_be_bytes()[2] ^ 7).collect();
+        for n in 0..16 {
+            open.write(n << 20, &megabyte).await.unwrap();
+        }
+        let mut times = Vec::new();
+        for n in 0..256_u64 {
+            let before = clock.now();
+            let data = open.read(n << 16, 1 << 16).await.unwrap();
+            let at = usize::try_from((n << 16) % (1 << 20)).unwrap();
+            assert_eq!(data, megabyte[at..at + (1 << 16)]);
+            times.push(clock.now().since(before));
+        }
+        let waits = times.iter().filter(|time| **time > Nanos::ZERO).count();
+        assert!(waits <= 5, "{waits} waits for 16 chunks: one for each doubling");
+        // What we write ourselves is seen at once, also where it was fetched already.
+        open.write(20, b"new").await.unwrap();
+        assert_eq!(open.read(20, 3).await.unwrap(), b"new"[..]);
+        assert_eq!(open.read((16 << 20) - 2, 100).await.unwrap().len(), 2);
+        assert_eq!(open.read(16 << 20, 100).await.unwrap().len(), 0);
+        open.close().await;
+    });
+}
