@@ -19,8 +19,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use client::files::Files;
+use client::files::open::Open;
+use client::session::Credential;
 use net::clock::Clock;
 use perf::units::{Instant, Nanos};
+use wire::nfs3::{FileHandle, Sattr3};
 
 use crate::cpu::{self, Usage};
 use crate::error::Error;
@@ -218,6 +222,60 @@ pub fn run_in_directory(
     drop(file);
     recorder.mark(Mark::Closed);
     Ok(Some(recorder.finish()))
+}
+
+/// A directory of a file system that our client has mounted.
+#[derive(Clone, Copy, Debug)]
+pub struct Directory<'a> {
+    pub files: &'a Files,
+    pub who: &'a Credential,
+    pub dir: FileHandle,
+}
+
+impl Directory<'_> {
+    /// Runs the workload once, on a new file called `name`, which is removed at the end. When it
+    /// fails, or is dropped before its end, the file is left.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn run(
+        &self,
+        clock: &Clock,
+        name: &str,
+        source: &Bytes,
+        workload: Workload,
+    ) -> Result<Run, Error> {
+        let Directory { files, who, dir } = *self;
+        let attributes = Sattr3 { mode: Some(0o600), ..Sattr3::default() };
+        let made = files.create(who, dir, name.as_bytes(), attributes, true).await?;
+        let open = files.open_made(who, made.handle);
+        let run = write(clock, &open, source, workload).await;
+        files.remove(who, dir, name.as_bytes()).await?;
+        run
+    }
+}
+
+async fn write(
+    clock: &Clock,
+    open: &Open,
+    source: &Bytes,
+    workload: Workload,
+) -> Result<Run, Error> {
+    let mut recorder = Recorder::start(clock, workload);
+    let mut before = recorder.started;
+    for number in 0..workload.calls() {
+        let data = workload.call(number, source);
+        open.write(number * u64::from(workload.call_bytes), &data).await?;
+        let after = clock.now();
+        recorder.calls.push(after.since(before));
+        before = after;
+    }
+    recorder.mark(Mark::Written);
+    open.flush().await?;
+    recorder.mark(Mark::Flushed);
+    open.close().await;
+    recorder.mark(Mark::Closed);
+    Ok(recorder.finish())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::program::{Program, appears, names, nfskit, run};
+use crate::served::Served;
 
 fn seqwrite(dir: &std::path::Path) -> std::process::Command {
     let mut command = nfskit(["bench", "seqwrite", "--repeats", "2", "--dir"]);
@@ -45,6 +46,26 @@ fn two_places_and_two_lengths_stand_side_by_side() {
     assert_eq!(records.len(), 4);
     assert!(records[0]["metrics"]["written_ratio_to_first"].is_null());
     assert!(records[3]["metrics"]["written_ratio_to_first"]["value"].as_f64() > Some(0.0));
+}
+
+#[test]
+fn a_server_stands_beside_a_directory_and_is_left_clean() {
+    let (dir, served) = (tempfile::tempdir().unwrap(), Served::folder(&[]));
+    let mut command = seqwrite(dir.path());
+    command.args(["--size", "1M", "--target", &served.url(), "--json", "-"]);
+    let finished = Program::start(&mut command).finish();
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    let records: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(records[1]["target"]["url"], served.url());
+    assert!(records[1]["metrics"]["written_ratio_to_first"]["value"].as_f64() > Some(0.0));
+    assert_eq!(served.left_behind(), [] as [String; 0]);
+    served.stop();
+    let full = Served::memory(&["--mem-size", "8M"]);
+    let mut command = nfskit(["bench", "seqwrite", "--target", &full.url()]);
+    let finished = Program::start(&mut command).finish();
+    finished.complains(3, &[&full.url(), "105906176 bytes are needed there"]);
+    assert_eq!(full.left_behind(), [] as [String; 0]);
+    full.stop();
 }
 
 #[test]

@@ -5,21 +5,31 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use bytes::Bytes;
+use client::files::Files;
+use client::mount::{self, Mounted};
+use client::url::Target;
 use load::error::Error as LoadError;
 use load::place::{self, FileSystem};
-use load::seqwrite_files::{self as seqwrite, CALLS_MAX, Mark, Run, Workload};
+use load::scratch::Scratch;
+use load::seqwrite_files::{self as seqwrite, CALLS_MAX, Directory, Mark, Run, Workload};
 use net::clock::Clock;
+use net::shape::profile::PROFILES;
+use perf::record::Durability;
 use perf::stats::Sample;
 use perf::units::Nanos;
+use tokio::sync::oneshot;
 
 use super::{record, summary};
 use crate::args::Verbosity;
 use crate::args::bench::Seqwrite;
+use crate::cmd::study::{self, Reached};
 use crate::exit::Failure;
 use crate::output::{self, Bars};
-use crate::served::Interrupts;
+use crate::served::{Interrupts, worker_threads};
 
 const FILE_BYTES: u64 = 100 << 20;
 const CALL_BYTES: u64 = 8 << 10;
@@ -28,18 +38,27 @@ const WARM_UP_BYTES_MAX: u64 = 16 << 20;
 /// Room that must be left besides the file: a file system needs some for its own accounts.
 const SPARE_BYTES: u64 = 1 << 20;
 /// How long a run in progress may take to stop: a write to a server that is gone never does.
-const STOP_LIMIT: Nanos = Nanos::from_secs(3);
+const STOP_LIMIT: Duration = Duration::from_secs(3);
 
 /// Where to write.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    pub(super) dir: PathBuf,
+    pub(super) at: At,
     pub(super) file_system: FileSystem,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum At {
+    Dir(PathBuf),
+    Target(Target),
 }
 
 impl Place {
     pub(super) fn name(&self) -> String {
-        self.dir.display().to_string()
+        match &self.at {
+            At::Dir(dir) => dir.display().to_string(),
+            At::Target(target) => target.to_string(),
+        }
     }
 }
 
@@ -81,12 +100,10 @@ impl Measured {
 /// Runs the benchmark and tells the outcome.
 pub(super) fn run(args: &Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
     let workloads = workloads(args)?;
-    if args.target.is_some() {
-        let what = "--target has no caching client in this version";
-        return Err(Failure::usage(what, "--wire, or --dir with a mounted directory"));
-    }
-    let measured = net::runtime::block_on(measure(args, &workloads, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    // Our client sends from other threads than the one that writes.
+    let measured =
+        net::runtime::block_on_threads(worker_threads(), measure(args, &workloads, verbosity))
+            .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         output::print(&summary::text(&measured, args))?;
     }
@@ -129,38 +146,41 @@ async fn measure(
     let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
     let places = look(args, workloads)?;
-    let mut bars = Bars::new(verbosity);
-    let mut measured: Vec<Measured> = Vec::new();
-    for &workload in workloads {
-        let empty = |place: &Place| Measured { place: place.clone(), workload, runs: Vec::new() };
-        measured.extend(places.iter().map(empty));
-    }
-    for place in &places {
-        let file_bytes = WARM_UP_BYTES_MAX.min(workloads[0].file_bytes);
-        let workload = Workload { file_bytes, ..workloads[0] };
-        run_one(&clock, &mut interrupts, place, workload).await?;
-    }
-    let total = f64::from(args.repeats) * measured.len() as f64;
-    for repeat in 0..args.repeats as usize {
-        // Each place comes first in turn: what one leaves behind is not always the same one's.
-        for turn in 0..measured.len() {
-            let places = places.len();
-            let index = turn / places * places + (turn + repeat) % places;
-            let (place, workload) = (measured[index].place.clone(), measured[index].workload);
-            let run = run_one(&clock, &mut interrupts, &place, workload).await?;
-            measured[index].runs.push(run);
-            let done = repeat * measured.len() + turn + 1;
-            bars.show("sequential write", done as f64 / total);
+    let left = Arc::new(AtomicBool::new(false));
+    let work = Work { clock: &clock, args, workloads, places: &places, verbosity, left: &left };
+    let outcome = match &args.target {
+        None => tokio::select! {
+            biased;
+            () = interrupts.next() => Err(Failure::interrupted()),
+            outcome = work.all(None) => outcome,
+        },
+        Some(target) => {
+            let options = |link| study::options(target, args.reply_limit, link);
+            let plain = study::options(target, args.reply_limit, PROFILES[0]);
+            let reached = Reached::new(&clock, None, target, plain);
+            study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
+                let options = options(args.link.unwrap_or(PROFILES[0]));
+                let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
+                let files = Files::new(&clock, session, client::files::Options::default());
+                let who = &options.credential;
+                let free = files.statfs(who).await?.abytes;
+                is_enough(&target.to_string(), free, workloads)?;
+                let dir = Directory { files: &files, who, dir: scratch.dir() };
+                let measured = work.all(Some(dir)).await;
+                files.shut_down().await;
+                measured
+            })
+            .await
         }
-    }
-    bars.clear();
-    Ok(measured)
+    };
+    outcome.map_err(|failure| match left.load(Ordering::Relaxed) {
+        true => failure.and("a scratch file may be left in a directory that does not answer"),
+        false => failure,
+    })
 }
 
 /// The places, if there is room for the longest file in each.
 fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> {
-    let longest = workloads.iter().map(|workload| workload.file_bytes).max().unwrap_or(0);
-    let needed = longest.saturating_add(SPARE_BYTES);
     let mut places = Vec::new();
     for dir in &args.dir {
         let file_system = FileSystem::of(dir).map_err(failure)?;
@@ -169,55 +189,142 @@ fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> 
             return Err(Failure::environment(what, "a directory with --dir"));
         }
         let free = place::free_bytes(dir).map_err(failure)?;
-        if free < needed {
-            let what =
-                format!("{}: {needed} bytes are needed there, and {free} are free", dir.display());
-            return Err(Failure::environment(what, "free space there, or a smaller --size"));
-        }
-        places.push(Place { dir: dir.clone(), file_system });
+        is_enough(&dir.display().to_string(), free, workloads)?;
+        places.push(Place { at: At::Dir(dir.clone()), file_system });
+    }
+    if let Some(target) = &args.target {
+        let file_system = FileSystem {
+            kind: "nfs, our client".to_owned(),
+            mount_options: None,
+            // What the protocol promises with the reply to COMMIT.
+            flushed: Some(Durability::Stable),
+        };
+        places.push(Place { at: At::Target(target.clone()), file_system });
     }
     Ok(places)
 }
 
-/// One run, on a thread of its own: a write that hangs must not keep us from being interrupted.
-async fn run_one(
-    clock: &Clock,
-    interrupts: &mut Interrupts,
-    place: &Place,
-    workload: Workload,
-) -> Result<Run, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let name = format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id());
-    let source: Bytes = workload.source();
-    let (answer, mut answered) = tokio::sync::oneshot::channel();
-    let (thread_clock, thread_stop, dir) = (clock.clone(), Arc::clone(&stop), place.dir.clone());
-    let work = move || {
-        let run =
-            seqwrite::run_in_directory(&thread_clock, &dir, &name, &source, workload, &thread_stop);
-        // Nobody waits any more when the program is interrupted and the file system hangs.
-        answer.send(run).ok();
-    };
-    std::thread::Builder::new()
-        .name("nfskit-writer".to_owned())
-        .spawn(work)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
-    let outcome = tokio::select! {
-        biased;
-        () = interrupts.next() => {
-            stop.store(true, Ordering::Relaxed);
-            let stopped = clock.within(STOP_LIMIT, &mut answered).await;
-            let interrupted = Failure::interrupted();
-            return Err(match stopped {
-                Ok(_) => interrupted,
-                Err(_) => interrupted.and(format!("a scratch file may be left in {}", place.name())),
-            });
+/// Whether the longest file has room where `free` bytes are.
+fn is_enough(place: &str, free: u64, workloads: &[Workload]) -> Result<(), Failure> {
+    let longest = workloads.iter().map(|workload| workload.file_bytes).max().unwrap_or(0);
+    let needed = longest.saturating_add(SPARE_BYTES);
+    if free >= needed {
+        return Ok(());
+    }
+    let what = format!("{place}: {needed} bytes are needed there, and {free} are free");
+    Err(Failure::environment(what, "free space there, or a smaller --size"))
+}
+
+/// All that is to be run.
+struct Work<'a> {
+    clock: &'a Clock,
+    args: &'a Seqwrite,
+    workloads: &'a [Workload],
+    places: &'a [Place],
+    verbosity: Verbosity,
+    /// Set when a run was given up whose file may be there still.
+    left: &'a Arc<AtomicBool>,
+}
+
+impl Work<'_> {
+    async fn all(&self, server: Option<Directory<'_>>) -> Result<Vec<Measured>, Failure> {
+        let mut bars = Bars::new(self.verbosity);
+        let mut measured: Vec<Measured> = Vec::new();
+        for &workload in self.workloads {
+            let empty =
+                |place: &Place| Measured { place: place.clone(), workload, runs: Vec::new() };
+            measured.extend(self.places.iter().map(empty));
         }
-        outcome = &mut answered => outcome,
-    };
-    match outcome {
-        Ok(Ok(Some(run))) => Ok(run),
-        Ok(Err(error)) => Err(failure(error)),
-        Ok(Ok(None)) | Err(_) => Err(Failure::interrupted()),
+        for place in self.places {
+            let file_bytes = WARM_UP_BYTES_MAX.min(self.workloads[0].file_bytes);
+            let workload = Workload { file_bytes, ..self.workloads[0] };
+            self.one(place, workload, server).await?;
+        }
+        let (repeats, places) = (self.args.repeats as usize, self.places.len());
+        for repeat in 0..repeats {
+            // Each place comes first in turn: what one leaves behind is not always the same one's.
+            for turn in 0..measured.len() {
+                let index = turn / places * places + (turn + repeat) % places;
+                let (place, workload) = (measured[index].place.clone(), measured[index].workload);
+                let run = self.one(&place, workload, server).await?;
+                measured[index].runs.push(run);
+                let done = repeat * measured.len() + turn + 1;
+                bars.show("sequential write", done as f64 / (repeats * measured.len()) as f64);
+            }
+        }
+        bars.clear();
+        Ok(measured)
+    }
+
+    async fn one(
+        &self,
+        place: &Place,
+        workload: Workload,
+        server: Option<Directory<'_>>,
+    ) -> Result<Run, Failure> {
+        let name = format!("{:x}-{}", self.clock.since_1970().as_nanos(), std::process::id());
+        let source = workload.source();
+        match (&place.at, server) {
+            (At::Dir(dir), _) => {
+                let writer = Writer::start(self, dir.clone(), name, source, workload)?;
+                writer.run().await
+            }
+            (At::Target(_), Some(server)) => {
+                Ok(server.run(self.clock, &name, &source, workload).await?)
+            }
+            (At::Target(_), None) => Err(Failure::interrupted()),
+        }
+    }
+}
+
+/// One run on a thread of its own: a write that hangs must not keep us from being interrupted.
+/// Dropped, it stops the thread, and waits a while for the thread to remove its file.
+struct Writer {
+    stop: Arc<AtomicBool>,
+    left: Arc<AtomicBool>,
+    answered: oneshot::Receiver<Result<Option<Run>, LoadError>>,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Writer {
+    fn start(
+        work: &Work<'_>,
+        dir: PathBuf,
+        name: String,
+        source: Bytes,
+        workload: Workload,
+    ) -> Result<Self, Failure> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (answer, answered) = oneshot::channel();
+        let (end, ended) = mpsc::channel();
+        let (clock, stopped) = (work.clock.clone(), Arc::clone(&stop));
+        let write = move || {
+            let run = seqwrite::run_in_directory(&clock, &dir, &name, &source, workload, &stopped);
+            // Nobody waits any more when the program is interrupted.
+            answer.send(run).ok();
+            drop(end);
+        };
+        std::thread::Builder::new().name("nfskit-writer".to_owned()).spawn(write).map_err(
+            |cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"),
+        )?;
+        Ok(Self { stop, left: Arc::clone(work.left), answered, ended })
+    }
+
+    async fn run(mut self) -> Result<Run, Failure> {
+        match (&mut self.answered).await {
+            Ok(Ok(Some(run))) => Ok(run),
+            Ok(Err(error)) => Err(failure(error)),
+            Ok(Ok(None)) | Err(_) => Err(Failure::interrupted()),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if self.ended.recv_timeout(STOP_LIMIT) == Err(RecvTimeoutError::Timeout) {
+            self.left.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use perf::record::{Run as Record, Target, Tool};
 use perf::series::Series;
 use perf::units::Nanos;
 
-use super::files::Measured;
+use super::files::{At, Measured};
 use crate::args::bench::Seqwrite;
 
 /// Points of the plotted calls of a run.
@@ -48,9 +48,14 @@ fn record(measured: &Measured, args: &Seqwrite) -> Record {
     let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
     let mut record = Record::new(tool, load::environment::rfc3339(&Clock::real()));
     record.environment = load::environment::describe();
+    let (kind, path, url) = match &place.at {
+        At::Dir(_) => ("directory", Some(place.name()), None),
+        At::Target(_) => ("server", None, Some(place.name())),
+    };
     record.target = Target {
-        kind: "directory".to_owned(),
-        path: Some(place.name()),
+        kind: kind.to_owned(),
+        path,
+        url,
         durability: place.file_system.flushed,
         mount_options: place.file_system.mount_options.clone(),
         ..Target::default()
