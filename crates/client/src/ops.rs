@@ -6,6 +6,8 @@
 use bytes::Bytes;
 use net::call::Answer;
 use net::error::CallError;
+use perf::units::Instant;
+use tokio::sync::oneshot;
 use wire::nfs3::{
     DirOp, Failure, Fattr3, FileHandle, NewObject, NfsTime, PostOpAttr, Procedure, Sattr3,
     StableHow, WccData, access, commit, create, fsinfo, fsstat, getattr, link, lookup, mkdir,
@@ -122,12 +124,24 @@ impl Session {
         data: Bytes,
         stable: StableHow,
     ) -> Result<Timed<write::ReplyOk>, Error> {
+        self.write_sent(file, offset, data, stable, None).await
+    }
+
+    /// WRITE, as [`Session::write`]; `handed` is told when the call was handed to the socket.
+    pub async fn write_sent(
+        &self,
+        file: FileHandle,
+        offset: u64,
+        data: Bytes,
+        stable: StableHow,
+        handed: Option<oneshot::Sender<Instant>>,
+    ) -> Result<Timed<write::ReplyOk>, Error> {
         let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let payload = data.clone();
         let encode = |out: &mut Vec<u8>| {
             write::Args { file, offset, count, stable, data: &data }.encode_head(out);
         };
-        let answer = self.call(Procedure::Write, encode, payload).await?;
+        let answer = self.call_sent(Procedure::Write, encode, payload, handed).await?;
         let decoded = from_bytes::<write::Reply>(&answer.results());
         let reply = self.unwrap(Procedure::Write, decoded)?;
         if reply.count > count || (reply.count == 0 && count > 0) {

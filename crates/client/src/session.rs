@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use net::call::{Answer, Rpc, Target};
+use perf::units::Instant;
+use tokio::sync::oneshot;
 use wire::nfs3::{self, FileHandle, Procedure};
 use wire::rpc::{AuthSys, GIDS_MAX, Gids, OpaqueAuth};
 use wire::xdr::Encode;
@@ -127,10 +129,22 @@ impl Session {
         encode: impl FnOnce(&mut Vec<u8>),
         payload: Bytes,
     ) -> Result<Answer, Error> {
+        self.call_sent(procedure, encode, payload, None).await
+    }
+
+    /// As [`Session::call`]; `handed` is told when the call was handed to the socket.
+    pub(crate) async fn call_sent(
+        &self,
+        procedure: Procedure,
+        encode: impl FnOnce(&mut Vec<u8>),
+        payload: Bytes,
+        handed: Option<oneshot::Sender<Instant>>,
+    ) -> Result<Answer, Error> {
         let target =
             Target { program: nfs3::PROGRAM, version: nfs3::VERSION, procedure: procedure.code() };
         let credential = OpaqueAuth::sys(&self.credential);
-        self.rpc.call(target, credential, encode, payload).await.map_err(|cause| Error::Call {
+        let answer = self.rpc.call_sent(target, credential, encode, payload, handed).await;
+        answer.map_err(|cause| Error::Call {
             procedure: procedure.name(),
             server: self.server,
             cause,

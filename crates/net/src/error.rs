@@ -58,6 +58,8 @@ pub enum CallError {
     #[error("the server closed the connection")]
     Closed,
     #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
     Transport(#[from] TransportError),
     #[error("the reply is malformed: {0}")]
     Malformed(#[from] DecodeError),

@@ -4,6 +4,8 @@
 //! client's session and the store is production code; only the bottom differs: messages go through
 //! memory instead of sockets, and time is a world's.
 
+pub mod outage;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -12,20 +14,27 @@ use bytes::Bytes;
 use client::error::Error;
 use client::session::{Credential, Session};
 use load::study::Subject;
-use net::call::Rpc;
+use net::call::{self, Rpc};
 use net::clock::Clock;
+use net::error::ConnectError;
 use net::serve::{self, Host, Limits};
 use net::shape::{LinkPair, Shaped};
-use net::transport::memory;
+use net::transport::memory::{self, Memory};
 use perf::model::transaction::Server;
 use perf::units::Nanos;
 use server::store::Store;
 use server::store::mem::{MemOptions, MemStore};
 use server::types::{Caller, Time};
 use server::{CommitMode, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
+use server::{Replies, TimeOfDay};
+
+use crate::outage::Outage;
 
 /// How long a call waits for its reply in a world.
 pub const REPLY_LIMIT: Nanos = Nanos::from_secs(60);
+
+/// Replies that a site remembers, as `serve` does.
+const REPLIES_MAX: usize = 4096;
 
 /// A server in a world, and the link to it.
 #[derive(Debug)]
@@ -57,10 +66,11 @@ impl<S: Store> Site<S> {
             ..Rule::default()
         };
         let exports = Exports::one(Export::ruled(rule), store);
+        let replies = Replies::in_memory(REPLIES_MAX, time_of_day(clock));
         let config = EngineConfig { commit_mode, threads, ..EngineConfig::default() };
         Self {
             clock: clock.clone(),
-            engine: Arc::new(Engine::new(exports, config)),
+            engine: Arc::new(Engine::new(exports, config).remembering(replies)),
             links,
             commit_mode,
             host: Host::new(clock, Limits::default()),
@@ -68,8 +78,8 @@ impl<S: Store> Site<S> {
         }
     }
 
-    /// A new connection, over the link, served by the engine.
-    pub fn rpc(&self) -> Rpc {
+    /// A new connection, over the link, served by the engine: the client's end, and its number.
+    pub fn connection(&self) -> (Shaped<Memory>, u16) {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let (ours, theirs) = memory::pair(number);
         let engine = Arc::clone(&self.engine);
@@ -84,7 +94,41 @@ impl<S: Store> Site<S> {
         });
         let shaped =
             Shaped::new(ours, self.links, &self.clock).expect("a world never runs out of timers");
+        (shaped, number)
+    }
+
+    /// Calls over a new connection.
+    pub fn rpc(&self) -> Rpc {
+        let (shaped, number) = self.connection();
         Rpc::start(shaped, &self.clock, REPLY_LIMIT, u32::from(number) << 16)
+    }
+
+    /// Calls over connections that are made again when `outage` breaks them.
+    ///
+    /// # Errors
+    /// There is an outage from the beginning.
+    pub async fn persistent(
+        self: &Arc<Self>,
+        outage: &Outage,
+        options: call::Options,
+    ) -> Result<Rpc, ConnectError> {
+        // Clients of one host must not use the same XIDs.
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        let options = call::Options { first_xid: u32::from(number) << 16, ..options };
+        let (site, outage) = (Arc::clone(self), outage.clone());
+        let connect = move || std::future::ready(outage.connect(|| site.connection().0));
+        Rpc::persistent(connect, &self.clock, options).await
+    }
+
+    /// A session over `rpc`, as root.
+    ///
+    /// # Errors
+    /// FSINFO failed.
+    pub async fn session(&self, rpc: Rpc) -> Result<Session, Error> {
+        let machine_name = "world".to_owned();
+        let credential = Credential { machine_name, uid: 0, gid: 0, gids: Vec::new() };
+        let server = SocketAddr::from((Ipv4Addr::new(127, 1, 0, 1), 2049));
+        Session::open(rpc, server, &credential, self.engine.root()).await
     }
 }
 
@@ -97,20 +141,20 @@ impl<S: Store> Subject for Site<S> {
     }
 
     async fn connect(&self) -> Result<Session, Error> {
-        let credential =
-            Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() };
-        let server = SocketAddr::from((Ipv4Addr::new(127, 1, 0, 1), 2049));
-        Session::open(self.rpc(), server, &credential, self.engine.root()).await
+        self.session(self.rpc()).await
     }
 }
 
 /// An empty memory store that tells the world's time.
 pub fn memory_store(clock: &Clock) -> MemStore {
+    MemStore::new(MemOptions::default(), time_of_day(clock))
+}
+
+fn time_of_day(clock: &Clock) -> TimeOfDay {
     let clock = clock.clone();
-    let time = move || {
+    Arc::new(move || {
         let now = clock.since_1970();
         let secs = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         Time { secs, nanos: now.subsec_nanos() }
-    };
-    MemStore::new(MemOptions::default(), Arc::new(time))
+    })
 }

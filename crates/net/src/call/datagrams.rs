@@ -1,10 +1,8 @@
 //! Drives calls over datagrams: sends them again until they are answered.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -15,55 +13,76 @@ use tokio::sync::{mpsc, oneshot};
 use wire::record::Message;
 use wire::rpc::{self, MessageType};
 
-use super::retransmit::{Due, Retransmit};
-use super::{Answer, BATCH_MAX, Shared, Submission, answer_of};
-use crate::clock::Clock;
+use super::counters::Times;
+use super::retransmit::{Due, Retransmit, Rules};
+use super::timer::Timer;
+use super::transfer::TransferSize;
+use super::{
+    Answer, BATCH_MAX, Bulk, Event, Events, Options, Recovery, Shared, Submission, Traits,
+    answer_of,
+};
 use crate::error::CallError;
 use crate::transport::datagram::{DATAGRAM_BYTES_MAX, Datagrams, Route};
 
 pub(super) struct Driver<D> {
-    pub(super) socket: D,
-    pub(super) server: Route,
-    pub(super) clock: Clock,
-    pub(super) submissions: mpsc::Receiver<Submission>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) waiting: HashMap<u32, Waiting>,
-    pub(super) retransmit: Retransmit,
+    socket: D,
+    server: Route,
+    submissions: mpsc::Receiver<Submission>,
+    shared: Arc<Shared>,
+    waiting: HashMap<u32, Waiting>,
+    retransmit: Retransmit,
+    /// What becomes of calls once the server has answered one.
+    recovery: Recovery,
     /// Calls to be sent as soon as the socket takes them; each at most once.
-    pub(super) unsent: VecDeque<u32>,
-    pub(super) timer: Option<(Instant, Timer)>,
+    unsent: VecDeque<u32>,
+    timer: Timer,
+    traits: Traits,
+    reads: TransferSize,
+    writes: TransferSize,
+    events: Events,
     /// Something has come from there.
-    pub(super) is_alive: bool,
+    is_alive: bool,
+    /// It was said that nothing comes any more.
+    is_silent: bool,
 }
 
-type Timer = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-pub(super) struct Waiting {
+struct Waiting {
     answer: oneshot::Sender<Result<Answer, CallError>>,
+    procedure: u32,
     message: Message,
+    times: Times,
     queued: bool,
+    handed: Option<oneshot::Sender<Instant>>,
 }
 
 impl<D: Datagrams> Driver<D> {
     pub(super) fn new(
         socket: D,
         server: SocketAddr,
-        clock: &Clock,
         submissions: mpsc::Receiver<Submission>,
         shared: Arc<Shared>,
+        options: &Options,
+        rules: Rules,
     ) -> Self {
-        let retransmit = Retransmit::new(shared.reply_limit);
+        let size = TransferSize::new(options.transfer_bytes_max);
+        shared.read_bytes.store(size.bytes(), Ordering::Relaxed);
+        shared.write_bytes.store(size.bytes(), Ordering::Relaxed);
         Self {
             socket,
             server: Route { peer: server, local: None },
-            clock: clock.clone(),
             submissions,
-            shared,
             waiting: HashMap::new(),
-            retransmit,
+            retransmit: Retransmit::new(rules),
+            recovery: options.recovery,
             unsent: VecDeque::new(),
-            timer: None,
-            is_alive: false,
+            timer: Timer::new(&shared.clock),
+            traits: options.traits,
+            reads: size,
+            writes: size,
+            events: options.events.clone(),
+            is_alive: options.insist,
+            is_silent: false,
+            shared,
         }
     }
 
@@ -114,25 +133,28 @@ impl<D: Datagrams> Driver<D> {
     }
 
     fn submit(&mut self, submission: Submission) {
-        let Submission { xid, procedure, message, answer } = submission;
+        let Submission { xid, procedure, message, called, encoded, answer, handed } = submission;
+        let (times, now) = (Times::new(called, encoded), self.shared.clock.now());
         if message.wire_len() > DATAGRAM_BYTES_MAX {
             let (got, max) = (message.wire_len(), DATAGRAM_BYTES_MAX);
+            self.shared.counters.lock().failed(procedure, &times, now);
             answer.send(Err(CallError::TooLarge { got, max })).ok();
             return;
         }
-        self.retransmit.sent(self.clock.now(), xid, procedure);
-        self.waiting.insert(xid, Waiting { answer, message, queued: true });
+        self.retransmit.sent(now, xid, procedure);
+        let waiting = Waiting { answer, procedure, message, times, queued: true, handed };
+        self.waiting.insert(xid, waiting);
         self.unsent.push_back(xid);
     }
 
     /// Sends what is to be sent, as far as the socket takes it.
     fn flush(&mut self, cx: &mut Context<'_>) -> Poll<CallError> {
-        while let Some(xid) = self.unsent.front() {
+        while let Some(&xid) = self.unsent.front() {
             // It may have been answered while it was to be sent again.
-            if let Some(waiting) = self.waiting.get_mut(xid) {
+            if let Some(waiting) = self.waiting.get_mut(&xid) {
                 match self.socket.poll_send(cx, &waiting.message, &self.server) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(())) => waiting.queued = false,
+                    Poll::Ready(Ok(())) => self.sent(xid),
                     Poll::Ready(Err(cause)) => {
                         waiting.queued = false;
                         if let Some(failure) = self.failed(&cause) {
@@ -144,6 +166,22 @@ impl<D: Datagrams> Driver<D> {
             self.unsent.pop_front();
         }
         Poll::Pending
+    }
+
+    /// The socket has taken a call.
+    fn sent(&mut self, xid: u32) {
+        let (now, in_flight) = (self.shared.clock.now(), self.waiting.len());
+        let Some(waiting) = self.waiting.get_mut(&xid) else {
+            return;
+        };
+        waiting.queued = false;
+        waiting.times.transmitted(now);
+        if let Some(handed) = waiting.handed.take() {
+            handed.send(now).ok();
+        }
+        let mut counters = self.shared.counters.lock();
+        counters.sent(waiting.procedure, waiting.message.wire_len(), &waiting.times);
+        counters.crowd(in_flight, self.submissions.len());
     }
 
     /// Whether an error of the socket ends everything. A server that restarts refuses for a while
@@ -158,58 +196,92 @@ impl<D: Datagrams> Driver<D> {
         let Ok((xid, MessageType::Reply)) = rpc::peek(&record) else {
             return;
         };
-        self.is_alive = true;
-        let received = self.clock.now();
-        let waiting = self.waiting.remove(&xid);
-        let Some((waiting, sent)) = waiting.zip(self.retransmit.answered(received, xid)) else {
+        let received = self.shared.clock.now();
+        let sent_once = self.retransmit.answered(received, xid);
+        let Some(Waiting { answer, procedure, message, times, .. }) = self.waiting.remove(&xid)
+        else {
             // The second reply to a call that was sent twice, mostly.
-            self.shared.bad_xids.fetch_add(1, Ordering::Relaxed);
+            self.shared.counters.lock().transport.bad_xids += 1;
             return;
         };
-        waiting.answer.send(answer_of(record, sent, received)).ok();
+        if !self.is_alive {
+            self.is_alive = true;
+            self.retransmit.recover(self.recovery);
+        }
+        if std::mem::take(&mut self.is_silent) {
+            self.events.tell(Event::Responding);
+        }
+        if let Some((sent, bulk)) = sent_once.zip((self.traits.bulk)(procedure)) {
+            match bulk {
+                Bulk::Read => self.reads.answered(sent, received, record.len()),
+                Bulk::Write => self.writes.answered(sent, received, message.wire_len()),
+            }
+            self.show_sizes();
+        }
+        self.shared.counters.lock().answered(procedure, record.len(), &times, received);
+        answer.send(answer_of(record, times, received)).ok();
     }
 
     /// Queues calls to be sent again, fails those whose time is up, and sets the timer.
     fn look_at_times(&mut self, cx: &mut Context<'_>) {
-        loop {
-            let now = self.clock.now();
+        while self.timer.poll_at(cx, self.retransmit.next_due()).is_ready() {
+            let now = self.shared.clock.now();
             while let Some(due) = self.retransmit.due(now) {
                 match due {
-                    Due::Again(xid) => self.queue_again(xid),
-                    Due::GivenUp(xid) => {
-                        if let Some(waiting) = self.waiting.remove(&xid) {
-                            let limit = self.shared.reply_limit;
-                            waiting.answer.send(Err(CallError::TimedOut { limit })).ok();
+                    Due::Again { xid, sent } => self.queue_again(xid, sent, now),
+                    Due::Major { xid, sent } => {
+                        if let Some(waiting) = self.waiting.get(&xid) {
+                            let mut counters = self.shared.counters.lock();
+                            counters.procedure(waiting.procedure).major_timeouts += 1;
                         }
+                        if !std::mem::replace(&mut self.is_silent, true) {
+                            self.events.tell(Event::NotResponding);
+                        }
+                        self.queue_again(xid, sent, now);
                     }
+                    Due::GivenUp(xid) => self.give_up(xid, now),
                 }
             }
-            let Some(due) = self.retransmit.next_due() else {
-                self.timer = None;
-                return;
-            };
-            // A timer that rings early is set again; so each answer costs none.
-            if self.timer.as_ref().is_none_or(|(rings, _)| *rings > due) {
-                let (clock, span) = (self.clock.clone(), due.since(now));
-                self.timer = Some((due, Box::pin(async move { clock.sleep(span).await })));
-            }
-            if let Some((_, timer)) = &mut self.timer
-                && timer.as_mut().poll(cx).is_pending()
-            {
-                return;
-            }
-            self.timer = None;
         }
     }
 
-    fn queue_again(&mut self, xid: u32) {
+    fn give_up(&mut self, xid: u32, now: Instant) {
+        if let Some(Waiting { answer, procedure, times, .. }) = self.waiting.remove(&xid) {
+            let mut counters = self.shared.counters.lock();
+            counters.procedure(procedure).major_timeouts += 1;
+            counters.failed(procedure, &times, now);
+            drop(counters);
+            let limit = self.shared.reply_limit;
+            answer.send(Err(CallError::TimedOut { limit })).ok();
+        }
+    }
+
+    /// A call last sent at `sent` is sent again, if anybody still waits for it.
+    fn queue_again(&mut self, xid: u32, sent: Instant, now: Instant) {
         let Some(waiting) = self.waiting.get_mut(&xid) else {
             return;
         };
-        if !waiting.queued {
-            waiting.queued = true;
-            self.shared.retransmissions.fetch_add(1, Ordering::Relaxed);
-            self.unsent.push_back(xid);
+        if waiting.answer.is_closed() {
+            self.retransmit.abandoned(xid);
+            self.waiting.remove(&xid);
+            return;
         }
+        if waiting.queued {
+            return;
+        }
+        waiting.queued = true;
+        self.unsent.push_back(xid);
+        match (self.traits.bulk)(waiting.procedure) {
+            // How large the reply would have been nobody knows; as large as was asked for, mostly.
+            Some(Bulk::Read) => self.reads.lost(sent, now, self.reads.bytes() as usize),
+            Some(Bulk::Write) => self.writes.lost(sent, now, waiting.message.wire_len()),
+            None => return,
+        }
+        self.show_sizes();
+    }
+
+    fn show_sizes(&self) {
+        self.shared.read_bytes.store(self.reads.bytes(), Ordering::Relaxed);
+        self.shared.write_bytes.store(self.writes.bytes(), Ordering::Relaxed);
     }
 }

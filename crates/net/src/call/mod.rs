@@ -1,36 +1,52 @@
-//! The client half of RPC: many calls outstanding on one connection, answered in any order.
+//! The client half of RPC: many calls outstanding, answered in any order.
 //!
-//! One task drives the connection: it sends what callers submit, matches replies to calls by XID
-//! and gives up on calls that have waited longer than the limit. Callers hold an [`Rpc`], whose
-//! clones share the connection; it closes when the last is dropped.
+//! One task drives the connections: it sends what callers submit, matches replies to calls by XID
+//! and decides about calls that have waited too long. Callers hold an [`Rpc`], whose clones share
+//! the connections; they close when the last is dropped, or when the server ends them. There are
+//! three such tasks:
 //!
-//! TCP retransmits for us, so a call is sent once; a call whose reply does not come in time fails
-//! and its reply, should it come later, is counted and dropped. Over datagrams `datagrams.rs` sends
-//! calls again, with the same XID, when `retransmit.rs` says so.
+//! - `plain.rs`: one connection, and when it breaks its calls fail. For measurements, where what is
+//!   done again silently would be a lie, and for single questions.
+//! - `persistent.rs`: up to 16 connections that are made again when they break; what is unanswered
+//!   is sent again with the same XIDs. For mounts.
+//! - `datagrams.rs`: calls are sent again, with the same XID, when `retransmit.rs` says so.
+//!
+//! A caller who drops its future gives the call up; its reply, should it come, is counted among
+//! the bad XIDs.
 
+mod backoff;
+mod counters;
 mod datagrams;
+mod estimate;
+mod handed;
+mod lane;
+mod options;
+mod persistent;
+mod plain;
 mod retransmit;
+mod timer;
+mod transfer;
+mod window;
 
-use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 use tokio::sync::{mpsc, oneshot};
 use wire::record::Message;
-use wire::rpc::{
-    self, AcceptStatus, CallHeader, MessageType, OpaqueAuth, RejectStatus, ReplyBody, ReplyHeader,
-};
+use wire::rpc::{AcceptStatus, CallHeader, OpaqueAuth, RejectStatus, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader};
 
+use self::counters::Times;
+pub use self::counters::{Counters, ProcedureCounters, TransportCounters};
+pub use self::options::{Bulk, Event, Events, NCONNECT_MAX, Options, Recovery, Traits};
+use self::retransmit::Rules;
 use crate::clock::Clock;
-use crate::error::{CallError, Refusal};
+use crate::error::{CallError, ConnectError, Refusal};
 use crate::transport::Transport;
 use crate::transport::datagram::Datagrams;
 
@@ -57,8 +73,14 @@ pub struct Target {
 pub struct Answer {
     record: Bytes,
     results_at: usize,
-    /// When the call was handed to the transport.
+    /// When the caller asked, before anything was encoded.
+    pub called: Instant,
+    /// When the message was encoded and left to the task that sends it.
+    pub encoded: Instant,
+    /// When the message was first given to the transport.
     pub sent: Instant,
+    /// How often it was. With more than one, nobody knows which one the reply answers.
+    pub transmissions: u32,
     /// When the reply had come.
     pub received: Instant,
 }
@@ -84,25 +106,29 @@ pub struct Rpc {
 
 #[derive(Debug)]
 struct Shared {
+    clock: Clock,
     next_xid: AtomicU32,
-    /// Replies that no call waited for.
-    bad_xids: AtomicU64,
-    /// Calls that were sent again.
-    retransmissions: AtomicU64,
+    /// Guards what is counted; held for a few additions.
+    counters: Mutex<Counters>,
     /// Why the connection ended.
     failure: Mutex<Option<CallError>>,
     reply_limit: Nanos,
+    /// What to ask for in one READ and to send in one WRITE.
+    read_bytes: AtomicU32,
+    write_bytes: AtomicU32,
 }
 
 impl Shared {
-    fn new(reply_limit: Nanos, first_xid: u32) -> Self {
-        Self {
+    fn new(clock: &Clock, reply_limit: Nanos, first_xid: u32) -> Arc<Self> {
+        Arc::new(Self {
+            clock: clock.clone(),
             next_xid: AtomicU32::new(first_xid),
-            bad_xids: AtomicU64::new(0),
-            retransmissions: AtomicU64::new(0),
+            counters: Mutex::default(),
             failure: Mutex::new(None),
             reply_limit,
-        }
+            read_bytes: AtomicU32::new(u32::MAX),
+            write_bytes: AtomicU32::new(u32::MAX),
+        })
     }
 }
 
@@ -111,7 +137,11 @@ struct Submission {
     xid: u32,
     procedure: u32,
     message: Message,
+    called: Instant,
+    encoded: Instant,
     answer: oneshot::Sender<Result<Answer, CallError>>,
+    /// Wants to know when the message was handed over.
+    handed: Option<oneshot::Sender<Instant>>,
 }
 
 impl Rpc {
@@ -124,18 +154,9 @@ impl Rpc {
         first_xid: u32,
     ) -> Self {
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
-        let shared = Arc::new(Shared::new(reply_limit, first_xid));
-        let driver = Driver {
-            transport,
-            clock: clock.clone(),
-            submissions,
-            shared: Arc::clone(&shared),
-            waiting: HashMap::new(),
-            deadlines: VecDeque::new(),
-            timer: None,
-            unasked: 0,
-        };
-        clock.spawn(driver.run());
+        let shared = Shared::new(clock, reply_limit, first_xid);
+        shared.counters.lock().transport.connects = 1;
+        clock.spawn(plain::Driver::new(transport, submissions, Arc::clone(&shared)).run());
         Self { submit, shared }
     }
 
@@ -147,10 +168,61 @@ impl Rpc {
         reply_limit: Nanos,
         first_xid: u32,
     ) -> Self {
+        let options = Options { recovery: Recovery::Soft, first_xid, ..Options::datagrams() };
+        let rules = Rules::datagrams(&options).within(reply_limit);
+        Self::over_datagrams(socket, server, clock, &options, rules)
+    }
+
+    /// A client that outlives its connections: `connect` makes one whenever one is needed. Waits
+    /// for the first.
+    ///
+    /// # Errors
+    /// That of the first connection, unless [`Options::insist`] has it tried again for ever.
+    pub async fn persistent<T, F, Fut>(
+        connect: F,
+        clock: &Clock,
+        options: Options,
+    ) -> Result<Self, ConnectError>
+    where
+        T: Transport + 'static,
+        F: Fn() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, ConnectError>> + Send + 'static,
+    {
+        let first = match connect().await {
+            Ok(transport) => Some(transport),
+            Err(_) if options.insist => None,
+            Err(cause) => return Err(cause),
+        };
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
-        let shared = Arc::new(Shared::new(reply_limit, first_xid));
+        let shared = Shared::new(clock, options.major_timeout(), options.first_xid);
         let own = Arc::clone(&shared);
-        clock.spawn(datagrams::Driver::new(socket, server, clock, submissions, own).run());
+        let connect = Box::new(move || Box::pin(connect()) as lane::Connecting<T>);
+        clock.spawn(persistent::Driver::new(first, connect, submissions, own, options).run());
+        Ok(Self { submit, shared })
+    }
+
+    /// As [`Rpc::persistent`], over datagrams to one server.
+    pub fn persistent_datagrams(
+        socket: impl Datagrams + 'static,
+        server: SocketAddr,
+        clock: &Clock,
+        options: &Options,
+    ) -> Self {
+        Self::over_datagrams(socket, server, clock, options, Rules::datagrams(options))
+    }
+
+    fn over_datagrams(
+        socket: impl Datagrams + 'static,
+        server: SocketAddr,
+        clock: &Clock,
+        options: &Options,
+        rules: Rules,
+    ) -> Self {
+        let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
+        let shared = Shared::new(clock, rules.major_timeout(), options.first_xid);
+        let own = Arc::clone(&shared);
+        let driver = datagrams::Driver::new(socket, server, submissions, own, options, rules);
+        clock.spawn(driver.run());
         Self { submit, shared }
     }
 
@@ -165,6 +237,23 @@ impl Rpc {
         encode: impl FnOnce(&mut Vec<u8>),
         payload: Bytes,
     ) -> Result<Answer, CallError> {
+        self.call_sent(target, credential, encode, payload, None).await
+    }
+
+    /// As [`Rpc::call`]; `handed` is told when the message was handed to the socket, or over an
+    /// emulated link when its last byte left. It is dropped unused when that never happens.
+    ///
+    /// # Errors
+    /// As [`Rpc::call`].
+    pub async fn call_sent(
+        &self,
+        target: Target,
+        credential: OpaqueAuth<'_>,
+        encode: impl FnOnce(&mut Vec<u8>),
+        payload: Bytes,
+        handed: Option<oneshot::Sender<Instant>>,
+    ) -> Result<Answer, CallError> {
+        let called = self.shared.clock.now();
         let xid = self.shared.next_xid.fetch_add(1, Ordering::Relaxed);
         let mut head = Vec::with_capacity(256);
         let Target { program, version, procedure } = target;
@@ -173,7 +262,8 @@ impl Rpc {
         encode(&mut head);
         let (answer, answered) = oneshot::channel();
         let message = Message { head, payload };
-        let submission = Submission { xid, procedure, message, answer };
+        let encoded = self.shared.clock.now();
+        let submission = Submission { xid, procedure, message, called, encoded, answer, handed };
         if self.submit.send(submission).await.is_err() {
             return Err(self.failure());
         }
@@ -187,12 +277,27 @@ impl Rpc {
 
     /// Replies that came too late or were never asked for.
     pub fn bad_xids(&self) -> u64 {
-        self.shared.bad_xids.load(Ordering::Relaxed)
+        self.shared.counters.lock().transport.bad_xids
     }
 
     /// Calls that were sent again.
     pub fn retransmissions(&self) -> u64 {
-        self.shared.retransmissions.load(Ordering::Relaxed)
+        self.shared.counters.lock().retransmissions()
+    }
+
+    /// Everything that is counted, as it is now.
+    pub fn counters(&self) -> Counters {
+        self.shared.counters.lock().clone()
+    }
+
+    /// Most bytes to ask for in one READ now: less than at first where large datagrams are lost.
+    pub fn read_bytes_max(&self) -> u32 {
+        self.shared.read_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Most bytes to send in one WRITE now.
+    pub fn write_bytes_max(&self) -> u32 {
+        self.shared.write_bytes.load(Ordering::Relaxed)
     }
 
     fn failure(&self) -> CallError {
@@ -200,148 +305,11 @@ impl Rpc {
     }
 }
 
-struct Driver<T> {
-    transport: T,
-    clock: Clock,
-    submissions: mpsc::Receiver<Submission>,
-    shared: Arc<Shared>,
-    waiting: HashMap<u32, Waiting>,
-    /// In order, because every call has the same limit.
-    deadlines: VecDeque<(Instant, u32)>,
-    timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Replies in a row that no call waited for.
-    unasked: u32,
-}
-
-struct Waiting {
-    answer: oneshot::Sender<Result<Answer, CallError>>,
-    sent: Instant,
-}
-
-impl<T: Transport> Driver<T> {
-    async fn run(mut self) {
-        let failure = std::future::poll_fn(|cx| self.poll(cx)).await;
-        *self.shared.failure.lock() = Some(failure.clone());
-        // In the order of the calls, so that a world repeats.
-        let mut waiting: Vec<(u32, Waiting)> = self.waiting.drain().collect();
-        waiting.sort_unstable_by_key(|(xid, _)| *xid);
-        for (_, waiting) in waiting {
-            waiting.answer.send(Err(failure.clone())).ok();
-        }
-    }
-
-    /// Ready with the reason when the connection has ended.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CallError> {
-        // What has come is taken before anything is sent: a server may answer and then go away.
-        for taken in 0.. {
-            if taken == BATCH_MAX {
-                // A peer that never stops sending must not keep us from our own limits.
-                cx.waker().wake_by_ref();
-                break;
-            }
-            match self.transport.poll_receive(cx) {
-                Poll::Ready(Ok(Some(record))) => {
-                    if let Err(error) = self.deliver(record) {
-                        return Poll::Ready(error);
-                    }
-                }
-                Poll::Ready(Ok(None)) => return Poll::Ready(CallError::Closed),
-                Poll::Ready(Err(error)) => return Poll::Ready(error.into()),
-                Poll::Pending => break,
-            }
-        }
-        if let Poll::Ready(error) = self.poll_submissions(cx) {
-            return Poll::Ready(error);
-        }
-        if let Poll::Ready(Err(error)) = self.transport.poll_flush(cx) {
-            return Poll::Ready(error.into());
-        }
-        self.poll_deadlines(cx);
-        Poll::Pending
-    }
-
-    fn poll_submissions(&mut self, cx: &mut Context<'_>) -> Poll<CallError> {
-        loop {
-            match self.transport.poll_ready(cx) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(error.into()),
-                Poll::Pending => return Poll::Pending,
-            }
-            match self.submissions.poll_recv(cx) {
-                Poll::Ready(Some(submission)) => self.send(submission),
-                Poll::Ready(None) => return Poll::Ready(CallError::Closed),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-    }
-
-    fn send(&mut self, submission: Submission) {
-        let Submission { xid, message, answer, .. } = submission;
-        let sent = self.clock.now();
-        self.transport.send(message);
-        self.deadlines.push_back((sent + self.shared.reply_limit, xid));
-        self.waiting.insert(xid, Waiting { answer, sent });
-    }
-
-    fn deliver(&mut self, record: Bytes) -> Result<(), CallError> {
-        let (xid, direction) = rpc::peek(&record)?;
-        if direction == MessageType::Call {
-            return Err(CallError::Echo);
-        }
-        let Some(waiting) = self.waiting.remove(&xid) else {
-            self.shared.bad_xids.fetch_add(1, Ordering::Relaxed);
-            self.unasked += 1;
-            return if self.unasked > UNASKED_MAX {
-                Err(CallError::Unasked { count: self.unasked })
-            } else {
-                Ok(())
-            };
-        };
-        self.unasked = 0;
-        let received = self.clock.now();
-        waiting.answer.send(answer_of(record, waiting.sent, received)).ok();
-        Ok(())
-    }
-
-    fn poll_deadlines(&mut self, cx: &mut Context<'_>) {
-        loop {
-            while let Some((_, xid)) = self.deadlines.front()
-                && !self.waiting.contains_key(xid)
-            {
-                self.deadlines.pop_front();
-            }
-            let Some(&(deadline, xid)) = self.deadlines.front() else {
-                self.timer = None;
-                return;
-            };
-            let now = self.clock.now();
-            if now >= deadline {
-                self.deadlines.pop_front();
-                if let Some(waiting) = self.waiting.remove(&xid) {
-                    let limit = self.shared.reply_limit;
-                    waiting.answer.send(Err(CallError::TimedOut { limit })).ok();
-                }
-                continue;
-            }
-            // The timer may ring for a deadline that has since been met; it is then set anew, so
-            // a busy connection sets one timer per limit and not one per call.
-            let clock = self.clock.clone();
-            let timer = self.timer.get_or_insert_with(|| {
-                let span = deadline.since(now);
-                Box::pin(async move { clock.sleep(span).await })
-            });
-            if timer.as_mut().poll(cx).is_pending() {
-                return;
-            }
-            self.timer = None;
-        }
-    }
-}
-
 /// What a reply says, sent and received then.
-fn answer_of(record: Bytes, sent: Instant, received: Instant) -> Result<Answer, CallError> {
+fn answer_of(record: Bytes, times: Times, received: Instant) -> Result<Answer, CallError> {
     let results_at = results_at(&record)?;
-    Ok(Answer { record, results_at, sent, received })
+    let Times { called, encoded, sent, transmissions, .. } = times;
+    Ok(Answer { record, results_at, called, encoded, sent, transmissions, received })
 }
 
 /// Where the results begin in an accepted reply.

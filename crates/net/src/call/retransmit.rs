@@ -1,39 +1,38 @@
-//! When a call over datagrams is sent again, and how many may be under way: a plain state machine.
+//! When a call is sent again, and when it has been without reply for too long: a plain state machine.
 //!
-//! The time to wait is estimated from the response times of each procedure, as Jacobson and Karels
-//! have it (RFC 6298): the smoothed time and four times its deviation. A call that was sent twice
-//! tells nothing about its time (Karn), and each time that it is sent again it waits twice as long.
+//! The time to wait for a reply is estimated from the response times of each class of procedures
+//! (`estimate.rs`); where nothing is known, or a class has no estimate, it is `timeo`. A call that
+//! was sent twice tells nothing about its time (Karn), and each time that it is sent again it waits
+//! twice as long. Streams lose nothing, so that they estimate nothing and wait for `timeo`.
 //!
-//! What is lost is mostly lost because too much was under way at once, so the number of calls under
-//! way is a window: it grows by one for each of itself answered and is halved when a call has to be
-//! sent again, once per round trip.
+//! `timeo` x `retrans` after a call was submitted is its major timeout: a soft client gives it up
+//! exactly then; a hard one says so, and goes on until the next one. (Linux's comes after `timeo` x
+//! (`retrans` + 1) over TCP, and after `timeo` doubled `retrans` times over UDP.)
 
 use std::collections::{BTreeSet, HashMap};
 
 use perf::units::{Instant, Nanos};
 
-/// The wait before anything is known (RFC 6298 section 2).
-const WAIT_INITIAL: Nanos = Nanos::from_secs(1);
+use super::estimate::Estimate;
+use super::options::{Options, Recovery, Traits};
+use super::window::Window;
 
-/// Least wait: a guess at what a server's disk may need now and then, so that a slow sync is not
-/// taken for a loss.
-const WAIT_MIN: Nanos = Nanos::from_millis(100);
+/// Longest wait over datagrams: a server that has come back is noticed within this time.
+const DATAGRAM_WAIT_MAX: Nanos = Nanos::from_secs(15);
 
-/// Most: a server that has come back is noticed within this time.
-const WAIT_MAX: Nanos = Nanos::from_secs(15);
+/// Longest wait over streams (nfs(5)); reconnecting does not wait for it.
+const STREAM_WAIT_MAX: Nanos = Nanos::from_secs(600);
 
-/// Calls under way: at first, and at most.
-const WINDOW_INITIAL: u32 = 8;
-const WINDOW_MAX: u32 = 256;
-
-/// Procedures with an estimate of their own; others share one.
+/// Classes with an estimate of their own; others share one.
 const ESTIMATES_MAX: usize = 64;
 
 /// What [`Retransmit::due`] has to say of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Due {
-    /// Send it again, as it is.
-    Again(u32),
+    /// Send it again, as it is. It was last sent at `sent`.
+    Again { xid: u32, sent: Instant },
+    /// The same, after a major timeout.
+    Major { xid: u32, sent: Instant },
     /// Its time is up.
     GivenUp(u32),
 }
@@ -41,8 +40,7 @@ pub(super) enum Due {
 /// See the module's head.
 #[derive(Debug)]
 pub(super) struct Retransmit {
-    /// For a call in all, from when it is first sent.
-    limit: Nanos,
+    rules: Rules,
     calls: HashMap<u32, Attempt>,
     /// Moments at which calls want to be looked at.
     due: BTreeSet<(Instant, u32)>,
@@ -51,24 +49,74 @@ pub(super) struct Retransmit {
 }
 
 #[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// Before anything is known (RFC 6298 section 2 has 1 s).
+    wait_initial: Nanos,
+    wait_max: Nanos,
+    major_timeout: Nanos,
+    recovery: Recovery,
+    traits: Traits,
+}
+
+impl Rules {
+    pub(super) fn datagrams(options: &Options) -> Self {
+        let wait_max = options.timeo.max(DATAGRAM_WAIT_MAX);
+        Self { wait_max, ..Self::of(options) }
+    }
+
+    pub(super) fn stream(options: &Options) -> Self {
+        let wait_max = options.timeo.max(STREAM_WAIT_MAX);
+        Self { wait_max, traits: Traits { class: |_| None, ..options.traits }, ..Self::of(options) }
+    }
+
+    /// With another major timeout.
+    pub(super) fn within(self, major_timeout: Nanos) -> Self {
+        Self { major_timeout, ..self }
+    }
+
+    pub(super) fn major_timeout(&self) -> Nanos {
+        self.major_timeout
+    }
+
+    fn of(options: &Options) -> Self {
+        // Less than a tick of the coarse clock would be a busy loop.
+        let timeo = options.timeo.max(Nanos::from_millis(1));
+        Self {
+            wait_initial: timeo,
+            wait_max: timeo,
+            major_timeout: timeo * u64::from(options.retrans.max(1)),
+            recovery: if options.insist { options.recovery } else { Recovery::Soft },
+            traits: options.traits,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
 struct Attempt {
-    procedure: u32,
+    class: Option<u32>,
     first: Instant,
     last: Instant,
     due: Instant,
     wait: Nanos,
+    /// When its next major timeout is.
+    major: Instant,
     again: bool,
 }
 
 impl Retransmit {
-    pub(super) fn new(limit: Nanos) -> Self {
+    pub(super) fn new(rules: Rules) -> Self {
         Self {
-            limit,
+            rules,
             calls: HashMap::new(),
             due: BTreeSet::new(),
             estimates: HashMap::new(),
             window: Window::default(),
         }
+    }
+
+    /// From now on this is what becomes of calls without reply, those under way included.
+    pub(super) fn recover(&mut self, recovery: Recovery) {
+        self.rules.recovery = recovery;
     }
 
     /// Whether one more call may be sent.
@@ -78,25 +126,47 @@ impl Retransmit {
 
     /// A call is sent for the first time.
     pub(super) fn sent(&mut self, now: Instant, xid: u32, procedure: u32) {
-        let wait = self.estimates.get(&self.key(procedure)).map_or(WAIT_INITIAL, Estimate::wait);
-        let due = now + wait.min(self.limit);
-        let attempt = Attempt { procedure, first: now, last: now, due, wait, again: false };
+        let class = self.class(procedure);
+        let known = class.and_then(|class| self.estimates.get(&class));
+        let wait = known.and_then(|estimate| estimate.wait(self.rules.wait_max));
+        let wait = wait.unwrap_or(self.rules.wait_initial);
+        let major = now + self.rules.major_timeout;
+        let due = (now + wait).min(major);
+        let attempt = Attempt { class, first: now, last: now, due, wait, major, again: false };
         self.calls.insert(xid, attempt);
         self.due.insert((due, xid));
     }
 
-    /// The first reply to a call has come. Gives when the call was first sent, if it is known.
+    /// A call is sent again for another reason than its time: its connection broke.
+    pub(super) fn sent_again(&mut self, now: Instant, xid: u32) {
+        if let Some(attempt) = self.calls.get_mut(&xid) {
+            self.due.remove(&(attempt.due, xid));
+            (attempt.last, attempt.again) = (now, true);
+            attempt.due = (now + attempt.wait).min(attempt.major);
+            self.due.insert((attempt.due, xid));
+        }
+    }
+
+    /// The first reply to a call has come. Gives when the call was first sent, if it is known and
+    /// was sent once.
     pub(super) fn answered(&mut self, now: Instant, xid: u32) -> Option<Instant> {
-        let attempt = self.take(xid)?;
+        let attempt = self.forget(xid)?;
         self.window.answered();
-        if !attempt.again {
-            let key = self.key(attempt.procedure);
-            self.estimates.entry(key).or_default().sample(now.since(attempt.first));
+        if attempt.again {
+            return None;
+        }
+        if let Some(class) = attempt.class {
+            self.estimates.entry(class).or_default().sample(now.since(attempt.first));
         }
         Some(attempt.first)
     }
 
-    fn take(&mut self, xid: u32) -> Option<Attempt> {
+    /// Nobody waits for the call any more.
+    pub(super) fn abandoned(&mut self, xid: u32) {
+        self.forget(xid);
+    }
+
+    fn forget(&mut self, xid: u32) -> Option<Attempt> {
         let attempt = self.calls.remove(&xid)?;
         self.due.remove(&(attempt.due, xid));
         Some(attempt)
@@ -107,18 +177,22 @@ impl Retransmit {
         let &(due, xid) = self.due.first().filter(|(due, _)| *due <= now)?;
         self.due.remove(&(due, xid));
         let attempt = self.calls.get_mut(&xid)?;
-        let end = attempt.first + self.limit;
-        if now >= end {
+        let sent = attempt.last;
+        let is_major = now >= attempt.major;
+        if is_major && self.rules.recovery == Recovery::Soft {
             self.calls.remove(&xid);
             return Some(Due::GivenUp(xid));
         }
-        self.window.lost(attempt.last, now);
-        attempt.wait = (attempt.wait * 2).min(WAIT_MAX);
-        attempt.due = (now + attempt.wait).min(end);
+        if is_major {
+            attempt.major = now + self.rules.major_timeout;
+        }
+        self.window.lost(sent, now);
+        attempt.wait = (attempt.wait * 2).min(self.rules.wait_max);
+        attempt.due = (now + attempt.wait).min(attempt.major);
         attempt.last = now;
         attempt.again = true;
         self.due.insert((attempt.due, xid));
-        Some(Due::Again(xid))
+        Some(if is_major { Due::Major { xid, sent } } else { Due::Again { xid, sent } })
     }
 
     /// When [`Retransmit::due`] will next have something to say.
@@ -126,72 +200,16 @@ impl Retransmit {
         self.due.first().map(|&(due, _)| due)
     }
 
-    fn key(&self, procedure: u32) -> u32 {
-        let known = self.estimates.len() < ESTIMATES_MAX || self.estimates.contains_key(&procedure);
-        if known { procedure } else { u32::MAX }
-    }
-}
-
-/// How long a procedure takes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Estimate {
-    smoothed: Option<Nanos>,
-    deviation: Nanos,
-}
-
-impl Estimate {
-    fn sample(&mut self, time: Nanos) {
-        let Some(smoothed) = self.smoothed else {
-            (self.smoothed, self.deviation) = (Some(time), time / 2);
-            return;
-        };
-        let off = time.saturating_sub(smoothed) + smoothed.saturating_sub(time);
-        self.deviation = (self.deviation * 3 + off) / 4;
-        self.smoothed = Some((smoothed * 7 + time) / 8);
-    }
-
-    fn wait(&self) -> Nanos {
-        let wait = self.smoothed.map_or(WAIT_INITIAL, |smoothed| smoothed + self.deviation * 4);
-        wait.clamp(WAIT_MIN, WAIT_MAX)
-    }
-}
-
-#[derive(Debug)]
-struct Window {
-    calls: u32,
-    /// Answered since it was last made larger.
-    answered: u32,
-    /// What was sent before has been paid for already.
-    halved_at: Instant,
-}
-
-impl Default for Window {
-    fn default() -> Self {
-        Self { calls: WINDOW_INITIAL, answered: 0, halved_at: Instant::EPOCH }
-    }
-}
-
-impl Window {
-    fn answered(&mut self) {
-        self.answered += 1;
-        if self.answered >= self.calls {
-            self.answered = 0;
-            self.calls = (self.calls + 1).min(WINDOW_MAX);
-        }
-    }
-
-    /// A call sent at `sent` has not been answered in time.
-    fn lost(&mut self, sent: Instant, now: Instant) {
-        if sent >= self.halved_at {
-            self.calls = (self.calls / 2).max(1);
-            self.halved_at = now;
-            self.answered = 0;
-        }
+    fn class(&self, procedure: u32) -> Option<u32> {
+        let class = (self.rules.traits.class)(procedure)?;
+        let known = self.estimates.len() < ESTIMATES_MAX || self.estimates.contains_key(&class);
+        Some(if known { class } else { u32::MAX })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::window::WINDOW_INITIAL;
     use super::*;
 
     const MS: Nanos = Nanos::from_millis(1);
@@ -200,55 +218,113 @@ mod tests {
         Instant::EPOCH + MS * millis
     }
 
-    #[test]
-    fn a_call_without_answer_is_sent_again_ever_later_until_its_time_is_up() {
-        let mut calls = Retransmit::new(Nanos::from_secs(10));
-        calls.sent(at(0), 7, 1);
+    fn datagrams(retrans: u32, recovery: Recovery) -> Retransmit {
+        let options = Options { retrans, recovery, insist: true, ..Options::datagrams() };
+        Retransmit::new(Rules::datagrams(&options))
+    }
+
+    /// What is said of one call, and after how many milliseconds.
+    fn said(calls: &mut Retransmit, times: usize) -> Vec<(u64, Due)> {
         let mut said = Vec::new();
-        while let Some(due) = calls.next_due() {
-            said.push((due.since(Instant::EPOCH) / 1_000_000, calls.due(due).unwrap()));
+        while let Some(due) = calls.next_due().filter(|_| said.len() < times) {
+            said.push((due.since(Instant::EPOCH).as_nanos() / 1_000_000, calls.due(due).unwrap()));
         }
+        said
+    }
+
+    fn again(sent: u64) -> Due {
+        Due::Again { xid: 7, sent: at(sent) }
+    }
+
+    fn major(sent: u64) -> Due {
+        Due::Major { xid: 7, sent: at(sent) }
+    }
+
+    #[test]
+    fn a_soft_call_is_sent_again_ever_later_and_given_up_after_timeo_times_retrans() {
+        let mut calls = datagrams(10, Recovery::Soft);
+        calls.sent(at(0), 7, 1);
         let expected = [
-            (1_000, Due::Again(7)),
-            (3_000, Due::Again(7)),
-            (7_000, Due::Again(7)),
+            (1_000, again(0)),
+            (3_000, again(1_000)),
+            (7_000, again(3_000)),
             (10_000, Due::GivenUp(7)),
         ];
-        assert_eq!(said, expected.map(|(ms, due)| (Nanos::from_nanos(ms), due)));
+        assert_eq!(said(&mut calls, 99), expected);
         assert_eq!(calls.answered(at(10_001), 7), None);
     }
 
     #[test]
-    fn the_wait_follows_the_procedures_own_times() {
-        let mut calls = Retransmit::new(Nanos::from_secs(60));
-        for (xid, procedure, takes) in (0..64).flat_map(|n| [(2 * n, 1, 1), (2 * n + 1, 7, 300)]) {
+    fn a_hard_call_is_never_given_up_and_says_so_every_timeo_times_retrans() {
+        let mut calls = datagrams(3, Recovery::Hard);
+        calls.sent(at(0), 7, 1);
+        let expected = [
+            (1_000, again(0)),
+            (3_000, major(1_000)),
+            (6_000, major(3_000)),
+            (9_000, major(6_000)),
+        ];
+        assert_eq!(said(&mut calls, 4), expected);
+        calls.recover(Recovery::Soft);
+        assert_eq!(said(&mut calls, 4), [(12_000, Due::GivenUp(7))]);
+    }
+
+    #[test]
+    fn over_streams_a_call_waits_for_timeo_whatever_the_times_were() {
+        let options = Options { insist: true, ..Options::stream() };
+        let mut calls = Retransmit::new(Rules::stream(&options));
+        calls.sent(at(0), 1, 1);
+        calls.answered(at(1), 1);
+        calls.sent(at(0), 7, 1);
+        assert_eq!(said(&mut calls, 2), [(60_000, again(0)), (120_000, major(60_000))]);
+    }
+
+    #[test]
+    fn a_call_that_a_new_connection_takes_again_keeps_its_major_timeout() {
+        let options = Options { recovery: Recovery::Soft, ..Options::stream() };
+        let mut calls = Retransmit::new(Rules::stream(&options));
+        calls.sent(at(0), 7, 1);
+        calls.sent_again(at(50_000), 7);
+        assert_eq!(said(&mut calls, 2), [(110_000, again(50_000)), (120_000, Due::GivenUp(7))]);
+    }
+
+    #[test]
+    fn the_wait_follows_the_times_of_the_class() {
+        let class = |procedure| (procedure < 10).then_some(procedure % 2);
+        let traits = Traits { class, ..Traits::UNKNOWN };
+        let options = Options { traits, retrans: 60, ..Options::datagrams() };
+        let mut calls = Retransmit::new(Rules::datagrams(&options));
+        for (xid, procedure, takes) in (0..64).flat_map(|n| [(2 * n, 1, 1), (2 * n + 1, 6, 300)]) {
             calls.sent(at(0), xid, procedure);
             calls.answered(at(takes), xid);
         }
-        calls.sent(at(1_000), 1_000, 1);
+        calls.sent(at(1_000), 1_000, 3);
         assert_eq!(calls.next_due(), Some(at(1_100)), "the least");
-        calls.take(1_000);
-        calls.sent(at(1_000), 1_001, 7);
+        calls.abandoned(1_000);
+        calls.sent(at(1_000), 1_001, 4);
         let wait = calls.next_due().unwrap().since(at(1_000));
         assert!((MS * 300..MS * 310).contains(&wait), "{wait}: the deviation has shrunk");
-        calls.take(1_001);
-        calls.sent(at(1_000), 1_002, 3);
-        assert_eq!(calls.next_due(), Some(at(2_000)), "nothing is known of it");
+        calls.abandoned(1_001);
+        for xid in 1_002..1_010 {
+            calls.sent(at(1_000), xid, 10);
+            assert_eq!(calls.next_due(), Some(at(2_000)), "it has no class");
+            calls.answered(at(1_001), xid);
+        }
     }
 
     #[test]
     fn an_answer_to_a_call_sent_twice_tells_nothing_about_its_time() {
-        let mut calls = Retransmit::new(Nanos::from_secs(60));
-        calls.sent(at(0), 1, 1);
-        assert_eq!(calls.due(at(1_000)), Some(Due::Again(1)));
-        assert_eq!(calls.answered(at(1_001), 1), Some(at(0)));
+        let mut calls = datagrams(60, Recovery::Soft);
+        calls.sent(at(0), 7, 1);
+        assert_eq!(calls.due(at(1_000)), Some(again(0)));
+        assert_eq!(calls.answered(at(1_001), 7), None);
         calls.sent(at(2_000), 2, 1);
         assert_eq!(calls.next_due(), Some(at(3_000)));
     }
 
     #[test]
     fn the_window_is_halved_once_per_round_trip_and_grows_by_one_per_window() {
-        let mut calls = Retransmit::new(Nanos::from_secs(60));
+        let mut calls = datagrams(60, Recovery::Soft);
         for xid in 0..WINDOW_INITIAL {
             assert!(calls.has_room());
             calls.sent(at(0), xid, 1);

@@ -62,6 +62,8 @@ struct Direction<M> {
     occupancy: Occupancy,
     held: VecDeque<(Instant, M, u64)>,
     held_bytes: u64,
+    /// When the last byte of what was last admitted leaves.
+    departs: Option<Instant>,
     alarm: Alarm,
 }
 
@@ -72,6 +74,7 @@ impl<M> Direction<M> {
             occupancy: Occupancy::default(),
             held: VecDeque::new(),
             held_bytes: 0,
+            departs: None,
             alarm: clock.alarm()?,
         })
     }
@@ -80,6 +83,7 @@ impl<M> Direction<M> {
         let passage = self.occupancy.admit(&self.link, now, bytes);
         self.held.push_back((passage.arrives, message, bytes));
         self.held_bytes += bytes;
+        self.departs = Some(passage.departs);
     }
 
     /// The next message, when it has arrived.
@@ -187,6 +191,10 @@ impl<T: Transport> Transport for Shaped<T> {
 
     fn unsent_bytes(&self) -> usize {
         usize::try_from(self.there.held_bytes).unwrap_or(usize::MAX) + self.inner.unsent_bytes()
+    }
+
+    fn departs(&self) -> Option<Instant> {
+        self.there.departs
     }
 
     fn kept_bytes(&self, message_bytes: usize) -> usize {

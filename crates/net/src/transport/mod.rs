@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use perf::units::Instant;
 use wire::record::Message;
 
 use crate::error::TransportError;
@@ -52,6 +53,11 @@ pub trait Transport: fmt::Debug + Send {
     /// Bytes of messages, each with 4 for its mark, that [`Transport::send`] was given and the
     /// system has not taken.
     fn unsent_bytes(&self) -> usize;
+
+    /// When the last byte of what was last sent leaves this host, where an emulated link says it.
+    fn departs(&self) -> Option<Instant> {
+        None
+    }
 
     /// Bytes of memory that a received message of this size keeps for as long as it lives.
     fn kept_bytes(&self, message_bytes: usize) -> usize {
@@ -105,6 +111,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn unsent_bytes(&self) -> usize {
         (**self).unsent_bytes()
+    }
+
+    fn departs(&self) -> Option<Instant> {
+        (**self).departs()
     }
 
     fn kept_bytes(&self, message_bytes: usize) -> usize {

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod close_to_open;
 mod datagrams;
 mod files;
 mod host;
 mod mixture;
 mod network;
+mod persistent;
 mod throughput;

@@ -47,6 +47,25 @@ fn a_null_call_takes_twice_the_latency_and_its_bytes_time() {
     assert_eq!(response_time, Nanos::from_nanos(2 * 100_000 + bytes * 8));
 }
 
+#[test]
+fn a_caller_is_told_when_the_last_byte_of_its_message_has_left() {
+    let world = World::new();
+    let clock = world.clock();
+    let profile: Profile = "lan-1g".parse().unwrap();
+    let (handed, answer) = world
+        .run(async move {
+            let site = Site::in_memory(&clock, profile.links(), CommitMode::Concurrent);
+            let rpc = site.rpc();
+            let (handed, told) = tokio::sync::oneshot::channel();
+            let call = rpc.call_sent(NULL, OpaqueAuth::NONE, |_| {}, Bytes::new(), Some(handed));
+            let (answer, told) = tokio::join!(call, told);
+            (told.unwrap(), answer.unwrap())
+        })
+        .unwrap();
+    // 4 mark + 24 header + 8 credential + 8 verifier, 8 ns each.
+    assert_eq!(handed.since(answer.sent), Nanos::from_nanos(44 * 8));
+}
+
 /// A service that answers after a time that the call's XID decides: later calls sooner.
 async fn reversed(clock: Clock, record: Bytes) -> Option<Message> {
     let (xid, _) = peek(&record).unwrap();

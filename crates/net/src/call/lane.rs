@@ -1,0 +1,88 @@
+//! One of the connections of a persistent client: up, being made, or to be made later.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use perf::units::Instant;
+
+use super::backoff::Backoff;
+use super::handed::Handed;
+use crate::error::ConnectError;
+use crate::transport::Transport;
+
+/// A connection being made.
+pub(super) type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, ConnectError>> + Send>>;
+
+/// How connections are made.
+pub(super) type Connect<T> = Box<dyn Fn() -> Connecting<T> + Send>;
+
+/// See the module's head.
+pub(super) struct Lane<T> {
+    pub(super) state: State<T>,
+    pub(super) backoff: Backoff,
+    /// Calls whose last transmission went this way and that have no reply.
+    pub(super) in_flight: usize,
+    pub(super) handed: Handed,
+    /// Replies in a row that no call waited for.
+    pub(super) unasked: u32,
+    /// When something last came.
+    pub(super) heard: Instant,
+    /// It was said that it broke.
+    pub(super) is_told: bool,
+}
+
+pub(super) enum State<T> {
+    Up(T),
+    Connecting(Connecting<T>),
+    Down { until: Instant },
+}
+
+impl<T: Transport> Lane<T> {
+    pub(super) fn new(transport: Option<T>, now: Instant) -> Self {
+        Self {
+            state: transport.map_or(State::Down { until: now }, State::Up),
+            backoff: Backoff::default(),
+            in_flight: 0,
+            handed: Handed::default(),
+            unasked: 0,
+            heard: now,
+            is_told: false,
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.state, State::Up(_))
+    }
+
+    /// When it wants to be connected again, if it is down.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match self.state {
+            State::Down { until } => Some(until),
+            _ => None,
+        }
+    }
+
+    /// Goes on with a connection that is being made. Ready when there is one, or none.
+    pub(super) fn poll_connecting(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<Result<(), ConnectError>> {
+        let State::Connecting(connecting) = &mut self.state else {
+            return Poll::Pending;
+        };
+        let transport = std::task::ready!(connecting.as_mut().poll(cx))?;
+        self.state = State::Up(transport);
+        (self.in_flight, self.unasked, self.heard) = (0, 0, now);
+        self.handed = Handed::default();
+        Poll::Ready(Ok(()))
+    }
+
+    /// The connection is over, or there was none.
+    pub(super) fn end(&mut self, now: Instant) {
+        self.state = State::Down { until: self.backoff.ended(now) };
+        self.in_flight = 0;
+        self.handed = Handed::default();
+    }
+}

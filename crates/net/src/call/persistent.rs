@@ -1,0 +1,441 @@
+//! Drives calls over connections that are made again when they break.
+//!
+//! A call lives in a table until it is answered, with its message: the head is kept as it was
+//! encoded, the payload is shared with its caller. Whenever a connection ends, the calls that it
+//! carried are queued to be sent again, in their order and with their XIDs, over whichever
+//! connection is up first, so that a server's reply cache knows those that it has done. New calls
+//! go where the fewest are under way.
+//!
+//! A server that has never answered is not waited for: until the first reply, whatever ends a
+//! connection fails the calls on it, so that who asks for the wrong port hears of it. After that a
+//! hard client waits for ever.
+//!
+//! Bounds: [`Options::in_flight_max`] calls in the table, more wait in their callers; connections
+//! are made again at once only if they had carried a reply, else after growing pauses; and only
+//! while there is a call to carry, so that a server may close idle ones.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use perf::units::{Instant, Nanos};
+use tokio::sync::{mpsc, oneshot};
+use wire::record::Message;
+use wire::rpc::{self, MessageType};
+
+use super::counters::Times;
+use super::lane::{Connect, Lane, State};
+use super::options::{Event, NCONNECT_MAX, Options};
+use super::retransmit::{Due, Retransmit, Rules};
+use super::timer::Timer;
+use super::{Answer, BATCH_MAX, Shared, Submission, UNASKED_MAX, answer_of};
+use crate::error::CallError;
+use crate::transport::Transport;
+
+/// How often a full table is searched for calls that their callers have given up.
+const REAP_INTERVAL: Nanos = Nanos::from_secs(1);
+
+/// See the module's head.
+pub(super) struct Driver<T> {
+    connect: Connect<T>,
+    submissions: mpsc::Receiver<Submission>,
+    shared: Arc<Shared>,
+    options: Options,
+    lanes: Vec<Lane<T>>,
+    calls: HashMap<u32, Call>,
+    retransmit: Retransmit,
+    /// Calls to be sent, the earliest first; some of them may be gone.
+    unsent: VecDeque<u32>,
+    /// Numbers calls.
+    order: u64,
+    timer: Timer,
+    /// Which lane to look at first, so that equals take turns.
+    turn: usize,
+    reaped: Instant,
+    /// The server has answered once.
+    is_proven: bool,
+    /// It was said that it does not respond.
+    is_silent: bool,
+}
+
+struct Call {
+    order: u64,
+    answer: oneshot::Sender<Result<Answer, CallError>>,
+    procedure: u32,
+    message: Message,
+    times: Times,
+    handed: Option<oneshot::Sender<Instant>>,
+    /// What carries it; none while it is to be sent.
+    lane: Option<usize>,
+}
+
+impl<T: Transport> Driver<T> {
+    pub(super) fn new(
+        first: Option<T>,
+        connect: Connect<T>,
+        submissions: mpsc::Receiver<Submission>,
+        shared: Arc<Shared>,
+        options: Options,
+    ) -> Self {
+        let now = shared.clock.now();
+        shared.counters.lock().transport.connects = u64::from(first.is_some());
+        let others = (1..options.nconnect.min(NCONNECT_MAX)).map(|_| Lane::new(None, now));
+        Self {
+            connect,
+            submissions,
+            lanes: [Lane::new(first, now)].into_iter().chain(others).collect(),
+            calls: HashMap::new(),
+            retransmit: Retransmit::new(Rules::stream(&options)),
+            unsent: VecDeque::new(),
+            order: 0,
+            timer: Timer::new(&shared.clock),
+            turn: 0,
+            reaped: now,
+            is_proven: options.insist,
+            is_silent: false,
+            shared,
+            options,
+        }
+    }
+
+    /// Until nobody can call any more.
+    pub(super) async fn run(mut self) {
+        std::future::poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // What has come is taken before anything is sent: a server may answer and then go away.
+        for lane in 0..self.lanes.len() {
+            if let Err(cause) = self.receive(cx, lane) {
+                self.fell(lane, &cause);
+            }
+        }
+        self.look_at_times();
+        self.connect(cx);
+        if self.take(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        self.connect(cx);
+        self.flush(cx);
+        let lanes = self.lanes.iter().filter(|_| !self.calls.is_empty()).filter_map(Lane::due);
+        let due = lanes.chain(self.retransmit.next_due()).min();
+        if self.timer.poll_at(cx, due).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Takes the replies that one connection has.
+    fn receive(&mut self, cx: &mut Context<'_>, lane: usize) -> Result<(), CallError> {
+        for _ in 0..BATCH_MAX {
+            let State::Up(transport) = &mut self.lanes[lane].state else {
+                return Ok(());
+            };
+            match transport.poll_receive(cx) {
+                Poll::Ready(Ok(Some(record))) => self.deliver(lane, record)?,
+                Poll::Ready(Ok(None)) => return Err(CallError::Closed),
+                Poll::Ready(Err(error)) => return Err(error.into()),
+                Poll::Pending => return Ok(()),
+            }
+        }
+        // A peer that never stops sending must not keep us from our own limits.
+        cx.waker().wake_by_ref();
+        Ok(())
+    }
+
+    fn deliver(&mut self, lane: usize, record: Bytes) -> Result<(), CallError> {
+        let (xid, direction) = rpc::peek(&record)?;
+        if direction == MessageType::Call {
+            return Err(CallError::Echo);
+        }
+        let received = self.shared.clock.now();
+        let from = &mut self.lanes[lane];
+        from.heard = received;
+        let Some(call) = self.calls.remove(&xid) else {
+            self.shared.counters.lock().transport.bad_xids += 1;
+            from.unasked += 1;
+            return match from.unasked > UNASKED_MAX {
+                true => Err(CallError::Unasked { count: from.unasked }),
+                false => Ok(()),
+            };
+        };
+        from.unasked = 0;
+        from.backoff.answered();
+        self.left(call.lane);
+        self.retransmit.answered(received, xid);
+        if !std::mem::replace(&mut self.is_proven, true) {
+            self.retransmit.recover(self.options.recovery);
+        }
+        if std::mem::take(&mut self.is_silent) {
+            self.options.events.tell(Event::Responding);
+        }
+        let Call { answer, procedure, times, .. } = call;
+        self.shared.counters.lock().answered(procedure, record.len(), &times, received);
+        answer.send(answer_of(record, times, received)).ok();
+        Ok(())
+    }
+
+    /// A call is no longer under way on a connection.
+    fn left(&mut self, lane: Option<usize>) {
+        if let Some(lane) = lane.and_then(|lane| self.lanes.get_mut(lane)) {
+            lane.in_flight = lane.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// A connection has ended, or could not be made.
+    fn fell(&mut self, lane: usize, cause: &CallError) {
+        let now = self.shared.clock.now();
+        let is_break = self.lanes[lane].is_up();
+        self.lanes[lane].end(now);
+        let mut counters = self.shared.counters.lock();
+        match is_break {
+            true => counters.transport.disconnects += 1,
+            false => counters.transport.connect_failures += 1,
+        }
+        drop(counters);
+        let is_last = self.lanes.iter().all(|lane| matches!(lane.state, State::Down { .. }));
+        let mut carried: Vec<(u64, u32)> = self
+            .calls
+            .iter()
+            .filter(|(_, call)| call.lane == Some(lane) || (call.lane.is_none() && is_last))
+            .map(|(&xid, call)| (call.order, xid))
+            .collect();
+        carried.sort_unstable();
+        if !self.is_proven {
+            carried.iter().for_each(|&(_, xid)| self.fail(xid, cause.clone()));
+            return;
+        }
+        if is_break && !carried.is_empty() {
+            self.lanes[lane].is_told = true;
+            self.options.events.tell(Event::Disconnected { cause: cause.clone() });
+        }
+        let calls = &mut self.calls;
+        let mut queue: Vec<(u64, u32)> =
+            self.unsent.iter().filter_map(|&xid| Some((calls.get(&xid)?.order, xid))).collect();
+        for (order, xid) in carried {
+            if let Some(call) = calls.get_mut(&xid)
+                && call.lane.take().is_some()
+            {
+                queue.push((order, xid));
+            }
+        }
+        queue.sort_unstable();
+        self.unsent = queue.into_iter().map(|(_, xid)| xid).collect();
+    }
+
+    fn fail(&mut self, xid: u32, cause: CallError) {
+        let Some(Call { answer, procedure, times, lane, .. }) = self.calls.remove(&xid) else {
+            return;
+        };
+        self.left(lane);
+        self.retransmit.abandoned(xid);
+        self.shared.counters.lock().failed(procedure, &times, self.shared.clock.now());
+        answer.send(Err(cause)).ok();
+    }
+
+    fn look_at_times(&mut self) {
+        let now = self.shared.clock.now();
+        while let Some(due) = self.retransmit.due(now) {
+            match due {
+                Due::Again { xid, .. } => self.queue_again(xid),
+                Due::Major { xid, sent } => {
+                    self.count_major(xid);
+                    if !std::mem::replace(&mut self.is_silent, true) {
+                        self.options.events.tell(Event::NotResponding);
+                    }
+                    self.doubt(xid, sent);
+                    self.queue_again(xid);
+                }
+                Due::GivenUp(xid) => {
+                    self.count_major(xid);
+                    let sent = self.calls.get(&xid).map(|call| call.times.sent_last);
+                    let limit = self.shared.reply_limit;
+                    let lane = self.calls.get(&xid).and_then(|call| call.lane);
+                    self.fail(xid, CallError::TimedOut { limit });
+                    self.doubt_lane(lane, sent.unwrap_or(now));
+                }
+            }
+        }
+    }
+
+    fn count_major(&mut self, xid: u32) {
+        if let Some(call) = self.calls.get(&xid) {
+            self.shared.counters.lock().procedure(call.procedure).major_timeouts += 1;
+        }
+    }
+
+    fn doubt(&mut self, xid: u32, sent: Instant) {
+        let lane = self.calls.get(&xid).and_then(|call| call.lane);
+        self.doubt_lane(lane, sent);
+    }
+
+    /// A connection on which nothing has come since a call was last sent may lead nowhere: the
+    /// server may have started anew where no reset reaches us. Another one will tell.
+    fn doubt_lane(&mut self, lane: Option<usize>, sent: Instant) {
+        if let Some(lane) = lane.filter(|&lane| self.lanes[lane].is_up())
+            && self.lanes[lane].heard <= sent
+        {
+            self.fell(lane, &CallError::TimedOut { limit: self.shared.reply_limit });
+        }
+    }
+
+    /// A call is sent again, if anybody still waits for it.
+    fn queue_again(&mut self, xid: u32) {
+        let Some(call) = self.calls.get_mut(&xid) else {
+            return;
+        };
+        if call.answer.is_closed() {
+            self.abandon(xid);
+        } else if let Some(lane) = call.lane.take() {
+            self.left(Some(lane));
+            self.unsent.push_back(xid);
+        }
+    }
+
+    fn abandon(&mut self, xid: u32) {
+        if let Some(call) = self.calls.remove(&xid) {
+            self.left(call.lane);
+            self.retransmit.abandoned(xid);
+            let now = self.shared.clock.now();
+            self.shared.counters.lock().failed(call.procedure, &call.times, now);
+        }
+    }
+
+    /// Makes room among calls that nobody waits for.
+    fn reap(&mut self) {
+        let now = self.shared.clock.now();
+        if now.since(self.reaped) < REAP_INTERVAL {
+            return;
+        }
+        self.reaped = now;
+        let given_up = |(&xid, call): (&u32, &Call)| call.answer.is_closed().then_some(xid);
+        let mut gone: Vec<u32> = self.calls.iter().filter_map(given_up).collect();
+        gone.sort_unstable();
+        gone.into_iter().for_each(|xid| self.abandon(xid));
+    }
+
+    /// Starts what connections are wanted, and goes on with those that are being made.
+    fn connect(&mut self, cx: &mut Context<'_>) {
+        let now = self.shared.clock.now();
+        for index in 0..self.lanes.len() {
+            let lane = &mut self.lanes[index];
+            if !self.calls.is_empty() && lane.due().is_some_and(|due| due <= now) {
+                lane.state = State::Connecting((self.connect)());
+            }
+            match lane.poll_connecting(cx, now) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(())) => {
+                    self.shared.counters.lock().transport.connects += 1;
+                    if std::mem::take(&mut self.lanes[index].is_told) {
+                        self.options.events.tell(Event::Reconnected);
+                    }
+                    self.send_unsent(cx);
+                    // It has not been asked yet whether anything has come.
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Ready(Err(cause)) => self.fell(index, &cause.into()),
+            }
+        }
+    }
+
+    /// Takes new calls, as many as there is room for; ready when there will be none.
+    fn take(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.send_unsent(cx);
+        loop {
+            if self.calls.len() >= self.options.in_flight_max.max(1) {
+                self.reap();
+            }
+            let is_full = self.calls.len() >= self.options.in_flight_max.max(1);
+            // While nothing is connected calls are taken all the same: their time runs.
+            let is_stuck = !self.unsent.is_empty() && self.lanes.iter().any(Lane::is_up);
+            if is_full || is_stuck {
+                return Poll::Pending;
+            }
+            let Some(submission) = std::task::ready!(self.submissions.poll_recv(cx)) else {
+                return Poll::Ready(());
+            };
+            self.submit(submission);
+            self.send_unsent(cx);
+        }
+    }
+
+    fn submit(&mut self, submission: Submission) {
+        let Submission { xid, procedure, message, called, encoded, answer, handed } = submission;
+        let (times, order) = (Times::new(called, encoded), self.order);
+        self.order += 1;
+        self.retransmit.sent(self.shared.clock.now(), xid, procedure);
+        let call = Call { order, answer, procedure, message, times, handed, lane: None };
+        self.calls.insert(xid, call);
+        self.unsent.push_back(xid);
+    }
+
+    fn send_unsent(&mut self, cx: &mut Context<'_>) {
+        while let Some(&xid) = self.unsent.front() {
+            if self.calls.contains_key(&xid) {
+                let Some(lane) = self.pick(cx) else {
+                    return;
+                };
+                self.send(xid, lane);
+            }
+            self.unsent.pop_front();
+        }
+    }
+
+    /// The connection with the fewest calls under way, of those that take one more.
+    fn pick(&mut self, cx: &mut Context<'_>) -> Option<usize> {
+        let mut best: Option<usize> = None;
+        for step in 0..self.lanes.len() {
+            let index = (self.turn + step) % self.lanes.len();
+            let lane = &mut self.lanes[index];
+            let State::Up(transport) = &mut lane.state else {
+                continue;
+            };
+            // An error will be met when it is next flushed or asked for replies.
+            let is_ready = matches!(transport.poll_ready(cx), Poll::Ready(Ok(())));
+            let in_flight = lane.in_flight;
+            if is_ready && best.is_none_or(|best| in_flight < self.lanes[best].in_flight) {
+                best = Some(index);
+            }
+        }
+        self.turn = best.map_or(self.turn, |best| best + 1);
+        best
+    }
+
+    fn send(&mut self, xid: u32, index: usize) {
+        let (now, in_flight) = (self.shared.clock.now(), self.calls.len());
+        let lane = &mut self.lanes[index];
+        let (Some(call), State::Up(transport)) = (self.calls.get_mut(&xid), &mut lane.state) else {
+            return;
+        };
+        let wire_bytes = call.message.wire_len();
+        transport.send(call.message.clone());
+        lane.handed.given(transport, wire_bytes, call.handed.take());
+        lane.in_flight += 1;
+        call.lane = Some(index);
+        call.times.transmitted(now);
+        if call.times.transmissions > 1 {
+            self.retransmit.sent_again(now, xid);
+        }
+        let mut counters = self.shared.counters.lock();
+        counters.sent(call.procedure, wire_bytes, &call.times);
+        counters.crowd(in_flight, self.submissions.len());
+    }
+
+    fn flush(&mut self, cx: &mut Context<'_>) {
+        for index in 0..self.lanes.len() {
+            let lane = &mut self.lanes[index];
+            let State::Up(transport) = &mut lane.state else {
+                continue;
+            };
+            if let Poll::Ready(Err(cause)) = transport.poll_flush(cx) {
+                // Replies may have come before it broke, and are looked for once more.
+                let ended = self.receive(cx, index).err().unwrap_or_else(|| cause.into());
+                self.fell(index, &ended);
+                cx.waker().wake_by_ref();
+                continue;
+            }
+            lane.handed.poll(cx, &self.shared.clock, transport);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Close-to-open: what one client has written and closed, another sees that opens afterwards.
+//!
+//! Each seed is a world with a server and two clients behind links of their own. One client writes
+//! sessions: it opens, cuts, replaces or makes anew a file, fills it with the number of the
+//! session, and closes it. The other opens and reads at moments of its own, and keeps what it has
+//! read as long as the version of the file is the same, as a kernel keeps its pages. A reader that
+//! opens after session N was closed must see N, or what came after.
+
+use std::sync::Arc;
+
+use client::cache::attributes::Version;
+use client::files::open::Mode;
+use client::files::{Files, Options};
+use client::session::Credential;
+use load::study::Subject;
+use net::clock::Clock;
+use net::clock::world::World;
+use net::shape::LinkPair;
+use parking_lot::Mutex;
+use perf::model::loggp::Link;
+use perf::units::{Instant, Nanos};
+use server::CommitMode;
+use testkit::Site;
+use wire::nfs3::{FileHandle, NfsStat3, Sattr3};
+
+const SEEDS: u64 = 10_000;
+const SESSIONS: u8 = 5;
+const NAME: &[u8] = b"shared";
+
+/// A session of the writer's.
+#[derive(Clone, Copy, Debug)]
+struct Session {
+    number: u8,
+    bytes: usize,
+    opened: Instant,
+    /// None while it is open.
+    closed: Option<Instant>,
+}
+
+type Sessions = Arc<Mutex<Vec<Session>>>;
+
+#[test]
+fn whoever_opens_sees_what_was_closed_before_even_seeds() {
+    seeds((0..SEEDS).step_by(2));
+}
+
+#[test]
+fn whoever_opens_sees_what_was_closed_before_odd_seeds() {
+    seeds((1..SEEDS).step_by(2));
+}
+
+fn seeds(mut seeds: impl Iterator<Item = u64>) {
+    let chosen: Option<u64> = std::env::var("NFSKIT_SEED").ok().map(|seed| seed.parse().unwrap());
+    while let Some(seed) = chosen.or_else(|| seeds.next()) {
+        let caught = std::panic::catch_unwind(|| run(seed, Options::default()));
+        assert!(caught.is_ok(), "seed {seed}: set NFSKIT_SEED={seed} to see it again");
+        if chosen.is_some() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn without_close_to_open_it_does_not_hold() {
+    let options = Options { close_to_open: false, ..Options::default() };
+    let holds = |seed| std::panic::catch_unwind(|| run(seed, options)).is_ok();
+    assert!(!(0..50).all(holds), "the test sees nothing");
+}
+
+fn run(seed: u64, options: Options) {
+    let world = World::new();
+    let clock = world.clock();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let latency = Nanos::from_micros(random.u64(5..2_000));
+    let links = LinkPair::symmetric(Link { latency, ..Link::default() });
+    let site = Site::in_memory(&clock, links, CommitMode::Concurrent);
+    let done = world.run(async move {
+        let sessions = Sessions::default();
+        let writer = Files::new(&clock, site.connect().await.unwrap(), options);
+        let reader = Files::new(&clock, site.connect().await.unwrap(), options);
+        let write = write(&clock, &writer, random.fork(), &sessions);
+        let read = read(&clock, &reader, random.fork(), &sessions);
+        futures_util::future::join(write, read).await;
+    });
+    done.unwrap();
+}
+
+fn me() -> Credential {
+    Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() }
+}
+
+async fn pause(clock: &Clock, random: &mut fastrand::Rng) {
+    // Mostly about as long as a call takes, now and then as long as attributes are good.
+    let micros = if random.u8(..16) == 0 { random.u64(..40_000_000) } else { random.u64(..6_000) };
+    clock.sleep(Nanos::from_micros(micros)).await;
+}
+
+async fn write(clock: &Clock, files: &Files, mut random: fastrand::Rng, sessions: &Sessions) {
+    let (me, root) = (me(), files.root());
+    for number in 1..=SESSIONS {
+        pause(clock, &mut random).await;
+        let bytes = random.usize(1..30_000);
+        let opened = clock.now();
+        sessions.lock().push(Session { number, bytes, opened, closed: None });
+        let open = match random.u8(..4) {
+            // In place, and cut to its length afterwards.
+            0 => {
+                let made = files.create(&me, root, NAME, Sattr3::default(), false).await.unwrap();
+                let open = files.open_made(&me, made.handle);
+                fill(&open, number, bytes, &mut random).await;
+                let cut = Sattr3 { size: Some(bytes as u64), ..Sattr3::default() };
+                files.setattr(&me, made.handle, cut).await.unwrap();
+                open
+            }
+            // Made anew.
+            1 => {
+                match files.remove(&me, root, NAME).await {
+                    Err(error) if error.status() == Some(NfsStat3::NoEnt) => {}
+                    removed => removed.unwrap(),
+                }
+                let made = files.create(&me, root, NAME, Sattr3::default(), true).await.unwrap();
+                let open = files.open_made(&me, made.handle);
+                fill(&open, number, bytes, &mut random).await;
+                open
+            }
+            // Written beside it, and renamed.
+            2 => {
+                let made = files.create(&me, root, b"new", Sattr3::default(), true).await.unwrap();
+                let open = files.open_made(&me, made.handle);
+                fill(&open, number, bytes, &mut random).await;
+                open.flush().await.unwrap();
+                files.rename(&me, (root, b"new"), (root, NAME)).await.unwrap();
+                open
+            }
+            // Cut when it is opened.
+            _ => {
+                let empty = Sattr3 { size: Some(0), ..Sattr3::default() };
+                let made = files.create(&me, root, NAME, empty, false).await.unwrap();
+                let open = files.open_made(&me, made.handle);
+                fill(&open, number, bytes, &mut random).await;
+                open
+            }
+        };
+        open.flush().await.unwrap();
+        open.close().await;
+        sessions.lock().last_mut().unwrap().closed = Some(clock.now());
+    }
+}
+
+/// Writes all bytes of a session, in pieces, in any order.
+async fn fill(
+    open: &client::files::open::Open,
+    number: u8,
+    bytes: usize,
+    random: &mut fastrand::Rng,
+) {
+    let piece = random.usize(1..=bytes.min(8_000));
+    let mut offsets: Vec<usize> = (0..bytes).step_by(piece.max(bytes / 16)).collect();
+    let piece = piece.max(bytes / 16);
+    if random.bool() {
+        random.shuffle(&mut offsets);
+    }
+    for at in offsets {
+        let data = vec![number; piece.min(bytes - at)];
+        open.write(at as u64, &data).await.unwrap();
+    }
+}
+
+async fn read(clock: &Clock, files: &Files, mut random: fastrand::Rng, sessions: &Sessions) {
+    const READ: Mode = Mode { read: true, write: false, truncate: false };
+    let (me, root) = (me(), files.root());
+    let mut pages = None;
+    loop {
+        pause(clock, &mut random).await;
+        let is_last = sessions.lock().iter().filter(|one| one.closed.is_some()).count()
+            == usize::from(SESSIONS);
+        let began = clock.now();
+        // The name may be gone for a moment, or the handle: then it is looked up again.
+        let mut seen = None;
+        for _ in 0..3 {
+            match look(files, &me, root, READ, &mut pages).await {
+                Ok(data) => {
+                    seen = Some(data);
+                    break;
+                }
+                Err(NfsStat3::Stale) => {}
+                Err(_) => break,
+            }
+        }
+        check(&sessions.lock(), began, clock.now(), seen.as_deref());
+        if is_last {
+            break;
+        }
+    }
+}
+
+/// What was read, and of which version.
+type Pages = Option<(FileHandle, Version, Vec<u8>)>;
+
+async fn look(
+    files: &Files,
+    me: &Credential,
+    root: FileHandle,
+    mode: Mode,
+    pages: &mut Pages,
+) -> Result<Vec<u8>, NfsStat3> {
+    let status = |error: client::error::Error| error.status().unwrap();
+    let found = files.lookup(me, root, NAME).await.map_err(status)?;
+    let open = files.open(me, found.handle, mode).await.map_err(status)?;
+    let version = files.version(&found.handle).unwrap();
+    if let Some((file, of, data)) = pages
+        && (*file, *of) == (found.handle, version)
+    {
+        open.close().await;
+        return Ok(data.clone());
+    }
+    let data = open.read(0, 1 << 20).await.map_err(status);
+    open.close().await;
+    let data = data?.to_vec();
+    *pages = Some((found.handle, version, data.clone()));
+    Ok(data)
+}
+
+/// What was seen between `began` and `ended` is what close-to-open promises.
+fn check(sessions: &[Session], began: Instant, ended: Instant, seen: Option<&[u8]>) {
+    let is_closed = |one: &&Session| one.closed.is_some_and(|closed| closed <= began);
+    let last = sessions.iter().rfind(is_closed);
+    let others = sessions
+        .iter()
+        .any(|one| one.opened <= ended && one.closed.is_none_or(|closed| closed > began));
+    let Some(last) = last else { return };
+    if others {
+        // Somebody is writing: nothing older than the last that was closed.
+        let oldest = seen.unwrap_or_default().iter().min();
+        assert!(oldest.is_none_or(|&oldest| oldest == 0 || oldest >= last.number), "{last:?}");
+        return;
+    }
+    let Some(seen) = seen else {
+        // That a name is missing may be remembered as long as a directory's attributes are good.
+        let known_for = began.since(last.opened);
+        assert!(known_for <= Options::default().times.dir_max, "the name was not found: {last:?}");
+        return;
+    };
+    let wrong = seen.iter().position(|&byte| byte != last.number);
+    assert!(
+        wrong.is_none() && seen.len() == last.bytes,
+        "{last:?}: {} bytes seen, {wrong:?} is {:?}",
+        seen.len(),
+        wrong.map(|at| seen[at])
+    );
+}

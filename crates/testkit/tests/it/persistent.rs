@@ -1,0 +1,400 @@
+//! Calls that outlive their connections: cuts, outages, and servers that are gone, in worlds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use client::session::Session;
+use net::call::{Event, Events, Options, Recovery, Rpc, Target};
+use net::clock::Clock;
+use net::clock::world::World;
+use net::error::{CallError, ConnectError};
+use net::serve::{Host, Limits};
+use net::shape::profile::Profile;
+use net::transport::memory;
+use parking_lot::Mutex;
+use perf::units::Nanos;
+use server::CommitMode;
+use server::store::mem::MemStore;
+use testkit::Site;
+use testkit::outage::Outage;
+use wire::nfs3::{StableHow, create::CreateHow};
+use wire::record::Message;
+use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
+use wire::xdr::Encode;
+
+const NULL: Target = Target { program: 100_003, version: 3, procedure: 0 };
+const SECOND: Nanos = Nanos::from_secs(1);
+
+async fn call(rpc: &Rpc) -> Result<Nanos, CallError> {
+    let answer = rpc.call(NULL, OpaqueAuth::NONE, |_| {}, Bytes::new()).await;
+    answer.map(|answer| answer.response_time())
+}
+
+/// What a client was told, in words, and the listener that notes it.
+fn listener() -> (Arc<Mutex<Vec<&'static str>>>, Events) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let own = Arc::clone(&told);
+    let events = Events::new(move |event| {
+        own.lock().push(match event {
+            Event::NotResponding => "not responding",
+            Event::Responding => "responding",
+            Event::Disconnected { .. } => "disconnected",
+            Event::Reconnected => "reconnected",
+        });
+    });
+    (told, events)
+}
+
+fn site(clock: &Clock) -> Arc<Site<MemStore>> {
+    let profile: Profile = "lan-1g".parse().unwrap();
+    Arc::new(Site::in_memory(clock, profile.links(), CommitMode::Concurrent))
+}
+
+async fn session(clock: &Clock, outage: &Outage, options: Options) -> Session {
+    let site = site(clock);
+    let rpc = site.persistent(outage, options).await.unwrap();
+    site.session(rpc).await.unwrap()
+}
+
+/// Writes 64 pieces of a file at once, reads them back and compares.
+async fn copy(session: &Session) {
+    let how = CreateHow::Guarded(Default::default());
+    let file = session.create(session.root(), b"copy", how).await.unwrap().obj.unwrap();
+    let piece = |number: u64| Bytes::from(vec![u8::try_from(number).unwrap(); 8192]);
+    let writes = (0..64).map(|n| session.write(file, n * 8192, piece(n), StableHow::Unstable));
+    for written in futures_util::future::join_all(writes).await {
+        assert_eq!(written.unwrap().reply.count, 8192);
+    }
+    let reads = (0..64).map(|n| session.read(file, n * 8192, 8192));
+    for (number, read) in (0..).zip(futures_util::future::join_all(reads).await) {
+        assert_eq!(read.unwrap().data, piece(number));
+    }
+}
+
+#[test]
+fn a_connection_may_be_cut_at_every_call_and_every_reply() {
+    for (nconnect, cut_at) in
+        [1, 4].into_iter().flat_map(|n| (0..140).step_by(3).map(move |c| (n, c)))
+    {
+        for is_reply in [false, true] {
+            let world = World::new();
+            let clock = world.clock();
+            world
+                .run(async move {
+                    let outage = Outage::default();
+                    let options = Options { nconnect, ..Options::stream() };
+                    let session = session(&clock, &outage, options).await;
+                    match is_reply {
+                        false => outage.cut_after_calls(cut_at),
+                        true => outage.cut_after_replies(cut_at),
+                    }
+                    let begun = clock.now();
+                    copy(&session).await;
+                    let took = clock.now().since(begun);
+                    assert!(took < SECOND, "{took} with the cut at {cut_at}");
+                    let counters = session.rpc().counters();
+                    assert!(counters.transport.disconnects <= 1);
+                    let cuts = counters.transport.disconnects;
+                    assert_eq!(cuts == 1, cut_at <= 128, "{cut_at} {is_reply}");
+                    assert_eq!(counters.procedures[7].ops, 64);
+                })
+                .unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_not_idempotent_is_done_once_when_its_reply_is_cut_off() {
+    let world = World::new();
+    let clock = world.clock();
+    world
+        .run(async move {
+            let outage = Outage::default();
+            let session = session(&clock, &outage, Options::stream()).await;
+            let root = session.root();
+            for (round, name) in [b"a", b"b", b"c"].into_iter().enumerate() {
+                outage.cut_after_replies(0);
+                let how = CreateHow::Guarded(Default::default());
+                session.create(root, name, how).await.unwrap();
+                outage.cut_after_replies(0);
+                session.rename((root, name), (root, b"other")).await.unwrap();
+                outage.cut_after_replies(0);
+                session.remove(root, b"other").await.unwrap();
+                outage.cut_after_replies(0);
+                session.mkdir(root, name, Default::default()).await.unwrap();
+                outage.cut_after_replies(0);
+                session.rmdir(root, name).await.unwrap();
+                outage.cut_after_replies(0);
+                session.create(root, name, CreateHow::Exclusive([7; 8])).await.unwrap();
+                assert_eq!(outage.made(), 6 * (round as u64 + 1) + 1);
+            }
+            assert_eq!(session.rpc().retransmissions(), 18);
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_hard_client_waits_for_a_server_that_comes_back_and_says_so_once() {
+    let world = World::new();
+    let clock = world.clock();
+    let (told, events) = listener();
+    let (took, counters) = world
+        .run(async move {
+            let outage = Outage::default();
+            let timeo = SECOND;
+            let options = Options { timeo, nconnect: 2, events, ..Options::stream() };
+            let session = session(&clock, &outage, options).await;
+            outage.begin();
+            let begun = clock.now();
+            let returns = async {
+                clock.sleep(SECOND * 10).await;
+                outage.end();
+            };
+            let calls = futures_util::future::join_all((0..10).map(|_| session.null()));
+            let (answers, ()) = tokio::join!(calls, returns);
+            assert!(answers.iter().all(Result::is_ok));
+            (clock.now().since(begun), session.rpc().counters())
+        })
+        .unwrap();
+    assert!((SECOND * 10..SECOND * 15).contains(&took), "{took}");
+    // Nothing was under way when the connections broke.
+    assert_eq!(*told.lock(), ["not responding", "responding"]);
+    assert_eq!(counters.procedures[0].ops, 10);
+    assert!(counters.procedures[0].major_timeouts >= 10);
+    assert!(counters.transport.connect_failures < 20, "{counters:?}: it must not be a busy loop");
+}
+
+#[test]
+fn a_soft_client_fails_after_timeo_times_retrans() {
+    let world = World::new();
+    let clock = world.clock();
+    let (error, took) = world
+        .run(async move {
+            let outage = Outage::default();
+            let (recovery, timeo, retrans) = (Recovery::Soft, SECOND * 7, 3);
+            let options = Options { recovery, timeo, retrans, ..Options::stream() };
+            let session = session(&clock, &outage, options).await;
+            outage.begin();
+            let begun = clock.now();
+            (session.null().await.unwrap_err(), clock.now().since(begun))
+        })
+        .unwrap();
+    assert_eq!(took, SECOND * 21);
+    assert_eq!(error.to_string(), "NULL to 127.1.0.1:2049: no reply within 21.0 s");
+}
+
+#[test]
+fn who_gives_up_on_a_server_that_is_gone_for_good_leaves_nothing_behind() {
+    let world = World::new();
+    let clock = world.clock();
+    let (told, events) = listener();
+    world
+        .run(async move {
+            let outage = Outage::default();
+            let options = Options { events, in_flight_max: 4, ..Options::stream() };
+            let session = session(&clock, &outage, options).await;
+            outage.begin();
+            for _ in 0..100 {
+                // Far more than may be under way.
+                let interrupted = clock.within(SECOND * 2, session.null()).await;
+                assert!(interrupted.is_err());
+            }
+            outage.end();
+            assert!(clock.within(SECOND * 10, session.null()).await.unwrap().is_ok());
+            let counters = session.rpc().counters();
+            assert_eq!(counters.transport.in_flight, 0);
+        })
+        .unwrap();
+    assert!(told.lock().len() <= 2, "{:?}", told.lock());
+}
+
+/// A client of servers that `serve` makes, and how many there have been.
+async fn client_of(
+    clock: &Clock,
+    options: Options,
+    serve: impl Fn(u32, memory::Memory) + Send + 'static,
+) -> (Rpc, Arc<AtomicU32>) {
+    let made = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&made);
+    let connect = move || {
+        let number = counted.fetch_add(1, Ordering::Relaxed);
+        let (ours, theirs) = memory::pair(u16::try_from(number % 60_000).unwrap());
+        serve(number, theirs);
+        std::future::ready(Ok(ours))
+    };
+    (Rpc::persistent(connect, clock, options).await.unwrap(), made)
+}
+
+fn void_reply(record: &[u8]) -> Message {
+    let (xid, _) = peek(record).unwrap();
+    Message::new(ReplyHeader::success(xid).to_bytes())
+}
+
+#[test]
+fn a_server_that_closes_at_once_for_ever_is_asked_ever_more_slowly() {
+    let world = World::new();
+    let clock = world.clock();
+    let made = world
+        .run(async move {
+            let own = clock.clone();
+            // The first answers, all others close.
+            let serve = move |number, theirs| {
+                let host = Host::new(&own, Limits::default());
+                let service = |_, record: Bytes| async move { Some(void_reply(&record)) };
+                if number == 0 {
+                    let clock = own.clone();
+                    own.spawn(async move {
+                        let served = host.connection(theirs, service);
+                        clock.within(SECOND, served).await.ok();
+                    });
+                }
+            };
+            let (rpc, made) = client_of(&clock, Options::stream(), serve).await;
+            call(&rpc).await.unwrap();
+            clock.sleep(SECOND * 2).await;
+            let waited = clock.within(SECOND * 60, call(&rpc)).await;
+            assert!(waited.is_err());
+            made.load(Ordering::Relaxed)
+        })
+        .unwrap();
+    assert!((10..30).contains(&made), "{made} connections in a minute");
+}
+
+#[test]
+fn who_never_answers_is_no_server_and_fails_the_calls_of_hard_clients_too() {
+    let world = World::new();
+    let clock = world.clock();
+    let (closed, garbage, silent) = world
+        .run(async move {
+            let (rpc, _) = client_of(&clock, Options::stream(), |_, _| {}).await;
+            let closed = call(&rpc).await.unwrap_err();
+            let own = clock.clone();
+            let garbage = move |_, theirs| {
+                let host = Host::new(&own, Limits::default());
+                let service = |_, _| async { Some(Message::new(vec![0xff; 3])) };
+                own.spawn(async move { host.connection(theirs, service).await.unwrap_or(()) });
+            };
+            let (rpc, _) = client_of(&clock, Options::stream(), garbage).await;
+            let garbage = call(&rpc).await.unwrap_err();
+            let held = Mutex::new(Vec::new());
+            let silent = move |_, theirs| held.lock().push(theirs);
+            let (rpc, _) = client_of(&clock, Options::stream(), silent).await;
+            (closed, garbage, call(&rpc).await.unwrap_err())
+        })
+        .unwrap();
+    assert!(matches!(closed, CallError::Closed | CallError::Transport(_)), "{closed}");
+    assert!(matches!(garbage, CallError::Malformed(_)), "{garbage}");
+    assert_eq!(silent.to_string(), "no reply within 120 s");
+}
+
+#[test]
+fn a_first_connection_that_fails_is_an_error_unless_one_insists() {
+    let world = World::new();
+    let clock = world.clock();
+    world
+        .run(async move {
+            let outage = Outage::default();
+            outage.begin();
+            let site = site(&clock);
+            let refused = site.persistent(&outage, Options::stream()).await.unwrap_err();
+            assert!(matches!(refused, ConnectError::Refused { .. }));
+            let options = Options { insist: true, ..Options::stream() };
+            let rpc = site.persistent(&outage, options).await.unwrap();
+            let returns = async {
+                clock.sleep(SECOND * 1_000).await;
+                outage.end();
+            };
+            let (answer, ()) = tokio::join!(call(&rpc), returns);
+            answer.unwrap();
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_frozen_connection_is_replaced_after_a_major_timeout() {
+    let world = World::new();
+    let clock = world.clock();
+    let (took, bad_xids) = world
+        .run(async move {
+            let own = clock.clone();
+            let held = Mutex::new(Vec::new());
+            // The second connection takes everything and never answers.
+            let serve = move |number, theirs: memory::Memory| {
+                if number == 1 {
+                    held.lock().push(theirs);
+                    return;
+                }
+                let clock = own.clone();
+                own.spawn(async move {
+                    let host = Host::new(&clock, Limits::default());
+                    let service = |_, record: Bytes| async move { Some(void_reply(&record)) };
+                    let served = host.connection(theirs, service);
+                    let limit = if number == 0 { SECOND } else { SECOND * 1_000 };
+                    clock.within(limit, served).await.ok();
+                });
+            };
+            let (rpc, _) = client_of(&clock, Options::stream(), serve).await;
+            call(&rpc).await.unwrap();
+            clock.sleep(SECOND * 2).await;
+            let begun = clock.now();
+            call(&rpc).await.unwrap();
+            (clock.now().since(begun), rpc.bad_xids())
+        })
+        .unwrap();
+    // The new connection had carried no reply, so that the next is made after a pause.
+    assert_eq!((took, bad_xids), (SECOND * 120 + Nanos::from_millis(100), 0));
+}
+
+#[test]
+fn replies_that_come_twice_are_counted_and_dropped() {
+    let world = World::new();
+    let clock = world.clock();
+    let bad_xids = world
+        .run(async move {
+            let own = clock.clone();
+            let serve = move |_, theirs| {
+                let (clock, host) = (own.clone(), Host::new(&own, Limits::default()));
+                // Slower than the client's patience, and it answers each copy of a call.
+                let service = move |_, record: Bytes| {
+                    let clock = clock.clone();
+                    async move {
+                        clock.sleep(SECOND * 4).await;
+                        Some(void_reply(&record))
+                    }
+                };
+                own.spawn(async move { host.connection(theirs, service).await.unwrap_or(()) });
+            };
+            let options = Options { timeo: SECOND, retrans: 10, ..Options::stream() };
+            let (rpc, made) = client_of(&clock, options, serve).await;
+            assert_eq!(call(&rpc).await.unwrap(), SECOND * 4);
+            clock.sleep(SECOND * 100).await;
+            assert_eq!(made.load(Ordering::Relaxed), 1);
+            rpc.bad_xids()
+        })
+        .unwrap();
+    assert_eq!(bad_xids, 2, "it was sent again after 1 and 3 s");
+}
+
+#[test]
+fn one_of_four_connections_that_dies_is_made_up_for_by_the_others() {
+    let world = World::new();
+    let clock = world.clock();
+    let (told, events) = listener();
+    world
+        .run(async move {
+            let outage = Outage::default();
+            let options = Options { nconnect: 4, events, ..Options::stream() };
+            let session = session(&clock, &outage, options).await;
+            copy(&session).await;
+            assert_eq!(outage.made(), 4);
+            session.remove(session.root(), b"copy").await.unwrap();
+            outage.cut_after_replies(20);
+            copy(&session).await;
+            assert_eq!(outage.made(), 5);
+            let transport = session.rpc().counters().transport;
+            assert_eq!((transport.connects, transport.disconnects), (5, 1));
+        })
+        .unwrap();
+    assert_eq!(*told.lock(), ["disconnected", "reconnected"]);
+}
