@@ -158,6 +158,7 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
             "?uid=N&gid=N in the URL, or an export that allows AUTH_SYS".to_owned()
         }
         CallError::Refused(_) => "a server that serves NFS version 3 on that port".to_owned(),
+        CallError::Connect(cause) => connect_advice(Service::Nfs, cause),
     }
 }
 

@@ -4,6 +4,7 @@
 //! - [`mount`]: from a target to a [`session::Session`]: portmapper, MOUNT, FSINFO.
 //! - [`session`]: a connection, a credential and the root; [`ops`] has one typed method of it for
 //!   each procedure.
+//! - [`write_behind`]: writers go on at once, WRITEs and COMMITs follow; five policies.
 //! - [`transfer`]: sequential writes and reads with many calls outstanding.
 
 pub mod cache;
@@ -15,3 +16,4 @@ pub mod read_ahead;
 pub mod session;
 pub mod transfer;
 pub mod url;
+pub mod write_behind;

@@ -104,6 +104,11 @@ impl Session {
         Self { credential: credential.encoded().into(), ..self.clone() }
     }
 
+    /// Do both act as the same caller at the same server?
+    pub(crate) fn is_same_caller(&self, other: &Self) -> bool {
+        self.credential == other.credential && self.server == other.server
+    }
+
     /// This session with another directory as its root.
     #[must_use]
     pub fn with_root(&self, root: FileHandle) -> Self {

@@ -10,3 +10,4 @@ mod mixture;
 mod network;
 mod persistent;
 mod throughput;
+mod write_behind;

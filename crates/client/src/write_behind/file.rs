@@ -1,0 +1,147 @@
+//! One file with data that the server may not have for good.
+
+use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
+use tokio::sync::Notify;
+use wire::nfs3::{FileHandle, StableHow};
+
+use super::index::Index;
+use crate::error::Error;
+use crate::session::Session;
+
+/// A file that is not written for so long has its rest sent.
+const QUIET_FOR_WRITE: Nanos = Nanos::from_millis(100);
+
+/// A rest that has waited for so long is sent, quiet or not.
+const OLD: Nanos = Nanos::from_secs(5);
+
+/// A file that is not written for so long is committed.
+const QUIET_FOR_COMMIT: Nanos = Nanos::from_secs(1);
+
+/// A server that loses what it was given so often in a row is asked to write stably at once.
+const LOSSES_MAX: u32 = 3;
+
+/// See the module's head.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) handle: FileHandle,
+    /// Guards all that is known of the file; never held across a wait.
+    pub(super) state: Mutex<State>,
+    /// A reply has come.
+    pub(super) changed: Notify,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) index: Box<dyn Index>,
+    /// Who wrote; the index names them by their place here.
+    pub(super) callers: Vec<Session>,
+    /// Of an earlier WRITE or COMMIT, until somebody is told.
+    pub(super) error: Option<Error>,
+    /// What is this old or older is sent without waiting for more.
+    pub(super) urgent_age: u64,
+    /// Stands in the queue of those with something to send.
+    pub(super) queued: bool,
+    pub(super) commit_running: bool,
+    /// COMMITs in a row which said that the server had lost something.
+    losses: u32,
+    last_write: Instant,
+    /// Since when there may be something that nobody has asked for.
+    dirty_since: Option<Instant>,
+}
+
+/// What a look at a file that nobody waits for says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Due {
+    /// Look again later.
+    Later,
+    /// Something has become urgent.
+    Send,
+    Commit,
+    /// There is nothing to keep.
+    Nothing,
+    /// Nothing but an error that nobody has asked for.
+    Error,
+}
+
+impl File {
+    pub(super) fn new(handle: FileHandle, index: Box<dyn Index>) -> Self {
+        let state = State {
+            index,
+            callers: Vec::new(),
+            error: None,
+            urgent_age: 0,
+            queued: false,
+            commit_running: false,
+            losses: 0,
+            last_write: Instant::EPOCH,
+            dirty_since: None,
+        };
+        Self { handle, state: Mutex::new(state), changed: Notify::new() }
+    }
+}
+
+impl State {
+    /// The number of a caller; none when there are too many.
+    pub(super) fn caller(&mut self, session: &Session, callers_max: usize) -> Option<u32> {
+        let known = self.callers.iter().rposition(|other| other.is_same_caller(session));
+        let at = match known {
+            Some(at) => at,
+            None if self.callers.len() < callers_max => {
+                self.callers.push(session.clone());
+                self.callers.len() - 1
+            }
+            None => return None,
+        };
+        u32::try_from(at).ok()
+    }
+
+    pub(super) fn on_insert(&mut self, now: Instant) {
+        self.last_write = now;
+        self.dirty_since.get_or_insert(now);
+    }
+
+    /// Everything written so far is to be sent now; gives its age.
+    pub(super) fn hurry(&mut self) -> u64 {
+        self.urgent_age = self.index.age();
+        self.dirty_since = None;
+        self.urgent_age
+    }
+
+    /// What to do for a file that nobody waits for.
+    pub(super) fn due(&mut self, now: Instant, pressure: bool) -> Due {
+        let quiet = now.since(self.last_write);
+        let old = self.dirty_since.is_some_and(|since| now.since(since) >= OLD);
+        match (self.index.oldest_unanswered(), self.index.oldest_unstable()) {
+            (Some(oldest), _) => {
+                let is_due = pressure || old || quiet >= QUIET_FOR_WRITE;
+                if is_due && oldest > self.urgent_age {
+                    self.hurry();
+                    return Due::Send;
+                }
+                Due::Later
+            }
+            (None, Some(_)) if !self.commit_running && (pressure || quiet >= QUIET_FOR_COMMIT) => {
+                Due::Commit
+            }
+            (None, Some(_)) => Due::Later,
+            (None, None) if self.commit_running => Due::Later,
+            (None, None) if self.error.is_some() => Due::Error,
+            (None, None) => Due::Nothing,
+        }
+    }
+
+    /// What a WRITE asks for.
+    pub(super) fn stable(&self, asked: StableHow) -> StableHow {
+        if self.losses >= LOSSES_MAX { StableHow::FileSync } else { asked }
+    }
+
+    pub(super) fn on_committed(&mut self, lost_bytes: u64) {
+        self.losses = if lost_bytes > 0 { self.losses.saturating_add(1) } else { 0 };
+    }
+
+    /// The first error is kept: the later ones are its consequences, as a rule.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+    }
+}

@@ -1,0 +1,247 @@
+//! Write-behind: writers go on at once, and WRITEs and COMMITs follow.
+//!
+//! - [`WriteBehind::write`] puts bytes into the file's index and returns as soon as the policy
+//!   lets it.
+//! - One task, the flusher, takes from the indices what fills a WRITE, or what somebody waits for,
+//!   from each file in turn, and keeps as many calls outstanding as the policy's window says.
+//! - What is acknowledged as unstable is kept until a COMMIT covers it, and sent again when the
+//!   verifier says that the server lost it (RFC 1813 section 3.3.7).
+//!
+//! Decisions are plain structs: `extents.rs` and `pages.rs` (what to send next), `window.rs` (how
+//! many calls), `room.rs` (who waits for memory), `file.rs` (what is due for a file that nobody
+//! waits for), `policy.rs` (what the five policies decide). `engine.rs` and `flusher.rs` wait, send
+//! and note.
+//!
+//! **Errors.** When a WRITE or COMMIT fails, what it was for is dropped and counted, and the file
+//! keeps the first error until the next write, flush or commit, which fails with it, once.
+//! NFS3ERR_JUKEBOX is not an error but a request to come back later.
+//!
+//! **Bounds.** All data count against `dirty_bytes_max`, the unstable too. Files are forgotten
+//! when they are clean; of those with an error that nobody asks for, 4096 are kept.
+//!
+//! Not done: what was acknowledged as unstable and is then overwritten is not kept any longer, so
+//! a commit that began before the overwriting does not wait for the newer bytes.
+
+mod engine;
+mod extents;
+mod file;
+mod flusher;
+mod index;
+mod pages;
+mod policy;
+mod room;
+mod spans;
+mod stages;
+mod window;
+
+#[cfg(test)]
+mod model_tests;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use net::clock::{Clock, Task};
+use perf::units::Instant;
+use wire::nfs3::{FileHandle, StableHow, WccData};
+
+use self::engine::Engine;
+use self::index::Data;
+use crate::error::Error;
+use crate::session::Session;
+
+pub use self::policy::{PolicyName, UnknownPolicy};
+pub use self::stages::{Stage, Stages};
+
+/// How to write behind.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Options {
+    pub policy: PolicyName,
+    /// Most bytes of a WRITE.
+    pub wsize: u32,
+    /// Bound of the bytes that the server does not hold for good.
+    pub dirty_bytes_max: u64,
+    /// What WRITEs ask for.
+    pub stable: StableHow,
+    /// Exactly so many calls outstanding instead of what the policy says.
+    pub outstanding: Option<u32>,
+    /// Most calls outstanding when the policy searches for their number.
+    pub outstanding_max: u32,
+    /// Time the stages.
+    pub timing: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            policy: PolicyName::default(),
+            wsize: 1 << 20,
+            dirty_bytes_max: 256 << 20,
+            stable: StableHow::Unstable,
+            outstanding: None,
+            outstanding_max: 1024,
+            timing: false,
+        }
+    }
+}
+
+/// Is told what replies say of files.
+pub trait Observer: Send + Sync {
+    /// A WRITE or COMMIT was answered then.
+    fn wrote(&self, file: &FileHandle, wcc: &WccData, at: Instant);
+}
+
+/// Nobody.
+impl Observer for () {
+    fn wrote(&self, _: &FileHandle, _: &WccData, _: Instant) {}
+}
+
+/// What has happened since the start, and is the case now.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counters {
+    /// Calls outstanding now, and how many may be.
+    pub outstanding: u32,
+    pub window: u32,
+    /// Bytes not yet acknowledged, and acknowledged but not yet stable.
+    pub dirty_bytes: u64,
+    pub uncommitted_bytes: u64,
+    /// Files with any of them, or with an error to report.
+    pub files: usize,
+    /// Writers that wait for room now.
+    pub writers_waiting: usize,
+    pub writes_sent: u64,
+    pub commits_sent: u64,
+    pub bytes_sent: u64,
+    /// How often a writer waited for room, or slept at the limit of the mount's requests.
+    pub writer_waits: u64,
+    /// How often a writer flushed its file at the limit of its requests.
+    pub forced_flushes: u64,
+    /// WRITEs that took only a part.
+    pub short_writes: u64,
+    /// Answers that asked to come back later.
+    pub jukebox_waits: u64,
+    /// Bytes that the server lost after it had acknowledged them; they were sent again.
+    pub lost_bytes: u64,
+    /// Bytes that could not be written and were given up.
+    pub dropped_bytes: u64,
+}
+
+/// See the module's head; clones share everything. What is not drained when the last clone goes
+/// is lost.
+#[derive(Clone)]
+pub struct WriteBehind {
+    engine: Arc<Engine>,
+    _flusher: Arc<Flusher>,
+}
+
+impl fmt::Debug for WriteBehind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriteBehind").field("counters", &self.counters()).finish_non_exhaustive()
+    }
+}
+
+/// Ends the flusher with the last handle.
+struct Flusher(Task);
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl WriteBehind {
+    /// Starts the flusher, as a task of the clock's.
+    pub fn new(clock: &Clock, options: Options, observer: Arc<dyn Observer>) -> Self {
+        let engine = Arc::new(Engine::new(clock, options, observer));
+        let flusher = clock.spawn(flusher::run(Arc::clone(&engine)));
+        Self { engine, _flusher: Arc::new(Flusher(flusher)) }
+    }
+
+    pub fn options(&self) -> &Options {
+        self.engine.options()
+    }
+
+    /// Takes bytes to be written. Returns when the policy lets the writer go on.
+    ///
+    /// # Errors
+    /// That of an earlier WRITE or COMMIT of this file, which nobody was told of; nothing is taken
+    /// then.
+    pub async fn write(
+        &self,
+        session: &Session,
+        file: FileHandle,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), Error> {
+        self.engine.write(session, file, offset, Data::Lent(data)).await
+    }
+
+    /// As [`WriteBehind::write`]; the bytes may be kept instead of copied.
+    ///
+    /// # Errors
+    /// As [`WriteBehind::write`].
+    pub async fn write_bytes(
+        &self,
+        session: &Session,
+        file: FileHandle,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<(), Error> {
+        let of_bytes = data.len();
+        self.engine.write(session, file, offset, Data::Given { bytes: data, of_bytes }).await
+    }
+
+    /// Returns when every byte of `range` (or of the file) that was written before is answered
+    /// for.
+    ///
+    /// # Errors
+    /// That of a WRITE or COMMIT of this file, which nobody was told of.
+    pub async fn flush(&self, file: FileHandle, range: Option<Range<u64>>) -> Result<(), Error> {
+        self.engine.flush(file, range).await
+    }
+
+    /// Returns when everything of the file that was written before is stable.
+    ///
+    /// # Errors
+    /// As [`WriteBehind::flush`].
+    pub async fn commit(&self, file: FileHandle) -> Result<(), Error> {
+        self.engine.commit(file).await
+    }
+
+    /// The end of the last byte of a file that the server has not answered for.
+    pub fn dirty_end(&self, file: FileHandle) -> Option<u64> {
+        self.engine.look(file, |state| state.index.dirty_end()).flatten()
+    }
+
+    /// Is there anything of the file that is not stable?
+    pub fn is_dirty(&self, file: FileHandle) -> bool {
+        let sums = self.engine.look(file, |state| state.index.sums());
+        sums.is_some_and(|sums| sums.held_bytes > 0)
+    }
+
+    /// Is there a byte in the range that the server has not answered for?
+    pub fn overlaps(&self, file: FileHandle, range: Range<u64>) -> bool {
+        self.engine.look(file, |state| state.index.is_unanswered(&range, u64::MAX)) == Some(true)
+    }
+
+    /// Drops what lies at `from` or beyond and is not under way (the file is removed or
+    /// truncated). What is under way there is not sent again.
+    pub fn discard(&self, file: FileHandle, from: u64) {
+        self.engine.discard(file, from);
+    }
+
+    /// Commits everything of all files; gives what was lost and why.
+    pub async fn drain(&self) -> Vec<(FileHandle, Error)> {
+        self.engine.drain().await
+    }
+
+    /// What the stages have cost, when [`Options::timing`] was asked for.
+    pub fn stages(&self) -> Stages {
+        self.engine.stages()
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.engine.counters()
+    }
+}

@@ -1,0 +1,170 @@
+//! Memory for data that the server does not hold for good: who may add to it, and when. A decision
+//! without I/O.
+//!
+//! Up to half of the bound everybody writes at the speed of memory. Beyond, a writer is let in at
+//! the pace at which the server answers, slowed down further the nearer the bound is: for every
+//! byte that is acknowledged, a share of a byte is let in, from one at half of the bound to none at
+//! the bound. So a fast writer meets many short waits, each about one call long, instead of one
+//! that lasts until half of the memory is free. Those who wait are let in in their order.
+
+use std::collections::VecDeque;
+
+/// See the module's head.
+#[derive(Debug)]
+pub(super) struct Room {
+    bytes_max: u64,
+    /// Below this nobody waits.
+    free_until: u64,
+    held_bytes: u64,
+    /// What may be let in beyond `free_until`.
+    tokens: u64,
+    waiting: VecDeque<(Ticket, u64)>,
+    next_ticket: u64,
+}
+
+/// The name of one who waits.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) struct Ticket(u64);
+
+impl Room {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self {
+            bytes_max,
+            free_until: bytes_max / 2,
+            held_bytes: 0,
+            tokens: 0,
+            waiting: VecDeque::new(),
+            next_ticket: 0,
+        }
+    }
+
+    /// Most bytes to ask for at once.
+    pub(super) fn piece_bytes_max(&self) -> u64 {
+        (self.bytes_max / 8).max(1)
+    }
+
+    #[cfg(test)]
+    fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Lets `bytes` in now, or gives a ticket that [`Room::admitted`] names later.
+    pub(super) fn ask(&mut self, bytes: u64) -> Option<Ticket> {
+        if self.waiting.is_empty() && self.take(bytes) {
+            return None;
+        }
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        self.waiting.push_back((ticket, bytes));
+        Some(ticket)
+    }
+
+    /// Who may go on now, in order.
+    pub(super) fn admitted(&mut self) -> Option<Ticket> {
+        let &(ticket, bytes) = self.waiting.front()?;
+        if !self.take(bytes) {
+            return None;
+        }
+        self.waiting.pop_front();
+        Some(ticket)
+    }
+
+    /// One who waited has gone away. What it was already let in for is for the caller to release.
+    pub(super) fn forget(&mut self, ticket: Ticket) {
+        self.waiting.retain(|(other, _)| *other != ticket);
+    }
+
+    /// The server has answered for so many bytes, whether or not they are stable.
+    pub(super) fn on_acknowledged(&mut self, bytes: u64) {
+        let above = self.bytes_max.saturating_sub(self.free_until).max(1);
+        let left = self.bytes_max.saturating_sub(self.held_bytes).min(above);
+        let share = u128::from(bytes) * u128::from(left) / u128::from(above);
+        let share = u64::try_from(share).unwrap_or(u64::MAX);
+        // Tokens that nobody takes are not saved up for a burst.
+        let tokens_max = 2 * self.piece_bytes_max();
+        self.tokens = self.tokens.saturating_add(share).min(tokens_max);
+    }
+
+    /// What is held has become this much more or less than was let in.
+    pub(super) fn adjust(&mut self, admitted: u64, became: i64) {
+        let held = self.held_bytes.saturating_sub(admitted);
+        self.held_bytes = held.saturating_add_signed(became);
+    }
+
+    fn take(&mut self, bytes: u64) -> bool {
+        let then = self.held_bytes.saturating_add(bytes);
+        if then <= self.free_until || self.held_bytes == 0 {
+            self.held_bytes = then;
+            return true;
+        }
+        if then <= self.bytes_max && self.tokens >= bytes {
+            self.tokens -= bytes;
+            self.held_bytes = then;
+            return true;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_up_to_half_of_the_bound_and_nobody_passes_the_bound() {
+        let mut room = Room::new(1_000);
+        assert_eq!(room.ask(500), None);
+        let first = room.ask(100).unwrap();
+        let second = room.ask(100).unwrap();
+        assert_eq!(room.admitted(), None);
+        room.on_acknowledged(100);
+        assert_eq!(room.admitted(), Some(first), "one byte for one at half of the bound");
+        room.on_acknowledged(100);
+        assert_eq!(room.admitted(), None, "and less above");
+        room.on_acknowledged(100);
+        assert_eq!(room.admitted(), Some(second));
+        for _ in 0..100 {
+            room.ask(100);
+            room.on_acknowledged(1_000);
+            room.admitted();
+        }
+        assert!(room.held_bytes() <= 1_000, "{}", room.held_bytes());
+    }
+
+    #[test]
+    fn what_is_released_lets_those_in_who_wait_in_their_order() {
+        let mut room = Room::new(1_000);
+        assert_eq!(room.ask(400), None);
+        assert_eq!(room.ask(100), None);
+        let tickets = [room.ask(300).unwrap(), room.ask(10).unwrap(), room.ask(10).unwrap()];
+        room.adjust(0, -400);
+        assert_eq!(room.admitted(), Some(tickets[0]));
+        room.forget(tickets[1]);
+        assert_eq!(room.admitted(), Some(tickets[2]));
+        assert_eq!(room.admitted(), None);
+        assert_eq!(room.held_bytes(), 410);
+    }
+
+    #[test]
+    fn one_who_asks_for_more_than_there_is_gets_it_when_nothing_is_held() {
+        let mut room = Room::new(10);
+        assert_eq!(room.ask(100), None);
+        assert!(room.ask(1).is_some());
+        room.adjust(100, 0);
+        assert!(room.admitted().is_some());
+    }
+
+    #[test]
+    fn tokens_are_not_saved_up() {
+        let mut room = Room::new(800);
+        assert_eq!(room.ask(400), None);
+        room.on_acknowledged(u64::MAX / 2);
+        assert_eq!(room.ask(100), None);
+        assert_eq!(room.ask(100), None);
+        assert!(room.ask(100).is_some());
+    }
+}

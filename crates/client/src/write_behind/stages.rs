@@ -1,0 +1,96 @@
+//! What the stages of a write cost, as the paper measured them with the kernel's clock.
+//!
+//! Two readings of the clock and one count in a histogram for each stage of each call; nothing is
+//! counted unless it is asked for in [`super::Options`].
+
+use parking_lot::Mutex;
+use perf::histogram::Histogram;
+use perf::units::Nanos;
+
+/// A part of the way of written bytes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stage {
+    /// Finding the place in the index and putting the bytes there.
+    IndexLookup,
+    /// Gathering what goes into one WRITE.
+    Coalesce,
+    /// A writer's wait for the mount's lock.
+    LockWait,
+    /// Encoding the call.
+    Encode,
+    /// From the encoded call until the system has taken its last byte.
+    Send,
+    /// From there until the reply has come.
+    Wait,
+    /// Noting what the reply says.
+    ReplyHandling,
+}
+
+impl Stage {
+    pub const ALL: [Self; 7] = [
+        Self::IndexLookup,
+        Self::Coalesce,
+        Self::LockWait,
+        Self::Encode,
+        Self::Send,
+        Self::Wait,
+        Self::ReplyHandling,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IndexLookup => "index lookup",
+            Self::Coalesce => "coalesce",
+            Self::LockWait => "lock wait",
+            Self::Encode => "encode",
+            Self::Send => "send",
+            Self::Wait => "wait",
+            Self::ReplyHandling => "reply handling",
+        }
+    }
+}
+
+/// How long each stage took, how often.
+#[derive(Clone, Debug)]
+pub struct Stages {
+    /// In the order of [`Stage::ALL`].
+    pub histograms: Vec<(Stage, Histogram)>,
+}
+
+impl Stages {
+    pub fn of(&self, stage: Stage) -> &Histogram {
+        &self.histograms[stage as usize].1
+    }
+}
+
+/// The histograms while they are filled.
+#[derive(Debug)]
+pub(super) struct Timing {
+    /// Each lock guards one histogram and is held for one count.
+    histograms: Option<[Mutex<Histogram>; 7]>,
+}
+
+impl Timing {
+    pub(super) fn new(is_on: bool) -> Self {
+        let histograms = is_on.then(|| std::array::from_fn(|_| Mutex::new(Histogram::new())));
+        Self { histograms }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.histograms.is_some()
+    }
+
+    pub(super) fn record(&self, stage: Stage, span: Nanos) {
+        if let Some(histograms) = &self.histograms {
+            histograms[stage as usize].lock().record(span);
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Stages {
+        let of = |stage: Stage| match &self.histograms {
+            Some(histograms) => histograms[stage as usize].lock().clone(),
+            None => Histogram::new(),
+        };
+        Stages { histograms: Stage::ALL.map(|stage| (stage, of(stage))).into() }
+    }
+}

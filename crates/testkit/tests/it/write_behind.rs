@@ -1,0 +1,163 @@
+//! The write-behind of the client in worlds: every policy against a server on a memory store.
+
+use std::sync::Arc;
+
+use client::session::Session;
+use client::write_behind::{Options, PolicyName, WriteBehind};
+use load::study::Subject;
+use net::clock::Clock;
+use net::clock::world::World;
+use net::shape::profile::Profile;
+use server::CommitMode;
+use testkit::Site;
+use wire::nfs3::create::CreateHow;
+use wire::nfs3::{FileHandle, Sattr3};
+
+/// Numbers without a pattern, the same for the same seed (xorshift64, Marsaglia 2003).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+}
+
+async fn file(session: &Session, name: &str) -> FileHandle {
+    let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o600), ..Sattr3::default() });
+    session.create(session.root(), name.as_bytes(), how).await.unwrap().obj.unwrap()
+}
+
+async fn contents(session: &Session, file: FileHandle) -> Vec<u8> {
+    let mut contents = Vec::new();
+    loop {
+        let part = session.read(file, contents.len() as u64, 1 << 20).await.unwrap();
+        contents.extend_from_slice(&part.data);
+        if part.eof {
+            return contents;
+        }
+    }
+}
+
+/// A site over a link, and its clock.
+async fn site(clock: &Clock, link: &str) -> (Session, impl Send + use<>) {
+    let profile: Profile = link.parse().unwrap();
+    let site = Site::in_memory(clock, profile.links(), CommitMode::Concurrent);
+    (site.connect().await.unwrap(), site)
+}
+
+#[test]
+fn a_sequential_file_arrives_whole_under_every_policy() {
+    for policy in PolicyName::ALL {
+        let world = World::new();
+        let clock = world.clock();
+        world
+            .run(async move {
+                let (session, _site) = site(&clock, "lan-1g").await;
+                let file = file(&session, "f").await;
+                let options = Options { policy, wsize: 8192, ..Options::default() };
+                let behind = WriteBehind::new(&clock, options, Arc::new(()));
+                let data: Vec<u8> = (0..3_000_001_u32).map(|at| (at % 251) as u8).collect();
+                for (at, call) in data.chunks(8192).enumerate() {
+                    behind.write(&session, file, at as u64 * 8192, call).await.unwrap();
+                }
+                behind.commit(file).await.unwrap();
+                assert!(!behind.is_dirty(file));
+                assert!(contents(&session, file).await == data, "{policy}");
+                let counters = behind.counters();
+                // A flush that is forced after the first page of a call sends that page alone.
+                let whole = 3_000_001_u64.div_ceil(8192);
+                let sent = whole..=whole + counters.forced_flushes;
+                assert!(sent.contains(&counters.writes_sent), "{policy}: {counters:?}");
+                assert_eq!(counters.forced_flushes > 0, policy == PolicyName::Linux244);
+                assert_eq!(counters.dropped_bytes + counters.lost_bytes, 0);
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn writes_in_any_order_to_many_files_arrive_under_every_policy() {
+    for (seed, policy) in PolicyName::ALL.into_iter().enumerate() {
+        let world = World::new();
+        let clock = world.clock();
+        world
+            .run(async move {
+                let (session, _site) = site(&clock, "wan-10ms").await;
+                let dirty_bytes_max = 1 << 20;
+                let options =
+                    Options { policy, wsize: 32 << 10, dirty_bytes_max, ..Options::default() };
+                let behind = WriteBehind::new(&clock, options, Arc::new(()));
+                let writers = (0..6).map(|number| {
+                    let (session, behind) = (session.clone(), behind.clone());
+                    async move {
+                        let file = file(&session, &format!("f{number}")).await;
+                        let mut random = Random(1 + seed as u64 * 1_000 + number);
+                        let mut model = Vec::new();
+                        for _ in 0..120 {
+                            write_somewhere(&behind, &session, file, &mut random, &mut model).await;
+                        }
+                        behind.commit(file).await.unwrap();
+                        assert!(contents(&session, file).await == model, "{policy} {number}");
+                    }
+                });
+                futures_util::future::join_all(writers).await;
+                assert!(behind.drain().await.is_empty());
+            })
+            .unwrap();
+    }
+}
+
+async fn write_somewhere(
+    behind: &WriteBehind,
+    session: &Session,
+    file: FileHandle,
+    random: &mut Random,
+    model: &mut Vec<u8>,
+) {
+    let len = usize::try_from(1 + random.below(40_000)).unwrap();
+    let offset = match random.below(3) {
+        0 => model.len(),
+        _ => usize::try_from(random.below(model.len() as u64 + 1)).unwrap(),
+    };
+    let byte = u8::try_from(1 + random.below(255)).unwrap();
+    let data = vec![byte; len];
+    model.resize(model.len().max(offset + len), 0);
+    model[offset..offset + len].copy_from_slice(&data);
+    if random.below(2) == 0 {
+        behind.write(session, file, offset as u64, &data).await.unwrap();
+    } else {
+        behind.write_bytes(session, file, offset as u64, data.into()).await.unwrap();
+    }
+    match random.below(30) {
+        0 => behind.commit(file).await.unwrap(),
+        1 => behind.flush(file, None).await.unwrap(),
+        2 => behind.flush(file, Some(offset as u64..(offset + len) as u64)).await.unwrap(),
+        _ => return,
+    }
+    let range = offset as u64..(offset + len) as u64;
+    assert!(!behind.overlaps(file, range), "flushed");
+}
+
+#[test]
+fn what_nobody_waits_for_is_written_and_committed_after_a_while() {
+    let world = World::new();
+    let clock = world.clock();
+    world
+        .run(async move {
+            let (session, _site) = site(&clock, "lan-1g").await;
+            let file = file(&session, "f").await;
+            let behind = WriteBehind::new(&clock, Options::default(), Arc::new(()));
+            behind.write(&session, file, 10, b"a line").await.unwrap();
+            assert_eq!(behind.dirty_end(file), Some(16));
+            clock.sleep(perf::units::Nanos::from_millis(500)).await;
+            assert_eq!((behind.dirty_end(file), behind.is_dirty(file)), (None, true));
+            clock.sleep(perf::units::Nanos::from_secs(2)).await;
+            assert!(!behind.is_dirty(file));
+            let counters = behind.counters();
+            assert_eq!((counters.writes_sent, counters.commits_sent, counters.files), (1, 1, 0));
+        })
+        .unwrap();
+}
