@@ -1,5 +1,9 @@
 //! Benchmarks of directories: what they print and record, and what they leave.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -113,4 +117,34 @@ fn an_exercise_passes_on_this_machines_file_system() {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
     assert_eq!(names(dir.path()), [] as [String; 0]);
+}
+
+/// The file is left, and the operations and the way to see it again are told.
+#[test]
+fn an_exercise_finds_what_another_writes_into_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = nfskit(["bench", "fsx", "--seed", "3", "--ops", "100000000", "--dir"]);
+    let running = Program::start(command.arg(dir.path()));
+    appears(dir.path(), |name| name.starts_with(".nfskit-scratch-"));
+    let is_over = AtomicBool::new(false);
+    let finished = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                for name in names(dir.path()) {
+                    // It is renamed under our hands.
+                    if let Ok(file) = File::options().write(true).open(dir.path().join(name)) {
+                        file.write_all_at(b"not what was written", 5_000).unwrap();
+                    }
+                }
+            }
+        });
+        let finished = running.finish();
+        is_over.store(true, Ordering::Relaxed);
+        finished
+    });
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    for part in ["operation ", "the file is left", "--seed 3 --ops "] {
+        assert!(finished.stderr.contains(part), "no {part:?} in {finished:?}");
+    }
+    assert_eq!(names(dir.path()).len(), 1);
 }
