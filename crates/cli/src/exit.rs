@@ -37,6 +37,11 @@ impl Failure {
         Self { code: 2, what: what.to_string(), advice: advice.into() }
     }
 
+    /// A check or goal failed.
+    pub(crate) fn check(what: impl Display, advice: impl Into<String>) -> Self {
+        Self { code: 1, what: what.to_string(), advice: advice.into() }
+    }
+
     pub(crate) fn interrupted() -> Self {
         Self { code: 130, what: "interrupted".to_owned(), advice: String::new() }
     }
@@ -153,6 +158,7 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
             "?uid=N&gid=N in the URL, or an export that allows AUTH_SYS".to_owned()
         }
         CallError::Refused(_) => "a server that serves NFS version 3 on that port".to_owned(),
+        CallError::Connect(cause) => connect_advice(Service::Nfs, cause),
     }
 }
 
