@@ -4,7 +4,7 @@
 //! | code | meaning |
 //! |---|---|
 //! | 0 | done |
-//! | 1 | a check or goal failed |
+//! | 1 | a check or goal failed, or data was lost |
 //! | 2 | usage (clap exits with it by itself) |
 //! | 3 | the target or the environment failed |
 //! | 130 | interrupted |
@@ -42,6 +42,16 @@ impl Failure {
         Self { code: 1, what: what.to_string(), advice: advice.into() }
     }
 
+    /// It did what it was asked to, and data was lost.
+    pub(crate) fn lost(what: impl Display, advice: impl Into<String>) -> Self {
+        Self { code: 1, what: what.to_string(), advice: advice.into() }
+    }
+
+    /// Somebody else has told already what failed.
+    pub(crate) fn told(code: u8) -> Self {
+        Self { code, what: String::new(), advice: String::new() }
+    }
+
     pub(crate) fn interrupted() -> Self {
         Self { code: 130, what: "interrupted".to_owned(), advice: String::new() }
     }
@@ -53,7 +63,9 @@ impl Failure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        eprintln!("nfskit: {}", self.what);
+        if !self.what.is_empty() {
+            eprintln!("nfskit: {}", self.what);
+        }
         if !self.advice.is_empty() {
             eprintln!("   try: {}", self.advice);
         }
