@@ -148,6 +148,7 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         CallError::TimedOut { .. } => {
             format!("see whether the server at {server} is alive and its disk responds")
         }
+        CallError::Connect(cause) => connect_advice(Service::Nfs, cause),
         CallError::NobodyListens => {
             "start the server, or correct the port in the URL (nfsport=, mountport=); not every \
               server serves UDP: proto=tcp"
@@ -162,15 +163,14 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         | CallError::Echo
         | CallError::Unasked { .. } => {
             format!(
-                "another port: what listens at {server} does not speak ONC RPC as an NFS v3 \
+                "another port: what listens at {server} does not speak ONC RPC as an NFS \
                   server does"
             )
         }
         CallError::Refused(Refusal::Authentication { .. }) => {
             "?uid=N&gid=N in the URL, or an export that allows AUTH_SYS".to_owned()
         }
-        CallError::Refused(_) => "a server that serves NFS version 3 on that port".to_owned(),
-        CallError::Connect(cause) => connect_advice(Service::Nfs, cause),
+        CallError::Refused(_) => "a server that serves that version of NFS on that port".to_owned(),
     }
 }
 

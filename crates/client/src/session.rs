@@ -12,6 +12,8 @@ use wire::rpc::{AuthSys, GIDS_MAX, Gids, OpaqueAuth};
 use wire::xdr::Encode;
 
 use crate::error::Error;
+use crate::url::Version;
+use crate::v2::V2;
 
 /// Who calls.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -57,10 +59,16 @@ pub struct Session {
     credential: Arc<[u8]>,
     root: FileHandle,
     sizes: Sizes,
+    version: Version,
 }
 
 impl Session {
-    pub(crate) fn new(rpc: Rpc, server: SocketAddr, credential: &Credential) -> Self {
+    pub(crate) fn new(
+        rpc: Rpc,
+        server: SocketAddr,
+        credential: &Credential,
+        version: Version,
+    ) -> Self {
         let nothing = FileHandle::new(&[]).expect("no bytes are not too many");
         Self {
             rpc,
@@ -68,6 +76,7 @@ impl Session {
             credential: credential.encoded().into(),
             root: nothing,
             sizes: Sizes { read_bytes_max: 8192, write_bytes_max: 8192 },
+            version,
         }
     }
 
@@ -81,7 +90,21 @@ impl Session {
         credential: &Credential,
         root: FileHandle,
     ) -> Result<Self, Error> {
-        let mut session = Self { root, ..Self::new(rpc, server, credential) };
+        Self::open_version(rpc, server, credential, root, Version::Three).await
+    }
+
+    /// As [`Session::open`], in this version of the protocol.
+    ///
+    /// # Errors
+    /// FSINFO failed; in version 2 GETATTR.
+    pub async fn open_version(
+        rpc: Rpc,
+        server: SocketAddr,
+        credential: &Credential,
+        root: FileHandle,
+        version: Version,
+    ) -> Result<Self, Error> {
+        let mut session = Self { root, ..Self::new(rpc, server, credential, version) };
         let info = session.fsinfo(root).await?;
         session.sizes =
             Sizes { read_bytes_max: info.rtmax.max(1), write_bytes_max: info.wtmax.max(1) };
@@ -115,8 +138,31 @@ impl Session {
         Self { root, ..self.clone() }
     }
 
+    /// What FSINFO said.
     pub fn sizes(&self) -> Sizes {
         self.sizes
+    }
+
+    /// The same, or less where large datagrams are being lost: to be asked for each call.
+    pub fn sizes_now(&self) -> Sizes {
+        Sizes {
+            read_bytes_max: self.sizes.read_bytes_max.min(self.rpc.read_bytes_max()),
+            write_bytes_max: self.sizes.write_bytes_max.min(self.rpc.write_bytes_max()),
+        }
+    }
+
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The body of AUTH_SYS.
+    pub(crate) fn credential(&self) -> &[u8] {
+        &self.credential
+    }
+
+    /// What to ask instead, when the server speaks version 2.
+    pub(crate) fn v2(&self) -> Option<V2<'_>> {
+        (self.version == Version::Two).then_some(V2(self))
     }
 
     pub fn server(&self) -> SocketAddr {
@@ -147,12 +193,20 @@ impl Session {
     ) -> Result<Answer, Error> {
         let target =
             Target { program: nfs3::PROGRAM, version: nfs3::VERSION, procedure: procedure.code() };
+        self.call_at(target, procedure.name(), encode, payload, handed).await
+    }
+
+    /// Calls any procedure, as this session's caller.
+    pub(crate) async fn call_at(
+        &self,
+        target: Target,
+        procedure: &'static str,
+        encode: impl FnOnce(&mut Vec<u8>),
+        payload: Bytes,
+        handed: Option<oneshot::Sender<Instant>>,
+    ) -> Result<Answer, Error> {
         let credential = OpaqueAuth::sys(&self.credential);
         let answer = self.rpc.call_sent(target, credential, encode, payload, handed).await;
-        answer.map_err(|cause| Error::Call {
-            procedure: procedure.name(),
-            server: self.server,
-            cause,
-        })
+        answer.map_err(|cause| Error::Call { procedure, server: self.server, cause })
     }
 }

@@ -32,6 +32,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -288,6 +289,25 @@ impl Rpc {
     /// Everything that is counted, as it is now.
     pub fn counters(&self) -> Counters {
         self.shared.counters.lock().clone()
+    }
+
+    /// The answer to a question that needed no call: without results, and without time passed.
+    pub fn unasked(&self) -> Answer {
+        let now = self.shared.clock.now();
+        Answer {
+            record: Bytes::new(),
+            results_at: 0,
+            called: now,
+            encoded: now,
+            sent: now,
+            transmissions: 0,
+            received: now,
+        }
+    }
+
+    /// The time of day, as the client's clock has it.
+    pub fn since_1970(&self) -> Duration {
+        self.shared.clock.since_1970()
     }
 
     /// Most bytes to ask for in one READ now: less than at first where large datagrams are lost.

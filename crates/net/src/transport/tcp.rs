@@ -45,6 +45,8 @@ const PRIVILEGED_ATTEMPTS: u16 = 40;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(120);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 6;
+/// Most that Linux takes (TCP_KEEPCNT).
+const KEEPALIVE_PROBES_MAX: u32 = 127;
 
 /// Fragments per record: a record of one-byte fragments is an attack, not a message.
 const FRAGMENTS_MAX: u32 = 1024;
@@ -164,6 +166,22 @@ impl Tcp {
             ended: false,
             shut: false,
         })
+    }
+
+    /// Has the system notice that the peer is gone: who does not acknowledge for `timeo` x
+    /// (`retrans` + 1), asked or not, has the connection broken. Linux's client does the same.
+    pub fn watch_peer(&self, timeo: Nanos, retrans: u32) {
+        let timeo = Duration::from_nanos(timeo.as_nanos()).max(Duration::from_secs(1));
+        let retries = retrans.saturating_add(1).min(KEEPALIVE_PROBES_MAX);
+        let keepalive = socket2::TcpKeepalive::new()
+            .with_time(timeo)
+            .with_interval(timeo)
+            .with_retries(retries);
+        let socket = socket2::SockRef::from(&self.stream);
+        // Without it the connection is replaced all the same, when a call has waited too long.
+        socket.set_tcp_keepalive(&keepalive).ok();
+        #[cfg(target_os = "linux")]
+        socket.set_tcp_user_timeout(Some(timeo.saturating_mul(retries))).ok();
     }
 
     /// The next record that has been read already, or how many bytes its fragment has in all.

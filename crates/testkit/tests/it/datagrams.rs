@@ -138,6 +138,7 @@ fn options() -> Options {
         connect_limit: Options::CONNECT_LIMIT,
         reply_limit: Nanos::from_secs(60),
         links: LinkPair::default(),
+        persistence: None,
     }
 }
 

@@ -10,4 +10,5 @@ mod mixture;
 mod network;
 mod persistent;
 mod throughput;
+mod version2;
 mod write_behind;

@@ -173,10 +173,9 @@ fn report(at: &Path, settings: &Settings, ended: Ended, voice: &Voice) -> Result
 }
 
 fn lost(losses: &[Loss]) -> Failure {
-    let bytes: u64 = losses.iter().map(|loss| loss.bytes).sum();
     let why = losses.first().map(|loss| loss.error.to_string()).unwrap_or_default();
     Failure::lost(
-        format!("{bytes} bytes of {} files could not be written and are lost: {why}", losses.len()),
+        format!("data of {} files could not be written and are lost: {why}", losses.len()),
         "the server's log and its disk; programs that call fsync(2) or look at close(2) were told",
     )
 }
