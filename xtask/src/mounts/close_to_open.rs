@@ -280,7 +280,9 @@ impl Play {
             match read {
                 // The other side removed it: a server without state knows it no more.
                 Err(error) if error.raw_os_error() == Some(STALE) => {}
-                Err(error) => return Err(format!("{} cannot read what it keeps: {error}", who(side))),
+                Err(error) => {
+                    return Err(format!("{} cannot read what it keeps: {error}", who(side)));
+                }
                 Ok(_) => {}
             }
         }
