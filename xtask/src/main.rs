@@ -8,6 +8,7 @@ mod check;
 mod guest;
 mod host;
 mod interop;
+mod mounts;
 mod peers;
 mod stress;
 mod tidy;
@@ -22,6 +23,7 @@ usage: cargo xtask COMMAND
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
   interop                 the release binary against libnfs and NFS-Ganesha
   guest [OPTION]          the Linux kernel's client, in a guest, against the release binary
+  mounts [OPTION]...      programs and exercises on `nfskit mount`; servers good, lossy and dead
   peers [OPTION]...       nfskit serve measured side by side with NFS-Ganesha and unfs3
   stress [OPTION]...      the release binary killed again and again under load, for 5 minutes
 ";
@@ -41,6 +43,11 @@ fn main() -> ExitCode {
             peers::run_inside(scratch.as_ref(), nfskit.as_ref(), options)
         }
         ["guest", options @ ..] => guest::run(&root, options),
+        ["mounts", options @ ..] => mounts::run(&root, options),
+        [mounts::INSIDE, scratch, nfskit, options @ ..] => {
+            mounts::run_inside(scratch.as_ref(), nfskit.as_ref(), options)
+        }
+        [mounts::CLOSE_TO_OPEN, words @ ..] => mounts::run_close_to_open(words),
         ["stress", options @ ..] => stress::run(&root, options),
         _ => Err(USAGE.to_owned()),
     });

@@ -1,6 +1,8 @@
 //! What was typed. Each argument is checked by itself; what takes the outside world is checked by
 //! the commands.
 
+pub(crate) mod bench;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -218,54 +220,8 @@ pub(crate) enum CommitMode {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
-    Seqwrite(Seqwrite),
-}
-
-/// Writes a fresh file sequentially, with a number of calls outstanding, and COMMITs.
-#[derive(Debug, Parser)]
-#[command(after_help = "Examples:
-  nfskit bench seqwrite --target nfs://server/export
-  nfskit bench seqwrite --target nfs://server/export --size 1G --call 1M --outstanding 16 --json -")]
-pub(crate) struct Seqwrite {
-    /// The directory to write in.
-    #[arg(long, value_name = "URL", value_parser = target)]
-    pub(crate) target: Target,
-    /// Length of the file.
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
-    pub(crate) size: u64,
-    /// Bytes per WRITE, at most what the server takes.
-    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
-    pub(crate) call: u64,
-    /// Calls outstanding.
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = count(1..=4096))]
-    pub(crate) outstanding: u32,
-    /// A COMMIT after so many bytes; at the end there is always one.
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
-    pub(crate) commit_every: u64,
-    /// What each WRITE asks for.
-    #[arg(long, value_enum, default_value_t = Stable::Unstable)]
-    pub(crate) stable: Stable,
-    /// How long a call may wait for its reply before the run gives up.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
-    pub(crate) reply_limit: Nanos,
-    /// Runs, each with a fresh file.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
-    pub(crate) repeats: u32,
-    /// An emulated link in front of the server.
-    #[arg(long, value_name = "PROFILE")]
-    pub(crate) link: Option<Profile>,
-    /// Writes the run record to FILE, or to standard output with `-`.
-    #[arg(long, value_name = "-|FILE")]
-    pub(crate) json: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum Stable {
-    Unstable,
-    #[value(name = "data_sync")]
-    DataSync,
-    #[value(name = "file_sync")]
-    FileSync,
+    Seqwrite(bench::Seqwrite),
+    Fsx(bench::Fsx),
 }
 
 /// A number within a range.

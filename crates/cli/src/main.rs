@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         args::Command::Bench(args::Bench::Seqwrite(seqwrite)) => {
             cmd::seqwrite::run(seqwrite, args.verbosity())
         }
+        args::Command::Bench(args::Bench::Fsx(fsx)) => cmd::fsx::run(fsx, args.verbosity()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

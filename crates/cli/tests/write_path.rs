@@ -193,7 +193,7 @@ impl Drop for Client {
 fn write(server: &Server, mib: u64, record: &Path) -> Run {
     let port = server.address.port();
     let child = Command::new(env!("CARGO_BIN_EXE_nfskit"))
-        .args(["bench", "seqwrite", "-q", "--repeats", "1", "--call", "1M"])
+        .args(["bench", "seqwrite", "--wire", "-q", "--repeats", "1", "--call", "1M"])
         .args(["--outstanding", &OUTSTANDING.to_string()])
         .args(["--size", &format!("{mib}M")])
         .args(["--target", &format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}")])

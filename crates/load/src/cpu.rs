@@ -52,6 +52,12 @@ impl Neighbours {
     }
 }
 
+/// Time that all processors of the machine have not been idle since it started, in ticks of 10 ms.
+/// `None` where the system does not say.
+pub fn machine() -> Option<Nanos> {
+    busy()
+}
+
 /// Time that the processors have not been idle, from the first line of /proc/stat: user, nice,
 /// system, idle, iowait, irq, softirq, steal, in ticks of 10 ms.
 fn busy() -> Option<Nanos> {

@@ -59,6 +59,11 @@ impl Scratch {
         &self.name
     }
 
+    /// The directory.
+    pub fn dir(&self) -> FileHandle {
+        self.dir
+    }
+
     /// Makes an empty file in it.
     ///
     /// # Errors

@@ -12,8 +12,8 @@ const SCRIPTS: [(&str, &str); 5] = [
     ("workload.sh", include_str!("scripts/workload.sh")),
 ];
 
-/// Makes the folder that becomes `/add/material` in the guest.
-pub(super) fn make(root: &Path, scratch: &Path) -> Result<PathBuf, String> {
+/// Makes the folder that becomes `/add/material` in the guest; other commands use it here.
+pub(crate) fn make(root: &Path, scratch: &Path) -> Result<PathBuf, String> {
     let material = scratch.join("material");
     let written = fs::create_dir(&material).and_then(|()| {
         SCRIPTS.iter().try_for_each(|(name, text)| fs::write(material.join(name), text))

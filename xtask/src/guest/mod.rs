@@ -17,7 +17,7 @@
 //! on NFS and on a local disk.
 
 mod image;
-mod material;
+pub(crate) mod material;
 mod options;
 mod servers;
 

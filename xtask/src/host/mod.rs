@@ -3,8 +3,10 @@
 
 pub(crate) mod build;
 pub(crate) mod child;
+pub(crate) mod content;
 pub(crate) mod ganesha;
 pub(crate) mod isolate;
 pub(crate) mod nfskit;
+pub(crate) mod report;
 pub(crate) mod scratch;
 pub(crate) mod tools;

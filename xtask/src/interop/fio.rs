@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::report::Report;
 use crate::host::child::{finish, text};
 use crate::host::nfskit::Server;
+use crate::host::report::Report;
 use crate::host::tools;
 
 const PEER: &str = "fio";

@@ -11,17 +11,15 @@
 //! No child outlives its deadline. What is made on disk is in one scratch folder, removed at the
 //! end; what an interrupted run left is removed by the next.
 
-mod content;
 mod fio;
 mod portmap;
-mod report;
 mod served;
 mod study;
 
 use std::path::Path;
 
+use crate::host::report::Report;
 use crate::host::{build, isolate, scratch};
-use report::Report;
 
 /// The command by which `run` calls us again inside the namespaces.
 pub(crate) const INSIDE: &str = "interop-inside";
@@ -33,7 +31,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     fio::provide(root, scratch.path())?;
     if !isolate::is_possible() {
         println!("interop: no namespaces here; this machine's loopback must do");
-        return run_others(Report::default(), scratch.path(), &nfskit);
+        return run_others(Report::new("interop"), scratch.path(), &nfskit);
     }
     let ourselves = std::env::current_exe()
         .map_err(|error| format!("our own program is not known: {error}"))?;
@@ -46,7 +44,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
 /// Runs every check in the namespaces, of which we are the first process.
 pub(crate) fn run_inside(scratch: &Path, nfskit: &Path) -> Result<(), String> {
     isolate::end_with_caller(scratch);
-    let mut report = Report::default();
+    let mut report = Report::new("interop");
     portmap::check(&mut report, scratch, nfskit);
     run_others(report, scratch, nfskit)
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::report::Report;
 use crate::host::child::{Service, finish, text};
 use crate::host::nfskit::{START_WITHIN, STOP_WITHIN};
+use crate::host::report::Report;
 use crate::host::tools;
 
 const PEER: &str = "rpcbind";

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::content;
-use super::report::Report;
 use crate::host::child::{Finished, finish, text};
+use crate::host::content;
 use crate::host::nfskit::Server;
+use crate::host::report::Report;
 use crate::host::tools;
 
 const PEER: &str = "libnfs";

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::report::Report;
 use crate::host::child::{finish, text};
 use crate::host::ganesha::{self, Ganesha};
 use crate::host::nfskit::{Address, Server};
+use crate::host::report::Report;
 
 const GANESHA: &str = "NFS-Ganesha";
 const OWN_SERVER: &str = "nfskit serve";

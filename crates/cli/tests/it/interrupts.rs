@@ -36,7 +36,8 @@ fn a_benchmark_takes_its_scratch_directory_away() {
     for signal in [Signal::INT, Signal::TERM] {
         let served = Served::folder(&[]);
         let target = served.url();
-        let bench = ["bench", "seqwrite", "--repeats", "1000", "--size", "16M", "--target"];
+        let bench =
+            ["bench", "seqwrite", "--wire", "--repeats", "1000", "--size", "16M", "--target"];
         let running = Program::start(nfskit(bench).arg(&target));
         served.is_written_to("run-");
         running.signal(signal);
@@ -91,7 +92,7 @@ fn an_interrupt_as_soon_as_there_is_a_temporary_directory() {
 #[test]
 fn an_interrupt_when_the_server_has_frozen() {
     let served = Served::folder(&[]);
-    let bench = ["bench", "seqwrite", "--repeats", "1000", "--size", "16M", "--target"];
+    let bench = ["bench", "seqwrite", "--wire", "--repeats", "1000", "--size", "16M", "--target"];
     let mut command = nfskit(bench);
     let running = Program::start(command.args([&served.url(), "--reply-limit", "600ms"]));
     served.is_written_to("run-");
@@ -107,7 +108,7 @@ fn an_interrupt_when_the_server_has_frozen() {
 #[test]
 fn an_interrupt_while_waiting_for_a_server_that_does_not_answer() {
     let peer = Peer::silent();
-    let bench = ["bench", "seqwrite", "--reply-limit", "3600s", "--target", &peer.url()];
+    let bench = ["bench", "seqwrite", "--wire", "--reply-limit", "3600s", "--target", &peer.url()];
     let running = Program::start(&mut nfskit(bench));
     peer.has_been_called();
     running.signal(Signal::INT);

@@ -13,7 +13,7 @@ fn study(served: &Served) -> (Command, tempfile::TempDir) {
 }
 
 fn bench(served: &Served) -> Command {
-    nfskit(["bench", "seqwrite", "--size", "64M", "--target", &served.url()])
+    nfskit(["bench", "seqwrite", "--wire", "--size", "64M", "--target", &served.url()])
 }
 
 /// Asserts that a study and a benchmark fail for want of space and leave none of it taken.

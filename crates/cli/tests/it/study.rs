@@ -129,7 +129,7 @@ fn a_record_that_cannot_be_written_does_not_cost_what_was_measured() {
     let (out, served) = (tempfile::tempdir().unwrap(), Served::folder(&[]));
     let record = out.path().join("absent/record.json");
     let record = record.to_str().unwrap();
-    let bench = ["bench", "seqwrite", "--size", "4M", "--target", &served.url()];
+    let bench = ["bench", "seqwrite", "--wire", "--size", "4M", "--target", &served.url()];
     let finished = run([&bench[..], &["--json", record]].concat());
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stdout.contains("MiB/s"), "{finished:?}");
@@ -142,8 +142,19 @@ fn a_record_that_cannot_be_written_does_not_cost_what_was_measured() {
 fn a_benchmark_writes_its_record() {
     let served = Served::folder(&[]);
     let url = served.url();
-    let bench =
-        ["bench", "seqwrite", "--size", "4M", "--call", "64K", "--repeats", "2", "--target", &url];
+    let bench = [
+        "bench",
+        "seqwrite",
+        "--wire",
+        "--size",
+        "4M",
+        "--call",
+        "64K",
+        "--repeats",
+        "2",
+        "--target",
+        &url,
+    ];
     let finished = run([&bench[..], &["--json", "-"]].concat());
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
     let record: Value = serde_json::from_str(&finished.stdout).unwrap();

@@ -22,8 +22,17 @@ fn commands(url: &str) -> [(Command, tempfile::TempDir); 2] {
     let (study, bench) = (folder(), folder());
     let mut first = nfskit(["study", "--quick", "--target", url, "--reply-limit", "700ms"]);
     first.arg("--out").arg(study.path());
-    let second =
-        nfskit(["bench", "seqwrite", "--size", "8M", "--target", url, "--reply-limit", "700ms"]);
+    let second = nfskit([
+        "bench",
+        "seqwrite",
+        "--wire",
+        "--size",
+        "8M",
+        "--target",
+        url,
+        "--reply-limit",
+        "700ms",
+    ]);
     [(first, study), (second, bench)]
 }
 

@@ -28,13 +28,13 @@ fn a_malformed_url_is_refused_with_the_form_of_a_good_one() {
     ];
     for (url, why) in cases {
         refused(&["study", "--target", url], &["--target", why, FORM]);
-        refused(&["bench", "seqwrite", "--target", url], &["--target", why, FORM]);
+        refused(&["bench", "seqwrite", "--wire", "--target", url], &["--target", why, FORM]);
     }
 }
 
 #[test]
 fn a_malformed_size_or_time_is_refused_with_the_form_of_a_good_one() {
-    let bench = ["bench", "seqwrite", "--target", "nfs://server/x"];
+    let bench = ["bench", "seqwrite", "--wire", "--target", "nfs://server/x"];
     for option in ["--size", "--call", "--commit-every"] {
         for wrong in ["", "0", "8X", "-1", "1.5M", "99999999999T"] {
             let with = |wrong| format!("{option}={wrong}");
@@ -50,7 +50,7 @@ fn a_malformed_size_or_time_is_refused_with_the_form_of_a_good_one() {
 
 #[test]
 fn a_number_out_of_its_range_is_refused_with_the_range() {
-    let bench = ["bench", "seqwrite", "--target", "nfs://server/x"];
+    let bench = ["bench", "seqwrite", "--wire", "--target", "nfs://server/x"];
     refused(&[&bench[..], &["--outstanding", "0"]].concat(), &["--outstanding", "1..=4096"]);
     refused(&[&bench[..], &["--repeats", "many"]].concat(), &["--repeats", "many"]);
     refused(&["serve", "mem:", "--threads", "0"], &["--threads", "1..=65536"]);

@@ -7,7 +7,7 @@ use std::path::Path;
 const CHUNK_BYTES: usize = 1024 * 1024;
 
 /// Writes `mib` MiB that depend on the seed and on nothing else.
-pub(super) fn write(path: &Path, seed: u64, mib: u64) -> io::Result<()> {
+pub(crate) fn write(path: &Path, seed: u64, mib: u64) -> io::Result<()> {
     let mut file = File::create(path)?;
     let mut state = seed;
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -30,7 +30,7 @@ fn next(state: &mut u64) -> u64 {
 }
 
 /// Reads both to their ends; fails where they first differ, within one read.
-pub(super) fn compare(expected: &Path, mut got: impl Read) -> Result<(), String> {
+pub(crate) fn compare(expected: &Path, mut got: impl Read) -> Result<(), String> {
     let mut file = File::open(expected).map_err(|error| error.to_string())?;
     let mut here = vec![0; CHUNK_BYTES];
     let mut there = vec![0; CHUNK_BYTES];
@@ -56,7 +56,7 @@ pub(super) fn compare(expected: &Path, mut got: impl Read) -> Result<(), String>
 }
 
 /// Compares two files.
-pub(super) fn compare_files(expected: &Path, got: &Path) -> Result<(), String> {
+pub(crate) fn compare_files(expected: &Path, got: &Path) -> Result<(), String> {
     let file = File::open(got).map_err(|error| format!("{}: {error}", got.display()))?;
     compare(expected, file)
 }

@@ -3,8 +3,10 @@
 use std::fmt;
 
 /// Rows in the order of the checks; each is printed when it is known, and all again at the end.
-#[derive(Debug, Default)]
-pub(super) struct Report {
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// Who checks, for the lines that are printed.
+    command: &'static str,
     rows: Vec<Row>,
 }
 
@@ -23,8 +25,12 @@ enum Outcome {
 }
 
 impl Report {
+    pub(crate) fn new(command: &'static str) -> Self {
+        Self { command, rows: Vec::new() }
+    }
+
     /// Runs one check; it returns what is worth a word, such as a rate. True when it passed.
-    pub(super) fn check(
+    pub(crate) fn check(
         &mut self,
         peer: &'static str,
         check: impl Into<String>,
@@ -40,17 +46,17 @@ impl Report {
     }
 
     /// Notes a check that could not run, and why.
-    pub(super) fn skip(&mut self, peer: &'static str, check: &str, why: String) {
+    pub(crate) fn skip(&mut self, peer: &'static str, check: &str, why: String) {
         self.push(Row { peer, check: check.to_owned(), outcome: Outcome::Skipped(why) });
     }
 
     fn push(&mut self, row: Row) {
-        println!("interop: {row}");
+        println!("{}: {row}", self.command);
         self.rows.push(row);
     }
 
     /// Fails when a check failed, or, with `all_must_run`, when one was skipped.
-    pub(super) fn verdict(&self, all_must_run: bool) -> Result<(), String> {
+    pub(crate) fn verdict(&self, all_must_run: bool) -> Result<(), String> {
         let count =
             |is: fn(&Outcome) -> bool| self.rows.iter().filter(|row| is(&row.outcome)).count();
         let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
@@ -58,8 +64,8 @@ impl Report {
         match (failed, skipped) {
             (0, 0) => Ok(()),
             (0, _) if !all_must_run => Ok(()),
-            (0, _) => Err(format!("interop: {skipped} checks were skipped, but CI=true")),
-            _ => Err(format!("interop: {failed} of {} checks failed", self.rows.len())),
+            (0, _) => Err(format!("{}: {skipped} checks were skipped, but CI=true", self.command)),
+            _ => Err(format!("{}: {failed} of {} checks failed", self.command, self.rows.len())),
         }
     }
 }
@@ -88,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_skipped_check_fails_only_where_all_must_run() {
-        let mut report = Report::default();
+        let mut report = Report::new("test");
         assert!(report.check("libnfs", "copy", || Ok("80 MiB/s".to_owned())));
         assert_eq!(report.verdict(true), Ok(()));
         report.skip("ganesha", "study", "no ganesha.nfsd".to_owned());
@@ -98,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_failed_check_fails_and_is_quoted() {
-        let mut report = Report::default();
+        let mut report = Report::new("test");
         assert!(!report.check("libnfs", "copy", || Err("differs".to_owned())));
         assert!(report.verdict(false).is_err());
         let printed = report.to_string();

@@ -1,4 +1,4 @@
-//! `nfskit bench seqwrite`: one sequential write, repeated, each time to a fresh file.
+//! `nfskit bench seqwrite --wire`: WRITE calls of the protocol, a number of them outstanding.
 
 use std::path::Path;
 
@@ -14,15 +14,36 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
-use crate::args::{self, Stable, Verbosity};
+use crate::args::Verbosity;
+use crate::args::bench::{self, Stable};
 use crate::cmd::study::{self, Reached};
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::served::Interrupts;
 
+const FILE_BYTES: u64 = 256 << 20;
+const CALL_BYTES: u64 = 1 << 20;
+
+/// What to write where.
+#[derive(Clone, Copy, Debug)]
+struct Plan<'a> {
+    target: &'a client::url::Target,
+    size: u64,
+    call: u64,
+}
+
 /// Runs the command.
-pub(crate) fn run(args: &args::Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
-    let record = net::runtime::block_on(measure(args, verbosity))
+pub(super) fn run(args: &bench::Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
+    let size = match args.size[..] {
+        [] => FILE_BYTES,
+        [size] => size,
+        _ => return Err(Failure::usage("--wire writes files of one --size", "one --size")),
+    };
+    let Some(target) = &args.target else {
+        return Err(Failure::usage("--wire makes calls to a server", "--target URL"));
+    };
+    let plan = Plan { target, size, call: args.call.unwrap_or(CALL_BYTES) };
+    let record = net::runtime::block_on(measure(args, plan, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         output::print(&summary(&record))?;
@@ -33,24 +54,29 @@ pub(crate) fn run(args: &args::Seqwrite, verbosity: Verbosity) -> Result<(), Fai
     }
 }
 
-async fn measure(args: &args::Seqwrite, verbosity: Verbosity) -> Result<Run, Failure> {
+async fn measure(
+    args: &bench::Seqwrite,
+    plan: Plan<'_>,
+    verbosity: Verbosity,
+) -> Result<Run, Failure> {
     let clock = Clock::real();
+    let Plan { target, size, call } = plan;
     let mut interrupts = Interrupts::catch()?;
     let link = args.link.unwrap_or(PROFILES[0]);
-    let options = study::options(&args.target, args.reply_limit, link);
-    let plain = study::options(&args.target, args.reply_limit, PROFILES[0]);
+    let options = study::options(target, args.reply_limit, link);
+    let plain = study::options(target, args.reply_limit, PROFILES[0]);
     let mut bars = Bars::new(verbosity);
-    let reached = Reached::new(&clock, None, &args.target, plain);
+    let reached = Reached::new(&clock, None, target, plain);
     study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
-        let Mounted { session, .. } = mount::mount(&clock, &args.target, &options).await?;
+        let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
         let call_bytes =
-            u32::try_from(args.call).unwrap_or(u32::MAX).min(session.sizes().write_bytes_max);
+            u32::try_from(call).unwrap_or(u32::MAX).min(session.sizes().write_bytes_max);
         let data = seqwrite::pattern(call_bytes as usize);
         let workload = Workload {
             call_bytes,
             outstanding: args.outstanding as usize,
-            file_bytes: args.size,
-            total_bytes: args.size,
+            file_bytes: size,
+            total_bytes: size,
             commit_bytes: args.commit_every,
             stable: match args.stable {
                 Stable::Unstable => StableHow::Unstable,
@@ -69,26 +95,32 @@ async fn measure(args: &args::Seqwrite, verbosity: Verbosity) -> Result<Run, Fai
             scratch.remove_file(&session, &name).await?;
         }
         bars.clear();
-        Ok(record(args, &clock, call_bytes, &runs))
+        Ok(record(args, plan, &clock, call_bytes, &runs))
     })
     .await
 }
 
-fn record(args: &args::Seqwrite, clock: &Clock, call_bytes: u32, runs: &[seqwrite::Run]) -> Run {
+fn record(
+    args: &bench::Seqwrite,
+    plan: Plan<'_>,
+    clock: &Clock,
+    call_bytes: u32,
+    runs: &[seqwrite::Run],
+) -> Run {
     let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
     let mut run = Run::new(tool, load::environment::rfc3339(clock));
     run.environment = load::environment::describe();
     run.target = Target {
         kind: "server".to_owned(),
-        url: Some(args.target.to_string()),
+        url: Some(plan.target.to_string()),
         version: Some(3),
-        proto: Some(args.target.protocol.name().to_owned()),
+        proto: Some(plan.target.protocol.name().to_owned()),
         durability: Some(Durability::Stable),
         ..Target::default()
     };
     run.workload.name = "seqwrite".to_owned();
     let parameters = [
-        ("file_bytes", args.size),
+        ("file_bytes", plan.size),
         ("call_bytes", u64::from(call_bytes)),
         ("outstanding", u64::from(args.outstanding)),
         ("commit_bytes", args.commit_every),

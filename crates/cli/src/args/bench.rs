@@ -1,0 +1,122 @@
+//! The arguments of `nfskit bench`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Parser, ValueEnum};
+use client::url::Target;
+use net::shape::profile::Profile;
+use perf::units::Nanos;
+
+use super::{count, size, target, time};
+
+/// Writes fresh files sequentially, as applications do: write() calls, fsync, close.
+///
+/// After each size's last call, its flush and its close stands the throughput since the first
+/// call, in MiB (2^20 bytes) for each second; then what the times of single calls say. Several
+/// places are measured in alternation.
+///
+/// With --wire it makes the WRITE calls of the protocol itself, a number of them outstanding, and
+/// COMMITs: what the path can do without a client's caches.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit bench seqwrite --dir /mnt/nfs --dir /tmp --size 25M,50M,100M
+  nfskit bench seqwrite --dir /mnt/nfs --size 40M --repeats 1 --latencies calls.csv
+  nfskit bench seqwrite --wire --target nfs://server/export --size 1G --outstanding 16 --json -")]
+#[command(group = ArgGroup::new("place").required(true).multiple(true).args(["dir", "target"]))]
+pub(crate) struct Seqwrite {
+    /// A directory to write in, on any file system; again for more.
+    #[arg(long, value_name = "PATH", conflicts_with = "wire")]
+    pub(crate) dir: Vec<PathBuf>,
+    /// A directory of an NFS server to write in, through our client.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    pub(crate) target: Option<Target>,
+    /// Length of the file, or a list of lengths [default: 100M; with --wire: 256M].
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size)]
+    pub(crate) size: Vec<u64>,
+    /// Bytes in a call [default: 8K; with --wire: 1M, and at most what the server takes].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) call: Option<u64>,
+    /// Runs, each with a fresh file.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
+    pub(crate) repeats: u32,
+    /// A call over this is a slow one.
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
+    pub(crate) slow: Nanos,
+    /// Writes the time of every call to FILE, as CSV.
+    #[arg(long, value_name = "FILE", conflicts_with = "wire")]
+    pub(crate) latencies: Option<PathBuf>,
+    /// Compares flushed throughputs also where a flush does not survive the same things.
+    #[arg(long, conflicts_with = "wire")]
+    pub(crate) mix_durability: bool,
+    /// Makes the calls of the protocol itself, without a client's caches.
+    #[arg(long, requires = "target")]
+    pub(crate) wire: bool,
+    /// With --wire: calls outstanding.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = count(1..=4096))]
+    #[arg(requires = "wire")]
+    pub(crate) outstanding: u32,
+    /// With --wire: a COMMIT after so many bytes; at the end there is always one.
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    #[arg(requires = "wire")]
+    pub(crate) commit_every: u64,
+    /// With --wire: what each WRITE asks for.
+    #[arg(long, value_enum, default_value_t = Stable::Unstable, requires = "wire")]
+    pub(crate) stable: Stable,
+    /// How long a call of the protocol may wait for its reply before the run gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    #[arg(requires = "target")]
+    pub(crate) reply_limit: Nanos,
+    /// An emulated link in front of the server.
+    #[arg(long, value_name = "PROFILE", requires = "target")]
+    pub(crate) link: Option<Profile>,
+    /// Writes the run record to FILE, or to standard output with `-`; a list of them for several
+    /// places or lengths.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Stable {
+    Unstable,
+    #[value(name = "data_sync")]
+    DataSync,
+    #[value(name = "file_sync")]
+    FileSync,
+}
+
+/// Reads, writes, truncates, maps and renames a file at random, and verifies every byte.
+///
+/// A seed decides what is done, and a line at the end of a failure says how to do it again. Exit
+/// code 1: the file system gave something else than was written.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit bench fsx --dir /mnt/nfs --time 600s
+  nfskit bench fsx --dir /mnt/nfs --seed 7 --ops 12345      the same again
+  nfskit bench fsx --dir /mnt/nfs --files 4 --size 4M")]
+pub(crate) struct Fsx {
+    /// The directory to work in, on any file system.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) dir: PathBuf,
+    /// What decides the operations [default: the time].
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// When to end.
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "ops")]
+    #[arg(default_value = "60s")]
+    pub(crate) time: Nanos,
+    /// Operations in each file, however long they take.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) ops: Option<u64>,
+    /// Longest that a file may become.
+    #[arg(long, value_name = "SIZE", default_value = "256K", value_parser = size)]
+    pub(crate) size: u64,
+    /// Most bytes of one operation.
+    #[arg(long, value_name = "SIZE", default_value = "64K", value_parser = size)]
+    pub(crate) call: u64,
+    /// Files that are worked on at once, each with a thread and a seed of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count(1..=256))]
+    pub(crate) files: u32,
+    /// No memory mappings, for file systems that have none.
+    #[arg(long)]
+    pub(crate) no_mmap: bool,
+}

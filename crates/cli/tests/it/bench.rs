@@ -1,0 +1,150 @@
+//! Benchmarks of directories: what they print and record, and what they leave.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{Program, appears, names, nfskit, run};
+use crate::served::Served;
+
+fn seqwrite(dir: &std::path::Path) -> std::process::Command {
+    let mut command = nfskit(["bench", "seqwrite", "--repeats", "2", "--dir"]);
+    command.arg(dir);
+    command
+}
+
+#[test]
+fn a_write_of_files_is_recorded_with_its_three_throughputs_and_every_call() {
+    let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let csv = out.path().join("calls.csv");
+    let mut command = seqwrite(dir.path());
+    command.args(["--size", "256K", "--json", "-", "--latencies"]).arg(&csv);
+    let finished = Program::start(&mut command).finish();
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    let record: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let metric = |name: &str| record["metrics"][name]["value"].as_f64().unwrap();
+    assert!(metric("written_mib_per_s") >= metric("closed_mib_per_s"));
+    assert!(metric("flushed_mib_per_s") > 0.0);
+    assert_eq!(record["workload"]["parameters"]["call_bytes"], 8192);
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 2 * 32, "{csv}");
+    assert_eq!(names(dir.path()), [] as [String; 0]);
+}
+
+#[test]
+fn two_places_and_two_lengths_stand_side_by_side() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let record = other.path().join("records.json");
+    let mut command = seqwrite(dir.path());
+    command.arg("--dir").arg(other.path()).args(["--size", "64K,128K", "--json"]).arg(&record);
+    let finished = Program::start(&mut command).finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for part in ["64 KiB in 8 calls of 8 KiB", "128 KiB in 16 calls", "of the first", "write()"] {
+        assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
+    }
+    let records: Value = serde_json::from_str(&std::fs::read_to_string(record).unwrap()).unwrap();
+    let records = records.as_array().unwrap();
+    assert_eq!(records.len(), 4);
+    assert!(records[0]["metrics"]["written_ratio_to_first"].is_null());
+    assert!(records[3]["metrics"]["written_ratio_to_first"]["value"].as_f64() > Some(0.0));
+}
+
+#[test]
+fn a_server_stands_beside_a_directory_and_is_left_clean() {
+    let (dir, served) = (tempfile::tempdir().unwrap(), Served::folder(&[]));
+    let mut command = seqwrite(dir.path());
+    command.args(["--size", "1M", "--target", &served.url(), "--json", "-"]);
+    let finished = Program::start(&mut command).finish();
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    let records: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(records[1]["target"]["url"], served.url());
+    assert!(records[1]["metrics"]["written_ratio_to_first"]["value"].as_f64() > Some(0.0));
+    assert_eq!(served.left_behind(), [] as [String; 0]);
+    served.stop();
+    let full = Served::memory(&["--mem-size", "8M"]);
+    let mut command = nfskit(["bench", "seqwrite", "--target", &full.url()]);
+    let finished = Program::start(&mut command).finish();
+    finished.complains(3, &[&full.url(), "105906176 bytes are needed there"]);
+    assert_eq!(full.left_behind(), [] as [String; 0]);
+    full.stop();
+}
+
+#[test]
+fn what_cannot_be_written_is_told_before_it_is_tried() {
+    let dir = tempfile::tempdir().unwrap();
+    let absent = dir.path().join("absent");
+    let finished = Program::start(seqwrite(&absent).args(["--size", "8K"])).finish();
+    finished.complains(3, &["absent", "No such file", "a directory that exists"]);
+    let file = dir.path().join("file");
+    std::fs::write(&file, "data").unwrap();
+    let finished = Program::start(seqwrite(&file).args(["--size", "8K"])).finish();
+    finished.complains(3, &["is not a directory"]);
+    let finished = Program::start(seqwrite(dir.path()).args(["--size", "4000T", "--call", "1G"]));
+    finished.finish().complains(3, &["bytes are needed there", "are free"]);
+    let finished = Program::start(seqwrite(dir.path()).args(["--size", "1T"])).finish();
+    finished.complains(2, &["134217728 calls", "16777216", "a larger --call"]);
+    assert_eq!(names(dir.path()), ["file"]);
+}
+
+#[test]
+fn an_interrupted_benchmark_leaves_no_file() {
+    for bench in [&["seqwrite", "--size", "64M", "--repeats", "1000"][..], &["fsx"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = nfskit(["bench"]);
+        command.args(bench).arg("--dir").arg(dir.path());
+        let running = Program::start(&mut command);
+        appears(dir.path(), |name| name.starts_with(".nfskit-scratch-"));
+        running.signal(Signal::INT);
+        let finished = running.finish();
+        assert_eq!(finished.code, Some(130), "{finished:?}");
+        let left: Vec<String> = names(dir.path());
+        // An exercise that did not come to its end keeps nothing either.
+        assert_eq!(left, [] as [String; 0], "{bench:?}");
+    }
+}
+
+#[test]
+fn an_exercise_passes_on_this_machines_file_system() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir_name = dir.path().to_str().unwrap();
+    let fsx = ["bench", "fsx", "--dir", dir_name, "--seed", "7", "--ops", "300", "--files", "2"];
+    let finished = run(fsx);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    for part in ["seed 7", "600 operations", "every byte as it should be"] {
+        assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
+    }
+    assert_eq!(names(dir.path()), [] as [String; 0]);
+}
+
+/// The file is left, and the operations and the way to see it again are told.
+#[test]
+fn an_exercise_finds_what_another_writes_into_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = nfskit(["bench", "fsx", "--seed", "3", "--ops", "100000000", "--dir"]);
+    let running = Program::start(command.arg(dir.path()));
+    appears(dir.path(), |name| name.starts_with(".nfskit-scratch-"));
+    let is_over = AtomicBool::new(false);
+    let finished = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                for name in names(dir.path()) {
+                    // It is renamed under our hands.
+                    if let Ok(file) = File::options().write(true).open(dir.path().join(name)) {
+                        file.write_all_at(b"not what was written", 5_000).unwrap();
+                    }
+                }
+            }
+        });
+        let finished = running.finish();
+        is_over.store(true, Ordering::Relaxed);
+        finished
+    });
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    for part in ["operation ", "the file is left", "--seed 3 --ops "] {
+        assert!(finished.stderr.contains(part), "no {part:?} in {finished:?}");
+    }
+    assert_eq!(names(dir.path()).len(), 1);
+}

@@ -1,0 +1,173 @@
+//! `cargo xtask mounts`: programs and exercises on `nfskit mount`.
+//!
+//! ```text
+//!   nfskit serve ───────────────────┐
+//!   NFS-Ganesha ────────────────────┤── nfskit mount ── basic, calls, tree, sqlite,
+//!   nfskit serve over a lossy relay ┘                   close-to-open, fsx, seqwrite
+//!   nfskit serve, killed ────────────── nfskit mount ── restart, gone-hard, gone-soft, refused
+//!   a local folder ──────────────────────────────────── the same as above: the steps are right
+//! ```
+//!
+//! Everything runs in namespaces of its own (loopback, processes, mounts), which end with the first
+//! process: nothing stays mounted and nothing keeps running, however a run ends. No step takes
+//! longer than its limit.
+
+mod close_to_open;
+mod mounted;
+mod options;
+mod outage;
+mod refused;
+mod relay;
+mod served;
+mod steps;
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::guest::material;
+use crate::host::report::Report;
+use crate::host::{build, ganesha, isolate, scratch, tools};
+use mounted::Mounted;
+use options::Options;
+use served::{Kind, Served, new_folder};
+use steps::{STEPS, Stage, is_wanted};
+
+/// The command by which a step calls us again.
+pub(crate) const CLOSE_TO_OPEN: &str = "mounts-close-to-open";
+
+/// The command by which `run` calls us again inside the namespaces.
+pub(crate) const INSIDE: &str = "mounts-inside";
+
+const SCRIPTS: [(&str, &str); 2] = [
+    ("basic.py", include_str!("scripts/basic.py")),
+    ("sqlite.py", include_str!("scripts/sqlite.py")),
+];
+
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
+    let options = Options::parse(words)?;
+    if let Some(why) = missing() {
+        return match std::env::var("CI").is_ok_and(|ci| ci == "true") {
+            true => Err(format!("mounts: NOT RUN, and CI=true: {why}")),
+            false => {
+                println!("mounts: NOT RUN, no mount is tested: {why}");
+                Ok(())
+            }
+        };
+    }
+    let nfskit = match &options.nfskit {
+        Some(program) => {
+            fs::canonicalize(program).map_err(|error| format!("{}: {error}", program.display()))?
+        }
+        None => build::release(root, "mounts", "nfskit", "nfskit")?,
+    };
+    let scratch = scratch::make("mounts")?;
+    let material = material::make(root, scratch.path())?;
+    let written = SCRIPTS.iter().try_for_each(|(name, text)| fs::write(material.join(name), text));
+    written.map_err(|error| format!("{}: {error}", material.display()))?;
+    let ourselves = std::env::current_exe()
+        .map_err(|error| format!("our own program is not known: {error}"))?;
+    let places = [scratch.path(), &nfskit].map(|path| path.as_os_str().to_owned());
+    let arguments = [INSIDE.into()].into_iter().chain(places);
+    let arguments = arguments.chain(words.iter().map(Into::into));
+    match isolate::run(&ourselves, arguments)? {
+        true => Ok(()),
+        false => Err("mounts failed, see above".to_owned()),
+    }
+}
+
+/// Runs every step in the namespaces, of which we are the first process.
+pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Result<(), String> {
+    isolate::end_with_caller(scratch);
+    let options = Options::parse(words)?;
+    let began = Instant::now();
+    let mut report = Report::new("mounts");
+    for kind in options.servers.clone() {
+        on(kind, &mut report, scratch, nfskit, &options);
+    }
+    if options.servers.contains(&Kind::Nfskit) {
+        refused::check(&mut report, scratch, nfskit, &options);
+        outage::check(&mut report, scratch, nfskit, &options);
+    }
+    println!("\n{report}\nmounts: {} s", began.elapsed().as_secs());
+    report.verdict(std::env::var("CI").is_ok_and(|ci| ci == "true"))
+}
+
+/// Plays close-to-open as a program of its own.
+pub(crate) fn run_close_to_open(words: &[&str]) -> Result<(), String> {
+    let wrong = || format!("{CLOSE_TO_OPEN} takes two folders, a seed and a number of steps");
+    let [first, second, seed, steps] = words else { return Err(wrong()) };
+    let (Ok(seed), Ok(steps)) = (seed.parse(), steps.parse()) else { return Err(wrong()) };
+    println!("{}", close_to_open::run(first.as_ref(), second.as_ref(), seed, steps)?);
+    Ok(())
+}
+
+/// The steps on one server's mount.
+fn on(kind: Kind, report: &mut Report, scratch: &Path, nfskit: &Path, options: &Options) {
+    let peer = kind.name();
+    let wanted = || STEPS.iter().filter(|(name, _)| is_wanted(name, kind, options));
+    if wanted().count() == 0 {
+        return;
+    }
+    if kind == Kind::Ganesha
+        && let Err(why) = ganesha::obstacle()
+    {
+        return report.skip(peer, "all steps", why);
+    }
+    let mut served = None;
+    let started = report.check(peer, "serves", || {
+        served = Served::start(kind, nfskit, scratch, options.seed)?;
+        Ok(String::new())
+    });
+    if !started {
+        return;
+    }
+    let url = served.as_ref().map(Served::url);
+    let mut mounted = None;
+    let is_mounted = match &url {
+        None => true,
+        Some(url) => report.check(peer, "mounts", || {
+            let name = format!("mnt-{peer}");
+            mounted = Some(Mounted::start(nfskit, scratch, &name, url, &[])?);
+            Ok(url.clone())
+        }),
+    };
+    if is_mounted {
+        let local = new_folder(scratch, &format!("local-{peer}"));
+        let place = match (&mounted, &local) {
+            (Some(mounted), _) => mounted.dir.clone(),
+            (None, Ok(local)) => local.clone(),
+            (None, Err(why)) => return report.skip(peer, "all steps", why.clone()),
+        };
+        let material = scratch.join("material");
+        let (place, url) = (place.as_path(), url.as_deref());
+        let stage = Stage { kind, nfskit, material: &material, scratch, options, place, url };
+        for (name, step) in wanted() {
+            report.check(peer, *name, || step(&stage));
+        }
+    }
+    if let Some(mounted) = mounted {
+        report.check(peer, "unmounts when asked", || mounted.stop().map(|()| String::new()));
+    }
+    if let Some(served) = served {
+        report.check(peer, "ends when asked", || served.stop().map(|()| String::new()));
+    }
+    // The next server needs the room.
+    let _ = fs::remove_dir_all(scratch.join(format!("export-{peer}")));
+    let _ = fs::remove_dir_all(scratch.join(format!("local-{peer}")));
+}
+
+/// Why nothing can be mounted here.
+fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("namespaces, and mounts in them, need root".to_owned());
+    }
+    if !Path::new("/dev/fuse").exists() {
+        return Some("there is no /dev/fuse".to_owned());
+    }
+    if !isolate::is_possible() {
+        return Some("no namespaces can be made here".to_owned());
+    }
+    let programs = [("python3", "python3"), ("dd", "coreutils"), ("bash", "bash"), ("git", "git")];
+    programs.iter().find_map(|(name, package)| tools::find(name, package).err())
+}

@@ -1,0 +1,174 @@
+//! The servers that are mounted, each with a folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::relay::Relay;
+use crate::host::child::Service;
+use crate::host::ganesha::{self, Ganesha};
+use crate::host::nfskit::{Address, START_WITHIN, STOP_WITHIN};
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    /// No server: a local folder, which shows that the steps themselves are right.
+    Local,
+    Nfskit,
+    Ganesha,
+    /// Ours over UDP, one packet in a hundred lost in each direction.
+    LossyUdp,
+}
+
+/// Packets of 100 that get lost.
+const LOSS_PERCENT: f64 = 1.0;
+
+impl Kind {
+    pub(super) const ALL: [Self; 4] = [Self::Local, Self::Nfskit, Self::Ganesha, Self::LossyUdp];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Nfskit => "nfskit",
+            Self::Ganesha => "ganesha",
+            Self::LossyUdp => "lossy-udp",
+        }
+    }
+
+    pub(super) fn parse(name: &str) -> Result<Self, String> {
+        let names = || Self::ALL.map(Self::name).join(", ");
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or_else(|| format!("{name:?} is no server; there are {}", names()))
+    }
+}
+
+/// A server that runs, and where it is reached.
+#[derive(Debug)]
+pub(super) enum Served {
+    Nfskit(Ours),
+    Ganesha(Ganesha),
+    Lossy { relay: Relay, server: Ours },
+}
+
+impl Served {
+    /// Starts a server on a new folder under `scratch`; `None` for the local folder.
+    pub(super) fn start(
+        kind: Kind,
+        nfskit: &Path,
+        scratch: &Path,
+        seed: u64,
+    ) -> Result<Option<Self>, String> {
+        let folder = new_folder(scratch, &format!("export-{}", kind.name()))?;
+        Ok(match kind {
+            Kind::Local => None,
+            Kind::Nfskit => Some(Self::Nfskit(Ours::start(nfskit, scratch, &folder, &[])?)),
+            Kind::Ganesha => {
+                ganesha::obstacle()?;
+                Some(Self::Ganesha(Ganesha::start(scratch, &folder)?))
+            }
+            Kind::LossyUdp => {
+                let server = Ours::start(nfskit, scratch, &folder, &["--udp"])?;
+                let relay = Relay::start(server.port, LOSS_PERCENT / 100.0, seed)
+                    .map_err(|error| format!("the lossy relay: {error}"))?;
+                Some(Self::Lossy { relay, server })
+            }
+        })
+    }
+
+    pub(super) fn url(&self) -> String {
+        match self {
+            Self::Nfskit(server) => server.url(),
+            Self::Ganesha(server) => server.address.url(""),
+            Self::Lossy { relay, server } => {
+                // The mount protocol does not pass the relay.
+                let address =
+                    Address { export: "/", nfs_port: relay.port, mount_port: server.port };
+                format!("{}&proto=udp", address.url(""))
+            }
+        }
+    }
+
+    pub(super) fn stop(self) -> Result<(), String> {
+        match self {
+            Self::Nfskit(server) => server.stop(),
+            Self::Ganesha(server) => server.stop(),
+            Self::Lossy { server, .. } => server.stop(),
+        }
+    }
+}
+
+/// `nfskit serve` on a port that it keeps, so that it can be killed and started again.
+#[derive(Debug)]
+pub(super) struct Ours {
+    service: Service,
+    nfskit: PathBuf,
+    pub(super) folder: PathBuf,
+    arguments: Vec<String>,
+    pub(super) port: u16,
+}
+
+impl Ours {
+    pub(super) fn start(
+        nfskit: &Path,
+        scratch: &Path,
+        folder: &Path,
+        options: &[&str],
+    ) -> Result<Self, String> {
+        // Nobody else is in our namespace to take the port before the server does.
+        let free = || std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr();
+        let port = free().map_err(|error| format!("no port: {error}"))?.port();
+        let state = scratch.join(format!("state-{port}"));
+        let mut arguments = vec!["serve".to_owned(), folder.display().to_string()];
+        arguments.extend(["--listen".to_owned(), format!("127.0.0.1:{port}")]);
+        arguments.extend(["--state".to_owned(), state.display().to_string()]);
+        arguments.extend(options.iter().map(|option| (*option).to_owned()));
+        let service = serve(nfskit, &arguments)?;
+        let (nfskit, folder) = (nfskit.to_owned(), folder.to_owned());
+        Ok(Self { service, nfskit, folder, arguments, port })
+    }
+
+    pub(super) fn url(&self) -> String {
+        Address { export: "/", nfs_port: self.port, mount_port: self.port }.url("")
+    }
+
+    /// Kills it without a word.
+    pub(super) fn kill(self) -> Dead {
+        let Self { service, nfskit, folder, arguments, port } = self;
+        drop(service);
+        Dead { nfskit, folder, arguments, port }
+    }
+
+    pub(super) fn stop(self) -> Result<(), String> {
+        self.service.stop(STOP_WITHIN)
+    }
+}
+
+/// A server that was killed.
+#[derive(Debug)]
+pub(super) struct Dead {
+    nfskit: PathBuf,
+    folder: PathBuf,
+    arguments: Vec<String>,
+    port: u16,
+}
+
+impl Dead {
+    /// Starts it again where it was.
+    pub(super) fn revive(self) -> Result<Ours, String> {
+        let Self { nfskit, folder, arguments, port } = self;
+        let service = serve(&nfskit, &arguments)?;
+        Ok(Ours { service, nfskit, folder, arguments, port })
+    }
+}
+
+fn serve(nfskit: &Path, arguments: &[String]) -> Result<Service, String> {
+    let mut service = Service::start(Command::new(nfskit).args(arguments))?;
+    let ready = |lines: &[String]| lines.iter().find(|line| line.contains("nfs://")).map(drop);
+    service.wait_for(START_WITHIN, ready)?;
+    Ok(service)
+}
+
+/// A folder that was not there before.
+pub(super) fn new_folder(scratch: &Path, name: &str) -> Result<PathBuf, String> {
+    let folder = scratch.join(name);
+    std::fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
