@@ -1,6 +1,6 @@
 //! Drives calls over datagrams: sends them again until they are answered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use super::counters::Times;
 use super::retransmit::{Due, Retransmit, Rules};
 use super::timer::Timer;
 use super::transfer::TransferSize;
+use super::xids::Xids;
 use super::{
     Answer, BATCH_MAX, Bulk, Event, Events, Options, Shared, Submission, Traits, answer_of,
 };
@@ -28,7 +29,7 @@ pub(super) struct Driver<D> {
     server: Route,
     submissions: mpsc::Receiver<Submission>,
     shared: Arc<Shared>,
-    waiting: HashMap<u32, Waiting>,
+    waiting: Xids<Waiting>,
     retransmit: Retransmit,
     /// Calls to be sent as soon as the socket takes them; each at most once.
     unsent: VecDeque<u32>,
@@ -68,7 +69,7 @@ impl<D: Datagrams> Driver<D> {
             socket,
             server: Route { peer: server, local: None },
             submissions,
-            waiting: HashMap::new(),
+            waiting: Xids::default(),
             retransmit: Retransmit::new(rules),
             unsent: VecDeque::new(),
             timer: Timer::new(&shared.clock),

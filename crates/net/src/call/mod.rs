@@ -25,6 +25,7 @@ mod retransmit;
 mod timer;
 mod transfer;
 mod window;
+mod xids;
 
 use std::future::Future;
 use std::net::SocketAddr;

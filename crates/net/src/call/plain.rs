@@ -4,7 +4,7 @@
 //! and its reply, should it come later, is counted and dropped. When the connection ends, every
 //! call fails, and so does every later one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -16,6 +16,7 @@ use wire::rpc::{self, MessageType};
 use super::counters::Times;
 use super::handed::Handed;
 use super::timer::Timer;
+use super::xids::Xids;
 use super::{Answer, BATCH_MAX, Shared, Submission, UNASKED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
@@ -24,7 +25,7 @@ pub(super) struct Driver<T> {
     transport: T,
     submissions: mpsc::Receiver<Submission>,
     shared: Arc<Shared>,
-    waiting: HashMap<u32, Waiting>,
+    waiting: Xids<Waiting>,
     /// In order, because every call has the same limit.
     deadlines: VecDeque<(Instant, u32)>,
     timer: Timer,
@@ -48,7 +49,7 @@ impl<T: Transport> Driver<T> {
         Self {
             transport,
             submissions,
-            waiting: HashMap::new(),
+            waiting: Xids::default(),
             deadlines: VecDeque::new(),
             timer: Timer::new(&shared.clock),
             unasked: 0,

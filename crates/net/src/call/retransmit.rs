@@ -16,6 +16,7 @@ use perf::units::{Instant, Nanos};
 use super::estimate::Estimate;
 use super::options::{Options, Recovery, Traits};
 use super::window::Window;
+use super::xids::Xids;
 
 /// Longest wait over datagrams: a server that has come back is noticed within this time.
 const DATAGRAM_WAIT_MAX: Nanos = Nanos::from_secs(15);
@@ -41,7 +42,7 @@ pub(super) enum Due {
 #[derive(Debug)]
 pub(super) struct Retransmit {
     rules: Rules,
-    calls: HashMap<u32, Attempt>,
+    calls: Xids<Attempt>,
     /// Moments at which calls want to be looked at.
     due: BTreeSet<(Instant, u32)>,
     estimates: HashMap<u32, Estimate>,
@@ -111,7 +112,7 @@ impl Retransmit {
     pub(super) fn new(rules: Rules) -> Self {
         Self {
             rules,
-            calls: HashMap::new(),
+            calls: Xids::default(),
             due: BTreeSet::new(),
             estimates: HashMap::new(),
             window: Window::default(),

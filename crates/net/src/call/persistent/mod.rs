@@ -18,7 +18,7 @@ mod backoff;
 mod fate;
 mod lane;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -34,6 +34,7 @@ use super::counters::Times;
 use super::options::{Event, NCONNECT_MAX, Options};
 use super::retransmit::{Retransmit, Rules};
 use super::timer::Timer;
+use super::xids::Xids;
 use super::{Answer, BATCH_MAX, Shared, Submission, UNASKED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
@@ -45,7 +46,7 @@ pub(super) struct Driver<T> {
     shared: Arc<Shared>,
     options: Options,
     lanes: Vec<Lane<T>>,
-    calls: HashMap<u32, Call>,
+    calls: Xids<Call>,
     retransmit: Retransmit,
     /// Calls to be sent, the earliest first; some of them may be gone.
     unsent: VecDeque<u32>,
@@ -87,7 +88,7 @@ impl<T: Transport> Driver<T> {
             connect,
             submissions,
             lanes: [Lane::new(first, now)].into_iter().chain(others).collect(),
-            calls: HashMap::new(),
+            calls: Xids::default(),
             retransmit: Retransmit::new(Rules::stream(&options)),
             unsent: VecDeque::new(),
             order: 0,
