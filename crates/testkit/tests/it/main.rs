@@ -10,6 +10,7 @@ mod losses;
 mod mixture;
 mod network;
 mod persistent;
+mod restarts;
 mod throughput;
 mod version2;
 mod write_behind;
