@@ -138,6 +138,17 @@ impl Session {
         Self { root, ..self.clone() }
     }
 
+    /// This session with transfers of at most so many bytes (`rsize`, `wsize`).
+    #[must_use]
+    pub fn limited(mut self, read_bytes_max: u32, write_bytes_max: u32) -> Self {
+        let Sizes { read_bytes_max: read, write_bytes_max: write } = self.sizes;
+        self.sizes = Sizes {
+            read_bytes_max: read.min(read_bytes_max.max(1)),
+            write_bytes_max: write.min(write_bytes_max.max(1)),
+        };
+        self
+    }
+
     /// What FSINFO said.
     pub fn sizes(&self) -> Sizes {
         self.sizes
