@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use client::files::{Files, Loss};
+use client::error::Error as ClientError;
+use client::files::Files;
 use client::session::Credential;
 use net::clock::Clock;
 use perf::units::Nanos;
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
+use wire::nfs3::FileHandle;
 
 use crate::abi::init::KernelCache;
 use crate::caller::Callers;
@@ -80,8 +82,9 @@ pub struct Ended {
     /// Somebody still used it, so that it was only taken out of the tree of files; or even that
     /// could not be done.
     pub unmounted: Unmounted,
-    /// Data that could not be written. None when the time was over before that was known.
-    pub losses: Option<Vec<Loss>>,
+    /// Files of which data could not be written, and why. None when the time was over before that
+    /// was known.
+    pub losses: Option<Vec<(FileHandle, ClientError)>>,
 }
 
 #[derive(Debug)]
