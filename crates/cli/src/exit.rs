@@ -37,19 +37,14 @@ impl Failure {
         Self { code: 2, what: what.to_string(), advice: advice.into() }
     }
 
-    /// A check or goal failed.
-    pub(crate) fn check(what: impl Display, advice: impl Into<String>) -> Self {
-        Self { code: 1, what: what.to_string(), advice: advice.into() }
-    }
-
-    /// It did what it was asked to, and data was lost.
-    pub(crate) fn lost(what: impl Display, advice: impl Into<String>) -> Self {
-        Self { code: 1, what: what.to_string(), advice: advice.into() }
-    }
-
     /// Somebody else has told already what failed.
     pub(crate) fn told(code: u8) -> Self {
         Self { code, what: String::new(), advice: String::new() }
+    }
+
+    /// A check or goal failed, or data was lost.
+    pub(crate) fn check(what: impl Display, advice: impl Into<String>) -> Self {
+        Self { code: 1, what: what.to_string(), advice: advice.into() }
     }
 
     pub(crate) fn interrupted() -> Self {

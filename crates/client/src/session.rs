@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use net::call::{Answer, Rpc, Target};
-use perf::units::Instant;
+use net::clock::Clock;
+use perf::units::{Instant, Nanos};
 use tokio::sync::oneshot;
-use wire::nfs3::{self, FileHandle, Procedure};
+use wire::nfs3::{self, FileHandle, NfsStat3, Procedure};
 use wire::rpc::{AuthSys, GIDS_MAX, Gids, OpaqueAuth};
 use wire::xdr::Encode;
 
@@ -60,6 +61,16 @@ pub struct Session {
     root: FileHandle,
     sizes: Sizes,
     version: Version,
+    patience: Option<Clock>,
+}
+
+/// When to ask again a server that has asked for patience: as Linux does.
+const LATER: Nanos = Nanos::from_secs(5);
+
+/// Whether the results say NFS3ERR_JUKEBOX; they begin with the status, but for NULL's.
+fn asks_for_patience(procedure: Procedure, results: &[u8]) -> bool {
+    let status = results.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+    procedure != Procedure::Null && status == Some(NfsStat3::Jukebox.code())
 }
 
 impl Session {
@@ -77,6 +88,7 @@ impl Session {
             root: nothing,
             sizes: Sizes { read_bytes_max: 8192, write_bytes_max: 8192 },
             version,
+            patience: None,
         }
     }
 
@@ -119,6 +131,13 @@ impl Session {
 
     pub fn root(&self) -> FileHandle {
         self.root
+    }
+
+    /// The same, waiting as long as it takes when the server asks to be asked later
+    /// (NFS3ERR_JUKEBOX), instead of failing with it.
+    #[must_use]
+    pub fn patient(&self, clock: &Clock) -> Self {
+        Self { patience: Some(clock.clone()), ..self.clone() }
     }
 
     /// The same connection and root for another caller.
@@ -177,23 +196,33 @@ impl Session {
     pub(crate) async fn call(
         &self,
         procedure: Procedure,
-        encode: impl FnOnce(&mut Vec<u8>),
+        encode: impl Fn(&mut Vec<u8>),
         payload: Bytes,
     ) -> Result<Answer, Error> {
         self.call_sent(procedure, encode, payload, None).await
     }
 
-    /// As [`Session::call`]; `handed` is told when the call was handed to the socket.
+    /// As [`Session::call`]; `handed` is told when the call was handed to the socket. A patient
+    /// session calls again, as a new call, as long as the server asks for it.
     pub(crate) async fn call_sent(
         &self,
         procedure: Procedure,
-        encode: impl FnOnce(&mut Vec<u8>),
+        encode: impl Fn(&mut Vec<u8>),
         payload: Bytes,
-        handed: Option<oneshot::Sender<Instant>>,
+        mut handed: Option<oneshot::Sender<Instant>>,
     ) -> Result<Answer, Error> {
         let target =
             Target { program: nfs3::PROGRAM, version: nfs3::VERSION, procedure: procedure.code() };
-        self.call_at(target, procedure.name(), encode, payload, handed).await
+        loop {
+            let (payload, handed) = (payload.clone(), handed.take());
+            let answer = self.call_at(target, procedure.name(), &encode, payload, handed).await?;
+            match &self.patience {
+                Some(clock) if asks_for_patience(procedure, &answer.results()) => {
+                    clock.sleep(LATER).await;
+                }
+                _ => return Ok(answer),
+            }
+        }
     }
 
     /// Calls any procedure, as this session's caller.

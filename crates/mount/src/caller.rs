@@ -26,8 +26,11 @@ pub(crate) struct Callers {
     own: Credential,
     all_are_one: bool,
     /// Guards what was read lately.
-    known: Mutex<HashMap<(u32, u32, u32), (Instant, Credential)>>,
+    known: Mutex<HashMap<Process, (Instant, Credential)>>,
 }
+
+/// Process, user and group.
+type Process = (u32, u32, u32);
 
 impl Callers {
     /// `all_are_one`: everybody acts as `own`.

@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -126,7 +126,7 @@ fn begin(device: &Arc<Device>, system: &Arc<FileSystem>, inflight: &Inflight, as
     };
     // Whom it wakes does not matter: it is polled again when it is spawned.
     let mut context = Context::from_waker(Waker::noop());
-    if let Poll::Pending = work.as_mut().poll(&mut context) {
+    if work.as_mut().poll(&mut context).is_pending() {
         inflight.spawn(unique, pid, mark, abandoned, work);
     }
 }

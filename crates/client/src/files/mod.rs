@@ -134,6 +134,7 @@ impl Files {
             renames: 0,
         };
         let state = Arc::new(Mutex::new(state));
+        let session = session.patient(clock);
         let wsize = options.write.wsize.min(session.sizes().write_bytes_max).max(1);
         let write = write_behind::Options { wsize, ..options.write };
         let observer = Arc::new(Written { clock: clock.clone(), state: Arc::clone(&state) });

@@ -23,7 +23,7 @@ use crate::url::{Protocol, Version};
 pub async fn connect(clock: &Clock, ports: &Ports, options: &Options) -> Result<Rpc, Error> {
     let failed = |cause| Error::Connect { service: Service::Nfs, cause };
     let persistent = options.persistence.as_ref();
-    let calls = persistent.map(|wanted| call_options(wanted, clock, ports));
+    let calls = persistent.map(|wanted| call_options(wanted, options, clock, ports));
     if ports.protocol == Protocol::Udp {
         if options.links != LinkPair::default() {
             return Err(failed(ConnectError::NoLink));
@@ -89,7 +89,12 @@ impl Way {
 }
 
 /// What the layer below is to do.
-fn call_options(wanted: &Persistence, clock: &Clock, ports: &Ports) -> call::Options {
+fn call_options(
+    wanted: &Persistence,
+    options: &Options,
+    clock: &Clock,
+    ports: &Ports,
+) -> call::Options {
     let defaults = match ports.protocol {
         Protocol::Tcp => call::Options::stream(),
         Protocol::Udp => call::Options::datagrams(),
@@ -100,6 +105,7 @@ fn call_options(wanted: &Persistence, clock: &Clock, ports: &Ports) -> call::Opt
         timeo: wanted.timeo.unwrap_or(defaults.timeo),
         retrans: wanted.retrans.unwrap_or(defaults.retrans),
         insist: wanted.insist,
+        first_reply_limit: options.reply_limit,
         traits: match ports.version {
             Version::Two => traits::NFS2,
             Version::Three => traits::NFS3,

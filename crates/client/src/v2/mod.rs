@@ -4,13 +4,13 @@
 //!
 //! | version 3 | here |
 //! |---|---|
-//! | ACCESS | from the mode in GETATTR and the caller's ids; root is allowed all but running what nobody may |
-//! | CREATE guarded, exclusive | LOOKUP, and EXIST if that finds something; another client may come between |
-//! | SETATTR with a guard | GETATTR before it; another client may come between |
+//! | ACCESS | from the mode that GETATTR gives, and the caller's ids |
+//! | CREATE guarded, exclusive | EXIST if LOOKUP finds something; others may come between |
+//! | SETATTR with a guard | GETATTR before it; others may come between |
 //! | MKNOD | CREATE with the type in the mode and the device as the size |
 //! | READDIRPLUS | READDIR |
 //! | WRITE unstable, COMMIT | every WRITE is stable; the verifier never changes |
-//! | attributes before and after | after, where version 2 gives them; wcc never has a before |
+//! | attributes before and after | after, where version 2 gives them; never before |
 //! | FSINFO, PATHCONF | the protocol's own limits, the server is not asked |
 //!
 //! Sizes and offsets have 32 bits: what lies beyond is NFS3ERR_FBIG, told without asking.

@@ -62,6 +62,10 @@ impl FileSystem {
     ) -> Result<Listed, Errno> {
         let mut listed = Listed::new(size);
         let mut kept = dir.page.lock().await;
+        // Whoever begins again (rewinddir(3)) wants what is there now.
+        if offset == 0 {
+            *kept = None;
+        }
         loop {
             let at = kept.as_ref().and_then(|(follows, page)| position(*follows, page, offset));
             let (at, page) = match (at, kept.as_ref()) {

@@ -7,19 +7,17 @@
 //!
 //! - `plain.rs`: one connection, and when it breaks its calls fail. For measurements, where what is
 //!   done again silently would be a lie, and for single questions.
-//! - `persistent.rs`: up to 16 connections that are made again when they break; what is unanswered
+//! - `persistent/`: up to 16 connections that are made again when they break; what is unanswered
 //!   is sent again with the same XIDs. For mounts.
 //! - `datagrams.rs`: calls are sent again, with the same XID, when `retransmit.rs` says so.
 //!
 //! A caller who drops its future gives the call up; its reply, should it come, is counted among
 //! the bad XIDs.
 
-mod backoff;
 mod counters;
 mod datagrams;
 mod estimate;
 mod handed;
-mod lane;
 mod options;
 mod persistent;
 mod plain;
@@ -197,7 +195,7 @@ impl Rpc {
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
         let shared = Shared::new(clock, options.major_timeout(), options.first_xid);
         let own = Arc::clone(&shared);
-        let connect = Box::new(move || Box::pin(connect()) as lane::Connecting<T>);
+        let connect = Box::new(move || Box::pin(connect()) as persistent::Connecting<T>);
         clock.spawn(persistent::Driver::new(first, connect, submissions, own, options).run());
         Ok(Self { submit, shared })
     }

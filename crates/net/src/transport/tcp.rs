@@ -13,6 +13,7 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -113,8 +114,12 @@ async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
 
 /// Privileged ports to try in turn.
 pub(super) fn privileged_ports() -> impl Iterator<Item = u16> {
-    // Different processes begin at different ports, so that they seldom meet.
-    let first = u16::try_from(std::process::id() % u32::from(PRIVILEGED_PORTS)).unwrap_or(0);
+    static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
+    // Different processes begin at different ports, so that they seldom meet; and each connection
+    // behind the one before, whose port may have to rest.
+    let made = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+    let first = std::process::id().wrapping_add(made) % u32::from(PRIVILEGED_PORTS);
+    let first = u16::try_from(first).unwrap_or(0);
     (0..PRIVILEGED_ATTEMPTS)
         .map(move |attempt| PRIVILEGED_PORT_MIN + (first + attempt) % PRIVILEGED_PORTS)
 }

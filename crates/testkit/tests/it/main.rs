@@ -6,6 +6,7 @@ mod close_to_open;
 mod datagrams;
 mod files;
 mod host;
+mod losses;
 mod mixture;
 mod network;
 mod persistent;

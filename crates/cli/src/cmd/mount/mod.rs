@@ -135,7 +135,7 @@ fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, vo
 }
 
 fn given_up(at: &Path) -> Failure {
-    Failure::lost(
+    Failure::check(
         format!("interrupted again: what was not yet written back of {} is lost", at.display()),
         "a longer wait: the first Ctrl-C writes everything back, as long as the server answers",
     )
@@ -162,7 +162,7 @@ fn report(at: &Path, settings: &Settings, ended: Ended, voice: &Voice) -> Result
             Ok(())
         }
         Some(losses) => Err(lost(&losses)),
-        None => Err(Failure::lost(
+        None => Err(Failure::check(
             format!(
                 "not everything could be written back within {}: the rest is lost",
                 settings.grace
@@ -174,7 +174,7 @@ fn report(at: &Path, settings: &Settings, ended: Ended, voice: &Voice) -> Result
 
 fn lost(losses: &[Loss]) -> Failure {
     let why = losses.first().map(|loss| loss.error.to_string()).unwrap_or_default();
-    Failure::lost(
+    Failure::check(
         format!("data of {} files could not be written and are lost: {why}", losses.len()),
         "the server's log and its disk; programs that call fsync(2) or look at close(2) were told",
     )

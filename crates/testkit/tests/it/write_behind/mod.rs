@@ -1,5 +1,9 @@
 //! The write-behind of the client in worlds: every policy against a server on a memory store.
 
+mod convergence;
+mod fake;
+mod hostile;
+
 use std::sync::Arc;
 
 use client::session::Session;
