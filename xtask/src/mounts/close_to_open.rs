@@ -14,6 +14,7 @@
 //! does not answer can not be waited for otherwise.
 
 use std::collections::HashMap;
+use std::fmt::{Display, Write as _};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -61,10 +62,9 @@ pub(super) fn run(first: &Path, second: &Path, seed: u64, steps: u32) -> Result<
     };
     let mut rng = Rng::with_seed(seed);
     for step in 0..steps {
-        play.step(&mut rng).map_err(|why| {
-            let from = play.log.len().saturating_sub(SHOWN);
-            format!("seed {seed}, step {step}: {why}; before: {}", play.log[from..].join("; "))
-        })?;
+        if let Err(why) = play.step(&mut rng) {
+            return Err(format!("seed {seed}, step {step}: {why}; before: {}", play.story()));
+        }
     }
     let used = play.remembered_names_used;
     Ok(format!("{steps} steps, seed {seed}, {used} names were remembered ones"))
@@ -98,7 +98,27 @@ impl Play {
             _ => self.hold(side, name)?,
         }
         // The other side, at once: what it remembers is as old as it can be wrong.
-        if rng.u8(..4) > 0 { self.look(1 - side, name) } else { Ok(()) }
+        if rng.u8(..4) == 0 {
+            return Ok(());
+        }
+        self.log.push(format!("{} looks at file{name}", who(1 - side)));
+        self.look(1 - side, name)
+    }
+
+    /// The newest steps that had to do with the file of the newest one.
+    fn story(&self) -> String {
+        let mut words = self.log.last().map(|step| step.split(' ')).into_iter().flatten();
+        let file = words.find(|word| word.starts_with("file")).unwrap_or_default();
+        let told = self.log.iter().filter(|step| step.contains(file));
+        let told: Vec<&str> = told.map(String::as_str).collect();
+        told[told.len().saturating_sub(SHOWN)..].join("; ")
+    }
+
+    /// Adds to what is told of the newest step.
+    fn note(&mut self, what: impl Display) {
+        if let Some(step) = self.log.last_mut() {
+            write!(step, " {what}").ok();
+        }
     }
 
     /// Opens, reads and compares.
@@ -112,10 +132,11 @@ impl Play {
         let expected = &self.files[&inode];
         if size != expected.len() as u64 || content.len() != expected.len() {
             return Err(format!(
-                "{} finds file{name} with a size of {size} and {} bytes, not {}",
+                "{} finds file{name} with a size of {size} and {} bytes, not {}; the other side {:?}",
                 who(side),
                 content.len(),
-                expected.len()
+                expected.len(),
+                fs::read(self.path(1 - side, name)).map(|content| content.len())
             ));
         }
         match content.iter().zip(expected).position(|(got, expected)| got != expected) {
@@ -143,6 +164,7 @@ impl Play {
             }
         };
         let target = opened.as_ref().map(|(inode, _)| *inode);
+        self.note(format_args!("({target:?})"));
         self.resolved(side, name, target)?;
         Ok(opened)
     }
@@ -184,6 +206,7 @@ impl Play {
         let mut file = File::create(self.path(side, name)).map_err(failed)?;
         let inode = file.metadata().map_err(failed)?.ino();
         file.write_all(&data).map_err(failed)?;
+        self.note(format_args!("({inode}, {} bytes)", data.len()));
         if self.names[name].is_none() && !self.files.contains_key(&inode) {
             self.leads(side, name, Some(inode));
         } else {
@@ -223,6 +246,8 @@ impl Play {
                 file.set_len(size as u64)
             }
         };
+        let size = content.len();
+        self.note(format_args!("(now {size} bytes)"));
         done.map_err(|error| format!("{} cannot write file{name}: {error}", who(side)))
     }
 
@@ -230,6 +255,7 @@ impl Play {
         if from == to {
             return Ok(());
         }
+        self.note(format_args!("from file{from}"));
         self.let_go(side);
         match fs::rename(self.path(side, from), self.path(side, to)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.absent(side, from),
