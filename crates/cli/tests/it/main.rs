@@ -20,3 +20,4 @@ mod storage;
 mod study;
 mod targets;
 mod usage;
+mod versions;

@@ -149,7 +149,7 @@ impl Open {
     /// Reads as it was asked.
     async fn read_direct(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
         let acting = self.acting();
-        let most = acting.session.sizes().read_bytes_max;
+        let most = acting.session.sizes_now().read_bytes_max;
         if count <= most {
             return self.read_part(&acting, offset, count).await;
         }

@@ -103,7 +103,10 @@ impl Engine {
         let taken = {
             let mut state = file.state.lock();
             let urgent_age = state.urgent_age;
-            let taken = state.index.take(self.options.wsize, urgent_age);
+            // Less than wsize where large datagrams are being lost.
+            let fits = state.callers.first().map(|caller| caller.sizes_now().write_bytes_max);
+            let bytes_max = self.options.wsize.min(fits.unwrap_or(u32::MAX));
+            let taken = state.index.take(bytes_max, urgent_age);
             let taken = taken.and_then(|chunk| {
                 let caller = usize::try_from(chunk.caller).ok()?;
                 let session = state.callers.get(caller)?.clone();

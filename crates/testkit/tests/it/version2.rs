@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::error::Error;
+use client::files::open::Mode;
+use client::files::{self, Files};
 use client::mount::{self, Options};
 use client::session::{Credential, Session};
 use client::url::{Protocol, Target as Url, Version};
@@ -185,6 +187,51 @@ fn attributes_are_set_and_guarded() {
         assert_eq!(allowed, 0);
         let root = session.access(file, access::READ | access::EXECUTE).await.unwrap();
         assert_eq!(root.access, access::READ);
+    });
+}
+
+#[test]
+fn a_file_system_is_used_as_over_version_3() {
+    in_world(|clock| async move {
+        let session = session(&clock).await;
+        let (root, who) = (session.root(), credential());
+        let files = Files::new(&clock, session, files::Options::default());
+        let dir = files.mkdir(&who, root, b"dir", Sattr3::default()).await.unwrap().handle;
+        let attributes = Sattr3 { mode: Some(0o640), ..Sattr3::default() };
+        let made = files.create(&who, dir, b"file", attributes, true).await.unwrap();
+        assert_eq!(made.attributes.mode, 0o640);
+        let again = files.create(&who, dir, b"file", attributes, true).await;
+        assert_eq!(status(again), Some(NfsStat3::Exist));
+        let made = made.handle;
+        let data: Vec<u8> = (0..200_000).map(|n: u32| (n % 251).to_le_bytes()[0]).collect();
+        let open = files.open_made(&who, made);
+        open.write(0, &data).await.unwrap();
+        open.flush().await.unwrap();
+        open.close().await;
+        files.rename(&who, (dir, b"file"), (root, b"moved")).await.unwrap();
+        files.symlink(&who, dir, b"link", Sattr3::default(), b"../moved").await.unwrap();
+        files.link(&who, made, dir, b"hard").await.unwrap();
+        let found = files.lookup(&who, root, b"moved").await.unwrap();
+        assert_eq!((found.handle, found.attributes.size), (made, 200_000));
+        let open = files.open(&who, made, Mode { read: true, ..Mode::default() }).await.unwrap();
+        let mut read = Vec::new();
+        while read.len() < data.len() {
+            let part = open.read(read.len() as u64, 65_536).await.unwrap();
+            assert!(!part.is_empty());
+            read.extend_from_slice(&part);
+        }
+        assert!(read == data);
+        // Its name goes while it is open.
+        files.remove(&who, root, b"moved").await.unwrap();
+        assert_eq!(open.read(0, 100).await.unwrap(), data[..100]);
+        open.close().await;
+        let page = files.listing(&who, dir).page(0).await.unwrap();
+        let mut names: Vec<_> = page.entries.into_iter().map(|entry| entry.name).collect();
+        names.retain(|name| name != b"." && name != b"..");
+        names.sort();
+        assert_eq!(names, [b"hard".to_vec(), b"link".to_vec()]);
+        assert!(files.statfs(&who).await.is_ok());
+        assert!(files.shut_down().await.is_empty());
     });
 }
 
