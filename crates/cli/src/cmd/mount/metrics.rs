@@ -168,7 +168,9 @@ mod tests {
     #[test]
     fn buckets_grow_and_end_with_all() {
         let mut histogram = Histogram::new();
-        [100, 1_000, 1_000_000].map(|nanos| histogram.record(Nanos::from_nanos(nanos)));
+        for nanos in [100, 1_000, 1_000_000] {
+            histogram.record(Nanos::from_nanos(nanos));
+        }
         let counts: Vec<u64> = cumulated(&histogram).into_iter().map(|(_, count)| count).collect();
         assert!(counts.is_sorted());
         assert_eq!((counts[0], counts.last()), (1, Some(&3)));
