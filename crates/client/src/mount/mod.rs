@@ -61,7 +61,7 @@ pub struct Persistence {
     pub nconnect: u32,
     /// Calls fail after `timeo` x `retrans`; otherwise they are sent again for ever.
     pub soft: bool,
-    /// Before a call is sent again; 60 s over TCP and 1 s over UDP if it is not given.
+    /// Before a call is sent again; 60 s over TCP and 1.1 s over UDP if it is not given.
     pub timeo: Option<Nanos>,
     /// 2 over TCP and 3 over UDP if it is not given.
     pub retrans: Option<u32>,

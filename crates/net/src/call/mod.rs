@@ -60,6 +60,10 @@ const BATCH_MAX: usize = 64;
 /// the peer is no server.
 const UNASKED_MAX: u32 = 4096;
 
+/// How long a call over datagrams waits before anything is known about the server's times, where
+/// nobody says (RFC 6298 section 2).
+const WAIT_INITIAL: Nanos = Nanos::from_secs(1);
+
 /// Which procedure to call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Target {
@@ -168,7 +172,8 @@ impl Rpc {
         reply_limit: Nanos,
         first_xid: u32,
     ) -> Self {
-        let options = Options { recovery: Recovery::Soft, first_xid, ..Options::datagrams() };
+        let (recovery, timeo) = (Recovery::Soft, WAIT_INITIAL);
+        let options = Options { recovery, timeo, first_xid, ..Options::datagrams() };
         let rules = Rules::datagrams(&options).within(reply_limit);
         Self::over_datagrams(socket, server, clock, &options, rules)
     }

@@ -194,7 +194,10 @@ impl Retransmit {
         if is_major {
             attempt.major = now + self.rules.major_timeout;
         }
-        self.window.lost(sent, now);
+        // Where no time is estimated, being late is no sign of loss.
+        if attempt.class.is_some() {
+            self.window.lost(sent, now);
+        }
         attempt.wait = (attempt.wait * 2).min(self.rules.wait_max);
         attempt.due = (now + attempt.wait).min(attempt.major);
         attempt.last = now;
@@ -227,7 +230,8 @@ mod tests {
     }
 
     fn datagrams(retrans: u32, recovery: Recovery) -> Retransmit {
-        let options = Options { retrans, recovery, insist: true, ..Options::datagrams() };
+        let (timeo, insist) = (Nanos::from_secs(1), true);
+        let options = Options { timeo, retrans, recovery, insist, ..Options::datagrams() };
         Retransmit::new(Rules::datagrams(&options))
     }
 
@@ -312,7 +316,8 @@ mod tests {
     fn the_wait_follows_the_times_of_the_class() {
         let class = |procedure| (procedure < 10).then_some(procedure % 2);
         let traits = Traits { class, ..Traits::UNKNOWN };
-        let options = Options { traits, retrans: 60, ..Options::datagrams() };
+        let (timeo, retrans) = (Nanos::from_secs(1), 60);
+        let options = Options { traits, timeo, retrans, ..Options::datagrams() };
         let mut calls = Retransmit::new(Rules::datagrams(&options));
         for (xid, procedure, takes) in (0..64).flat_map(|n| [(2 * n, 1, 1), (2 * n + 1, 6, 300)]) {
             calls.sent(at(0), xid, procedure);
