@@ -50,6 +50,7 @@ impl Args {
 pub(crate) enum Command {
     Study(Study),
     Serve(Serve),
+    Mount(crate::cmd::mount::Args),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),
@@ -245,14 +246,14 @@ fn versions(text: &str) -> Result<Versions, String> {
     Ok(versions)
 }
 
-fn listen(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("{text:?} is not ADDRESS:PORT, such as 127.0.0.1:2049, 0.0.0.0:0 or [::1]:2049")
     })
 }
 
 /// A span of time above zero, with its unit.
-fn time(text: &str) -> Result<Nanos, String> {
+pub(crate) fn time(text: &str) -> Result<Nanos, String> {
     let form =
         || format!("{text:?} is not a time: a number above 0 and us, ms or s, such as 500ms");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -268,7 +269,7 @@ fn time(text: &str) -> Result<Nanos, String> {
 }
 
 /// Bytes, with K, M, G or T for powers of 1024.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let form = || {
         format!("{text:?} is not a size: a number above 0, with K, M, G or T for powers of 1024")
     };

@@ -4,7 +4,7 @@
 //! | code | meaning |
 //! |---|---|
 //! | 0 | done |
-//! | 1 | a check or goal failed |
+//! | 1 | a check or goal failed, or data was lost |
 //! | 2 | usage (clap exits with it by itself) |
 //! | 3 | the target or the environment failed |
 //! | 130 | interrupted |
@@ -37,7 +37,12 @@ impl Failure {
         Self { code: 2, what: what.to_string(), advice: advice.into() }
     }
 
-    /// A check or goal failed.
+    /// Somebody else has told already what failed.
+    pub(crate) fn told(code: u8) -> Self {
+        Self { code, what: String::new(), advice: String::new() }
+    }
+
+    /// A check or goal failed, or data was lost.
     pub(crate) fn check(what: impl Display, advice: impl Into<String>) -> Self {
         Self { code: 1, what: what.to_string(), advice: advice.into() }
     }
@@ -53,7 +58,9 @@ impl Failure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        eprintln!("nfskit: {}", self.what);
+        if !self.what.is_empty() {
+            eprintln!("nfskit: {}", self.what);
+        }
         if !self.advice.is_empty() {
             eprintln!("   try: {}", self.advice);
         }
@@ -136,6 +143,7 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         CallError::TimedOut { .. } => {
             format!("see whether the server at {server} is alive and its disk responds")
         }
+        CallError::Connect(cause) => connect_advice(Service::Nfs, cause),
         CallError::NobodyListens => {
             "start the server, or correct the port in the URL (nfsport=, mountport=); not every \
               server serves UDP: proto=tcp"
@@ -150,15 +158,14 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         | CallError::Echo
         | CallError::Unasked { .. } => {
             format!(
-                "another port: what listens at {server} does not speak ONC RPC as an NFS v3 \
+                "another port: what listens at {server} does not speak ONC RPC as an NFS \
                   server does"
             )
         }
         CallError::Refused(Refusal::Authentication { .. }) => {
             "?uid=N&gid=N in the URL, or an export that allows AUTH_SYS".to_owned()
         }
-        CallError::Refused(_) => "a server that serves NFS version 3 on that port".to_owned(),
-        CallError::Connect(cause) => connect_advice(Service::Nfs, cause),
+        CallError::Refused(_) => "a server that serves that version of NFS on that port".to_owned(),
     }
 }
 

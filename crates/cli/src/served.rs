@@ -294,6 +294,7 @@ impl Embedded {
             path: b"/".to_vec(),
             nfs_port: Some(port),
             mount_port: Some(port),
+            version: client::url::Version::Three,
             protocol: client::url::Protocol::Tcp,
             uid: None,
             gid: None,

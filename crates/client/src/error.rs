@@ -28,8 +28,9 @@ pub enum Error {
     },
     #[error("mounting {path:?} from {server}: {status}")]
     Mount { path: String, server: SocketAddr, status: MountStat3 },
-    #[error("the portmapper of {host} knows no {service} over {}", protocol.name().to_uppercase())]
-    NotRegistered { host: String, service: Service, protocol: Protocol },
+    #[error("the portmapper of {host} knows no {service}, version {version}, over {}",
+        protocol.name().to_uppercase())]
+    NotRegistered { host: String, service: Service, version: u32, protocol: Protocol },
     /// The reply makes no sense, though it could be decoded.
     #[error("{procedure} to {server}: {what}")]
     Nonsense { procedure: &'static str, server: SocketAddr, what: &'static str },

@@ -4,6 +4,8 @@
 //! - [`mount`]: from a target to a [`session::Session`]: portmapper, MOUNT, FSINFO.
 //! - [`session`]: a connection, a credential and the root; [`ops`] has one typed method of it for
 //!   each procedure.
+//! - [`files`]: a mounted file system as its users see it, with what it remembers ([`cache`]) and
+//!   fetches before it is asked ([`read_ahead`]).
 //! - [`write_behind`]: writers go on at once, WRITEs and COMMITs follow; five policies.
 //! - [`transfer`]: sequential writes and reads with many calls outstanding.
 
@@ -16,4 +18,5 @@ pub mod read_ahead;
 pub mod session;
 pub mod transfer;
 pub mod url;
+mod v2;
 pub mod write_behind;

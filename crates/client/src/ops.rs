@@ -1,5 +1,7 @@
 //! One typed method for each procedure of NFS v3.
 //!
+//! Over version 2 they give what `v2` makes of that version's procedures.
+//!
 //! A method gives the procedure's `ReplyOk`; an error status is [`Error::Status`]. What is large
 //! (the data of READ) shares the receive buffer; what has a variable length is copied out.
 
@@ -60,10 +62,16 @@ impl Session {
     /// # Errors
     /// No reply.
     pub async fn null(&self) -> Result<Answer, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.null().await;
+        }
         self.call(Procedure::Null, |_| {}, Bytes::new()).await
     }
 
     pub async fn getattr(&self, object: FileHandle) -> Result<Fattr3, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.getattr(object).await;
+        }
         let args = getattr::Args { object };
         self.ask(Procedure::Getattr, &args).await.map(|ok: getattr::ReplyOk| ok.obj_attributes)
     }
@@ -74,20 +82,32 @@ impl Session {
         new_attributes: Sattr3,
         guard: Option<NfsTime>,
     ) -> Result<WccData, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.setattr(object, new_attributes, guard).await;
+        }
         let args = setattr::Args { object, new_attributes, guard };
         self.ask(Procedure::Setattr, &args).await.map(|ok: setattr::ReplyOk| ok.obj_wcc)
     }
 
     pub async fn lookup(&self, dir: FileHandle, name: &[u8]) -> Result<lookup::ReplyOk, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.lookup(dir, name).await;
+        }
         self.ask(Procedure::Lookup, &lookup::Args { what: DirOp { dir, name } }).await
     }
 
     pub async fn access(&self, object: FileHandle, access: u32) -> Result<access::ReplyOk, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.access(object, access).await;
+        }
         self.ask(Procedure::Access, &access::Args { object, access }).await
     }
 
     /// READLINK: the target, and the attributes of the link.
     pub async fn readlink(&self, symlink: FileHandle) -> Result<(Vec<u8>, PostOpAttr), Error> {
+        if let Some(v2) = self.v2() {
+            return v2.readlink(symlink).await;
+        }
         let answer = self.send(Procedure::Readlink, &readlink::Args { symlink }).await?;
         let results = answer.results();
         let ok = self.unwrap(Procedure::Readlink, from_bytes::<readlink::Reply<'_>>(&results))?;
@@ -105,11 +125,14 @@ impl Session {
         offset: u64,
         count: u32,
     ) -> Result<Timed<ReadOk>, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.read(file, offset, count).await;
+        }
         let answer = self.send(Procedure::Read, &read::Args { file, offset, count }).await?;
         let results = answer.results();
         let ok = self.unwrap(Procedure::Read, from_bytes::<read::Reply<'_>>(&results))?;
         if ok.count as usize != ok.data.len() || ok.count > count {
-            return Err(self.nonsense(Procedure::Read, "count and data differ"));
+            return Err(self.nonsense(Procedure::Read.name(), "count and data differ"));
         }
         let data = results.slice_ref(ok.data);
         let reply = ReadOk { file_attributes: ok.file_attributes, eof: ok.eof, data };
@@ -136,6 +159,9 @@ impl Session {
         stable: StableHow,
         handed: Option<oneshot::Sender<Instant>>,
     ) -> Result<Timed<write::ReplyOk>, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.write(file, offset, data, handed).await;
+        }
         let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let payload = data.clone();
         let encode = |out: &mut Vec<u8>| {
@@ -145,7 +171,9 @@ impl Session {
         let decoded = from_bytes::<write::Reply>(&answer.results());
         let reply = self.unwrap(Procedure::Write, decoded)?;
         if reply.count > count || (reply.count == 0 && count > 0) {
-            return Err(self.nonsense(Procedure::Write, "an impossible count was acknowledged"));
+            return Err(
+                self.nonsense(Procedure::Write.name(), "an impossible count was acknowledged")
+            );
         }
         Ok(Timed { reply, answer })
     }
@@ -156,6 +184,9 @@ impl Session {
         name: &[u8],
         how: create::CreateHow,
     ) -> Result<NewObject, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.create(dir, name, how).await;
+        }
         let args = create::Args { where_: DirOp { dir, name }, how };
         self.ask(Procedure::Create, &args).await
     }
@@ -166,6 +197,9 @@ impl Session {
         name: &[u8],
         attributes: Sattr3,
     ) -> Result<NewObject, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.mkdir(dir, name, attributes).await;
+        }
         let args = mkdir::Args { where_: DirOp { dir, name }, attributes };
         self.ask(Procedure::Mkdir, &args).await
     }
@@ -177,6 +211,9 @@ impl Session {
         symlink_attributes: Sattr3,
         symlink_data: &[u8],
     ) -> Result<NewObject, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.symlink(dir, name, symlink_attributes, symlink_data).await;
+        }
         let where_ = DirOp { dir, name };
         let args = symlink::Args { where_, symlink_attributes, symlink_data };
         self.ask(Procedure::Symlink, &args).await
@@ -188,15 +225,24 @@ impl Session {
         name: &[u8],
         what: mknod::MknodData,
     ) -> Result<NewObject, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.mknod(dir, name, what).await;
+        }
         self.ask(Procedure::Mknod, &mknod::Args { where_: DirOp { dir, name }, what }).await
     }
 
     pub async fn remove(&self, dir: FileHandle, name: &[u8]) -> Result<WccData, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.remove(dir, name).await;
+        }
         let args = remove::Args { object: DirOp { dir, name } };
         self.ask(Procedure::Remove, &args).await.map(|ok: remove::ReplyOk| ok.dir_wcc)
     }
 
     pub async fn rmdir(&self, dir: FileHandle, name: &[u8]) -> Result<WccData, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.rmdir(dir, name).await;
+        }
         let args = rmdir::Args { object: DirOp { dir, name } };
         self.ask(Procedure::Rmdir, &args).await.map(|ok: rmdir::ReplyOk| ok.dir_wcc)
     }
@@ -206,6 +252,9 @@ impl Session {
         from: (FileHandle, &[u8]),
         to: (FileHandle, &[u8]),
     ) -> Result<rename::ReplyOk, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.rename(from, to).await;
+        }
         let entry = |(dir, name)| DirOp { dir, name };
         let args = rename::Args { from: entry(from), to: entry(to) };
         self.ask(Procedure::Rename, &args).await
@@ -217,6 +266,9 @@ impl Session {
         dir: FileHandle,
         name: &[u8],
     ) -> Result<link::ReplyOk, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.link(file, dir, name).await;
+        }
         let args = link::Args { file, link: DirOp { dir, name } };
         self.ask(Procedure::Link, &args).await
     }
@@ -228,6 +280,9 @@ impl Session {
         cookieverf: [u8; 8],
         count: u32,
     ) -> Result<DirPage, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.readdir(dir, cookie, count).await;
+        }
         let args = readdir::Args { dir, cookie, cookieverf, count };
         let answer = self.send(Procedure::Readdir, &args).await?;
         let results = answer.results();
@@ -251,6 +306,9 @@ impl Session {
         dircount: u32,
         maxcount: u32,
     ) -> Result<DirPage, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.readdir(dir, cookie, maxcount).await;
+        }
         let args = readdirplus::Args { dir, cookie, cookieverf, dircount, maxcount };
         let answer = self.send(Procedure::Readdirplus, &args).await?;
         let results = answer.results();
@@ -268,14 +326,23 @@ impl Session {
     }
 
     pub async fn fsstat(&self, fsroot: FileHandle) -> Result<fsstat::ReplyOk, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.fsstat(fsroot).await;
+        }
         self.ask(Procedure::Fsstat, &fsstat::Args { fsroot }).await
     }
 
     pub async fn fsinfo(&self, fsroot: FileHandle) -> Result<fsinfo::ReplyOk, Error> {
+        if let Some(v2) = self.v2() {
+            return v2.fsinfo(fsroot).await;
+        }
         self.ask(Procedure::Fsinfo, &fsinfo::Args { fsroot }).await
     }
 
     pub async fn pathconf(&self, object: FileHandle) -> Result<pathconf::ReplyOk, Error> {
+        if let Some(v2) = self.v2() {
+            return Ok(v2.pathconf());
+        }
         self.ask(Procedure::Pathconf, &pathconf::Args { object }).await
     }
 
@@ -286,6 +353,9 @@ impl Session {
         offset: u64,
         count: u32,
     ) -> Result<Timed<commit::ReplyOk>, Error> {
+        if let Some(v2) = self.v2() {
+            return Ok(v2.commit());
+        }
         let answer = self.send(Procedure::Commit, &commit::Args { file, offset, count }).await?;
         let decoded = from_bytes::<commit::Reply>(&answer.results());
         let reply = self.unwrap(Procedure::Commit, decoded)?;
@@ -328,8 +398,8 @@ impl Session {
         }
     }
 
-    fn nonsense(&self, procedure: Procedure, what: &'static str) -> Error {
-        Error::Nonsense { procedure: procedure.name(), server: self.server(), what }
+    pub(crate) fn nonsense(&self, procedure: &'static str, what: &'static str) -> Error {
+        Error::Nonsense { procedure, server: self.server(), what }
     }
 }
 

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use net::call::{Answer, Rpc, Target};
-use perf::units::Instant;
+use net::clock::Clock;
+use perf::units::{Instant, Nanos};
 use tokio::sync::oneshot;
-use wire::nfs3::{self, FileHandle, Procedure};
+use wire::nfs3::{self, FileHandle, NfsStat3, Procedure};
 use wire::rpc::{AuthSys, GIDS_MAX, Gids, OpaqueAuth};
 use wire::xdr::Encode;
 
 use crate::error::Error;
+use crate::url::Version;
+use crate::v2::V2;
 
 /// Who calls.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -57,10 +60,29 @@ pub struct Session {
     credential: Arc<[u8]>,
     root: FileHandle,
     sizes: Sizes,
+    version: Version,
+    patience: Option<Clock>,
+}
+
+/// Most bytes of a READ or WRITE: what a record takes beside its head.
+const TRANSFER_BYTES_MAX: u32 = 1 << 20;
+
+/// When to ask again a server that has asked for patience: as Linux does.
+const LATER: Nanos = Nanos::from_secs(5);
+
+/// Whether the results say NFS3ERR_JUKEBOX; they begin with the status, but for NULL's.
+fn asks_for_patience(procedure: Procedure, results: &[u8]) -> bool {
+    let status = results.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+    procedure != Procedure::Null && status == Some(NfsStat3::Jukebox.code())
 }
 
 impl Session {
-    pub(crate) fn new(rpc: Rpc, server: SocketAddr, credential: &Credential) -> Self {
+    pub(crate) fn new(
+        rpc: Rpc,
+        server: SocketAddr,
+        credential: &Credential,
+        version: Version,
+    ) -> Self {
         let nothing = FileHandle::new(&[]).expect("no bytes are not too many");
         Self {
             rpc,
@@ -68,6 +90,8 @@ impl Session {
             credential: credential.encoded().into(),
             root: nothing,
             sizes: Sizes { read_bytes_max: 8192, write_bytes_max: 8192 },
+            version,
+            patience: None,
         }
     }
 
@@ -81,10 +105,26 @@ impl Session {
         credential: &Credential,
         root: FileHandle,
     ) -> Result<Self, Error> {
-        let mut session = Self { root, ..Self::new(rpc, server, credential) };
+        Self::open_version(rpc, server, credential, root, Version::Three).await
+    }
+
+    /// As [`Session::open`], in this version of the protocol.
+    ///
+    /// # Errors
+    /// FSINFO failed; in version 2 GETATTR.
+    pub async fn open_version(
+        rpc: Rpc,
+        server: SocketAddr,
+        credential: &Credential,
+        root: FileHandle,
+        version: Version,
+    ) -> Result<Self, Error> {
+        let mut session = Self { root, ..Self::new(rpc, server, credential, version) };
         let info = session.fsinfo(root).await?;
+        // Some servers offer more than a record of ours takes.
+        let ours = |theirs: u32| theirs.clamp(1, TRANSFER_BYTES_MAX);
         session.sizes =
-            Sizes { read_bytes_max: info.rtmax.max(1), write_bytes_max: info.wtmax.max(1) };
+            Sizes { read_bytes_max: ours(info.rtmax), write_bytes_max: ours(info.wtmax) };
         Ok(session)
     }
 
@@ -96,6 +136,13 @@ impl Session {
 
     pub fn root(&self) -> FileHandle {
         self.root
+    }
+
+    /// The same, waiting as long as it takes when the server asks to be asked later
+    /// (NFS3ERR_JUKEBOX), instead of failing with it.
+    #[must_use]
+    pub fn patient(&self, clock: &Clock) -> Self {
+        Self { patience: Some(clock.clone()), ..self.clone() }
     }
 
     /// The same connection and root for another caller.
@@ -115,8 +162,42 @@ impl Session {
         Self { root, ..self.clone() }
     }
 
+    /// This session with transfers of at most so many bytes (`rsize`, `wsize`).
+    #[must_use]
+    pub fn limited(mut self, read_bytes_max: u32, write_bytes_max: u32) -> Self {
+        let Sizes { read_bytes_max: read, write_bytes_max: write } = self.sizes;
+        self.sizes = Sizes {
+            read_bytes_max: read.min(read_bytes_max.max(1)),
+            write_bytes_max: write.min(write_bytes_max.max(1)),
+        };
+        self
+    }
+
+    /// What FSINFO said.
     pub fn sizes(&self) -> Sizes {
         self.sizes
+    }
+
+    /// The same, or less where large datagrams are being lost: to be asked for each call.
+    pub fn sizes_now(&self) -> Sizes {
+        Sizes {
+            read_bytes_max: self.sizes.read_bytes_max.min(self.rpc.read_bytes_max()),
+            write_bytes_max: self.sizes.write_bytes_max.min(self.rpc.write_bytes_max()),
+        }
+    }
+
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The body of AUTH_SYS.
+    pub(crate) fn credential(&self) -> &[u8] {
+        &self.credential
+    }
+
+    /// What to ask instead, when the server speaks version 2.
+    pub(crate) fn v2(&self) -> Option<V2<'_>> {
+        (self.version == Version::Two).then_some(V2(self))
     }
 
     pub fn server(&self) -> SocketAddr {
@@ -131,28 +212,46 @@ impl Session {
     pub(crate) async fn call(
         &self,
         procedure: Procedure,
-        encode: impl FnOnce(&mut Vec<u8>),
+        encode: impl Fn(&mut Vec<u8>),
         payload: Bytes,
     ) -> Result<Answer, Error> {
         self.call_sent(procedure, encode, payload, None).await
     }
 
-    /// As [`Session::call`]; `handed` is told when the call was handed to the socket.
+    /// As [`Session::call`]; `handed` is told when the call was handed to the socket. A patient
+    /// session calls again, as a new call, as long as the server asks for it.
     pub(crate) async fn call_sent(
         &self,
         procedure: Procedure,
+        encode: impl Fn(&mut Vec<u8>),
+        payload: Bytes,
+        mut handed: Option<oneshot::Sender<Instant>>,
+    ) -> Result<Answer, Error> {
+        let target =
+            Target { program: nfs3::PROGRAM, version: nfs3::VERSION, procedure: procedure.code() };
+        loop {
+            let (payload, handed) = (payload.clone(), handed.take());
+            let answer = self.call_at(target, procedure.name(), &encode, payload, handed).await?;
+            match &self.patience {
+                Some(clock) if asks_for_patience(procedure, &answer.results()) => {
+                    clock.sleep(LATER).await;
+                }
+                _ => return Ok(answer),
+            }
+        }
+    }
+
+    /// Calls any procedure, as this session's caller.
+    pub(crate) async fn call_at(
+        &self,
+        target: Target,
+        procedure: &'static str,
         encode: impl FnOnce(&mut Vec<u8>),
         payload: Bytes,
         handed: Option<oneshot::Sender<Instant>>,
     ) -> Result<Answer, Error> {
-        let target =
-            Target { program: nfs3::PROGRAM, version: nfs3::VERSION, procedure: procedure.code() };
         let credential = OpaqueAuth::sys(&self.credential);
         let answer = self.rpc.call_sent(target, credential, encode, payload, handed).await;
-        answer.map_err(|cause| Error::Call {
-            procedure: procedure.name(),
-            server: self.server,
-            cause,
-        })
+        answer.map_err(|cause| Error::Call { procedure, server: self.server, cause })
     }
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// The form that every message about a bad URL ends with.
 pub const FORM: &str =
-    "nfs://HOST[:PORT]/EXPORT[/PATH][?version=3&proto=tcp|udp&nfsport=N&mountport=N&uid=N&gid=N]";
+    "nfs://HOST[:PORT]/EXPORT[/PATH][?version=3|2&proto=tcp|udp&nfsport=N&mountport=N&uid=N&gid=N]";
 
 /// A parsed target.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -23,10 +23,28 @@ pub struct Target {
     pub nfs_port: Option<u16>,
     /// Where the MOUNT program listens; asked of the portmapper when absent.
     pub mount_port: Option<u16>,
+    pub version: Version,
     /// What carries the calls.
     pub protocol: Protocol,
     pub uid: Option<u32>,
     pub gid: Option<u32>,
+}
+
+/// Which version of NFS is spoken.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Version {
+    Two,
+    #[default]
+    Three,
+}
+
+impl Version {
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Two => 2,
+            Self::Three => 3,
+        }
+    }
 }
 
 /// What carries calls to a server.
@@ -64,7 +82,7 @@ pub enum UrlError {
     UnknownArgument(String),
     #[error("{key}={value:?} is not a number between {low} and {high}")]
     BadNumber { key: &'static str, value: String, low: u32, high: u32 },
-    #[error("version={0:?} is not spoken; only version=3 is")]
+    #[error("version={0:?} is not spoken; version=3 and version=2 are")]
     Version(String),
     #[error("proto={0:?} is not spoken; proto=tcp and proto=udp are")]
     Protocol(String),
@@ -97,6 +115,7 @@ impl FromStr for Target {
             path: decode_path(parsed.path()),
             nfs_port,
             mount_port: None,
+            version: Version::default(),
             protocol: Protocol::default(),
             uid: None,
             gid: None,
@@ -111,7 +130,8 @@ impl FromStr for Target {
 impl Target {
     fn set(&mut self, key: &str, value: &str) -> Result<(), UrlError> {
         match key {
-            "version" if value == "3" => {}
+            "version" if value == "3" => self.version = Version::Three,
+            "version" if value == "2" => self.version = Version::Two,
             "version" => return Err(UrlError::Version(value.to_owned())),
             "proto" if value == "tcp" => self.protocol = Protocol::Tcp,
             "proto" if value == "udp" => self.protocol = Protocol::Udp,
@@ -136,8 +156,12 @@ impl fmt::Display for Target {
         let bracketed = self.host.contains(':');
         let (open, close) = if bracketed { ("[", "]") } else { ("", "") };
         write!(f, "nfs://{open}{}{close}{}", self.host, self.path_text())?;
-        // TCP goes without saying.
+        // Version 3 and TCP go without saying.
         let mut mark = '?';
+        if self.version != Version::Three {
+            write!(f, "{mark}version={}", self.version.number())?;
+            mark = '&';
+        }
         if self.protocol != Protocol::Tcp {
             write!(f, "{mark}proto={}", self.protocol.name())?;
             mark = '&';
@@ -221,6 +245,16 @@ mod tests {
     }
 
     #[test]
+    fn version_2_is_spoken_when_it_is_asked_for() {
+        let text = "nfs://server/x?version=2&proto=udp";
+        let target: Target = text.parse().unwrap();
+        assert_eq!(target.version, Version::Two);
+        assert_eq!(target.to_string(), text);
+        let three: Target = "nfs://server/x?version=3".parse().unwrap();
+        assert_eq!(three.to_string(), "nfs://server/x");
+    }
+
+    #[test]
     fn a_port_behind_the_host_is_the_nfs_port_and_the_root_is_a_slash() {
         for text in ["nfs://server:12049", "nfs://server:12049/", "nfs://server:12049//"] {
             let target: Target = text.parse().unwrap();
@@ -235,7 +269,7 @@ mod tests {
             ("export", "\"export\" is not a URL"),
             ("http://server/x", "the scheme is \"http\", it must be nfs"),
             ("nfs:///x", "there is no host name in \"nfs:///x\""),
-            ("nfs://h/x?version=4", "version=\"4\" is not spoken; only version=3 is"),
+            ("nfs://h/x?version=4", "version=\"4\" is not spoken; version=3 and version=2 are"),
             ("nfs://h/x?proto=rdma", "proto=\"rdma\" is not spoken; proto=tcp and proto=udp are"),
             ("nfs://h/x?nfsport=0", "nfsport=\"0\" is not a number between 1 and 65535"),
             ("nfs://h:0/x", "port=\"0\" is not a number between 1 and 65535"),

@@ -19,6 +19,7 @@ use net::clock::Clock;
 use net::error::ConnectError;
 use net::serve::{self, Host, Limits};
 use net::shape::{LinkPair, Shaped};
+use net::transport::lossy::{self, Sky};
 use net::transport::memory::{self, Memory};
 use perf::model::transaction::Server;
 use perf::units::Nanos;
@@ -95,6 +96,22 @@ impl<S: Store> Site<S> {
         let shaped =
             Shaped::new(ours, self.links, &self.clock).expect("a world never runs out of timers");
         (shaped, number)
+    }
+
+    /// Calls over datagrams, in weather that may change.
+    pub fn datagrams(&self, sky: &Sky, options: &call::Options) -> Rpc {
+        let (ours, theirs) =
+            lossy::pair_under(&self.clock, sky).expect("a world never runs out of timers");
+        let engine = Arc::clone(&self.engine);
+        let service = move |peer: serve::Peer, record: Bytes| {
+            let engine = Arc::clone(&engine);
+            let peer = Peer::at(peer.address, Transport::Datagram);
+            async move { engine.call(peer, record).await.reply() }
+        };
+        let host = self.host.clone();
+        self.clock.spawn(async move { host.listen_datagrams(theirs, service).await });
+        let server = SocketAddr::from((Ipv4Addr::new(127, 1, 0, 1), 2049));
+        Rpc::persistent_datagrams(ours, server, &self.clock, options)
     }
 
     /// Calls over a new connection.

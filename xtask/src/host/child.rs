@@ -138,7 +138,8 @@ impl Service {
         }
     }
 
-    fn lines(&self) -> Vec<String> {
+    /// The newest lines that it printed.
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.log.lock().map(|log| log.clone()).unwrap_or_default()
     }
 }

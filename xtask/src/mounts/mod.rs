@@ -143,7 +143,14 @@ fn on(kind: Kind, report: &mut Report, scratch: &Path, nfskit: &Path, options: &
         let (place, url) = (place.as_path(), url.as_deref());
         let stage = Stage { kind, nfskit, material: &material, scratch, options, place, url };
         for (name, step) in wanted() {
-            report.check(peer, *name, || step(&stage));
+            report.check(peer, *name, || {
+                let said = || mounted.as_ref().map(Mounted::complaints).unwrap_or_default();
+                let before = said().len();
+                step(&stage).map_err(|why| match said().get(before..) {
+                    None | Some([]) => why,
+                    Some(lines) => format!("{why}; the mount says {lines:?}"),
+                })
+            });
         }
     }
     if let Some(mounted) = mounted {

@@ -49,6 +49,12 @@ impl Mounted {
         }
     }
 
+    /// The newest lines that the mount printed, but the first two, which it always prints.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let lines = self.service.as_ref().map(Service::lines).unwrap_or_default();
+        lines.into_iter().skip(2).collect()
+    }
+
     /// Asks it to end; it must write back, unmount and exit with 0.
     pub(super) fn stop(self) -> Result<(), String> {
         self.end(UNMOUNT_WITHIN).and_then(|how| how)

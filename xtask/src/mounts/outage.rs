@@ -70,7 +70,8 @@ impl Place<'_> {
                 thread::sleep(POLL);
             }
             if !copy.is_running()? {
-                return Err("the copy ended before the server was killed".to_owned());
+                let how = copy.outcome(deadline)?;
+                return Err(format!("the copy ended before the server was killed: {how:?}"));
             }
             let dead = server.kill();
             thread::sleep(AWAY);

@@ -9,7 +9,7 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("cli", &["analyze", "client", "load", "mount", "net", "perf", "server", "wire"]),
     ("client", &["net", "perf", "wire"]),
     ("load", &["client", "net", "perf", "wire"]),
-    ("mount", &["client", "net", "perf"]),
+    ("mount", &["client", "net", "perf", "wire"]),
     ("net", &["perf", "wire"]),
     ("perf", &[]),
     ("server", &["perf", "wire"]), // and client, once store/remote.rs makes it a proxy

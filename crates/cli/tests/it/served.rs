@@ -78,6 +78,7 @@ impl Served {
                 connect_limit: Nanos::from_secs(20),
                 reply_limit: Nanos::from_secs(20),
                 links: LinkPair::default(),
+                persistence: None,
             };
             let Mounted { session, .. } =
                 mount::mount(&Clock::real(), &target, &options).await.unwrap();

@@ -30,8 +30,9 @@ impl Files {
     }
 
     /// What the user sees: bytes that were written and have not arrived count.
-    pub(super) fn with_own_data(&self, _file: &FileHandle, attributes: Fattr3) -> Fattr3 {
-        attributes
+    pub(super) fn with_own_data(&self, file: &FileHandle, attributes: Fattr3) -> Fattr3 {
+        let end = self.inner.write_behind.dirty_end(*file).unwrap_or(0);
+        Fattr3 { size: attributes.size.max(end), ..attributes }
     }
 
     /// Sets attributes. Data on its way to the file arrives before.
@@ -45,6 +46,7 @@ impl Files {
         new: Sattr3,
     ) -> Result<Fattr3, Error> {
         let acting = self.acting(who);
+        self.inner.write_behind.arrive(file, None).await;
         let change = self.changing(file);
         let result = acting.session.setattr(file, new, None).await;
         let wcc = self.settle(change, result, |wcc| *wcc)?;

@@ -24,7 +24,7 @@ use lru::LruCache;
 use net::clock::Clock;
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
-use wire::nfs3::{Fattr3, FileHandle, PostOpAttr};
+use wire::nfs3::{Fattr3, FileHandle, PostOpAttr, WccData};
 
 use crate::cache::attributes::{Attributes, Times, Told, Version, at_least_one};
 use crate::cache::names::Names;
@@ -32,6 +32,7 @@ use crate::cache::rights::{CallerId, Rights};
 use crate::error::Error;
 use crate::read_ahead::budget::Budget;
 use crate::session::{Credential, Session};
+use crate::write_behind::{self, Observer, WriteBehind};
 use busy::Busy;
 
 /// How to use a file system.
@@ -46,6 +47,10 @@ pub struct Options {
     pub rights_max: usize,
     /// Bytes that are held for readers that have not come yet.
     pub read_ahead_bytes_max: u64,
+    /// How to write.
+    pub write: write_behind::Options,
+    /// Whether every write waits for stable storage (`sync`).
+    pub sync: bool,
 }
 
 impl Default for Options {
@@ -57,6 +62,8 @@ impl Default for Options {
             names_max: 1 << 17,
             rights_max: 1 << 16,
             read_ahead_bytes_max: 64 << 20,
+            write: write_behind::Options::default(),
+            sync: false,
         }
     }
 }
@@ -73,11 +80,10 @@ pub struct Found {
     pub version: Version,
 }
 
-/// Data that was taken from a writer and could not be written.
+/// A file of which data was taken from a writer and could not be written.
 #[derive(Clone, Debug)]
 pub struct Loss {
     pub file: FileHandle,
-    pub bytes: u64,
     pub error: Error,
 }
 
@@ -92,8 +98,9 @@ struct Inner {
     clock: Clock,
     session: Session,
     options: Options,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     read_budget: Budget,
+    write_behind: WriteBehind,
 }
 
 /// What is remembered; never locked across a call.
@@ -126,10 +133,20 @@ impl Files {
             busy: Busy::new(clock),
             renames: 0,
         };
-        let state = Mutex::new(state);
-        let read_budget = Budget::new(options.read_ahead_bytes_max);
-        let clock = clock.clone();
-        Self { inner: Arc::new(Inner { clock, session, options, state, read_budget }) }
+        let state = Arc::new(Mutex::new(state));
+        let session = session.patient(clock);
+        let wsize = options.write.wsize.min(session.sizes().write_bytes_max).max(1);
+        let write = write_behind::Options { wsize, ..options.write };
+        let observer = Arc::new(Written { clock: clock.clone(), state: Arc::clone(&state) });
+        let inner = Inner {
+            clock: clock.clone(),
+            session,
+            options,
+            state,
+            read_budget: Budget::new(options.read_ahead_bytes_max),
+            write_behind: WriteBehind::new(clock, write, observer),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The directory that was mounted.
@@ -154,13 +171,19 @@ impl Files {
         state.attributes.good_for(file, now).map_or(Nanos::ZERO, |(_, left)| left)
     }
 
-    /// Ends the use of the file system: what was written is flushed, and hidden names of files that
-    /// are still open go. Gives what could not be written.
+    /// What is written behind: counters and stages.
+    pub fn write_behind(&self) -> &WriteBehind {
+        &self.inner.write_behind
+    }
+
+    /// Ends the use of the file system: what was written is made stable, and hidden names of files
+    /// that are still open go. Gives the files of which data could not be written, and why.
     pub async fn shut_down(&self) -> Vec<Loss> {
+        let lost = self.inner.write_behind.drain().await;
         let hidden = self.inner.state.lock().busy.take_hidden();
         let acting = Acting { id: CallerId(0), session: self.inner.session.clone() };
         self.unhide(&acting, hidden).await;
-        Vec::new()
+        lost.into_iter().map(|(file, error)| Loss { file, error }).collect()
     }
 
     fn now(&self) -> Instant {
@@ -192,12 +215,29 @@ impl Files {
     }
 
     /// Waits until what we have written to these bytes is on the server.
-    async fn arrive(&self, _file: &FileHandle, _offset: u64, _bytes: u64) -> Result<(), Error> {
-        Ok(())
+    async fn arrive(&self, file: &FileHandle, offset: u64, bytes: u64) {
+        let range = offset..offset.saturating_add(bytes);
+        if self.inner.write_behind.overlaps(*file, range.clone()) {
+            self.inner.write_behind.arrive(*file, Some(range)).await;
+        }
     }
 
     /// Whether data of ours is on its way to the file.
-    fn is_dirty(&self, _file: &FileHandle) -> bool {
-        false
+    fn is_dirty(&self, file: &FileHandle) -> bool {
+        self.inner.write_behind.is_dirty(*file)
+    }
+}
+
+/// Takes in what the replies to WRITEs and COMMITs tell of files.
+struct Written {
+    clock: Clock,
+    state: Arc<Mutex<State>>,
+}
+
+impl Observer for Written {
+    fn wrote(&self, file: &FileHandle, wcc: &WccData, asked: Instant) {
+        // More may be under way: whose changes they were is judged when none is.
+        let told = Told { asked, now: self.clock.now(), is_dirty: true };
+        self.state.lock().attributes.wrote(file, wcc, told);
     }
 }

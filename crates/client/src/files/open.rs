@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow, access};
+use wire::nfs3::{FileHandle, NfsStat3, Sattr3, access};
 
 use super::read::Reading;
 use super::{Acting, Files};
@@ -126,44 +126,46 @@ impl Open {
         self.inner.changes.load(Ordering::Acquire)
     }
 
-    /// Writes.
+    /// Writes. Returns when the policy lets the writer go on; with `sync`, when the bytes are
+    /// stable.
     ///
     /// # Errors
-    /// As the server says.
+    /// The first of any write of this file that nobody was told of.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.write_bytes(offset, Bytes::copy_from_slice(data)).await
+        let inner = &*self.inner;
+        let session = self.acting().session;
+        let written = inner.files.inner.write_behind.write(&session, inner.file, offset, data);
+        written.await?;
+        self.wrote().await
     }
 
-    /// As [`Open::write`], of bytes that need not be copied.
+    /// As [`Open::write`]; the bytes may be kept instead of copied.
     ///
     /// # Errors
-    /// As the server says.
-    pub async fn write_bytes(&self, mut offset: u64, mut data: Bytes) -> Result<(), Error> {
-        let (files, file) = (&self.inner.files, self.inner.file);
-        let acting = self.acting();
-        let most = acting.session.sizes().write_bytes_max as usize;
-        while !data.is_empty() {
-            let part = data.slice(..data.len().min(most));
-            let change = files.changing(file);
-            let result = acting.session.write(file, offset, part, StableHow::FileSync).await;
-            let timed = files.settle(change, result, |timed| timed.reply.file_wcc)?;
-            offset += u64::from(timed.reply.count);
-            data = data.slice(timed.reply.count as usize..);
-            self.inner.changes.fetch_add(1, Ordering::Release);
-        }
-        Ok(())
+    /// As [`Open::write`].
+    pub async fn write_bytes(&self, offset: u64, data: Bytes) -> Result<(), Error> {
+        let inner = &*self.inner;
+        let session = self.acting().session;
+        let write_behind = &inner.files.inner.write_behind;
+        write_behind.write_bytes(&session, inner.file, offset, data).await?;
+        self.wrote().await
+    }
+
+    async fn wrote(&self) -> Result<(), Error> {
+        self.inner.changes.fetch_add(1, Ordering::Release);
+        if self.files().inner.options.sync { self.flush().await } else { Ok(()) }
     }
 
     /// What was written is on stable storage; for fsync(2), and for close(2) before it returns.
     ///
     /// # Errors
-    /// The first of any write since the last flush.
+    /// The first of any write of this file that nobody was told of.
     pub async fn flush(&self) -> Result<(), Error> {
-        Ok(())
+        self.inner.files.inner.write_behind.commit(self.inner.file).await
     }
 
-    /// Nobody uses it any more. What was written is flushed before; a name that stood for the file
-    /// goes.
+    /// Nobody uses it any more; a name that stood for the file goes. What was written and not flushed
+    /// is written all the same, but nobody is told of errors.
     pub async fn close(&self) {
         if self.inner.is_closed.swap(true, Ordering::AcqRel) {
             return;

@@ -326,13 +326,23 @@ impl Engine {
         range: Option<Range<u64>>,
     ) -> Result<(), Error> {
         let Some(file) = self.known(handle) else { return Ok(()) };
-        let age = self.update(&file, &mut 0, State::hurry);
-        self.until(&file, |state| match &range {
+        self.arrive_all(&file, range).await;
+        file.state.lock().error.take().map_or(Ok(()), Err)
+    }
+
+    pub(super) async fn arrive(self: &Arc<Self>, handle: FileHandle, range: Option<Range<u64>>) {
+        if let Some(file) = self.known(handle) {
+            self.arrive_all(&file, range).await;
+        }
+    }
+
+    async fn arrive_all(self: &Arc<Self>, file: &Arc<File>, range: Option<Range<u64>>) {
+        let age = self.update(file, &mut 0, State::hurry);
+        self.until(file, |state| match &range {
             None => state.index.oldest_unanswered().is_none_or(|oldest| oldest > age),
             Some(range) => !state.index.is_unanswered(range, age),
         })
         .await;
-        file.state.lock().error.take().map_or(Ok(()), Err)
     }
 
     pub(super) async fn commit(self: &Arc<Self>, handle: FileHandle) -> Result<(), Error> {

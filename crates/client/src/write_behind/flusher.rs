@@ -246,6 +246,9 @@ impl Call {
             sending.window.on_reply(sent, now, u64::from(count_written));
         }
         let wcc = outcome.as_ref().map_or_else(wcc_of, |timed| Some(timed.reply.file_wcc));
+        if let Some(wcc) = wcc {
+            engine.observer.wrote(&file.handle, &wcc, sent);
+        }
         engine.update(&file, &mut 0, |state| {
             match outcome {
                 Ok(timed) => {
@@ -270,9 +273,6 @@ impl Call {
         });
         engine.time_since(Stage::ReplyHandling, begun);
         drop(lock);
-        if let Some(wcc) = wcc {
-            engine.observer.wrote(&file.handle, &wcc, now);
-        }
         file.changed.notify_waiters();
         engine.work.notify_one();
     }
@@ -280,15 +280,18 @@ impl Call {
 
 async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
     let mut wait = JUKEBOX_WAIT;
-    let outcome = loop {
+    let (outcome, sent) = loop {
+        let sent = engine.clock.now();
         let outcome = session.commit(file.handle, 0, 0).await;
         if !is_jukebox(&outcome) {
-            break outcome;
+            break (outcome, sent);
         }
         pause(&engine, &mut wait).await;
     };
-    let now = engine.clock.now();
     let wcc = outcome.as_ref().map_or_else(wcc_of, |timed| Some(timed.reply.file_wcc));
+    if let Some(wcc) = wcc {
+        engine.observer.wrote(&file.handle, &wcc, sent);
+    }
     engine.update(&file, &mut 0, |state| {
         state.commit_running = false;
         match outcome {
@@ -303,9 +306,6 @@ async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
             }
         }
     });
-    if let Some(wcc) = wcc {
-        engine.observer.wrote(&file.handle, &wcc, now);
-    }
     file.changed.notify_waiters();
     engine.work.notify_one();
 }

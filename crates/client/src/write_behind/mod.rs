@@ -56,7 +56,7 @@ pub use self::policy::{PolicyName, UnknownPolicy};
 pub use self::stages::{Stage, Stages};
 
 /// How to write behind.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Options {
     pub policy: PolicyName,
     /// Most bytes of a WRITE.
@@ -89,8 +89,9 @@ impl Default for Options {
 
 /// Is told what replies say of files.
 pub trait Observer: Send + Sync {
-    /// A WRITE or COMMIT was answered then.
-    fn wrote(&self, file: &FileHandle, wcc: &WccData, at: Instant);
+    /// A WRITE or COMMIT that was called at `asked` has been answered. Told before whoever waits
+    /// for it goes on, and before the file is no longer dirty.
+    fn wrote(&self, file: &FileHandle, wcc: &WccData, asked: Instant);
 }
 
 /// Nobody.
@@ -200,6 +201,12 @@ impl WriteBehind {
     /// That of a WRITE or COMMIT of this file, which nobody was told of.
     pub async fn flush(&self, file: FileHandle, range: Option<Range<u64>>) -> Result<(), Error> {
         self.engine.flush(file, range).await
+    }
+
+    /// As [`WriteBehind::flush`], for somebody whom the errors of writers do not concern: they are
+    /// kept for those.
+    pub async fn arrive(&self, file: FileHandle, range: Option<Range<u64>>) {
+        self.engine.arrive(file, range).await;
     }
 
     /// Returns when everything of the file that was written before is stable.

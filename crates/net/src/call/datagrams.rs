@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 use tokio::sync::{mpsc, oneshot};
 use wire::record::Message;
 use wire::rpc::{self, MessageType};
@@ -18,8 +18,7 @@ use super::retransmit::{Due, Retransmit, Rules};
 use super::timer::Timer;
 use super::transfer::TransferSize;
 use super::{
-    Answer, BATCH_MAX, Bulk, Event, Events, Options, Recovery, Shared, Submission, Traits,
-    answer_of,
+    Answer, BATCH_MAX, Bulk, Event, Events, Options, Shared, Submission, Traits, answer_of,
 };
 use crate::error::CallError;
 use crate::transport::datagram::{DATAGRAM_BYTES_MAX, Datagrams, Route};
@@ -31,8 +30,6 @@ pub(super) struct Driver<D> {
     shared: Arc<Shared>,
     waiting: HashMap<u32, Waiting>,
     retransmit: Retransmit,
-    /// What becomes of calls once the server has answered one.
-    recovery: Recovery,
     /// Calls to be sent as soon as the socket takes them; each at most once.
     unsent: VecDeque<u32>,
     timer: Timer,
@@ -73,7 +70,6 @@ impl<D: Datagrams> Driver<D> {
             submissions,
             waiting: HashMap::new(),
             retransmit: Retransmit::new(rules),
-            recovery: options.recovery,
             unsent: VecDeque::new(),
             timer: Timer::new(&shared.clock),
             traits: options.traits,
@@ -204,10 +200,8 @@ impl<D: Datagrams> Driver<D> {
             self.shared.counters.lock().transport.bad_xids += 1;
             return;
         };
-        if !self.is_alive {
-            self.is_alive = true;
-            self.retransmit.recover(self.recovery);
-        }
+        self.is_alive = true;
+        self.retransmit.proven();
         if std::mem::take(&mut self.is_silent) {
             self.events.tell(Event::Responding);
         }
@@ -239,19 +233,18 @@ impl<D: Datagrams> Driver<D> {
                         }
                         self.queue_again(xid, sent, now);
                     }
-                    Due::GivenUp(xid) => self.give_up(xid, now),
+                    Due::GivenUp { xid, limit } => self.give_up(xid, limit, now),
                 }
             }
         }
     }
 
-    fn give_up(&mut self, xid: u32, now: Instant) {
+    fn give_up(&mut self, xid: u32, limit: Nanos, now: Instant) {
         if let Some(Waiting { answer, procedure, times, .. }) = self.waiting.remove(&xid) {
             let mut counters = self.shared.counters.lock();
             counters.procedure(procedure).major_timeouts += 1;
             counters.failed(procedure, &times, now);
             drop(counters);
-            let limit = self.shared.reply_limit;
             answer.send(Err(CallError::TimedOut { limit })).ok();
         }
     }

@@ -7,19 +7,17 @@
 //!
 //! - `plain.rs`: one connection, and when it breaks its calls fail. For measurements, where what is
 //!   done again silently would be a lie, and for single questions.
-//! - `persistent.rs`: up to 16 connections that are made again when they break; what is unanswered
+//! - `persistent/`: up to 16 connections that are made again when they break; what is unanswered
 //!   is sent again with the same XIDs. For mounts.
 //! - `datagrams.rs`: calls are sent again, with the same XID, when `retransmit.rs` says so.
 //!
 //! A caller who drops its future gives the call up; its reply, should it come, is counted among
 //! the bad XIDs.
 
-mod backoff;
 mod counters;
 mod datagrams;
 mod estimate;
 mod handed;
-mod lane;
 mod options;
 mod persistent;
 mod plain;
@@ -32,6 +30,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -196,7 +195,7 @@ impl Rpc {
         let (submit, submissions) = mpsc::channel(SUBMISSIONS_MAX);
         let shared = Shared::new(clock, options.major_timeout(), options.first_xid);
         let own = Arc::clone(&shared);
-        let connect = Box::new(move || Box::pin(connect()) as lane::Connecting<T>);
+        let connect = Box::new(move || Box::pin(connect()) as persistent::Connecting<T>);
         clock.spawn(persistent::Driver::new(first, connect, submissions, own, options).run());
         Ok(Self { submit, shared })
     }
@@ -288,6 +287,25 @@ impl Rpc {
     /// Everything that is counted, as it is now.
     pub fn counters(&self) -> Counters {
         self.shared.counters.lock().clone()
+    }
+
+    /// The answer to a question that needed no call: without results, and without time passed.
+    pub fn unasked(&self) -> Answer {
+        let now = self.shared.clock.now();
+        Answer {
+            record: Bytes::new(),
+            results_at: 0,
+            called: now,
+            encoded: now,
+            sent: now,
+            transmissions: 0,
+            received: now,
+        }
+    }
+
+    /// The time of day, as the client's clock has it.
+    pub fn since_1970(&self) -> Duration {
+        self.shared.clock.since_1970()
     }
 
     /// Most bytes to ask for in one READ now: less than at first where large datagrams are lost.

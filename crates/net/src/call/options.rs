@@ -90,8 +90,10 @@ pub struct Options {
     /// After so many times `timeo` a call is given up, or the server is said not to respond.
     pub retrans: u32,
     /// Wait for a server that has never answered, too. Without it whoever never answers is no
-    /// server, and its calls fail as those of a soft client.
+    /// server, and its calls fail.
     pub insist: bool,
+    /// How long a hard client waits for the first reply of all, unless it insists.
+    pub first_reply_limit: Nanos,
     /// Calls under way; more wait in their callers.
     pub in_flight_max: usize,
     /// What is transferred in one call over datagrams at first and at most.
@@ -111,6 +113,7 @@ impl Options {
             timeo: Nanos::from_secs(60),
             retrans: 2,
             insist: false,
+            first_reply_limit: Nanos::from_secs(20),
             in_flight_max: 1024,
             transfer_bytes_max: u32::MAX,
             traits: Traits::UNKNOWN,

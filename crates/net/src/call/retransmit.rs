@@ -1,4 +1,4 @@
-//! When a call is sent again, and when it has been without reply for too long: a plain state machine.
+//! When a call is sent again, and when it has waited for too long: a plain state machine.
 //!
 //! The time to wait for a reply is estimated from the response times of each class of procedures
 //! (`estimate.rs`); where nothing is known, or a class has no estimate, it is `timeo`. A call that
@@ -33,8 +33,8 @@ pub(super) enum Due {
     Again { xid: u32, sent: Instant },
     /// The same, after a major timeout.
     Major { xid: u32, sent: Instant },
-    /// Its time is up.
-    GivenUp(u32),
+    /// Its time, `limit`, is up.
+    GivenUp { xid: u32, limit: Nanos },
 }
 
 /// See the module's head.
@@ -54,6 +54,8 @@ pub(super) struct Rules {
     wait_initial: Nanos,
     wait_max: Nanos,
     major_timeout: Nanos,
+    /// Until the server has answered once: when to give up even though the client is hard.
+    first_reply_limit: Option<Nanos>,
     recovery: Recovery,
     traits: Traits,
 }
@@ -85,7 +87,9 @@ impl Rules {
             wait_initial: timeo,
             wait_max: timeo,
             major_timeout: timeo * u64::from(options.retrans.max(1)),
-            recovery: if options.insist { options.recovery } else { Recovery::Soft },
+            first_reply_limit: (options.recovery == Recovery::Hard && !options.insist)
+                .then_some(options.first_reply_limit),
+            recovery: options.recovery,
             traits: options.traits,
         }
     }
@@ -114,9 +118,9 @@ impl Retransmit {
         }
     }
 
-    /// From now on this is what becomes of calls without reply, those under way included.
-    pub(super) fn recover(&mut self, recovery: Recovery) {
-        self.rules.recovery = recovery;
+    /// The server has answered: it is one.
+    pub(super) fn proven(&mut self) {
+        self.rules.first_reply_limit = None;
     }
 
     /// Whether one more call may be sent.
@@ -130,7 +134,8 @@ impl Retransmit {
         let known = class.and_then(|class| self.estimates.get(&class));
         let wait = known.and_then(|estimate| estimate.wait(self.rules.wait_max));
         let wait = wait.unwrap_or(self.rules.wait_initial);
-        let major = now + self.rules.major_timeout;
+        let limit = self.rules.first_reply_limit.unwrap_or(self.rules.major_timeout);
+        let major = now + limit;
         let due = (now + wait).min(major);
         let attempt = Attempt { class, first: now, last: now, due, wait, major, again: false };
         self.calls.insert(xid, attempt);
@@ -179,9 +184,11 @@ impl Retransmit {
         let attempt = self.calls.get_mut(&xid)?;
         let sent = attempt.last;
         let is_major = now >= attempt.major;
-        if is_major && self.rules.recovery == Recovery::Soft {
+        let (rules, limit) = (&self.rules, attempt.major.since(attempt.first));
+        let is_soft = rules.recovery == Recovery::Soft || rules.first_reply_limit.is_some();
+        if is_major && is_soft {
             self.calls.remove(&xid);
-            return Some(Due::GivenUp(xid));
+            return Some(Due::GivenUp { xid, limit });
         }
         if is_major {
             attempt.major = now + self.rules.major_timeout;
@@ -240,6 +247,10 @@ mod tests {
         Due::Major { xid: 7, sent: at(sent) }
     }
 
+    fn given_up(millis: u64) -> Due {
+        Due::GivenUp { xid: 7, limit: MS * millis }
+    }
+
     #[test]
     fn a_soft_call_is_sent_again_ever_later_and_given_up_after_timeo_times_retrans() {
         let mut calls = datagrams(10, Recovery::Soft);
@@ -248,7 +259,7 @@ mod tests {
             (1_000, again(0)),
             (3_000, again(1_000)),
             (7_000, again(3_000)),
-            (10_000, Due::GivenUp(7)),
+            (10_000, given_up(10_000)),
         ];
         assert_eq!(said(&mut calls, 99), expected);
         assert_eq!(calls.answered(at(10_001), 7), None);
@@ -265,8 +276,16 @@ mod tests {
             (9_000, major(6_000)),
         ];
         assert_eq!(said(&mut calls, 4), expected);
-        calls.recover(Recovery::Soft);
-        assert_eq!(said(&mut calls, 4), [(12_000, Due::GivenUp(7))]);
+    }
+
+    #[test]
+    fn a_server_that_never_answered_is_given_up_by_a_hard_client_too() {
+        let mut calls = Retransmit::new(Rules::stream(&Options::stream()));
+        calls.sent(at(0), 7, 1);
+        assert_eq!(said(&mut calls, 9), [(20_000, given_up(20_000))]);
+        calls.sent(at(0), 7, 1);
+        calls.proven();
+        assert_eq!(said(&mut calls, 1), [(20_000, major(0))]);
     }
 
     #[test]
@@ -285,7 +304,7 @@ mod tests {
         let mut calls = Retransmit::new(Rules::stream(&options));
         calls.sent(at(0), 7, 1);
         calls.sent_again(at(50_000), 7);
-        assert_eq!(said(&mut calls, 2), [(110_000, again(50_000)), (120_000, Due::GivenUp(7))]);
+        assert_eq!(said(&mut calls, 2), [(110_000, again(50_000)), (120_000, given_up(120_000))]);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! How much to transfer in one datagram: a plain state machine.
 //!
 //! A datagram that is larger than a packet is cut into fragments, and losing one of them loses it
-//! all: where one packet of a hundred is lost, a fifth of the datagrams of 32 KiB is. Retransmission
-//! of the same large datagram meets the same odds, so the size has to give. It is halved when two
+//! all: where one packet of a hundred is lost, a fifth of the datagrams of 32 KiB is. Sending the
+//! same large datagram again meets the same odds, so the size has to give. It is halved when two
 //! of the last 16 transfers of about that size had to be sent again, and doubled, up to what it was
-//! at first, when 64 in a row were not. (Both numbers are guesses: at one loss in a hundred packets
-//! they hold the size at 1 to 4 KiB, at one in ten thousand at 32.)
+//! at first, when 128 in a row and for a second were not. (The
+//! numbers are guesses: at one loss in a hundred packets they hold the size at 1 to 8 KiB.)
 
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 
 /// Least: with its headers it still goes into one packet of an Ethernet.
 const BYTES_MIN: u32 = 1024;
@@ -16,7 +16,11 @@ const BYTES_MIN: u32 = 1024;
 const LOST_MAX: u32 = 1;
 
 /// Transfers in a row without loss after which a larger size is tried.
-const UNLOST_MIN: u32 = 64;
+const UNLOST_MIN: u32 = 128;
+
+/// And time without loss. An answer is known after a round trip and a loss only when the wait for
+/// one is over, a tenth of a second at least: before that every size looks well.
+const UNLOST_SPAN_MIN: Nanos = Nanos::from_secs(1);
 
 /// The size for one direction.
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +30,17 @@ pub(super) struct TransferSize {
     /// A bit for each of the last 16 transfers, set where it was lost.
     history: u16,
     unlost: u32,
+    /// When the size was last changed, or something lost.
+    unlost_since: Instant,
     /// What was sent before has been judged by another size.
     changed: Instant,
 }
 
 impl TransferSize {
     pub(super) fn new(bytes_max: u32) -> Self {
-        Self { bytes_max, bytes: bytes_max, history: 0, unlost: 0, changed: Instant::EPOCH }
+        let start = Instant::EPOCH;
+        let (history, unlost) = (0, 0);
+        Self { bytes_max, bytes: bytes_max, history, unlost, unlost_since: start, changed: start }
     }
 
     pub(super) fn bytes(&self) -> u32 {
@@ -46,7 +54,8 @@ impl TransferSize {
         }
         self.history <<= 1;
         self.unlost += 1;
-        if self.unlost >= UNLOST_MIN && self.bytes < self.bytes_max {
+        let is_well = self.unlost >= UNLOST_MIN && now.since(self.unlost_since) >= UNLOST_SPAN_MIN;
+        if is_well && self.bytes < self.bytes_max {
             self.change(now, self.bytes.saturating_mul(2).min(self.bytes_max));
         }
     }
@@ -57,7 +66,7 @@ impl TransferSize {
             return;
         }
         self.history = self.history << 1 | 1;
-        self.unlost = 0;
+        (self.unlost, self.unlost_since) = (0, now);
         if self.history.count_ones() > LOST_MAX && self.bytes > BYTES_MIN {
             self.change(now, (self.bytes / 2).max(BYTES_MIN));
         }
@@ -69,7 +78,7 @@ impl TransferSize {
     }
 
     fn change(&mut self, now: Instant, bytes: u32) {
-        *self = Self { bytes, changed: now, ..Self::new(self.bytes_max) };
+        *self = Self { bytes, changed: now, unlost_since: now, ..Self::new(self.bytes_max) };
     }
 }
 
@@ -105,7 +114,7 @@ mod tests {
         (0..100).for_each(|now| size.lost(at(now), at(now), 32_768));
         assert_eq!(size.bytes(), BYTES_MIN);
         let mut grown = Vec::new();
-        for now in 100..1_000 {
+        for now in (100..100_000).step_by(20) {
             let bytes = size.bytes();
             size.answered(at(now), at(now), bytes as usize);
             if size.bytes() != bytes {

@@ -1,4 +1,4 @@
-//! Links by name.
+//! Links by name, or by their two numbers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,8 +32,37 @@ pub const PROFILES: [Profile; 6] = [
 ];
 
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("unknown link profile {0:?}; known are {known}", known = names())]
+#[error(
+    "unknown link profile {0:?}; known are {known}, or LATENCY/RATE such as 1ms/1g or 50us/100m",
+    known = names()
+)]
 pub struct UnknownProfile(pub String);
+
+/// The name of a link that was given by its numbers.
+const UNNAMED: &str = "custom";
+
+/// The longest latency that can be asked for: the moon and back, twice.
+const LATENCY_MAX: Nanos = Nanos::from_secs(10);
+
+/// `1ms/1g`: latency one way, and bits per second.
+fn by_numbers(text: &str) -> Option<Profile> {
+    let (latency, rate) = text.split_once('/')?;
+    let latency_nanos = scaled(latency, &[("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])?;
+    let units = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
+    let bits_per_sec = scaled(rate, &units).filter(|bits| *bits > 0)?;
+    let latency = Nanos::from_nanos(latency_nanos);
+    let is_possible = latency <= LATENCY_MAX && bits_per_sec <= 8_000_000_000_000;
+    let profile = Profile { name: UNNAMED, latency, bits_per_sec: Some(bits_per_sec) };
+    is_possible.then_some(profile)
+}
+
+/// A whole number with one of these units.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text[digits.len()..].to_ascii_lowercase();
+    let (_, scale) = units.iter().find(|(name, _)| *name == unit)?;
+    digits.parse::<u64>().ok()?.checked_mul(*scale)
+}
 
 fn names() -> String {
     PROFILES.map(|profile| profile.name).join(", ")
@@ -63,7 +92,7 @@ impl FromStr for Profile {
 
     fn from_str(name: &str) -> Result<Self, UnknownProfile> {
         let found = PROFILES.into_iter().find(|profile| profile.name == name);
-        found.ok_or_else(|| UnknownProfile(name.to_owned()))
+        found.or_else(|| by_numbers(name)).ok_or_else(|| UnknownProfile(name.to_owned()))
     }
 }
 
@@ -92,6 +121,11 @@ mod tests {
         let lan: Profile = "lan-1g".parse().unwrap();
         assert_eq!(lan.link().serialization(8192), Nanos::from_nanos(65_536));
         assert_eq!(lan.to_string(), "lan-1g (emulated: L 100 us one way, 1 Gbit/s)");
+        let own: Profile = "20ms/2g".parse().unwrap();
+        assert_eq!(own.to_string(), "custom (emulated: L 20.0 ms one way, 2 Gbit/s)");
+        for wrong in ["1ms", "1/1g", "1ms/", "1ms/0g", "-1ms/1g", "99s/1g", "1ms/1x", "\u{b5}/1g"] {
+            assert!(wrong.parse::<Profile>().is_err(), "{wrong}");
+        }
         let error = "lan-2g".parse::<Profile>().unwrap_err().to_string();
         assert!(error.contains("wan-10ms") && error.contains("\"lan-2g\""), "{error}");
     }

@@ -23,6 +23,9 @@ pub struct Weather {
     pub seed: u64,
     /// Of a thousand, how many never arrive.
     pub lost: u64,
+    /// Larger datagrams are cut into fragments of so many bytes, each of which may be lost, and
+    /// with it the datagram. Without it they are lost as a whole.
+    pub fragment_bytes: Option<u64>,
     /// Of a thousand, how many arrive twice.
     pub duplicated: u64,
     /// How long each takes, and by how much at most longer: more than the distance between two
@@ -31,11 +34,14 @@ pub struct Weather {
     pub jitter: Nanos,
 }
 
+/// The weather as it is now; a test may change it.
+pub type Sky = Arc<Mutex<Weather>>;
+
 /// One end.
 #[derive(Debug)]
 pub struct Lossy {
     clock: Clock,
-    weather: Weather,
+    sky: Sky,
     random: u64,
     incoming: Arc<Mutex<Queue>>,
     outgoing: Arc<Mutex<Queue>>,
@@ -56,14 +62,23 @@ struct Queue {
 /// # Errors
 /// The system has no more timers to give; a world always has.
 pub fn pair(clock: &Clock, weather: Weather) -> io::Result<(Lossy, Lossy)> {
+    pair_under(clock, &Arc::new(Mutex::new(weather)))
+}
+
+/// As [`pair`], in weather that may change.
+///
+/// # Errors
+/// As [`pair`].
+pub fn pair_under(clock: &Clock, sky: &Sky) -> io::Result<(Lossy, Lossy)> {
+    let seed = sky.lock().seed;
     let (there, back) = (Arc::default(), Arc::default());
     let (client, server) = (1, 2);
     let address = |host: u8| SocketAddr::from((Ipv4Addr::new(127, 1, 1, host), u16::from(host)));
     let end = |incoming: &Arc<_>, outgoing: &Arc<_>, own, peer| {
         Ok::<_, io::Error>(Lossy {
             clock: clock.clone(),
-            weather,
-            random: (weather.seed ^ u64::from(own)).max(1),
+            sky: Arc::clone(sky),
+            random: (seed ^ u64::from(own)).max(1),
             incoming: Arc::clone(incoming),
             outgoing: Arc::clone(outgoing),
             alarm: clock.alarm()?,
@@ -83,9 +98,9 @@ impl Lossy {
         (self.random >> 11) % end.max(1)
     }
 
-    fn pass_on(&mut self, bytes: Bytes) {
-        let late = Nanos::from_nanos(self.below(self.weather.jitter.as_nanos() + 1));
-        let arrives = self.clock.now() + self.weather.latency + late;
+    fn pass_on(&mut self, bytes: Bytes, weather: &Weather) {
+        let late = Nanos::from_nanos(self.below(weather.jitter.as_nanos() + 1));
+        let arrives = self.clock.now() + weather.latency + late;
         let mut queue = self.outgoing.lock();
         if queue.datagrams.len() < QUEUE_MAX {
             queue.sequence += 1;
@@ -121,14 +136,22 @@ impl Datagrams for Lossy {
         message: &Message,
         _route: &Route,
     ) -> Poll<io::Result<()>> {
-        let copies = match self.below(1000) {
-            fate if fate < self.weather.lost => 0,
-            fate if fate < self.weather.lost + self.weather.duplicated => 2,
+        let weather = *self.sky.lock();
+        let mut copies = match self.below(1000) {
+            fate if fate < weather.lost => 0,
+            fate if fate < weather.lost + weather.duplicated => 2,
             _ => 1,
         };
         let bytes = Bytes::from(message.to_vec());
+        let fragments =
+            weather.fragment_bytes.map_or(1, |size| (bytes.len() as u64).div_ceil(size));
+        for _ in 1..fragments {
+            if self.below(1000) < weather.lost {
+                copies = 0;
+            }
+        }
         for _ in 0..copies {
-            self.pass_on(bytes.clone());
+            self.pass_on(bytes.clone(), &weather);
         }
         Poll::Ready(Ok(()))
     }

@@ -13,6 +13,7 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ const PRIVILEGED_ATTEMPTS: u16 = 40;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(120);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 6;
+/// Most that Linux takes (TCP_KEEPCNT).
+const KEEPALIVE_PROBES_MAX: u32 = 127;
 
 /// Fragments per record: a record of one-byte fragments is an attack, not a message.
 const FRAGMENTS_MAX: u32 = 1024;
@@ -111,8 +114,12 @@ async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
 
 /// Privileged ports to try in turn.
 pub(super) fn privileged_ports() -> impl Iterator<Item = u16> {
-    // Different processes begin at different ports, so that they seldom meet.
-    let first = u16::try_from(std::process::id() % u32::from(PRIVILEGED_PORTS)).unwrap_or(0);
+    static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
+    // Different processes begin at different ports, so that they seldom meet; and each connection
+    // behind the one before, whose port may have to rest.
+    let made = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+    let first = std::process::id().wrapping_add(made) % u32::from(PRIVILEGED_PORTS);
+    let first = u16::try_from(first).unwrap_or(0);
     (0..PRIVILEGED_ATTEMPTS)
         .map(move |attempt| PRIVILEGED_PORT_MIN + (first + attempt) % PRIVILEGED_PORTS)
 }
@@ -164,6 +171,22 @@ impl Tcp {
             ended: false,
             shut: false,
         })
+    }
+
+    /// Has the system notice that the peer is gone: who does not acknowledge for `timeo` x
+    /// (`retrans` + 1), asked or not, has the connection broken. Linux's client does the same.
+    pub fn watch_peer(&self, timeo: Nanos, retrans: u32) {
+        let timeo = Duration::from_nanos(timeo.as_nanos()).max(Duration::from_secs(1));
+        let retries = retrans.saturating_add(1).min(KEEPALIVE_PROBES_MAX);
+        let keepalive = socket2::TcpKeepalive::new()
+            .with_time(timeo)
+            .with_interval(timeo)
+            .with_retries(retries);
+        let socket = socket2::SockRef::from(&self.stream);
+        // Without it the connection is replaced all the same, when a call has waited too long.
+        socket.set_tcp_keepalive(&keepalive).ok();
+        #[cfg(target_os = "linux")]
+        socket.set_tcp_user_timeout(Some(timeo.saturating_mul(retries))).ok();
     }
 
     /// The next record that has been read already, or how many bytes its fragment has in all.

@@ -30,7 +30,14 @@ use wire::xdr::Encode;
 
 const NULL: Target = Target { program: 100_003, version: 3, procedure: 0 };
 const MS: Nanos = Nanos::from_millis(1);
-const CALM: Weather = Weather { seed: 1, lost: 0, duplicated: 0, latency: MS, jitter: Nanos::ZERO };
+const CALM: Weather = Weather {
+    seed: 1,
+    lost: 0,
+    fragment_bytes: None,
+    duplicated: 0,
+    latency: MS,
+    jitter: Nanos::ZERO,
+};
 
 /// A client and the number of calls that its server has got.
 fn client(clock: &Clock, weather: Weather, limit: Nanos) -> (Rpc, Arc<AtomicU32>) {
@@ -71,7 +78,7 @@ fn in_calm_weather_a_call_is_sent_once_and_takes_the_way_there_and_back() {
 #[test]
 fn every_call_is_answered_once_whatever_is_lost_repeated_or_late() {
     for seed in 1..=20 {
-        let weather = Weather { seed, lost: 200, duplicated: 100, latency: MS, jitter: MS * 20 };
+        let weather = Weather { seed, lost: 200, duplicated: 100, jitter: MS * 20, ..CALM };
         let world = World::new();
         let clock = world.clock();
         let (times, again, got) = world
@@ -138,6 +145,7 @@ fn options() -> Options {
         connect_limit: Options::CONNECT_LIMIT,
         reply_limit: Nanos::from_secs(60),
         links: LinkPair::default(),
+        persistence: None,
     }
 }
 

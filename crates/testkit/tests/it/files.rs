@@ -1,19 +1,29 @@
 //! Files of the client in a world: what its caches may tell, and what its users see.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
 use client::cache::attributes::Times;
 use client::files::open::Mode;
 use client::files::{Files, Options};
 use client::session::Credential;
 use load::study::Subject;
+use net::call::Rpc;
 use net::clock::Clock;
 use net::clock::world::World;
+use net::serve::{Host, Limits, Peer};
 use net::shape::LinkPair;
+use net::transport::memory;
 use perf::model::loggp::Link;
 use perf::units::Nanos;
 use server::CommitMode;
 use server::store::mem::MemStore;
-use testkit::Site;
-use wire::nfs3::{NfsStat3, Sattr3};
+use testkit::{REPLY_LIMIT, Site};
+use wire::nfs3::{NfsStat3, Sattr3, getattr};
+use wire::record::Message;
+use wire::rpc::{AcceptStatus, OpaqueAuth, ReplyBody, ReplyHeader};
+use wire::xdr::Encode;
 
 const READ: Mode = Mode { read: true, write: false, truncate: false };
 const WRITE: Mode = Mode { read: true, write: true, truncate: false };
@@ -187,5 +197,36 @@ fn a_sequential_reader_is_read_ahead_of_and_gets_what_is_there() {
         assert_eq!(open.read((16 << 20) - 2, 100).await.unwrap().len(), 2);
         assert_eq!(open.read(16 << 20, 100).await.unwrap().len(), 0);
         open.close().await;
+    });
+}
+
+#[test]
+fn a_server_that_asks_for_patience_is_asked_again() {
+    world(async |clock, site| {
+        let session = site.connect().await.unwrap();
+        let root = session.getattr(session.root()).await.unwrap();
+        // A server that is busy with its tapes for two calls.
+        let (ours, theirs) = memory::pair(7);
+        let (host, asked) = (Host::new(&clock, Limits::default()), Arc::new(AtomicU32::new(0)));
+        let service = move |_: Peer, record: Bytes| {
+            let asked = asked.fetch_add(1, Ordering::Relaxed);
+            let (xid, _) = wire::rpc::peek(&record).unwrap();
+            let mut message = Vec::new();
+            let status = AcceptStatus::Success;
+            let body = ReplyBody::Accepted { verifier: OpaqueAuth::NONE, status };
+            ReplyHeader { xid, body }.encode(&mut message);
+            let reply: getattr::Reply = match asked {
+                0 | 1 => Err(NfsStat3::Jukebox.into()),
+                _ => Ok(getattr::ReplyOk { obj_attributes: root }),
+            };
+            reply.encode(&mut message);
+            std::future::ready(Some(Message::new(message)))
+        };
+        clock.spawn(async move { drop(host.connection(theirs, service).await) });
+        let busy = session.over(Rpc::start(ours, &clock, REPLY_LIMIT, 1));
+        let before = clock.now();
+        let files = Files::new(&clock, busy, Options::default());
+        assert_eq!(files.getattr(&me(), session.root()).await.unwrap(), root);
+        assert!(clock.now().since(before) >= Nanos::from_secs(10), "twice five seconds");
     });
 }

@@ -308,8 +308,14 @@ fn datagrams_over_a_limit_are_dropped_and_counted() {
         .run(async move {
             let limits = Limits { calls_per_connection_max: 3, ..Limits::default() };
             let host = Host::new(&clock, limits);
-            let weather =
-                Weather { seed: 1, lost: 0, duplicated: 0, latency: MS, jitter: Nanos::ZERO };
+            let weather = Weather {
+                seed: 1,
+                lost: 0,
+                fragment_bytes: None,
+                duplicated: 0,
+                latency: MS,
+                jitter: Nanos::ZERO,
+            };
             let (mut ours, theirs) = lossy::pair(&clock, weather).unwrap();
             let (own, service) = (host.clone(), after(&clock, MS * 10));
             clock.spawn(async move { own.listen_datagrams(theirs, service).await });

@@ -23,6 +23,8 @@ def fails(number, function, *arguments, **named):
 
 
 def same(got, expected, what):
+    if isinstance(got, set) and isinstance(expected, set) and len(expected) > 5:
+        assert got == expected, f"{what}: missing {sorted(expected - got)[:5]}, too many {sorted(got - expected)[:5]}"
     assert got == expected, f"{what}: {got!r}, not {expected!r}"
 
 

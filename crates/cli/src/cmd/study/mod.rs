@@ -399,6 +399,7 @@ pub(crate) fn options(target: &Target, reply_limit: Nanos, link: Profile) -> mou
         connect_limit: mount::Options::CONNECT_LIMIT,
         reply_limit,
         links: link.links(),
+        persistence: None,
     }
 }
 

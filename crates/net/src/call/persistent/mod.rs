@@ -14,27 +14,29 @@
 //! are made again at once only if they had carried a reply, else after growing pauses; and only
 //! while there is a call to carry, so that a server may close idle ones.
 
+mod backoff;
+mod fate;
+mod lane;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use perf::units::{Instant, Nanos};
+use perf::units::Instant;
 use tokio::sync::{mpsc, oneshot};
 use wire::record::Message;
 use wire::rpc::{self, MessageType};
 
+pub(super) use self::lane::Connecting;
+use self::lane::{Connect, Lane, State};
 use super::counters::Times;
-use super::lane::{Connect, Lane, State};
 use super::options::{Event, NCONNECT_MAX, Options};
-use super::retransmit::{Due, Retransmit, Rules};
+use super::retransmit::{Retransmit, Rules};
 use super::timer::Timer;
 use super::{Answer, BATCH_MAX, Shared, Submission, UNASKED_MAX, answer_of};
 use crate::error::CallError;
 use crate::transport::Transport;
-
-/// How often a full table is searched for calls that their callers have given up.
-const REAP_INTERVAL: Nanos = Nanos::from_secs(1);
 
 /// See the module's head.
 pub(super) struct Driver<T> {
@@ -164,9 +166,8 @@ impl<T: Transport> Driver<T> {
         from.backoff.answered();
         self.left(call.lane);
         self.retransmit.answered(received, xid);
-        if !std::mem::replace(&mut self.is_proven, true) {
-            self.retransmit.recover(self.options.recovery);
-        }
+        self.is_proven = true;
+        self.retransmit.proven();
         if std::mem::take(&mut self.is_silent) {
             self.options.events.tell(Event::Responding);
         }
@@ -174,145 +175,6 @@ impl<T: Transport> Driver<T> {
         self.shared.counters.lock().answered(procedure, record.len(), &times, received);
         answer.send(answer_of(record, times, received)).ok();
         Ok(())
-    }
-
-    /// A call is no longer under way on a connection.
-    fn left(&mut self, lane: Option<usize>) {
-        if let Some(lane) = lane.and_then(|lane| self.lanes.get_mut(lane)) {
-            lane.in_flight = lane.in_flight.saturating_sub(1);
-        }
-    }
-
-    /// A connection has ended, or could not be made.
-    fn fell(&mut self, lane: usize, cause: &CallError) {
-        let now = self.shared.clock.now();
-        let is_break = self.lanes[lane].is_up();
-        self.lanes[lane].end(now);
-        let mut counters = self.shared.counters.lock();
-        match is_break {
-            true => counters.transport.disconnects += 1,
-            false => counters.transport.connect_failures += 1,
-        }
-        drop(counters);
-        let is_last = self.lanes.iter().all(|lane| matches!(lane.state, State::Down { .. }));
-        let mut carried: Vec<(u64, u32)> = self
-            .calls
-            .iter()
-            .filter(|(_, call)| call.lane == Some(lane) || (call.lane.is_none() && is_last))
-            .map(|(&xid, call)| (call.order, xid))
-            .collect();
-        carried.sort_unstable();
-        if !self.is_proven {
-            carried.iter().for_each(|&(_, xid)| self.fail(xid, cause.clone()));
-            return;
-        }
-        if is_break && !carried.is_empty() {
-            self.lanes[lane].is_told = true;
-            self.options.events.tell(Event::Disconnected { cause: cause.clone() });
-        }
-        let calls = &mut self.calls;
-        let mut queue: Vec<(u64, u32)> =
-            self.unsent.iter().filter_map(|&xid| Some((calls.get(&xid)?.order, xid))).collect();
-        for (order, xid) in carried {
-            if let Some(call) = calls.get_mut(&xid)
-                && call.lane.take().is_some()
-            {
-                queue.push((order, xid));
-            }
-        }
-        queue.sort_unstable();
-        self.unsent = queue.into_iter().map(|(_, xid)| xid).collect();
-    }
-
-    fn fail(&mut self, xid: u32, cause: CallError) {
-        let Some(Call { answer, procedure, times, lane, .. }) = self.calls.remove(&xid) else {
-            return;
-        };
-        self.left(lane);
-        self.retransmit.abandoned(xid);
-        self.shared.counters.lock().failed(procedure, &times, self.shared.clock.now());
-        answer.send(Err(cause)).ok();
-    }
-
-    fn look_at_times(&mut self) {
-        let now = self.shared.clock.now();
-        while let Some(due) = self.retransmit.due(now) {
-            match due {
-                Due::Again { xid, .. } => self.queue_again(xid),
-                Due::Major { xid, sent } => {
-                    self.count_major(xid);
-                    if !std::mem::replace(&mut self.is_silent, true) {
-                        self.options.events.tell(Event::NotResponding);
-                    }
-                    self.doubt(xid, sent);
-                    self.queue_again(xid);
-                }
-                Due::GivenUp(xid) => {
-                    self.count_major(xid);
-                    let sent = self.calls.get(&xid).map(|call| call.times.sent_last);
-                    let limit = self.shared.reply_limit;
-                    let lane = self.calls.get(&xid).and_then(|call| call.lane);
-                    self.fail(xid, CallError::TimedOut { limit });
-                    self.doubt_lane(lane, sent.unwrap_or(now));
-                }
-            }
-        }
-    }
-
-    fn count_major(&mut self, xid: u32) {
-        if let Some(call) = self.calls.get(&xid) {
-            self.shared.counters.lock().procedure(call.procedure).major_timeouts += 1;
-        }
-    }
-
-    fn doubt(&mut self, xid: u32, sent: Instant) {
-        let lane = self.calls.get(&xid).and_then(|call| call.lane);
-        self.doubt_lane(lane, sent);
-    }
-
-    /// A connection on which nothing has come since a call was last sent may lead nowhere: the
-    /// server may have started anew where no reset reaches us. Another one will tell.
-    fn doubt_lane(&mut self, lane: Option<usize>, sent: Instant) {
-        if let Some(lane) = lane.filter(|&lane| self.lanes[lane].is_up())
-            && self.lanes[lane].heard <= sent
-        {
-            self.fell(lane, &CallError::TimedOut { limit: self.shared.reply_limit });
-        }
-    }
-
-    /// A call is sent again, if anybody still waits for it.
-    fn queue_again(&mut self, xid: u32) {
-        let Some(call) = self.calls.get_mut(&xid) else {
-            return;
-        };
-        if call.answer.is_closed() {
-            self.abandon(xid);
-        } else if let Some(lane) = call.lane.take() {
-            self.left(Some(lane));
-            self.unsent.push_back(xid);
-        }
-    }
-
-    fn abandon(&mut self, xid: u32) {
-        if let Some(call) = self.calls.remove(&xid) {
-            self.left(call.lane);
-            self.retransmit.abandoned(xid);
-            let now = self.shared.clock.now();
-            self.shared.counters.lock().failed(call.procedure, &call.times, now);
-        }
-    }
-
-    /// Makes room among calls that nobody waits for.
-    fn reap(&mut self) {
-        let now = self.shared.clock.now();
-        if now.since(self.reaped) < REAP_INTERVAL {
-            return;
-        }
-        self.reaped = now;
-        let given_up = |(&xid, call): (&u32, &Call)| call.answer.is_closed().then_some(xid);
-        let mut gone: Vec<u32> = self.calls.iter().filter_map(given_up).collect();
-        gone.sort_unstable();
-        gone.into_iter().for_each(|xid| self.abandon(xid));
     }
 
     /// Starts what connections are wanted, and goes on with those that are being made.

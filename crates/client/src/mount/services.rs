@@ -1,144 +1,37 @@
-//! From a target to a session.
-//!
-//! The ports come from the target or from the portmapper of the host. Which part of the path is
-//! the export only the server knows: the whole path is tried first, then ever shorter ones, and
-//! what is left is looked up, as RFC 2224 would have it.
+//! The services beside NFS: where things are, and what the root's handle is.
 
-use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use net::call::{self, Rpc};
 use net::clock::Clock;
 use net::error::{CallError, ConnectError};
-use net::shape::{LinkPair, Shaped};
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::buffer::Pool;
 use net::transport::tcp;
-use net::transport::udp::Udp;
-use perf::units::Nanos;
-use wire::mount::{DirPath, MntOk, MntReply, MountStat3};
+use wire::mount::{DirPath, MntReply, MntReply1, MountStat3};
 use wire::nfs3::FileHandle;
 use wire::portmap::{Mapping, PROTOCOL_TCP, PROTOCOL_UDP, Port};
 use wire::rpc::OpaqueAuth;
 use wire::xdr::{Decode, Encode, from_bytes};
 use wire::{mount, nfs3, portmap};
 
+use super::connect::{datagrams, first_xid};
+use super::{Options, Ports};
 use crate::error::{Error, Service};
-use crate::session::{Credential, Session};
-use crate::url::{Protocol, Target};
+use crate::url::{Protocol, Target, Version};
 
-/// How to reach a target.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub credential: Credential,
-    /// How long to wait for a connection.
-    pub connect_limit: Nanos,
-    /// How long to wait for a reply.
-    pub reply_limit: Nanos,
-    /// The link to emulate between here and the server.
-    pub links: LinkPair,
-}
-
-impl Options {
-    pub const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);
-}
-
-/// Where the server's two services are; enough to connect again.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Ports {
-    pub nfs: SocketAddr,
-    pub mount: SocketAddr,
-    pub protocol: Protocol,
-}
-
-/// A mounted target.
-#[derive(Clone, Debug)]
-pub struct Mounted {
-    pub session: Session,
-    pub ports: Ports,
-    /// The part of the path that is the export.
-    pub export: String,
-}
-
-/// Mounts a target.
-///
-/// # Errors
-/// [`Error`] names the step that failed and the address it failed at.
-pub async fn mount(clock: &Clock, target: &Target, options: &Options) -> Result<Mounted, Error> {
-    let mounter = Mounter { clock, options };
-    let ports = mounter.ports(target).await?;
-    let (export, mut root) = mounter.mnt(ports.mount, target).await?;
-    let rpc = connect(clock, &ports, options).await?;
-    let probe = Session::new(rpc.clone(), ports.nfs, &options.credential);
-    for name in components(&target.path[export.len()..]) {
-        root = probe.lookup(root, name).await?.object;
-    }
-    let session = Session::open(rpc, ports.nfs, &options.credential, root).await?;
-    let export = String::from_utf8_lossy(export).into_owned();
-    Ok(Mounted { session, ports, export })
-}
-
-/// Connects to an NFS service, through the emulated link if there is one.
-///
-/// # Errors
-/// [`Error::Connect`].
-pub async fn connect(clock: &Clock, ports: &Ports, options: &Options) -> Result<Rpc, Error> {
-    let nfs = ports.nfs;
-    if ports.protocol == Protocol::Udp {
-        return match options.links == LinkPair::default() {
-            true => datagrams(clock, nfs, options, Service::Nfs),
-            false => Err(Error::Connect { service: Service::Nfs, cause: ConnectError::NoLink }),
-        };
-    }
-    let pool = Pool::new(RECORD_BYTES_MAX);
-    let failed = |cause| Error::Connect { service: Service::Nfs, cause };
-    let tcp = tcp::connect(clock, nfs, options.connect_limit, &pool, RECORD_BYTES_MAX)
-        .await
-        .map_err(failed)?;
-    if options.links == LinkPair::default() {
-        return Ok(Rpc::start(tcp, clock, options.reply_limit, first_xid(clock)));
-    }
-    let shaped = Shaped::new(tcp, options.links, clock).map_err(|cause| {
-        let cause = Arc::new(cause);
-        failed(ConnectError::Unreachable { address: nfs, cause })
-    })?;
-    Ok(Rpc::start(shaped, clock, options.reply_limit, first_xid(clock)))
-}
-
-/// Calls over UDP, which connects nothing: whether anybody is there, the first call tells.
-fn datagrams(
-    clock: &Clock,
-    server: SocketAddr,
-    options: &Options,
-    service: Service,
-) -> Result<Rpc, Error> {
-    let socket = Udp::connect(server).map_err(|cause| {
-        let cause = ConnectError::Unreachable { address: server, cause: Arc::new(cause) };
-        Error::Connect { service, cause }
-    })?;
-    Ok(Rpc::start_datagrams(socket, server, clock, options.reply_limit, first_xid(clock)))
-}
-
-/// Differs from connection to connection, so that a server's reply cache keeps them apart.
-#[expect(clippy::cast_possible_truncation, reason = "any 32 bits will do")]
-fn first_xid(clock: &Clock) -> u32 {
-    let nanos = clock.since_1970().as_nanos();
-    (nanos ^ (nanos >> 32)) as u32
-}
-
-fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/').filter(|name| !name.is_empty())
 }
 
-struct Mounter<'a> {
-    clock: &'a Clock,
-    options: &'a Options,
+pub(super) struct Mounter<'a> {
+    pub(super) clock: &'a Clock,
+    pub(super) options: &'a Options,
 }
 
 impl Mounter<'_> {
-    async fn ports(&self, target: &Target) -> Result<Ports, Error> {
+    pub(super) async fn ports(&self, target: &Target) -> Result<Ports, Error> {
         let nfs = match target.nfs_port {
             Some(port) => self.resolve(target, port, Service::Nfs).await?,
             None => self.ask_portmapper(target, Service::Nfs).await?,
@@ -147,7 +40,7 @@ impl Mounter<'_> {
             Some(port) => self.resolve(target, port, Service::Mount).await?,
             None => self.ask_portmapper(target, Service::Mount).await?,
         };
-        Ok(Ports { nfs, mount, protocol: target.protocol })
+        Ok(Ports { nfs, mount, protocol: target.protocol, version: target.version })
     }
 
     /// The first address of the host at which something listens on `port`.
@@ -175,8 +68,8 @@ impl Mounter<'_> {
     async fn ask_portmapper(&self, target: &Target, service: Service) -> Result<SocketAddr, Error> {
         let address = self.resolve(target, portmap::PORT, Service::Portmapper).await?;
         let (program, version) = match service {
-            Service::Mount => (mount::PROGRAM, mount::VERSION),
-            _ => (nfs3::PROGRAM, nfs3::VERSION),
+            Service::Mount => (mount::PROGRAM, mount_version(target.version)),
+            _ => (nfs3::PROGRAM, target.version.number()),
         };
         let protocol = match target.protocol {
             Protocol::Tcp => PROTOCOL_TCP,
@@ -199,13 +92,14 @@ impl Mounter<'_> {
             _ => Err(Error::NotRegistered {
                 host: target.host.clone(),
                 service,
+                version,
                 protocol: target.protocol,
             }),
         }
     }
 
     /// MNT of the path or the longest part of it that is an export.
-    async fn mnt<'t>(
+    pub(super) async fn mnt<'t>(
         &self,
         server: SocketAddr,
         target: &'t Target,
@@ -215,7 +109,7 @@ impl Mounter<'_> {
             protocol: target.protocol,
             address: server,
             program: mount::PROGRAM,
-            version: mount::VERSION,
+            version: mount_version(target.version),
             procedure: mount::Procedure::Mnt.code(),
             name: "MNT",
         };
@@ -223,8 +117,8 @@ impl Mounter<'_> {
         let mut first_refusal = None;
         loop {
             let results = self.call(&step, &DirPath { dirpath: path }).await?;
-            let status = match step.decode::<MntReply>(&results)? {
-                Ok(MntOk { fhandle, .. }) => return Ok((path, fhandle)),
+            let status = match step.root(target.version, &results)? {
+                Ok(root) => return Ok((path, root)),
                 Err(status) => status,
             };
             let refusal = Error::Mount { path: target.path_text(), server, status };
@@ -269,6 +163,14 @@ impl Mounter<'_> {
     }
 }
 
+/// The version of MOUNT whose handles are those of this version of NFS.
+fn mount_version(version: Version) -> u32 {
+    match version {
+        Version::Two => mount::VERSION_1,
+        Version::Three => mount::VERSION,
+    }
+}
+
 /// A call to one of the helper services.
 struct Step {
     service: Service,
@@ -288,6 +190,21 @@ impl Step {
     fn decode<'a, T: Decode<'a>>(&self, results: &'a [u8]) -> Result<T, Error> {
         from_bytes(results).map_err(|cause| self.failed(cause.into()))
     }
+
+    /// What MNT says.
+    fn root(
+        &self,
+        version: Version,
+        results: &[u8],
+    ) -> Result<Result<FileHandle, MountStat3>, Error> {
+        Ok(match version {
+            Version::Three => self.decode::<MntReply>(results)?.map(|ok| ok.fhandle),
+            Version::Two => self.decode::<MntReply1>(results)?.map(|ok| {
+                let handle = FileHandle::new(ok.directory.as_bytes());
+                handle.expect("32 bytes are fewer than 64")
+            }),
+        })
+    }
 }
 
 /// The path without its last component; `None` at the root.
@@ -297,12 +214,6 @@ fn parent(path: &[u8]) -> Option<&[u8]> {
     }
     let slash = path.iter().rposition(|&byte| byte == b'/')?;
     Some(if slash == 0 { b"/" } else { &path[..slash] })
-}
-
-impl fmt::Display for Ports {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NFS at {}, MOUNT at {}", self.nfs, self.mount)
-    }
 }
 
 #[cfg(test)]

@@ -7,15 +7,16 @@ use std::task::{Context, Poll};
 use perf::units::Instant;
 
 use super::backoff::Backoff;
-use super::handed::Handed;
+use crate::call::handed::Handed;
 use crate::error::ConnectError;
 use crate::transport::Transport;
 
 /// A connection being made.
-pub(super) type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, ConnectError>> + Send>>;
+pub(in crate::call) type Connecting<T> =
+    Pin<Box<dyn Future<Output = Result<T, ConnectError>> + Send>>;
 
 /// How connections are made.
-pub(super) type Connect<T> = Box<dyn Fn() -> Connecting<T> + Send>;
+pub(in crate::call) type Connect<T> = Box<dyn Fn() -> Connecting<T> + Send>;
 
 /// See the module's head.
 pub(super) struct Lane<T> {

@@ -1,0 +1,152 @@
+//! What `nfskit mount` takes. Every option is also a word of `-o`, as fstab(5) writes it; both
+//! ways lead through [`super::settings`].
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Mounts an NFS file system, until Ctrl-C or SIGTERM, or until somebody unmounts it.
+///
+/// Any program can use it then. The kernel's FUSE carries its calls here; root mounts for
+/// everybody, others (with fusermount3) for themselves.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit mount nfs://server/export /mnt
+  nfskit mount server:/export /mnt -o ro,actimeo=60
+  nfskit mount nfs://server/export /mnt --write-policy linux-2.4.4 --link lan-1g
+  mount -t nfskit nfs://server/export /mnt        with mount.nfskit in /sbin
+
+Words of -o, separated by commas: those of mount(8) (ro, nosuid, noexec, noatime, _netdev, ...),
+those of nfs(5) (hard, soft, timeo=, retrans=, nconnect=, rsize=, wsize=, acregmin=, acregmax=,
+acdirmin=, acdirmax=, actimeo=, noac, nocto, sync, port=, mountport=, proto=, vers=), and
+write_policy=, dirty_max=, kernel_cache=, link=, metrics=, grace=, allow_other, nonempty.")]
+pub(crate) struct Args {
+    /// nfs://HOST[:PORT]/EXPORT[?...], or HOST:/EXPORT.
+    #[arg(value_name = "URL")]
+    pub(super) source: String,
+    /// An empty directory.
+    #[arg(value_name = "DIR")]
+    pub(super) dir: PathBuf,
+    /// How writes wait: linux-2.4.4, no-flush, hashed, unlocked or adaptive [default: adaptive].
+    #[arg(long, value_name = "NAME")]
+    write_policy: Option<String>,
+    /// Bytes that may be written and not yet be on the server's disk.
+    #[arg(long, value_name = "SIZE")]
+    dirty_max: Option<String>,
+    /// What the kernel keeps of files: writeback, writethrough or none [default: writeback; with
+    /// the policies of the papers writethrough, so that they see every write].
+    #[arg(long, value_name = "NAME")]
+    kernel_cache: Option<String>,
+    /// Seconds for which attributes are good: of files and directories, least and most.
+    #[arg(long, value_name = "SECONDS")]
+    actimeo: Option<String>,
+    /// Of files, at least [default: 3].
+    #[arg(long, value_name = "SECONDS")]
+    acregmin: Option<String>,
+    /// Of files, at most [default: 60].
+    #[arg(long, value_name = "SECONDS")]
+    acregmax: Option<String>,
+    /// Of directories, at least [default: 30].
+    #[arg(long, value_name = "SECONDS")]
+    acdirmin: Option<String>,
+    /// Of directories, at most [default: 60].
+    #[arg(long, value_name = "SECONDS")]
+    acdirmax: Option<String>,
+    /// Attributes are always asked for, and writes are synchronous.
+    #[arg(long)]
+    noac: bool,
+    /// Opening a file does not ask whether it has changed.
+    #[arg(long)]
+    nocto: bool,
+    /// A write returns when its data are on the server's disk.
+    #[arg(long)]
+    sync: bool,
+    /// Read only.
+    #[arg(long)]
+    ro: bool,
+    /// A server that does not answer is waited for, as long as it takes: the default.
+    #[arg(long, conflicts_with = "soft")]
+    hard: bool,
+    /// A server that does not answer is an I/O error, after timeo and retrans.
+    #[arg(long)]
+    soft: bool,
+    /// Tenths of a second until a call is sent again [default: 600 over TCP, 11 over UDP].
+    #[arg(long, value_name = "TENTHS")]
+    timeo: Option<String>,
+    /// How often, before it is said that the server does not respond [default: 2; UDP: 3].
+    #[arg(long, value_name = "N")]
+    retrans: Option<String>,
+    /// Connections, 1 to 16 [default: 1].
+    #[arg(long, value_name = "N")]
+    nconnect: Option<String>,
+    /// Bytes of a READ, at most [default: what the server offers].
+    #[arg(long, value_name = "SIZE")]
+    rsize: Option<String>,
+    /// Bytes of a WRITE, at most [default: what the server offers].
+    #[arg(long, value_name = "SIZE")]
+    wsize: Option<String>,
+    /// An emulated link to the server.
+    #[arg(long, value_name = "PROFILE")]
+    link: Option<String>,
+    /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<String>,
+    /// How long writing back may take when it is unmounted [default: 60s].
+    #[arg(long, value_name = "TIME")]
+    grace: Option<String>,
+    /// Others may use it, too: what root does anyway.
+    #[arg(long)]
+    allow_other: bool,
+    /// Stays where it was started: the default.
+    #[arg(long, conflicts_with = "background")]
+    pub(super) foreground: bool,
+    /// Returns when it is mounted; what it has to say then goes to the system's log.
+    #[arg(long)]
+    pub(super) background: bool,
+    /// Words as in fstab, separated by commas.
+    #[arg(short = 'o', value_name = "WORDS")]
+    words: Vec<String>,
+    /// The process that stays, of one that returns.
+    #[arg(long, hide = true)]
+    pub(super) detached: bool,
+}
+
+impl Args {
+    /// Everything that was asked for, as words; what was given by name is last, and decides.
+    pub(super) fn words(&self) -> Vec<String> {
+        let mut words: Vec<String> =
+            self.words.iter().flat_map(|list| super::settings::split(list)).collect();
+        let valued = [
+            ("write_policy", &self.write_policy),
+            ("dirty_max", &self.dirty_max),
+            ("kernel_cache", &self.kernel_cache),
+            ("actimeo", &self.actimeo),
+            ("acregmin", &self.acregmin),
+            ("acregmax", &self.acregmax),
+            ("acdirmin", &self.acdirmin),
+            ("acdirmax", &self.acdirmax),
+            ("timeo", &self.timeo),
+            ("retrans", &self.retrans),
+            ("nconnect", &self.nconnect),
+            ("rsize", &self.rsize),
+            ("wsize", &self.wsize),
+            ("link", &self.link),
+            ("metrics", &self.metrics),
+            ("grace", &self.grace),
+        ];
+        for (key, value) in valued {
+            words.extend(value.iter().map(|value| format!("{key}={value}")));
+        }
+        let plain = [
+            ("noac", self.noac),
+            ("nocto", self.nocto),
+            ("sync", self.sync),
+            ("ro", self.ro),
+            ("hard", self.hard),
+            ("soft", self.soft),
+            ("allow_other", self.allow_other),
+        ];
+        words.extend(plain.iter().filter(|(_, given)| *given).map(|(word, _)| (*word).to_owned()));
+        words
+    }
+}

@@ -1,0 +1,57 @@
+//! A mount that stays when the command returns: the command runs itself again, waits until that
+//! has mounted or given up, and ends as it has ended.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::exit::Failure;
+
+/// What the process that stays prints when it has mounted.
+const MOUNTED: &str = "mounted\n";
+
+/// Starts the process that stays, with these arguments, and waits until it is mounted.
+pub(super) fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
+    let failed = |cause: std::io::Error| {
+        Failure::environment(
+            format!("the process that is to stay cannot be started: {cause}"),
+            "raise the limits of open files and processes (ulimit -n -u)",
+        )
+    };
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("nfskit").args(arguments);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let mut said = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        stdout.read_to_string(&mut said).map_err(failed)?;
+    }
+    if said == MOUNTED {
+        // It goes on by itself.
+        return Ok(());
+    }
+    let status = child.wait().map_err(failed)?;
+    // It has told on our standard error why.
+    Err(Failure::told(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(3)))
+}
+
+/// The process that stays tells that it has mounted, and lets go of what it was started from.
+pub(super) fn detach() -> Result<(), Failure> {
+    let failed = |errno: rustix::io::Errno| {
+        Failure::environment(
+            format!("/dev/null cannot be used: {}", std::io::Error::from(errno)),
+            "raise the limit of open files (ulimit -n)",
+        )
+    };
+    // Already a leader of its session when a service manager has started it.
+    rustix::process::setsid().ok();
+    rustix::process::chdir("/").map_err(failed)?;
+    crate::output::print(MOUNTED)?;
+    let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(failed)?;
+    rustix::stdio::dup2_stdin(&nothing).map_err(failed)?;
+    rustix::stdio::dup2_stdout(&nothing).map_err(failed)?;
+    rustix::stdio::dup2_stderr(&nothing).map_err(failed)
+}

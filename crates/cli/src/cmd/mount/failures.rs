@@ -1,0 +1,52 @@
+//! What can stand in the way of a mount, in sentences.
+
+use std::io;
+
+use mount::session::{Error, MountError};
+
+use crate::exit::Failure;
+
+/// Why a directory cannot be mounted on.
+pub(super) fn directory(error: Error) -> Failure {
+    let advice = match &error {
+        Error::NotThere(dir) => format!("mkdir {}", dir.display()),
+        Error::NotADirectory(_) => "an empty directory".to_owned(),
+        Error::NotEmpty(_) => {
+            "an empty directory; or -o nonempty, which hides what is in this one".to_owned()
+        }
+        Error::Already(entry) => {
+            format!("umount {}, if it is not wanted any more", entry.at.display())
+        }
+        Error::Dead(entry) => format!("umount -l {}, then mount again", entry.at.display()),
+        Error::Unreadable(..) => "another directory, or ask its owner".to_owned(),
+        Error::Mount(_) => String::new(),
+    };
+    match error {
+        Error::Mount(error) => not_mounted(&error),
+        error => Failure::environment(error, advice),
+    }
+}
+
+/// Why it could not be mounted.
+pub(super) fn not_mounted(error: &MountError) -> Failure {
+    let advice = match &error {
+        MountError::NoDevice(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
+            "run as root, or install fuse3, whose fusermount3 mounts for everybody"
+        }
+        MountError::NoDevice(_) => {
+            "modprobe fuse; in a container, give it the device (--device /dev/fuse --cap-add \
+             SYS_ADMIN)"
+        }
+        MountError::NoPermission => {
+            "run as root, or install fuse3, whose fusermount3 mounts for everybody"
+        }
+        MountError::Helper(said) if said.contains("user_allow_other") => {
+            "without allow_other, or user_allow_other in /etc/fuse.conf"
+        }
+        MountError::Helper(_) => "a directory of your own, or run as root",
+        MountError::Kernel(_) => "the kernel's log (dmesg)",
+        MountError::Handshake(_) => "a newer kernel: Linux 4.20 or later",
+        MountError::System(_) => "raise the limits of open files and processes (ulimit -n -u)",
+    };
+    Failure::environment(error, advice)
+}

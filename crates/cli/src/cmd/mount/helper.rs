@@ -1,0 +1,141 @@
+//! `mount.nfskit SOURCE DIR [-sfnvrw] [-N NAMESPACE] [-t TYPE] [-o WORDS]`: how mount(8) calls the
+//! helper of a type that it does not know.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::settings::{Settings, split};
+use crate::args::Verbosity;
+use crate::exit::Failure;
+
+/// What mount(8) asks for.
+#[derive(Debug, Default, Eq, PartialEq)]
+struct Asked {
+    places: Vec<String>,
+    words: Vec<String>,
+    /// Unknown words are to be passed over.
+    is_sloppy: bool,
+    /// Only looks whether it could be done.
+    is_fake: bool,
+    is_verbose: bool,
+}
+
+/// Runs as the helper, if that is the name we were called by.
+pub(crate) fn run_if_called() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next()?;
+    let name = std::path::Path::new(&name).file_name()?.to_str()?.to_owned();
+    if name != "mount.nfskit" {
+        return None;
+    }
+    Some(match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    })
+}
+
+fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
+    let usage = |what: String| {
+        Failure::usage(what, "mount.nfskit URL DIR [-o WORDS]; `nfskit mount --help` has the words")
+    };
+    let words: Option<Vec<String>> = arguments.map(|word| word.into_string().ok()).collect();
+    let words = words.ok_or_else(|| usage("an argument is not UTF-8".to_owned()))?;
+    let mut asked = read(&words).map_err(usage)?;
+    let [source, dir] = &asked.places[..] else {
+        return Err(usage("a URL and a directory are wanted".to_owned()));
+    };
+    let mut settings = Settings::of(source).map_err(usage)?;
+    if asked.is_sloppy {
+        asked.words.retain(|word| settings.word(word).is_ok());
+    }
+    let mut line = vec!["mount".to_owned(), "--background".to_owned()];
+    if asked.is_verbose {
+        line.push("--verbose".to_owned());
+    }
+    if !asked.words.is_empty() {
+        line.extend(["-o".to_owned(), asked.words.join(",")]);
+    }
+    line.extend(["--".to_owned(), source.clone(), dir.clone()]);
+    let whole = std::iter::once("nfskit").chain(line.iter().map(String::as_str));
+    let parsed = crate::args::Args::try_parse_from(whole)
+        .map_err(|error| usage(error.to_string().lines().next().unwrap_or_default().to_owned()))?;
+    let crate::args::Command::Mount(args) = parsed.command else {
+        return Err(usage("it is no mount".to_owned()));
+    };
+    if asked.is_fake {
+        return super::look(&args);
+    }
+    // The option that makes it the one that stays comes before the places.
+    let before = line.len() - 3;
+    let (options, places) = line.split_at(before);
+    super::run_with(&args, Verbosity::Normal, || {
+        let options = options.iter().map(OsString::from);
+        let places = places.iter().map(OsString::from);
+        options.chain([OsString::from("--detached")]).chain(places).collect()
+    })
+}
+
+fn read(words: &[String]) -> Result<Asked, String> {
+    let mut asked = Asked::default();
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+            asked.places.push(word.clone());
+            continue;
+        };
+        let mut letters = letters.chars();
+        while let Some(letter) = letters.next() {
+            match letter {
+                's' => asked.is_sloppy = true,
+                'f' => asked.is_fake = true,
+                'v' => asked.is_verbose = true,
+                'n' => {}
+                'r' => asked.words.push("ro".to_owned()),
+                'w' => asked.words.push("rw".to_owned()),
+                'o' | 't' | 'N' => {
+                    let here = letters.as_str().to_owned();
+                    letters = "".chars();
+                    let value = if here.is_empty() { rest.next().cloned() } else { Some(here) };
+                    let value = value.ok_or_else(|| format!("-{letter} wants a value"))?;
+                    match letter {
+                        'o' => asked.words.extend(split(&value)),
+                        'N' => return Err("-N: name spaces are entered with nsenter(1)".to_owned()),
+                        _ => {}
+                    }
+                }
+                _ => return Err(format!("unknown option -{letter}; known are -sfnvrw, -o, -t")),
+            }
+        }
+    }
+    Ok(asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Result<Asked, String> {
+        read(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn it_is_called_as_mount_calls() {
+        let read = asked("nfs://h/x /mnt -sv -o rw,noatime,_netdev").unwrap();
+        assert_eq!(read.places, ["nfs://h/x", "/mnt"]);
+        assert_eq!(read.words, ["rw", "noatime", "_netdev"]);
+        assert!(read.is_sloppy && read.is_verbose && !read.is_fake);
+        let read = asked("-r -oactimeo=5 -t nfskit h:/x /mnt -f -n").unwrap();
+        assert_eq!(read.words, ["ro", "actimeo=5"]);
+        assert_eq!(read.places, ["h:/x", "/mnt"]);
+        assert!(read.is_fake);
+    }
+
+    #[test]
+    fn what_it_does_not_know_is_named() {
+        assert!(asked("h:/x /mnt -q").unwrap_err().contains("-q"));
+        assert!(asked("h:/x /mnt -o").unwrap_err().contains("wants a value"));
+        assert!(asked("h:/x /mnt -N 5").unwrap_err().contains("nsenter"));
+    }
+}

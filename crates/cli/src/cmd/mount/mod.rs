@@ -1,0 +1,192 @@
+//! `nfskit mount`, and `mount.nfskit`: an NFS file system that any program can use.
+
+mod args;
+mod background;
+mod failures;
+pub(crate) mod helper;
+mod metrics;
+mod reach;
+mod settings;
+mod voice;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use client::error::Error;
+use mount::KernelCache;
+use mount::session::{Ended, Mount, Options, Unmounted, check};
+use net::clock::Clock;
+
+use crate::args::Verbosity;
+use crate::exit::Failure;
+use crate::served::{self, Interrupts};
+
+pub(crate) use self::args::Args;
+use self::reach::Reached;
+use self::settings::Settings;
+use self::voice::Voice;
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
+    // What stands behind `--` is a place: the option that makes it the one that stays comes first.
+    run_with(args, verbosity, || {
+        let mut line: Vec<OsString> = std::env::args_os().skip(1).collect();
+        let command = line.iter().position(|word| word == "mount").map_or(0, |at| at + 1);
+        line.insert(command, "--detached".into());
+        line
+    })
+}
+
+/// The same; `again` is how to run it once more, as the process that stays.
+fn run_with(
+    args: &Args,
+    verbosity: Verbosity,
+    again: impl FnOnce() -> Vec<OsString>,
+) -> Result<(), Failure> {
+    let settings = settings(args)?;
+    if args.background && !args.detached && !args.foreground {
+        return background::start(again());
+    }
+    let voice = Voice::new(verbosity);
+    let at = check(&args.dir, settings.nonempty).map_err(failures::directory)?;
+    net::runtime::block_on_threads(served::worker_threads(), async {
+        serve(&settings, &at, &voice, args.detached).await
+    })
+    .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+}
+
+/// Only looks whether arguments and directory are right (`mount -f`).
+fn look(args: &Args) -> Result<(), Failure> {
+    let settings = settings(args)?;
+    check(&args.dir, settings.nonempty).map(drop).map_err(failures::directory)
+}
+
+fn settings(args: &Args) -> Result<Settings, Failure> {
+    let usage = |what: String| Failure::usage(what, "`nfskit mount --help`");
+    let mut settings = Settings::of(&args.source).map_err(usage)?;
+    for word in args.words() {
+        settings.word(&word).map_err(usage)?;
+    }
+    settings.flags.allow_other |= rustix::process::geteuid().is_root();
+    Ok(settings)
+}
+
+async fn serve(
+    settings: &Settings,
+    at: &Path,
+    voice: &Voice,
+    detached: bool,
+) -> Result<(), Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let reached = tokio::select! {
+        reached = reach::reach(&clock, settings, voice) => reached?,
+        () = interrupts.next() => return Err(Failure::interrupted()),
+    };
+    let options = Options {
+        flags: settings.flags.clone(),
+        cache: settings.kernel_cache(),
+        credential: reached.credential.clone(),
+        all_are_one: settings.target.uid.is_some(),
+    };
+    let mount = Mount::start(&clock, reached.files.clone(), at, options)
+        .map_err(|error| failures::not_mounted(&error))?;
+    if let Some(listen) = settings.metrics {
+        metrics::serve(&clock, listen, &reached.files)?;
+    }
+    if detached {
+        background::detach()?;
+        voice.detach();
+    }
+    announce(settings, at, &mount, &reached, voice);
+    tokio::select! {
+        () = mount.is_over() => voice.say("unmounted by somebody else"),
+        () = interrupts.next() => voice.say("writing back and unmounting"),
+    }
+    let ended = tokio::select! {
+        ended = mount.end(settings.grace) => ended,
+        () = interrupts.next() => {
+            mount.abandon();
+            return Err(given_up(at));
+        }
+    };
+    let dropped_bytes = reached.files.write_behind().counters().dropped_bytes;
+    report(at, settings, ended, dropped_bytes, voice)
+}
+
+fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, voice: &Voice) {
+    let cache = match settings.kernel_cache() {
+        KernelCache::Writeback if mount.writes_back() => "writeback",
+        KernelCache::Writeback | KernelCache::Writethrough => "writethrough",
+        KernelCache::None => "none",
+    };
+    voice.say(&format!(
+        "{} mounted on {} ({}; write policy {}, kernel cache {cache})",
+        settings.flags.source,
+        at.display(),
+        reached.spoken,
+        settings.policy,
+    ));
+    voice.say("locks (flock, fcntl) hold on this host only: other clients do not see them");
+    if !mount.untuned().is_empty() && mount.writes_back() {
+        voice.say(
+            "the kernel throttles writers of this mount, and reads little ahead: lifting that \
+             takes root (max_ratio, strict_limit and read_ahead_kb in /sys/class/bdi)",
+        );
+    }
+}
+
+fn given_up(at: &Path) -> Failure {
+    Failure::check(
+        format!("interrupted again: what was not yet written back of {} is lost", at.display()),
+        "a longer wait: the first Ctrl-C writes everything back, as long as the server answers",
+    )
+}
+
+fn report(
+    at: &Path,
+    settings: &Settings,
+    ended: Ended,
+    dropped_bytes: u64,
+    voice: &Voice,
+) -> Result<(), Failure> {
+    match ended.unmounted {
+        Unmounted::Cleanly => {}
+        Unmounted::Lazily { open_files } => voice.warn(&format!(
+            "{} was in use ({open_files} open files): taken out of the tree, and who still uses it \
+             gets errors from now on",
+            at.display()
+        )),
+        Unmounted::Not(cause) => {
+            return Err(Failure::environment(
+                format!("{} could not be unmounted: {cause}", at.display()),
+                format!("umount -l {}", at.display()),
+            ));
+        }
+    }
+    match ended.losses {
+        Some(losses) if losses.is_empty() => {
+            voice.say("unmounted; everything is written");
+            Ok(())
+        }
+        Some(losses) => {
+            Err(lost(losses.into_iter().map(|loss| loss.error).collect(), dropped_bytes))
+        }
+        None => Err(Failure::check(
+            format!(
+                "not everything could be written back within {}: the rest is lost",
+                settings.grace
+            ),
+            "a longer --grace, and see whether the server is alive",
+        )),
+    }
+}
+
+fn lost(errors: Vec<Error>, bytes: u64) -> Failure {
+    let files = errors.len();
+    let why = errors.into_iter().next().map(|error| error.to_string()).unwrap_or_default();
+    Failure::check(
+        format!("{bytes} bytes of {files} files could not be written and are lost: {why}"),
+        "the server's log and its disk; programs that call fsync(2) or look at close(2) were told",
+    )
+}

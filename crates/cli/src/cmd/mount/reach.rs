@@ -1,0 +1,81 @@
+//! From settings to files: mounting by the protocol.
+
+use client::files::{Files, Options};
+use client::mount::{self, Persistence};
+use client::session::Credential;
+use client::write_behind;
+use net::call::{Event, Events};
+use net::clock::Clock;
+use wire::nfs3::StableHow;
+
+use super::settings::Settings;
+use super::voice::Voice;
+use crate::cmd::study;
+use crate::exit::Failure;
+
+/// A server's file system, ready to be mounted here.
+#[derive(Debug)]
+pub(super) struct Reached {
+    pub(super) files: Files,
+    /// Of the user who mounts, or the one that the URL names.
+    pub(super) credential: Credential,
+    /// What is spoken with the server, in words.
+    pub(super) spoken: String,
+}
+
+/// Mounts by the protocol.
+pub(super) async fn reach(
+    clock: &Clock,
+    settings: &Settings,
+    voice: &Voice,
+) -> Result<Reached, Failure> {
+    let target = &settings.target;
+    let mut options = study::options(target, mount::Options::REPLY_LIMIT, settings.link);
+    options.persistence = Some(Persistence {
+        nconnect: settings.nconnect,
+        soft: settings.soft,
+        timeo: settings.timeo,
+        retrans: settings.retrans,
+        insist: false,
+        events: events(settings, voice),
+    });
+    let mounted = mount::mount(clock, target, &options).await?;
+    let most = |bytes: Option<u32>| bytes.unwrap_or(u32::MAX);
+    let session = mounted.session.limited(most(settings.rsize), most(settings.wsize));
+    let stable = if settings.sync { StableHow::FileSync } else { StableHow::Unstable };
+    let write = write_behind::Options {
+        policy: settings.policy,
+        stable,
+        timing: settings.metrics.is_some(),
+        ..write_behind::Options::default()
+    };
+    let dirty_bytes_max = settings.dirty_max.unwrap_or(write.dirty_bytes_max);
+    let files = Files::new(
+        clock,
+        session,
+        Options {
+            times: settings.times,
+            close_to_open: settings.close_to_open,
+            write: write_behind::Options { dirty_bytes_max, ..write },
+            sync: settings.sync,
+            ..Options::default()
+        },
+    );
+    let protocol = target.protocol.name().to_uppercase();
+    let spoken = format!("NFS v{} over {protocol}", target.version.number());
+    Ok(Reached { files, credential: options.credential, spoken })
+}
+
+/// What is said of a server that goes away and comes back, as Linux says it.
+fn events(settings: &Settings, voice: &Voice) -> Events {
+    let (voice, host) = (voice.clone(), settings.target.host.clone());
+    let so = if settings.soft { "calls fail" } else { "still trying" };
+    Events::new(move |event| match event {
+        Event::NotResponding => voice.warn(&format!("server {host} not responding, {so}")),
+        Event::Responding => voice.warn(&format!("server {host} OK")),
+        Event::Disconnected { cause } => {
+            voice.warn(&format!("connection to {host} lost ({cause}), connecting again"));
+        }
+        Event::Reconnected => voice.say(&format!("connected to {host} again")),
+    })
+}

@@ -1,0 +1,334 @@
+//! What a mount is to be: from its source, and words as fstab(5) and nfs(5) have them.
+
+use std::net::SocketAddr;
+
+use client::cache::attributes::Times;
+use client::url::{FORM, Protocol, Target, Version};
+use client::write_behind::PolicyName;
+use mount::KernelCache;
+use mount::session::Flags;
+use net::shape::profile::{PROFILES, Profile};
+use perf::units::Nanos;
+
+/// How long writing back may take at the end.
+const GRACE: Nanos = Nanos::from_secs(60);
+
+/// Everything that was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) target: Target,
+    pub(super) flags: Flags,
+    pub(super) nonempty: bool,
+    pub(super) policy: PolicyName,
+    pub(super) dirty_max: Option<u64>,
+    /// None: as the policy wants it.
+    pub(super) cache: Option<KernelCache>,
+    pub(super) times: Times,
+    pub(super) close_to_open: bool,
+    pub(super) sync: bool,
+    pub(super) soft: bool,
+    pub(super) timeo: Option<Nanos>,
+    pub(super) retrans: Option<u32>,
+    pub(super) nconnect: u32,
+    pub(super) rsize: Option<u32>,
+    pub(super) wsize: Option<u32>,
+    pub(super) link: Profile,
+    pub(super) metrics: Option<SocketAddr>,
+    pub(super) grace: Nanos,
+}
+
+/// Words that mean something to mount(8) and its callers, or are what we do anyway.
+const TAKEN: [&str; 37] = [
+    "defaults",
+    "auto",
+    "noauto",
+    "nofail",
+    "_netdev",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "async",
+    "exec",
+    "atime",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "diratime",
+    "nodiratime",
+    "lazytime",
+    "nolazytime",
+    "nodev",
+    "nosuid",
+    "ac",
+    "cto",
+    "nolock",
+    "local_lock=all",
+    "local_lock=posix",
+    "local_lock=flock",
+    "noacl",
+    "nordirplus",
+    "rdirplus",
+    "intr",
+    "nointr",
+    "fg",
+    "nosharecache",
+    "sec=sys",
+];
+
+/// Words that do something here.
+const KNOWN: &str = "ro, rw, suid, dev, noexec, noatime, sync, dirsync, hard, soft, timeo=, \
+    retrans=, nconnect=, rsize=, wsize=, actimeo=, acregmin=, acregmax=, acdirmin=, acdirmax=, \
+    noac, nocto, port=, mountport=, proto=, tcp, udp, vers=, uid=, gid=, write_policy=, \
+    dirty_max=, kernel_cache=, link=, metrics=, grace=, allow_other, nonempty";
+
+/// The words of a list, which commas separate.
+pub(super) fn split(list: &str) -> impl Iterator<Item = String> {
+    list.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty())
+}
+
+impl Settings {
+    /// Of a source, with the usual defaults.
+    pub(super) fn of(source: &str) -> Result<Self, String> {
+        let target = target(source)?;
+        Ok(Self {
+            target,
+            flags: Flags { source: source.to_owned(), ..Flags::default() },
+            nonempty: false,
+            policy: PolicyName::default(),
+            dirty_max: None,
+            cache: None,
+            times: Times::default(),
+            close_to_open: true,
+            sync: false,
+            soft: false,
+            timeo: None,
+            retrans: None,
+            nconnect: 1,
+            rsize: None,
+            wsize: None,
+            link: PROFILES[0],
+            metrics: None,
+            grace: GRACE,
+        })
+    }
+
+    /// What the kernel is to keep of files.
+    pub(super) fn kernel_cache(&self) -> KernelCache {
+        self.cache.unwrap_or(match self.policy {
+            _ if self.sync => KernelCache::Writethrough,
+            PolicyName::Adaptive => KernelCache::Writeback,
+            _ => KernelCache::Writethrough,
+        })
+    }
+
+    /// Takes one word in.
+    pub(super) fn word(&mut self, word: &str) -> Result<(), String> {
+        if TAKEN.contains(&word) || word.starts_with("x-") || word.starts_with("comment=") {
+            return Ok(());
+        }
+        let (key, value) = match word.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (word, None),
+        };
+        match (key, value) {
+            ("ro", None) => self.flags.read_only = true,
+            ("rw", None) => self.flags.read_only = false,
+            ("suid", None) => self.flags.suid = true,
+            ("dev", None) => self.flags.dev = true,
+            ("noexec", None) => self.flags.no_exec = true,
+            ("noatime", None) => self.flags.no_atime = true,
+            ("dirsync", None) => self.flags.dir_sync = true,
+            ("sync", None) => self.sync = true,
+            ("hard", None) => self.soft = false,
+            ("soft", None) => self.soft = true,
+            ("nocto", None) => self.close_to_open = false,
+            ("noac", None) => {
+                self.times = Times::all(Nanos::ZERO);
+                self.sync = true;
+            }
+            ("tcp", None) => self.target.protocol = Protocol::Tcp,
+            ("udp", None) => self.target.protocol = Protocol::Udp,
+            ("allow_other", None) => self.flags.allow_other = true,
+            ("nonempty", None) => self.nonempty = true,
+            (_, Some(value)) => return self.valued(key, value, word),
+            _ => return Err(unknown(word)),
+        }
+        Ok(())
+    }
+
+    fn valued(&mut self, key: &str, value: &str, word: &str) -> Result<(), String> {
+        let in_word = |why: String| format!("{word:?}: {why}");
+        match key {
+            "actimeo" => self.times = Times::all(seconds(value).map_err(in_word)?),
+            "acregmin" => self.times.reg_min = seconds(value).map_err(in_word)?,
+            "acregmax" => self.times.reg_max = seconds(value).map_err(in_word)?,
+            "acdirmin" => self.times.dir_min = seconds(value).map_err(in_word)?,
+            "acdirmax" => self.times.dir_max = seconds(value).map_err(in_word)?,
+            "timeo" => {
+                let tenths = number(value, 1, 36_000).map_err(in_word)?;
+                self.timeo = Some(Nanos::from_millis(u64::from(tenths) * 100));
+            }
+            "retrans" => self.retrans = Some(number(value, 0, 1000).map_err(in_word)?),
+            "nconnect" => self.nconnect = number(value, 1, 16).map_err(in_word)?,
+            "rsize" => self.rsize = Some(transfer(value).map_err(in_word)?),
+            "wsize" => self.wsize = Some(transfer(value).map_err(in_word)?),
+            "port" => self.target.nfs_port = Some(port(value).map_err(in_word)?),
+            "mountport" => self.target.mount_port = Some(port(value).map_err(in_word)?),
+            "uid" => self.target.uid = Some(number(value, 0, u32::MAX).map_err(in_word)?),
+            "gid" => self.target.gid = Some(number(value, 0, u32::MAX).map_err(in_word)?),
+            "proto" => match value {
+                "tcp" => self.target.protocol = Protocol::Tcp,
+                "udp" => self.target.protocol = Protocol::Udp,
+                _ => return Err(in_word("tcp and udp are spoken".to_owned())),
+            },
+            "vers" | "nfsvers" => match value {
+                "3" => self.target.version = Version::Three,
+                "2" => self.target.version = Version::Two,
+                _ => return Err(in_word("versions 3 and 2 are spoken".to_owned())),
+            },
+            "write_policy" => {
+                self.policy = value.parse().map_err(|error| in_word(format!("{error}")))?;
+            }
+            "kernel_cache" => {
+                self.cache = Some(match value {
+                    "writeback" => KernelCache::Writeback,
+                    "writethrough" => KernelCache::Writethrough,
+                    "none" => KernelCache::None,
+                    _ => {
+                        return Err(in_word("there are writeback, writethrough, none".to_owned()));
+                    }
+                });
+            }
+            "dirty_max" => self.dirty_max = Some(crate::args::size(value).map_err(in_word)?),
+            "grace" => self.grace = crate::args::time(value).map_err(in_word)?,
+            "metrics" => self.metrics = Some(crate::args::listen(value).map_err(in_word)?),
+            "link" => {
+                self.link = value.parse().map_err(|error| in_word(format!("{error}")))?;
+            }
+            _ => return Err(unknown(word)),
+        }
+        Ok(())
+    }
+}
+
+fn unknown(word: &str) -> String {
+    format!("unknown option {word:?}; known are {KNOWN}, and the others of mount(8)")
+}
+
+fn number(value: &str, low: u32, high: u32) -> Result<u32, String> {
+    match value.parse() {
+        Ok(number) if (low..=high).contains(&number) => Ok(number),
+        _ => Err(format!("a number between {low} and {high} is wanted")),
+    }
+}
+
+fn seconds(value: &str) -> Result<Nanos, String> {
+    Ok(Nanos::from_secs(u64::from(number(value, 0, 86_400)?)))
+}
+
+fn port(value: &str) -> Result<u16, String> {
+    value.parse().ok().filter(|port| *port > 0).ok_or_else(|| "a port is wanted".to_owned())
+}
+
+fn transfer(value: &str) -> Result<u32, String> {
+    match crate::args::size(value).map(u32::try_from) {
+        Ok(Ok(bytes @ 512..)) => Ok(bytes),
+        _ => Err("a size from 512 up is wanted".to_owned()),
+    }
+}
+
+/// A URL, or HOST:/PATH as mount(8) has always written it.
+fn target(source: &str) -> Result<Target, String> {
+    let plain = match source.split_once(":/") {
+        Some((host, path)) if !path.starts_with('/') && !host.is_empty() => Some((host, path)),
+        _ => None,
+    };
+    let Some((host, path)) = plain else {
+        return source
+            .parse()
+            .map_err(|error| format!("{error}\n  the form is {FORM}, or HOST:/EXPORT"));
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    // The URL's own rules say which hosts there can be.
+    let in_url = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    let mut target: Target = format!("nfs://{in_url}/")
+        .parse()
+        .map_err(|error| format!("{error}\n  the form is {FORM}, or HOST:/EXPORT"))?;
+    let path = path.trim_end_matches('/');
+    target.path = format!("/{path}").into_bytes();
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(words: &str) -> Result<Settings, String> {
+        let mut settings = Settings::of("nfs://server/export")?;
+        split(words).try_for_each(|word| settings.word(&word))?;
+        Ok(settings)
+    }
+
+    #[test]
+    fn a_source_is_a_url_or_what_mount_has_always_taken() {
+        let target = |source| Settings::of(source).unwrap().target;
+        let plain = target("server:/export/a b");
+        assert_eq!((plain.host.as_str(), plain.path.as_slice()), ("server", &b"/export/a b"[..]));
+        assert_eq!(target("[::1]:/x").host, "::1");
+        assert_eq!(target("server:/").path, b"/");
+        assert_eq!(target("server:/x/").path, b"/x");
+        assert_eq!(target("nfs://server/export").path, b"/export");
+        for wrong in ["server", "/export", ":/export", "http://server/x", "a b:/x"] {
+            assert!(Settings::of(wrong).unwrap_err().contains("HOST:/EXPORT"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn words_of_fstab_are_taken() {
+        let given = settings(
+            "defaults,_netdev,noauto,x-systemd.automount,rw,ro,soft,timeo=50,retrans=4,noatime,\
+             acregmin=0,acdirmax=5,port=2050,proto=udp,vers=3,wsize=32768",
+        )
+        .unwrap();
+        assert!(given.flags.read_only && given.flags.no_atime && given.soft);
+        assert_eq!(given.timeo, Some(Nanos::from_secs(5)));
+        assert_eq!((given.retrans, given.wsize), (Some(4), Some(32_768)));
+        assert_eq!(given.times.reg_min, Nanos::ZERO);
+        assert_eq!(given.times.dir_max, Nanos::from_secs(5));
+        assert_eq!((given.target.nfs_port, given.target.protocol), (Some(2050), Protocol::Udp));
+    }
+
+    #[test]
+    fn the_policies_of_the_papers_see_every_write() {
+        let cache = |words| settings(words).unwrap().kernel_cache();
+        assert_eq!(cache(""), KernelCache::Writeback);
+        assert_eq!(cache("write_policy=hashed"), KernelCache::Writethrough);
+        assert_eq!(cache("write_policy=hashed,kernel_cache=none"), KernelCache::None);
+        assert_eq!(cache("noac"), KernelCache::Writethrough);
+    }
+
+    #[test]
+    fn what_is_unknown_or_wrong_is_named() {
+        for (words, part) in [
+            ("frobnicate", "unknown option \"frobnicate\"; known are ro"),
+            ("ro=1", "unknown option"),
+            ("timeo", "unknown option \"timeo\""),
+            ("timeo=0", "between 1 and 36000"),
+            ("nconnect=17", "between 1 and 16"),
+            ("vers=4.1", "versions 3 and 2"),
+            ("proto=rdma", "tcp and udp"),
+            ("write_policy=fast", "linux-2.4.4"),
+            ("kernel_cache=all", "writethrough"),
+            ("dirty_max=x", "powers of 1024"),
+            ("link=fast", "lan-1g"),
+            ("port=0", "a port"),
+            ("lock", "unknown option"),
+        ] {
+            let why = settings(words).unwrap_err();
+            assert!(why.contains(part), "{words}: {why}");
+        }
+    }
+}

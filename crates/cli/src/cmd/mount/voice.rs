@@ -1,0 +1,81 @@
+//! Where a mount says what it has to say: the terminal, or the system's log once it runs in the
+//! background.
+
+use std::io::Write;
+use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::args::Verbosity;
+
+/// Where the system's log listens (syslog(3)).
+const SYSLOG: &str = "/dev/log";
+
+/// How much something matters: numbers of syslog(3).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Weight {
+    Warning = 4,
+    Info = 6,
+}
+
+/// See the module's head; clones speak with the same voice.
+#[derive(Clone, Debug)]
+pub(super) struct Voice {
+    verbosity: Verbosity,
+    /// Guards which of the two it is.
+    log: Arc<Mutex<Option<UnixDatagram>>>,
+    is_detached: Arc<Mutex<bool>>,
+}
+
+impl Voice {
+    pub(super) fn new(verbosity: Verbosity) -> Self {
+        Self { verbosity, log: Arc::default(), is_detached: Arc::default() }
+    }
+
+    /// From now on nobody reads the terminal's.
+    pub(super) fn detach(&self) {
+        *self.is_detached.lock() = true;
+        let socket = UnixDatagram::unbound().and_then(|socket| {
+            // A log that does not read must not hold up a mount.
+            socket.set_nonblocking(true)?;
+            socket.connect(SYSLOG)?;
+            Ok(socket)
+        });
+        *self.log.lock() = socket.ok();
+    }
+
+    /// Something that is as it should be.
+    pub(super) fn say(&self, text: &str) {
+        if self.verbosity > Verbosity::Quiet {
+            self.tell(Weight::Info, text);
+        }
+    }
+
+    /// Something that is not.
+    pub(super) fn warn(&self, text: &str) {
+        self.tell(Weight::Warning, text);
+    }
+
+    fn tell(&self, weight: Weight, text: &str) {
+        if *self.is_detached.lock() {
+            if let Some(log) = self.log.lock().as_ref() {
+                // 3 << 3: a daemon's.
+                let line =
+                    format!("<{}>nfskit[{}]: {text}", 3 << 3 | weight as i32, std::process::id());
+                log.send(line.as_bytes()).ok();
+            }
+            return;
+        }
+        // Nobody reads any more: the mount goes on.
+        match weight {
+            Weight::Info => {
+                let mut out = std::io::stdout().lock();
+                writeln!(out, "{text}").and_then(|()| out.flush()).ok();
+            }
+            Weight::Warning => {
+                writeln!(std::io::stderr().lock(), "nfskit: {text}").ok();
+            }
+        }
+    }
+}

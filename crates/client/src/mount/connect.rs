@@ -1,0 +1,142 @@
+//! From an address to calls: one connection for measurements, persistent ones for mounts.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use net::call::{self, Recovery, Rpc};
+use net::clock::Clock;
+use net::error::ConnectError;
+use net::shape::{LinkPair, Shaped};
+use net::transport::buffer::Pool;
+use net::transport::udp::Udp;
+use net::transport::{RECORD_BYTES_MAX, Transport, tcp};
+use perf::units::Nanos;
+
+use super::{Options, Persistence, Ports, traits};
+use crate::error::{Error, Service};
+use crate::url::{Protocol, Version};
+
+/// Connects to an NFS service, through the emulated link if there is one.
+///
+/// # Errors
+/// [`Error::Connect`].
+pub async fn connect(clock: &Clock, ports: &Ports, options: &Options) -> Result<Rpc, Error> {
+    let failed = |cause| Error::Connect { service: Service::Nfs, cause };
+    let persistent = options.persistence.as_ref();
+    let calls = persistent.map(|wanted| call_options(wanted, options, clock, ports));
+    if ports.protocol == Protocol::Udp {
+        if options.links != LinkPair::default() {
+            return Err(failed(ConnectError::NoLink));
+        }
+        return match calls {
+            None => datagrams(clock, ports.nfs, options, Service::Nfs),
+            Some(calls) => {
+                let socket = bind(ports.nfs, Service::Nfs)?;
+                Ok(Rpc::persistent_datagrams(socket, ports.nfs, clock, &calls))
+            }
+        };
+    }
+    let way = Way {
+        clock: clock.clone(),
+        nfs: ports.nfs,
+        limit: options.connect_limit,
+        links: options.links,
+        patience: calls.as_ref().map(|calls| (calls.timeo, calls.retrans)),
+        pool: Pool::new(RECORD_BYTES_MAX),
+    };
+    match calls {
+        None => {
+            let transport = way.connect().await.map_err(failed)?;
+            Ok(Rpc::start(transport, clock, options.reply_limit, first_xid(clock)))
+        }
+        Some(calls) => {
+            let connect = move || {
+                let way = way.clone();
+                async move { way.connect().await }
+            };
+            Rpc::persistent(connect, clock, calls).await.map_err(failed)
+        }
+    }
+}
+
+/// How each connection is made.
+#[derive(Clone)]
+struct Way {
+    clock: Clock,
+    nfs: SocketAddr,
+    limit: Nanos,
+    links: LinkPair,
+    /// `timeo` and `retrans`, by which the system is to notice that the server is gone.
+    patience: Option<(Nanos, u32)>,
+    pool: Pool,
+}
+
+impl Way {
+    async fn connect(&self) -> Result<Box<dyn Transport>, ConnectError> {
+        let Self { clock, nfs, limit, links, patience, pool } = self;
+        let tcp = tcp::connect(clock, *nfs, *limit, pool, RECORD_BYTES_MAX).await?;
+        if let Some((timeo, retrans)) = patience {
+            tcp.watch_peer(*timeo, *retrans);
+        }
+        if *links == LinkPair::default() {
+            return Ok(Box::new(tcp));
+        }
+        let shaped = Shaped::new(tcp, *links, clock);
+        let shaped = shaped
+            .map_err(|cause| ConnectError::Unreachable { address: *nfs, cause: Arc::new(cause) })?;
+        Ok(Box::new(shaped))
+    }
+}
+
+/// What the layer below is to do.
+fn call_options(
+    wanted: &Persistence,
+    options: &Options,
+    clock: &Clock,
+    ports: &Ports,
+) -> call::Options {
+    let defaults = match ports.protocol {
+        Protocol::Tcp => call::Options::stream(),
+        Protocol::Udp => call::Options::datagrams(),
+    };
+    call::Options {
+        nconnect: wanted.nconnect,
+        recovery: if wanted.soft { Recovery::Soft } else { Recovery::Hard },
+        timeo: wanted.timeo.unwrap_or(defaults.timeo),
+        retrans: wanted.retrans.unwrap_or(defaults.retrans),
+        insist: wanted.insist,
+        first_reply_limit: options.reply_limit,
+        traits: match ports.version {
+            Version::Two => traits::NFS2,
+            Version::Three => traits::NFS3,
+        },
+        first_xid: first_xid(clock),
+        events: wanted.events.clone(),
+        ..defaults
+    }
+}
+
+/// Calls over UDP, which connects nothing: whether anybody is there, the first call tells.
+pub(super) fn datagrams(
+    clock: &Clock,
+    server: SocketAddr,
+    options: &Options,
+    service: Service,
+) -> Result<Rpc, Error> {
+    let socket = bind(server, service)?;
+    Ok(Rpc::start_datagrams(socket, server, clock, options.reply_limit, first_xid(clock)))
+}
+
+fn bind(server: SocketAddr, service: Service) -> Result<Udp, Error> {
+    Udp::connect(server).map_err(|cause| {
+        let cause = ConnectError::Unreachable { address: server, cause: Arc::new(cause) };
+        Error::Connect { service, cause }
+    })
+}
+
+/// Differs from connection to connection, so that a server's reply cache keeps them apart.
+#[expect(clippy::cast_possible_truncation, reason = "any 32 bits will do")]
+pub(super) fn first_xid(clock: &Clock) -> u32 {
+    let nanos = clock.since_1970().as_nanos();
+    (nanos ^ (nanos >> 32)) as u32
+}

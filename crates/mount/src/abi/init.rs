@@ -1,0 +1,116 @@
+//! INIT: what the kernel can do, and what of it we want.
+
+use super::answer::Body;
+use super::request::Init;
+
+/// The version of the protocol that is spoken.
+const MAJOR: u32 = 7;
+const MINOR: u32 = 38;
+
+/// The oldest kernel: 4.20 speaks 7.28, the first with more than 32 pages in a request.
+pub(crate) const MINOR_MIN: u32 = 28;
+
+/// Most bytes of a READ or WRITE: what servers of NFS offer at most.
+pub(crate) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
+
+/// Requests that the kernel may have outstanding without a process that waits for each: write-back
+/// and read-ahead. More than a window of calls to a distant server needs: 64 MiB.
+const BACKGROUND_MAX: u16 = 64;
+
+mod flag {
+    pub(super) const ASYNC_READ: u64 = 1 << 0;
+    pub(super) const BIG_WRITES: u64 = 1 << 5;
+    pub(super) const AUTO_INVAL_DATA: u64 = 1 << 12;
+    pub(super) const DO_READDIRPLUS: u64 = 1 << 13;
+    pub(super) const READDIRPLUS_AUTO: u64 = 1 << 14;
+    pub(super) const ASYNC_DIO: u64 = 1 << 15;
+    pub(super) const WRITEBACK_CACHE: u64 = 1 << 16;
+    pub(super) const PARALLEL_DIROPS: u64 = 1 << 18;
+    pub(super) const MAX_PAGES: u64 = 1 << 22;
+    pub(super) const CACHE_SYMLINKS: u64 = 1 << 23;
+    pub(super) const INIT_EXT: u64 = 1 << 30;
+    pub(super) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
+}
+
+/// What the kernel keeps of file data.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum KernelCache {
+    /// Reads and writes: programs write to memory, and the kernel hands on up to 1 MiB at a time.
+    #[default]
+    Writeback,
+    /// Reads. Every write(2) is a request of its own.
+    Writethrough,
+    /// Nothing.
+    None,
+}
+
+/// What was agreed with the kernel.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Agreed {
+    flags: u64,
+    max_readahead: u32,
+}
+
+impl Agreed {
+    /// The most of what we want that the kernel can do.
+    pub(crate) fn with(kernel: &Init, cache: KernelCache) -> Self {
+        let cached = match cache {
+            KernelCache::Writeback => flag::WRITEBACK_CACHE,
+            KernelCache::Writethrough => flag::AUTO_INVAL_DATA,
+            KernelCache::None => flag::DIRECT_IO_ALLOW_MMAP,
+        };
+        let wanted = cached
+            | flag::ASYNC_READ
+            | flag::BIG_WRITES
+            | flag::DO_READDIRPLUS
+            | flag::READDIRPLUS_AUTO
+            | flag::ASYNC_DIO
+            | flag::PARALLEL_DIROPS
+            | flag::MAX_PAGES
+            | flag::CACHE_SYMLINKS
+            | flag::INIT_EXT;
+        Self { flags: wanted & kernel.flags, max_readahead: kernel.max_readahead }
+    }
+
+    /// Whether the kernel writes back.
+    pub(crate) fn writes_back(&self) -> bool {
+        self.flags & flag::WRITEBACK_CACHE != 0
+    }
+
+    /// `fuse_init_out`.
+    #[expect(clippy::cast_possible_truncation, reason = "flags in two halves; few pages")]
+    pub(crate) fn answer(&self) -> Body {
+        let pages = TRANSFER_BYTES_MAX as usize / rustix::param::page_size();
+        Body::default()
+            .u32(MAJOR)
+            .u32(MINOR)
+            .u32(self.max_readahead.max(TRANSFER_BYTES_MAX))
+            .u32(self.flags as u32)
+            .u16(BACKGROUND_MAX)
+            .u16(BACKGROUND_MAX / 4 * 3)
+            .u32(TRANSFER_BYTES_MAX)
+            .u32(1)
+            .u16(pages as u16)
+            .u16(0)
+            .u32((self.flags >> 32) as u32)
+            .bytes(&[0; 28])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_kernel_can_do_is_asked_for() {
+        let kernel = Init { flags: flag::ASYNC_READ | flag::MAX_PAGES, ..Init::default() };
+        let agreed = Agreed::with(&kernel, KernelCache::Writeback);
+        assert!(!agreed.writes_back());
+        assert_eq!(agreed.flags, kernel.flags);
+        let kernel = Init { flags: u64::MAX, ..kernel };
+        assert!(Agreed::with(&kernel, KernelCache::Writeback).writes_back());
+        let agreed = Agreed::with(&kernel, KernelCache::None);
+        assert!(!agreed.writes_back());
+        assert_eq!(agreed.answer().as_slice().len(), 64);
+    }
+}

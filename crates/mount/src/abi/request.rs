@@ -1,0 +1,400 @@
+//! Requests of the kernel: a header that says who asks for which node, and an operation.
+
+use thiserror::Error;
+
+use super::fattr;
+
+/// A request that cannot be read.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+pub(crate) enum Malformed {
+    #[error("{left} bytes where {wanted} are needed")]
+    Short { wanted: usize, left: usize },
+    #[error("a name without its end")]
+    Unterminated,
+}
+
+/// Who asks, and for what (`fuse_in_header`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Header {
+    pub(crate) opcode: u32,
+    /// The answer names it.
+    pub(crate) unique: u64,
+    pub(crate) node: u64,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// The thread that asks; 0 where it is of a name space that we do not see.
+    pub(crate) pid: u32,
+}
+
+/// What is asked for. Names are the procedures' of fuse.h.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Operation<'a> {
+    Lookup {
+        name: &'a [u8],
+    },
+    Forget {
+        lookups: u64,
+    },
+    Getattr {
+        file: Option<u64>,
+    },
+    Setattr(Setattr),
+    Readlink,
+    Symlink {
+        name: &'a [u8],
+        target: &'a [u8],
+    },
+    Mknod {
+        name: &'a [u8],
+        mode: u32,
+        rdev: u32,
+    },
+    Mkdir {
+        name: &'a [u8],
+        mode: u32,
+    },
+    Unlink {
+        name: &'a [u8],
+    },
+    Rmdir {
+        name: &'a [u8],
+    },
+    Rename {
+        name: &'a [u8],
+        new_dir: u64,
+        new_name: &'a [u8],
+        flags: u32,
+    },
+    Link {
+        node: u64,
+        name: &'a [u8],
+    },
+    Open {
+        flags: u32,
+    },
+    Read {
+        file: u64,
+        offset: u64,
+        count: u32,
+    },
+    Write {
+        file: u64,
+        offset: u64,
+        count: u32,
+    },
+    Statfs,
+    Release {
+        file: u64,
+    },
+    Fsync {
+        file: u64,
+    },
+    Flush {
+        file: u64,
+    },
+    Init(Init),
+    Opendir,
+    Readdir {
+        dir: u64,
+        offset: u64,
+        size: u32,
+    },
+    Readdirplus {
+        dir: u64,
+        offset: u64,
+        size: u32,
+    },
+    Releasedir {
+        dir: u64,
+    },
+    Fsyncdir,
+    Access {
+        mask: u32,
+    },
+    Create {
+        name: &'a [u8],
+        mode: u32,
+        flags: u32,
+    },
+    Interrupt {
+        unique: u64,
+    },
+    BatchForget(Forgets<'a>),
+    Fallocate,
+    Xattr,
+    Destroy,
+    /// What we do not serve; the kernel remembers that and does without.
+    Unserved,
+}
+
+/// What INIT says of the kernel (`fuse_init_in`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Init {
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+    pub(crate) max_readahead: u32,
+    pub(crate) flags: u64,
+}
+
+/// What SETATTR sets: `valid` says which of the others count (`fuse_setattr_in`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Setattr {
+    pub(crate) valid: u32,
+    pub(crate) file: Option<u64>,
+    pub(crate) size: u64,
+    pub(crate) atime: i64,
+    pub(crate) mtime: i64,
+    pub(crate) atime_nanos: u32,
+    pub(crate) mtime_nanos: u32,
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// Nodes and how many lookups of each are forgotten.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Forgets<'a>(&'a [u8]);
+
+impl Iterator for Forgets<'_> {
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        let mut reader = Reader(self.0);
+        let one = (reader.u64().ok()?, reader.u64().ok()?);
+        self.0 = reader.0;
+        Some(one)
+    }
+}
+
+/// Reads a request.
+pub(crate) fn parse(bytes: &[u8]) -> Result<(Header, Operation<'_>), (u64, Malformed)> {
+    let mut reader = Reader(bytes);
+    let header = header(&mut reader).map_err(|malformed| (0, malformed))?;
+    let operation = operation(&header, reader).map_err(|malformed| (header.unique, malformed))?;
+    Ok((header, operation))
+}
+
+fn header(reader: &mut Reader<'_>) -> Result<Header, Malformed> {
+    let _length = reader.u32()?;
+    let opcode = reader.u32()?;
+    let (unique, node) = (reader.u64()?, reader.u64()?);
+    let (uid, gid, pid) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let _extensions = reader.u32()?;
+    Ok(Header { opcode, unique, node, uid, gid, pid })
+}
+
+fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Malformed> {
+    Ok(match header.opcode {
+        1 => Operation::Lookup { name: r.name()? },
+        2 => Operation::Forget { lookups: r.u64()? },
+        3 => {
+            let has_file = r.u32()? & 1 != 0;
+            r.u32()?;
+            let file = r.u64()?;
+            Operation::Getattr { file: has_file.then_some(file) }
+        }
+        4 => Operation::Setattr(r.setattr()?),
+        5 => Operation::Readlink,
+        6 => Operation::Symlink { name: r.name()?, target: r.name()? },
+        8 => {
+            let (mode, rdev) = (r.u32()?, r.u32()?);
+            r.skip(8)?;
+            Operation::Mknod { name: r.name()?, mode, rdev }
+        }
+        9 => {
+            let mode = r.u32()?;
+            r.skip(4)?;
+            Operation::Mkdir { name: r.name()?, mode }
+        }
+        10 => Operation::Unlink { name: r.name()? },
+        11 => Operation::Rmdir { name: r.name()? },
+        12 => {
+            let new_dir = r.u64()?;
+            Operation::Rename { name: r.name()?, new_dir, new_name: r.name()?, flags: 0 }
+        }
+        13 => Operation::Link { node: r.u64()?, name: r.name()? },
+        14 => Operation::Open { flags: r.u32()? },
+        15 => {
+            let (file, offset, count) = (r.u64()?, r.u64()?, r.u32()?);
+            Operation::Read { file, offset, count }
+        }
+        16 => {
+            let (file, offset, count) = (r.u64()?, r.u64()?, r.u32()?);
+            r.skip(20)?;
+            // The data stays where it is: see `super::WRITE_HEAD_BYTES`.
+            r.skip(count as usize)?;
+            Operation::Write { file, offset, count }
+        }
+        17 => Operation::Statfs,
+        18 => Operation::Release { file: r.u64()? },
+        20 => Operation::Fsync { file: r.u64()? },
+        21..=24 => Operation::Xattr,
+        25 => Operation::Flush { file: r.u64()? },
+        26 => Operation::Init(r.init()?),
+        27 => Operation::Opendir,
+        28 => {
+            let (dir, offset, size) = (r.u64()?, r.u64()?, r.u32()?);
+            Operation::Readdir { dir, offset, size }
+        }
+        29 => Operation::Releasedir { dir: r.u64()? },
+        30 => Operation::Fsyncdir,
+        34 => Operation::Access { mask: r.u32()? },
+        35 => {
+            let (flags, mode) = (r.u32()?, r.u32()?);
+            r.skip(8)?;
+            Operation::Create { name: r.name()?, mode, flags }
+        }
+        36 => Operation::Interrupt { unique: r.u64()? },
+        38 => Operation::Destroy,
+        42 => {
+            let count = r.u32()? as usize;
+            r.skip(4)?;
+            let bytes = r.take(count.saturating_mul(16))?;
+            Operation::BatchForget(Forgets(bytes))
+        }
+        43 => Operation::Fallocate,
+        44 => {
+            let (dir, offset, size) = (r.u64()?, r.u64()?, r.u32()?);
+            Operation::Readdirplus { dir, offset, size }
+        }
+        45 => {
+            let (new_dir, flags) = (r.u64()?, r.u32()?);
+            r.skip(4)?;
+            Operation::Rename { name: r.name()?, new_dir, new_name: r.name()?, flags }
+        }
+        _ => Operation::Unserved,
+    })
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or(Malformed::Short { wanted: count, left: self.0.len() })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let short = Malformed::Short { wanted: N, left: self.0.len() };
+        let (taken, rest) = self.0.split_first_chunk().ok_or(short)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn skip(&mut self, count: usize) -> Result<(), Malformed> {
+        self.take(count).map(|_| ())
+    }
+
+    fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_ne_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_ne_bytes)
+    }
+
+    fn i64(&mut self) -> Result<i64, Malformed> {
+        self.array().map(i64::from_ne_bytes)
+    }
+
+    /// Bytes up to a NUL, which is taken with them.
+    fn name(&mut self) -> Result<&'a [u8], Malformed> {
+        let end = self.0.iter().position(|&byte| byte == 0).ok_or(Malformed::Unterminated)?;
+        let name = self.take(end)?;
+        self.skip(1)?;
+        Ok(name)
+    }
+
+    fn init(&mut self) -> Result<Init, Malformed> {
+        let (major, minor, max_readahead, low) =
+            (self.u32()?, self.u32()?, self.u32()?, self.u32()?);
+        // Only where FUSE_INIT_EXT says so.
+        let high = if low & (1 << 30) == 0 { 0 } else { self.u32()? };
+        Ok(Init { major, minor, max_readahead, flags: u64::from(high) << 32 | u64::from(low) })
+    }
+
+    fn setattr(&mut self) -> Result<Setattr, Malformed> {
+        let valid = self.u32()?;
+        self.skip(4)?;
+        let (file, size) = (self.u64()?, self.u64()?);
+        self.skip(8)?;
+        let (atime, mtime) = (self.i64()?, self.i64()?);
+        self.skip(8)?;
+        let (atime_nanos, mtime_nanos) = (self.u32()?, self.u32()?);
+        self.skip(4)?;
+        let mode = self.u32()?;
+        self.skip(4)?;
+        let (uid, gid) = (self.u32()?, self.u32()?);
+        let file = (valid & fattr::FH != 0).then_some(file);
+        Ok(Setattr { valid, file, size, atime, mtime, atime_nanos, mtime_nanos, mode, uid, gid })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A request's bytes.
+    pub(crate) fn request(opcode: u32, node: u64, body: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let length = u32::try_from(super::super::IN_HEADER_BYTES + body.len()).unwrap();
+        bytes.extend(length.to_ne_bytes());
+        bytes.extend(opcode.to_ne_bytes());
+        bytes.extend(7u64.to_ne_bytes());
+        bytes.extend(node.to_ne_bytes());
+        [1000u32, 100, 4711, 0].iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
+        bytes.extend(body);
+        bytes
+    }
+
+    #[test]
+    fn a_rename_has_two_directories_and_two_names() {
+        let mut body = 9u64.to_ne_bytes().to_vec();
+        body.extend([1u32.to_ne_bytes(), [0; 4]].concat());
+        body.extend(b"old\0new\0");
+        let bytes = request(45, 5, &body);
+        let (header, operation) = parse(&bytes).unwrap();
+        assert_eq!((header.unique, header.node, header.uid, header.pid), (7, 5, 1000, 4711));
+        let expected = Operation::Rename { name: b"old", new_dir: 9, new_name: b"new", flags: 1 };
+        assert_eq!(operation, expected);
+    }
+
+    #[test]
+    fn forgets_are_pairs() {
+        let mut body = [2u32.to_ne_bytes(), [0; 4]].concat();
+        [5u64, 1, 6, 3].iter().for_each(|n| body.extend(n.to_ne_bytes()));
+        let bytes = request(42, 0, &body);
+        let Ok((_, Operation::BatchForget(forgets))) = parse(&bytes) else { panic!() };
+        assert_eq!(forgets.collect::<Vec<_>>(), [(5, 1), (6, 3)]);
+    }
+
+    #[test]
+    fn any_bytes_are_a_request_or_not() {
+        for opcode in 0..64 {
+            let whole = request(opcode, 1, &[b'x'; 120]);
+            let mut ended = whole.clone();
+            *ended.last_mut().unwrap() = 0;
+            for bytes in [whole, ended] {
+                for length in 0..=bytes.len() {
+                    if let Ok((_, Operation::BatchForget(forgets))) = parse(&bytes[..length]) {
+                        assert!(forgets.count() <= bytes.len());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_write_needs_all_its_data() {
+        let mut body = vec![0; 16];
+        body.extend(5u32.to_ne_bytes());
+        body.extend([0; 20]);
+        let bytes = request(16, 1, &[body.as_slice(), b"12345"].concat());
+        assert!(matches!(parse(&bytes), Ok((_, Operation::Write { count: 5, .. }))));
+        assert!(parse(&bytes[..bytes.len() - 1]).is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! Attributes and times, from NFS's form to the kernel's and back.
+
+use std::time::Duration;
+
+use wire::nfs3::mknod::{DeviceData, MknodData};
+use wire::nfs3::{FType, Fattr3, NfsTime, Sattr3, SetTime, Specdata};
+
+use crate::abi::request::Setattr;
+use crate::abi::{Attr, Time, fattr};
+
+const S_IFMT: u32 = 0o170_000;
+const S_IFIFO: u32 = 0o010_000;
+const S_IFCHR: u32 = 0o020_000;
+const S_IFDIR: u32 = 0o040_000;
+const S_IFBLK: u32 = 0o060_000;
+const S_IFREG: u32 = 0o100_000;
+const S_IFLNK: u32 = 0o120_000;
+const S_IFSOCK: u32 = 0o140_000;
+
+/// A time this near to now, where only the other one is said to be now, is meant to be now too:
+/// a kernel that writes back says its own time instead.
+const NOW: Duration = Duration::from_secs(1);
+
+/// Attributes as the kernel takes them. `blksize`: what programs are told to read and write at a
+/// time.
+pub(crate) fn attr(attributes: &Fattr3, blksize: u32) -> Attr {
+    Attr {
+        ino: attributes.fileid,
+        size: attributes.size,
+        blocks: attributes.used.div_ceil(512),
+        atime: time(attributes.atime),
+        mtime: time(attributes.mtime),
+        ctime: time(attributes.ctime),
+        mode: kind(attributes.ftype) | attributes.mode & !S_IFMT,
+        nlink: attributes.nlink,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        rdev: rdev(attributes.rdev),
+        blksize,
+    }
+}
+
+/// The type's bits of a mode.
+pub(crate) fn kind(ftype: FType) -> u32 {
+    match ftype {
+        FType::Reg => S_IFREG,
+        FType::Dir => S_IFDIR,
+        FType::Blk => S_IFBLK,
+        FType::Chr => S_IFCHR,
+        FType::Lnk => S_IFLNK,
+        FType::Sock => S_IFSOCK,
+        FType::Fifo => S_IFIFO,
+    }
+}
+
+/// The kernel takes no fractions of a second that are whole ones.
+fn time(time: NfsTime) -> Time {
+    Time { seconds: u64::from(time.seconds), nanos: time.nseconds.min(999_999_999) }
+}
+
+/// A device's number as the kernel writes it (`new_encode_dev`).
+fn rdev(device: Specdata) -> u32 {
+    let (major, minor) = (device.specdata1, device.specdata2);
+    minor & 0xff | (major & 0xfff) << 8 | (minor & 0xf_ff00) << 12
+}
+
+fn specdata(rdev: u32) -> Specdata {
+    Specdata { specdata1: rdev >> 8 & 0xfff, specdata2: rdev & 0xff | rdev >> 12 & 0xf_ff00 }
+}
+
+/// What a new object of this mode is to have.
+pub(crate) fn made(mode: u32) -> Sattr3 {
+    Sattr3 { mode: Some(mode & 0o7777), ..Sattr3::default() }
+}
+
+/// What MKNOD is to make; none for a regular file, which CREATE makes.
+pub(crate) fn special(mode: u32, number: u32) -> Option<MknodData> {
+    let attributes = made(mode);
+    let device = DeviceData { dev_attributes: attributes, spec: specdata(number) };
+    match mode & S_IFMT {
+        S_IFCHR => Some(MknodData::Chr(device)),
+        S_IFBLK => Some(MknodData::Blk(device)),
+        S_IFIFO => Some(MknodData::Fifo(attributes)),
+        S_IFSOCK => Some(MknodData::Sock(attributes)),
+        _ => None,
+    }
+}
+
+/// What SETATTR asks for, in NFS's words. `now` is the time since 1970.
+pub(crate) fn wanted(asked: &Setattr, now: Duration) -> Sattr3 {
+    let has = |bit| asked.valid & bit != 0;
+    let atime_is_now = has(fattr::ATIME_NOW);
+    let mtime = match nfs_time(asked.mtime, asked.mtime_nanos) {
+        _ if !has(fattr::MTIME) => SetTime::DontChange,
+        _ if has(fattr::MTIME_NOW) => SetTime::ServerTime,
+        // A kernel that writes back says its own time where utimes(2) was told none; and only the
+        // owner may set a time, where whoever may write may set it to now.
+        time if atime_is_now && is_near(time, now) => SetTime::ServerTime,
+        time => SetTime::ClientTime(time),
+    };
+    let atime = match has(fattr::ATIME) {
+        false => SetTime::DontChange,
+        true if atime_is_now => SetTime::ServerTime,
+        true => SetTime::ClientTime(nfs_time(asked.atime, asked.atime_nanos)),
+    };
+    Sattr3 {
+        mode: has(fattr::MODE).then_some(asked.mode & 0o7777),
+        uid: has(fattr::UID).then_some(asked.uid),
+        gid: has(fattr::GID).then_some(asked.gid),
+        size: has(fattr::SIZE).then_some(asked.size),
+        atime,
+        mtime,
+    }
+}
+
+fn is_near(time: NfsTime, now: Duration) -> bool {
+    Duration::new(u64::from(time.seconds), time.nseconds).abs_diff(now) < NOW
+}
+
+/// NFS's times begin in 1970 and end in 2106: what lies outside is cut to that.
+fn nfs_time(seconds: i64, nanos: u32) -> NfsTime {
+    match u32::try_from(seconds) {
+        Ok(seconds) => NfsTime { seconds, nseconds: nanos.min(999_999_999) },
+        Err(_) if seconds < 0 => NfsTime { seconds: 0, nseconds: 0 },
+        Err(_) => NfsTime { seconds: u32::MAX, nseconds: 999_999_999 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_numbers_come_back() {
+        for (major, minor) in [(0, 0), (8, 1), (0xfff, 0xf_ffff), (259, 300)] {
+            let device = Specdata { specdata1: major, specdata2: minor };
+            assert_eq!(specdata(rdev(device)), device);
+        }
+    }
+
+    #[test]
+    fn times_are_cut_to_what_nfs_can_say() {
+        assert_eq!(nfs_time(-5, 7), NfsTime { seconds: 0, nseconds: 0 });
+        assert_eq!(nfs_time(5, 7), NfsTime { seconds: 5, nseconds: 7 });
+        assert_eq!(nfs_time(1 << 40, 7).seconds, u32::MAX);
+    }
+
+    #[test]
+    fn now_is_the_servers_time_and_nothing_else_is_touched() {
+        let now = Duration::from_secs(1_000);
+        let valid = fattr::ATIME | fattr::ATIME_NOW | fattr::MTIME;
+        let touch = Setattr { valid, mtime: 1_000, mtime_nanos: 5, ..Setattr::default() };
+        let both =
+            Sattr3 { atime: SetTime::ServerTime, mtime: SetTime::ServerTime, ..Sattr3::default() };
+        assert_eq!(wanted(&touch, now), both);
+        let long_ago = Setattr { mtime: 500, ..touch };
+        let kept = SetTime::ClientTime(NfsTime { seconds: 500, nseconds: 5 });
+        assert_eq!(wanted(&long_ago, now).mtime, kept);
+        let chmod = Setattr { valid: fattr::MODE, mode: 0o100_644, ..Setattr::default() };
+        let mode = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+        assert_eq!(wanted(&chmod, now), mode);
+    }
+}

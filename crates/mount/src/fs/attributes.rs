@@ -1,0 +1,149 @@
+//! What asks and sets attributes.
+
+use client::session::Credential;
+use rustix::io::Errno;
+use wire::nfs3::{FType, Fattr3, FileHandle, SetTime, access};
+
+use super::names::{NAME_LEN_MAX, done};
+use super::{FileSystem, errno};
+use crate::abi::answer::{self, Statfs};
+use crate::abi::fattr;
+use crate::abi::request::Setattr;
+use crate::attributes::wanted;
+use crate::inflight::Reply;
+
+/// The unit in which space is told.
+const BLOCK_BYTES: u32 = 4096;
+
+impl FileSystem {
+    pub(super) async fn getattr(
+        &self,
+        who: Credential,
+        node: u64,
+        file: Option<u64>,
+        reply: Reply,
+    ) {
+        let result = async {
+            let handle = self.file(node)?;
+            let who = self.opener(file, who);
+            let attributes = self.files.getattr(&who, handle).await.map_err(errno)?;
+            if self.writes_back && attributes.ftype == FType::Reg {
+                self.follow(&who, node, &attributes).await;
+            }
+            Ok((handle, attributes))
+        };
+        self.answer_attr(result.await, reply);
+    }
+
+    pub(super) async fn setattr(&self, who: Credential, node: u64, asked: Setattr, reply: Reply) {
+        let result = async {
+            let handle = self.file(node)?;
+            let mut new = wanted(&asked, self.clock.since_1970());
+            // A file that is cut through its descriptor is cut by who has opened it.
+            let who = match new.size {
+                Some(_) => self.opener(asked.file, who),
+                None => who,
+            };
+            if self.writes_back && asked.valid & fattr::ATIME == 0 {
+                // The kernel's own time of its own writes, or of a cut. It follows at the close:
+                // here it would wait for all data, and only the owner may set it.
+                if let SetTime::ClientTime(time) = new.mtime
+                    && let Some(node) = self.nodes.lock().find_mut(node)
+                {
+                    new.mtime = SetTime::DontChange;
+                    node.mtime = (node.opens > 0).then_some(time);
+                }
+            }
+            if new == wire::nfs3::Sattr3::default() {
+                let attributes = self.files.getattr(&who, handle).await.map_err(errno)?;
+                return Ok((handle, attributes));
+            }
+            let attributes = self.files.setattr(&who, handle, new).await.map_err(errno)?;
+            if let Some(node) = self.nodes.lock().find_mut(node) {
+                node.size = new.size.unwrap_or(node.size);
+                if new.mtime != SetTime::DontChange {
+                    node.mtime = None;
+                }
+            }
+            Ok((handle, attributes))
+        };
+        self.answer_attr(result.await, reply);
+    }
+
+    fn answer_attr(&self, result: Result<(FileHandle, Fattr3), Errno>, reply: Reply) {
+        match result {
+            Ok((file, attributes)) => {
+                let attr = self.attr(&attributes);
+                reply.body(&answer::attr(&attr, self.valid(&file)));
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// access(2), where the kernel does not decide by itself.
+    pub(super) async fn access(&self, who: Credential, node: u64, mask: u32, reply: Reply) {
+        let result = async {
+            let file = self.file(node)?;
+            if mask & 7 == 0 {
+                return Ok(());
+            }
+            let attributes = self.files.getattr(&who, file).await.map_err(errno)?;
+            let asked = rights(attributes.ftype, mask);
+            let granted = self.files.access(&who, file, asked).await.map_err(errno)?;
+            if granted & asked == asked { Ok(()) } else { Err(Errno::ACCESS) }
+        };
+        done(result.await, reply);
+    }
+
+    pub(super) async fn statfs(&self, who: Credential, reply: Reply) {
+        match self.files.statfs(&who).await {
+            Ok(space) => {
+                let blocks = |bytes: u64| bytes / u64::from(BLOCK_BYTES);
+                let numbers = Statfs {
+                    blocks: blocks(space.tbytes),
+                    blocks_free: blocks(space.fbytes),
+                    blocks_available: blocks(space.abytes),
+                    files: space.tfiles,
+                    files_free: space.afiles.min(space.ffiles),
+                    block_bytes: BLOCK_BYTES,
+                    transfer_bytes: self.files.session().sizes().write_bytes_max,
+                    #[expect(clippy::cast_possible_truncation, reason = "it is 255")]
+                    name_len_max: NAME_LEN_MAX as u32,
+                };
+                reply.body(&answer::statfs(&numbers));
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+}
+
+/// What access(2) asks for, in NFS's rights.
+fn rights(ftype: FType, mask: u32) -> u32 {
+    let is_dir = ftype == FType::Dir;
+    let mut asked = 0;
+    if mask & 4 != 0 {
+        asked |= access::READ;
+    }
+    if mask & 2 != 0 {
+        asked |= access::MODIFY | access::EXTEND;
+        if is_dir {
+            asked |= access::DELETE;
+        }
+    }
+    if mask & 1 != 0 {
+        asked |= if is_dir { access::LOOKUP } else { access::EXECUTE };
+    }
+    asked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_of_a_directory_are_others_than_a_files() {
+        assert_eq!(rights(FType::Reg, 5), access::READ | access::EXECUTE);
+        assert_eq!(rights(FType::Dir, 1), access::LOOKUP);
+        assert_eq!(rights(FType::Dir, 2), access::MODIFY | access::EXTEND | access::DELETE);
+    }
+}

@@ -1,0 +1,219 @@
+//! Open files: reading, writing, and what is promised when they are closed.
+
+use bytes::Bytes;
+use client::files::open::{Mode, Open};
+use client::session::Credential;
+use rustix::io::Errno;
+use wire::nfs3::{Sattr3, SetTime, access};
+
+use super::names::done;
+use super::sharing::Verdict;
+use super::{FileSystem, errno};
+use crate::abi::init::KernelCache;
+use crate::abi::{answer, fopen};
+use crate::attributes::made;
+use crate::inflight::Reply;
+use crate::opens::OpenFile;
+
+const O_ACCMODE: u32 = 3;
+const O_RDONLY: u32 = 0;
+const O_WRONLY: u32 = 1;
+const O_EXCL: u32 = 0o200;
+const O_TRUNC: u32 = 0o1000;
+/// The file is opened to be run (the kernel's `__FMODE_EXEC`).
+const FMODE_EXEC: u32 = 0x20;
+
+impl FileSystem {
+    pub(super) async fn open(&self, who: Credential, node: u64, flags: u32, reply: Reply) {
+        let result = async {
+            let file = self.file(node)?;
+            // Who may run a file need not be allowed to read it; the server lets it be read.
+            let read = flags & O_ACCMODE != O_WRONLY && flags & FMODE_EXEC == 0;
+            let write = flags & O_ACCMODE != O_RDONLY;
+            let mode = Mode { read, write, truncate: flags & O_TRUNC != 0 };
+            let open = self.files.open(&who, file, mode).await.map_err(errno)?;
+            match self.cached(&who, node, flags, &open).await {
+                Ok(caching) => Ok((open, write, caching)),
+                Err(errno) => {
+                    open.close().await;
+                    Err(errno)
+                }
+            }
+        };
+        match result.await {
+            Ok((open, can_write, caching)) => {
+                let number = self.opened(OpenFile { open, who, node, can_write });
+                if !reply.body(&answer::open(number, caching)) {
+                    self.closed(number).await;
+                }
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// How the kernel may cache a file that it opens.
+    async fn cached(
+        &self,
+        who: &Credential,
+        node: u64,
+        flags: u32,
+        open: &Open,
+    ) -> Result<u32, Errno> {
+        if self.cache == KernelCache::None {
+            return Ok(fopen::DIRECT_IO);
+        }
+        let file = open.file();
+        if self.writes_back && flags & O_ACCMODE == O_WRONLY {
+            // To write a part of a page the kernel reads the rest of it first.
+            let owner = self.files.getattr(who, file).await.map_err(errno)?.uid;
+            if owner != who.uid {
+                let granted = self.files.access(who, file, access::READ).await;
+                if granted.map_err(errno)? & access::READ == 0 {
+                    return Ok(fopen::DIRECT_IO);
+                }
+            }
+        }
+        match self.judge(node, &file) {
+            Verdict::Same => Ok(fopen::KEEP_CACHE),
+            Verdict::Changed => Ok(0),
+            Verdict::ChangedAgain => Ok(fopen::DIRECT_IO),
+            Verdict::Outdated => {
+                self.write_back(node).await;
+                Err(Errno::STALE)
+            }
+        }
+    }
+
+    pub(super) async fn create(
+        &self,
+        who: Credential,
+        dir: u64,
+        name: Vec<u8>,
+        mode: u32,
+        flags: u32,
+        reply: Reply,
+    ) {
+        let result = async {
+            let dir = self.named_in(dir, &name)?;
+            let size = (flags & O_TRUNC != 0).then_some(0);
+            let attributes = Sattr3 { size, ..made(mode) };
+            let exclusive = flags & O_EXCL != 0;
+            let created = self.files.create(&who, dir, &name, attributes, exclusive);
+            let found = created.await.map_err(errno)?;
+            let open = self.files.open_made(&who, found.handle);
+            Ok((dir, found, open))
+        };
+        let (dir, found, open) = match result.await {
+            Ok(created) => created,
+            Err(errno) => return reply.error(errno),
+        };
+        let entry = self.entry(&dir, &found);
+        let can_write = flags & O_ACCMODE != O_RDONLY;
+        let number = self.opened(OpenFile { open, who, node: entry.node, can_write });
+        let caching = if self.cache == KernelCache::None { fopen::DIRECT_IO } else { 0 };
+        if !reply.body(&answer::create(&entry, number, caching)) {
+            self.closed(number).await;
+            self.unname(&entry);
+        }
+    }
+
+    pub(super) async fn read(&self, file: u64, offset: u64, count: u32, reply: Reply) {
+        let Some(file) = self.opens.file(file) else {
+            return reply.error(Errno::BADF);
+        };
+        match file.open.read(offset, count).await {
+            Ok(data) => {
+                reply.data(&data[..data.len().min(count as usize)]);
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    pub(super) async fn write(&self, node: u64, file: u64, offset: u64, data: Bytes, reply: Reply) {
+        let Some(file) = self.opens.file(file) else {
+            return reply.error(Errno::BADF);
+        };
+        let Some(end) = offset.checked_add(data.len() as u64) else {
+            return reply.error(Errno::FBIG);
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "the kernel counts in 32 bits")]
+        let count = data.len() as u32;
+        match file.open.write_bytes(offset, data).await {
+            Ok(()) => {
+                if let Some(node) = self.nodes.lock().find_mut(node) {
+                    node.size = node.size.max(end);
+                }
+                reply.body(&answer::write(count));
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// close(2): whoever opens the file next, anywhere, is to find what was written.
+    pub(super) async fn flush(&self, file: u64, reply: Reply) {
+        let Some(file) = self.opens.file(file) else {
+            return reply.error(Errno::BADF);
+        };
+        if !file.can_write {
+            reply.done();
+            return;
+        }
+        let flushed = file.open.flush().await.map_err(errno);
+        self.tell_time(&file).await;
+        done(flushed, reply);
+    }
+
+    pub(super) async fn fsync(&self, file: u64, reply: Reply) {
+        let Some(file) = self.opens.file(file) else {
+            return reply.error(Errno::BADF);
+        };
+        done(file.open.flush().await.map_err(errno), reply);
+    }
+
+    pub(super) async fn release(&self, file: u64, reply: Reply) {
+        self.closed(file).await;
+        reply.done();
+    }
+
+    /// Sets the time that the kernel has given the file. As the server has its own, and may not
+    /// let this user set it, nobody is told when it fails.
+    async fn tell_time(&self, file: &OpenFile) {
+        let time = {
+            let mut nodes = self.nodes.lock();
+            nodes.find_mut(file.node).and_then(|node| node.mtime.take())
+        };
+        if let Some(time) = time {
+            let new = Sattr3 { mtime: SetTime::ClientTime(time), ..Sattr3::default() };
+            self.files.setattr(&file.who, file.open.file(), new).await.ok();
+        }
+    }
+
+    /// The kernel has this open from now on.
+    fn opened(&self, file: OpenFile) -> u64 {
+        if let Some(node) = self.nodes.lock().find_mut(file.node) {
+            node.opens += 1;
+            node.writers += u32::from(file.can_write);
+            node.is_second_try = false;
+        }
+        self.opens.add_file(file)
+    }
+
+    async fn closed(&self, number: u64) {
+        let Some(file) = self.opens.take_file(number) else {
+            return;
+        };
+        // What was written through a mapping after the last close(2); it goes before a hidden name
+        // does.
+        if file.can_write && self.files.write_behind().is_dirty(file.open.file()) {
+            file.open.flush().await.ok();
+        }
+        if let Some(node) = self.nodes.lock().find_mut(file.node) {
+            node.opens = node.opens.saturating_sub(1);
+            node.writers = node.writers.saturating_sub(u32::from(file.can_write));
+        }
+        file.open.close().await;
+        if file.can_write {
+            self.tell_time(&file).await;
+        }
+    }
+}

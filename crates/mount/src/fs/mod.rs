@@ -1,0 +1,252 @@
+//! The file system that the kernel asks: one method for each operation.
+//!
+//! - `names`: what finds, makes, moves and removes names.
+//! - `attributes`: what asks and sets attributes.
+//! - `data`: open files.
+//! - `directories`: open directories.
+//! - `sharing`: what other clients have done to a file that this kernel caches.
+
+mod attributes;
+mod data;
+mod directories;
+mod names;
+mod sharing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::files::{Files, Found};
+use client::session::Credential;
+use net::clock::Clock;
+use parking_lot::Mutex;
+use perf::units::Nanos;
+use rustix::io::Errno;
+use wire::nfs3::{FType, Fattr3, FileHandle};
+
+use crate::abi::request::Operation;
+use crate::abi::{Attr, Entry, init};
+use crate::attributes::attr;
+use crate::caller::Callers;
+use crate::dispatch::{Asked, Work};
+use crate::errno;
+use crate::inflight::Reply;
+use crate::nodes::{Named, Nodes};
+use crate::notify::Notifier;
+use crate::opens::Opens;
+
+/// What programs are told to read and write at a time, where the kernel gathers for them.
+const BLKSIZE: u32 = 64 << 10;
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct FileSystem {
+    pub(crate) files: Files,
+    pub(crate) clock: Clock,
+    pub(crate) callers: Callers,
+    /// Guards what the kernel knows; never held across a call.
+    pub(crate) nodes: Mutex<Nodes>,
+    pub(crate) opens: Opens,
+    notifier: Notifier,
+    cache: init::KernelCache,
+    /// The kernel writes back: it alone knows sizes and times of regular files.
+    writes_back: bool,
+}
+
+impl FileSystem {
+    pub(crate) fn new(
+        files: Files,
+        clock: &Clock,
+        callers: Callers,
+        notifier: Notifier,
+        cache: init::KernelCache,
+        agreed: init::Agreed,
+    ) -> Self {
+        let nodes = Mutex::new(Nodes::new(files.root()));
+        let writes_back = agreed.writes_back();
+        let opens = Opens::default();
+        let clock = clock.clone();
+        Self { files, clock, callers, nodes, opens, notifier, cache, writes_back }
+    }
+
+    /// Begins to do what was asked for; none where nothing is to be answered. What must be
+    /// remembered in the order in which it was asked is remembered before this returns, or in the
+    /// first step of the work.
+    pub(crate) fn begin(self: &Arc<Self>, asked: Asked<'_>, reply: Reply) -> Option<Work> {
+        let Asked { header, operation, data } = asked;
+        let (this, node) = (Arc::clone(self), header.node);
+        let who = || self.callers.credential(&header);
+        Some(match operation {
+            Operation::Forget { lookups } => {
+                self.nodes.lock().forget(node, lookups);
+                reply.unwanted();
+                return None;
+            }
+            Operation::BatchForget(forgets) => {
+                let mut nodes = self.nodes.lock();
+                forgets.for_each(|(node, lookups)| nodes.forget(node, lookups));
+                reply.unwanted();
+                return None;
+            }
+            Operation::Lookup { name } => {
+                let (who, name) = (who(), name.to_vec());
+                Box::pin(async move { this.lookup(who, node, name, reply).await })
+            }
+            Operation::Getattr { file } => {
+                let who = who();
+                Box::pin(async move { this.getattr(who, node, file, reply).await })
+            }
+            Operation::Setattr(asked) => {
+                let who = who();
+                Box::pin(async move { this.setattr(who, node, asked, reply).await })
+            }
+            Operation::Access { mask } => {
+                let who = who();
+                Box::pin(async move { this.access(who, node, mask, reply).await })
+            }
+            Operation::Statfs => {
+                let who = who();
+                Box::pin(async move { this.statfs(who, reply).await })
+            }
+            Operation::Readlink => {
+                let who = who();
+                Box::pin(async move { this.readlink(who, node, reply).await })
+            }
+            Operation::Symlink { name, target } => {
+                let (who, name, target) = (who(), name.to_vec(), target.to_vec());
+                Box::pin(async move { this.symlink(who, node, name, target, reply).await })
+            }
+            Operation::Mknod { name, mode, rdev } => {
+                let (who, name) = (who(), name.to_vec());
+                Box::pin(async move { this.mknod(who, node, name, mode, rdev, reply).await })
+            }
+            Operation::Mkdir { name, mode } => {
+                let (who, name) = (who(), name.to_vec());
+                Box::pin(async move { this.mkdir(who, node, name, mode, reply).await })
+            }
+            Operation::Unlink { name } => {
+                let (who, name) = (who(), name.to_vec());
+                Box::pin(async move { this.unlink(who, node, name, reply).await })
+            }
+            Operation::Rmdir { name } => {
+                let (who, name) = (who(), name.to_vec());
+                Box::pin(async move { this.rmdir(who, node, name, reply).await })
+            }
+            // The kernel remembers that there are no flags, and says EINVAL from then on.
+            Operation::Rename { flags: 1.., .. } => {
+                reply.error(Errno::NOSYS);
+                return None;
+            }
+            Operation::Rename { name, new_dir, new_name, .. } => {
+                let who = who();
+                let (from, to) = ((node, name.to_vec()), (new_dir, new_name.to_vec()));
+                Box::pin(async move { this.rename(who, from, to, reply).await })
+            }
+            Operation::Link { node: file, name } => {
+                let (who, name) = (who(), name.to_vec());
+                Box::pin(async move { this.link(who, file, node, name, reply).await })
+            }
+            Operation::Open { flags } => {
+                let who = who();
+                Box::pin(async move { this.open(who, node, flags, reply).await })
+            }
+            Operation::Create { name, mode, flags } => {
+                let (who, name) = (who(), name.to_vec());
+                Box::pin(async move { this.create(who, node, name, mode, flags, reply).await })
+            }
+            Operation::Read { file, offset, count } => {
+                Box::pin(async move { this.read(file, offset, count, reply).await })
+            }
+            Operation::Write { file, offset, .. } => {
+                Box::pin(async move { this.write(node, file, offset, data, reply).await })
+            }
+            Operation::Flush { file } => Box::pin(async move { this.flush(file, reply).await }),
+            Operation::Fsync { file } => Box::pin(async move { this.fsync(file, reply).await }),
+            Operation::Release { file } => Box::pin(async move { this.release(file, reply).await }),
+            Operation::Opendir => {
+                let who = who();
+                Box::pin(async move { this.opendir(who, node, reply).await })
+            }
+            Operation::Readdir { dir, offset, size } => {
+                Box::pin(async move { this.readdir(dir, offset, size, false, reply).await })
+            }
+            Operation::Readdirplus { dir, offset, size } => {
+                Box::pin(async move { this.readdir(dir, offset, size, true, reply).await })
+            }
+            Operation::Releasedir { dir } => {
+                drop(self.opens.take_dir(dir));
+                reply.done();
+                return None;
+            }
+            // Names are stable on the server when it has answered.
+            Operation::Fsyncdir => {
+                reply.done();
+                return None;
+            }
+            // Never asked again: the kernel remembers that there are none, and says EOPNOTSUPP.
+            Operation::Xattr | Operation::Fallocate | Operation::Unserved => {
+                reply.error(Errno::NOSYS);
+                return None;
+            }
+            Operation::Init(_) | Operation::Interrupt { .. } | Operation::Destroy => {
+                reply.error(Errno::INVAL);
+                return None;
+            }
+        })
+    }
+
+    /// The file that a node is.
+    fn file(&self, node: u64) -> Result<FileHandle, Errno> {
+        self.nodes.lock().find(node).map(|node| node.file).ok_or(Errno::STALE)
+    }
+
+    fn attr(&self, attributes: &Fattr3) -> Attr {
+        let sizes = self.files.session().sizes();
+        let blksize = if self.writes_back { BLKSIZE } else { sizes.write_bytes_max };
+        attr(attributes, blksize)
+    }
+
+    /// How a found file is known to the kernel.
+    fn named(&self, found: &Found) -> Named {
+        let is_cached = self.writes_back && found.attributes.ftype == FType::Reg;
+        Named {
+            file: found.handle,
+            version: is_cached.then_some(found.version),
+            size: found.attributes.size,
+        }
+    }
+
+    /// What is said of a file that was found in `dir`; the kernel then knows its node once more.
+    fn entry(&self, dir: &FileHandle, found: &Found) -> Entry {
+        let attr_valid = self.valid(&found.handle);
+        let in_dir = self.valid(dir);
+        let named = self.named(found);
+        // A name that outlives the attributes would hide what others do to the file.
+        let entry_valid = if named.version.is_some() { in_dir.min(attr_valid) } else { in_dir };
+        let node = self.nodes.lock().name(named);
+        Entry { node, entry_valid, attr_valid, attr: self.attr(&found.attributes) }
+    }
+
+    /// How long what is known of a file is good.
+    fn valid(&self, file: &FileHandle) -> Duration {
+        duration(self.files.validity(file))
+    }
+
+    /// The entry was not heard of.
+    fn unname(&self, entry: &Entry) {
+        self.nodes.lock().forget(entry.node, 1);
+    }
+
+    /// On whose behalf an open file is used.
+    fn opener(&self, file: Option<u64>, who: Credential) -> Credential {
+        file.and_then(|file| self.opens.file(file)).map_or(who, |open| open.who)
+    }
+}
+
+fn duration(span: Nanos) -> Duration {
+    Duration::from_nanos(span.as_nanos())
+}
+
+/// What a program sees of a failure.
+fn errno(error: client::error::Error) -> Errno {
+    errno::of(&error)
+}

@@ -1,0 +1,188 @@
+//! What finds, makes, moves and removes names.
+
+use client::files::Found;
+use client::session::Credential;
+use rustix::io::Errno;
+use wire::nfs3::FileHandle;
+
+use super::{FileSystem, errno};
+use crate::abi::{Entry, answer};
+use crate::attributes::{made, special};
+use crate::inflight::Reply;
+
+/// Longest name, as everywhere in Linux.
+pub(super) const NAME_LEN_MAX: usize = 255;
+
+impl FileSystem {
+    pub(super) async fn lookup(&self, who: Credential, dir: u64, name: Vec<u8>, reply: Reply) {
+        let result = async {
+            let dir = self.named_in(dir, &name)?;
+            match self.files.lookup(&who, dir, &name).await.map_err(errno) {
+                Ok(found) => Ok((dir, Some(self.settled(&who, found).await?))),
+                Err(Errno::NOENT) => Ok((dir, None)),
+                Err(errno) => Err(errno),
+            }
+        };
+        match result.await {
+            Ok((dir, Some(found))) => self.answer_entry(&dir, &found, reply),
+            Ok((dir, None)) => {
+                // A node 0 is the absence of one, which may be remembered as well.
+                let nothing = Entry { entry_valid: self.valid(&dir), ..Entry::default() };
+                match nothing.entry_valid.is_zero() {
+                    true => reply.error(Errno::NOENT),
+                    false => {
+                        reply.body(&answer::entry(&nothing));
+                    }
+                }
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    pub(super) async fn mkdir(
+        &self,
+        who: Credential,
+        dir: u64,
+        name: Vec<u8>,
+        mode: u32,
+        reply: Reply,
+    ) {
+        let result = async {
+            let dir = self.named_in(dir, &name)?;
+            let found = self.files.mkdir(&who, dir, &name, made(mode)).await.map_err(errno)?;
+            Ok((dir, found))
+        };
+        self.made(result.await, reply);
+    }
+
+    pub(super) async fn symlink(
+        &self,
+        who: Credential,
+        dir: u64,
+        name: Vec<u8>,
+        target: Vec<u8>,
+        reply: Reply,
+    ) {
+        let result = async {
+            let dir = self.named_in(dir, &name)?;
+            let attributes = made(0o777);
+            let made = self.files.symlink(&who, dir, &name, attributes, &target);
+            Ok((dir, made.await.map_err(errno)?))
+        };
+        self.made(result.await, reply);
+    }
+
+    pub(super) async fn mknod(
+        &self,
+        who: Credential,
+        dir: u64,
+        name: Vec<u8>,
+        mode: u32,
+        rdev: u32,
+        reply: Reply,
+    ) {
+        let result = async {
+            let dir = self.named_in(dir, &name)?;
+            let found = match special(mode, rdev) {
+                Some(what) => self.files.mknod(&who, dir, &name, what).await,
+                None => self.files.create(&who, dir, &name, made(mode), true).await,
+            };
+            Ok((dir, found.map_err(errno)?))
+        };
+        self.made(result.await, reply);
+    }
+
+    pub(super) async fn link(
+        &self,
+        who: Credential,
+        node: u64,
+        dir: u64,
+        name: Vec<u8>,
+        reply: Reply,
+    ) {
+        let result = async {
+            let (file, dir) = (self.file(node)?, self.named_in(dir, &name)?);
+            let found = self.files.link(&who, file, dir, &name).await.map_err(errno)?;
+            Ok((dir, self.settled(&who, found).await?))
+        };
+        self.made(result.await, reply);
+    }
+
+    pub(super) async fn unlink(&self, who: Credential, dir: u64, name: Vec<u8>, reply: Reply) {
+        let result = async {
+            let dir = self.named_in(dir, &name)?;
+            self.files.remove(&who, dir, &name).await.map_err(errno)
+        };
+        done(result.await, reply);
+    }
+
+    pub(super) async fn rmdir(&self, who: Credential, dir: u64, name: Vec<u8>, reply: Reply) {
+        let result = async {
+            let dir = self.named_in(dir, &name)?;
+            self.files.rmdir(&who, dir, &name).await.map_err(errno)
+        };
+        done(result.await, reply);
+    }
+
+    pub(super) async fn rename(
+        &self,
+        who: Credential,
+        from: (u64, Vec<u8>),
+        to: (u64, Vec<u8>),
+        reply: Reply,
+    ) {
+        let result = async {
+            let old = (self.named_in(from.0, &from.1)?, from.1.as_slice());
+            let new = (self.named_in(to.0, &to.1)?, to.1.as_slice());
+            self.files.rename(&who, old, new).await.map_err(errno)
+        };
+        done(result.await, reply);
+    }
+
+    pub(super) async fn readlink(&self, who: Credential, node: u64, reply: Reply) {
+        let result = async {
+            let link = self.file(node)?;
+            self.files.readlink(&who, link).await.map_err(errno)
+        };
+        match result.await {
+            // The kernel takes a page.
+            Ok(target) if target.len() >= 4096 => reply.error(Errno::NAMETOOLONG),
+            Ok(target) => {
+                reply.data(&target);
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// The directory, where the name is one that it may have.
+    pub(super) fn named_in(&self, dir: u64, name: &[u8]) -> Result<FileHandle, Errno> {
+        if name.len() > NAME_LEN_MAX {
+            return Err(Errno::NAMETOOLONG);
+        }
+        self.file(dir)
+    }
+
+    fn made(&self, result: Result<(FileHandle, Found), Errno>, reply: Reply) {
+        match result {
+            Ok((dir, found)) => self.answer_entry(&dir, &found, reply),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn answer_entry(&self, dir: &FileHandle, found: &Found, reply: Reply) {
+        let entry = self.entry(dir, found);
+        if !reply.body(&answer::entry(&entry)) {
+            self.unname(&entry);
+        }
+    }
+}
+
+/// Answers what has no result but success.
+pub(super) fn done(result: Result<(), Errno>, reply: Reply) {
+    match result {
+        Ok(()) => {
+            reply.done();
+        }
+        Err(errno) => reply.error(errno),
+    }
+}

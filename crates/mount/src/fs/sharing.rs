@@ -1,0 +1,107 @@
+//! What other clients have done to a file that this kernel caches. See `nodes` for the idea.
+
+use client::files::Found;
+use client::session::Credential;
+use rustix::io::Errno;
+use wire::nfs3::{Fattr3, FileHandle};
+
+use super::{FileSystem, errno};
+use crate::notify::Notice;
+
+/// What opening a file has shown of the kernel's cache of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Verdict {
+    /// It has what the server has.
+    Same,
+    /// Its data are to be forgotten; its size and time it asks for.
+    Changed,
+    /// Size and time of the node are no longer the file's, and the name has to be looked up again.
+    Outdated,
+    /// The file has changed between that and the open, again: so it is not cached at all.
+    ChangedAgain,
+}
+
+impl FileSystem {
+    /// Compares what the kernel has of a file with what is known of it now.
+    pub(super) fn judge(&self, node: u64, file: &FileHandle) -> Verdict {
+        let now = self.files.version(file);
+        let mut nodes = self.nodes.lock();
+        let Some(node) = nodes.find_mut(node) else {
+            return Verdict::Outdated;
+        };
+        if !self.writes_back {
+            let before = std::mem::replace(&mut node.version, now);
+            return if before == now { Verdict::Same } else { Verdict::Changed };
+        }
+        if node.version == now {
+            Verdict::Same
+        } else if node.is_second_try {
+            Verdict::ChangedAgain
+        } else {
+            node.is_refused = true;
+            Verdict::Outdated
+        }
+    }
+
+    /// A file that was looked up: before it gets another node, what the kernel has not yet written
+    /// of it through the old one is written.
+    pub(super) async fn settled(&self, who: &Credential, found: Found) -> Result<Found, Errno> {
+        let named = self.named(&found);
+        let old = {
+            let nodes = self.nodes.lock();
+            nodes.outdated(&named).filter(|(_, node)| node.writers > 0).map(|(id, _)| id)
+        };
+        let Some(old) = old else {
+            return Ok(found);
+        };
+        self.write_back(old).await;
+        let attributes = self.files.getattr(who, found.handle).await.map_err(errno)?;
+        let version = self.files.version(&found.handle).unwrap_or(found.version);
+        Ok(Found { attributes, version, ..found })
+    }
+
+    /// The kernel writes what it has of a node, and forgets its data.
+    pub(crate) async fn write_back(&self, node: u64) {
+        self.notifier.tell(Notice::Forget { node, offset: 0 }).await;
+    }
+
+    /// An open file that has grown by somebody else's doing: a kernel that writes back would not
+    /// see it (`tail -f`), so it is given the last byte, which moves the end.
+    pub(super) async fn follow(&self, who: &Credential, node: u64, attributes: &Fattr3) {
+        let (file, had) = {
+            let nodes = self.nodes.lock();
+            let Some(known) = nodes.find(node).filter(|known| known.size < attributes.size) else {
+                return;
+            };
+            // Ours, or nobody's: a reply has overtaken what we know to be written.
+            if known.version.is_none() || self.files.version(&known.file) == known.version {
+                return;
+            }
+            (known.file, known.size)
+        };
+        // What the kernel has written is told to us before its data are forgotten; and the page in
+        // which the file ended has nothing behind the end.
+        self.notifier.tell(Notice::Forget { node, offset: had }).await;
+        let Ok(attributes) = self.files.getattr(who, file).await else {
+            return;
+        };
+        if self.nodes.lock().find(node).is_none_or(|known| known.size >= attributes.size) {
+            return;
+        }
+        let open = self.files.open_made(who, file);
+        let last = open.read(attributes.size - 1, 1).await;
+        open.close().await;
+        let Ok(last) = last else {
+            return;
+        };
+        if last.len() != 1 {
+            return;
+        }
+        let store = Notice::Store { node, offset: attributes.size - 1, data: last };
+        if self.notifier.tell(store).await
+            && let Some(known) = self.nodes.lock().find_mut(node)
+        {
+            known.size = known.size.max(attributes.size);
+        }
+    }
+}

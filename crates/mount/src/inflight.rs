@@ -1,0 +1,209 @@
+//! Requests that could not be answered at once, and those who no longer want to wait.
+//!
+//! The kernel says which request's process has got a signal; but not whether the process dies of
+//! it, and a system call must not fail because a timer went off. So from then on its thread is
+//! looked at, now and then: once it is dying, the request is answered with EINTR, and the process
+//! can go. This is what the kernel's own client does (TASK_KILLABLE), and why Ctrl-C works while a
+//! server is away.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use net::clock::{Clock, Task};
+use parking_lot::Mutex;
+use perf::units::Nanos;
+use rustix::io::Errno;
+
+use crate::abi::answer::Body;
+use crate::caller;
+use crate::device::Device;
+
+/// How often those that have got a signal are looked at.
+const LOOK_EVERY: Nanos = Nanos::from_millis(100);
+
+/// What becomes of the work when nobody waits for it any more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Abandoned {
+    /// It only asks: it is dropped.
+    Dropped,
+    /// It changes something, and goes on to its end.
+    GoesOn,
+}
+
+/// The one answer of a request. Dropped without one, it answers EIO.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    device: Arc<Device>,
+    unique: u64,
+    answered: Arc<AtomicBool>,
+}
+
+impl Reply {
+    pub(crate) fn new(device: &Arc<Device>, unique: u64) -> Self {
+        Self { device: Arc::clone(device), unique, answered: Arc::default() }
+    }
+
+    /// The request is one that has no answer.
+    pub(crate) fn unwanted(self) {
+        self.answered.store(true, Ordering::Release);
+    }
+
+    /// Answers. False when nobody has heard it: what it gave must be taken back.
+    pub(crate) fn body(self, body: &Body) -> bool {
+        self.send(0, body.as_slice())
+    }
+
+    pub(crate) fn data(self, data: &[u8]) -> bool {
+        self.send(0, data)
+    }
+
+    pub(crate) fn done(self) -> bool {
+        self.send(0, &[])
+    }
+
+    pub(crate) fn error(self, errno: Errno) {
+        self.send(errno.raw_os_error(), &[]);
+    }
+
+    fn send(&self, errno: i32, body: &[u8]) -> bool {
+        !self.answered.swap(true, Ordering::AcqRel) && self.device.answer(self.unique, errno, body)
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.send(Errno::IO.raw_os_error(), &[]);
+    }
+}
+
+/// See the module's head. Bounded by the processes that wait, and by what the kernel has
+/// outstanding in the background.
+#[derive(Clone, Debug)]
+pub(crate) struct Inflight {
+    clock: Clock,
+    device: Arc<Device>,
+    /// Guards the requests that wait, and whether somebody looks at those with a signal.
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    requests: HashMap<u64, Request>,
+    is_watched: bool,
+}
+
+#[derive(Debug)]
+struct Request {
+    pid: u32,
+    answered: Arc<AtomicBool>,
+    abandoned: Abandoned,
+    task: Option<Task>,
+    has_signal: bool,
+}
+
+/// Takes a request out of the table when its work ends or is dropped.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    unique: u64,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.waiting.lock().requests.remove(&self.unique);
+    }
+}
+
+impl Inflight {
+    pub(crate) fn new(clock: &Clock, device: &Arc<Device>) -> Self {
+        Self { clock: clock.clone(), device: Arc::clone(device), waiting: Arc::default() }
+    }
+
+    /// A mark on a reply by which it can be found again.
+    pub(crate) fn mark(reply: &Reply) -> Arc<AtomicBool> {
+        Arc::clone(&reply.answered)
+    }
+
+    /// Lets work go on beside the reader.
+    pub(crate) fn spawn(
+        &self,
+        unique: u64,
+        pid: u32,
+        answered: Arc<AtomicBool>,
+        abandoned: Abandoned,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let request = Request { pid, answered, abandoned, task: None, has_signal: false };
+        self.waiting.lock().requests.insert(unique, request);
+        let entered = Entered { unique, waiting: Arc::clone(&self.waiting) };
+        let task = self.clock.spawn(async move {
+            let _entered = entered;
+            work.await;
+        });
+        if let Some(request) = self.waiting.lock().requests.get_mut(&unique) {
+            request.task = Some(task);
+        }
+    }
+
+    /// The process of a request has got a signal.
+    pub(crate) fn signalled(&self, unique: u64) {
+        let mut waiting = self.waiting.lock();
+        let Some(request) = waiting.requests.get_mut(&unique) else {
+            return;
+        };
+        request.has_signal = true;
+        if !std::mem::replace(&mut waiting.is_watched, true) {
+            let watcher = self.clone();
+            self.clock.spawn(async move { watcher.watch().await });
+        }
+    }
+
+    async fn watch(self) {
+        loop {
+            let looked_at: Vec<(u64, u32)> = {
+                let mut waiting = self.waiting.lock();
+                let signalled = waiting.requests.iter().filter(|(_, request)| request.has_signal);
+                let looked_at: Vec<_> = signalled.map(|(id, request)| (*id, request.pid)).collect();
+                waiting.is_watched = !looked_at.is_empty();
+                looked_at
+            };
+            if looked_at.is_empty() {
+                return;
+            }
+            for (unique, pid) in looked_at {
+                if caller::is_dying(pid) {
+                    self.abandon(unique);
+                }
+            }
+            self.clock.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Answers that it was interrupted.
+    fn abandon(&self, unique: u64) {
+        let task = {
+            let mut waiting = self.waiting.lock();
+            let Some(request) = waiting.requests.get_mut(&unique) else {
+                return;
+            };
+            request.has_signal = false;
+            if request.answered.swap(true, Ordering::AcqRel) {
+                return;
+            }
+            match request.abandoned {
+                Abandoned::Dropped => request.task.take(),
+                Abandoned::GoesOn => None,
+            }
+        };
+        self.device.answer(unique, Errno::INTR.raw_os_error(), &[]);
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+
+    /// Requests that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.lock().requests.len()
+    }
+}

@@ -1,0 +1,123 @@
+//! What is mounted where: /proc/self/mountinfo (proc_pid_mountinfo(5)). Asking it costs the file
+//! system itself nothing, which stat(2) would.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Something that is mounted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Entry {
+    /// `major:minor`, as in /sys/class/bdi.
+    pub device: String,
+    pub at: PathBuf,
+    /// The type, such as `ext4` or `fuse.nfskit`.
+    pub kind: String,
+    pub source: String,
+}
+
+/// What is mounted exactly there, the topmost.
+///
+/// # Errors
+/// /proc cannot be read.
+pub(crate) fn at(dir: &Path) -> io::Result<Option<Entry>> {
+    let text = fs::read("/proc/self/mountinfo")?;
+    Ok(parse(&text).filter(|entry| entry.at == dir).last())
+}
+
+fn parse(text: &[u8]) -> impl Iterator<Item = Entry> {
+    text.split(|&byte| byte == b'\n').filter_map(|line| {
+        let mut words = line.split(|&byte| byte == b' ');
+        let device = words.nth(2)?;
+        let at = words.nth(1)?;
+        // Optional fields end with a dash.
+        words.find(|word| word == b"-")?;
+        let (kind, source) = (words.next()?, words.next()?);
+        let text = |word: &[u8]| String::from_utf8_lossy(&unescaped(word)).into_owned();
+        Some(Entry {
+            device: text(device),
+            at: PathBuf::from(OsString::from_vec(unescaped(at))),
+            kind: text(kind),
+            source: text(source),
+        })
+    })
+}
+
+/// Blanks, tabs, line ends and backslashes are written as three octal digits.
+fn unescaped(word: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = |digits: &[u8]| {
+            digits.iter().try_fold(0u32, |sum, digit| {
+                digit.is_ascii_digit().then(|| sum * 8 + u32::from(digit - b'0'))
+            })
+        };
+        match after.get(..3).filter(|_| first == b'\\').and_then(octal).map(u8::try_from) {
+            Some(Ok(byte)) => {
+                plain.push(byte);
+                rest = &after[3..];
+            }
+            _ => {
+                plain.push(first);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+/// A path as it stands in the kernel's tables: absolute, without links.
+///
+/// # Errors
+/// It is not there, or may not be looked at.
+pub(crate) fn canonical(dir: &Path) -> io::Result<PathBuf> {
+    // A mount whose server is gone cannot be looked at; its directory can.
+    match fs::canonicalize(dir) {
+        Ok(path) => Ok(path),
+        Err(error) => match (dir.parent(), dir.file_name()) {
+            (Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotConnected => {
+                let here = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+                Ok(fs::canonicalize(here)?.join(name))
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+/// A path in the words of a message.
+pub(crate) fn c_string(path: &Path) -> io::Result<std::ffi::CString> {
+    std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_an_entry_whatever_stands_between() {
+        let text = b"36 35 98:0 /mnt1 /mnt/a\\040b rw,noatime master:1 - ext3 /dev/root rw\n\
+            37 35 0:52 / /x rw - fuse.nfskit nfs://h/\\134 rw,user_id=0\n\
+            broken line\n";
+        let entries: Vec<Entry> = parse(text).collect();
+        assert_eq!(entries.len(), 2);
+        assert_eq!(entries[0].at, Path::new("/mnt/a b"));
+        assert_eq!((entries[1].device.as_str(), entries[1].kind.as_str()), ("0:52", "fuse.nfskit"));
+        assert_eq!(entries[1].source, "nfs://h/\\");
+    }
+
+    #[test]
+    fn what_is_no_escape_stays() {
+        assert_eq!(unescaped(b"\\04"), b"\\04");
+        assert_eq!(unescaped(b"\\999x"), b"\\999x");
+        assert_eq!(unescaped(b"a\\134\\"), b"a\\\\");
+    }
+
+    #[test]
+    fn the_root_is_mounted() {
+        assert!(at(Path::new("/proc")).unwrap().is_some_and(|entry| entry.kind == "proc"));
+        assert_eq!(at(Path::new("/proc/self")).unwrap(), None);
+    }
+}

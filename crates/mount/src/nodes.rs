@@ -1,0 +1,230 @@
+//! What the kernel knows by number: nodes. Each is a file of the server and one *incarnation* of
+//! it.
+//!
+//! A kernel that writes back keeps size and time of a file for itself, for as long as it knows the
+//! node; whatever we say, it would not see what another client did to the file. So a file whose
+//! data somebody else has changed becomes another node, the next time its name is looked up; who
+//! opens the old one is told ESTALE, at which the kernel looks the name up again and opens the new
+//! one. What stat(2) shows as the inode's number is the server's, the same for all incarnations.
+//!
+//! The table holds what the kernel holds, no more: nodes go when it forgets them.
+
+use std::collections::HashMap;
+
+use client::cache::attributes::Version;
+use wire::nfs3::{FileHandle, NfsTime};
+
+use crate::abi::ROOT;
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Nodes {
+    nodes: HashMap<u64, Node>,
+    /// The newest incarnation of each file.
+    newest: HashMap<FileHandle, u64>,
+    last: u64,
+}
+
+/// What is known of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub(crate) file: FileHandle,
+    /// Which data of the file the kernel may have; none for what has no data.
+    pub(crate) version: Option<Version>,
+    /// The size that the kernel believes in, but for what it has not told us yet.
+    pub(crate) size: u64,
+    /// A time of modification that the kernel has and the server has not been told.
+    pub(crate) mtime: Option<NfsTime>,
+    /// Opens, and how many of them can write.
+    pub(crate) opens: u32,
+    pub(crate) writers: u32,
+    /// It replaces one of which an open was refused, and has not been opened yet.
+    pub(crate) is_second_try: bool,
+    /// An open of it was refused.
+    pub(crate) is_refused: bool,
+    lookups: u64,
+}
+
+/// A file that a reply is to name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named {
+    pub(crate) file: FileHandle,
+    /// Where the kernel writes back, and it is a regular file.
+    pub(crate) version: Option<Version>,
+    pub(crate) size: u64,
+}
+
+impl Nodes {
+    pub(crate) fn new(root: FileHandle) -> Self {
+        let node = Node::new(Named { file: root, version: None, size: 0 });
+        Self {
+            nodes: HashMap::from([(ROOT, node)]),
+            newest: HashMap::from([(root, ROOT)]),
+            last: ROOT,
+        }
+    }
+
+    pub(crate) fn find(&self, id: u64) -> Option<&Node> {
+        self.nodes.get(&id)
+    }
+
+    pub(crate) fn find_mut(&mut self, id: u64) -> Option<&mut Node> {
+        self.nodes.get_mut(&id)
+    }
+
+    /// The newest incarnation of a file, if it is of other data than is known now: it has to be
+    /// written back before there may be another.
+    pub(crate) fn outdated(&self, named: &Named) -> Option<(u64, &Node)> {
+        let id = *self.newest.get(&named.file)?;
+        let node = self.nodes.get(&id)?;
+        (named.version.is_some() && node.version != named.version).then_some((id, node))
+    }
+
+    /// The node of a file that a reply names; counts it as looked up once more.
+    pub(crate) fn name(&mut self, named: Named) -> u64 {
+        if let Some(&id) = self.newest.get(&named.file)
+            && let Some(node) = self.nodes.get_mut(&id)
+            && (named.version.is_none() || node.version == named.version)
+        {
+            if id != ROOT {
+                node.lookups += 1;
+            }
+            return id;
+        }
+        let was_refused = self
+            .newest
+            .get(&named.file)
+            .and_then(|id| self.nodes.get(id))
+            .is_some_and(|old| old.is_refused);
+        self.last += 1;
+        let node = Node { lookups: 1, is_second_try: was_refused, ..Node::new(named) };
+        self.nodes.insert(self.last, node);
+        self.newest.insert(named.file, self.last);
+        self.last
+    }
+
+    /// The kernel has forgotten so many lookups of a node.
+    pub(crate) fn forget(&mut self, id: u64, lookups: u64) {
+        let Some(node) = self.nodes.get_mut(&id).filter(|_| id != ROOT) else {
+            return;
+        };
+        node.lookups = node.lookups.saturating_sub(lookups);
+        if node.lookups == 0 {
+            let file = node.file;
+            self.nodes.remove(&id);
+            if self.newest.get(&file) == Some(&id) {
+                self.newest.remove(&file);
+            }
+        }
+    }
+
+    /// Nodes that are open for writing.
+    pub(crate) fn written(&self) -> Vec<u64> {
+        self.nodes.iter().filter(|(_, node)| node.writers > 0).map(|(id, _)| *id).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+impl Node {
+    fn new(named: Named) -> Self {
+        Self {
+            file: named.file,
+            version: named.version,
+            size: named.size,
+            mtime: None,
+            opens: 0,
+            writers: 0,
+            is_second_try: false,
+            is_refused: false,
+            lookups: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use client::cache::attributes::{Attributes, Times, Told};
+    use perf::units::Instant;
+    use wire::nfs3::{FType, Fattr3, NfsTime, Specdata};
+
+    use super::*;
+
+    fn handle(number: u8) -> FileHandle {
+        FileHandle::new(&[number; 8]).unwrap()
+    }
+
+    const TIME: NfsTime = NfsTime { seconds: 0, nseconds: 0 };
+    const ATTRIBUTES: Fattr3 = Fattr3 {
+        ftype: FType::Reg,
+        mode: 0o644,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        size: 0,
+        used: 0,
+        rdev: Specdata { specdata1: 0, specdata2: 0 },
+        fsid: 0,
+        fileid: 1,
+        atime: TIME,
+        mtime: TIME,
+        ctime: TIME,
+    };
+
+    /// Two versions that differ.
+    fn versions() -> [Version; 2] {
+        let mut attributes = Attributes::new(Times::default(), 10);
+        let told = Told { asked: Instant::EPOCH, now: Instant::EPOCH, is_dirty: false };
+        [1, 2].map(|number| {
+            attributes.told(&handle(number), &ATTRIBUTES, told);
+            attributes.version(&handle(number)).unwrap()
+        })
+    }
+
+    fn named(number: u8, version: Version) -> Named {
+        Named { file: handle(number), version: Some(version), size: 0 }
+    }
+
+    #[test]
+    fn a_file_is_one_node_until_somebody_else_changes_it() {
+        let [old, new] = versions();
+        let mut nodes = Nodes::new(handle(0));
+        let first = nodes.name(named(1, old));
+        assert_eq!(nodes.name(named(1, old)), first);
+        assert!(nodes.outdated(&named(1, old)).is_none());
+        assert_eq!(nodes.outdated(&named(1, new)).unwrap().0, first);
+        let second = nodes.name(named(1, new));
+        assert_ne!(second, first);
+        assert!(!nodes.find(second).unwrap().is_second_try);
+        nodes.find_mut(second).unwrap().is_refused = true;
+        let third = nodes.name(named(1, old));
+        assert!(nodes.find(third).unwrap().is_second_try);
+    }
+
+    #[test]
+    fn a_node_goes_with_its_last_lookup_and_its_number_never_comes_back() {
+        let [version, _] = versions();
+        let mut nodes = Nodes::new(handle(0));
+        let first = nodes.name(named(1, version));
+        nodes.name(named(1, version));
+        nodes.forget(first, 1);
+        assert_eq!(nodes.len(), 2);
+        nodes.forget(first, 7);
+        assert_eq!(nodes.len(), 1);
+        nodes.forget(first, 1);
+        assert!(nodes.name(named(1, version)) > first);
+        nodes.forget(ROOT, 100);
+        assert!(nodes.find(ROOT).is_some());
+    }
+
+    #[test]
+    fn an_old_incarnation_that_is_forgotten_leaves_the_new_one() {
+        let [old, new] = versions();
+        let mut nodes = Nodes::new(handle(0));
+        let (first, second) = (nodes.name(named(1, old)), nodes.name(named(1, new)));
+        nodes.forget(first, 1);
+        assert_eq!(nodes.name(named(1, new)), second);
+    }
+}

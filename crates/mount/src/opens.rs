@@ -1,0 +1,81 @@
+//! What the kernel has open, by the numbers that it was given: files and directories.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use client::files::listing::Listing;
+use client::files::open::Open;
+use client::ops::DirPage;
+use client::session::Credential;
+use parking_lot::Mutex;
+
+/// An open file.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) open: Open,
+    /// Who opened it: on whose behalf everything is asked that is done with it.
+    pub(crate) who: Credential,
+    pub(crate) node: u64,
+    pub(crate) can_write: bool,
+}
+
+/// An open directory, and the page of it that was read last.
+#[derive(Debug)]
+pub(crate) struct OpenDir {
+    pub(crate) listing: Listing,
+    /// One reader at a time: the page, and the cookie that it follows.
+    pub(crate) page: tokio::sync::Mutex<Option<(u64, DirPage)>>,
+}
+
+/// See the module's head. Bounded by the kernel's limits of open files.
+#[derive(Debug, Default)]
+pub(crate) struct Opens {
+    /// Guards both tables and the last number given.
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    last: u64,
+    files: HashMap<u64, OpenFile>,
+    dirs: HashMap<u64, Arc<OpenDir>>,
+}
+
+impl Opens {
+    pub(crate) fn add_file(&self, file: OpenFile) -> u64 {
+        let mut table = self.table.lock();
+        table.last += 1;
+        let number = table.last;
+        table.files.insert(number, file);
+        number
+    }
+
+    pub(crate) fn file(&self, number: u64) -> Option<OpenFile> {
+        self.table.lock().files.get(&number).cloned()
+    }
+
+    pub(crate) fn take_file(&self, number: u64) -> Option<OpenFile> {
+        self.table.lock().files.remove(&number)
+    }
+
+    pub(crate) fn add_dir(&self, dir: OpenDir) -> u64 {
+        let mut table = self.table.lock();
+        table.last += 1;
+        let number = table.last;
+        table.dirs.insert(number, Arc::new(dir));
+        number
+    }
+
+    pub(crate) fn dir(&self, number: u64) -> Option<Arc<OpenDir>> {
+        self.table.lock().dirs.get(&number).cloned()
+    }
+
+    pub(crate) fn take_dir(&self, number: u64) -> Option<Arc<OpenDir>> {
+        self.table.lock().dirs.remove(&number)
+    }
+
+    /// Open files.
+    pub(crate) fn files(&self) -> usize {
+        self.table.lock().files.len()
+    }
+}

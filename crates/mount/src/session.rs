@@ -1,0 +1,261 @@
+//! A mount from its beginning to its end.
+//!
+//! The end comes from either side: somebody unmounts, and the reader of requests finds no more of
+//! them; or [`Mount::end`] is called, which writes back what the kernel has, unmounts, and never
+//! waits longer than it is told to.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use client::files::{Files, Loss};
+use client::session::Credential;
+use net::clock::Clock;
+use perf::units::Nanos;
+use thiserror::Error;
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+
+use crate::abi::init::KernelCache;
+use crate::caller::Callers;
+use crate::device::{self, Device, Mounted};
+pub use crate::device::{Flags, MountError};
+use crate::dispatch;
+use crate::fs::FileSystem;
+use crate::inflight::Inflight;
+use crate::mounts;
+pub use crate::mounts::Entry;
+use crate::notify::Notifier;
+use crate::tuning;
+pub use crate::tuning::Untuned;
+
+/// Why a directory cannot be mounted on, or could not.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("{0:?} is not there")]
+    NotThere(PathBuf),
+    #[error("{0:?} is not a directory")]
+    NotADirectory(PathBuf),
+    #[error("{0:?} is not empty")]
+    NotEmpty(PathBuf),
+    #[error("{:?}: {} is mounted there already (type {})", .0.at, .0.source, .0.kind)]
+    Already(Entry),
+    /// A mount whose process has died.
+    #[error("{:?}: {} is mounted there, and the process that served it is gone", .0.at, .0.source)]
+    Dead(Entry),
+    #[error("{0:?}: {1}")]
+    Unreadable(PathBuf, io::Error),
+    #[error(transparent)]
+    Mount(#[from] MountError),
+}
+
+/// How to mount.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub flags: Flags,
+    pub cache: KernelCache,
+    /// On whose behalf the mount itself asks.
+    pub credential: Credential,
+    /// Everybody acts as `credential`.
+    pub all_are_one: bool,
+}
+
+/// A mounted file system.
+#[derive(Debug)]
+pub struct Mount {
+    clock: Clock,
+    mounted: Arc<Mounted>,
+    system: Arc<FileSystem>,
+    inflight: Inflight,
+    is_over: watch::Receiver<bool>,
+    untuned: Vec<Untuned>,
+    writes_back: bool,
+}
+
+/// How a mount has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Somebody still used it, so that it was only taken out of the tree of files; or even that
+    /// could not be done.
+    pub unmounted: Unmounted,
+    /// Files of which data could not be written, and why. None when the time was over before that
+    /// was known.
+    pub losses: Option<Vec<Loss>>,
+}
+
+#[derive(Debug)]
+pub enum Unmounted {
+    Cleanly,
+    /// Files that were open then.
+    Lazily {
+        open_files: usize,
+    },
+    Not(io::Error),
+}
+
+/// Whether a directory can be mounted on. Gives it as the kernel will name it.
+///
+/// # Errors
+/// All of [`Error`] but the last.
+pub fn check(dir: &Path, may_have_entries: bool) -> Result<PathBuf, Error> {
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Error::NotThere(dir.to_owned()),
+        _ => Error::Unreadable(dir.to_owned(), error),
+    };
+    let at = mounts::canonical(dir).map_err(unreadable)?;
+    let there = mounts::at(&at).map_err(unreadable)?;
+    let metadata = match (fs::metadata(&at), there) {
+        (Err(error), Some(entry)) if error.kind() == io::ErrorKind::NotConnected => {
+            return Err(Error::Dead(entry));
+        }
+        (Err(error), _) => return Err(unreadable(error)),
+        (Ok(_), Some(entry)) => return Err(Error::Already(entry)),
+        (Ok(metadata), None) => metadata,
+    };
+    if !metadata.is_dir() {
+        return Err(Error::NotADirectory(dir.to_owned()));
+    }
+    if !may_have_entries && !device::is_empty(&at).map_err(unreadable)? {
+        return Err(Error::NotEmpty(dir.to_owned()));
+    }
+    Ok(at)
+}
+
+impl Mount {
+    /// Mounts `files` on a directory, as [`check`] has given it. Needs a tokio runtime around it,
+    /// on which everything that waits is run.
+    ///
+    /// # Errors
+    /// [`MountError`]; nothing is left mounted then.
+    pub fn start(
+        clock: &Clock,
+        files: Files,
+        at: &Path,
+        options: Options,
+    ) -> Result<Self, MountError> {
+        let (device, mounted) = Device::mount(at, &options.flags)?;
+        let undo = |error| {
+            mounted.unmount(true).ok();
+            error
+        };
+        let agreed = dispatch::greet(&device, options.cache)
+            .map_err(|said| undo(MountError::Handshake(said)))?;
+        let device = Arc::new(device);
+        let system = |error| undo(MountError::System(error));
+        let notifier = Notifier::start(&device).map_err(system)?;
+        let callers = Callers::new(clock, options.credential, options.all_are_one);
+        let file_system =
+            Arc::new(FileSystem::new(files, clock, callers, notifier, options.cache, agreed));
+        let inflight = Inflight::new(clock, &device);
+        let (over, is_over) = watch::channel(false);
+        let reader = {
+            let (device, file_system) = (Arc::clone(&device), Arc::clone(&file_system));
+            let (inflight, runtime) = (inflight.clone(), Handle::current());
+            move || {
+                dispatch::run(&device, &file_system, &inflight, &runtime);
+                over.send_replace(true);
+            }
+        };
+        thread::Builder::new().name("nfskit-fuse".to_owned()).spawn(reader).map_err(system)?;
+        let untuned = match mounts::at(at) {
+            Ok(Some(entry)) => tuning::tune(&entry.device),
+            _ => Vec::new(),
+        };
+        Ok(Self {
+            clock: clock.clone(),
+            mounted: Arc::new(mounted),
+            system: file_system,
+            inflight,
+            is_over,
+            untuned,
+            writes_back: agreed.writes_back(),
+        })
+    }
+
+    /// Limits of the kernel's cache that could not be lifted.
+    pub fn untuned(&self) -> &[Untuned] {
+        &self.untuned
+    }
+
+    /// Whether the kernel keeps what programs write, and writes it back later.
+    pub fn writes_back(&self) -> bool {
+        self.writes_back
+    }
+
+    /// Nodes that the kernel knows, files that are open, requests that wait.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        (self.system.nodes.lock().len(), self.system.opens.files(), self.inflight.len())
+    }
+
+    /// Done when somebody has unmounted it.
+    pub async fn is_over(&self) {
+        let mut is_over = self.is_over.clone();
+        // The sender goes only with the reader, which says so before.
+        is_over.wait_for(|is_over| *is_over).await.ok();
+    }
+
+    /// Writes back, unmounts, and flushes: each within `limit`.
+    pub async fn end(&self, limit: Nanos) -> Ended {
+        let unmounted =
+            if *self.is_over.borrow() { Unmounted::Cleanly } else { self.unmount(limit).await };
+        let losses = self.clock.within(limit, self.system.files.shut_down()).await.ok();
+        Ended { unmounted, losses }
+    }
+
+    /// Takes it out of the tree of files at once, whatever is lost.
+    pub fn abandon(&self) {
+        self.mounted.unmount(true).ok();
+    }
+
+    async fn unmount(&self, limit: Nanos) -> Unmounted {
+        match self.try_unmount(false, limit).await {
+            Ok(()) => return Unmounted::Cleanly,
+            Err(error) if error.kind() != io::ErrorKind::ResourceBusy => {
+                // Perhaps somebody was faster.
+                return if *self.is_over.borrow() {
+                    Unmounted::Cleanly
+                } else {
+                    Unmounted::Not(error)
+                };
+            }
+            Err(_) => {}
+        }
+        let open_files = self.system.opens.files();
+        // Those who use it keep what they have open, but not what is to be written.
+        let written = self.system.nodes.lock().written();
+        let write_back = async {
+            for node in written {
+                self.system.write_back(node).await;
+            }
+        };
+        self.clock.within(limit, write_back).await.ok();
+        match self.try_unmount(true, limit).await {
+            Ok(()) => Unmounted::Lazily { open_files },
+            Err(error) => Unmounted::Not(error),
+        }
+    }
+
+    /// umount(2) in a thread of its own: it may wait for a server.
+    async fn try_unmount(&self, lazily: bool, limit: Nanos) -> io::Result<()> {
+        let mounted = Arc::clone(&self.mounted);
+        let (tell, told) = oneshot::channel();
+        thread::Builder::new().name("nfskit-unmount".to_owned()).spawn(move || {
+            // Nobody may be waiting any more.
+            tell.send(mounted.unmount(lazily)).ok();
+        })?;
+        match self.clock.within(limit, told).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) | Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if !*self.is_over.borrow() {
+            self.abandon();
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The client's NFS version 2 against our server, in a world and over sockets.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use client::error::Error;
+use client::mount::{self, Options};
+use client::session::{Credential, Session};
+use client::url::{Protocol, Target as Url, Version};
+use net::call::Target;
+use net::clock::Clock;
+use net::clock::world::World;
+use net::serve::{self, Host, Limits};
+use net::transport::udp::Udp;
+use net::transport::{RECORD_BYTES_MAX, tcp};
+use perf::units::Nanos;
+use server::types::Caller;
+use server::{CommitMode, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
+use testkit::Site;
+use wire::mount::{DirPath, MntReply1};
+use wire::nfs3::create::CreateHow;
+use wire::nfs3::{FType, FileHandle, NfsStat3, NfsTime, Sattr3, SetTime, StableHow, access, mknod};
+use wire::rpc::OpaqueAuth;
+use wire::xdr::{Encode, from_bytes};
+
+fn credential() -> Credential {
+    Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() }
+}
+
+/// A session of version 2 with a server on an empty memory store.
+async fn session(clock: &Clock) -> Session {
+    let site = Site::in_memory(clock, Default::default(), CommitMode::Concurrent);
+    let rpc = site.rpc();
+    let mnt = Target { program: wire::mount::PROGRAM, version: 1, procedure: 1 };
+    let args = DirPath { dirpath: b"/" };
+    let encode = |out: &mut Vec<u8>| args.encode(out);
+    let answer = rpc.call(mnt, OpaqueAuth::NONE, encode, Bytes::new()).await.unwrap();
+    let root = from_bytes::<MntReply1>(&answer.results()).unwrap().unwrap().directory;
+    let root = FileHandle::new(root.as_bytes()).unwrap();
+    let server = SocketAddr::from(([127, 1, 0, 1], 2049));
+    Session::open_version(rpc, server, &credential(), root, Version::Two).await.unwrap()
+}
+
+fn status(result: Result<impl std::fmt::Debug, Error>) -> Option<NfsStat3> {
+    result.unwrap_err().status()
+}
+
+fn in_world<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(Clock) -> F) {
+    let world = World::new();
+    world.run(test(world.clock())).unwrap();
+}
+
+#[test]
+fn files_are_written_in_pieces_of_8_kib_and_read_back() {
+    in_world(|clock| async move {
+        let session = session(&clock).await;
+        assert_eq!(session.sizes().write_bytes_max, 8192);
+        let root = session.root();
+        let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o640), ..Sattr3::default() });
+        let file = session.create(root, b"file", how).await.unwrap().obj.unwrap();
+        let data: Bytes = (0..20_000).map(|n: u32| n.to_le_bytes()[0]).collect();
+        let mut at = 0;
+        while at < data.len() {
+            let rest = data.slice(at..);
+            let written = session.write(file, at as u64, rest, StableHow::Unstable).await.unwrap();
+            assert_eq!(written.reply.committed, StableHow::FileSync);
+            let committed = session.commit(file, 0, 0).await.unwrap();
+            assert_eq!(committed.reply.verf, written.reply.verf);
+            at += written.reply.count as usize;
+        }
+        let mut read = Vec::new();
+        loop {
+            let part = session.read(file, read.len() as u64, 1 << 20).await.unwrap();
+            read.extend_from_slice(&part.data);
+            if part.eof {
+                break;
+            }
+            assert_eq!(part.data.len(), 8192);
+        }
+        assert_eq!(read, data);
+        let found = session.lookup(root, b"file").await.unwrap();
+        assert_eq!(found.object, file);
+        let attributes = found.obj_attributes.unwrap();
+        assert_eq!(
+            (attributes.size, attributes.mode, attributes.ftype),
+            (20_000, 0o640, FType::Reg)
+        );
+        let statfs = session.fsstat(root).await.unwrap();
+        assert!(statfs.tbytes >= statfs.abytes);
+    });
+}
+
+#[test]
+fn what_does_not_fit_into_32_bits_is_told_without_asking() {
+    in_world(|clock| async move {
+        let session = session(&clock).await;
+        let how = CreateHow::Unchecked(Sattr3::default());
+        let file = session.create(session.root(), b"f", how).await.unwrap().obj.unwrap();
+        let asked = session.rpc().counters().transport.sends;
+        let byte = || Bytes::from_static(b"x");
+        for offset in [u64::from(u32::MAX), 1 << 32, u64::MAX] {
+            let written = session.write(file, offset, byte(), StableHow::FileSync).await;
+            assert_eq!(status(written), Some(NfsStat3::FBig));
+        }
+        let size = Sattr3 { size: Some(1 << 32), ..Sattr3::default() };
+        assert_eq!(status(session.setattr(file, size, None).await), Some(NfsStat3::FBig));
+        let beyond = session.read(file, 1 << 32, 10).await.unwrap();
+        assert!(beyond.eof && beyond.data.is_empty());
+        assert_eq!(session.rpc().counters().transport.sends, asked);
+        let strange = FileHandle::new(b"short").unwrap();
+        assert_eq!(status(session.getattr(strange).await), Some(NfsStat3::BadHandle));
+    });
+}
+
+#[test]
+fn names_are_made_changed_and_listed() {
+    in_world(|clock| async move {
+        let session = session(&clock).await;
+        let root = session.root();
+        let made = session.mkdir(root, b"dir", Sattr3::default()).await.unwrap();
+        let dir = made.obj.unwrap();
+        assert_eq!(made.obj_attributes.unwrap().ftype, FType::Dir);
+        let new = CreateHow::Exclusive([1; 8]);
+        let file = session.create(dir, b"a", new).await.unwrap().obj.unwrap();
+        assert_eq!(status(session.create(dir, b"a", new).await), Some(NfsStat3::Exist));
+        session.link(file, dir, b"b").await.unwrap();
+        let link = session.symlink(dir, b"c", Sattr3::default(), b"to/there").await.unwrap();
+        assert_eq!(link.obj, None);
+        let link = session.lookup(dir, b"c").await.unwrap().object;
+        assert_eq!(session.readlink(link).await.unwrap().0, b"to/there");
+        session.rename((dir, b"b"), (root, b"moved")).await.unwrap();
+        session.mknod(dir, b"pipe", mknod::MknodData::Fifo(Sattr3::default())).await.unwrap();
+        let pipe = session.lookup(dir, b"pipe").await.unwrap().obj_attributes.unwrap();
+        assert_eq!(pipe.ftype, FType::Fifo);
+        for number in 0..500 {
+            let name = format!("file {number} with a name that fills a listing");
+            session.create(dir, name.as_bytes(), new).await.unwrap();
+        }
+        let mut names = Vec::new();
+        let mut cookie = 0;
+        loop {
+            let page = session.readdirplus(dir, cookie, [0; 8], 4096, 65_536).await.unwrap();
+            cookie = page.entries.last().map_or(cookie, |entry| entry.cookie);
+            names.extend(page.entries.into_iter().map(|entry| entry.name));
+            if page.eof {
+                break;
+            }
+        }
+        names.sort();
+        names.dedup();
+        assert_eq!(names.iter().filter(|name| name.starts_with(b"file")).count(), 500);
+        assert_eq!(status(session.rmdir(root, b"dir").await), Some(NfsStat3::NotEmpty));
+        session.remove(dir, b"a").await.unwrap();
+        assert_eq!(status(session.lookup(dir, b"a").await), Some(NfsStat3::NoEnt));
+        assert_eq!(session.getattr(file).await.unwrap().nlink, 1);
+        session.remove(root, b"moved").await.unwrap();
+        assert_eq!(status(session.getattr(file).await), Some(NfsStat3::Stale));
+    });
+}
+
+#[test]
+fn attributes_are_set_and_guarded() {
+    in_world(|clock| async move {
+        let session = session(&clock).await;
+        let how = CreateHow::Unchecked(Sattr3::default());
+        let file = session.create(session.root(), b"f", how).await.unwrap().obj.unwrap();
+        clock.sleep(Nanos::from_secs(5)).await;
+        let mtime = SetTime::ClientTime(NfsTime { seconds: 1_000, nseconds: 7_000 });
+        let (mode, size) = (Some(0o400), Some(77));
+        let set = Sattr3 { mode, size, mtime, ..Sattr3::default() };
+        let after = session.setattr(file, set, None).await.unwrap().after.unwrap();
+        assert_eq!((after.mode, after.size), (0o400, 77));
+        assert_eq!(after.mtime, NfsTime { seconds: 1_000, nseconds: 7_000 });
+        let guard = NfsTime { seconds: 1, nseconds: 1 };
+        assert_eq!(status(session.setattr(file, set, Some(guard)).await), Some(NfsStat3::NotSync));
+        session.setattr(file, set, Some(after.ctime)).await.unwrap();
+        clock.sleep(Nanos::from_secs(5)).await;
+        let (atime, mtime) = (SetTime::ServerTime, SetTime::ServerTime);
+        let touch = Sattr3 { atime, mtime, ..Sattr3::default() };
+        let after = session.setattr(file, touch, None).await.unwrap().after.unwrap();
+        assert_eq!(u64::from(after.mtime.seconds), clock.since_1970().as_secs());
+        let other = Credential { uid: 1, gid: 1, ..credential() };
+        let allowed = session.acting_as(&other).access(file, 0x3f).await.unwrap().access;
+        assert_eq!(allowed, 0);
+        let root = session.access(file, access::READ | access::EXECUTE).await.unwrap();
+        assert_eq!(root.access, access::READ);
+    });
+}
+
+/// An engine on a memory store behind real sockets, TCP and UDP of the same number.
+fn serve(clock: &Clock) -> SocketAddr {
+    let listener = tcp::Listener::bind(([127, 0, 0, 1], 0).into(), RECORD_BYTES_MAX).unwrap();
+    let address = listener.local_addr().unwrap();
+    let socket = Udp::bind(address).unwrap();
+    let rule = Rule {
+        squash: Squash::All,
+        anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
+        ..Rule::default()
+    };
+    let exports = Exports::one(Export::ruled(rule), testkit::memory_store(clock));
+    let engine = Arc::new(Engine::new(exports, EngineConfig::default()));
+    let host = Host::new(clock, Limits::default());
+    let service = move |transport| {
+        let engine = Arc::clone(&engine);
+        move |peer: serve::Peer, record: Bytes| {
+            let engine = Arc::clone(&engine);
+            let peer = Peer::at(peer.address, transport);
+            async move { engine.call(peer, record).await.reply() }
+        }
+    };
+    let (streams, datagrams) = (service(Transport::Stream), service(Transport::Datagram));
+    let own = host.clone();
+    clock.spawn(async move { own.listen_datagrams(socket, datagrams).await });
+    let own = clock.clone();
+    clock.spawn(async move {
+        while let Ok(connection) = listener.accept().await {
+            let (host, service) = (host.clone(), streams.clone());
+            own.spawn(async move { host.connection(connection, service).await.unwrap_or(()) });
+        }
+    });
+    address
+}
+
+#[test]
+fn versions_2_and_3_are_mounted_over_tcp_and_udp() {
+    net::runtime::block_on(async {
+        let clock = Clock::real();
+        let port = serve(&clock).port();
+        for (version, protocol) in [(2, "tcp"), (2, "udp"), (3, "tcp"), (3, "udp")] {
+            let query = format!("version={version}&proto={protocol}&mountport={port}");
+            let url: Url = format!("nfs://127.0.0.1:{port}/?{query}").parse().unwrap();
+            let options = Options::persistent(credential());
+            let mounted = mount::mount(&clock, &url, &options).await.unwrap();
+            assert_eq!(mounted.ports.protocol == Protocol::Udp, protocol == "udp");
+            let session = mounted.session;
+            let name = format!("{version}-{protocol}");
+            let how = CreateHow::Unchecked(Sattr3::default());
+            let made = session.create(session.root(), name.as_bytes(), how).await.unwrap();
+            let file = made.obj.unwrap();
+            let data = Bytes::from(vec![7; 8192]);
+            let writes =
+                (0..32).map(|n| session.write(file, n * 8192, data.clone(), StableHow::Unstable));
+            let written = futures_util::future::join_all(writes).await;
+            assert!(written.iter().all(Result::is_ok));
+            session.commit(file, 0, 0).await.unwrap();
+            assert_eq!(session.getattr(file).await.unwrap().size, 32 * 8192);
+            let write = if version == 2 { 8 } else { 7 };
+            let counted = session.rpc().counters().procedures[write];
+            assert_eq!((counted.ops, counted.errors), (32, 0));
+            assert!(counted.bytes_sent > 32 * 8192);
+        }
+    })
+    .unwrap();
+}
