@@ -244,6 +244,11 @@ impl WriteBehind {
         self.engine.drain().await
     }
 
+    /// Files with data that are not stable, and how many bytes of each: what would be lost now.
+    pub fn dirty_files(&self) -> Vec<(FileHandle, u64)> {
+        self.engine.dirty_files()
+    }
+
     /// What the stages have cost, when [`Options::timing`] was asked for.
     pub fn stages(&self) -> Stages {
         self.engine.stages()

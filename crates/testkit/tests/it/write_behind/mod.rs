@@ -156,6 +156,7 @@ fn what_nobody_waits_for_is_written_and_committed_after_a_while() {
             let behind = WriteBehind::new(&clock, Options::default(), Arc::new(()));
             behind.write(&session, file, 10, b"a line").await.unwrap();
             assert_eq!(behind.dirty_end(file), Some(16));
+            assert_eq!(behind.dirty_files(), [(file, 6)]);
             clock.sleep(perf::units::Nanos::from_millis(500)).await;
             assert_eq!((behind.dirty_end(file), behind.is_dirty(file)), (None, true));
             clock.sleep(perf::units::Nanos::from_secs(2)).await;
