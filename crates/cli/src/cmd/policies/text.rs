@@ -202,8 +202,9 @@ fn inversion(outcome: &Outcome) -> Option<(bool, String)> {
     Some((
         held.0 > held.1,
         format!(
-            "a faster server makes calls slower (of those up to 1 ms): {:.1} us, with a slow one {:.1} (paper: 149 and \
-             113); with the lock released {:.1} and {:.1} (paper: 127 and 105)",
+            "a faster server makes calls slower (of those up to 1 ms): {:.1} us, with a slow one \
+             {:.1} (paper: 149 and 113); with the lock released {:.1} and {:.1} (paper: 127 and \
+             105)",
             held.0, held.1, released.0, released.1
         ),
     ))
