@@ -379,7 +379,7 @@ mod tests {
         let (mut limits, mut calls) = (0_u64, 0_u64);
         for pause in 0..400_u64 {
             path.run(&mut window, u32::try_from(1 + pause * 7 % 61).unwrap());
-            path.now = path.now + Nanos::from_micros(pause * 37 % 4_000);
+            path.now += Nanos::from_micros(pause * 37 % 4_000);
             limits += u64::from(window.limit());
             calls += 1;
         }
