@@ -167,8 +167,8 @@ impl WriteBehind {
     /// Takes bytes to be written. Returns when the policy lets the writer go on.
     ///
     /// # Errors
-    /// That of an earlier WRITE or COMMIT of this file, which nobody was told of; nothing is taken
-    /// then.
+    /// That of an earlier WRITE or COMMIT of this file, which nobody was told of; what had not been
+    /// taken by then is not taken.
     pub async fn write(
         &self,
         session: &Session,
