@@ -105,6 +105,9 @@ pub(crate) struct Policies {
     /// Most bytes of a WRITE.
     #[arg(long, value_name = "SIZE", default_value = "8K", value_parser = size)]
     pub(crate) wsize: u64,
+    /// Files a tenth as long, for a first look.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Runs of each policy and file.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = count(1..=100))]
     pub(crate) repeats: u32,

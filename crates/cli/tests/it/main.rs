@@ -12,6 +12,7 @@ mod interrupts;
 mod memory;
 mod observed;
 mod peer;
+mod policies;
 mod program;
 mod rpc;
 mod serve;

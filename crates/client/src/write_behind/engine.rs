@@ -390,7 +390,7 @@ impl Engine {
     }
 
     pub(super) async fn drain(self: &Arc<Self>) -> Vec<(FileHandle, Error)> {
-        let mut files: Vec<Arc<File>> = self.files.lock().values().cloned().collect();
+        let mut files = self.all_files();
         files.sort_unstable_by_key(|file| file.handle.as_bytes().to_vec());
         for file in &files {
             self.update(file, &mut 0, State::hurry);
@@ -450,8 +450,19 @@ impl Engine {
         self.timing.snapshot()
     }
 
+    fn all_files(&self) -> Vec<Arc<File>> {
+        self.files.lock().values().cloned().collect()
+    }
+
+    pub(super) fn dirty_files(&self) -> Vec<(FileHandle, u64)> {
+        let sums = |file: Arc<File>| (file.handle, file.state.lock().index.sums());
+        let bytes = |sums: Sums| sums.unanswered_bytes + sums.unstable_bytes;
+        let files = self.all_files().into_iter().map(sums);
+        files.map(|(handle, sums)| (handle, bytes(sums))).filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
     pub(super) fn counters(&self) -> Counters {
-        let files: Vec<Arc<File>> = self.files.lock().values().cloned().collect();
+        let files = self.all_files();
         let (mut dirty_bytes, mut uncommitted_bytes) = (0, 0);
         for file in &files {
             let sums = file.state.lock().index.sums();

@@ -165,8 +165,12 @@ impl Engine {
     /// Unstable bytes at which a file is committed; fewer when writers wait and there are many
     /// files.
     fn commit_bytes(&self) -> u64 {
+        let pressed = self.is_pressed();
+        if !pressed && !self.policy.commits_early() {
+            return u64::MAX;
+        }
         let bytes = (self.options.dirty_bytes_max / COMMIT_SHARE).clamp(1, COMMIT_BYTES_MOST);
-        let sharers = if self.is_pressed() { self.files.lock().len().max(1) as u64 } else { 1 };
+        let sharers = if pressed { self.files.lock().len().max(1) as u64 } else { 1 };
         (bytes / sharers).max(1)
     }
 

@@ -167,8 +167,8 @@ impl WriteBehind {
     /// Takes bytes to be written. Returns when the policy lets the writer go on.
     ///
     /// # Errors
-    /// That of an earlier WRITE or COMMIT of this file, which nobody was told of; nothing is taken
-    /// then.
+    /// That of an earlier WRITE or COMMIT of this file, which nobody was told of; what had not been
+    /// taken by then is not taken.
     pub async fn write(
         &self,
         session: &Session,
@@ -242,6 +242,11 @@ impl WriteBehind {
     /// Commits everything of all files; gives what was lost and why.
     pub async fn drain(&self) -> Vec<(FileHandle, Error)> {
         self.engine.drain().await
+    }
+
+    /// Files with data that are not stable, and how many bytes of each: what would be lost now.
+    pub fn dirty_files(&self) -> Vec<(FileHandle, u64)> {
+        self.engine.dirty_files()
     }
 
     /// What the stages have cost, when [`Options::timing`] was asked for.

@@ -102,6 +102,12 @@ pub(super) trait Policy: fmt::Debug + Send + Sync {
         Lock::None
     }
 
+    /// Whether a file is committed while it is written, and not only when it is quiet, somebody
+    /// asks, or memory runs short.
+    fn commits_early(&self) -> bool {
+        true
+    }
+
     /// Requests of a file beyond which its writer flushes it and waits.
     fn file_requests_max(&self) -> Option<usize> {
         None
@@ -151,6 +157,11 @@ impl Policy for Paged {
 
     fn lock(&self) -> Lock {
         self.lock
+    }
+
+    /// 2.4.4 commits when it is told to, or after seconds.
+    fn commits_early(&self) -> bool {
+        false
     }
 
     fn file_requests_max(&self) -> Option<usize> {

@@ -94,3 +94,35 @@ impl Timing {
         Stages { histograms: Stage::ALL.map(|stage| (stage, of(stage))).into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use net::clock::Clock;
+
+    use super::*;
+
+    #[test]
+    fn what_is_timed_is_counted_and_costs_little() {
+        let clock = Clock::real();
+        let timing = Timing::new(true);
+        let begun = clock.now();
+        let count = 20_000_u64;
+        for _ in 0..count {
+            let begun = clock.now();
+            timing.record(Stage::Encode, clock.now().since(begun));
+        }
+        let each = clock.now().since(begun).as_nanos() / count;
+        println!("{each} ns");
+        assert_eq!(timing.snapshot().of(Stage::Encode).count(), count);
+        assert!(timing.snapshot().of(Stage::Send).is_empty());
+        // Tens of nanoseconds; a build without optimisation on a busy machine takes more.
+        assert!(each < 20_000, "{each} ns");
+    }
+
+    #[test]
+    fn what_is_not_timed_is_not_counted() {
+        let timing = Timing::new(false);
+        timing.record(Stage::Wait, Nanos::from_micros(1));
+        assert!(timing.snapshot().histograms.iter().all(|(_, histogram)| histogram.is_empty()));
+    }
+}

@@ -11,9 +11,12 @@
 //! window, and it ends at the end of a round. A measurement during which there was not enough to
 //! send says nothing about the path and is begun again.
 //!
-//! Why not delivery rate times least response time: the least response time is that of an idle
-//! path. Where a call's time varies (threads, disks), calls under load take longer without being
-//! queued, the product is too small, and a window that follows it spirals down.
+//! Why not simply delivery rate times least response time: the least response time is that of an
+//! idle path. Where a call's time varies (threads, disks), calls under load take longer without
+//! being queued, the product is too small, and a window that follows it spirals down. But it says
+//! what is too much: throughput is noisy, and a window that believes every lucky measurement
+//! climbs. So it never goes beyond [`TOO_MUCH`] times the product, with the least *mean* of a
+//! measurement, which is allowed to grow slowly so that a path may become longer.
 
 use perf::units::{Instant, Nanos};
 
@@ -32,6 +35,12 @@ const DOUBLING_PAYS: f64 = 1.15;
 
 /// A change of throughput where we stand, beyond which what is known of other rungs is scaled.
 const PATH_CHANGED: f64 = 0.3;
+
+/// Times delivery rate and least mean response time that no window goes beyond.
+const TOO_MUCH: f64 = 4.0;
+
+/// How much the least mean response time grows with each measurement that is above it.
+const FORGETTING: f64 = 1.1;
 
 /// Measurements at home between two trials, while nothing changes: at most so many.
 const PATIENCE_MAX: u32 = 16;
@@ -58,6 +67,12 @@ struct Search {
     home: usize,
     phase: Phase,
     measuring: Measuring,
+    /// Seconds; the least mean of a measurement.
+    least_response: f64,
+    /// The highest rung that is not too much.
+    ceiling: usize,
+    /// The last measurement at home was far from what was known.
+    was_surprised: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,13 +99,18 @@ enum Measuring {
     Settling {
         since: Instant,
     },
-    Counting {
-        from: Instant,
-        round: Instant,
-        rounds: u32,
-        replies: u32,
-        bytes: u64,
-    },
+    Counting(Count),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    from: Instant,
+    round: Instant,
+    rounds: u32,
+    replies: u32,
+    bytes: u64,
+    /// Sum of the response times.
+    responses: Nanos,
 }
 
 impl Window {
@@ -109,6 +129,9 @@ impl Window {
             home: at,
             phase: Phase::Start { unpaid: 0 },
             measuring: Measuring::Settling { since: Instant::EPOCH },
+            least_response: f64::INFINITY,
+            ceiling: rungs - 1,
+            was_surprised: false,
         })))
     }
 
@@ -137,41 +160,53 @@ impl Window {
 
 impl Search {
     fn on_reply(&mut self, sent: Instant, now: Instant, bytes: u64) {
-        match &mut self.measuring {
+        let count = match &mut self.measuring {
             Measuring::Settling { since } => {
                 if sent >= *since {
-                    self.measuring = Measuring::Counting {
+                    self.measuring = Measuring::Counting(Count {
                         from: now,
                         round: now,
                         rounds: 0,
                         replies: 0,
                         bytes: 0,
-                    };
+                        responses: Nanos::ZERO,
+                    });
                 }
+                return;
             }
-            Measuring::Counting { from, round, rounds, replies, bytes: counted } => {
-                *replies += 1;
-                *counted += bytes;
-                if sent < *round {
-                    return;
-                }
-                *round = now;
-                *rounds += 1;
-                let span = now.since(*from);
-                let (least_rounds, least_replies, least_span) = match self.phase {
-                    Phase::Start { .. } => (1, 8, Nanos::ZERO),
-                    // Of some milliseconds, because threads are late by fractions of one.
-                    Phase::Home { .. } | Phase::Trial { .. } => (2, 32, Nanos::from_millis(4)),
-                };
-                let is_enough =
-                    *rounds >= least_rounds && *replies >= least_replies && span >= least_span;
-                if is_enough && span > Nanos::ZERO {
-                    let rate = *counted as f64 / span.as_secs_f64();
-                    self.measuring = Measuring::Settling { since: now };
-                    self.on_measured(rate);
-                }
-            }
+            Measuring::Counting(count) => count,
+        };
+        count.replies += 1;
+        count.bytes += bytes;
+        count.responses += now.since(sent);
+        if sent < count.round {
+            return;
         }
+        count.round = now;
+        count.rounds += 1;
+        // Of some milliseconds, because threads are late by fractions of one.
+        let (least_rounds, least_replies, least_span) = match self.phase {
+            Phase::Start { .. } => (1, 16, Nanos::from_millis(1)),
+            Phase::Home { .. } | Phase::Trial { .. } => (2, 32, Nanos::from_millis(4)),
+        };
+        let (count, span) = (*count, now.since(count.from));
+        let is_enough = count.rounds >= least_rounds && count.replies >= least_replies;
+        if is_enough && span >= least_span && span > Nanos::ZERO {
+            self.measuring = Measuring::Settling { since: now };
+            self.limit_by_response(&count, span);
+            self.on_measured(count.bytes as f64 / span.as_secs_f64());
+        }
+    }
+
+    /// Notes what is too much.
+    fn limit_by_response(&mut self, count: &Count, span: Nanos) {
+        let replies = f64::from(count.replies);
+        let response = count.responses.as_secs_f64() / replies;
+        self.least_response = response.min(self.least_response * FORGETTING);
+        let product = replies / span.as_secs_f64() * self.least_response;
+        let too_much = TOO_MUCH * product.max(1.0);
+        let is_fine = |rung: &&u32| f64::from(**rung) <= too_much;
+        self.ceiling = LADDER[..self.rungs].iter().take_while(is_fine).count().max(1) - 1;
     }
 
     fn on_measured(&mut self, rate: f64) {
@@ -204,13 +239,13 @@ impl Search {
         let half = self.at.checked_sub(2).and_then(|rung| self.rates[rung]);
         let pays = half.is_none_or(|half| rate >= half * DOUBLING_PAYS);
         let unpaid = if pays { 0 } else { unpaid + 1 };
-        if unpaid >= 2 || self.at + 1 >= self.rungs {
+        if unpaid >= 2 || self.at >= self.ceiling {
             let best = self.lowest_that_is_enough();
             self.go_home(best, 1, false);
         } else {
             self.phase = Phase::Start { unpaid };
             // Two rungs are twice as many from four on.
-            self.at = (self.at + 2).min(self.rungs - 1);
+            self.at = (self.at + 2).min(self.ceiling);
         }
     }
 
@@ -221,14 +256,14 @@ impl Search {
     }
 
     fn try_neighbour(&mut self, patience: u32, up: bool) {
-        let up = (up && self.home + 1 < self.rungs) || self.home == 0;
-        let neighbour = if up { (self.home + 1).min(self.rungs - 1) } else { self.home - 1 };
+        let up = (up && self.home < self.ceiling) || self.home == 0;
+        let neighbour = if up { (self.home + 1).min(self.ceiling) } else { self.home - 1 };
         self.at = neighbour;
         self.phase = Phase::Trial { patience, up };
     }
 
-    /// Notes what this rung gives. When that has changed much where we stand, the path has, and
-    /// what is known of the other rungs changes in proportion.
+    /// Notes what this rung gives. When that has changed much where we stand, twice in a row, the
+    /// path has, and what is known of the other rungs changes in proportion.
     fn learn(&mut self, rate: f64) {
         let at = self.at;
         let Some(known) = self.rates[at].filter(|known| *known > 0.0) else {
@@ -236,19 +271,21 @@ impl Search {
             return;
         };
         let ratio = rate / known;
-        if at == self.home && (ratio - 1.0).abs() > PATH_CHANGED {
-            for other in self.rates.iter_mut().flatten() {
-                *other *= ratio;
-            }
+        let is_surprise = at == self.home && (ratio - 1.0).abs() > PATH_CHANGED;
+        if is_surprise && std::mem::replace(&mut self.was_surprised, true) {
+            self.rates.iter_mut().flatten().for_each(|other| *other *= ratio);
         } else {
             self.rates[at] = Some((known + rate) / 2.0);
+        }
+        if at == self.home {
+            self.was_surprised = is_surprise;
         }
     }
 
     fn lowest_that_is_enough(&self) -> usize {
         let best = self.rates.iter().flatten().fold(0.0, |best: f64, rate| best.max(*rate));
         let is_enough = |rate: &Option<f64>| rate.is_some_and(|rate| rate >= best * ENOUGH);
-        self.rates.iter().position(is_enough).unwrap_or(self.at)
+        self.rates.iter().position(is_enough).unwrap_or(self.at).min(self.ceiling)
     }
 }
 
@@ -288,8 +325,8 @@ mod tests {
                     self.under_way.push(Reverse((self.free_at + self.latency, self.now)));
                 }
                 let Reverse((at, sent)) = self.under_way.pop().unwrap();
-                self.now = at;
-                window.on_reply(sent, at, 8192);
+                self.now = self.now.max(at);
+                window.on_reply(sent, self.now, 8192);
             }
             f64::from(replies) / self.now.since(begun).as_secs_f64()
         }
@@ -332,6 +369,21 @@ mod tests {
         path.latency = Nanos::from_micros(200);
         path.run(&mut window, 200_000);
         assert!(window.limit() <= 8, "{}", window.limit());
+    }
+
+    #[test]
+    fn bursts_of_replies_do_not_drive_the_window_up() {
+        // 65 us a call and 120 us there and back, seen by a thread that is away for 4 ms at times.
+        let mut path = Path::new(65, 120);
+        let mut window = Window::searching(1024);
+        let (mut limits, mut calls) = (0_u64, 0_u64);
+        for pause in 0..400_u64 {
+            path.run(&mut window, u32::try_from(1 + pause * 7 % 61).unwrap());
+            path.now += Nanos::from_micros(pause * 37 % 4_000);
+            limits += u64::from(window.limit());
+            calls += 1;
+        }
+        assert!(limits / calls <= 64, "{}", limits / calls);
     }
 
     #[test]

@@ -59,13 +59,15 @@ enum Scene {
 impl Scene {
     const ALL: [Self; 4] = [Self::Spikes, Self::Growth, Self::Jitter, Self::Short];
 
-    fn file_bytes(self) -> u64 {
-        match self {
-            Self::Spikes => 40 * MIB,
-            Self::Growth => 100 * MIB,
-            Self::Jitter => 30 * MIB,
-            Self::Short => 5 * MIB,
-        }
+    /// The paper's; a tenth of it to be quick.
+    fn file_bytes(self, quick: bool) -> u64 {
+        let mib = match self {
+            Self::Spikes => 40,
+            Self::Growth => 100,
+            Self::Jitter => 30,
+            Self::Short => 5,
+        };
+        if quick { mib * MIB / 10 } else { mib * MIB }
     }
 
     fn is_for_both_servers(self) -> bool {
@@ -95,6 +97,7 @@ struct Measured {
     policy: PolicyName,
     scene: Scene,
     speed: Speed,
+    file_bytes: u64,
     runs: Vec<Run>,
 }
 
@@ -111,9 +114,18 @@ impl Measured {
         Summary::of(self.typical()?.calls.get(1..)?, SLOW)
     }
 
+    /// Standard deviation of the calls that are not slow, in microseconds: what a lock does, and
+    /// not what a scheduler does that takes a processor away for milliseconds.
+    fn spread_us(&self) -> Option<f64> {
+        let calls = self.typical()?.calls.get(1..)?.iter();
+        let usual: Vec<f64> =
+            calls.filter(|call| **call <= SLOW).map(|call| call.as_micros_f64()).collect();
+        Sample::new(usual).ok()?.standard_deviation()
+    }
+
     /// Median of MiB/s until the last call has returned, and until everything is committed.
     fn rates(&self) -> Option<(f64, f64)> {
-        let mib = self.scene.file_bytes() as f64 / MIB as f64;
+        let mib = self.file_bytes as f64 / MIB as f64;
         let median = |span: fn(&Run) -> Nanos| {
             let rates: Vec<f64> =
                 self.runs.iter().map(|run| mib / span(run).as_secs_f64()).collect();
@@ -248,7 +260,9 @@ impl Course<'_> {
             for lane in lanes {
                 let is_wanted = lane.speed == Speed::Fast || scene.is_for_both_servers();
                 for policy in PolicyName::ALL.into_iter().filter(|_| is_wanted) {
-                    measured.push(Measured { policy, scene, speed: lane.speed, runs: Vec::new() });
+                    let file_bytes = scene.file_bytes(self.args.quick);
+                    let (speed, runs) = (lane.speed, Vec::new());
+                    measured.push(Measured { policy, scene, speed, file_bytes, runs });
                 }
             }
         }
@@ -281,7 +295,7 @@ impl Course<'_> {
     ) -> Result<Run, Failure> {
         let workload = Workload {
             policy,
-            file_bytes: scene.file_bytes(),
+            file_bytes: scene.file_bytes(self.args.quick),
             call_bytes: CALL_BYTES,
             wsize: self.wsize.min(lane.session.sizes().write_bytes_max),
             dirty_bytes_max: DIRTY_BYTES_MAX,

@@ -38,9 +38,9 @@ pub(super) fn json(outcome: &Outcome, args: &Policies) -> String {
 }
 
 fn add(record: &mut Record, measured: &Measured) {
-    let mib = measured.scene.file_bytes() >> 20;
+    let kib = measured.file_bytes >> 10;
     let name = |what: &str| {
-        format!("{}/{mib}mib/{}/{what}", measured.policy.name(), measured.speed.name())
+        format!("{}/{kib}kib/{}/{what}", measured.policy.name(), measured.speed.name())
     };
     let means: Vec<f64> = measured.runs.iter().map(|run| run.mean().as_micros_f64()).collect();
     if let Ok(means) = Sample::new(means) {
@@ -57,8 +57,8 @@ fn add(record: &mut Record, measured: &Measured) {
         if let Some(slope) = &summary.slope_us_per_1000 {
             record.metric(&name("slope_us_per_1000"), slope.value, "us");
         }
-        let deviation = summary.standard_deviation.as_micros_f64();
-        record.metric(&name("standard_deviation_us"), deviation, "us");
+        let spread = measured.spread_us().unwrap_or(0.0);
+        record.metric(&name("spread_us"), spread, "us");
     }
     if let Some((written, flushed)) = measured.rates() {
         record.metric(&name("written_mib_per_s"), written, "MiB/s");

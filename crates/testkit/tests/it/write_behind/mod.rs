@@ -156,12 +156,67 @@ fn what_nobody_waits_for_is_written_and_committed_after_a_while() {
             let behind = WriteBehind::new(&clock, Options::default(), Arc::new(()));
             behind.write(&session, file, 10, b"a line").await.unwrap();
             assert_eq!(behind.dirty_end(file), Some(16));
+            assert_eq!(behind.dirty_files(), [(file, 6)]);
             clock.sleep(perf::units::Nanos::from_millis(500)).await;
             assert_eq!((behind.dirty_end(file), behind.is_dirty(file)), (None, true));
             clock.sleep(perf::units::Nanos::from_secs(2)).await;
             assert!(!behind.is_dirty(file));
             let counters = behind.counters();
             assert_eq!((counters.writes_sent, counters.commits_sent, counters.files), (1, 1, 0));
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_writer_that_is_too_fast_waits_often_and_little() {
+    let world = World::new();
+    let clock = world.clock();
+    let (calls, held_max) = world
+        .run(async move {
+            let (session, _site) = site(&clock, "lan-1g").await;
+            let file = file(&session, "f").await;
+            let (wsize, dirty_bytes_max) = (64 << 10, 8 << 20);
+            let options = Options { wsize, dirty_bytes_max, ..Options::default() };
+            let behind = WriteBehind::new(&clock, options, Arc::new(()));
+            let (mut calls, mut held_max) = (Vec::new(), 0);
+            for at in 0..6_000_u64 {
+                let begun = clock.now();
+                behind.write(&session, file, at * 8192, &[7; 8192]).await.unwrap();
+                calls.push(clock.now().since(begun).as_micros_f64());
+                let counters = behind.counters();
+                held_max = held_max.max(counters.dirty_bytes + counters.uncommitted_bytes);
+            }
+            behind.commit(file).await.unwrap();
+            (calls, held_max)
+        })
+        .unwrap();
+    assert!(held_max <= 8 << 20, "{held_max}");
+    // The link takes 66 us for 8 KiB, and 524 us for a WRITE of 64 KiB.
+    let steady = &calls[2_000..];
+    let mean = steady.iter().sum::<f64>() / steady.len() as f64;
+    let longest = steady.iter().copied().fold(0.0, f64::max);
+    assert!((60.0..75.0).contains(&mean), "{mean}");
+    assert!(longest <= 4.0 * 524.0, "{longest}");
+}
+
+#[test]
+fn a_writer_of_one_file_does_not_keep_another_from_being_sent() {
+    let world = World::new();
+    let clock = world.clock();
+    world
+        .run(async move {
+            let (session, _site) = site(&clock, "lan-1g").await;
+            let (large, small) = (file(&session, "large").await, file(&session, "small").await);
+            let options = Options { wsize: 64 << 10, ..Options::default() };
+            let behind = WriteBehind::new(&clock, options, Arc::new(()));
+            behind.write(&session, large, 0, &vec![1; 32 << 20]).await.unwrap();
+            let begun = clock.now();
+            behind.write(&session, small, 0, &[2; 10]).await.unwrap();
+            behind.commit(small).await.unwrap();
+            // 32 MiB take 280 ms; the small file waits for what is outstanding, and its turn.
+            let took = clock.now().since(begun);
+            assert!(took < perf::units::Nanos::from_millis(20), "{took}");
+            behind.commit(large).await.unwrap();
         })
         .unwrap();
 }
