@@ -135,11 +135,14 @@ impl Place<'_> {
         content::write(&source, 1, 4).map_err(|error| error.to_string())?;
         let began = Instant::now();
         let mut copy = copy(&source, &mounted.dir.join("copy"))?;
-        // 1 + 2 + 4 s, or 3 times 1 s, for each call that was made before it gives up: few.
+        // timeo is 1 s and there are 2 more tries; dd makes two calls that have to give up.
         let failed = copy.fails(Instant::now() + Duration::from_secs(60))?;
         let seconds = began.elapsed().as_secs_f64();
         if !failed.contains("Input/output error") {
             return Err(format!("EIO expected, got {failed}"));
+        }
+        if seconds < 2.0 {
+            return Err(format!("EIO came after {seconds:.1} s, before timeo x retrans were over"));
         }
         mounted.end(Duration::from_secs(30))?.ok();
         drop(dead);
