@@ -221,6 +221,7 @@ pub(crate) enum CommitMode {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     Seqwrite(bench::Seqwrite),
+    Policies(bench::Policies),
     Fsx(bench::Fsx),
 }
 

@@ -29,6 +29,9 @@ fn main() -> ExitCode {
         args::Command::Bench(args::Bench::Seqwrite(seqwrite)) => {
             cmd::seqwrite::run(seqwrite, args.verbosity())
         }
+        args::Command::Bench(args::Bench::Policies(policies)) => {
+            cmd::policies::run(policies, args.verbosity())
+        }
         args::Command::Bench(args::Bench::Fsx(fsx)) => cmd::fsx::run(fsx, args.verbosity()),
     };
     match outcome {

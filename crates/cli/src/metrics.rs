@@ -100,7 +100,7 @@ pub(crate) fn host(counts: &Counts) -> Vec<Reading> {
 }
 
 /// What the system says of this process, under the names that all programs use.
-fn process(started: Duration) -> Vec<Reading> {
+pub(crate) fn process(started: Duration) -> Vec<Reading> {
     let version = Reading::new("nfskit_build_info", "The version of nfskit.", 1.0)
         .of("version", env!("CARGO_PKG_VERSION"));
     let cpu = rustix::time::clock_gettime(ClockId::ProcessCPUTime);

@@ -257,9 +257,19 @@ impl Embedded {
         threads: u32,
     ) -> Result<Self, Failure> {
         let store = open(dir, &dir_options(commit_mode)).map_err(cannot_open)?;
+        Self::start_on(store, Options::embedded(commit_mode, threads))
+    }
+
+    /// On an empty store in memory, behind an emulated link.
+    pub(crate) fn in_memory(links: LinkPair, bytes_max: u64) -> Result<Self, Failure> {
+        let store = memory(&Clock::real(), bytes_max);
+        let options = Options { links, ..Options::embedded(CommitMode::Concurrent, 256) };
+        Self::start_on(store, options)
+    }
+
+    fn start_on<S: Store>(store: S, options: Options) -> Result<Self, Failure> {
         let medium = store.medium();
-        let options = Options::embedded(commit_mode, threads);
-        let workers = worker_threads().min(threads as usize);
+        let workers = worker_threads().min(options.threads as usize);
         let begun = Background::start(workers, move || async move {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let sockets = Sockets::bind(any, false).map_err(|refused| refused.cause)?;

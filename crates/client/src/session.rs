@@ -64,6 +64,9 @@ pub struct Session {
     patience: Option<Clock>,
 }
 
+/// Most bytes of a READ or WRITE: what a record takes beside its head.
+const TRANSFER_BYTES_MAX: u32 = 1 << 20;
+
 /// When to ask again a server that has asked for patience: as Linux does.
 const LATER: Nanos = Nanos::from_secs(5);
 
@@ -118,8 +121,10 @@ impl Session {
     ) -> Result<Self, Error> {
         let mut session = Self { root, ..Self::new(rpc, server, credential, version) };
         let info = session.fsinfo(root).await?;
+        // Some servers offer more than a record of ours takes.
+        let ours = |theirs: u32| theirs.clamp(1, TRANSFER_BYTES_MAX);
         session.sizes =
-            Sizes { read_bytes_max: info.rtmax.max(1), write_bytes_max: info.wtmax.max(1) };
+            Sizes { read_bytes_max: ours(info.rtmax), write_bytes_max: ours(info.wtmax) };
         Ok(session)
     }
 
@@ -155,6 +160,17 @@ impl Session {
     #[must_use]
     pub fn with_root(&self, root: FileHandle) -> Self {
         Self { root, ..self.clone() }
+    }
+
+    /// This session with transfers of at most so many bytes (`rsize`, `wsize`).
+    #[must_use]
+    pub fn limited(mut self, read_bytes_max: u32, write_bytes_max: u32) -> Self {
+        let Sizes { read_bytes_max: read, write_bytes_max: write } = self.sizes;
+        self.sizes = Sizes {
+            read_bytes_max: read.min(read_bytes_max.max(1)),
+            write_bytes_max: write.min(write_bytes_max.max(1)),
+        };
+        self
     }
 
     /// What FSINFO said.

@@ -80,7 +80,8 @@ pub struct Ended {
     /// Somebody still used it, so that it was only taken out of the tree of files; or even that
     /// could not be done.
     pub unmounted: Unmounted,
-    /// Data that could not be written. None when the time was over before that was known.
+    /// Files of which data could not be written, and why. None when the time was over before that
+    /// was known.
     pub losses: Option<Vec<Loss>>,
 }
 

@@ -69,7 +69,7 @@ fn dots(latency: &Latency) -> Vec<(f64, f64)> {
 /// Dots of one panel: what the eye can tell apart, and 100 bytes of SVG each.
 const DOTS_MAX: usize = 1_200;
 
-fn distribution(plot: &LatencyPlot) -> Option<Figure> {
+pub(super) fn distribution(plot: &LatencyPlot) -> Option<Figure> {
     let counted: Vec<_> = plot.latencies.iter().map(|l| bars(&l.histogram)).collect();
     let all = || counted.iter().flatten();
     all().next()?;

@@ -23,6 +23,7 @@ mod latency;
 mod number;
 mod page;
 mod panels;
+pub mod policies;
 mod summary;
 mod throughput;
 mod transfers;

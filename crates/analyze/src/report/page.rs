@@ -46,10 +46,10 @@ pub fn html(report: &StudyReport) -> String {
     page.into_string()
 }
 
-const STYLE: &str = include_str!("style.css");
+pub(super) const STYLE: &str = include_str!("style.css");
 
 /// A section with its heading, or nothing.
-fn section(heading: &str, content: Option<Markup>) -> Markup {
+pub(super) fn section(heading: &str, content: Option<Markup>) -> Markup {
     html! {
         @if let Some(content) = content {
             section { h2 { (heading) } (content) }

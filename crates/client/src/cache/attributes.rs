@@ -79,6 +79,9 @@ struct File {
     changing: u32,
     /// What it holds may not be forgotten: opens.
     pins: u32,
+    /// A call of ours has changed the time of the last change of attributes, to we do not know
+    /// what.
+    is_moved: bool,
 }
 
 /// Where attributes were told.
@@ -130,14 +133,14 @@ impl Attributes {
         let state = WccAttr::from(attributes);
         let in_progress = told.is_dirty || known.changing > 0;
         // While calls of ours are under way a state that we do not know may be theirs.
-        let others =
-            !in_progress && (known.ours.others_were_here() || !known.ours.knows_data(&state));
+        let others = !in_progress && (known.ours.others_were_here() || !known.knows(&state));
         if others {
             self.versions += 1;
             known.version = Version(self.versions);
         }
         if !in_progress {
             known.ours.reset(state);
+            known.is_moved = false;
         }
         known.refresh(attributes, told.now, &self.times);
     }
@@ -165,7 +168,14 @@ impl Attributes {
             }
             return;
         };
-        known.ours.changed(wcc);
+        match &wcc.before {
+            // The name it was given, or lost, has changed its time.
+            Some(before) if known.is_moved && known.ours.knows_data(before) => {
+                let after = WccData { before: None, ..*wcc };
+                known.ours.changed(&after);
+            }
+            _ => known.ours.changed(wcc),
+        }
         let in_progress = told.is_dirty || known.changing > 0;
         if !in_progress && known.ours.others_were_here() {
             self.versions += 1;
@@ -182,10 +192,12 @@ impl Attributes {
         }
     }
 
-    /// Asks the server again before the attributes are used.
+    /// Asks the server again before the attributes are used: a name of the file was made, moved or
+    /// removed by us.
     pub fn expire(&mut self, file: &FileHandle) {
         if let Some(known) = self.files.peek_mut(file) {
             known.good_for = Nanos::ZERO;
+            known.is_moved = true;
         }
     }
 
@@ -228,6 +240,7 @@ impl Attributes {
             ours,
             changing: 0,
             pins: 0,
+            is_moved: false,
         };
         self.files.put(*file, known);
         // What is pinned or being changed stays, and only so much is looked at for each file that
@@ -245,6 +258,11 @@ impl Attributes {
 }
 
 impl File {
+    /// Whether this is a state of the file that we knew or made.
+    fn knows(&self, state: &WccAttr) -> bool {
+        if self.is_moved { self.ours.knows_data(state) } else { self.ours.knows(state) }
+    }
+
     /// Whether what we know is newer than `attributes`, which were asked for at `asked`.
     fn is_newer_than(&self, attributes: &Fattr3, asked: Instant) -> bool {
         asked < self.told && attributes.ctime < self.attributes.ctime

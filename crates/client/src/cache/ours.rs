@@ -59,8 +59,15 @@ impl Ours {
         self.unexplained.retain(|unexplained| *unexplained != state);
     }
 
-    /// Whether the data is that of a state that we knew or made: the time of the last change of
-    /// attributes does not matter.
+    /// Whether it is a state that we knew or made. The time of the last change of attributes counts:
+    /// programs set the time of the last change of data to what they like, and two clients may
+    /// set the same one.
+    pub fn knows(&self, state: &WccAttr) -> bool {
+        self.known.iter().rev().any(|known| known == state)
+    }
+
+    /// The same, after calls of ours that have changed only that time, and said to what for no
+    /// file but another (LINK, RENAME, REMOVE).
     pub fn knows_data(&self, state: &WccAttr) -> bool {
         let is_same = |known: &WccAttr| (known.size, known.mtime) == (state.size, state.mtime);
         self.known.iter().rev().any(is_same)

@@ -155,8 +155,7 @@ impl Files {
         let acting = self.acting(who);
         let session = &acting.session;
         if !exclusive {
-            let how = CreateHow::Unchecked(attributes);
-            return self.make(&acting, dir, name, session.create(dir, name, how)).await;
+            return self.create_or_take(&acting, who, (dir, name), attributes).await;
         }
         let how = CreateHow::Exclusive(self.create_verifier());
         let made = self.make(&acting, dir, name, session.create(dir, name, how)).await;
@@ -172,6 +171,34 @@ impl Files {
         let attributes = Sattr3 { atime, mtime, ..attributes };
         let attributes = self.setattr(who, made.handle, attributes).await?;
         Ok(Found { attributes, ..made })
+    }
+
+    async fn create_or_take(
+        &self,
+        acting: &Acting,
+        who: &Credential,
+        (dir, name): (FileHandle, &[u8]),
+        attributes: Sattr3,
+    ) -> Result<Found, Error> {
+        // What we have written to a file that is about to be cut arrives before.
+        if let Some(Target::File(file)) = self.find(&dir, name)
+            && attributes.size.is_some()
+        {
+            self.inner.write_behind.arrive(file, None).await;
+        }
+        let how = CreateHow::Unchecked(attributes);
+        let made = self.make(acting, dir, name, acting.session.create(dir, name, how)).await?;
+        let Some(size) = attributes.size else { return Ok(made) };
+        self.inner.state.lock().busy.changed(&made.handle);
+        if made.attributes.size == size {
+            return Ok(made);
+        }
+        // Some servers (NFS-Ganesha 4.3) cut a file that was there and go on telling its old size
+        // until they are asked to set it.
+        let cut = Sattr3 { size: Some(size), ..Sattr3::default() };
+        let attributes = self.setattr(who, made.handle, cut).await?;
+        let version = self.version(&made.handle).unwrap_or_default();
+        Ok(Found { attributes, version, ..made })
     }
 
     /// Differs from every other CREATE's.

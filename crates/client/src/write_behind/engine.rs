@@ -15,6 +15,7 @@ use wire::nfs3::{FileHandle, NfsStat3, Procedure};
 
 use super::file::{File, State};
 use super::index::{Data, Sums};
+use super::lock::{BigLock, Guard};
 use super::policy::{Lock, Policy};
 use super::room::{Room, Ticket};
 use super::stages::{Stage, Stages, Timing};
@@ -47,7 +48,7 @@ pub(super) struct Engine {
     /// There is something for the flusher to do.
     pub(super) work: Notify,
     /// The mount's lock of the paper's policies.
-    pub(super) lock: tokio::sync::Mutex<()>,
+    pub(super) lock: BigLock,
     /// Requests of all files, and the news that there are fewer.
     requests: AtomicUsize,
     fewer: Notify,
@@ -129,7 +130,7 @@ impl Engine {
             room: Mutex::new(room),
             sending: Mutex::new(sending),
             work: Notify::new(),
-            lock: tokio::sync::Mutex::new(()),
+            lock: BigLock::default(),
             requests: AtomicUsize::new(0),
             fewer: Notify::new(),
             sleepers: AtomicUsize::new(0),
@@ -205,12 +206,12 @@ impl Engine {
     }
 
     /// The mount's lock, if the policy has one.
-    async fn lock_as_writer(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+    async fn lock_as_writer(&self) -> Option<Guard<'_>> {
         if self.policy.lock() == Lock::None {
             return None;
         }
         let begun = self.now_if_timing();
-        let guard = self.lock.lock().await;
+        let guard = self.lock.lock(&self.clock).await;
         self.time_since(Stage::LockWait, begun);
         Some(guard)
     }

@@ -97,7 +97,7 @@ impl Engine {
     async fn send_one(self: &Arc<Self>, file: &Arc<File>) {
         let lock = match self.policy.lock() {
             Lock::None => None,
-            Lock::Released | Lock::Held => Some(self.lock.lock().await),
+            Lock::Released | Lock::Held => Some(self.lock.lock(&self.clock).await),
         };
         let begun = self.now_if_timing();
         let taken = {
@@ -231,7 +231,7 @@ impl Call {
         }
         let lock = match engine.policy.lock() {
             Lock::None => None,
-            Lock::Released | Lock::Held => Some(engine.lock.lock().await),
+            Lock::Released | Lock::Held => Some(engine.lock.lock(&engine.clock).await),
         };
         let begun = engine.now_if_timing();
         let commit_bytes = engine.commit_bytes();

@@ -27,6 +27,7 @@ mod extents;
 mod file;
 mod flusher;
 mod index;
+mod lock;
 mod pages;
 mod policy;
 mod room;

@@ -202,6 +202,11 @@ impl FileSystem {
         let Some(file) = self.opens.take_file(number) else {
             return;
         };
+        // What was written through a mapping after the last close(2); it goes before a hidden name
+        // does.
+        if file.can_write && self.files.write_behind().is_dirty(file.open.file()) {
+            file.open.flush().await.ok();
+        }
         if let Some(node) = self.nodes.lock().find_mut(file.node) {
             node.opens = node.opens.saturating_sub(1);
             node.writers = node.writers.saturating_sub(u32::from(file.can_write));

@@ -105,6 +105,11 @@ impl Family<'_> {
         self.line("", labels, None, value);
     }
 
+    /// A line of a histogram that somebody else keeps: `_bucket`, `_sum` or `_count`.
+    pub fn suffixed(&mut self, suffix: &'static str, labels: &[(&str, &str)], value: impl Display) {
+        self.line(suffix, labels, None, value);
+    }
+
     pub(super) fn distribution(&mut self, labels: &[(&str, &str)], of: &Distribution) {
         let mut count = 0;
         for bucket in 0..BUCKETS {

@@ -1,6 +1,7 @@
 //! Tests of production code in worlds.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::result_large_err, reason = "replies are made where they are sent")]
 
 mod close_to_open;
 mod datagrams;
@@ -10,6 +11,7 @@ mod losses;
 mod mixture;
 mod network;
 mod persistent;
+mod restarts;
 mod throughput;
 mod version2;
 mod write_behind;

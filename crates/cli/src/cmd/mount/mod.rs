@@ -4,6 +4,7 @@ mod args;
 mod background;
 mod failures;
 pub(crate) mod helper;
+mod metrics;
 mod reach;
 mod settings;
 mod voice;
@@ -11,7 +12,7 @@ mod voice;
 use std::ffi::OsString;
 use std::path::Path;
 
-use client::files::Loss;
+use client::error::Error;
 use mount::KernelCache;
 use mount::session::{Ended, Mount, Options, Unmounted, check};
 use net::clock::Clock;
@@ -91,7 +92,7 @@ async fn serve(
     let mount = Mount::start(&clock, reached.files.clone(), at, options)
         .map_err(|error| failures::not_mounted(&error))?;
     if let Some(listen) = settings.metrics {
-        reach::metrics(&clock, listen, &reached)?;
+        metrics::serve(&clock, listen, &reached.files)?;
     }
     if detached {
         background::detach()?;
@@ -109,7 +110,8 @@ async fn serve(
             return Err(given_up(at));
         }
     };
-    report(at, settings, ended, voice)
+    let dropped_bytes = reached.files.write_behind().counters().dropped_bytes;
+    report(at, settings, ended, dropped_bytes, voice)
 }
 
 fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, voice: &Voice) {
@@ -123,7 +125,7 @@ fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, vo
         settings.flags.source,
         at.display(),
         reached.spoken,
-        settings.policy.0,
+        settings.policy,
     ));
     voice.say("locks (flock, fcntl) hold on this host only: other clients do not see them");
     if !mount.untuned().is_empty() && mount.writes_back() {
@@ -141,7 +143,13 @@ fn given_up(at: &Path) -> Failure {
     )
 }
 
-fn report(at: &Path, settings: &Settings, ended: Ended, voice: &Voice) -> Result<(), Failure> {
+fn report(
+    at: &Path,
+    settings: &Settings,
+    ended: Ended,
+    dropped_bytes: u64,
+    voice: &Voice,
+) -> Result<(), Failure> {
     match ended.unmounted {
         Unmounted::Cleanly => {}
         Unmounted::Lazily { open_files } => voice.warn(&format!(
@@ -161,7 +169,9 @@ fn report(at: &Path, settings: &Settings, ended: Ended, voice: &Voice) -> Result
             voice.say("unmounted; everything is written");
             Ok(())
         }
-        Some(losses) => Err(lost(&losses)),
+        Some(losses) => {
+            Err(lost(losses.into_iter().map(|loss| loss.error).collect(), dropped_bytes))
+        }
         None => Err(Failure::check(
             format!(
                 "not everything could be written back within {}: the rest is lost",
@@ -172,10 +182,11 @@ fn report(at: &Path, settings: &Settings, ended: Ended, voice: &Voice) -> Result
     }
 }
 
-fn lost(losses: &[Loss]) -> Failure {
-    let why = losses.first().map(|loss| loss.error.to_string()).unwrap_or_default();
+fn lost(errors: Vec<Error>, bytes: u64) -> Failure {
+    let files = errors.len();
+    let why = errors.into_iter().next().map(|error| error.to_string()).unwrap_or_default();
     Failure::check(
-        format!("data of {} files could not be written and are lost: {why}", losses.len()),
+        format!("{bytes} bytes of {files} files could not be written and are lost: {why}"),
         "the server's log and its disk; programs that call fsync(2) or look at close(2) were told",
     )
 }

@@ -1,21 +1,17 @@
-//! From settings to files: mounting by the protocol, and what runs beside it.
-
-use std::net::SocketAddr;
+//! From settings to files: mounting by the protocol.
 
 use client::files::{Files, Options};
-use client::mount;
+use client::mount::{self, Persistence};
 use client::session::Credential;
+use client::write_behind;
+use net::call::{Event, Events};
 use net::clock::Clock;
-use net::http::{Found, Listener};
-use perf::units::Nanos;
+use wire::nfs3::StableHow;
 
 use super::settings::Settings;
 use super::voice::Voice;
 use crate::cmd::study;
 use crate::exit::Failure;
-
-/// How long a call may take, where nothing else is said: timeo of nfs(5) over TCP.
-const REPLY_LIMIT: Nanos = Nanos::from_secs(60);
 
 /// A server's file system, ready to be mounted here.
 #[derive(Debug)]
@@ -31,35 +27,55 @@ pub(super) struct Reached {
 pub(super) async fn reach(
     clock: &Clock,
     settings: &Settings,
-    _voice: &Voice,
+    voice: &Voice,
 ) -> Result<Reached, Failure> {
-    let limit = settings.timeo.unwrap_or(REPLY_LIMIT);
-    let options = study::options(&settings.target, limit, settings.link);
-    let mounted = mount::mount(clock, &settings.target, &options).await?;
+    let target = &settings.target;
+    let mut options = study::options(target, mount::Options::REPLY_LIMIT, settings.link);
+    options.persistence = Some(Persistence {
+        nconnect: settings.nconnect,
+        soft: settings.soft,
+        timeo: settings.timeo,
+        retrans: settings.retrans,
+        insist: false,
+        events: events(settings, voice),
+    });
+    let mounted = mount::mount(clock, target, &options).await?;
+    let most = |bytes: Option<u32>| bytes.unwrap_or(u32::MAX);
+    let session = mounted.session.limited(most(settings.rsize), most(settings.wsize));
+    let stable = if settings.sync { StableHow::FileSync } else { StableHow::Unstable };
+    let write = write_behind::Options {
+        policy: settings.policy,
+        stable,
+        timing: settings.metrics.is_some(),
+        ..write_behind::Options::default()
+    };
+    let dirty_bytes_max = settings.dirty_max.unwrap_or(write.dirty_bytes_max);
     let files = Files::new(
         clock,
-        mounted.session,
+        session,
         Options {
             times: settings.times,
             close_to_open: settings.close_to_open,
+            write: write_behind::Options { dirty_bytes_max, ..write },
+            sync: settings.sync,
             ..Options::default()
         },
     );
-    let spoken = format!("NFS v3 over {}", settings.target.protocol.name().to_uppercase());
+    let protocol = target.protocol.name().to_uppercase();
+    let spoken = format!("NFS v{} over {protocol}", target.version.number());
     Ok(Reached { files, credential: options.credential, spoken })
 }
 
-/// Answers /metrics and /healthz.
-pub(super) fn metrics(
-    clock: &Clock,
-    listen: SocketAddr,
-    _reached: &Reached,
-) -> Result<(), Failure> {
-    let listener = Listener::bind(listen).map_err(|cause| {
-        Failure::environment(format!("{listen}: {cause}"), "another address or port for metrics")
-    })?;
-    let pages = |path: &str| (path == "/healthz").then(|| Found::text("ok\n"));
-    let own = clock.clone();
-    clock.spawn(async move { listener.serve(own, pages).await });
-    Ok(())
+/// What is said of a server that goes away and comes back, as Linux says it.
+fn events(settings: &Settings, voice: &Voice) -> Events {
+    let (voice, host) = (voice.clone(), settings.target.host.clone());
+    let so = if settings.soft { "calls fail" } else { "still trying" };
+    Events::new(move |event| match event {
+        Event::NotResponding => voice.warn(&format!("server {host} not responding, {so}")),
+        Event::Responding => voice.warn(&format!("server {host} OK")),
+        Event::Disconnected { cause } => {
+            voice.warn(&format!("connection to {host} lost ({cause}), connecting again"));
+        }
+        Event::Reconnected => voice.say(&format!("connected to {host} again")),
+    })
 }

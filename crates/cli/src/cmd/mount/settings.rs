@@ -3,24 +3,12 @@
 use std::net::SocketAddr;
 
 use client::cache::attributes::Times;
-use client::url::{FORM, Protocol, Target};
+use client::url::{FORM, Protocol, Target, Version};
+use client::write_behind::PolicyName;
 use mount::KernelCache;
 use mount::session::Flags;
 use net::shape::profile::{PROFILES, Profile};
 use perf::units::Nanos;
-
-/// How writes wait.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Policy(pub(super) &'static str);
-
-/// The policies, ours first.
-const POLICIES: [Policy; 5] = [
-    Policy("adaptive"),
-    Policy("linux-2.4.4"),
-    Policy("no-flush"),
-    Policy("hashed"),
-    Policy("unlocked"),
-];
 
 /// How long writing back may take at the end.
 const GRACE: Nanos = Nanos::from_secs(60);
@@ -31,7 +19,7 @@ pub(super) struct Settings {
     pub(super) target: Target,
     pub(super) flags: Flags,
     pub(super) nonempty: bool,
-    pub(super) policy: Policy,
+    pub(super) policy: PolicyName,
     pub(super) dirty_max: Option<u64>,
     /// None: as the policy wants it.
     pub(super) cache: Option<KernelCache>,
@@ -109,7 +97,7 @@ impl Settings {
             target,
             flags: Flags { source: source.to_owned(), ..Flags::default() },
             nonempty: false,
-            policy: POLICIES[0],
+            policy: PolicyName::default(),
             dirty_max: None,
             cache: None,
             times: Times::default(),
@@ -131,7 +119,7 @@ impl Settings {
     pub(super) fn kernel_cache(&self) -> KernelCache {
         self.cache.unwrap_or(match self.policy {
             _ if self.sync => KernelCache::Writethrough,
-            Policy("adaptive") => KernelCache::Writeback,
+            PolicyName::Adaptive => KernelCache::Writeback,
             _ => KernelCache::Writethrough,
         })
     }
@@ -197,13 +185,12 @@ impl Settings {
                 _ => return Err(in_word("tcp and udp are spoken".to_owned())),
             },
             "vers" | "nfsvers" => match value {
-                "3" => {}
-                _ => return Err(in_word("version 3 is spoken".to_owned())),
+                "3" => self.target.version = Version::Three,
+                "2" => self.target.version = Version::Two,
+                _ => return Err(in_word("versions 3 and 2 are spoken".to_owned())),
             },
             "write_policy" => {
-                let named = POLICIES.into_iter().find(|policy| policy.0 == value);
-                let names = POLICIES.map(|policy| policy.0).join(", ");
-                self.policy = named.ok_or_else(|| in_word(format!("there are {names}")))?;
+                self.policy = value.parse().map_err(|error| in_word(format!("{error}")))?;
             }
             "kernel_cache" => {
                 self.cache = Some(match value {
@@ -331,7 +318,7 @@ mod tests {
             ("timeo", "unknown option \"timeo\""),
             ("timeo=0", "between 1 and 36000"),
             ("nconnect=17", "between 1 and 16"),
-            ("vers=4.1", "version 3"),
+            ("vers=4.1", "versions 3 and 2"),
             ("proto=rdma", "tcp and udp"),
             ("write_policy=fast", "linux-2.4.4"),
             ("kernel_cache=all", "writethrough"),

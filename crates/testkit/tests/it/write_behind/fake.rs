@@ -145,7 +145,6 @@ impl State {
         out
     }
 
-    #[expect(clippy::result_large_err, reason = "it is encoded at once")]
     fn write(&mut self, args: &write::Args<'_>) -> write::Reply {
         if self.happens(self.whims.restart) {
             self.restart();
@@ -174,7 +173,6 @@ impl State {
         Ok(write::ReplyOk { file_wcc: nothing, count, committed, verf: [self.boot; 8] })
     }
 
-    #[expect(clippy::result_large_err, reason = "it is encoded at once")]
     fn commit(&mut self, file: FileHandle) -> commit::Reply {
         let nothing = WccData { before: None, after: None };
         if self.happens(self.whims.restart) {

@@ -1,0 +1,76 @@
+//! The run record of the five policies.
+
+use load::latencies;
+use net::clock::Clock;
+use perf::record::{Run as Record, Target, Tool, Warning};
+use perf::stats::Sample;
+
+use super::text::findings;
+use super::{CALL_BYTES, Measured, Outcome};
+use crate::args::bench::Policies;
+
+pub(super) fn json(outcome: &Outcome, args: &Policies) -> String {
+    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
+    let mut record = Record::new(tool, load::environment::rfc3339(&Clock::real()));
+    record.environment = load::environment::describe();
+    let kind = if outcome.url.is_some() { "server" } else { "embedded" };
+    record.target = Target {
+        kind: kind.to_owned(),
+        url: outcome.url.clone(),
+        version: Some(3),
+        wsize: Some(u64::from(outcome.wsize)),
+        ..Target::default()
+    };
+    record.workload.name = "policies".to_owned();
+    let parameters = [("call_bytes", u64::from(CALL_BYTES)), ("repeats", u64::from(args.repeats))];
+    for (name, value) in parameters {
+        record.workload.parameters.insert(name.to_owned(), value.into());
+    }
+    record.workload.parameters.insert("link".to_owned(), outcome.link.to_string().into());
+    for measured in &outcome.measured {
+        add(&mut record, measured);
+    }
+    for (_, finding) in findings(outcome).into_iter().filter(|(is_seen, _)| !is_seen) {
+        let text = format!("not as in the paper: {finding}");
+        record.warnings.push(Warning::new("not-as-in-the-paper", &text, ""));
+    }
+    record.to_json_pretty()
+}
+
+fn add(record: &mut Record, measured: &Measured) {
+    let mib = measured.scene.file_bytes() >> 20;
+    let name = |what: &str| {
+        format!("{}/{mib}mib/{}/{what}", measured.policy.name(), measured.speed.name())
+    };
+    let means: Vec<f64> = measured.runs.iter().map(|run| run.mean().as_micros_f64()).collect();
+    if let Ok(means) = Sample::new(means) {
+        record.estimate(&name("mean_us"), &means.median_estimate(), "us", means.n() as u64);
+    }
+    if let Some(summary) = measured.summary() {
+        record.metric(&name("slow_calls"), summary.slow_calls as f64, "calls");
+        if let Some(mean) = summary.mean_without_slow {
+            record.metric(&name("mean_without_slow_us"), mean.as_micros_f64(), "us");
+        }
+        if let Some(period) = &summary.period {
+            record.metric(&name("period_calls"), period.calls, "calls");
+        }
+        if let Some(slope) = &summary.slope_us_per_1000 {
+            record.metric(&name("slope_us_per_1000"), slope.value, "us");
+        }
+        let deviation = summary.standard_deviation.as_micros_f64();
+        record.metric(&name("standard_deviation_us"), deviation, "us");
+    }
+    if let Some((written, flushed)) = measured.rates() {
+        record.metric(&name("written_mib_per_s"), written, "MiB/s");
+        record.metric(&name("flushed_mib_per_s"), flushed, "MiB/s");
+    }
+    if let Some(run) = measured.typical() {
+        record.histogram(&name("call_time"), &latencies::histogram(&run.calls));
+        for (stage, histogram) in &run.stages.histograms {
+            if !histogram.is_empty() {
+                let stage = stage.name().replace(' ', "_");
+                record.histogram(&name(&format!("stage_{stage}")), histogram);
+            }
+        }
+    }
+}
