@@ -148,7 +148,7 @@ impl Node {
 mod tests {
     use client::cache::attributes::{Attributes, Times, Told};
     use perf::units::Instant;
-    use wire::nfs3::Fattr3;
+    use wire::nfs3::{FType, Fattr3, NfsTime, Specdata};
 
     use super::*;
 
@@ -156,12 +156,29 @@ mod tests {
         FileHandle::new(&[number; 8]).unwrap()
     }
 
+    const TIME: NfsTime = NfsTime { seconds: 0, nseconds: 0 };
+    const ATTRIBUTES: Fattr3 = Fattr3 {
+        ftype: FType::Reg,
+        mode: 0o644,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        size: 0,
+        used: 0,
+        rdev: Specdata { specdata1: 0, specdata2: 0 },
+        fsid: 0,
+        fileid: 1,
+        atime: TIME,
+        mtime: TIME,
+        ctime: TIME,
+    };
+
     /// Two versions that differ.
     fn versions() -> [Version; 2] {
         let mut attributes = Attributes::new(Times::default(), 10);
         let told = Told { asked: Instant::EPOCH, now: Instant::EPOCH, is_dirty: false };
         [1, 2].map(|number| {
-            attributes.told(&handle(number), &Fattr3::default(), told);
+            attributes.told(&handle(number), &ATTRIBUTES, told);
             attributes.version(&handle(number)).unwrap()
         })
     }
