@@ -132,7 +132,7 @@ impl Play {
         let expected = &self.files[&inode];
         if size != expected.len() as u64 || content.len() != expected.len() {
             return Err(format!(
-                "{} finds file{name} with a size of {size} and {} bytes, not {}; the other side {:?}",
+                "{} finds file{name} with a size of {size} and {} bytes, not {}; the other {:?}",
                 who(side),
                 content.len(),
                 expected.len(),

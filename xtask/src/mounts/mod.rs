@@ -78,7 +78,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
 
 /// Runs every step in the namespaces, of which we are the first process.
 pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Result<(), String> {
-    isolate::end_with_caller(scratch);
+    isolate::end_with_caller_and_mounts();
     let options = Options::parse(words)?;
     let began = Instant::now();
     let mut report = Report::new("mounts");

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::mounted::Mounted;
 use super::options::Options;
 use super::served::{Ours, new_folder};
+use crate::host::child::Service;
 use crate::host::content;
 use crate::host::report::Report;
 
@@ -33,6 +34,12 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path, options:
         report.check(PEER, "gone-soft", || place.gone_soft());
     }
 }
+
+const UNFLUSHED: &str = "import sys, time
+file = open(sys.argv[1], 'wb', buffering=0)
+file.write(bytes(1 << 20))
+print('ready', flush=True)
+time.sleep(600)";
 
 struct Place<'a> {
     scratch: &'a Path,
@@ -94,12 +101,13 @@ impl Place<'_> {
         let server = self.server("hard")?;
         let mut mounted =
             self.mount("hard", &server, &["-o", "timeo=5,retrans=2", "-o", "grace=2s"])?;
-        std::fs::write(mounted.dir.join("before"), "there").map_err(|error| error.to_string())?;
+        let writer = self.writer(&mounted)?;
         let dead = server.kill();
         let source = self.scratch.join("small");
         content::write(&source, 1, 4).map_err(|error| error.to_string())?;
         let began = Instant::now();
-        let mut copy = copy(&source, &mounted.dir.join("copy"))?;
+        // cp dies of an interrupt; a program that catches it waits on, as with the kernel's client.
+        let mut copy = Copy::run(Command::new("cp").arg(&source).arg(mounted.dir.join("copy")))?;
         let says = |lines: &[String]| {
             lines.iter().any(|line| line.contains("not responding")).then_some(())
         };
@@ -117,12 +125,26 @@ impl Place<'_> {
         if !ended {
             return Err(format!("Ctrl-C did not end a program within {INTERRUPT_WITHIN:?}"));
         }
+        drop(writer);
         let stopping = Instant::now();
         let how = mounted.end(Duration::from_secs(30))?;
         let stopped = stopping.elapsed().as_secs_f64();
         drop(dead);
-        let how = if how.is_ok() { "without complaint" } else { "telling what is lost" };
-        Ok(format!("said after {said:.1} s, Ctrl-C {took:.1} s, unmounted {stopped:.1} s {how}"))
+        match how {
+            Ok(()) => Err("1 MiB was lost at the end, and nothing was said".to_owned()),
+            Err(_) => Ok(format!(
+                "said after {said:.1} s, Ctrl-C {took:.1} s, unmounted {stopped:.1} s, loss told"
+            )),
+        }
+    }
+
+    /// A program that has written 1 MiB, and neither flushed nor closed.
+    fn writer(&self, mounted: &Mounted) -> Result<Service, String> {
+        let mut python = Command::new("python3");
+        python.args(["-c", UNFLUSHED]).arg(mounted.dir.join("unflushed"));
+        let mut writer = Service::start(&mut python)?;
+        writer.wait_for(Duration::from_secs(10), |lines| lines.first().map(drop))?;
+        Ok(writer)
     }
 
     /// A soft mount fails after the time it was given.
@@ -135,11 +157,14 @@ impl Place<'_> {
         content::write(&source, 1, 4).map_err(|error| error.to_string())?;
         let began = Instant::now();
         let mut copy = copy(&source, &mounted.dir.join("copy"))?;
-        // 1 + 2 + 4 s, or 3 times 1 s, for each call that was made before it gives up: few.
+        // timeo is 1 s and there are 2 more tries; dd makes two calls that have to give up.
         let failed = copy.fails(Instant::now() + Duration::from_secs(60))?;
         let seconds = began.elapsed().as_secs_f64();
         if !failed.contains("Input/output error") {
             return Err(format!("EIO expected, got {failed}"));
+        }
+        if seconds < 1.9 {
+            return Err(format!("EIO came after {seconds:.1} s, before timeo x retrans were over"));
         }
         mounted.end(Duration::from_secs(30))?.ok();
         drop(dead);
@@ -147,22 +172,27 @@ impl Place<'_> {
     }
 }
 
-/// A program that copies a file and waits for its data to be stable.
+/// A program that copies a file.
 struct Copy {
     child: Child,
 }
 
+/// Copies a file, and waits for its data to be stable.
 fn copy(from: &Path, to: &Path) -> Result<Copy, String> {
     let mut dd = Command::new("dd");
     let argument = |name: &str, path: &Path| format!("{name}={}", path.display());
     dd.args([argument("if", from), argument("of", to)]);
-    dd.args(["bs=64k", "conv=fsync", "status=none"]).env("LC_ALL", "C");
-    dd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = dd.spawn().map_err(|error| format!("dd does not start: {error}"))?;
-    Ok(Copy { child })
+    Copy::run(dd.args(["bs=64k", "conv=fsync", "status=none"]))
 }
 
 impl Copy {
+    fn run(command: &mut Command) -> Result<Self, String> {
+        command.env("LC_ALL", "C");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| format!("no copy: {error}"))?;
+        Ok(Self { child })
+    }
+
     fn is_running(&mut self) -> Result<bool, String> {
         let ended = self.child.try_wait().map_err(|error| error.to_string())?;
         Ok(ended.is_none())

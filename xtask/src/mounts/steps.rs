@@ -41,7 +41,8 @@ pub(super) const STEPS: [Step; 7] = [
 
 /// Whether a step is worth its time: with packets lost, thousands of files cost minutes.
 pub(super) fn is_wanted(step: &str, kind: Kind, options: &Options) -> bool {
-    let is_slow = kind == Kind::LossyUdp && options.quick && ["tree", "seqwrite"].contains(&step);
+    let is_long = ["calls", "tree", "seqwrite"].contains(&step);
+    let is_slow = kind == Kind::LossyUdp && options.quick && is_long;
     options.wants(step) && !is_slow
 }
 
@@ -196,7 +197,12 @@ fn close_to_open(stage: &Stage<'_>) -> Result<String, String> {
 
 /// Random reads, writes, truncations and mappings, verified.
 fn fsx(stage: &Stage<'_>) -> Result<String, String> {
-    let seconds = if stage.is_quick() { 15 } else { 600 };
+    let seconds = match (stage.is_quick(), stage.kind) {
+        (true, Kind::Nfskit) => 30,
+        (true, _) => 8,
+        (false, Kind::Local) => 60,
+        (false, _) => 600,
+    };
     let folder = stage.folder("fsx")?;
     let run = |files: &str, size: &str, seconds: u64| {
         let mut command = Command::new(stage.nfskit);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Parser, ValueEnum};
 use client::url::Target;
+use client::write_behind::PolicyName;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 
@@ -21,6 +22,7 @@ use super::{count, size, target, time};
 #[command(after_help = "Examples:
   nfskit bench seqwrite --dir /mnt/nfs --dir /tmp --size 25M,50M,100M
   nfskit bench seqwrite --dir /mnt/nfs --size 40M --repeats 1 --latencies calls.csv
+  nfskit bench seqwrite --dir /tmp --target nfs://server/export --write-policy linux-2.4.4
   nfskit bench seqwrite --wire --target nfs://server/export --size 1G --outstanding 16 --json -")]
 #[command(group = ArgGroup::new("place").required(true).multiple(true).args(["dir", "target"]))]
 pub(crate) struct Seqwrite {
@@ -39,6 +41,18 @@ pub(crate) struct Seqwrite {
     /// Runs, each with a fresh file.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
     pub(crate) repeats: u32,
+    /// How our client holds writes back: linux-2.4.4, no-flush, hashed, unlocked or adaptive.
+    #[arg(long, value_name = "NAME", default_value_t, requires = "target")]
+    #[arg(conflicts_with = "wire")]
+    pub(crate) write_policy: PolicyName,
+    /// Most bytes in a WRITE of our client [default: what the server likes].
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
+    #[arg(conflicts_with = "wire")]
+    pub(crate) wsize: Option<u64>,
+    /// Bytes that our client may hold and the server not have on its disk.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
+    #[arg(conflicts_with = "wire", default_value = "256M")]
+    pub(crate) dirty_max: u64,
     /// A call over this is a slow one.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
     pub(crate) slow: Nanos,

@@ -161,7 +161,7 @@ async fn measure(
             study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
                 let options = options(args.link.unwrap_or(PROFILES[0]));
                 let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
-                let files = Files::new(&clock, session, client::files::Options::default());
+                let files = Files::new(&clock, session, files_options(args));
                 let who = &options.credential;
                 let free = files.statfs(who).await?.abytes;
                 is_enough(&target.to_string(), free, workloads)?;
@@ -194,7 +194,7 @@ fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> 
     }
     if let Some(target) = &args.target {
         let file_system = FileSystem {
-            kind: "nfs, our client".to_owned(),
+            kind: format!("nfs, our client, {}", args.write_policy),
             mount_options: None,
             // What the protocol promises with the reply to COMMIT.
             flushed: Some(Durability::Stable),
@@ -202,6 +202,17 @@ fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> 
         places.push(Place { at: At::Target(target.clone()), file_system });
     }
     Ok(places)
+}
+
+/// Our client as it was asked for. It takes no larger WRITEs than the server does.
+fn files_options(args: &Seqwrite) -> client::files::Options {
+    let mut options = client::files::Options::default();
+    options.write.policy = args.write_policy;
+    options.write.dirty_bytes_max = args.dirty_max;
+    if let Some(wsize) = args.wsize {
+        options.write.wsize = u32::try_from(wsize).unwrap_or(u32::MAX);
+    }
+    options
 }
 
 /// Whether the longest file has room where `free` bytes are.

@@ -72,6 +72,12 @@ fn record(measured: &Measured, args: &Seqwrite) -> Record {
     for (name, value) in parameters {
         record.workload.parameters.insert(name.to_owned(), value.into());
     }
+    if let At::Target(_) = place.at {
+        let policy = args.write_policy.to_string();
+        record.workload.parameters.insert("write_policy".to_owned(), policy.into());
+        record.workload.parameters.insert("dirty_bytes_max".to_owned(), args.dirty_max.into());
+        record.target.wsize = args.wsize;
+    }
     for mark in Mark::ALL {
         if let Some(rates) = measured.rates(mark) {
             let name = format!("{}_mib_per_s", mark.name());

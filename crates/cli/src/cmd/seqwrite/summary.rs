@@ -13,6 +13,7 @@ use crate::args::bench::Seqwrite;
 
 /// Columns of the longest bar.
 const BAR_COLUMNS: usize = 40;
+const OF_THE_FIRST: &str = "  of the first";
 
 /// A table for each length, then the calls of each place.
 pub(super) fn text(measured: &[Measured], args: &Seqwrite) -> String {
@@ -35,9 +36,11 @@ fn write_group(out: &mut String, group: &[Measured], args: &Seqwrite) -> std::fm
         bytes(u64::from(workload.call_bytes)),
         first.runs.len(),
     )?;
-    writeln!(out, "{:36}{:>22}{:>22}{:>22}", "", "written", "flushed", "closed")?;
+    let longest = group.iter().map(|one| one.place.name().chars().count()).max().unwrap_or(0);
+    let width = longest.max(OF_THE_FIRST.len());
+    writeln!(out, "{:width$}{:>22}{:>22}{:>22}", "", "written", "flushed", "closed")?;
     for one in group {
-        write!(out, "{:36}", one.place.name())?;
+        write!(out, "{:width$}", one.place.name())?;
         for mark in Mark::ALL {
             let cell = one.rates(mark).map(|rates| {
                 format!("{:.1} ({:.0}..{:.0})", rates.median(), rates.min(), rates.max())
@@ -46,7 +49,7 @@ fn write_group(out: &mut String, group: &[Measured], args: &Seqwrite) -> std::fm
         }
         writeln!(out)?;
         if !std::ptr::eq(one, first) {
-            write_ratios(out, one, first, args.mix_durability)?;
+            write_ratios(out, one, first, width, args.mix_durability)?;
         }
     }
     for one in group {
@@ -56,10 +59,16 @@ fn write_group(out: &mut String, group: &[Measured], args: &Seqwrite) -> std::fm
 }
 
 /// Beside the first place.
-fn write_ratios(out: &mut String, one: &Measured, first: &Measured, mix: bool) -> std::fmt::Result {
+fn write_ratios(
+    out: &mut String,
+    one: &Measured,
+    first: &Measured,
+    width: usize,
+    mix: bool,
+) -> std::fmt::Result {
     let (mine, theirs) = (one.place.file_system.flushed, first.place.file_system.flushed);
     let is_fair = mix || (mine.is_some() && mine == theirs);
-    write!(out, "{:36}", "  of the first")?;
+    write!(out, "{OF_THE_FIRST:width$}")?;
     for mark in Mark::ALL {
         let cell = match ratio(one, first, mark) {
             Some(ratio) if mark == Mark::Written || is_fair => format!("x {ratio:.2}"),
