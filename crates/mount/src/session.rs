@@ -10,15 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use client::error::Error as ClientError;
-use client::files::Files;
+use client::files::{Files, Loss};
 use client::session::Credential;
 use net::clock::Clock;
 use perf::units::Nanos;
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
-use wire::nfs3::FileHandle;
 
 use crate::abi::init::KernelCache;
 use crate::caller::Callers;
@@ -84,7 +82,7 @@ pub struct Ended {
     pub unmounted: Unmounted,
     /// Files of which data could not be written, and why. None when the time was over before that
     /// was known.
-    pub losses: Option<Vec<(FileHandle, ClientError)>>,
+    pub losses: Option<Vec<Loss>>,
 }
 
 #[derive(Debug)]
