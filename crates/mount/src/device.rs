@@ -262,6 +262,20 @@ impl Mounted {
         Ok(())
     }
 
+    /// The same, and whoever waits for an answer gets an error: without that a thread of ours that
+    /// the kernel keeps waiting for ourselves would never let this process end.
+    ///
+    /// # Errors
+    /// It is not mounted any more, or may not be unmounted.
+    pub(crate) fn abort(&self) -> io::Result<()> {
+        if self.by_helper {
+            return self.unmount_by_helper(true);
+        }
+        let flags = UnmountFlags::FORCE | UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+        rustix::mount::unmount(&self.at, flags)?;
+        Ok(())
+    }
+
     fn unmount_by_helper(&self, lazily: bool) -> io::Result<()> {
         let options = if lazily { "-uqz" } else { "-uq" };
         for helper in HELPERS {

@@ -196,34 +196,41 @@ impl Mount {
         is_over.wait_for(|is_over| *is_over).await.ok();
     }
 
-    /// Writes back, unmounts, and flushes: each within `limit`.
+    /// Unmounts and flushes, or writes back what the kernel has, flushes, and unmounts by force:
+    /// each step within `limit`.
     pub async fn end(&self, limit: Nanos) -> Ended {
-        let unmounted =
-            if *self.is_over.borrow() { Unmounted::Cleanly } else { self.unmount(limit).await };
+        let refused = self.unmount(limit).await.err();
+        let open_files = self.system.opens.files();
+        if refused.is_some() {
+            self.write_back(limit).await;
+        }
         let losses = self.clock.within(limit, self.system.files.shut_down()).await.ok();
+        let unmounted = match refused {
+            None => Unmounted::Cleanly,
+            Some(_) => match self.mounted.abort() {
+                Ok(()) => Unmounted::Lazily { open_files },
+                // Perhaps somebody was faster.
+                Err(_) if *self.is_over.borrow() => Unmounted::Cleanly,
+                Err(error) => Unmounted::Not(error),
+            },
+        };
         Ended { unmounted, losses }
     }
 
     /// Takes it out of the tree of files at once, whatever is lost.
     pub fn abandon(&self) {
-        self.mounted.unmount(true).ok();
+        self.mounted.abort().ok();
     }
 
-    async fn unmount(&self, limit: Nanos) -> Unmounted {
-        match self.try_unmount(false, limit).await {
-            Ok(()) => return Unmounted::Cleanly,
-            Err(error) if error.kind() != io::ErrorKind::ResourceBusy => {
-                // Perhaps somebody was faster.
-                return if *self.is_over.borrow() {
-                    Unmounted::Cleanly
-                } else {
-                    Unmounted::Not(error)
-                };
-            }
-            Err(_) => {}
+    async fn unmount(&self, limit: Nanos) -> io::Result<()> {
+        if *self.is_over.borrow() {
+            return Ok(());
         }
-        let open_files = self.system.opens.files();
-        // Those who use it keep what they have open, but not what is to be written.
+        self.try_unmount(limit).await
+    }
+
+    /// Those who use it keep what they have open, but not what is to be written.
+    async fn write_back(&self, limit: Nanos) {
         let written = self.system.nodes.lock().written();
         let write_back = async {
             for node in written {
@@ -231,19 +238,15 @@ impl Mount {
             }
         };
         self.clock.within(limit, write_back).await.ok();
-        match self.try_unmount(true, limit).await {
-            Ok(()) => Unmounted::Lazily { open_files },
-            Err(error) => Unmounted::Not(error),
-        }
     }
 
     /// umount(2) in a thread of its own: it may wait for a server.
-    async fn try_unmount(&self, lazily: bool, limit: Nanos) -> io::Result<()> {
+    async fn try_unmount(&self, limit: Nanos) -> io::Result<()> {
         let mounted = Arc::clone(&self.mounted);
         let (tell, told) = oneshot::channel();
         thread::Builder::new().name("nfskit-unmount".to_owned()).spawn(move || {
             // Nobody may be waiting any more.
-            tell.send(mounted.unmount(lazily)).ok();
+            tell.send(mounted.unmount(false)).ok();
         })?;
         match self.clock.within(limit, told).await {
             Ok(Ok(result)) => result,

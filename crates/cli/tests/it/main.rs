@@ -10,6 +10,7 @@ mod exports;
 mod hostile;
 mod interrupts;
 mod memory;
+mod mount;
 mod observed;
 mod peer;
 mod policies;

@@ -59,10 +59,13 @@ impl FileSystem {
         flags: u32,
         open: &Open,
     ) -> Result<u32, Errno> {
+        let file = open.file();
         if self.cache == KernelCache::None {
+            if self.judge(node, &file) != Verdict::Same {
+                self.write_back(node).await;
+            }
             return Ok(fopen::DIRECT_IO);
         }
-        let file = open.file();
         if self.writes_back && flags & O_ACCMODE == O_WRONLY {
             // To write a part of a page the kernel reads the rest of it first.
             let owner = self.files.getattr(who, file).await.map_err(errno)?.uid;
@@ -75,7 +78,11 @@ impl FileSystem {
         }
         match self.judge(node, &file) {
             Verdict::Same => Ok(fopen::KEEP_CACHE),
-            Verdict::Changed => Ok(0),
+            Verdict::Changed => {
+                // Its size is good for a while yet, as far as the kernel knows.
+                self.write_back(node).await;
+                Ok(0)
+            }
             Verdict::ChangedAgain => Ok(fopen::DIRECT_IO),
             Verdict::Outdated => {
                 self.write_back(node).await;

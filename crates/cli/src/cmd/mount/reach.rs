@@ -1,5 +1,6 @@
 //! From settings to files: mounting by the protocol.
 
+use client::error::Error;
 use client::files::{Files, Options};
 use client::mount::{self, Persistence};
 use client::session::Credential;
@@ -39,7 +40,14 @@ pub(super) async fn reach(
         insist: false,
         events: events(settings, voice),
     });
-    let mounted = mount::mount(clock, target, &options).await?;
+    let mounted = mount::mount(clock, target, &options).await.map_err(|error| {
+        let on_the_way = matches!(&error, Error::Status { .. });
+        let failure = Failure::from(error);
+        match on_the_way {
+            true => failure.and(format!("mounting {}", target.path_text())),
+            false => failure,
+        }
+    })?;
     let most = |bytes: Option<u32>| bytes.unwrap_or(u32::MAX);
     let session = mounted.session.limited(most(settings.rsize), most(settings.wsize));
     let stable = if settings.sync { StableHow::FileSync } else { StableHow::Unstable };

@@ -1,0 +1,145 @@
+//! What stands in the way of a mount: one message, exit code 3 (2 for what cannot be meant), and
+//! nothing is left mounted.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Mounted, can_mount, is_mounted, mount};
+use crate::peer::{Nobody, Peer};
+use crate::program::{Finished, Program, run};
+use crate::served::{Served, url};
+
+fn tried(url: &str, at: &Path, options: &[&str]) -> Finished {
+    let finished = Program::start(mount(url, at).args(options)).finish();
+    assert!(!is_mounted(at));
+    finished
+}
+
+#[test]
+fn a_directory_that_cannot_be_mounted_on_is_named() {
+    let served = Served::memory(&[]);
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("missing");
+    tried(&served.url(), &missing, &[]).complains(3, &["missing", "is not there", "mkdir"]);
+    let file = dir.path().join("file");
+    fs::write(&file, b"x").unwrap();
+    tried(&served.url(), &file, &[]).complains(3, &["file", "not a directory"]);
+    tried(&served.url(), dir.path(), &[]).complains(3, &["not empty", "-o nonempty"]);
+    served.stop();
+}
+
+#[test]
+fn a_directory_with_entries_is_mounted_on_when_that_is_wanted() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let at = tempfile::tempdir().unwrap();
+    fs::write(at.path().join("below"), b"x").unwrap();
+    let program = Program::start(mount(&served.url(), at.path()).args(["-o", "nonempty"]));
+    program.wait_for(|said| said.contains("locks (flock").then_some(()));
+    let mounted = Mounted { program: Some(program), at };
+    assert!(!mounted.path("below").exists());
+    mounted.stop();
+    served.stop();
+}
+
+#[test]
+fn what_is_mounted_already_is_not_mounted_again() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let mounted = Mounted::new(&served, &[]);
+    let again = Program::start(&mut mount(&served.url(), mounted.at.path())).finish();
+    again.complains(3, &["is mounted there already", &served.url(), "umount"]);
+    fs::write(mounted.path("file"), b"it still works").unwrap();
+    mounted.stop();
+    served.stop();
+}
+
+#[test]
+fn words_that_are_unknown_or_wrong_are_named() {
+    let at = tempfile::tempdir().unwrap();
+    let target = url(1, "/");
+    let complains = |options: &[&str], parts: &[&str]| {
+        tried(&target, at.path(), options).complains(2, parts);
+    };
+    complains(&["-o", "ro,frobnicate"], &["\"frobnicate\"", "known are", "hard, soft"]);
+    complains(&["-o", "timeo=soon"], &["timeo=soon", "between 1 and 36000"]);
+    complains(&["--write-policy", "fast"], &["write_policy=fast", "adaptive"]);
+    complains(&["--kernel-cache", "all"], &["writethrough"]);
+    complains(&["--nconnect", "17"], &["between 1 and 16"]);
+    let refused = run(["mount", "http://server/x", "/tmp"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("HOST:/EXPORT"), "{refused:?}");
+    let refused = run(["mount", "--fast", "nfs://server/x", "/tmp"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("Usage: nfskit mount"), "{refused:?}");
+}
+
+#[test]
+fn an_export_that_is_refused_or_missing_is_named() {
+    let served = Served::folder(&[]);
+    let at = tempfile::tempdir().unwrap();
+    tried(&url(served.port(), "/nowhere"), at.path(), &[]).complains(3, &["/nowhere"]);
+    fs::write(served.path().join("file"), b"x").unwrap();
+    tried(&url(served.port(), "/file"), at.path(), &[]).complains(3, &["/file"]);
+    served.stop();
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let at = tempfile::tempdir().unwrap();
+    let nobody = Nobody::there();
+    let target = url(nobody.address.port(), "/export");
+    tried(&target, at.path(), &[]).complains(3, &["start the server"]);
+}
+
+#[test]
+fn a_server_that_answers_nonsense_is_named() {
+    let at = tempfile::tempdir().unwrap();
+    for peer in [Peer::noise(1), Peer::echo(), Peer::lying(&[])] {
+        tried(&peer.url(), at.path(), &[]).complains(3, &["does not speak"]);
+    }
+    tried(&Peer::closing().url(), at.path(), &[]).complains(3, &["closed the connection"]);
+    tried(&Peer::refusing().url(), at.path(), &[]).complains(3, &["/export", "administrator"]);
+}
+
+#[test]
+fn an_interrupt_while_the_server_does_not_answer() {
+    let at = tempfile::tempdir().unwrap();
+    let peer = Peer::silent();
+    let program = Program::start(&mut mount(&peer.url(), at.path()));
+    peer.has_been_called();
+    program.signal(rustix::process::Signal::INT);
+    program.finish().was_interrupted();
+    assert!(!is_mounted(at.path()));
+}
+
+#[test]
+fn without_permission_or_helper_it_says_what_to_install() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    open(dir.path());
+    let at = dir.path().join("at");
+    fs::create_dir(&at).unwrap();
+    std::os::unix::fs::chown(&at, Some(65_534), Some(65_534)).unwrap();
+    // A copy, because nobody may not look into the folder that it was built in.
+    let binary = dir.path().join("nfskit");
+    fs::copy(env!("CARGO_BIN_EXE_nfskit"), &binary).unwrap();
+    open(&binary);
+    let mut command = std::process::Command::new(&binary);
+    command.arg("mount").arg(served.url()).arg(&at).env("PATH", "/nowhere");
+    command.uid(65_534).gid(65_534);
+    let finished = Program::start(&mut command).finish();
+    finished.complains(3, &["fusermount3", "fuse3"]);
+    assert!(!is_mounted(&at));
+    served.stop();
+}

@@ -1,0 +1,178 @@
+//! The end of a mount, in good order and not.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use rustix::mount::UnmountFlags;
+use rustix::process::Signal;
+
+use super::{Mounted, can_mount, is_mounted};
+use crate::program::Program;
+use crate::served::Served;
+
+#[test]
+fn either_signal_unmounts_and_everything_is_on_the_server() {
+    if !can_mount() {
+        return;
+    }
+    for signal in [Signal::TERM, Signal::INT] {
+        let served = Served::folder(&[]);
+        let mounted = Mounted::new(&served, &[]);
+        fs::write(mounted.path("file"), vec![5; 3 << 20]).unwrap();
+        mounted.program().signal(signal);
+        let at = mounted.at.path().to_owned();
+        let finished = mounted.finish();
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+        assert!(!is_mounted(&at));
+        assert_eq!(fs::read(served.path().join("file")).unwrap(), vec![5; 3 << 20]);
+        served.stop();
+    }
+}
+
+#[test]
+fn who_unmounts_it_ends_it() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let mounted = Mounted::new(&served, &[]);
+    fs::write(mounted.path("file"), b"data").unwrap();
+    rustix::mount::unmount(mounted.at.path(), UnmountFlags::empty()).unwrap();
+    let finished = mounted.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("unmounted by somebody else"), "{finished:?}");
+    served.stop();
+}
+
+#[test]
+fn what_is_still_open_is_written_back_and_told_of() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::folder(&[]);
+    let mounted = Mounted::new(&served, &[]);
+    let mut file = File::create(mounted.path("file")).unwrap();
+    file.write_all(&[9; 300_000]).unwrap();
+    mounted.program().signal(Signal::TERM);
+    let at = mounted.at.path().to_owned();
+    let finished = mounted.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("was in use (1 open files)"), "{finished:?}");
+    assert!(!is_mounted(&at));
+    assert_eq!(fs::read(served.path().join("file")).unwrap(), vec![9; 300_000]);
+    // Whoever uses it still gets errors, and does not hang.
+    file.write_all(b"x").and_then(|()| file.sync_all()).unwrap_err();
+    served.stop();
+}
+
+#[test]
+fn a_server_that_is_gone_holds_up_the_end_only_for_so_long_and_the_loss_is_told() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let mounted = Mounted::new(&served, &["--grace", "500ms"]);
+    let mut file = File::create(mounted.path("file")).unwrap();
+    file.write_all(&[9; 300_000]).unwrap();
+    served.program.signal(Signal::STOP);
+    mounted.program().signal(Signal::TERM);
+    let at = mounted.at.path().to_owned();
+    let finished = mounted.finish();
+    served.program.signal(Signal::CONT);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("the rest is lost"), "{finished:?}");
+    assert!(!is_mounted(&at));
+    drop(file);
+    served.stop();
+}
+
+#[test]
+fn who_interrupts_twice_does_not_wait() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let mounted = Mounted::new(&served, &["--grace", "3600s"]);
+    let mut file = File::create(mounted.path("file")).unwrap();
+    file.write_all(&[9; 300_000]).unwrap();
+    served.program.signal(Signal::STOP);
+    mounted.program().signal(Signal::INT);
+    mounted.program().wait_for(|said| said.contains("writing back").then_some(()));
+    mounted.program().signal(Signal::INT);
+    let at = mounted.at.path().to_owned();
+    let finished = mounted.finish();
+    served.program.signal(Signal::CONT);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("interrupted again"), "{finished:?}");
+    assert!(!is_mounted(&at));
+    drop(file);
+    served.stop();
+}
+
+#[test]
+fn a_program_that_waits_for_a_server_can_be_interrupted() {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let mounted = Mounted::new(&served, &["--actimeo", "0"]);
+    fs::write(mounted.path("file"), b"data").unwrap();
+    served.program.signal(Signal::STOP);
+    let cat = Program::start(Command::new("cat").arg(mounted.path("file")));
+    waits(&cat);
+    cat.signal(Signal::INT);
+    let finished = cat.finish();
+    assert_eq!(finished.code, None, "a signal has ended it: {finished:?}");
+    served.program.signal(Signal::CONT);
+    assert_eq!(fs::read(mounted.path("file")).unwrap(), b"data");
+    mounted.stop();
+    served.stop();
+}
+
+/// A signal that does not kill interrupts nothing.
+#[test]
+fn a_system_call_goes_on_when_a_timer_goes_off() {
+    const SCRIPT: &str = "
+import os, signal, sys
+rung = []
+def ring(*_):
+    rung.append(1)
+    if len(rung) == 3:
+        print('rung', flush=True)
+signal.signal(signal.SIGALRM, ring)
+signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+os.stat(sys.argv[1])
+print('done', len(rung) > 0, flush=True)
+";
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let mounted = Mounted::new(&served, &["--actimeo", "0"]);
+    fs::write(mounted.path("file"), b"data").unwrap();
+    served.program.signal(Signal::STOP);
+    let mut command = Command::new("python3");
+    command.args(["-c", SCRIPT]).arg(mounted.path("file")).stdin(Stdio::null());
+    let program = Program::start(&mut command);
+    waits(&program);
+    // Long enough for the timer to go off several times.
+    let mut timers = Command::new("sleep").arg("0.3").spawn().unwrap();
+    timers.wait().unwrap();
+    served.program.signal(Signal::CONT);
+    let finished = program.finish();
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "done True\n"), "{finished:?}");
+    mounted.stop();
+    served.stop();
+}
+
+/// Until it waits for an answer of the file system.
+fn waits(program: &Program) {
+    let wchan = format!("/proc/{}/wchan", program.pid());
+    let mut where_ = String::new();
+    while where_ != "request_wait_answer" {
+        where_.clear();
+        File::open(&wchan).unwrap().read_to_string(&mut where_).unwrap();
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,114 @@
+//! Two mounts of one server: who opens a file sees what was closed before, on either.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+
+use super::{Mounted, can_mount};
+use crate::served::Served;
+
+fn two(options: &[&str], test: impl FnOnce(&Mounted, &Mounted)) {
+    if !can_mount() {
+        return;
+    }
+    let served = Served::memory(&[]);
+    let (here, there) = (Mounted::new(&served, options), Mounted::new(&served, options));
+    test(&here, &there);
+    here.stop();
+    there.stop();
+    served.stop();
+}
+
+#[test]
+fn close_to_open_holds_between_two_mounts() {
+    for cache in ["writeback", "writethrough", "none"] {
+        two(&["--kernel-cache", cache], |here, there| {
+            let seed = fastrand::u64(..);
+            eprintln!("seed {seed}");
+            let mut random = fastrand::Rng::with_seed(seed);
+            fs::write(here.path("file"), b"begin").unwrap();
+            for round in 0..400 {
+                let (writer, reader) = if random.bool() { (here, there) } else { (there, here) };
+                let length = [1, 10, 4095, 4096, 4097, 100_000][random.usize(..6)];
+                let data: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(length).collect();
+                match random.u8(..4) {
+                    0 => fs::write(writer.path("file"), &data).unwrap(),
+                    1 => {
+                        let mut file =
+                            OpenOptions::new().append(true).open(writer.path("file")).unwrap();
+                        file.write_all(&data).unwrap();
+                    }
+                    2 => {
+                        fs::write(writer.path("new"), &data).unwrap();
+                        fs::rename(writer.path("new"), writer.path("file")).unwrap();
+                    }
+                    _ => {
+                        let file =
+                            OpenOptions::new().write(true).open(writer.path("file")).unwrap();
+                        file.write_all_at(&data, 0).unwrap();
+                    }
+                }
+                let (wrote, read) = (
+                    fs::read(writer.path("file")).unwrap(),
+                    fs::read(reader.path("file")).unwrap(),
+                );
+                assert!(wrote == read, "round {round}, {cache}, seed {seed}");
+                let length = fs::metadata(reader.path("file")).unwrap().len();
+                assert_eq!(length, read.len() as u64, "round {round}, {cache}, seed {seed}");
+            }
+        });
+    }
+}
+
+#[test]
+fn who_keeps_a_file_open_sees_it_grow() {
+    for cache in ["writeback", "writethrough"] {
+        two(&["--kernel-cache", cache, "--actimeo", "0"], |here, there| {
+            fs::write(here.path("log"), b"one\n").unwrap();
+            let mut follower = File::open(there.path("log")).unwrap();
+            let mut seen = String::new();
+            follower.read_to_string(&mut seen).unwrap();
+            for line in ["two\n", "three\n"] {
+                let mut log = OpenOptions::new().append(true).open(here.path("log")).unwrap();
+                log.write_all(line.as_bytes()).unwrap();
+                drop(log);
+                // As tail(1) does: look at the size, then read on.
+                assert_eq!(
+                    follower.metadata().unwrap().len(),
+                    (seen.len() + line.len()) as u64,
+                    "{cache}"
+                );
+                follower.read_to_string(&mut seen).unwrap();
+                assert!(seen.ends_with(line), "{cache}: {seen:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_file_keeps_its_number_when_somebody_else_writes_it() {
+    use std::os::unix::fs::MetadataExt;
+    two(&["--actimeo", "0"], |here, there| {
+        fs::write(here.path("file"), b"1").unwrap();
+        let number = || fs::metadata(there.path("file")).unwrap().ino();
+        let before = number();
+        for length in [10, 100, 1000] {
+            fs::write(here.path("file"), vec![b'x'; length]).unwrap();
+            assert_eq!(fs::read(there.path("file")).unwrap().len(), length);
+            assert_eq!(number(), before);
+        }
+    });
+}
+
+#[test]
+fn names_that_somebody_else_makes_and_removes_come_and_go() {
+    two(&["--actimeo", "0"], |here, there| {
+        for _ in 0..20 {
+            assert!(!there.path("name").exists());
+            fs::create_dir(here.path("name")).unwrap();
+            assert!(there.path("name").is_dir());
+            assert_eq!(crate::program::names(there.at.path()), ["name"]);
+            fs::remove_dir(here.path("name")).unwrap();
+        }
+    });
+}
