@@ -77,6 +77,8 @@ struct File {
     ours: Ours,
     /// Calls of ours under way that change it.
     changing: u32,
+    /// When the last of those was answered.
+    set: Instant,
     /// What it holds may not be forgotten: opens.
     pins: u32,
     /// A call of ours has changed the time of the last change of attributes, to we do not know
@@ -158,6 +160,9 @@ impl Attributes {
             known.changing = known.changing.saturating_sub(1);
         }
         self.wrote(file, wcc, told);
+        if let Some(known) = self.files.get_mut(file) {
+            known.set = told.now;
+        }
     }
 
     /// A WRITE or COMMIT, which are not announced, has been answered.
@@ -239,6 +244,7 @@ impl Attributes {
             version: Version(self.versions),
             ours,
             changing: 0,
+            set: Instant::EPOCH,
             pins: 0,
             is_moved: false,
         };
@@ -265,7 +271,10 @@ impl File {
 
     /// Whether what we know is newer than `attributes`, which were asked for at `asked`.
     fn is_newer_than(&self, attributes: &Fattr3, asked: Instant) -> bool {
-        asked < self.told && attributes.ctime < self.attributes.ctime
+        let has_moved_on = attributes.ctime < self.attributes.ctime;
+        // The clocks of file systems tick in milliseconds: two states may have one time.
+        let is_as_old = attributes.ctime == self.attributes.ctime && asked < self.set;
+        asked < self.told && (has_moved_on || is_as_old)
     }
 
     fn refresh(&mut self, attributes: &Fattr3, now: Instant, times: &Times) {

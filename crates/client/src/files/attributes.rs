@@ -50,11 +50,17 @@ impl Files {
         let change = self.changing(file);
         let result = acting.session.setattr(file, new, None).await;
         let wcc = self.settle(change, result, |wcc| *wcc)?;
-        if new.size.is_some() {
+        if let Some(size) = new.size {
+            // What lay behind the end must not come back when a server loses its memory.
+            self.inner.write_behind.discard(file, size);
             self.inner.state.lock().busy.changed(&file);
         }
         match wcc.after {
-            Some(after) => Ok(self.with_own_data(&file, after)),
+            // Some servers tell the size of before (NFS-Ganesha 4.3, now and then).
+            Some(after) => {
+                let size = new.size.unwrap_or(after.size);
+                Ok(self.with_own_data(&file, Fattr3 { size, ..after }))
+            }
             None => self.fetch(&acting, file).await,
         }
     }

@@ -26,6 +26,7 @@ mod flag {
     pub(super) const ASYNC_DIO: u64 = 1 << 15;
     pub(super) const WRITEBACK_CACHE: u64 = 1 << 16;
     pub(super) const PARALLEL_DIROPS: u64 = 1 << 18;
+    pub(super) const HANDLE_KILLPRIV: u64 = 1 << 19;
     pub(super) const MAX_PAGES: u64 = 1 << 22;
     pub(super) const CACHE_SYMLINKS: u64 = 1 << 23;
     pub(super) const INIT_EXT: u64 = 1 << 30;
@@ -66,6 +67,8 @@ impl Agreed {
             | flag::READDIRPLUS_AUTO
             | flag::ASYNC_DIO
             | flag::PARALLEL_DIROPS
+            // Servers clear set-uid bits when a file is written or cut: the caller may not.
+            | flag::HANDLE_KILLPRIV
             | flag::MAX_PAGES
             | flag::CACHE_SYMLINKS
             | flag::INIT_EXT;

@@ -68,7 +68,8 @@ fn two_descriptors_append_in_turn() {
 fn a_sparse_file_of_5_gib_has_holes_of_zeros() {
     on_memory(&[], |mounted| {
         let path = mounted.path("sparse");
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let file =
+            File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         file.write_all_at(b"end", 5 << 30).unwrap();
         drop(file);
         let file = File::open(&path).unwrap();
