@@ -59,9 +59,11 @@ mod tests {
             NfsStat3::Stale,
             NfsStat3::Remote,
         ];
-        for &status in NfsStat3::ALL {
-            if status.code() < 10_000 && !renumbered.contains(&status) {
-                assert_eq!(of_status(status).raw_os_error(), status.code().cast_signed());
+        for code in 1..10_000u32 {
+            if let Some(status) = NfsStat3::from_code(code)
+                && !renumbered.contains(&status)
+            {
+                assert_eq!(of_status(status).raw_os_error(), code.cast_signed());
             }
         }
         assert_eq!(of_status(NfsStat3::NotEmpty), Errno::NOTEMPTY);

@@ -148,7 +148,7 @@ impl Node {
 mod tests {
     use client::cache::attributes::{Attributes, Times, Told};
     use perf::units::Instant;
-    use wire::nfs3::Fattr3;
+    use wire::nfs3::{FType, Fattr3, Specdata};
 
     use super::*;
 
@@ -156,12 +156,31 @@ mod tests {
         FileHandle::new(&[number; 8]).unwrap()
     }
 
+    fn nothing() -> Fattr3 {
+        let time = NfsTime { seconds: 0, nseconds: 0 };
+        Fattr3 {
+            ftype: FType::Reg,
+            mode: 0,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            size: 0,
+            used: 0,
+            rdev: Specdata::default(),
+            fsid: 0,
+            fileid: 1,
+            atime: time,
+            mtime: time,
+            ctime: time,
+        }
+    }
+
     /// Two versions that differ.
     fn versions() -> [Version; 2] {
         let mut attributes = Attributes::new(Times::default(), 10);
         let told = Told { asked: Instant::EPOCH, now: Instant::EPOCH, is_dirty: false };
         [1, 2].map(|number| {
-            attributes.told(&handle(number), &Fattr3::default(), told);
+            attributes.told(&handle(number), &nothing(), told);
             attributes.version(&handle(number)).unwrap()
         })
     }
