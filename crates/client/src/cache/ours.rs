@@ -59,9 +59,9 @@ impl Ours {
         self.unexplained.retain(|unexplained| *unexplained != state);
     }
 
-    /// Whether it is a state that we knew or made. The time of the last change of attributes counts:
-    /// programs set the time of the last change of data to what they like, and two clients may
-    /// set the same one.
+    /// Whether it is a state that we knew or made. The time of the last change of attributes
+    /// counts: programs set the time of the last change of data to what they like, and two clients
+    /// may set the same one.
     pub fn knows(&self, state: &WccAttr) -> bool {
         self.known.iter().rev().any(|known| known == state)
     }

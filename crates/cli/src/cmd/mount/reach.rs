@@ -7,7 +7,7 @@ use client::session::Credential;
 use client::write_behind;
 use net::call::{Event, Events};
 use net::clock::Clock;
-use wire::nfs3::StableHow;
+use wire::nfs3::{FType, StableHow};
 
 use super::settings::Settings;
 use super::voice::Voice;
@@ -69,6 +69,13 @@ pub(super) async fn reach(
             ..Options::default()
         },
     );
+    let root = files.getattr(&options.credential, files.root()).await?;
+    if root.ftype != FType::Dir {
+        return Err(Failure::environment(
+            format!("{} of {} is not a directory", target.path_text(), target.host),
+            "a directory that exists inside the export",
+        ));
+    }
     let protocol = target.protocol.name().to_uppercase();
     let spoken = format!("NFS v{} over {protocol}", target.version.number());
     Ok(Reached { files, credential: options.credential, spoken })
