@@ -164,8 +164,8 @@ impl Open {
         self.inner.files.inner.write_behind.commit(self.inner.file).await
     }
 
-    /// Nobody uses it any more; a name that stood for the file goes. What was written and not flushed
-    /// is written all the same, but nobody is told of errors.
+    /// Nobody uses it any more; a name that stood for the file goes. What was written and not
+    /// flushed is written all the same, but nobody is told of errors.
     pub async fn close(&self) {
         if self.inner.is_closed.swap(true, Ordering::AcqRel) {
             return;
