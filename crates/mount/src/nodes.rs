@@ -118,6 +118,18 @@ impl Nodes {
         }
     }
 
+    /// Data of a file were changed through a node of it. What the kernel has of the file by
+    /// another node is of before, and no reply of ours would tell it: whoever opens that one looks
+    /// the name up again.
+    pub(crate) fn changed(&mut self, id: u64) {
+        let Some(file) = self.nodes.get(&id).map(|node| node.file) else { return };
+        if let Some(newest) = self.newest.get(&file).filter(|newest| **newest != id)
+            && let Some(other) = self.nodes.get_mut(newest)
+        {
+            other.version = None;
+        }
+    }
+
     /// Nodes that are open for writing.
     pub(crate) fn written(&self) -> Vec<u64> {
         self.nodes.iter().filter(|(_, node)| node.writers > 0).map(|(id, _)| *id).collect()
@@ -185,6 +197,19 @@ mod tests {
 
     fn named(number: u8, version: Version) -> Named {
         Named { file: handle(number), version: Some(version), size: 0 }
+    }
+
+    #[test]
+    fn what_is_changed_through_an_older_node_makes_the_newer_one_old() {
+        let [old, new] = versions();
+        let mut nodes = Nodes::new(handle(0));
+        let first = nodes.name(named(1, old));
+        let second = nodes.name(named(1, new));
+        nodes.changed(second);
+        assert_eq!(nodes.name(named(1, new)), second, "its own changes it knows");
+        nodes.changed(first);
+        assert_eq!(nodes.outdated(&named(1, new)).unwrap().0, second);
+        assert_ne!(nodes.name(named(1, new)), second);
     }
 
     #[test]

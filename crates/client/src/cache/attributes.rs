@@ -13,7 +13,7 @@ use lru::LruCache;
 use perf::units::{Instant, Nanos};
 use wire::nfs3::{FType, Fattr3, FileHandle, WccAttr, WccData};
 
-use super::ours::Ours;
+use super::ours::{Ours, Span};
 
 /// How long attributes are good.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -173,13 +173,15 @@ impl Attributes {
             }
             return;
         };
+        let is_excused = known.attributes.ftype != FType::Dir;
+        let span = Span { asked: told.asked, answered: told.now, is_excused };
         match &wcc.before {
             // The name it was given, or lost, has changed its time.
             Some(before) if known.is_moved && known.ours.knows_data(before) => {
                 let after = WccData { before: None, ..*wcc };
-                known.ours.changed(&after);
+                known.ours.changed(&after, span);
             }
-            _ => known.ours.changed(wcc),
+            _ => known.ours.changed(wcc, span),
         }
         let in_progress = told.is_dirty || known.changing > 0;
         if !in_progress && known.ours.others_were_here() {

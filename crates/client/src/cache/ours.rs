@@ -6,11 +6,18 @@
 //! explained only by a reply that comes later. When no call of ours is under way and a state is
 //! still unexplained, somebody else has been there.
 //!
+//! Servers are to tell the state before only where nothing can come between it and the change, and
+//! many do not keep to that: of two WRITEs that they carry out at the same time, the state before
+//! the one may be one in the middle of the other, which no reply tells. So what was asked while
+//! another change of ours was under way explains nothing and accuses nobody, where the caller says
+//! so: for files. Two clients that write to one file at the same time are promised nothing anyway.
+//!
 //! Bounded: [`KNOWN_MAX`] states are remembered and as many may be unexplained; one more counts as
 //! somebody else's, which costs a cache its content and never an answer.
 
 use std::collections::VecDeque;
 
+use perf::units::Instant;
 use wire::nfs3::{WccAttr, WccData};
 
 /// States remembered of a file.
@@ -20,8 +27,20 @@ const KNOWN_MAX: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub struct Ours {
     known: VecDeque<WccAttr>,
-    unexplained: Vec<WccAttr>,
+    /// And when the reply came that told it.
+    unexplained: Vec<(WccAttr, Instant)>,
     overflowed: bool,
+    /// When the last change of ours was answered.
+    answered: Instant,
+}
+
+/// When a change of ours was asked for, and answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub asked: Instant,
+    pub answered: Instant,
+    /// Whether it accuses nobody if another of ours was under way at the same time.
+    pub is_excused: bool,
 }
 
 impl Ours {
@@ -34,17 +53,23 @@ impl Ours {
     }
 
     /// A call of ours has changed the file.
-    pub fn changed(&mut self, wcc: &WccData) {
+    pub fn changed(&mut self, wcc: &WccData, span: Span) {
+        let was_beside_another = span.asked < self.answered;
+        if span.is_excused {
+            self.unexplained.retain(|(_, answered)| *answered <= span.asked);
+        }
+        self.answered = self.answered.max(span.answered);
         if let Some(after) = &wcc.after {
             self.know(after.into());
         }
         if let Some(before) = wcc.before
             && !self.known.contains(&before)
+            && !(span.is_excused && was_beside_another)
         {
             if self.unexplained.len() == KNOWN_MAX {
                 self.overflowed = true;
-            } else if !self.unexplained.contains(&before) {
-                self.unexplained.push(before);
+            } else if self.unexplained.iter().all(|(state, _)| *state != before) {
+                self.unexplained.push((before, span.answered));
             }
         }
     }
@@ -56,7 +81,7 @@ impl Ours {
             }
             self.known.push_back(state);
         }
-        self.unexplained.retain(|unexplained| *unexplained != state);
+        self.unexplained.retain(|(unexplained, _)| *unexplained != state);
     }
 
     /// Whether it is a state that we knew or made. The time of the last change of attributes
@@ -110,12 +135,35 @@ mod tests {
         WccData { before: Some(state(before)), after: Some(attributes) }
     }
 
+    /// One after the other, or all at the same time.
+    fn span(from: u64, to: u64, is_excused: bool) -> Span {
+        let (asked, answered) = (Instant::from_nanos(from), Instant::from_nanos(to));
+        Span { asked, answered, is_excused }
+    }
+
+    #[test]
+    fn what_was_asked_beside_another_change_of_ours_accuses_nobody() {
+        let mut ours = Ours::default();
+        ours.reset(state(1));
+        // Carried out at the same time: 2 is a state in the middle of the second.
+        ours.changed(&step(2, 4), span(10, 30, true));
+        ours.changed(&step(1, 3), span(11, 31, true));
+        assert!(!ours.others_were_here());
+        ours.changed(&step(9, 10), span(40, 50, true));
+        assert!(ours.others_were_here(), "nothing else was under way");
+        let mut names = Ours::default();
+        names.reset(state(1));
+        names.changed(&step(2, 4), span(10, 30, false));
+        names.changed(&step(1, 3), span(11, 31, false));
+        assert!(names.others_were_here());
+    }
+
     #[test]
     fn a_chain_of_our_own_changes_is_ours_in_any_order() {
         let mut ours = Ours::default();
         ours.reset(state(1));
         for (before, after) in [(3, 4), (2, 3), (4, 5), (1, 2)] {
-            ours.changed(&step(before, after));
+            ours.changed(&step(before, after), span(0, 10, false));
         }
         assert!(!ours.others_were_here());
         assert!(ours.knows_data(&state(5)));
@@ -125,8 +173,8 @@ mod tests {
     fn a_gap_in_the_chain_is_somebody_elses() {
         let mut ours = Ours::default();
         ours.reset(state(1));
-        ours.changed(&step(1, 2));
-        ours.changed(&step(7, 8));
+        ours.changed(&step(1, 2), span(0, 10, true));
+        ours.changed(&step(7, 8), span(10, 20, true));
         assert!(ours.others_were_here());
         ours.reset(state(8));
         assert!(!ours.others_were_here());
@@ -137,7 +185,7 @@ mod tests {
         let mut ours = Ours::default();
         ours.reset(state(0));
         for n in 1..10_000 {
-            ours.changed(&step(2 * n, 2 * n + 1));
+            ours.changed(&step(2 * n, 2 * n + 1), span(n.into(), n.into(), true));
         }
         assert!(ours.known.len() <= KNOWN_MAX && ours.unexplained.len() <= KNOWN_MAX);
         assert!(ours.others_were_here());

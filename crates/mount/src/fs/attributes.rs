@@ -59,12 +59,17 @@ impl FileSystem {
                 return Ok((handle, attributes));
             }
             let attributes = self.files.setattr(&who, handle, new).await.map_err(errno)?;
-            if let Some(node) = self.nodes.lock().find_mut(node) {
+            let mut nodes = self.nodes.lock();
+            if new.size.is_some() {
+                nodes.changed(node);
+            }
+            if let Some(node) = nodes.find_mut(node) {
                 node.size = new.size.unwrap_or(node.size);
                 if new.mtime != SetTime::DontChange {
                     node.mtime = None;
                 }
             }
+            drop(nodes);
             Ok((handle, attributes))
         };
         self.answer_attr(result.await, reply);

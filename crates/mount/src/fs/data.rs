@@ -147,9 +147,12 @@ impl FileSystem {
         let count = data.len() as u32;
         match file.open.write_bytes(offset, data).await {
             Ok(()) => {
-                if let Some(node) = self.nodes.lock().find_mut(node) {
+                let mut nodes = self.nodes.lock();
+                nodes.changed(node);
+                if let Some(node) = nodes.find_mut(node) {
                     node.size = node.size.max(end);
                 }
+                drop(nodes);
                 reply.body(&answer::write(count));
             }
             Err(error) => reply.error(errno(error)),
