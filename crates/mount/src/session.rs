@@ -98,7 +98,7 @@ pub enum Unmounted {
 /// Whether a directory can be mounted on. Gives it as the kernel will name it.
 ///
 /// # Errors
-/// All of [`Error`] but the last.
+/// All of [`enum@Error`] but the last.
 pub fn check(dir: &Path, may_have_entries: bool) -> Result<PathBuf, Error> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Error::NotThere(dir.to_owned()),

@@ -12,7 +12,7 @@
 //! another change of ours was under way explains nothing and accuses nobody, where the caller says
 //! so: for files. Two clients that write to one file at the same time are promised nothing anyway.
 //!
-//! Bounded: [`KNOWN_MAX`] states are remembered and as many may be unexplained; one more counts as
+//! Bounded: `KNOWN_MAX` states are remembered and as many may be unexplained; one more counts as
 //! somebody else's, which costs a cache its content and never an answer.
 
 use std::collections::VecDeque;

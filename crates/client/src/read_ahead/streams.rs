@@ -2,12 +2,12 @@
 //!
 //! A read that begins about where an earlier one has ended belongs to a stream, and so does one at
 //! the beginning of the file; readers of a kernel ask for several parts at once and not quite in
-//! order, so that "about" is [`SLACK_CHUNKS`]. A stream is fetched in chunks, a number of them
+//! order, so that "about" is `SLACK_CHUNKS`. A stream is fetched in chunks, a number of them
 //! ahead of its reader. Whenever the reader has to wait for a chunk that number is doubled, so that
 //! it grows until the path is full or the reader is the slower of the two; a stream that is new
 //! begins with one.
 //!
-//! Bounded: [`STREAMS_MAX`] streams of an open file; the one that was used longest ago makes room.
+//! Bounded: `STREAMS_MAX` streams of an open file; the one that was used longest ago makes room.
 
 use std::collections::BTreeMap;
 

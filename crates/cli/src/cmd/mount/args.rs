@@ -1,5 +1,5 @@
 //! What `nfskit mount` takes. Every option is also a word of `-o`, as fstab(5) writes it; both
-//! ways lead through [`super::settings`].
+//! ways lead through `super::settings`.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ those of nfs(5) (hard, soft, timeo=, retrans=, nconnect=, rsize=, wsize=, acregm
 acdirmin=, acdirmax=, actimeo=, noac, nocto, sync, port=, mountport=, proto=, vers=), and
 write_policy=, dirty_max=, kernel_cache=, link=, metrics=, grace=, allow_other, nonempty.")]
 pub(crate) struct Args {
-    /// nfs://HOST[:PORT]/EXPORT[?...], or HOST:/EXPORT.
+    /// `nfs://HOST[:PORT]/EXPORT[?...]`, or `HOST:/EXPORT`.
     #[arg(value_name = "URL")]
     pub(super) source: String,
     /// An empty directory.
