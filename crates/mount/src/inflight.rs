@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::clock::{Clock, Task};
 use parking_lot::Mutex;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 use rustix::io::Errno;
 
 use crate::abi::answer::Body;
@@ -21,6 +21,10 @@ use crate::device::Device;
 
 /// How often those that have got a signal are looked at.
 const LOOK_EVERY: Nanos = Nanos::from_millis(100);
+
+/// A wait of so long is an outage, in which a system call that fails is better than one that does
+/// not end.
+const LONG: Nanos = Nanos::from_secs(5);
 
 /// What becomes of the work when nobody waits for it any more.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -99,6 +103,7 @@ struct Request {
     answered: Arc<AtomicBool>,
     abandoned: Abandoned,
     task: Option<Task>,
+    since: Instant,
     has_signal: bool,
 }
 
@@ -134,7 +139,8 @@ impl Inflight {
         abandoned: Abandoned,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        let request = Request { pid, answered, abandoned, task: None, has_signal: false };
+        let since = self.clock.now();
+        let request = Request { pid, answered, abandoned, task: None, since, has_signal: false };
         self.waiting.lock().requests.insert(unique, request);
         let entered = Entered { unique, waiting: Arc::clone(&self.waiting) };
         let task = self.clock.spawn(async move {
@@ -161,18 +167,21 @@ impl Inflight {
 
     async fn watch(self) {
         loop {
-            let looked_at: Vec<(u64, u32)> = {
+            let now = self.clock.now();
+            let looked_at: Vec<(u64, u32, Nanos)> = {
                 let mut waiting = self.waiting.lock();
                 let signalled = waiting.requests.iter().filter(|(_, request)| request.has_signal);
-                let looked_at: Vec<_> = signalled.map(|(id, request)| (*id, request.pid)).collect();
+                let looked_at: Vec<_> = signalled
+                    .map(|(id, request)| (*id, request.pid, now.since(request.since)))
+                    .collect();
                 waiting.is_watched = !looked_at.is_empty();
                 looked_at
             };
             if looked_at.is_empty() {
                 return;
             }
-            for (unique, pid) in looked_at {
-                if caller::is_dying(pid) {
+            for (unique, pid, waited) in looked_at {
+                if waited >= LONG || caller::is_dying(pid) {
                     self.abandon(unique);
                 }
             }

@@ -156,14 +156,26 @@ print('done', len(rung) > 0, flush=True)
     command.args(["-c", SCRIPT]).arg(mounted.path("file")).stdin(Stdio::null());
     let program = Program::start(&mut command);
     waits(&program);
-    // Long enough for the timer to go off several times.
-    let mut timers = Command::new("sleep").arg("0.3").spawn().unwrap();
-    timers.wait().unwrap();
+    has_pending(&program, Signal::ALARM);
     served.program.signal(Signal::CONT);
     let finished = program.finish();
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "done True\n"), "{finished:?}");
     mounted.stop();
     served.stop();
+}
+
+/// Until it has got a signal that it has not been told of yet.
+fn has_pending(program: &Program, signal: Signal) {
+    let bit = 1_u64 << (signal.as_raw() - 1);
+    let status = format!("/proc/{}/status", program.pid());
+    loop {
+        let text = fs::read_to_string(&status).unwrap();
+        let pending = text.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+        if u64::from_str_radix(pending.trim(), 16).unwrap() & bit != 0 {
+            return;
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// Until it waits for an answer of the file system.
