@@ -19,7 +19,15 @@ fn main() -> ExitCode {
     if let Some(code) = cmd::mount::helper::run_if_called() {
         return code;
     }
-    let args = args::Args::parse();
+    let args = args::Args::try_parse().unwrap_or_else(|error| {
+        // What cannot be mounted ends with the same code, whatever the reason.
+        let is_mount = std::env::args_os().nth(1).is_some_and(|verb| verb == "mount");
+        if is_mount && error.use_stderr() {
+            error.print().ok();
+            std::process::exit(3);
+        }
+        error.exit()
+    });
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),

@@ -145,6 +145,12 @@ impl Session {
         Self { patience: Some(clock.clone()), ..self.clone() }
     }
 
+    /// The same, failing with NFS3ERR_JUKEBOX.
+    #[must_use]
+    pub fn impatient(&self) -> Self {
+        Self { patience: None, ..self.clone() }
+    }
+
     /// The same connection and root for another caller.
     #[must_use]
     pub fn acting_as(&self, credential: &Credential) -> Self {

@@ -72,6 +72,18 @@ fn groups(pid: u32) -> Option<Vec<u32>> {
 pub(crate) fn is_dying(pid: u32) -> bool {
     /// SIGKILL's place in a set of signals; also of whoever dies of another one.
     const KILL: u64 = 1 << 8;
+    is_pending(pid, KILL)
+}
+
+/// Whether a thread has got, and not yet seen, a signal by which people end programs.
+pub(crate) fn is_asked_to_end(pid: u32) -> bool {
+    /// SIGHUP, SIGINT, SIGQUIT and SIGTERM.
+    const END: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 14;
+    is_pending(pid, END)
+}
+
+/// Whether a thread, or its process, has got one of these signals and not yet seen it.
+fn is_pending(pid: u32, signals: u64) -> bool {
     let Some(status) = status(pid) else {
         return false;
     };
@@ -79,7 +91,7 @@ pub(crate) fn is_dying(pid: u32) -> bool {
         let set = status.lines().find_map(|line| line.strip_prefix(name));
         set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
     };
-    (pending("SigPnd:") | pending("ShdPnd:")) & KILL != 0
+    (pending("SigPnd:") | pending("ShdPnd:")) & signals != 0
 }
 
 fn status(pid: u32) -> Option<String> {

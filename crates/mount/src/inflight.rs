@@ -4,7 +4,8 @@
 //! it, and a system call must not fail because a timer went off. So from then on its thread is
 //! looked at, now and then: once it is dying, the request is answered with EINTR, and the process
 //! can go. This is what the kernel's own client does (TASK_KILLABLE), and why Ctrl-C works while a
-//! server is away.
+//! server is away. What has waited for `LONG` is answered so too, if one of the signals has come that
+//! ask a program to end: those that catch Ctrl-C (dd, make, git) are to hear of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -67,7 +68,12 @@ impl Reply {
     }
 
     pub(crate) fn error(self, errno: Errno) {
-        self.send(errno.raw_os_error(), &[]);
+        self.tell_error(errno);
+    }
+
+    /// As [`Reply::error`]; false when nobody has heard it.
+    pub(crate) fn tell_error(self, errno: Errno) -> bool {
+        self.send(errno.raw_os_error(), &[])
     }
 
     fn send(&self, errno: i32, body: &[u8]) -> bool {
@@ -181,7 +187,8 @@ impl Inflight {
                 return;
             }
             for (unique, pid, waited) in looked_at {
-                if waited >= LONG || caller::is_dying(pid) {
+                let is_asked = waited >= LONG && caller::is_asked_to_end(pid);
+                if is_asked || caller::is_dying(pid) {
                     self.abandon(unique);
                 }
             }

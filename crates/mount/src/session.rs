@@ -204,7 +204,8 @@ impl Mount {
         if refused.is_some() {
             self.write_back(limit).await;
         }
-        let losses = self.clock.within(limit, self.system.files.shut_down()).await.ok();
+        let mut losses = self.clock.within(limit, self.system.files.shut_down()).await.ok();
+        let was_in_use = refused.is_some();
         let unmounted = match refused {
             None => Unmounted::Cleanly,
             Some(_) => match self.mounted.abort() {
@@ -214,6 +215,13 @@ impl Mount {
                 Err(error) => Unmounted::Not(error),
             },
         };
+        if was_in_use && let Some(lost) = &mut losses {
+            // What was taken from those who used it to the last moment.
+            match self.clock.within(limit, self.system.files.shut_down()).await {
+                Ok(more) => lost.extend(more),
+                Err(_) => losses = None,
+            }
+        }
         Ended { unmounted, losses }
     }
 

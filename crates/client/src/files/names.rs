@@ -189,6 +189,7 @@ impl Files {
         let how = CreateHow::Unchecked(attributes);
         let made = self.make(acting, dir, name, acting.session.create(dir, name, how)).await?;
         let Some(size) = attributes.size else { return Ok(made) };
+        self.inner.write_behind.discard(made.handle, size);
         self.inner.state.lock().busy.changed(&made.handle);
         if made.attributes.size == size {
             return Ok(made);
@@ -427,32 +428,44 @@ impl Files {
             self.inner.state.lock().attributes.expire(&gone);
         }
         if let Some((file, hidden)) = replaced {
-            if renamed.is_ok() {
-                self.hide(&acting, file, hidden).await?;
-            } else {
-                self.unhide(&acting, vec![hidden]).await;
+            let (hidden, was_moved) = hidden;
+            match (renamed.is_ok(), was_moved) {
+                // What cannot be removed now is left behind; the renaming is done.
+                (true, _) => self.hide(&acting, file, hidden).await.unwrap_or_default(),
+                (false, false) => self.unhide(&acting, vec![hidden]).await,
+                // It may be the only name the file has.
+                (false, true) => {
+                    let from = (hidden.dir, &hidden.name[..]);
+                    self.ask_rename(&acting, from, to).await.ok();
+                }
             }
         }
         renamed
     }
 
     /// Gives an open file a hidden name beside the one it is about to lose. A link, so that the
-    /// name it has is never missing; where there are none, it is renamed, as others do.
+    /// name it has is never missing; where there are none, it is renamed, as others do. Gives
+    /// whether it was.
     async fn keep_by_link(
         &self,
         acting: &Acting,
         file: FileHandle,
         to: (FileHandle, &[u8]),
-    ) -> Result<Hidden, Error> {
+    ) -> Result<(Hidden, bool), Error> {
         let (dir, name) = (to.0, self.inner.state.lock().busy.hidden_name());
         let change = self.changing(dir);
         let linked = acting.session.link(file, dir, &name).await;
         match self.settle(change, linked, |answer| answer.linkdir_wcc) {
-            Ok(_) => self.inner.state.lock().attributes.expire(&file),
-            Err(error) if error.status() == Some(NfsStat3::IsDir) => return Err(error),
-            Err(_) => self.ask_rename(acting, to, (dir, &name)).await?,
+            Ok(_) => {
+                self.inner.state.lock().attributes.expire(&file);
+                Ok((Hidden { dir, name }, false))
+            }
+            Err(error) if error.status() == Some(NfsStat3::IsDir) => Err(error),
+            Err(_) => {
+                self.ask_rename(acting, to, (dir, &name)).await?;
+                Ok((Hidden { dir, name }, true))
+            }
         }
-        Ok(Hidden { dir, name })
     }
 
     async fn ask_rename(

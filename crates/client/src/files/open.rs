@@ -133,7 +133,7 @@ impl Open {
     /// The first of any write of this file that nobody was told of.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         let inner = &*self.inner;
-        let session = self.acting().session;
+        let session = self.acting().session.impatient();
         let written = inner.files.inner.write_behind.write(&session, inner.file, offset, data);
         written.await?;
         self.wrote().await
@@ -145,7 +145,7 @@ impl Open {
     /// As [`Open::write`].
     pub async fn write_bytes(&self, offset: u64, data: Bytes) -> Result<(), Error> {
         let inner = &*self.inner;
-        let session = self.acting().session;
+        let session = self.acting().session.impatient();
         let write_behind = &inner.files.inner.write_behind;
         write_behind.write_bytes(&session, inner.file, offset, data).await?;
         self.wrote().await
@@ -164,6 +164,19 @@ impl Open {
         self.inner.files.inner.write_behind.commit(self.inner.file).await
     }
 
+    /// As [`Open::flush`], for close(2): whoever else has the file open is told of errors, too.
+    ///
+    /// # Errors
+    /// As [`Open::flush`].
+    pub async fn flush_at_close(&self) -> Result<(), Error> {
+        self.inner.files.inner.write_behind.commit_at_close(self.inner.file).await
+    }
+
+    /// The error that a flush or write gave has reached nobody.
+    pub fn untold(&self, error: Error) {
+        self.inner.files.inner.write_behind.put_back(self.inner.file, error);
+    }
+
     /// Nobody uses it any more; a name that stood for the file goes. What was written and not
     /// flushed is written all the same, but nobody is told of errors.
     pub async fn close(&self) {
@@ -171,11 +184,14 @@ impl Open {
             return;
         }
         let (files, file) = (&self.inner.files, self.inner.file);
-        let hidden = {
+        let (hidden, was_last) = {
             let mut state = files.inner.state.lock();
             state.attributes.unpin(&file);
-            state.busy.closed(&file)
+            (state.busy.closed(&file), !state.busy.is_open(&file))
         };
+        if was_last {
+            files.inner.write_behind.closed(file);
+        }
         if !hidden.is_empty() {
             files.unhide(&self.acting(), hidden).await;
         }

@@ -58,13 +58,19 @@ impl Open {
         let (files, file) = (self.files(), self.file());
         files.arrive(&file, offset, u64::from(count)).await;
         let good_for = files.inner.options.times.reg_min;
-        let size = files.inner.state.lock().attributes.last(&file).map_or(0, |last| last.size);
+        let (size, is_good) = {
+            let now = files.now();
+            let mut state = files.inner.state.lock();
+            let is_good = state.attributes.good(&file, now).is_some();
+            (state.attributes.last(&file).map_or(0, |last| last.size), is_good)
+        };
         if offset < size && good_for > Nanos::ZERO {
             let of = (files.version(&file), self.changes());
             let oldest = files.now() - good_for;
             let plan = self.reading().lock().plan(of, (offset, count), size, oldest);
             if let Some(stream) = plan.stream
                 && let Some(data) = self.read_stream(stream, &plan, offset, count, size).await
+                && (is_good || data.len() == count as usize)
             {
                 return Ok(data);
             }

@@ -300,6 +300,9 @@ impl Engine {
         drop(state);
         if to_queue {
             self.sending.lock().queue.push_back(Arc::clone(file));
+        }
+        // The flusher looks at no clock while there is nothing to write.
+        if to_queue || (before.held_bytes == 0 && after.held_bytes > 0) {
             self.work.notify_one();
         }
         self.draw(before, after, std::mem::take(admitted));
@@ -350,6 +353,34 @@ impl Engine {
             Some(file) => self.commit_all(&file).await,
             None => Ok(()),
         }
+    }
+
+    /// As [`Engine::commit`], for somebody who tells of an error and leaves it for others.
+    pub(super) async fn commit_at_close(self: &Arc<Self>, handle: FileHandle) -> Result<(), Error> {
+        let Some(file) = self.known(handle) else { return Ok(()) };
+        if let Err(error) = self.commit_all(&file).await {
+            let mut state = file.state.lock();
+            state.fail(error.clone());
+            state.error_told = true;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Nobody has the file open any more: an error that was told of at a close is done with.
+    pub(super) fn closed(&self, handle: FileHandle) {
+        if let Some(file) = self.known(handle) {
+            let mut state = file.state.lock();
+            if state.error_told {
+                state.error = None;
+            }
+        }
+    }
+
+    /// Nobody has heard of this error: it is kept for the next who asks.
+    pub(super) fn put_back(&self, handle: FileHandle, error: Error) {
+        self.file(handle).state.lock().fail(error);
+        self.work.notify_one();
     }
 
     /// Commits what has been written so far.

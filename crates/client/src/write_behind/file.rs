@@ -38,6 +38,8 @@ pub(super) struct State {
     pub(super) callers: Vec<Session>,
     /// Of an earlier WRITE or COMMIT, until somebody is told.
     pub(super) error: Option<Error>,
+    /// Somebody was told of it at a close, and may ask again.
+    pub(super) error_told: bool,
     /// What is this old or older is sent without waiting for more.
     pub(super) urgent_age: u64,
     /// Stands in the queue of those with something to send.
@@ -70,6 +72,7 @@ impl File {
             index,
             callers: Vec::new(),
             error: None,
+            error_told: false,
             urgent_age: 0,
             queued: false,
             commit_running: false,
@@ -90,6 +93,12 @@ impl State {
             None if self.callers.len() < callers_max => {
                 self.callers.push(session.clone());
                 self.callers.len() - 1
+            }
+            // Nobody's bytes are left: numbers may be given anew.
+            None if self.index.sums().held_bytes == 0 => {
+                self.callers.clear();
+                self.callers.push(session.clone());
+                0
             }
             None => return None,
         };
@@ -142,6 +151,9 @@ impl State {
 
     /// The first error is kept: the later ones are its consequences, as a rule.
     pub(super) fn fail(&mut self, error: Error) {
-        self.error.get_or_insert(error);
+        if self.error.is_none() {
+            self.error = Some(error);
+            self.error_told = false;
+        }
     }
 }

@@ -178,7 +178,7 @@ impl Engine {
     fn look_after(self: &Arc<Self>, now: Instant, pressed: bool) -> bool {
         let mut files: Vec<Arc<File>> = self.files.lock().values().cloned().collect();
         files.sort_unstable_by(|a, b| a.handle.as_bytes().cmp(b.handle.as_bytes()));
-        let mut clean: Vec<FileHandle> = Vec::new();
+        let mut clean: Vec<(FileHandle, bool)> = Vec::new();
         let mut errors = 0;
         let mut is_needed = false;
         for file in files {
@@ -191,15 +191,20 @@ impl Engine {
             });
             match due {
                 Due::Later | Due::Send | Due::Commit => is_needed = true,
-                Due::Nothing => clean.push(file.handle),
-                Due::Error if errors >= ERRORS_MAX => clean.push(file.handle),
+                Due::Nothing => clean.push((file.handle, false)),
+                Due::Error if errors >= ERRORS_MAX => clean.push((file.handle, true)),
                 Due::Error => errors += 1,
             }
         }
         let mut files = self.files.lock();
-        for handle in clean {
-            // Whoever holds it besides the table may be about to write.
-            let is_unused = files.get(&handle).is_some_and(|file| Arc::strong_count(file) == 1);
+        for (handle, with_error) in clean {
+            // Whoever holds it besides the table may be about to write, or has written meanwhile.
+            let is_unused = files.get(&handle).is_some_and(|file| {
+                let state = file.state.lock();
+                Arc::strong_count(file) == 1
+                    && state.index.sums().held_bytes == 0
+                    && (with_error || state.error.is_none())
+            });
             if is_unused {
                 files.remove(&handle);
             } else {

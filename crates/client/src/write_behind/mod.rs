@@ -13,7 +13,8 @@
 //! and note.
 //!
 //! **Errors.** When a WRITE or COMMIT fails, what it was for is dropped and counted, and the file
-//! keeps the first error until the next write, flush or commit, which fails with it, once.
+//! keeps the first error until the next write, flush or commit, which fails with it, once; at a close
+//! it is told, and kept for whoever else has the file open.
 //! NFS3ERR_JUKEBOX is not an error but a request to come back later.
 //!
 //! **Bounds.** All data count against `dirty_bytes_max`, the unstable too. Files are forgotten
@@ -215,6 +216,25 @@ impl WriteBehind {
     /// As [`WriteBehind::flush`].
     pub async fn commit(&self, file: FileHandle) -> Result<(), Error> {
         self.engine.commit(file).await
+    }
+
+    /// As [`WriteBehind::commit`], for close(2): the error is told, and stays for whoever has the
+    /// file open besides, until [`WriteBehind::closed`].
+    ///
+    /// # Errors
+    /// As [`WriteBehind::flush`].
+    pub async fn commit_at_close(&self, file: FileHandle) -> Result<(), Error> {
+        self.engine.commit_at_close(file).await
+    }
+
+    /// Nobody has the file open any more.
+    pub fn closed(&self, file: FileHandle) {
+        self.engine.closed(file);
+    }
+
+    /// Keeps an error for the next who asks: the one it was given to has not heard of it.
+    pub fn put_back(&self, file: FileHandle, error: Error) {
+        self.engine.put_back(file, error);
     }
 
     /// The end of the last byte of a file that the server has not answered for.

@@ -155,7 +155,11 @@ impl FileSystem {
                 drop(nodes);
                 reply.body(&answer::write(count));
             }
-            Err(error) => reply.error(errno(error)),
+            Err(error) => {
+                if !reply.tell_error(errno(error.clone())) {
+                    file.open.untold(error);
+                }
+            }
         }
     }
 
@@ -168,7 +172,7 @@ impl FileSystem {
             reply.done();
             return;
         }
-        let flushed = file.open.flush().await.map_err(errno);
+        let flushed = file.open.flush_at_close().await.map_err(errno);
         self.tell_time(&file).await;
         done(flushed, reply);
     }
@@ -177,7 +181,13 @@ impl FileSystem {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
-        done(file.open.flush().await.map_err(errno), reply);
+        if let Err(error) = file.open.flush().await {
+            if !reply.tell_error(errno(error.clone())) {
+                file.open.untold(error);
+            }
+        } else {
+            reply.done();
+        }
     }
 
     pub(super) async fn release(&self, file: u64, reply: Reply) {
@@ -215,7 +225,7 @@ impl FileSystem {
         // What was written through a mapping after the last close(2); it goes before a hidden name
         // does.
         if file.can_write && self.files.write_behind().is_dirty(file.open.file()) {
-            file.open.flush().await.ok();
+            file.open.flush_at_close().await.ok();
         }
         if let Some(node) = self.nodes.lock().find_mut(file.node) {
             node.opens = node.opens.saturating_sub(1);

@@ -38,7 +38,10 @@ pub(crate) fn run_if_called() -> Option<ExitCode> {
 
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     let usage = |what: String| {
-        Failure::usage(what, "mount.nfskit URL DIR [-o WORDS]; `nfskit mount --help` has the words")
+        Failure::environment(
+            what,
+            "mount.nfskit URL DIR [-o WORDS]; `nfskit mount --help` has the words",
+        )
     };
     let words: Option<Vec<String>> = arguments.map(|word| word.into_string().ok()).collect();
     let words = words.ok_or_else(|| usage("an argument is not UTF-8".to_owned()))?;

@@ -62,7 +62,8 @@ fn look(args: &Args) -> Result<(), Failure> {
 }
 
 fn settings(args: &Args) -> Result<Settings, Failure> {
-    let usage = |what: String| Failure::usage(what, "`nfskit mount --help`");
+    // Whoever mounts wants one answer to "is it mounted?", whatever the reason.
+    let usage = |what: String| Failure::environment(what, "`nfskit mount --help`");
     let mut settings = Settings::of(&args.source).map_err(usage)?;
     for word in args.words() {
         settings.word(&word).map_err(usage)?;

@@ -1,4 +1,4 @@
-//! What stands in the way of a mount: one message, exit code 3 (2 for what cannot be meant), and
+//! What stands in the way of a mount: one message, exit code 3 also for what cannot be meant, and
 //! nothing is left mounted.
 
 use std::fs;
@@ -71,10 +71,10 @@ fn words_that_are_unknown_or_wrong_are_named() {
     complains(&["--kernel-cache", "all"], &["writethrough"]);
     complains(&["--nconnect", "17"], &["between 1 and 16"]);
     let refused = run(["mount", "http://server/x", "/tmp"]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("HOST:/EXPORT"), "{refused:?}");
     let refused = run(["mount", "--fast", "nfs://server/x", "/tmp"]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("Usage: nfskit mount"), "{refused:?}");
 }
 

@@ -24,6 +24,10 @@ use super::{FileSystem, MetadataSync};
 use crate::store::{Changed, Node};
 use crate::types::{Before, Caller, FileKind, Handle, Status, Wcc};
 
+/// How often what failed for want of something is tried again at once, before the client is asked
+/// to.
+const ATTEMPTS: u32 = 64;
+
 pub(super) struct Tree {
     pub(super) root: Arc<Object>,
     pub(super) root_identity: Identity,
@@ -189,11 +193,18 @@ impl Tree {
         object
     }
 
-    /// Tries again once when descriptors are short, after closing some that are only kept.
+    /// Tries again when descriptors are short, after closing some that are only kept.
     pub(super) fn with_room<T>(&self, open: impl Fn() -> Result<T, Status>) -> Result<T, Status> {
         match open() {
             Err(Status::Jukebox) => {
                 self.syncer.retire(self.objects.make_room());
+                // What is given up is closed by others, and some shortages pass by themselves.
+                for _ in 0..ATTEMPTS {
+                    match open() {
+                        Err(Status::Jukebox) => std::thread::yield_now(),
+                        outcome => return outcome,
+                    }
+                }
                 open()
             }
             outcome => outcome,

@@ -154,6 +154,8 @@ fn what_nobody_waits_for_is_written_and_committed_after_a_while() {
             let (session, _site) = site(&clock, "lan-1g").await;
             let file = file(&session, "f").await;
             let behind = WriteBehind::new(&clock, Options::default(), Arc::new(()));
+            // The flusher has nothing to do, and does nothing, for a while.
+            clock.sleep(perf::units::Nanos::from_secs(60)).await;
             behind.write(&session, file, 10, b"a line").await.unwrap();
             assert_eq!(behind.dirty_end(file), Some(16));
             assert_eq!(behind.dirty_files(), [(file, 6)]);
