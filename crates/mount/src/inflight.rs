@@ -4,8 +4,8 @@
 //! it, and a system call must not fail because a timer went off. So from then on its thread is
 //! looked at, now and then: once it is dying, the request is answered with EINTR, and the process
 //! can go. This is what the kernel's own client does (TASK_KILLABLE), and why Ctrl-C works while a
-//! server is away. What has waited for `LONG` is answered so too, if one of the signals has come that
-//! ask a program to end: those that catch Ctrl-C (dd, make, git) are to hear of it.
+//! server is away. What has waited for `LONG` is answered so too, if one of the signals has come
+//! that ask a program to end: those that catch Ctrl-C (dd, make, git) are to hear of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
