@@ -14,7 +14,8 @@
 //!
 //! **Errors.** When a WRITE or COMMIT fails, what it was for is dropped and counted, and the file
 //! keeps the first error until the next write, flush or commit, which fails with it, once; at a
-//! close it is told, and kept for whoever else has the file open. NFS3ERR_JUKEBOX is not an error but a request to come back later.
+//! close it is told, and kept for whoever else has the file open. NFS3ERR_JUKEBOX is not
+//! an error but a request to come back later.
 //!
 //! **Bounds.** All data count against `dirty_bytes_max`, the unstable too. Files are forgotten
 //! when they are clean; of those with an error that nobody asks for, 4096 are kept.

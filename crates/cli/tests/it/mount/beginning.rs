@@ -63,7 +63,7 @@ fn words_that_are_unknown_or_wrong_are_named() {
     let at = tempfile::tempdir().unwrap();
     let target = url(1, "/");
     let complains = |options: &[&str], parts: &[&str]| {
-        tried(&target, at.path(), options).complains(2, parts);
+        tried(&target, at.path(), options).complains(3, parts);
     };
     complains(&["-o", "ro,frobnicate"], &["\"frobnicate\"", "known are", "hard, soft"]);
     complains(&["-o", "timeo=soon"], &["timeo=soon", "between 1 and 36000"]);

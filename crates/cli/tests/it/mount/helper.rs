@@ -51,9 +51,9 @@ fn what_fails_is_told_by_whoever_was_called() {
     let served = Served::memory(&[]);
     let (dir, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (url, place) = (served.url(), at.path().to_str().unwrap());
-    helper(dir.path(), &[&url]).complains(2, &["a URL and a directory"]);
-    helper(dir.path(), &[&url, place, "-q"]).complains(2, &["-q"]);
-    helper(dir.path(), &[&url, place, "-o", "frobnicate"]).complains(2, &["frobnicate"]);
+    helper(dir.path(), &[&url]).complains(3, &["a URL and a directory"]);
+    helper(dir.path(), &[&url, place, "-q"]).complains(3, &["-q"]);
+    helper(dir.path(), &[&url, place, "-o", "frobnicate"]).complains(3, &["frobnicate"]);
     helper(dir.path(), &[&url, "/nowhere/at/all"]).complains(3, &["is not there"]);
     // Only looked at; and unknown words passed over.
     let finished = helper(dir.path(), &[&url, place, "-sf", "-o", "frobnicate"]);
