@@ -72,6 +72,10 @@ impl FileSystem {
                 (Some(at), Some((_, page))) => (at, page),
                 _ => {
                     let page = dir.listing.page(offset).await.map_err(errno)?;
+                    // A server that leads back to where we are would be asked without end.
+                    if page.entries.last().is_some_and(|last| last.cookie == offset) {
+                        return Err(Errno::IO);
+                    }
                     (0, &kept.insert((offset, page)).1)
                 }
             };
