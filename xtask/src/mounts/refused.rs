@@ -34,7 +34,7 @@ fn all(scratch: &Path, nfskit: &Path) -> Result<String, String> {
         ("a folder that is not there", &url, &absent, &[], 3),
         ("an export that is not there", &other, &good, &[], 3),
         ("a port on which nobody listens", &nobody, &good, &[], 3),
-        ("an unknown option", &url, &good, &["-o", "colour=red"], 2),
+        ("an unknown option", &url, &good, &["-o", "colour=red"], 3),
         ("a URL that is none", "http://127.0.0.1/", &good, &[], 2),
     ];
     for (what, url, dir, options, code) in cases {
