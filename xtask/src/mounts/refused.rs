@@ -35,7 +35,7 @@ fn all(scratch: &Path, nfskit: &Path) -> Result<String, String> {
         ("an export that is not there", &other, &good, &[], 3),
         ("a port on which nobody listens", &nobody, &good, &[], 3),
         ("an unknown option", &url, &good, &["-o", "colour=red"], 3),
-        ("a URL that is none", "http://127.0.0.1/", &good, &[], 2),
+        ("a URL that is none", "http://127.0.0.1/", &good, &[], 3),
     ];
     for (what, url, dir, options, code) in cases {
         let mut shell = Command::new("sh");
