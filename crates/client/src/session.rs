@@ -147,8 +147,8 @@ impl Session {
 
     /// The same, failing with NFS3ERR_JUKEBOX.
     #[must_use]
-    pub fn impatient(&self) -> Self {
-        Self { patience: None, ..self.clone() }
+    pub fn impatient(self) -> Self {
+        Self { patience: None, ..self }
     }
 
     /// The same connection and root for another caller.

@@ -14,16 +14,7 @@ pub fn html(report: &StudyReport) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                // The page promises to fetch nothing; the browser shall hold it to that.
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'";
-                title { (report.title) }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head(&report.title))
             body {
                 (header(report))
                 main {
@@ -46,7 +37,23 @@ pub fn html(report: &StudyReport) -> String {
     page.into_string()
 }
 
-pub(super) const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
+
+/// What a browser is to know before it shows a page.
+pub(super) fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            // The page promises to fetch nothing; the browser shall hold it to that.
+            meta http-equiv="Content-Security-Policy"
+                content="default-src 'none'; style-src 'unsafe-inline'";
+            title { (title) }
+            style { (PreEscaped(STYLE)) }
+        }
+    }
+}
 
 /// A section with its heading, or nothing.
 pub(super) fn section(heading: &str, content: Option<Markup>) -> Markup {

@@ -4,7 +4,7 @@
 //! As with the study, [`PoliciesReport`] is plain data, and the page needs no script and no
 //! network.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, Markup, html};
 use plotters::prelude::*;
 
 use super::LatencyPlot;
@@ -12,7 +12,7 @@ use super::canvas::{Axis, Ink, scaled};
 use super::figure::{Figure, Table};
 use super::latency;
 use super::number::tied;
-use super::page::{STYLE, section};
+use super::page::{head, section};
 use super::panels::{self, Head};
 
 /// Everything the report shows.
@@ -79,15 +79,7 @@ pub fn html(report: &PoliciesReport) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'";
-                title { (report.title) }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head(&report.title))
             body {
                 header {
                     h1 { (report.title) }

@@ -226,14 +226,6 @@ impl Attributes {
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.files.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
     fn insert(&mut self, file: &FileHandle, attributes: &Fattr3, now: Instant) {
         self.versions += 1;
         let mut ours = Ours::default();

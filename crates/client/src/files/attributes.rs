@@ -118,6 +118,12 @@ impl Files {
         Ok(answer)
     }
 
+    /// What the server would say, as is known without asking it.
+    pub(super) fn known_status(&self, procedure: &'static str, status: NfsStat3) -> Error {
+        let (server, detail) = (self.inner.session.server(), Box::default());
+        Error::Status { procedure, server, status, detail }
+    }
+
     /// Takes in what a failure tells of the file the call was about.
     pub(super) fn heard<T>(&self, file: &FileHandle, result: Result<T, Error>) -> Result<T, Error> {
         if let Err(error) = &result {

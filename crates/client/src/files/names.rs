@@ -24,7 +24,7 @@ impl Files {
         let acting = self.acting(who);
         self.revalidate(&acting, dir).await?;
         match self.find(&dir, name) {
-            Some(Target::Nothing) => return Err(self.nothing()),
+            Some(Target::Nothing) => return Err(self.known_status("LOOKUP", NfsStat3::NoEnt)),
             Some(Target::File(handle)) => {
                 if let Some(found) = self.found(&handle) {
                     return Ok(found);
@@ -116,15 +116,6 @@ impl Files {
         match (target, state.attributes.version(dir)) {
             (Some(target), Some(version)) => state.names.put(dir, name, version, target),
             _ => state.names.forget(dir, name),
-        }
-    }
-
-    fn nothing(&self) -> Error {
-        Error::Status {
-            procedure: "LOOKUP",
-            server: self.inner.session.server(),
-            status: NfsStat3::NoEnt,
-            detail: Box::default(),
         }
     }
 

@@ -63,7 +63,7 @@ impl Files {
             self.access(who, file, asked).await?
         };
         if granted != asked {
-            return Err(self.denied());
+            return Err(self.known_status("ACCESS", NfsStat3::Acces));
         }
         let open = self.open_made(who, file);
         if mode.truncate {
@@ -92,15 +92,6 @@ impl Files {
             changes,
         };
         Open { inner: Arc::new(inner) }
-    }
-
-    fn denied(&self) -> Error {
-        Error::Status {
-            procedure: "ACCESS",
-            server: self.inner.session.server(),
-            status: NfsStat3::Acces,
-            detail: Box::default(),
-        }
     }
 }
 

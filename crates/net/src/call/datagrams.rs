@@ -85,12 +85,7 @@ impl<D: Datagrams> Driver<D> {
 
     pub(super) async fn run(mut self) {
         let failure = std::future::poll_fn(|cx| self.poll(cx)).await;
-        *self.shared.failure.lock() = Some(failure.clone());
-        let mut waiting: Vec<(u32, Waiting)> = self.waiting.drain().collect();
-        waiting.sort_unstable_by_key(|(xid, _)| *xid);
-        for (_, waiting) in waiting {
-            waiting.answer.send(Err(failure.clone())).ok();
-        }
+        self.shared.end(&failure, self.waiting.drain().map(|(xid, call)| (xid, call.answer)));
     }
 
     /// Ready with the reason when there is no use in going on.

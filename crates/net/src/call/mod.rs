@@ -134,6 +134,21 @@ impl Shared {
             write_bytes: AtomicU32::new(u32::MAX),
         })
     }
+
+    /// There is no use in going on: all who wait are told, and those who come.
+    fn end(
+        &self,
+        failure: &CallError,
+        waiting: impl Iterator<Item = (u32, oneshot::Sender<Result<Answer, CallError>>)>,
+    ) {
+        *self.failure.lock() = Some(failure.clone());
+        // In the order of the calls, so that a world repeats.
+        let mut waiting: Vec<_> = waiting.collect();
+        waiting.sort_unstable_by_key(|(xid, _)| *xid);
+        for (_, answer) in waiting {
+            answer.send(Err(failure.clone())).ok();
+        }
+    }
 }
 
 #[derive(Debug)]
