@@ -8,6 +8,7 @@ mod datagrams;
 mod files;
 mod host;
 mod losses;
+mod mix;
 mod mixture;
 mod network;
 mod persistent;
