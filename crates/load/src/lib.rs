@@ -6,6 +6,7 @@
 //! - [`fsx`]: a file system exercised at random, every byte verified.
 //! - [`latencies`]: what the times of single calls say.
 //! - [`mix`]: a mix of operations at the wire, open loop or closed.
+//! - [`recover`]: LogGP put into a path and read back.
 //! - [`scratch`]: the directory on the server that a run may use, and its removal.
 //! - [`place`]: a directory as a place to measure: file system, durability, room.
 //! - [`policies`]: one sequential write through a write-behind policy.
@@ -25,6 +26,7 @@ pub mod mix;
 pub mod place;
 pub mod policies;
 pub mod probe;
+pub mod recover;
 pub mod scratch;
 pub mod seqwrite;
 pub mod seqwrite_files;

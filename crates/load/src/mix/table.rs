@@ -66,7 +66,7 @@ pub const MIXES: [Mix; 4] = [
             (Setattr, 1),
         ],
         sureness: Sureness::Remembered,
-        source: "SFS97 (2.0 and 3.0) for version 2; of it a paper that we have read prints WRITE's 7 %",
+        source: "SFS97 (2.0 and 3.0) for version 2; a paper that we have read prints WRITE's 7 %",
     },
     Mix {
         name: "sfs97-v3",

@@ -2,5 +2,6 @@
 
 pub mod fit;
 pub mod loggp;
+pub mod recovered;
 pub mod station;
 pub mod transaction;

@@ -12,6 +12,7 @@ mod mix;
 mod mixture;
 mod network;
 mod persistent;
+mod recover;
 mod restarts;
 mod throughput;
 mod version2;
