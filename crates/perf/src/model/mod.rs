@@ -5,6 +5,7 @@ pub mod error;
 pub mod fit;
 pub mod loggp;
 pub mod queue;
+pub mod recovered;
 pub mod sensitivity;
 pub mod station;
 pub mod transaction;
