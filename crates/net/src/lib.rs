@@ -5,6 +5,7 @@
 //! - [`shape`]: the LogGP link as such a wrapper.
 //! - [`call`]: the client half of RPC: calls by XID over one transport.
 //! - [`http`]: pages for a monitoring system.
+//! - [`relay`]: connections and datagrams passed on over an emulated link.
 //! - [`runtime`]: the executors of the real world.
 //! - [`serve`]: the server half: connections, limits, back-pressure.
 
@@ -12,6 +13,7 @@ pub mod call;
 pub mod clock;
 pub mod error;
 pub mod http;
+pub mod relay;
 pub mod runtime;
 pub mod serve;
 pub mod shape;

@@ -9,6 +9,7 @@ mod bench;
 mod exports;
 mod hostile;
 mod interrupts;
+mod link;
 mod memory;
 mod mount;
 mod observed;
