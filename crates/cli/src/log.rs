@@ -144,6 +144,12 @@ impl Log {
         self.tell(Level::Error, "sync_failed", fields);
     }
 
+    /// A capture cannot be written any more; what is relayed goes on.
+    pub(crate) fn capture_ended(&self, path: &str, cause: &std::io::Error) {
+        let fields = json!({ "file": path, "error": cause.to_string() });
+        self.tell(Level::Warn, "capture_ended", fields);
+    }
+
     /// Something happened to a connection that is relayed. That a peer resets a connection, as
     /// many do to end it, is told if `verbose`.
     pub(crate) fn relay(&self, event: &relay::Event, verbose: bool) {

@@ -4,6 +4,7 @@
 //! - [`transport`]: whole messages over TCP or memory, behind one trait that wrappers stack on.
 //! - [`shape`]: the LogGP link as such a wrapper.
 //! - [`call`]: the client half of RPC: calls by XID over one transport.
+//! - [`control`]: lines over a socket of the file system, to tell a program that runs.
 //! - [`http`]: pages for a monitoring system.
 //! - [`relay`]: connections and datagrams passed on over an emulated link.
 //! - [`runtime`]: the executors of the real world.
@@ -11,6 +12,7 @@
 
 pub mod call;
 pub mod clock;
+pub mod control;
 pub mod error;
 pub mod http;
 pub mod relay;

@@ -25,7 +25,7 @@ use wire::record::Message;
 type Ended = oneshot::Receiver<Result<(), (Side, TransportError)>>;
 
 fn relay(clock: &Clock, links: LinkPair, limits: Limits) -> Relay {
-    Relay::new(clock, links, limits, Arc::new(|_| {}))
+    Relay::new(clock, links, limits, Arc::new(|_| {}), None)
 }
 
 /// A client and a server with a relay between them, and how that ends.

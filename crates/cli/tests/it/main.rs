@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 mod bench;
+mod capture;
 mod exports;
 mod hostile;
 mod interrupts;

@@ -22,8 +22,10 @@ use perf::units::{Instant, Nanos};
 use tokio::sync::mpsc;
 
 use super::lane::{Lane, Loss};
-use super::{Event, Relay, message};
+use super::tap::{Eye, Leg, Opened, Seen};
+use super::{Event, Relay, Side, message};
 use crate::clock::Alarm;
+use crate::serve::Carrier;
 use crate::serve::budget::Lent;
 use crate::serve::host::{Ending, Phase};
 use crate::transport::buffer::{COPIED_BYTES_MAX, SMALL_BYTES};
@@ -54,6 +56,7 @@ struct Line {
     queue: mpsc::Sender<Admitted>,
     /// Bytes that the session holds in the direction of the server.
     held_bytes: Arc<AtomicUsize>,
+    eye: Arc<Mutex<Eye>>,
 }
 
 /// Relays; see [`Relay::listen_datagrams`].
@@ -63,8 +66,10 @@ pub(super) async fn relay<D: Datagrams + 'static>(
     server: SocketAddr,
     dial: impl Fn() -> io::Result<D>,
 ) {
+    let own = front.local_addr().unwrap_or(server);
     let mut driver = Front {
         relay,
+        own,
         socket: Arc::new(Mutex::new(front)),
         server,
         dial,
@@ -86,6 +91,8 @@ enum Next {
 
 struct Front<'r, F, C> {
     relay: &'r Relay,
+    /// The address that the socket is bound to.
+    own: SocketAddr,
     /// Received from by one task; all send through it. Held for one call of the system.
     socket: Arc<Mutex<F>>,
     server: SocketAddr,
@@ -147,6 +154,7 @@ where
             lane.refuse(len as u64, Loss::NoRoom);
             return;
         };
+        line.eye.lock().see(now, Seen::Came(Side::Client, &bytes));
         let due = lane.admit(now, len as u64);
         line.held_bytes.fetch_add(len, Ordering::Relaxed);
         place.send(Admitted { due, bytes, lent });
@@ -167,7 +175,19 @@ where
         };
         let (sender, queue) = mpsc::channel(QUEUE_MAX);
         let held_bytes = Arc::new(AtomicUsize::new(0));
-        let line = Line { queue: sender, held_bytes: Arc::clone(&held_bytes) };
+        let opened = || {
+            let own = route.local.unwrap_or_else(|| self.own.ip());
+            let towards = socket.local_addr().unwrap_or(self.own);
+            Opened {
+                carrier: Carrier::Datagram,
+                client: Leg { peer: route.peer, own: SocketAddr::new(own, self.own.port()) },
+                server: Leg { peer: self.server, own: towards },
+            }
+        };
+        let eye = Eye::open(shared.tap.as_ref(), shared.clock.now(), opened);
+        let eye = Arc::new(Mutex::new(eye));
+        let line =
+            Line { queue: sender, held_bytes: Arc::clone(&held_bytes), eye: Arc::clone(&eye) };
         self.sessions.insert(source, line);
         let session = Session {
             relay: self.relay.clone(),
@@ -184,6 +204,7 @@ where
             idle: None,
             active: false,
             is_unreachable: false,
+            eye,
         };
         let present = self.relay.enter(|counts| &counts.sessions);
         shared.clock.spawn(async move {
@@ -259,6 +280,8 @@ struct Session<F, D> {
     active: bool,
     /// The server's host has said that nobody listens, and nothing has come since.
     is_unreachable: bool,
+    /// Held to tell of one datagram.
+    eye: Arc<Mutex<Eye>>,
 }
 
 impl<F: Datagrams, D: Datagrams> Session<F, D> {
@@ -347,7 +370,9 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
                 lane.refuse(len as u64, Loss::NoRoom);
                 continue;
             };
-            let due = lane.admit(shared.clock.now(), len as u64);
+            let now = shared.clock.now();
+            self.eye.lock().see(now, Seen::Came(Side::Server, &bytes));
+            let due = lane.admit(now, len as u64);
             self.back.hold(Admitted { due, bytes, lent });
         }
         cx.waker().wake_by_ref();
@@ -376,16 +401,21 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
             {
                 // That was the answer to an earlier one; this one has not been sent yet.
                 self.refused(cause);
-                sent = self.socket.poll_send(cx, &message(bytes), &self.server);
+                sent = self.socket.poll_send(cx, &message(bytes.clone()), &self.server);
             }
-            settle(&shared.there, due, now, len, &sent);
+            if settle(&shared.there, due, now, len, &sent) {
+                self.eye.lock().see(now, Seen::Left(Side::Server, &bytes));
+            }
         }
         while let Some((due, bytes)) = self.back.pop(now) {
             let len = bytes.len();
             // Whoever waits for the socket would take its waker from those who share it.
             let mut nobody = Context::from_waker(Waker::noop());
-            let sent = self.front.lock().poll_send(&mut nobody, &message(bytes), &self.client);
-            settle(&shared.back, due, now, len, &sent);
+            let sent =
+                self.front.lock().poll_send(&mut nobody, &message(bytes.clone()), &self.client);
+            if settle(&shared.back, due, now, len, &sent) {
+                self.eye.lock().see(now, Seen::Left(Side::Client, &bytes));
+            }
         }
     }
 
@@ -402,8 +432,14 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
     }
 }
 
-/// Counts what has become of a datagram.
-fn settle(lane: &Lane, due: Instant, now: Instant, len: usize, sent: &Poll<io::Result<()>>) {
+/// Counts what has become of a datagram; true if it was sent.
+fn settle(
+    lane: &Lane,
+    due: Instant,
+    now: Instant,
+    len: usize,
+    sent: &Poll<io::Result<()>>,
+) -> bool {
     match sent {
         Poll::Ready(Ok(())) => lane.pass(due, now, len as u64),
         Poll::Ready(Err(cause)) if cause.kind() == io::ErrorKind::ConnectionRefused => {
@@ -411,4 +447,5 @@ fn settle(lane: &Lane, due: Instant, now: Instant, len: usize, sent: &Poll<io::R
         }
         Poll::Ready(Err(_)) | Poll::Pending => lane.lose(1, len as u64, Loss::Unsent),
     }
+    matches!(sent, Poll::Ready(Ok(())))
 }

@@ -20,6 +20,7 @@ mod datagrams;
 mod lane;
 mod reach;
 mod stream;
+mod tap;
 
 use std::fmt;
 use std::io;
@@ -44,6 +45,7 @@ use crate::transport::tcp::{self, Listener, Tcp};
 use self::lane::Lane;
 pub use self::lane::{Carried, Loss};
 pub use self::reach::{Unfit, reach};
+pub use self::tap::{Leg, Opened, Seen, Tap, Watcher};
 
 /// What a relay may hold, and how long it waits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,6 +86,15 @@ impl Default for Limits {
 pub enum Side {
     Client,
     Server,
+}
+
+impl Side {
+    pub fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
 }
 
 impl fmt::Display for Side {
@@ -128,6 +139,7 @@ struct Shared {
     relayed: watch::Sender<u64>,
     counts: Counters,
     events: Events,
+    tap: Option<Tap>,
 }
 
 #[derive(Debug, Default)]
@@ -179,7 +191,14 @@ impl fmt::Debug for Relay {
 }
 
 impl Relay {
-    pub fn new(clock: &Clock, links: LinkPair, limits: Limits, events: Events) -> Self {
+    /// `events` is told what happens; `tap` sees what passes.
+    pub fn new(
+        clock: &Clock,
+        links: LinkPair,
+        limits: Limits,
+        events: Events,
+        tap: Option<Tap>,
+    ) -> Self {
         Self(Arc::new(Shared {
             clock: clock.clone(),
             limits,
@@ -191,6 +210,7 @@ impl Relay {
             relayed: watch::Sender::new(0),
             counts: Counters::default(),
             events,
+            tap,
         }))
     }
 

@@ -14,9 +14,11 @@ use bytes::Bytes;
 use perf::units::Instant;
 
 use super::lane::{Lane, Loss};
+use super::tap::{Eye, Leg, Opened, Seen};
 use super::{Limits, Relay, Side, message};
 use crate::clock::Alarm;
 use crate::error::TransportError;
+use crate::serve::Carrier;
 use crate::serve::budget::{Account, Budget};
 use crate::serve::host::{Ending, Phase};
 use crate::serve::patience::{Observed, Patience};
@@ -73,8 +75,20 @@ pub(super) async fn relay(
         client_patience: Patience::new(&limits, now),
         server_patience: Patience::new(&limits, now),
         timer: None,
+        eye: Eye::open(shared.tap.as_ref(), now, || Opened {
+            carrier: Carrier::Stream,
+            client: leg(&client),
+            server: leg(&server),
+        }),
     };
-    std::future::poll_fn(|cx| pair.poll(&mut client, &mut server, cx)).await
+    let ended = std::future::poll_fn(|cx| pair.poll(&mut client, &mut server, cx)).await;
+    pair.close();
+    ended
+}
+
+fn leg(transport: &impl Transport) -> Leg {
+    let peer = transport.peer();
+    Leg { peer, own: transport.local().unwrap_or(peer) }
 }
 
 type Failed = (Side, TransportError);
@@ -91,6 +105,7 @@ struct Pair<'r> {
     server_patience: Patience,
     /// Until the next look at the two.
     timer: Option<Timer>,
+    eye: Eye,
 }
 
 /// One direction.
@@ -151,8 +166,9 @@ impl Pair<'_> {
         let reads = phase == Phase::Serving;
         loop {
             let clock = &self.relay.0.clock;
-            let there = self.there.pump(client, server, reads, &|| clock.now(), cx)?;
-            let back = self.back.pump(server, client, reads, &|| clock.now(), cx)?;
+            let eye = &mut self.eye;
+            let there = self.there.pump(client, server, reads, &|| clock.now(), eye, cx)?;
+            let back = self.back.pump(server, client, reads, &|| clock.now(), eye, cx)?;
             let ended = |way: &Way<'_>| match reads {
                 true => way.passed_end,
                 false => way.held.is_empty(),
@@ -176,6 +192,16 @@ impl Pair<'_> {
             };
             if alarm.poll_at(cx, due).is_pending() {
                 return Poll::Pending;
+            }
+        }
+    }
+
+    /// Tells of the ends that nobody has seen.
+    fn close(&mut self) {
+        let now = self.relay.0.clock.now();
+        for way in [&self.there, &self.back] {
+            if !way.passed_end {
+                self.eye.see(now, Seen::LeftEnd(way.from.other()));
             }
         }
     }
@@ -229,21 +255,19 @@ impl Way<'_> {
         target: &mut impl Transport,
         reads: bool,
         now: &impl Fn() -> Instant,
+        eye: &mut Eye,
         cx: &mut Context<'_>,
     ) -> Result<Next, Failed> {
         if reads {
-            self.read(source, target, now, cx);
+            self.read(source, target, now, eye, cx);
         } else {
             self.waiting = None;
             self.account.leave_line();
         }
-        let to = match self.from {
-            Side::Client => Side::Server,
-            Side::Server => Side::Client,
-        };
+        let to = self.from.other();
         let waits = !self.has_room();
         let held = self.held.len();
-        let next = self.hand_on(target, now, cx).map_err(|cause| (to, cause))?;
+        let next = self.hand_on(target, now, eye, cx).map_err(|cause| (to, cause))?;
         self.account.settle();
         if waits && self.held.len() < held {
             // What held up reading has gone only now.
@@ -257,6 +281,7 @@ impl Way<'_> {
                 Ok(()) if !self.passed_end => {
                     target.end_sending();
                     self.passed_end = true;
+                    eye.see(now(), Seen::LeftEnd(to));
                 }
                 Ok(()) => {}
                 Err(cause) => return Err((self.from, cause.clone())),
@@ -275,6 +300,7 @@ impl Way<'_> {
         source: &mut impl Transport,
         target: &impl Transport,
         now: &impl Fn() -> Instant,
+        eye: &mut Eye,
         cx: &mut Context<'_>,
     ) {
         let mut bytes = 0;
@@ -299,12 +325,14 @@ impl Way<'_> {
                 Poll::Ready(Ok(Some(record))) => record,
                 Poll::Ready(end) => {
                     self.end = Some(end.map(|_| ()));
+                    eye.see(now(), Seen::CameEnd(self.from));
                     return;
                 }
             };
             if source.is_fresh() || self.records == 0 {
                 self.arrived = now();
             }
+            eye.see(self.arrived, Seen::Came(self.from, &record));
             self.records += 1;
             bytes += record.len();
             let (record, kept_bytes) = self.own(record, source, target);
@@ -350,6 +378,7 @@ impl Way<'_> {
         &mut self,
         target: &mut impl Transport,
         now: &impl Fn() -> Instant,
+        eye: &mut Eye,
         cx: &mut Context<'_>,
     ) -> Result<Next, TransportError> {
         let mut next = Next::Woken;
@@ -375,6 +404,7 @@ impl Way<'_> {
             self.held_bytes -= held.record.len();
             self.account.give_back(held.permits);
             self.given_bytes += held.bytes();
+            eye.see(at, Seen::Left(self.from.other(), &held.record));
             target.send(message(held.record));
         }
         // If it is pending, we are woken when more can be taken.

@@ -59,6 +59,9 @@ pub(crate) struct Args {
     /// Writes a record of what was relayed to FILE at the end, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(super) json: Option<PathBuf>,
+    /// Captures what comes and what leaves in FILE, for tshark and others.
+    #[arg(long, value_name = "FILE")]
+    pub(super) pcap: Option<PathBuf>,
     /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub(super) metrics: Option<SocketAddr>,

@@ -2,16 +2,19 @@
 
 mod args;
 mod banner;
+mod capture;
 mod metrics;
 mod record;
 mod stats;
 mod target;
 
+use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use net::clock::Clock;
-use net::relay::{self, Event, Limits, Relay, Unfit};
+use net::relay::{self, Event, Limits, Relay, Tap, Unfit};
 use net::shape::profile::Profile;
 use net::transport::udp::Udp;
 use parking_lot::Mutex;
@@ -19,6 +22,7 @@ use perf::units::Nanos;
 
 pub(crate) use self::args::Args;
 use self::banner::{Banner, Leg};
+use self::capture::Capture;
 use self::stats::Statistics;
 use self::target::{Place, Target};
 use crate::args::Verbosity;
@@ -81,7 +85,14 @@ async fn relay(args: &Args, profile: Profile, verbosity: Verbosity) -> Result<()
             }
         })
     };
-    let relay = Relay::new(&clock, profile.links(), limits, events);
+    let (capture, tap) = match &args.pcap {
+        Some(path) => {
+            let (capture, tap) = capture(path, &told, &clock)?;
+            (Some(capture), Some(tap))
+        }
+        None => (None, None),
+    };
+    let relay = Relay::new(&clock, profile.links(), limits, events, tap);
     for (leg, sockets) in legs.iter().zip(sockets) {
         listen(&relay, sockets, leg.server, &clock);
     }
@@ -102,17 +113,38 @@ async fn relay(args: &Args, profile: Profile, verbosity: Verbosity) -> Result<()
     };
     let drained = interrupts.hurry(draining).await;
     statistics.end();
+    drained?;
+    let captured = capture.map(Capture::end);
     told.lock().take();
     writer.end();
-    drained?;
     let counts = relay.counts();
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some("-".as_ref()) {
-        output::print(&statistics.summary(&counts))?;
+        output::print(&statistics.summary(&counts, captured.as_ref()))?;
     }
     match &args.json {
         Some(path) => output::write(path, &record::json(&counts, &legs, &profile, &statistics)),
         None => Ok(()),
     }
+}
+
+/// Begins to capture; when the file cannot be written any more, that is told.
+fn capture(
+    path: &Path,
+    log: &Arc<Mutex<Option<Log>>>,
+    clock: &Clock,
+) -> Result<(Capture, Tap), Failure> {
+    let (log, name) = (Arc::clone(log), path.display().to_string());
+    let failed = move |cause: &io::Error| {
+        if let Some(log) = &*log.lock() {
+            log.capture_ended(&name, cause);
+        }
+    };
+    Capture::start(path, clock, failed).map_err(|cause| {
+        Failure::environment(
+            format!("cannot write {}: {cause}", path.display()),
+            "another place, with --pcap",
+        )
+    })
 }
 
 /// Finds the server and binds what clients come to.

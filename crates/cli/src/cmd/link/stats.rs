@@ -11,6 +11,7 @@ use net::relay::{Carried, Counts, Relay};
 use perf::units::{Instant, Nanos};
 
 use super::Args;
+use super::capture::Captured;
 use crate::args::Verbosity;
 
 /// Time between two lines.
@@ -64,7 +65,7 @@ impl Statistics {
     }
 
     /// What there was, for people.
-    pub(super) fn summary(&self, counts: &Counts) -> String {
+    pub(super) fn summary(&self, counts: &Counts, captured: Option<&Captured>) -> String {
         let elapsed = self.elapsed();
         let mut text = format!("relayed for {:.1} s\n", elapsed.as_secs_f64());
         for (name, carried) in [("there", &counts.there), ("back", &counts.back)] {
@@ -95,6 +96,10 @@ impl Statistics {
              broke ({garbled} by what is no RPC record, {given_up} given up)"
         );
         line.expect("writing to a String cannot fail");
+        if let Some(Captured { frames, missed }) = captured {
+            let line = writeln!(text, "  {frames} frames captured; {missed} messages missed");
+            line.expect("writing to a String cannot fail");
+        }
         text
     }
 }
