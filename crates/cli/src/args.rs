@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Study(Study),
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
+    Link(Box<crate::cmd::link::Args>),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),
@@ -226,7 +227,9 @@ pub(crate) enum Bench {
 }
 
 /// A number within a range.
-fn count(range: std::ops::RangeInclusive<i64>) -> clap::builder::RangedI64ValueParser<u32> {
+pub(crate) fn count(
+    range: std::ops::RangeInclusive<i64>,
+) -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(range)
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn cannot_open(why: String) -> Failure {
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
-fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
