@@ -267,6 +267,12 @@ impl Embedded {
         Self::start_on(store, options)
     }
 
+    /// On an empty store in memory, on one thread of its own: a server with one processor.
+    pub(crate) fn single(bytes_max: u64) -> Result<Self, Failure> {
+        let store = memory(&Clock::real(), bytes_max);
+        Self::start_on(store, Options::embedded(CommitMode::Concurrent, 1))
+    }
+
     fn start_on<S: Store>(store: S, options: Options) -> Result<Self, Failure> {
         let medium = store.medium();
         let workers = worker_threads().min(options.threads as usize);

@@ -69,13 +69,7 @@ impl Scratch {
     /// # Errors
     /// As the server says.
     pub async fn file(&self, session: &Session, name: &str) -> Result<FileHandle, Error> {
-        let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
-        let how = CreateHow::Unchecked(attributes);
-        let made = session.create(self.dir, name.as_bytes(), how).await?;
-        match made.obj {
-            Some(handle) => Ok(handle),
-            None => Ok(session.lookup(self.dir, name.as_bytes()).await?.object),
-        }
+        file(session, self.dir, name).await
     }
 
     /// Removes one of its files.
@@ -103,6 +97,20 @@ impl Scratch {
             }
         }
         Ok(())
+    }
+}
+
+/// Makes an empty file, or empties the one that is there.
+pub(crate) async fn file(
+    session: &Session,
+    dir: FileHandle,
+    name: &str,
+) -> Result<FileHandle, Error> {
+    let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
+    let made = session.create(dir, name.as_bytes(), CreateHow::Unchecked(attributes)).await?;
+    match made.obj {
+        Some(handle) => Ok(handle),
+        None => Ok(session.lookup(dir, name.as_bytes()).await?.object),
     }
 }
 

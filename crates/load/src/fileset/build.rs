@@ -1,15 +1,14 @@
 //! Makes a file set on a server, a few calls at a time.
 
 use bytes::Bytes;
-use client::error::Error as ClientError;
 use client::session::Session;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NewObject, Sattr3, StableHow};
 
 use super::layout::Layout;
 use super::{BLOCK_BYTES, Entry, File, FileSet, entry_name, file_name, symlink_name};
 use crate::error::Error;
+use crate::scratch::file;
 use crate::seqwrite::pattern;
 
 /// Files in the making at once.
@@ -78,7 +77,7 @@ impl Maker<'_> {
     }
 
     async fn file(&self, dir: FileHandle, name: String, bytes: u64) -> Result<File, Error> {
-        let handle = self.create(dir, &name).await?;
+        let handle = file(self.session, dir, &name).await?;
         let mut offset = 0;
         while offset < bytes {
             let len = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(self.data.len());
@@ -99,7 +98,7 @@ impl Maker<'_> {
     async fn entry(&self, dir: FileHandle, number: usize) -> Result<Entry, Error> {
         let is_there = number.is_multiple_of(2);
         if is_there {
-            self.create(dir, &entry_name(number)).await?;
+            file(self.session, dir, &entry_name(number)).await?;
         }
         Ok(Entry { is_there, is_busy: false })
     }
@@ -110,13 +109,6 @@ impl Maker<'_> {
         self.handle(made, dir, &name).await
     }
 
-    async fn create(&self, dir: FileHandle, name: &str) -> Result<FileHandle, Error> {
-        let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
-        let made =
-            self.session.create(dir, name.as_bytes(), CreateHow::Unchecked(attributes)).await?;
-        self.handle(made, dir, name).await
-    }
-
     async fn handle(
         &self,
         made: NewObject,
@@ -125,8 +117,7 @@ impl Maker<'_> {
     ) -> Result<FileHandle, Error> {
         match made.obj {
             Some(handle) => Ok(handle),
-            None => Ok::<_, ClientError>(self.session.lookup(dir, name.as_bytes()).await?.object)
-                .map_err(Error::from),
+            None => Ok(self.session.lookup(dir, name.as_bytes()).await?.object),
         }
     }
 }

@@ -12,12 +12,13 @@ use client::session::Session;
 use net::clock::Clock;
 use perf::model::recovered::{Calls, Pair, Recovered};
 use perf::units::Nanos;
+use wire::nfs3::FileHandle;
 
 pub use injected::{Injected, Parameter};
 
 use crate::error::Error;
 use crate::probe::{self, BLOCK_BYTES, Effort, Files, Outstanding};
-use crate::scratch::Scratch;
+use crate::scratch::file;
 use crate::seqwrite::pattern;
 
 /// The larger calls of the probe: at 1.25 MB/s a MiB would take most of a second.
@@ -46,7 +47,14 @@ pub trait Apparatus {
     ///
     /// # Errors
     /// The server cannot be reached.
-    async fn connect(&self, injected: &Injected) -> Result<Session, ClientError>;
+    async fn reach(&self, injected: &Injected) -> Result<Reached, ClientError>;
+}
+
+/// A session, and a directory at its other end that three files may be made in.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    pub session: Session,
+    pub dir: FileHandle,
 }
 
 /// How often, at least and at most, and for how long.
@@ -75,19 +83,13 @@ pub struct Point {
 pub async fn point(
     clock: &Clock,
     apparatus: &impl Apparatus,
-    scratch: &Scratch,
     injected: Injected,
     repeats: Repeats,
 ) -> Result<Point, Error> {
-    let connect = async |injected: &Injected| -> Result<Session, Error> {
-        let session = apparatus.connect(injected).await?;
-        Ok(session.limited(CALL_BYTES_MAX, CALL_BYTES_MAX))
-    };
     let sides = [
-        Side { session: connect(&Injected::default()).await?, injected: Injected::default() },
-        Side { session: connect(&injected).await?, injected },
+        Side::new(apparatus, Injected::default(), "bare").await?,
+        Side::new(apparatus, injected, "behind").await?,
     ];
-    let files = files(&sides[0].session, scratch).await?;
     let data = pattern(CALL_BYTES_MAX as usize);
     let mut found = Found::default();
     let started = clock.now();
@@ -100,7 +102,7 @@ pub async fn point(
         let mut probed = [None, None];
         for at in order {
             let effort = sides[at].effort(&injected);
-            probed[at] = Some(sides[at].probe(clock, files, &data, &effort).await?);
+            probed[at] = Some(sides[at].probe(clock, &data, &effort).await?);
         }
         if let [Some(bare), Some(behind)] = probed {
             found.add(bare, behind);
@@ -113,14 +115,6 @@ pub async fn point(
         burst_outstanding: effort.outstanding.small as f64,
     };
     found.point(injected, &calls)
-}
-
-async fn files(session: &Session, scratch: &Scratch) -> Result<Files, Error> {
-    Ok(Files {
-        unstable: scratch.file(session, "unstable").await?,
-        stable: scratch.file(session, "stable").await?,
-        burst: scratch.file(session, "burst").await?,
-    })
 }
 
 /// Bytes of a NULL call and its reply, with their marks.
@@ -138,19 +132,36 @@ async fn null_bytes(session: &Session) -> Result<f64, Error> {
 /// The path as it is, or behind something.
 struct Side {
     session: Session,
+    files: Files,
     injected: Injected,
 }
 
 impl Side {
+    async fn new(
+        apparatus: &impl Apparatus,
+        injected: Injected,
+        name: &str,
+    ) -> Result<Self, Error> {
+        let Reached { session, dir } = apparatus.reach(&injected).await?;
+        let session = session.limited(CALL_BYTES_MAX, CALL_BYTES_MAX);
+        let made = async |what: &str| file(&session, dir, &format!("{name}-{what}")).await;
+        let files = Files {
+            unstable: made("unstable").await?,
+            stable: made("stable").await?,
+            burst: made("burst").await?,
+        };
+        Ok(Self { session, files, injected })
+    }
+
     async fn probe(
         &self,
         clock: &Clock,
-        files: Files,
         data: &Bytes,
         effort: &Effort,
     ) -> Result<probe::Findings, Error> {
         let session = &self.session;
-        let samples = probe::sample(clock, session, session, files, data, effort, |_| {}).await?;
+        let samples =
+            probe::sample(clock, session, session, self.files, data, effort, |_| {}).await?;
         samples.findings(session, effort.commit_probe_bytes)
     }
 

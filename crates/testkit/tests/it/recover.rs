@@ -2,9 +2,7 @@
 //! in.
 
 use client::error::Error;
-use client::session::Session;
-use load::recover::{Apparatus, Injected, Parameter, Point, Repeats, point};
-use load::scratch::Scratch;
+use load::recover::{Apparatus, Injected, Parameter, Point, Reached, Repeats, point};
 use net::clock::Clock;
 use net::clock::world::World;
 use net::shape::LinkPair;
@@ -21,13 +19,14 @@ const BARE: Link =
 struct Bench(Site<MemStore>);
 
 impl Apparatus for Bench {
-    async fn connect(&self, injected: &Injected) -> Result<Session, Error> {
+    async fn reach(&self, injected: &Injected) -> Result<Reached, Error> {
         let link = Link {
             latency: BARE.latency + injected.link.latency,
             gap: BARE.gap.max(injected.link.gap),
             gap_per_byte_ps: BARE.gap_per_byte_ps + injected.link.gap_per_byte_ps,
         };
-        self.0.session(self.0.rpc_over(LinkPair::symmetric(link))).await
+        let session = self.0.session(self.0.rpc_over(LinkPair::symmetric(link))).await?;
+        Ok(Reached { dir: session.root(), session })
     }
 }
 
@@ -36,11 +35,9 @@ fn recovered(parameter: Parameter, amount: f64) -> Point {
     let clock: Clock = world.clock();
     let run = async move {
         let site = Site::in_memory(&clock, LinkPair::default(), CommitMode::Concurrent);
-        let session = site.session(site.rpc()).await.unwrap();
-        let scratch = Scratch::create(&session, &Scratch::name_for("recover")).await.unwrap();
         let repeats = Repeats { least: 1, most: 1, time: Nanos::ZERO };
         let injected = parameter.injected(amount);
-        point(&clock, &Bench(site), &scratch, injected, repeats).await.unwrap()
+        point(&clock, &Bench(site), injected, repeats).await.unwrap()
     };
     world.run(run).unwrap()
 }
