@@ -192,6 +192,32 @@ fn a_second_signal_ends_at_once() {
 }
 
 #[test]
+fn a_relay_is_changed_while_it_runs() {
+    let served = Served::memory(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let socket = socket.to_str().unwrap();
+    let linked = Linked::to(served.address, &["--control", socket, "1ms/1g"]);
+    let mut connection = Connection::at(linked.address);
+    connection.is_served();
+    let set = |words: &[&str]| run([&["link", "--set", socket], words].concat());
+    let finished = set(&["50ms/1g", "show"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("50.0 ms"), "{finished:?}");
+    let clock = net::clock::Clock::real();
+    let began = clock.now();
+    assert!(connection.is_taken());
+    let took = clock.now().since(began);
+    assert!(took >= perf::units::Nanos::from_millis(100), "{took}");
+    set(&["lan-2g"]).complains(2, &["lan-2g", "known are"]);
+    let finished = set(&["show"]);
+    assert!(finished.stdout.starts_with("50ms/1g\n"), "nothing has changed: {finished:?}");
+    linked.stop();
+    set(&["show"]).complains(3, &["cannot ask the relay", socket]);
+    served.stop();
+}
+
+#[test]
 fn a_server_that_is_not_there() {
     let nobody = Nobody::there();
     let address = nobody.address.to_string();
