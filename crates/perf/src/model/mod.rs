@@ -2,4 +2,5 @@
 
 pub mod fit;
 pub mod loggp;
+pub mod station;
 pub mod transaction;

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use net::clock::Clock;
 use net::control::{self, Listener};
 use net::relay::Relay;
-use net::shape::profile::Profile;
 use parking_lot::Mutex;
 use perf::units::Nanos;
 
@@ -77,13 +76,14 @@ impl Words {
 #[derive(Clone, Debug)]
 pub(super) struct Knobs {
     relay: Relay,
+    clock: Clock,
     /// Guards what was asked for, and that changes come one after the other.
     words: Arc<Mutex<Words>>,
 }
 
 impl Knobs {
-    pub(super) fn new(relay: &Relay, words: Words) -> Self {
-        Self { relay: relay.clone(), words: Arc::new(Mutex::new(words)) }
+    pub(super) fn new(relay: &Relay, clock: &Clock, words: Words) -> Self {
+        Self { relay: relay.clone(), clock: clock.clone(), words: Arc::new(Mutex::new(words)) }
     }
 
     /// Takes lines from a socket at `path`, in a task of its own.
@@ -122,17 +122,16 @@ impl Knobs {
             changed.say(text);
         }
         let profile = super::possible(&changed)?;
-        super::apply(&self.relay, &profile);
+        let shown = profile.to_string();
+        super::apply(&self.relay, profile, self.clock.now());
         *words = changed;
-        Ok(profile.to_string())
+        Ok(shown)
     }
 
     fn show(&self) -> String {
         let text = self.words.lock().text();
-        let profile: Result<Profile, _> = text.parse();
-        let shown = profile.map_or_else(|error| error.to_string(), |profile| profile.to_string());
-        let counts = self.relay.counts();
-        format!("{text}\n{shown}\n{}", stats::table(&counts))
+        let profile = self.relay.shape().profile();
+        format!("{text}\n{profile}\n{}", stats::table(&self.relay.counts()))
     }
 }
 

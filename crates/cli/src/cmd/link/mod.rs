@@ -16,10 +16,11 @@ use std::sync::Arc;
 
 use net::clock::Clock;
 use net::relay::{self, Event, Limits, Relay, Tap, Unfit};
-use net::shape::profile::{Profile, UnknownProfile};
+use net::shape::Shape;
+use net::shape::profile::{Profile, ProfileError};
 use net::transport::udp::Udp;
 use parking_lot::Mutex;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 
 pub(crate) use self::args::Args;
 use self::banner::{Banner, Leg};
@@ -58,14 +59,22 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     relayed.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
 
-/// The link that was asked for, if it can be.
+/// The link that was asked for, if a relay can be it.
 fn possible(words: &Words) -> Result<Profile, String> {
-    words.text().parse().map_err(|error: UnknownProfile| error.to_string())
+    let text = words.text();
+    let profile: Profile = text.parse().map_err(|error: ProfileError| error.to_string())?;
+    if profile.overhead.is_none() {
+        return Ok(profile);
+    }
+    Err(format!(
+        "the link {text:?} has an overhead o: that is processor time, which a relay cannot spend \
+         for others. It is spent in an endpoint: nfskit serve --link, nfskit bench --link"
+    ))
 }
 
 /// From now on the link is like this.
-fn apply(relay: &Relay, profile: &Profile) {
-    relay.set_links(profile.links());
+fn apply(relay: &Relay, profile: Profile, now: Instant) {
+    relay.shape().replace(profile, now);
 }
 
 async fn relay(
@@ -111,7 +120,7 @@ async fn relay(
         }
         None => (None, None),
     };
-    let relay = Relay::new(&clock, profile.links(), limits, events, tap);
+    let relay = Relay::new(&clock, Shape::new(profile.clone(), clock.now()), limits, events, tap);
     for (leg, sockets) in legs.iter().zip(sockets) {
         listen(&relay, sockets, leg.server, &clock);
     }
@@ -121,7 +130,7 @@ async fn relay(
     if let Some(listen) = args.metrics {
         banner.metrics = Some(metrics::serve(listen, &relay, &clock)?);
     }
-    let knobs = Knobs::new(&relay, words);
+    let knobs = Knobs::new(&relay, &clock, words);
     if let Some(path) = &args.control {
         knobs.listen(path, &clock)?;
         banner.notes.push(("control", path.display().to_string()));
