@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod emulated;
 mod exit;
 mod exports;
 mod log;
