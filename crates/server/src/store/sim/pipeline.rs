@@ -6,8 +6,8 @@
 //!                 '- data start for the disk at once
 //! ```
 //!
-//! A plain state machine: it takes `now`, and says when it will be worth looking again. Nothing runs
-//! by itself, so a caller who goes away leaves it in order: whoever comes next finds what is due
+//! A plain state machine: it takes `now`, and says when it will be worth looking again. Nothing
+//! runs by itself, so a caller who goes away leaves it in order: whoever comes next finds what is due
 //! done as of when it was due.
 //!
 //! Whoever wants something stable joins the batch that gathers. While a flight with a sync is
