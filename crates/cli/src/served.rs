@@ -76,7 +76,7 @@ pub(crate) fn cannot_open(why: String) -> Failure {
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
-fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -265,6 +265,12 @@ impl Embedded {
         let store = memory(&Clock::real(), bytes_max);
         let options = Options { links, ..Options::embedded(CommitMode::Concurrent, 256) };
         Self::start_on(store, options)
+    }
+
+    /// On an empty store in memory, on one thread of its own: a server with one processor.
+    pub(crate) fn single(bytes_max: u64) -> Result<Self, Failure> {
+        let store = memory(&Clock::real(), bytes_max);
+        Self::start_on(store, Options::embedded(CommitMode::Concurrent, 1))
     }
 
     fn start_on<S: Store>(store: S, options: Options) -> Result<Self, Failure> {

@@ -102,6 +102,14 @@ pub struct Mounted {
     pub export: String,
 }
 
+/// Where a target's services are, as it says or as its host's portmapper does.
+///
+/// # Errors
+/// As [`mount`].
+pub async fn ports(clock: &Clock, target: &Target, options: &Options) -> Result<Ports, Error> {
+    Mounter { clock, options }.ports(target).await
+}
+
 /// Mounts a target.
 ///
 /// # Errors
