@@ -12,8 +12,8 @@
 //! - A change of names or attributes is answered when the journal with it is synced; those that
 //!   come during a sync share the next one.
 //! - Data are dirty until a COMMIT, a stable WRITE, early write-back or too much of them starts
-//!   them for the disk. They go to their places before the journal that follows them. What the disk has
-//!   written survives a crash; a sync is what it costs to be sure.
+//!   them for the disk. They go to their places before the journal that follows them. What the
+//!   disk has written survives a crash; a sync is what it costs to be sure.
 //! - A [`Durable`] is made after the disk's sync, and says the verifier from before it.
 //! - READs wait for pages that are not in the cache. Names and attributes are always in memory.
 //!   There is no read-ahead, and a part of a page is written without reading the rest of it.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A plain state machine: it takes `now`, and says when it will be worth looking again. Nothing
-//! runs by itself, so a caller who goes away leaves it in order: whoever comes next finds what is due
-//! done as of when it was due.
+//! runs by itself, so a caller who goes away leaves it in order: whoever comes next finds what is
+//! due done as of when it was due.
 //!
 //! Whoever wants something stable joins the batch that gathers. While a flight with a sync is
 //! under way the batch waits, and all who come meanwhile share its sync; without (the disk's sync
