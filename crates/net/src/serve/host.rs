@@ -18,7 +18,8 @@ use super::budget::Budget;
 use super::{Limits, Service, connection, datagrams};
 use crate::clock::Clock;
 use crate::error::TransportError;
-use crate::shape::{LinkPair, Shaped};
+use crate::processor::Processor;
+use crate::shape::Shape;
 use crate::transport::Transport;
 use crate::transport::datagram::Datagrams;
 use crate::transport::tcp::Listener;
@@ -111,16 +112,20 @@ impl Host {
         }))
     }
 
-    /// Accepts connections and serves them, until the host drains.
+    /// Accepts connections and serves them, until the host drains, each behind a link of its own
+    /// if there is one when this begins.
     ///
     /// # Errors
     /// None while it runs: what goes wrong with one connection ends that connection.
     pub async fn listen(
         &self,
         listener: Listener,
-        links: LinkPair,
+        links: impl Into<Shape>,
         service: impl Service + Sync,
     ) -> io::Result<()> {
+        let shape = links.into();
+        let is_bare = !shape.has_link() && shape.overhead().is_none();
+        let processor = Processor::real(&self.0.clock);
         let mut ending = self.ending();
         loop {
             let accept = std::pin::pin!(listener.accept());
@@ -132,9 +137,9 @@ impl Host {
                 self.0.clock.sleep(Nanos::from_millis(10)).await;
                 continue;
             };
-            if links == LinkPair::default() {
+            if is_bare {
                 self.admit(tcp, service.clone());
-            } else if let Ok(shaped) = Shaped::new(tcp, links, &self.0.clock) {
+            } else if let Ok(shaped) = shape.around(tcp, &processor, &self.0.clock) {
                 self.admit(shaped, service.clone());
             }
             // Else out of descriptors for timers: that ends this connection alone.
