@@ -11,12 +11,12 @@
 //!
 //! - A change of names or attributes is answered when the journal with it is synced; those that
 //!   come during a sync share the next one.
-//! - Data are dirty until a COMMIT, a stable WRITE, early write-back or too much of them starts them
-//!   for the disk. They go to their places before the journal that follows them. What the disk has
-//!   written survives a crash; a sync is what it costs to be sure.
+//! - Data are dirty until a COMMIT, a stable WRITE, early write-back or too much of them starts
+//!   them for the disk. They go to their places before the journal that follows them. What the
+//!   disk has written survives a crash; a sync is what it costs to be sure.
 //! - A [`Durable`] is made after the disk's sync, and says the verifier from before it.
-//! - READs wait for pages that are not in the cache. Names and attributes are always in memory. There
-//!   is no read-ahead, and a part of a page is written without reading the rest of it.
+//! - READs wait for pages that are not in the cache. Names and attributes are always in memory.
+//!   There is no read-ahead, and a part of a page is written without reading the rest of it.
 //! - Access times are not written to the disk.
 //!
 //! Data are held once in the live image, a second time in the stable one, and while they are on
@@ -240,8 +240,8 @@ impl SimStore {
     }
 }
 
-/// Another number for each (the finalizer of splitmix64, Steele et al. 2014), which tells nothing of
-/// how it was made.
+/// Another number for each (the finalizer of splitmix64, Steele et al. 2014), which tells nothing
+/// of how it was made.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

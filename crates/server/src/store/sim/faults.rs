@@ -15,9 +15,9 @@ pub struct Switches {
     pub failing_writes: u32,
     /// So many of the next READs that need the disk fail.
     pub failing_reads: u32,
-    /// So many of the next syncs fail, for all whom they cover: the write verifier changes. A change
-    /// of names that such a sync should have made stable is told as failed, stays, and is tried
-    /// again with the next.
+    /// So many of the next syncs fail, for all whom they cover: the write verifier changes. A
+    /// change of names that such a sync should have made stable is told as failed, stays, and is
+    /// tried again with the next.
     pub failing_syncs: u32,
     /// Nothing new has room: no name, and no byte behind the end of a file.
     pub full: bool,

@@ -6,9 +6,9 @@
 //!                 '- data start for the disk at once
 //! ```
 //!
-//! A plain state machine: it takes `now`, and says when it will be worth looking again. Nothing runs
-//! by itself, so a caller who goes away leaves it in order: whoever comes next finds what is due
-//! done as of when it was due.
+//! A plain state machine: it takes `now`, and says when it will be worth looking again. Nothing
+//! runs by itself, so a caller who goes away leaves it in order: whoever comes next finds what is
+//! due done as of when it was due.
 //!
 //! Whoever wants something stable joins the batch that gathers. While a flight with a sync is
 //! under way the batch waits, and all who come meanwhile share its sync; without (the disk's sync
