@@ -12,6 +12,7 @@ mod mixture;
 mod network;
 mod persistent;
 mod restarts;
+mod simulation;
 mod throughput;
 mod version2;
 mod write_behind;
