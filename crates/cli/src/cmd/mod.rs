@@ -2,7 +2,9 @@
 
 pub(crate) mod fsx;
 pub(crate) mod generated;
+pub(crate) mod link;
 pub(crate) mod mount;
+pub(crate) mod papers;
 pub(crate) mod policies;
 pub(crate) mod seqwrite;
 pub(crate) mod serve;

@@ -1,6 +1,12 @@
 //! Models that predict. One file per model; the symbols are those of docs/models.md.
 
+pub mod closed;
+pub mod disk;
+pub mod error;
 pub mod fit;
 pub mod loggp;
+pub mod queue;
+pub mod recovered;
+pub mod sensitivity;
 pub mod station;
 pub mod transaction;

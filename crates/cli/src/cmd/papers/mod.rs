@@ -1,0 +1,4 @@
+//! `nfskit papers`: what the papers measured, done again: paper, model and measurement side by
+//! side.
+
+pub(crate) mod loggp;
