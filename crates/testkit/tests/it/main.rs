@@ -14,6 +14,7 @@ mod network;
 mod persistent;
 mod recover;
 mod restarts;
+mod simulation;
 mod throughput;
 mod version2;
 mod write_behind;
