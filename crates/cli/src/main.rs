@@ -10,6 +10,7 @@ mod output;
 mod served;
 mod sockets;
 mod state;
+mod working;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
         args::Command::Bench(args::Bench::Fsx(fsx)) => cmd::fsx::run(fsx, args.verbosity()),
         args::Command::Papers(args::Papers::Loggp(loggp)) => {
             cmd::papers::loggp::run(loggp, args.verbosity())
+        }
+        args::Command::Papers(args::Papers::Sensitivity(sensitivity)) => {
+            cmd::papers::sensitivity::run(sensitivity, args.verbosity())
         }
     };
     match outcome {

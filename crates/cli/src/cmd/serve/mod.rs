@@ -142,6 +142,7 @@ impl Server<'_> {
             links: args.link.unwrap_or(PROFILES[0]).links(),
             versions: args.versions,
             limits: limits(args),
+            overhead: perf::units::Nanos::ZERO,
         };
         banner.listens(sockets.address);
         let (log, writer) = Log::start(args.log_format, &clock).map_err(|cause| {
