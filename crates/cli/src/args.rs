@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Study(Study),
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
+    Link(Box<crate::cmd::link::Args>),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),
@@ -236,7 +237,9 @@ pub(crate) enum Papers {
 }
 
 /// A number within a range.
-fn count(range: std::ops::RangeInclusive<i64>) -> clap::builder::RangedI64ValueParser<u32> {
+pub(crate) fn count(
+    range: std::ops::RangeInclusive<i64>,
+) -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(range)
 }
 

@@ -120,7 +120,6 @@ fn connect_advice(service: Service, cause: &ConnectError) -> String {
         (ConnectError::Refused { .. }, _) => {
             "start the server, or correct the port in the URL (nfsport=, mountport=)".to_owned()
         }
-        (ConnectError::NoLink, _) => "proto=tcp in the URL, or no --link".to_owned(),
         (ConnectError::TimedOut { .. } | ConnectError::Unreachable { .. }, _) => {
             "check the address, the route and firewalls on the way (ping, then the port)".to_owned()
         }

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
+        args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),
         args::Command::Man(man) => cmd::generated::man(man),
         args::Command::Completions(completions) => cmd::generated::completions(completions),

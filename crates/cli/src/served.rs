@@ -11,7 +11,7 @@ use net::clock::Clock;
 use net::processor::Processor;
 use net::runtime::Background;
 use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
-use net::shape::LinkPair;
+use net::shape::Shape;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
 use server::store::dir::{DirOptions, DirStore, Identity};
@@ -34,11 +34,11 @@ use crate::working::Working;
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 
 /// How to serve.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) commit_mode: CommitMode,
     pub(crate) threads: u32,
-    pub(crate) links: LinkPair,
+    pub(crate) links: Shape,
     pub(crate) versions: Versions,
     pub(crate) limits: Limits,
     /// o: processor time for each message of a call and of a reply.
@@ -51,7 +51,7 @@ impl Options {
         Self {
             commit_mode,
             threads,
-            links: LinkPair::default(),
+            links: Shape::default(),
             versions: Versions::default(),
             limits: Limits::default(),
             overhead: Nanos::ZERO,
@@ -81,7 +81,7 @@ pub(crate) fn cannot_open(why: String) -> Failure {
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
-fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -197,7 +197,7 @@ pub(crate) fn start<S: Store>(
     clock: &Clock,
 ) -> Running<S> {
     let Sockets { listeners, datagrams, endpoints, portmap_endpoints, address } = sockets;
-    let config = EngineConfig { endpoints, portmap_endpoints, ..config(options) };
+    let config = EngineConfig { endpoints, portmap_endpoints, ..config(&options) };
     let Memory { replies, metrics } = memory;
     let mut engine = Engine::new(exports, config);
     if let Some(replies) = replies {
@@ -215,16 +215,22 @@ pub(crate) fn start<S: Store>(
     };
     let host = Host::new(clock, options.limits);
     for listener in listeners {
-        let (host, service, links) = (host.clone(), service.clone(), options.links);
+        let (host, service, links) = (host.clone(), service.clone(), options.links.clone());
         clock.spawn(async move {
             if let Err(cause) = host.listen(listener, links, service).await {
                 eprintln!("nfskit: stopped listening on {address}: {cause}");
             }
         });
     }
+    let processor = Processor::real(clock);
     for socket in datagrams {
         let (host, service) = (host.clone(), service.clone());
-        clock.spawn(async move { host.listen_datagrams(socket, service).await });
+        match options.links.around_datagrams(socket, &processor, clock) {
+            Ok(socket) => {
+                clock.spawn(async move { host.listen_datagrams(socket, service).await });
+            }
+            Err(cause) => eprintln!("nfskit: no timers for the link over UDP: {cause}"),
+        }
     }
     Running { engine, host }
 }
@@ -235,7 +241,7 @@ fn for_this_user<S>(store: S) -> Exports<S> {
     Exports::one(Export { id: 1, ..Export::ruled(rule) }, store)
 }
 
-fn config(options: Options) -> EngineConfig {
+fn config(options: &Options) -> EngineConfig {
     EngineConfig {
         commit_mode: match options.commit_mode {
             CommitMode::Concurrent => server::CommitMode::Concurrent,
@@ -282,9 +288,10 @@ impl Embedded {
     }
 
     /// On an empty store in memory, behind an emulated link.
-    pub(crate) fn in_memory(links: LinkPair, bytes_max: u64) -> Result<Self, Failure> {
+    pub(crate) fn in_memory(links: impl Into<Shape>, bytes_max: u64) -> Result<Self, Failure> {
         let store = memory(&Clock::real(), bytes_max);
-        let options = Options { links, ..Options::embedded(CommitMode::Concurrent, 256) };
+        let options =
+            Options { links: links.into(), ..Options::embedded(CommitMode::Concurrent, 256) };
         Self::start_on(store, options)
     }
 

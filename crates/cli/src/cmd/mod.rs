@@ -2,6 +2,7 @@
 
 pub(crate) mod fsx;
 pub(crate) mod generated;
+pub(crate) mod link;
 pub(crate) mod mount;
 pub(crate) mod papers;
 pub(crate) mod policies;

@@ -122,6 +122,14 @@ impl Transport for Memory {
     fn unsent_bytes(&self) -> usize {
         self.waiting_bytes
     }
+
+    fn end_sending(&mut self) {
+        let mut queue = self.outgoing.lock();
+        queue.closed = true;
+        let receiver = queue.receiver.take();
+        drop(queue);
+        receiver.into_iter().for_each(Waker::wake);
+    }
 }
 
 impl Drop for Memory {

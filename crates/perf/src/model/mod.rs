@@ -1,5 +1,7 @@
 //! Models that predict. One file per model; the symbols are those of docs/models.md.
 
+pub mod closed;
+pub mod disk;
 pub mod error;
 pub mod fit;
 pub mod loggp;

@@ -31,7 +31,8 @@ pub(super) async fn reach(
     voice: &Voice,
 ) -> Result<Reached, Failure> {
     let target = &settings.target;
-    let mut options = study::options(target, mount::Options::REPLY_LIMIT, settings.link);
+    let mut options =
+        study::options(target, mount::Options::REPLY_LIMIT, settings.link.clone().into());
     options.persistence = Some(Persistence {
         nconnect: settings.nconnect,
         soft: settings.soft,

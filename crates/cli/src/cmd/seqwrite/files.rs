@@ -17,7 +17,7 @@ use load::place::{self, FileSystem};
 use load::scratch::Scratch;
 use load::seqwrite_files::{self as seqwrite, CALLS_MAX, Directory, Mark, Run, Workload};
 use net::clock::Clock;
-use net::shape::profile::PROFILES;
+use net::shape::Shape;
 use perf::record::Durability;
 use perf::stats::Sample;
 use perf::units::Nanos;
@@ -156,10 +156,10 @@ async fn measure(
         },
         Some(target) => {
             let options = |link| study::options(target, args.reply_limit, link);
-            let plain = study::options(target, args.reply_limit, PROFILES[0]);
+            let plain = study::options(target, args.reply_limit, Shape::default());
             let reached = Reached::new(&clock, None, target, plain);
             study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
-                let options = options(args.link.unwrap_or(PROFILES[0]));
+                let options = options(args.link.clone().unwrap_or_default().into());
                 let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
                 let files = Files::new(&clock, session, files_options(args));
                 let who = &options.credential;

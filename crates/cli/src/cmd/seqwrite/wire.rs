@@ -7,7 +7,7 @@ use client::transfer::Limit;
 use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::clock::Clock;
-use net::shape::profile::PROFILES;
+use net::shape::Shape;
 use perf::histogram::Histogram;
 use perf::record::{Durability, Run, Target, Tool};
 use perf::stats::Sample;
@@ -62,9 +62,9 @@ async fn measure(
     let clock = Clock::real();
     let Plan { target, size, call } = plan;
     let mut interrupts = Interrupts::catch()?;
-    let link = args.link.unwrap_or(PROFILES[0]);
-    let options = study::options(target, args.reply_limit, link);
-    let plain = study::options(target, args.reply_limit, PROFILES[0]);
+    let link = args.link.clone().unwrap_or_default();
+    let options = study::options(target, args.reply_limit, link.clone().into());
+    let plain = study::options(target, args.reply_limit, Shape::default());
     let mut bars = Bars::new(verbosity);
     let reached = Reached::new(&clock, None, target, plain);
     study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use net::clock::Clock;
 use net::serve::{Drained, Limits};
-use net::shape::profile::PROFILES;
+use net::shape::Shape;
 use server::store::Store;
 use server::store::dir::{self, DirOptions, DirStore};
 use server::types::Caller;
@@ -139,7 +139,7 @@ impl Server<'_> {
         let options = Options {
             commit_mode: args.commit_mode,
             threads: args.threads,
-            links: args.link.unwrap_or(PROFILES[0]).links(),
+            links: Shape::new(args.link.clone().unwrap_or_default(), clock.now()),
             versions: args.versions,
             limits: limits(args),
             overhead: perf::units::Nanos::ZERO,
