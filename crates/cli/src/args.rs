@@ -233,6 +233,7 @@ pub(crate) enum Bench {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Papers {
     Loggp(papers::Loggp),
+    Sensitivity(papers::Sensitivity),
 }
 
 /// A number within a range.

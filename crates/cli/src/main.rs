@@ -11,6 +11,7 @@ mod output;
 mod served;
 mod sockets;
 mod state;
+mod working;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,9 @@ fn main() -> ExitCode {
         args::Command::Bench(args::Bench::Fsx(fsx)) => cmd::fsx::run(fsx, args.verbosity()),
         args::Command::Papers(args::Papers::Loggp(loggp)) => {
             cmd::papers::loggp::run(loggp, args.verbosity())
+        }
+        args::Command::Papers(args::Papers::Sensitivity(sensitivity)) => {
+            cmd::papers::sensitivity::run(sensitivity, args.verbosity())
         }
     };
     match outcome {

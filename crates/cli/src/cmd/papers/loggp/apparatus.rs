@@ -45,10 +45,11 @@ impl<'a> Bench<'a> {
     pub(super) fn embedded(
         clock: &'a Clock,
         reply_limit: Nanos,
-        _injected: &Injected,
+        injected: &Injected,
     ) -> Result<Self, Failure> {
-        let server = || Embedded::single(STORE_BYTES_MAX);
-        let end = End::Embedded { bare: server()?, behind: server()? };
+        let server = |overhead| Embedded::single(STORE_BYTES_MAX, overhead);
+        let (bare, behind) = (server(Nanos::ZERO)?, server(injected.overhead)?);
+        let end = End::Embedded { bare, behind };
         Ok(Self { clock, reply_limit, end })
     }
 
