@@ -1,7 +1,9 @@
 //! Probes and workloads: makes load and measures it. Explains nothing.
 //!
+//! - [`basic`]: the Connectathon suite's basic tests, and a reader of its logs.
 //! - [`environment`]: the machine, as a run record wants it.
 //! - [`fsx`]: a file system exercised at random, every byte verified.
+//! - [`fuzzing`]: what fuzz targets run.
 //! - [`latencies`]: what the times of single calls say.
 //! - [`scratch`]: the directory on the server that a run may use, and its removal.
 //! - [`place`]: a directory as a place to measure: file system, durability, room.
@@ -11,10 +13,12 @@
 //! - [`seqwrite_files`]: one sequential write with its every call, through a file system.
 //! - [`study`]: probes and sweeps in order, interleaved, repeated.
 
+pub mod basic;
 pub mod cpu;
 pub mod environment;
 pub mod error;
 pub mod fsx;
+pub mod fuzzing;
 pub mod latencies;
 pub mod place;
 pub mod policies;

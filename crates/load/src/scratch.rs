@@ -7,7 +7,7 @@
 use client::error::Error;
 use client::session::Session;
 use wire::nfs3::create::CreateHow;
-use wire::nfs3::{FileHandle, NfsStat3, Sattr3};
+use wire::nfs3::{FType, FileHandle, NfsStat3, Sattr3};
 
 /// Prefix of the directory's name.
 pub const PREFIX: &str = ".nfskit-scratch-";
@@ -86,35 +86,62 @@ impl Scratch {
         session.remove(self.dir, name.as_bytes()).await.map(drop)
     }
 
-    /// Removes the directory and the files in it. Succeeds when it is gone already.
+    /// Removes the directory and everything in it. Succeeds when it is gone already.
     ///
     /// # Errors
     /// As the server says; the message names what is left.
     pub async fn remove(&self, session: &Session) -> Result<(), Error> {
-        loop {
-            let page = session.readdir(self.dir, 0, [0; 8], 64 << 10).await;
-            let page = match page {
-                Err(error) if error.status() == Some(NfsStat3::Stale) => return Ok(()),
-                page => page?,
-            };
-            let mut removed = 0;
-            for entry in page.entries.iter().filter(|entry| !is_dot(&entry.name)) {
-                let gone = session.remove(self.dir, &entry.name).await;
-                match gone {
-                    Err(error) if error.status() == Some(NfsStat3::NoEnt) => {}
-                    gone => drop(gone?),
-                }
-                removed += 1;
-            }
-            if page.eof || removed == 0 {
-                break;
-            }
-        }
+        empty(session, self.dir, 0).await?;
         match session.rmdir(self.parent, self.name.as_bytes()).await {
             Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok(()),
             gone => gone.map(drop),
         }
     }
+}
+
+/// Directories in directories that are entered to be removed: more than any workload makes.
+const DEPTH_MAX: usize = 128;
+
+/// Removes everything in a directory.
+async fn empty(session: &Session, dir: FileHandle, depth: usize) -> Result<(), Error> {
+    loop {
+        let page = session.readdir(dir, 0, [0; 8], 64 << 10).await;
+        let page = match page {
+            Err(error) if error.status() == Some(NfsStat3::Stale) => return Ok(()),
+            page => page?,
+        };
+        let mut removed = 0;
+        for entry in page.entries.iter().filter(|entry| !is_dot(&entry.name)) {
+            let gone = session.remove(dir, &entry.name).await;
+            match gone {
+                Err(error) if error.status() == Some(NfsStat3::NoEnt) => {}
+                Err(error) if error.status().is_some() && depth < DEPTH_MAX => {
+                    remove_dir(session, dir, &entry.name, depth, error).await?;
+                }
+                gone => drop(gone?),
+            }
+            removed += 1;
+        }
+        if page.eof || removed == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Removes what REMOVE has `refused`, if that is a directory.
+async fn remove_dir(
+    session: &Session,
+    parent: FileHandle,
+    name: &[u8],
+    depth: usize,
+    refused: Error,
+) -> Result<(), Error> {
+    let found = session.lookup(parent, name).await?.object;
+    if session.getattr(found).await?.ftype != FType::Dir {
+        return Err(refused);
+    }
+    Box::pin(empty(session, found, depth + 1)).await?;
+    session.rmdir(parent, name).await.map(drop)
 }
 
 fn is_dot(name: &[u8]) -> bool {
