@@ -223,6 +223,7 @@ pub(crate) enum Bench {
     Seqwrite(bench::Seqwrite),
     Policies(bench::Policies),
     Fsx(bench::Fsx),
+    Basic(bench::Basic),
 }
 
 /// A number within a range.

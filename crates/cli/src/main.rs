@@ -41,6 +41,7 @@ fn main() -> ExitCode {
             cmd::policies::run(policies, args.verbosity())
         }
         args::Command::Bench(args::Bench::Fsx(fsx)) => cmd::fsx::run(fsx, args.verbosity()),
+        args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -64,6 +64,11 @@ impl Work {
         }
     }
 
+    /// How many numbers there are.
+    pub fn places(self) -> usize {
+        self.words().matches('#').count()
+    }
+
     /// A word for tables and records.
     pub const fn name(self) -> &'static str {
         match self {

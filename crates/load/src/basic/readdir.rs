@@ -28,7 +28,8 @@ pub(super) async fn run<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Resul
     }
     site.stop();
     site.line(Work::Listed, [entries, u64::from(sizes.files), 0]);
-    Ok(())
+    // The file of the last pass is gone as well.
+    list(site, dir, Listing::Names, sizes.count).await.map(drop)
 }
 
 /// What READDIRPLUS tells of each file is what is asked for by name.
