@@ -242,16 +242,16 @@ pub(crate) struct Basic {
     pub(crate) size: u64,
     /// How long a call of the protocol may wait for its reply before the run gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
-    #[arg(requires = "target")]
+    #[arg(conflicts_with_all = ["dir", "read"])]
     pub(crate) reply_limit: Nanos,
     /// An emulated link in front of the server.
-    #[arg(long, value_name = "PROFILE", requires = "target")]
+    #[arg(long, value_name = "PROFILE", conflicts_with_all = ["dir", "read"])]
     pub(crate) link: Option<Profile>,
     /// Writes the run record, or what was read, to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
     /// With --read: writes what was read to FILE as CSV, or to standard output with `-` [default: -
     /// without --json].
-    #[arg(long, value_name = "-|FILE", requires = "read")]
+    #[arg(long, value_name = "-|FILE", conflicts_with_all = ["dir", "target"])]
     pub(crate) csv: Option<PathBuf>,
 }

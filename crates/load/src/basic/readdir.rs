@@ -1,7 +1,5 @@
 //! Test 6: a directory is listed while its files vanish one after the other.
 
-use std::collections::BTreeSet;
-
 use super::bench::{Site, make_file};
 use super::check::{Ended, Expect};
 use super::lines::Work;
@@ -60,40 +58,87 @@ async fn list<P: Place>(
         Listing::WithAttributes => "readdirplus".to_owned(),
     };
     let entries = site.must(&step, "of .", place.list(dir, how, most)).await?;
-    let mut missing: BTreeSet<String> = (removed..files).map(file_name).collect();
-    let mut seen = BTreeSet::new();
-    for entry in &entries {
-        let name = String::from_utf8_lossy(&entry.name).into_owned();
-        if !seen.insert(name.clone()) {
-            return Err(site.failed(step, format!("{name} once"), "it twice"));
-        }
-        let is_known = missing.remove(&name) || name == "." || name == "..";
-        if is_known {
-            continue;
-        }
-        let number = name.strip_prefix("file.").and_then(|number| number.parse::<u32>().ok());
-        match number {
-            Some(number) if number < removed => {
-                return Err(site.failed(step, format!("no {name}, which was removed"), "it"));
-            }
-            _ if site.plan.ignore_others => {}
-            _ => {
-                let expected = "nothing but the test's own files";
-                return Err(site.failed(step, expected, format!("{name:?}")));
-            }
+    let others = Seen::of(&entries, files);
+    let failed = |expected: String, seen: String| Err(site.failed(step.clone(), expected, seen));
+    if let Some(twice) = others.twice {
+        return failed(format!("{twice} once"), "it twice".to_owned());
+    }
+    if let Some(number) = others.files.iter().take(removed as usize).position(|seen| *seen) {
+        let name = format!("file.{number}");
+        return failed(format!("no {name}, which was removed"), "it".to_owned());
+    }
+    if let Some(other) = others.other.filter(|_| !site.plan.ignore_others) {
+        return failed("nothing but the test's own files".to_owned(), format!("{other:?}"));
+    }
+    for (name, is_seen) in [(".", others.dot), ("..", others.dot_dot)] {
+        if !is_seen {
+            return failed(format!("an entry {name}"), "none".to_owned());
         }
     }
-    for name in [".", ".."] {
-        if !seen.contains(name) {
-            return Err(site.failed(step, format!("an entry {name}"), "none"));
-        }
-    }
-    match missing.first() {
+    let there = &others.files[removed as usize..];
+    match there.iter().position(|seen| !seen) {
         None => Ok(entries),
         Some(first) => {
-            let expected = format!("{} files, {first} among them", files - removed);
-            let seen = format!("{} without it", files as usize - removed as usize - missing.len());
-            Err(site.failed(step, expected, seen))
+            let name = file_name(removed + u32::try_from(first).unwrap_or(0));
+            let seen = there.iter().filter(|seen| **seen).count();
+            let expected = format!("{} files, {name} among them", there.len());
+            failed(expected, format!("{seen} without it"))
+        }
+    }
+}
+
+/// What a listing has.
+#[derive(Default)]
+struct Seen {
+    /// By number.
+    files: Vec<bool>,
+    dot: bool,
+    dot_dot: bool,
+    /// The first name that was there before.
+    twice: Option<String>,
+    /// The first name that is none of ours.
+    other: Option<String>,
+}
+
+impl Seen {
+    fn of(entries: &[Entry], files: u32) -> Self {
+        let mut seen = Self { files: vec![false; files as usize], ..Self::default() };
+        for Entry { name, .. } in entries {
+            let number = number_of(name);
+            let slot = match name.as_slice() {
+                b"." => Some(&mut seen.dot),
+                b".." => Some(&mut seen.dot_dot),
+                _ => number.and_then(|number| seen.files.get_mut(number)),
+            };
+            let text = || String::from_utf8_lossy(name).into_owned();
+            match slot {
+                None => drop(seen.other.get_or_insert_with(text)),
+                Some(is_seen) if *is_seen => drop(seen.twice.get_or_insert_with(text)),
+                Some(is_seen) => *is_seen = true,
+            }
+        }
+        seen
+    }
+}
+
+/// The number in a name of ours, which has no zero before it.
+fn number_of(name: &[u8]) -> Option<usize> {
+    let digits = name.strip_prefix(b"file.")?;
+    let is_plain =
+        digits.iter().all(u8::is_ascii_digit) && matches!(digits, [b'0'] | [b'1'..=b'9', ..]);
+    std::str::from_utf8(digits).ok().filter(|_| is_plain)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number_of;
+
+    #[test]
+    fn only_names_that_were_made_have_a_number() {
+        assert_eq!(number_of(b"file.0"), Some(0));
+        assert_eq!(number_of(b"file.199"), Some(199));
+        for other in [&b"file."[..], b"file.01", b"file.+1", b"file.1x", b"newfile.1", b"."] {
+            assert_eq!(number_of(other), None);
         }
     }
 }

@@ -5,6 +5,9 @@ use super::check::{Ended, Expect};
 use super::lines::Work;
 use super::place::{Known, Place};
 
+/// Names that a message lists.
+const SHOWN_MAX: usize = 5;
+
 /// The suite's names.
 pub(super) fn file_name(number: u32) -> String {
     format!("file.{number}")
@@ -153,7 +156,7 @@ async fn fell<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Result<(u64, u6
                 continue;
             }
             level.done += 1;
-            remove_empty(site, &level.dir, &name, &below).await?;
+            remove_empty(site, &level.dir, &name, below).await?;
             dirs += 1;
             continue;
         }
@@ -161,30 +164,36 @@ async fn fell<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Result<(u64, u6
         if let Some(above) = way.last_mut() {
             let name = dir_name(above.done);
             above.done += 1;
-            remove_empty(site, &above.dir, &name, &done.dir).await?;
+            remove_empty(site, &above.dir, &name, done.dir).await?;
             dirs += 1;
         }
     }
     Ok((files, dirs))
 }
 
-/// Removes a directory that should be empty; if it is not, says what is in it.
+/// Leaves a directory that should be empty, and removes it; if it is not, says what is in it.
 async fn remove_empty<P: Place>(
     site: &mut Site<'_, P>,
     dir: &P::Dir,
     name: &str,
-    below: &P::Dir,
+    below: P::Dir,
 ) -> Result<(), Ended> {
     let place = site.place;
-    let refused = match site.must("rmdir", name, place.remove_dir(dir, name)).await {
+    let leave = async {
+        drop(below);
+        place.remove_dir(dir, name).await
+    };
+    let refused = match site.must("rmdir", name, leave).await {
         Err(Ended::Failed(failed)) => failed,
         ended => return ended,
     };
     let mut there = Vec::new();
-    for number in 0..site.sizes.files {
-        let name = file_name(number);
-        if place.stat(below, &name).await.is_ok() {
-            there.push(name);
+    if let Ok(below) = place.enter(dir, name).await {
+        for number in 0..site.sizes.files {
+            let name = file_name(number);
+            if there.len() < SHOWN_MAX && place.stat(&below.value, &name).await.is_ok() {
+                there.push(name);
+            }
         }
     }
     if there.is_empty() {

@@ -117,7 +117,7 @@ impl Place for Wire {
     fn show(&self, dir: &Dir) -> String {
         match dir.names.is_empty() {
             true => self.name.clone(),
-            false => format!("{} {}", self.name, dir.names.join("/")),
+            false => format!("{}/{}", self.name, dir.names.join("/")),
         }
     }
 

@@ -75,11 +75,21 @@ async fn in_scratch(
         let session = connect(work, target).await?;
         let free = session.fsstat(session.root()).await?.abytes;
         is_enough(&target.to_string(), free, work.plan)?;
-        let name = format!("{target} {}", scratch.name());
+        let name = below(target, scratch.name()).to_string();
         let wire = Wire::new(session.with_root(scratch.dir()), name, work.plan.sync);
         tests(work, &wire, kept).await
     })
     .await
+}
+
+/// The target of a directory in it.
+fn below(target: &Target, name: &str) -> Target {
+    let mut path = target.path.clone();
+    if path.last() != Some(&b'/') {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name.as_bytes());
+    Target { path, ..target.clone() }
 }
 
 async fn in_place(
@@ -136,7 +146,7 @@ fn described(work: &Work<'_>, target: &Target, retransmissions: u64) -> Describe
         name: target.to_string(),
         file_system: format!("NFS version {version} over {}", proto.to_uppercase()),
         durability: Some(Durability::Stable),
-        survives: "a loss of power, as the protocol promises of what is answered".to_owned(),
+        survives: "a loss of power, as the protocol promises".to_owned(),
         cache: "none of a client's: each operation is a call to the server",
         version: Some(version),
         proto: Some(proto),

@@ -194,3 +194,13 @@ fn whatever_it_is_it_is_read() {
     crate::fuzzing::connectathon_log(&[0xff; 10_000]);
     crate::fuzzing::connectathon_log("1500 statfs calls in 0.5".repeat(5_000).as_bytes());
 }
+
+#[test]
+fn the_seeds_of_the_fuzz_target_hold() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/connectathon_log");
+    let seeds: Vec<_> = std::fs::read_dir(folder).unwrap().map(|seed| seed.unwrap()).collect();
+    assert!(seeds.len() >= 4);
+    for seed in seeds {
+        crate::fuzzing::connectathon_log(&std::fs::read(seed.path()).unwrap());
+    }
+}
