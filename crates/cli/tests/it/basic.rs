@@ -149,7 +149,7 @@ fn a_directory_that_we_may_not_write_in_is_refused() {
         // Root may everything, and only root's server knows others.
         let served = Served::folder(&[]);
         let stranger = format!("{}&uid=12345&gid=12345", served.url());
-        for (in_place, procedure) in [("-f", "MKDIR"), ("-n", "READDIR")] {
+        for (in_place, procedure) in [("-f", "MKDIR"), ("-n", "CREATE")] {
             let denied = finish(&mut basic(&[in_place, "--target", &stranger]));
             denied.complains(3, &[procedure, "NFS3ERR_ACCES", "?uid=N&gid=N"]);
         }

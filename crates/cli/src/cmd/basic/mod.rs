@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Basic, verbosity: Verbosity) -> Result<(), Failure> {
     let ran = net::runtime::block_on(measure(args, &plan, is_told))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if is_told {
-        output::print(&lines::end(&ran))?;
+        output::print(lines::end(&ran))?;
         output::print(&summary::text(&ran))?;
     }
     if let Some(json) = &args.json {
