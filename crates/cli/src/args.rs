@@ -228,6 +228,7 @@ pub(crate) enum Bench {
     Seqwrite(bench::Seqwrite),
     Policies(bench::Policies),
     Fsx(bench::Fsx),
+    Basic(bench::Basic),
 }
 
 #[derive(Debug, Subcommand)]

@@ -57,6 +57,16 @@ impl Failure {
         self
     }
 
+    /// What failed.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// What to try.
+    pub(crate) fn advice(&self) -> &str {
+        &self.advice
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         if !self.what.is_empty() {
             eprintln!("nfskit: {}", self.what);

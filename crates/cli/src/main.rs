@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         args::Command::Papers(args::Papers::Sensitivity(sensitivity)) => {
             cmd::papers::sensitivity::run(sensitivity, args.verbosity())
         }
+        args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
