@@ -2,6 +2,7 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod floors;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -223,6 +224,10 @@ pub(crate) enum Bench {
     Seqwrite(bench::Seqwrite),
     Policies(bench::Policies),
     Fsx(bench::Fsx),
+    Stream(floors::Stream),
+    Rtt(floors::Rtt),
+    Spray(floors::Spray),
+    Storage(floors::Storage),
 }
 
 /// A number within a range.

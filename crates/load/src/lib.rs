@@ -1,6 +1,7 @@
 //! Probes and workloads: makes load and measures it. Explains nothing.
 //!
 //! - [`environment`]: the machine, as a run record wants it.
+//! - [`floor`]: what network and storage do without NFS.
 //! - [`fsx`]: a file system exercised at random, every byte verified.
 //! - [`latencies`]: what the times of single calls say.
 //! - [`scratch`]: the directory on the server that a run may use, and its removal.
@@ -14,6 +15,7 @@
 pub mod cpu;
 pub mod environment;
 pub mod error;
+pub mod floor;
 pub mod fsx;
 pub mod latencies;
 pub mod place;

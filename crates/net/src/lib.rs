@@ -4,6 +4,7 @@
 //! - [`transport`]: whole messages over TCP or memory, behind one trait that wrappers stack on.
 //! - [`shape`]: the LogGP link as such a wrapper.
 //! - [`call`]: the client half of RPC: calls by XID over one transport.
+//! - [`floor`]: messages through plain sockets: what a network can do without NFS.
 //! - [`http`]: pages for a monitoring system.
 //! - [`processor`]: processor time as a resource: spun in the real world, queued for in a world.
 //! - [`runtime`]: the executors of the real world.
@@ -12,6 +13,7 @@
 pub mod call;
 pub mod clock;
 pub mod error;
+pub mod floor;
 pub mod http;
 pub mod processor;
 pub mod runtime;
