@@ -2,6 +2,7 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod floors;
 pub(crate) mod papers;
 
 use std::net::SocketAddr;
@@ -229,6 +230,10 @@ pub(crate) enum Bench {
     Policies(bench::Policies),
     Fsx(bench::Fsx),
     Basic(bench::Basic),
+    Stream(floors::Stream),
+    Rtt(floors::Rtt),
+    Spray(floors::Spray),
+    Storage(floors::Storage),
 }
 
 #[derive(Debug, Subcommand)]

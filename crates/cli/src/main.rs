@@ -51,6 +51,16 @@ fn main() -> ExitCode {
             cmd::papers::sensitivity::run(sensitivity, args.verbosity())
         }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
+        args::Command::Bench(args::Bench::Stream(stream)) => {
+            cmd::floors::stream(stream, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Rtt(rtt)) => cmd::floors::rtt(rtt, args.verbosity()),
+        args::Command::Bench(args::Bench::Spray(spray)) => {
+            cmd::floors::spray(spray, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Storage(storage)) => {
+            cmd::floors::storage(storage, args.verbosity())
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

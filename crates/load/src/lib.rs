@@ -4,6 +4,7 @@
 //! - [`environment`]: the machine, as a run record wants it.
 //! - [`deck`]: random choice in exact shares.
 //! - [`fileset`]: the files that a mix of operations works on.
+//! - [`floor`]: what network and storage do without NFS.
 //! - [`fsx`]: a file system exercised at random, every byte verified.
 //! - [`fuzzing`]: what fuzz targets run.
 //! - [`latencies`]: what the times of single calls say.
@@ -23,6 +24,7 @@ pub mod deck;
 pub mod environment;
 pub mod error;
 pub mod fileset;
+pub mod floor;
 pub mod fsx;
 pub mod fuzzing;
 pub mod latencies;
