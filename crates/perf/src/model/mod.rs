@@ -1,6 +1,7 @@
 //! Models that predict. One file per model; the symbols are those of docs/models.md.
 
 pub mod closed;
+pub mod curve;
 pub mod cycle;
 pub mod error;
 pub mod fit;
