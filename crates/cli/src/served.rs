@@ -28,6 +28,7 @@ use wire::rpc::Answer;
 use crate::args::CommitMode;
 use crate::exit::Failure;
 use crate::sockets::Sockets;
+use crate::working::Working;
 
 /// Most bytes of a READ or WRITE.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
@@ -40,6 +41,8 @@ pub(crate) struct Options {
     pub(crate) links: Shape,
     pub(crate) versions: Versions,
     pub(crate) limits: Limits,
+    /// o: processor time for each message of a call and of a reply.
+    pub(crate) overhead: Nanos,
 }
 
 impl Options {
@@ -51,6 +54,7 @@ impl Options {
             links: Shape::default(),
             versions: Versions::default(),
             limits: Limits::default(),
+            overhead: Nanos::ZERO,
         }
     }
 }
@@ -77,12 +81,23 @@ pub(crate) fn cannot_open(why: String) -> Failure {
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
-fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // Not allowed is no harm: then it stays as it is.
     setrlimit(Resource::Nofile, limit).ok();
+}
+
+/// An engine on an empty store in memory, for a world.
+pub(crate) fn engine_in_memory(clock: &Clock, bytes_max: u64) -> Arc<Engine<MemStore>> {
+    let options = Options::embedded(CommitMode::Concurrent, 1);
+    Arc::new(Engine::new(for_this_user(memory(clock, bytes_max)), config(options)))
+}
+
+/// An engine, as a connection wants it.
+pub(crate) fn service<S: Store>(engine: &Arc<Engine<S>>) -> impl Service + use<S> {
+    Served(Arc::clone(engine))
 }
 
 /// An empty store in memory that belongs to this user.
@@ -192,7 +207,12 @@ pub(crate) fn start<S: Store>(
         engine = engine.measured(metrics);
     }
     let engine = Arc::new(engine);
-    let service = Served(Arc::clone(&engine));
+    let service = Working {
+        inner: Served(Arc::clone(&engine)),
+        processor: Processor::real(clock),
+        service: Nanos::ZERO,
+        overhead: options.overhead,
+    };
     let host = Host::new(clock, options.limits);
     for listener in listeners {
         let (host, service, links) = (host.clone(), service.clone(), options.links.clone());
@@ -273,6 +293,14 @@ impl Embedded {
         let options =
             Options { links: links.into(), ..Options::embedded(CommitMode::Concurrent, 256) };
         Self::start_on(store, options)
+    }
+
+    /// On an empty store in memory, on one thread of its own: a server with one processor, which
+    /// spends `overhead` on each message.
+    pub(crate) fn single(bytes_max: u64, overhead: Nanos) -> Result<Self, Failure> {
+        let store = memory(&Clock::real(), bytes_max);
+        let options = Options::embedded(CommitMode::Concurrent, 1);
+        Self::start_on(store, Options { overhead, ..options })
     }
 
     fn start_on<S: Store>(store: S, options: Options) -> Result<Self, Failure> {

@@ -5,6 +5,9 @@
 //! memory instead of sockets, and time is a world's.
 
 pub mod outage;
+pub mod plan;
+pub mod reference;
+pub mod sim;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -81,6 +84,11 @@ impl<S: Store> Site<S> {
 
     /// A new connection, over the link, served by the engine: the client's end, and its number.
     pub fn connection(&self) -> (Shaped<Memory>, u16) {
+        self.connection_over(self.links)
+    }
+
+    /// The same over another link.
+    pub fn connection_over(&self, links: LinkPair) -> (Shaped<Memory>, u16) {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let (ours, theirs) = memory::pair(number);
         let engine = Arc::clone(&self.engine);
@@ -94,7 +102,7 @@ impl<S: Store> Site<S> {
             host.connection(theirs, service).await.ok();
         });
         let shaped =
-            Shaped::new(ours, self.links, &self.clock).expect("a world never runs out of timers");
+            Shaped::new(ours, links, &self.clock).expect("a world never runs out of timers");
         (shaped, number)
     }
 
@@ -116,7 +124,12 @@ impl<S: Store> Site<S> {
 
     /// Calls over a new connection.
     pub fn rpc(&self) -> Rpc {
-        let (shaped, number) = self.connection();
+        self.rpc_over(self.links)
+    }
+
+    /// The same over another link.
+    pub fn rpc_over(&self, links: LinkPair) -> Rpc {
+        let (shaped, number) = self.connection_over(links);
         Rpc::start(shaped, &self.clock, REPLY_LIMIT, u32::from(number) << 16)
     }
 

@@ -102,6 +102,14 @@ pub struct Mounted {
     pub export: String,
 }
 
+/// Where a target's services are, as it says or as its host's portmapper does.
+///
+/// # Errors
+/// As [`mount`].
+pub async fn ports(clock: &Clock, target: &Target, options: &Options) -> Result<Ports, Error> {
+    Mounter { clock, options }.ports(target).await
+}
+
 /// Mounts a target.
 ///
 /// # Errors
@@ -120,6 +128,18 @@ pub async fn mount(clock: &Clock, target: &Target, options: &Options) -> Result<
     let session = opened.await?;
     let export = String::from_utf8_lossy(export).into_owned();
     Ok(Mounted { session, ports, export })
+}
+
+/// Where a target's NFS service is, without mounting anything.
+///
+/// # Errors
+/// [`Error`], of the resolver or the portmapper.
+pub async fn find_nfs(
+    clock: &Clock,
+    target: &Target,
+    options: &Options,
+) -> Result<SocketAddr, Error> {
+    Mounter { clock, options }.nfs(target).await
 }
 
 impl fmt::Display for Ports {

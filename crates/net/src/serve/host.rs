@@ -42,7 +42,7 @@ struct Shared {
 
 /// How a server's life goes on.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     Serving,
     Draining,
     Abandoning,
@@ -266,7 +266,7 @@ impl Drop for Present<'_> {
 }
 
 /// Watches the host's phase for one task.
-pub(super) struct Ending {
+pub(crate) struct Ending {
     phase: watch::Receiver<Phase>,
     now: Phase,
     /// Wakes the task, whose waker it has, when the phase is another than `now`.
@@ -274,12 +274,12 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    fn new(phase: watch::Receiver<Phase>) -> Self {
+    pub(crate) fn new(phase: watch::Receiver<Phase>) -> Self {
         Self { phase, now: Phase::Serving, changed: None }
     }
 
     /// The phase; the task is woken when it changes. Costs next to nothing when nothing has.
-    pub(super) fn phase(&mut self, cx: &mut Context<'_>) -> Phase {
+    pub(crate) fn phase(&mut self, cx: &mut Context<'_>) -> Phase {
         while self.changed.is_none() || self.phase.has_changed().unwrap_or(false) {
             let now = *self.phase.borrow_and_update();
             let mut phase = self.phase.clone();
@@ -293,12 +293,12 @@ impl Ending {
     }
 
     /// The task may have another waker since it was last told the phase.
-    pub(super) fn refresh(&mut self) {
+    pub(crate) fn refresh(&mut self) {
         self.changed = None;
     }
 
     /// What `work` gives, or nothing when the end begins first.
-    async fn or<T>(&mut self, mut work: impl Future<Output = T> + Unpin) -> Option<T> {
+    pub(crate) async fn or<T>(&mut self, mut work: impl Future<Output = T> + Unpin) -> Option<T> {
         self.refresh();
         std::future::poll_fn(|cx| {
             if self.phase(cx) > Phase::Serving {
