@@ -10,7 +10,6 @@ mod output;
 mod served;
 mod sockets;
 mod state;
-mod working;
 
 use std::process::ExitCode;
 
