@@ -11,7 +11,6 @@ mod output;
 mod served;
 mod sockets;
 mod state;
-mod working;
 
 use std::process::ExitCode;
 

@@ -12,6 +12,8 @@ use net::processor::Processor;
 use net::runtime::Background;
 use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
 use net::shape::Shape;
+use net::shape::conditions::Overhead;
+use net::shape::profile::Profile;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
 use server::store::dir::{DirOptions, DirStore, Identity};
@@ -28,7 +30,6 @@ use wire::rpc::Answer;
 use crate::args::CommitMode;
 use crate::exit::Failure;
 use crate::sockets::Sockets;
-use crate::working::Working;
 
 /// Most bytes of a READ or WRITE.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
@@ -41,8 +42,6 @@ pub(crate) struct Options {
     pub(crate) links: Shape,
     pub(crate) versions: Versions,
     pub(crate) limits: Limits,
-    /// o: processor time for each message of a call and of a reply.
-    pub(crate) overhead: Nanos,
 }
 
 impl Options {
@@ -54,7 +53,6 @@ impl Options {
             links: Shape::default(),
             versions: Versions::default(),
             limits: Limits::default(),
-            overhead: Nanos::ZERO,
         }
     }
 }
@@ -89,10 +87,15 @@ pub(crate) fn raise_descriptor_limit() {
     setrlimit(Resource::Nofile, limit).ok();
 }
 
+/// No link, and an end that spends so much on each message.
+pub(crate) fn busy(overhead: Nanos) -> Profile {
+    Profile { overhead: Overhead { send: overhead, receive: overhead }, ..Profile::none() }
+}
+
 /// An engine on an empty store in memory, for a world.
-pub(crate) fn engine_in_memory(clock: &Clock, bytes_max: u64) -> Arc<Engine<MemStore>> {
+pub(crate) fn engine_in_memory(clock: &Clock, bytes_max: u64) -> Engine<MemStore> {
     let options = Options::embedded(CommitMode::Concurrent, 1);
-    Arc::new(Engine::new(for_this_user(memory(clock, bytes_max)), config(options)))
+    Engine::new(for_this_user(memory(clock, bytes_max)), config(&options))
 }
 
 /// An engine, as a connection wants it.
@@ -207,12 +210,7 @@ pub(crate) fn start<S: Store>(
         engine = engine.measured(metrics);
     }
     let engine = Arc::new(engine);
-    let service = Working {
-        inner: Served(Arc::clone(&engine)),
-        processor: Processor::real(clock),
-        service: Nanos::ZERO,
-        overhead: options.overhead,
-    };
+    let service = Served(Arc::clone(&engine));
     let host = Host::new(clock, options.limits);
     for listener in listeners {
         let (host, service, links) = (host.clone(), service.clone(), options.links.clone());
@@ -299,8 +297,9 @@ impl Embedded {
     /// spends `overhead` on each message.
     pub(crate) fn single(bytes_max: u64, overhead: Nanos) -> Result<Self, Failure> {
         let store = memory(&Clock::real(), bytes_max);
+        let links = busy(overhead).into();
         let options = Options::embedded(CommitMode::Concurrent, 1);
-        Self::start_on(store, Options { overhead, ..options })
+        Self::start_on(store, Options { links, ..options })
     }
 
     fn start_on<S: Store>(store: S, options: Options) -> Result<Self, Failure> {

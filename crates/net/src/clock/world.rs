@@ -128,7 +128,7 @@ impl World {
             let value = root.await;
             *slot.lock() = Some(value);
         }));
-        let mut steps = || {
+        let steps = || {
             loop {
                 while self.handle.run_one() {}
                 if let Some(value) = output.lock().take() {

@@ -149,7 +149,6 @@ impl Server<'_> {
             links: Shape::new(link, clock.now()),
             versions: args.versions,
             limits: limits(args),
-            overhead: perf::units::Nanos::ZERO,
         };
         banner.listens(sockets.address);
         let (log, writer) = Log::start(args.log_format, &clock).map_err(|cause| {

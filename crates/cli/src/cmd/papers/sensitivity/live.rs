@@ -8,8 +8,7 @@ use load::mix::{Outcome, Plan};
 use load::recover::Injected;
 use load::scratch::Scratch;
 use net::clock::Clock;
-use net::shape::LinkPair;
-use net::shape::profile::PROFILES;
+use net::shape::{LinkPair, Shape};
 use perf::units::Nanos;
 
 use super::system::{self, System};
@@ -44,9 +43,8 @@ impl<'a> Live<'a> {
     }
 
     /// A new session behind this link.
-    async fn session(&self, target: &Target, links: LinkPair) -> Result<Session, Failure> {
-        let mut options = study::options(target, self.reply_limit, PROFILES[0]);
-        options.links = links;
+    async fn session(&self, target: &Target, links: Shape) -> Result<Session, Failure> {
+        let options = study::options(target, self.reply_limit, links);
         let Mounted { session, .. } = mount::mount(self.clock, target, &options).await?;
         Ok(session)
     }
@@ -63,12 +61,12 @@ impl System for Live<'_> {
         layout: &Layout,
         plan: &Plan,
     ) -> Result<Outcome, Failure> {
-        let links = LinkPair::symmetric(conditions.link);
+        let links = || LinkPair::symmetric(conditions.link).into();
         let clock = self.clock;
         match &self.target {
             Some((target, scratch)) => {
-                let plain = self.session(target, LinkPair::default()).await?;
-                let shaped = self.session(target, links).await?;
+                let plain = self.session(target, Shape::default()).await?;
+                let shaped = self.session(target, links()).await?;
                 let inner = plain.with_root(scratch.dir());
                 let inner = Scratch::create(&inner, &Scratch::name_for("files")).await?;
                 let dir = inner.dir();
@@ -79,8 +77,8 @@ impl System for Live<'_> {
             None => {
                 let server = Embedded::single(STORE_BYTES_MAX, conditions.overhead)?;
                 let target = server.target();
-                let plain = self.session(&target, LinkPair::default()).await?;
-                let shaped = self.session(&target, links).await?;
+                let plain = self.session(&target, Shape::default()).await?;
+                let shaped = self.session(&target, links()).await?;
                 let dir = plain.root();
                 Ok(system::run(clock, &plain, dir, &shaped, layout, plan).await?)
             }

@@ -20,7 +20,7 @@ use load::cpu::Neighbours;
 use load::mix::Mix;
 use load::scratch::Scratch;
 use net::clock::Clock;
-use net::shape::profile::PROFILES;
+use net::shape::Shape;
 use perf::units::Nanos;
 
 use self::findings::Findings;
@@ -86,7 +86,7 @@ async fn measure(args: &Sensitivity, verbosity: Verbosity) -> Result<Outcome, Fa
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let live = match &args.target {
         Some(target) => {
-            let options = study::options(target, args.reply_limit, PROFILES[0]);
+            let options = study::options(target, args.reply_limit, Shape::default());
             let plain = Reached::new(&clock, None, target, options);
             study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
                 let live = Live::at(&clock, args.reply_limit, target, scratch.clone());

@@ -2,8 +2,10 @@
 //! a station, in virtual time.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use client::session::{Credential, Session};
+use load::error::Error;
 use load::fileset::Layout;
 use load::mix::{Outcome, Plan};
 use load::recover::Injected;
@@ -12,15 +14,16 @@ use net::clock::Clock;
 use net::clock::world::World;
 use net::processor::Processor;
 use net::serve::{Host, Limits};
-use net::shape::{LinkPair, Shaped};
+use net::shape::{LinkPair, Shape, Shaped};
 use net::transport::memory;
 use perf::units::Nanos;
+use server::{Labour, Work};
+use wire::Procedure;
 
 use super::points::{Course, Measured, Part};
 use super::system::{self, System};
 use crate::exit::Failure;
 use crate::served;
-use crate::working::Working;
 
 /// What the server in memory holds.
 const STORE_BYTES_MAX: u64 = 256 << 20;
@@ -87,30 +90,47 @@ impl Simulated {
         conditions: Injected,
         layout: &Layout,
         plan: &Plan,
-    ) -> Result<Outcome, load::error::Error> {
-        let engine = served::engine_in_memory(clock, STORE_BYTES_MAX);
-        let (host, root) = (Host::new(clock, Limits::default()), engine.root());
+    ) -> Result<Outcome, Error> {
         let processor = Processor::of_world(clock, 1);
-        let connect = async |number: u16, links: LinkPair, service: Nanos, overhead: Nanos| {
+        let cost = Cost { processor: processor.clone(), service: self.service };
+        let engine = served::engine_in_memory(clock, STORE_BYTES_MAX).labouring(Arc::new(cost));
+        let (engine, host) = (Arc::new(engine), Host::new(clock, Limits::default()));
+        let busy: Shape = served::busy(conditions.overhead).into();
+        let connect = async |number: u16, links: LinkPair| {
             let (ours, theirs) = memory::pair(number);
-            let (inner, processor) = (served::service(&engine), processor.clone());
-            let service = Working { inner, processor, service, overhead };
-            let host = host.clone();
+            let theirs = busy.around(theirs, &processor, clock).map_err(Error::Timer)?;
+            let (host, service) = (host.clone(), served::service(&engine));
             clock.spawn(async move {
                 host.connection(theirs, service).await.ok();
             });
-            let shaped = Shaped::new(ours, links, clock).map_err(load::error::Error::Timer)?;
+            let ours = Shaped::new(ours, links, clock).map_err(Error::Timer)?;
+            let rpc = Rpc::start(ours, clock, REPLY_LIMIT, u32::from(number) << 16);
+            let machine_name = "world".to_owned();
+            let credential = Credential { machine_name, uid: 0, gid: 0, gids: Vec::new() };
             let server = SocketAddr::from((Ipv4Addr::new(127, 1, 0, 1), 2049));
-            let credential =
-                Credential { machine_name: "world".to_owned(), uid: 0, gid: 0, gids: Vec::new() };
-            let rpc = Rpc::start(shaped, clock, REPLY_LIMIT, u32::from(number) << 16);
-            Ok::<Session, load::error::Error>(Session::open(rpc, server, &credential, root).await?)
+            Ok::<_, Error>(Session::open(rpc, server, &credential, engine.root()).await?)
         };
-        let plain = connect(1, LinkPair::default(), Nanos::ZERO, Nanos::ZERO).await?;
+        let plain = connect(1, LinkPair::default()).await?;
         let mut link = conditions.link;
         link.latency = link.latency + self.delay / 2;
-        let links = LinkPair::symmetric(link);
-        let shaped = connect(2, links, self.service, conditions.overhead).await?;
-        system::run(clock, &plain, root, &shaped, layout, plan).await
+        let shaped = connect(2, LinkPair::symmetric(link)).await?;
+        system::run(clock, &plain, engine.root(), &shaped, layout, plan).await
+    }
+}
+
+/// S, for each call.
+#[derive(Debug)]
+struct Cost {
+    processor: Processor,
+    service: Nanos,
+}
+
+impl Labour for Cost {
+    fn call(&self, _: Procedure, _: usize) -> Option<Work<'_>> {
+        Some(Box::pin(self.processor.spend(self.service)))
+    }
+
+    fn reply(&self, _: Procedure, _: usize) -> Option<Work<'_>> {
+        None
     }
 }
