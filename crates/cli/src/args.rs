@@ -2,6 +2,8 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod floors;
+pub(crate) mod papers;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -55,6 +57,9 @@ pub(crate) enum Command {
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),
+    /// Does again what the papers measured: paper, model and measurement side by side.
+    #[command(subcommand)]
+    Papers(Papers),
     #[command(hide = true)]
     Man(Man),
     #[command(hide = true)]
@@ -224,6 +229,17 @@ pub(crate) enum Bench {
     Seqwrite(bench::Seqwrite),
     Policies(bench::Policies),
     Fsx(bench::Fsx),
+    Basic(bench::Basic),
+    Stream(floors::Stream),
+    Rtt(floors::Rtt),
+    Spray(floors::Spray),
+    Storage(floors::Storage),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Papers {
+    Loggp(papers::Loggp),
+    Sensitivity(papers::Sensitivity),
 }
 
 /// A number within a range.

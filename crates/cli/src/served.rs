@@ -12,6 +12,8 @@ use net::processor::Processor;
 use net::runtime::Background;
 use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
 use net::shape::Shape;
+use net::shape::conditions::Overhead;
+use net::shape::profile::Profile;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
 use server::store::dir::{DirOptions, DirStore, Identity};
@@ -83,6 +85,22 @@ pub(crate) fn raise_descriptor_limit() {
     limit.current = limit.maximum;
     // Not allowed is no harm: then it stays as it is.
     setrlimit(Resource::Nofile, limit).ok();
+}
+
+/// No link, and an end that spends so much on each message.
+pub(crate) fn busy(overhead: Nanos) -> Profile {
+    Profile { overhead: Overhead { send: overhead, receive: overhead }, ..Profile::none() }
+}
+
+/// An engine on an empty store in memory, for a world.
+pub(crate) fn engine_in_memory(clock: &Clock, bytes_max: u64) -> Engine<MemStore> {
+    let options = Options::embedded(CommitMode::Concurrent, 1);
+    Engine::new(for_this_user(memory(clock, bytes_max)), config(&options))
+}
+
+/// An engine, as a connection wants it.
+pub(crate) fn service<S: Store>(engine: &Arc<Engine<S>>) -> impl Service + use<S> {
+    Served(Arc::clone(engine))
 }
 
 /// An empty store in memory that belongs to this user.
@@ -273,6 +291,15 @@ impl Embedded {
         let options =
             Options { links: links.into(), ..Options::embedded(CommitMode::Concurrent, 256) };
         Self::start_on(store, options)
+    }
+
+    /// On an empty store in memory, on one thread of its own: a server with one processor, which
+    /// spends `overhead` on each message.
+    pub(crate) fn single(bytes_max: u64, overhead: Nanos) -> Result<Self, Failure> {
+        let store = memory(&Clock::real(), bytes_max);
+        let links = busy(overhead).into();
+        let options = Options::embedded(CommitMode::Concurrent, 1);
+        Self::start_on(store, Options { links, ..options })
     }
 
     fn start_on<S: Store>(store: S, options: Options) -> Result<Self, Failure> {

@@ -363,7 +363,7 @@ pub(crate) fn failure(error: LoadError) -> Failure {
 fn csv(measured: &[Measured]) -> String {
     let mut csv = "place,file_bytes,call_bytes,repeat,call,latency_ns\n".to_owned();
     for Measured { place, workload, runs } in measured {
-        let name = quoted(&place.name());
+        let name = output::field(&place.name());
         for (repeat, run) in runs.iter().enumerate() {
             for (call, latency) in run.calls.iter().enumerate() {
                 let Workload { file_bytes, call_bytes } = workload;
@@ -376,23 +376,4 @@ fn csv(measured: &[Measured]) -> String {
         }
     }
     csv
-}
-
-/// A field of RFC 4180.
-fn quoted(field: &str) -> String {
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_with_a_comma_or_a_quote_is_quoted() {
-        assert_eq!(quoted("/mnt/nfs"), "/mnt/nfs");
-        assert_eq!(quoted("/mnt/a,b \"c\""), "\"/mnt/a,b \"\"c\"\"\"");
-    }
 }
