@@ -2,6 +2,7 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod model;
 pub(crate) mod papers;
 
 use std::net::SocketAddr;
@@ -59,6 +60,9 @@ pub(crate) enum Command {
     /// Does again what the papers measured: paper, model and measurement side by side.
     #[command(subcommand)]
     Papers(Papers),
+    /// What would be: worlds and formulas.
+    #[command(subcommand)]
+    Model(Model),
     #[command(hide = true)]
     Man(Man),
     #[command(hide = true)]
@@ -233,6 +237,11 @@ pub(crate) enum Bench {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Papers {
     Loggp(papers::Loggp),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Model {
+    Simulate(model::Simulate),
 }
 
 /// A number within a range.
