@@ -25,7 +25,7 @@ use wire::record::Message;
 type Ended = oneshot::Receiver<Result<(), (Side, TransportError)>>;
 
 fn relay(clock: &Clock, links: LinkPair, limits: Limits) -> Relay {
-    Relay::new(clock, links, limits, Arc::new(|_| {}), None)
+    Relay::new(clock, links.into(), limits, Arc::new(|_| {}), None)
 }
 
 /// A client and a server with a relay between them, and how that ends.
@@ -251,7 +251,7 @@ fn a_change_holds_for_what_comes_after_it_and_nothing_is_overtaken() {
         let (mut client, mut server, _) = between(&clock, &relay);
         send(&mut client, bytes(8, 1)).await;
         clock.sleep(MS).await;
-        relay.set_links(link(MS, 0));
+        relay.shape().replace(link(MS, 0).into(), clock.now());
         send(&mut client, bytes(8, 2)).await;
         assert_eq!(receive(&mut server).await.unwrap(), vec![1; 8]);
         assert_eq!(receive(&mut server).await.unwrap(), vec![2; 8]);

@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod basic;
 mod bench;
 mod capture;
 mod exports;

@@ -11,7 +11,7 @@ use load::cpu::Neighbours;
 use load::recover::{Parameter, Point, Repeats, point};
 use load::scratch::Scratch;
 use net::clock::Clock;
-use net::shape::profile::PROFILES;
+use net::shape::Shape;
 use perf::units::Nanos;
 use wire::nfs3::FileHandle;
 
@@ -65,7 +65,7 @@ async fn measure(args: &Loggp, verbosity: Verbosity) -> Result<Outcome, Failure>
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let sweep = match &args.target {
         Some(target) => {
-            let options = study::options(target, args.reply_limit, PROFILES[0]);
+            let options = study::options(target, args.reply_limit, Shape::default());
             let plain = Reached::new(&clock, None, target, options);
             study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
                 sweep.run(Some((target, scratch.dir()))).await
