@@ -43,6 +43,9 @@ fn main() -> ExitCode {
             cmd::policies::run(policies, args.verbosity())
         }
         args::Command::Bench(args::Bench::Fsx(fsx)) => cmd::fsx::run(fsx, args.verbosity()),
+        args::Command::Model(args::Model::Simulate(simulate)) => {
+            cmd::model::simulate::run(simulate, args.verbosity())
+        }
         args::Command::Papers(args::Papers::Loggp(loggp)) => {
             cmd::papers::loggp::run(loggp, args.verbosity())
         }

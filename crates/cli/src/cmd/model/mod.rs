@@ -1,0 +1,3 @@
+//! `nfskit model`: what would be.
+
+pub(crate) mod simulate;
