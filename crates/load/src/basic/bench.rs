@@ -9,7 +9,7 @@ use perf::units::{Instant, Nanos};
 use super::check::{Ended, Expect, Failed};
 use super::clean::sweep;
 use super::lines::{Line, Work};
-use super::place::{Answer, Known, Place, Stat, Told};
+use super::place::{Answer, Change, Changes, Known, Place, Stat, Told};
 use super::{Plan, Sizes, Test, attributes, data, lookups, names, readdir, space, symlinks, tree};
 use crate::cpu::Usage;
 
@@ -295,6 +295,26 @@ impl<'a, P: Place> Site<'a, P> {
         let place = self.place;
         let doing = format!("{why}: stat");
         self.must_fail(&doing, name, place.stat(dir, name), &[Known::NoEnt], "ENOENT").await
+    }
+
+    /// What replies tell of the directory after a change must be what it says when it is asked.
+    /// Both names must be free.
+    pub(super) async fn changes(
+        &mut self,
+        dir: &P::Dir,
+        which: Changes,
+        names: (&str, &str),
+    ) -> Result<(), Ended> {
+        let place = self.place;
+        let made = self.must("changes of", "the directory", place.changes(dir, which, names));
+        for Change { doing, told, asked } in made.await? {
+            // Somebody else may work in a directory that is not our own.
+            let modified = Some(asked.modified).filter(|_| !self.plan.in_place);
+            let expect = Expect { modified, ..Expect::all(&asked) };
+            let step = || format!("{doing}, the attributes of the directory in the reply");
+            told.map_or(Ok(()), |told| self.compare(step, expect, &told))?;
+        }
+        Ok(())
     }
 
     /// Attributes that came with a reply, if they came.

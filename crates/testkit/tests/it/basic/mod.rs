@@ -84,6 +84,8 @@ fn attributes_in_replies_must_be_those_of_after() {
     fails(Fault::SetAttrTellsTheModeOfBefore, Test::Attributes, "mode 0000", "mode 0666");
     fails(Fault::WriteTellsTheSizeOfBefore, Test::Data, "size 8192", "size 0");
     fails(Fault::ReadTellsAByteMore, Test::Data, "size 1048576", "size 1048577");
+    fails(Fault::DirIsToldAsBefore, Test::Create, "size", "size");
+    fails(Fault::RenameTellsDirAsBefore, Test::Rename, "size", "size");
     fails(Fault::LinkTellsOneName, Test::Rename, "links 2", "links 1");
 }
 
@@ -118,6 +120,7 @@ fn errors_must_come_and_be_the_right_ones() {
 fn what_was_set_or_written_must_be_read_back() {
     fails(Fault::SetAttrSetsNothing, Test::Attributes, "mode 0000", "mode 0666");
     fails(Fault::WriteLosesTheLastByte, Test::Data, "size 1048576", "size 1048575");
+    fails(Fault::VerifierChanges, Test::Data, "success", "COMMIT");
     fails(Fault::ReadTurnsABit, Test::Data, "byte 0x19 at 16484", "0x18");
     fails(Fault::ReadLinkCuts, Test::Symlink, "\"/this/is/a/symlink0\"", "\"/this/is/a/symlink\"");
     fails(Fault::SymlinkMakesAFile, Test::Symlink, "a symbolic link", "a file");
