@@ -45,6 +45,7 @@ mod lookups;
 mod names;
 pub mod place;
 mod readdir;
+mod site;
 mod space;
 mod symlinks;
 mod tree;

@@ -1,9 +1,9 @@
 //! Test 7: files are renamed, and get their old name back as a second one.
 
-use super::bench::{Site, make_file};
 use super::check::{Ended, Expect};
 use super::lines::Work;
 use super::place::{Changes, Known, Place};
+use super::site::{Site, make_file};
 use super::tree::{dir_name, file_name};
 
 /// The suite's name.

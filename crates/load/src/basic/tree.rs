@@ -1,9 +1,9 @@
 //! Tests 1 and 2: a tree is made, and removed.
 
-use super::bench::{Site, make_file};
 use super::check::{Ended, Expect};
 use super::lines::Work;
 use super::place::{Changes, Known, Place};
+use super::site::{Site, make_file};
 
 /// Names that a message lists.
 const SHOWN_MAX: usize = 5;

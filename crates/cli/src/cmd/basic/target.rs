@@ -146,7 +146,9 @@ fn described(work: &Work<'_>, target: &Target, retransmissions: u64) -> Describe
         name: target.to_string(),
         file_system: format!("NFS version {version} over {}", proto.to_uppercase()),
         durability: Some(Durability::Stable),
-        survives: "a loss of power, as the protocol promises; whether it does is not seen from here".to_owned(),
+        survives:
+            "a loss of power, as the protocol promises; whether it does is not seen from here"
+                .to_owned(),
         cache: "none of a client's: each operation is a call to the server",
         version: Some(version),
         proto: Some(proto),
