@@ -69,13 +69,7 @@ impl Scratch {
     /// # Errors
     /// As the server says.
     pub async fn file(&self, session: &Session, name: &str) -> Result<FileHandle, Error> {
-        let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
-        let how = CreateHow::Unchecked(attributes);
-        let made = session.create(self.dir, name.as_bytes(), how).await?;
-        match made.obj {
-            Some(handle) => Ok(handle),
-            None => Ok(session.lookup(self.dir, name.as_bytes()).await?.object),
-        }
+        file(session, self.dir, name).await
     }
 
     /// Removes one of its files.
@@ -86,62 +80,77 @@ impl Scratch {
         session.remove(self.dir, name.as_bytes()).await.map(drop)
     }
 
-    /// Removes the directory and everything in it. Succeeds when it is gone already.
+    /// Removes the directory with everything in it. Succeeds when it is gone already.
     ///
     /// # Errors
     /// As the server says; the message names what is left.
     pub async fn remove(&self, session: &Session) -> Result<(), Error> {
-        empty(session, self.dir, 0).await?;
-        match session.rmdir(self.parent, self.name.as_bytes()).await {
-            Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok(()),
-            gone => gone.map(drop),
+        // The way down to what is being emptied.
+        let mut way = vec![(self.parent, self.name.as_bytes().to_vec(), self.dir)];
+        while let Some((parent, name, dir)) = way.last().cloned() {
+            match empty(session, dir).await? {
+                Some((name, below)) if way.len() < DEPTH_MAX => way.push((dir, name, below)),
+                _ => {
+                    gone(session.rmdir(parent, &name).await)?;
+                    way.pop();
+                }
+            }
         }
+        Ok(())
     }
 }
 
-/// Directories in directories that are entered to be removed: more than any workload makes.
+/// Makes an empty file, or empties the one that is there.
+pub(crate) async fn file(
+    session: &Session,
+    dir: FileHandle,
+    name: &str,
+) -> Result<FileHandle, Error> {
+    let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
+    let made = session.create(dir, name.as_bytes(), CreateHow::Unchecked(attributes)).await?;
+    match made.obj {
+        Some(handle) => Ok(handle),
+        None => Ok(session.lookup(dir, name.as_bytes()).await?.object),
+    }
+}
+
+/// Directories in directories that are removed: more than any workload makes.
 const DEPTH_MAX: usize = 128;
 
-/// Removes everything in a directory.
-async fn empty(session: &Session, dir: FileHandle, depth: usize) -> Result<(), Error> {
+/// Removes files from a directory until it is empty, or there is a directory in it.
+async fn empty(session: &Session, dir: FileHandle) -> Result<Option<(Vec<u8>, FileHandle)>, Error> {
     loop {
-        let page = session.readdir(dir, 0, [0; 8], 64 << 10).await;
-        let page = match page {
-            Err(error) if error.status() == Some(NfsStat3::Stale) => return Ok(()),
+        let page = match session.readdir(dir, 0, [0; 8], 64 << 10).await {
+            Err(error) if error.status() == Some(NfsStat3::Stale) => return Ok(None),
             page => page?,
         };
         let mut removed = 0;
         for entry in page.entries.iter().filter(|entry| !is_dot(&entry.name)) {
-            let gone = session.remove(dir, &entry.name).await;
-            match gone {
-                Err(error) if error.status() == Some(NfsStat3::NoEnt) => {}
-                Err(error) if error.status().is_some() && depth < DEPTH_MAX => {
-                    remove_dir(session, dir, &entry.name, depth, error).await?;
+            match gone(session.remove(dir, &entry.name).await) {
+                // What REMOVE says of a directory, RFC 1813 leaves to the server.
+                Err(refused) if refused.status().is_some() => {
+                    let found = session.lookup(dir, &entry.name).await?.object;
+                    return match session.getattr(found).await?.ftype {
+                        FType::Dir => Ok(Some((entry.name.clone(), found))),
+                        _ => Err(refused),
+                    };
                 }
-                gone => drop(gone?),
+                removed => removed?,
             }
             removed += 1;
         }
         if page.eof || removed == 0 {
-            return Ok(());
+            return Ok(None);
         }
     }
 }
 
-/// Removes what REMOVE has `refused`, if that is a directory.
-async fn remove_dir(
-    session: &Session,
-    parent: FileHandle,
-    name: &[u8],
-    depth: usize,
-    refused: Error,
-) -> Result<(), Error> {
-    let found = session.lookup(parent, name).await?.object;
-    if session.getattr(found).await?.ftype != FType::Dir {
-        return Err(refused);
+/// What is not there any more has been removed.
+fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
+    match answer {
+        Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok(()),
+        answer => answer.map(drop),
     }
-    Box::pin(empty(session, found, depth + 1)).await?;
-    session.rmdir(parent, name).await.map(drop)
 }
 
 fn is_dot(name: &[u8]) -> bool {

@@ -7,9 +7,11 @@
 
 mod basic;
 mod bench;
+mod capture;
 mod exports;
 mod hostile;
 mod interrupts;
+mod link;
 mod memory;
 mod mount;
 mod observed;

@@ -8,17 +8,23 @@
 //! [`Alarm`] is exact to a few microseconds: links. `alarm.rs` says how.
 
 mod alarm;
+mod group;
 pub mod world;
 
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use perf::units::{Instant, Nanos};
 use thiserror::Error;
+use tokio::sync::watch;
+
+use self::group::GroupKind;
 
 pub use alarm::{Alarm, Lateness};
+pub use group::Group;
 
 /// A handle on time; clones tell the same time.
 #[derive(Clone, Debug)]
@@ -26,7 +32,7 @@ pub struct Clock(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Real { epoch: std::time::Instant },
+    Real { epoch: std::time::Instant, group: Option<Arc<watch::Sender<bool>>> },
     World(world::Handle),
 }
 
@@ -41,13 +47,13 @@ impl Clock {
     /// Real time, counted from now. Waiting and spawning need a tokio runtime around the caller.
     #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
     pub fn real() -> Self {
-        Self(Kind::Real { epoch: std::time::Instant::now() })
+        Self(Kind::Real { epoch: std::time::Instant::now(), group: None })
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
     pub fn now(&self) -> Instant {
         match &self.0 {
-            Kind::Real { epoch } => {
+            Kind::Real { epoch, .. } => {
                 let elapsed = std::time::Instant::now().duration_since(*epoch).as_nanos();
                 Instant::from_nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))
             }
@@ -100,12 +106,34 @@ impl Clock {
     /// Runs `work` beside the caller. Dropping the task lets it run on.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Task {
         match &self.0 {
-            Kind::Real { .. } =>
+            Kind::Real { group: None, .. } =>
             {
                 #[expect(clippy::disallowed_methods, reason = "this is where tasks come from")]
                 Task(TaskKind::Real(tokio::spawn(work).abort_handle()))
             }
+            Kind::Real { group: Some(group), .. } => {
+                let group = Group(GroupKind::Real(Arc::clone(group)));
+                #[expect(clippy::disallowed_methods, reason = "this is where tasks come from")]
+                let task = tokio::spawn(unless_killed(group, work));
+                Task(TaskKind::Real(task.abort_handle()))
+            }
             Kind::World(world) => Task(TaskKind::World(world.clone(), world.spawn(Box::pin(work)))),
+        }
+    }
+
+    /// The same time, with a group for what is spawned through it. In a world, what is spawned by
+    /// tasks of the group through any clock without a group of its own belongs to it too.
+    pub fn group(&self) -> (Self, Group) {
+        match &self.0 {
+            Kind::Real { epoch, .. } => {
+                let group = Arc::new(watch::Sender::new(false));
+                let kind = Kind::Real { epoch: *epoch, group: Some(Arc::clone(&group)) };
+                (Self(kind), Group(GroupKind::Real(group)))
+            }
+            Kind::World(world) => {
+                let world = world.group();
+                (Self(Kind::World(world.clone())), Group(GroupKind::World(world)))
+            }
         }
     }
 
@@ -124,6 +152,15 @@ impl Clock {
     pub fn is_virtual(&self) -> bool {
         matches!(self.0, Kind::World(_))
     }
+}
+
+async fn unless_killed(group: Group, work: impl Future<Output = ()>) {
+    let (mut work, mut killed) = (pin!(work), pin!(group.killed()));
+    std::future::poll_fn(|cx| match killed.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => work.as_mut().poll(cx),
+    })
+    .await;
 }
 
 /// A spawned task.

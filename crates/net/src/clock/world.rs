@@ -1,16 +1,20 @@
 //! A world: one thread, virtual time, everything repeatable.
 //!
-//! The executor keeps a queue of tasks that can run and a heap of timers. While a task can run,
-//! time stands still; when none can, time jumps to the earliest timer. Tasks run in the order in
-//! which they were woken and timers of the same moment ring in the order in which they were set,
+//! The executor keeps a queue of tasks that can run and an ordered map of timers. While a task can
+//! run, time stands still; when none can, time jumps to the earliest timer. Tasks run in the order
+//! in which they were woken and timers of the same moment ring in the order in which they were set,
 //! so a run depends on nothing but its inputs.
+//!
+//! Tasks may form groups (`tasks.rs`), which end together: that is how a host crashes.
 //!
 //! [`World::run`] ends with the root task's output. Tasks that are left are dropped with the world.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
-use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -20,6 +24,10 @@ use perf::units::Instant;
 use thiserror::Error;
 
 use super::{BoxedWork, Clock, Kind};
+
+use self::tasks::{GroupId, Parked, Tasks};
+
+pub(super) use self::tasks::TaskId;
 
 /// Worlds begin at 2026-01-01 00:00:00 UTC.
 pub(super) const EPOCH: Duration = Duration::from_secs(1_767_225_600);
@@ -38,11 +46,12 @@ pub struct Stuck {
     pub tasks: usize,
 }
 
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) struct TaskId(u64);
-
+/// A way into a world, and the group to which belongs what is spawned through it.
 #[derive(Clone)]
-pub(super) struct Handle(Arc<Mutex<State>>);
+pub(super) struct Handle {
+    shared: Arc<Shared>,
+    group: GroupId,
+}
 
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -51,22 +60,24 @@ impl std::fmt::Debug for Handle {
 }
 
 #[derive(Default)]
+struct Shared {
+    /// Changed under the lock of `state`, read without.
+    now_ns: AtomicU64,
+    state: Mutex<State>, // guards tasks and timers; no task runs, is woken or dropped under it
+}
+
+#[derive(Default)]
 struct State {
-    now: Instant,
-    /// Numbers tasks and timers, in order of their making.
-    sequence: u64,
-    ready: VecDeque<TaskId>,
-    /// `None` while the task is being polled.
-    tasks: HashMap<TaskId, Option<(BoxedWork, Arc<TaskWaker>)>>,
-    heap: BinaryHeap<Reverse<(Instant, u64)>>,
-    /// Timers still wanted; what is in the heap and not here was cancelled.
-    timers: BTreeMap<u64, Waker>,
+    tasks: Tasks,
+    /// Numbers timers in the order in which they were set.
+    timers_set: u64,
+    timers: BTreeMap<(Instant, u64), Waker>,
 }
 
 struct TaskWaker {
     id: TaskId,
     queued: AtomicBool,
-    world: Weak<Mutex<State>>,
+    world: Weak<Shared>,
 }
 
 impl Wake for TaskWaker {
@@ -78,7 +89,7 @@ impl Wake for TaskWaker {
         if !self.queued.swap(true, Ordering::AcqRel)
             && let Some(world) = self.world.upgrade()
         {
-            world.lock().ready.push_back(self.id);
+            world.state.lock().tasks.ready(self.id);
         }
     }
 }
@@ -91,11 +102,16 @@ impl Default for World {
 
 impl World {
     pub fn new() -> Self {
-        Self { handle: Handle(Arc::new(Mutex::new(State::default()))) }
+        Self { handle: Handle { shared: Arc::default(), group: GroupId::NONE } }
     }
 
     pub fn clock(&self) -> Clock {
         Clock(Kind::World(self.handle.clone()))
+    }
+
+    /// How often tasks were polled so far.
+    pub fn polls(&self) -> u64 {
+        self.handle.shared.state.lock().tasks.polls()
     }
 
     /// Runs until `root` is done.
@@ -112,12 +128,22 @@ impl World {
             let value = root.await;
             *slot.lock() = Some(value);
         }));
-        loop {
-            while self.handle.run_one() {}
-            if let Some(value) = output.lock().take() {
-                return Ok(value);
+        let steps = || {
+            loop {
+                while self.handle.run_one() {}
+                if let Some(value) = output.lock().take() {
+                    return Ok(value);
+                }
+                self.handle.advance()?;
             }
-            self.handle.advance()?;
+        };
+        // A world may be run by a task of the real world's, and all of it in one poll of that: then
+        // tokio would have its channels and semaphores make way for others, by a wake-up that
+        // comes only when the poll ends.
+        let all = pin!(tokio::task::unconstrained(poll_fn(|_| Poll::Ready(steps()))));
+        match all.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(ended) => ended,
+            Poll::Pending => unreachable!("it never waits"),
         }
     }
 }
@@ -126,31 +152,29 @@ impl Drop for World {
     fn drop(&mut self) {
         // Tasks hold clocks, which hold the state that holds the tasks: cut the ring. The tasks
         // are dropped outside the lock because their destructors may take it.
-        let tasks = std::mem::take(&mut self.handle.0.lock().tasks);
+        let tasks = self.handle.shared.state.lock().tasks.end();
         drop(tasks);
     }
 }
 
 impl Handle {
     pub(super) fn now(&self) -> Instant {
-        self.0.lock().now
+        Instant::from_nanos(self.shared.now_ns.load(Ordering::Relaxed))
     }
 
     pub(super) fn spawn(&self, work: BoxedWork) -> TaskId {
-        let mut state = self.0.lock();
-        let id = TaskId(state.next());
-        let waker = Arc::new(TaskWaker {
-            id,
-            queued: AtomicBool::new(true),
-            world: Arc::downgrade(&self.0),
-        });
-        state.tasks.insert(id, Some((work, waker)));
-        state.ready.push_back(id);
+        let park = |id| {
+            let world = Arc::downgrade(&self.shared);
+            let waker = Arc::new(TaskWaker { id, queued: AtomicBool::new(true), world });
+            Parked { work, waker }
+        };
+        let (id, refused) = self.shared.state.lock().tasks.spawn(self.group, park);
+        drop(refused);
         id
     }
 
     pub(super) fn abort(&self, id: TaskId) {
-        let task = self.0.lock().tasks.remove(&id);
+        let task = self.shared.state.lock().tasks.remove(id);
         drop(task);
     }
 
@@ -158,64 +182,66 @@ impl Handle {
         Alarm { world: self.clone(), set: None }
     }
 
+    /// The same world, with a new group for what is spawned.
+    pub(super) fn group(&self) -> Self {
+        let group = self.shared.state.lock().tasks.group(self.group);
+        Self { shared: Arc::clone(&self.shared), group }
+    }
+
+    /// Ends the group: its tasks are dropped, and what is spawned in it later is too.
+    pub(super) fn kill(&self) {
+        let (tasks, waiting) = self.shared.state.lock().tasks.kill(self.group);
+        drop(tasks);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn group_polls(&self) -> u64 {
+        self.shared.state.lock().tasks.group_polls(self.group)
+    }
+
+    pub(super) fn kill_at_poll(&self, polls: u64) {
+        let due = self.shared.state.lock().tasks.kill_at_poll(self.group, polls);
+        if due {
+            self.kill();
+        }
+    }
+
+    pub(super) fn poll_killed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.shared.state.lock().tasks.poll_killed(self.group, cx)
+    }
+
     /// Polls the first task that can run; `false` when none can.
     fn run_one(&self) -> bool {
-        let mut state = self.0.lock();
-        let Some(id) = state.ready.pop_front() else {
+        let Some((id, mut task)) = self.shared.state.lock().tasks.take() else {
             return false;
         };
-        let Some((mut work, waker)) = state.tasks.get_mut(&id).and_then(Option::take) else {
-            return true;
-        };
-        drop(state);
-        waker.queued.store(false, Ordering::Release);
-        let poll = work.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(&waker))));
-        let mut state = self.0.lock();
-        let finished = match (poll, state.tasks.get_mut(&id)) {
-            (Poll::Pending, Some(slot)) => {
-                *slot = Some((work, waker));
-                return true;
-            }
-            (Poll::Ready(()), _) => {
-                state.tasks.remove(&id);
-                work
-            }
-            // Aborted while it ran.
-            (Poll::Pending, None) => work,
-        };
-        drop(state);
+        task.waker.queued.store(false, Ordering::Release);
+        let waker = Waker::from(Arc::clone(&task.waker));
+        let poll = task.work.as_mut().poll(&mut Context::from_waker(&waker));
+        let (finished, killed) = self.shared.state.lock().tasks.put_back(id, task, poll);
         drop(finished);
+        if let Some(group) = killed {
+            Self { shared: Arc::clone(&self.shared), group }.kill();
+        }
         true
     }
 
     /// Jumps to the earliest timer and rings all of that moment.
     fn advance(&self) -> Result<(), Stuck> {
-        let mut state = self.0.lock();
+        let mut state = self.shared.state.lock();
+        let Some(&(at, _)) = state.timers.keys().next() else {
+            return Err(Stuck { now: self.now(), tasks: state.tasks.len() });
+        };
+        self.shared.now_ns.store(at.as_nanos(), Ordering::Relaxed);
         let mut ringing = Vec::new();
-        while let Some(&Reverse((at, number))) = state.heap.peek() {
-            if ringing.is_empty() || at == state.now {
-                state.heap.pop();
-                if let Some(waker) = state.timers.remove(&number) {
-                    state.now = at;
-                    ringing.push(waker);
-                }
-            } else {
-                break;
-            }
-        }
-        if ringing.is_empty() {
-            return Err(Stuck { now: state.now, tasks: state.tasks.len() });
+        while let Some(first) = state.timers.first_entry()
+            && first.key().0 == at
+        {
+            ringing.push(first.remove());
         }
         drop(state);
         ringing.into_iter().for_each(Waker::wake);
         Ok(())
-    }
-}
-
-impl State {
-    fn next(&mut self) -> u64 {
-        self.sequence += 1;
-        self.sequence
     }
 }
 
@@ -228,31 +254,31 @@ pub(super) struct Alarm {
 
 impl Alarm {
     pub(super) fn poll_at(&mut self, cx: &mut Context<'_>, at: Instant) -> Poll<()> {
-        let mut state = self.world.0.lock();
-        if state.now >= at {
+        if self.world.now() >= at {
             return Poll::Ready(());
         }
-        if let Some((set_at, number)) = self.set {
-            if set_at == at
-                && let Some(waker) = state.timers.get_mut(&number)
+        let mut state = self.world.shared.state.lock();
+        if let Some(key) = self.set {
+            if key.0 == at
+                && let Some(waker) = state.timers.get_mut(&key)
             {
                 waker.clone_from(cx.waker());
                 return Poll::Pending;
             }
-            state.timers.remove(&number);
+            state.timers.remove(&key);
         }
-        let number = state.next();
-        state.heap.push(Reverse((at, number)));
-        state.timers.insert(number, cx.waker().clone());
-        self.set = Some((at, number));
+        state.timers_set += 1;
+        let key = (at, state.timers_set);
+        state.timers.insert(key, cx.waker().clone());
+        self.set = Some(key);
         Poll::Pending
     }
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        if let Some((_, number)) = self.set {
-            let waker = self.world.0.lock().timers.remove(&number);
+        if let Some(key) = self.set {
+            let waker = self.world.shared.state.lock().timers.remove(&key);
             drop(waker);
         }
     }
@@ -263,6 +289,21 @@ mod tests {
     use perf::units::Nanos;
 
     use super::*;
+
+    #[test]
+    fn a_world_may_be_run_by_a_task_of_the_real_worlds() {
+        let within = async {
+            let world = World::new();
+            world.run(async {
+                let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+                for number in 0..10_000 {
+                    sender.send(number).await.ok();
+                    receiver.recv().await;
+                }
+            })
+        };
+        assert_eq!(crate::runtime::block_on(within).unwrap(), Ok(()));
+    }
 
     #[test]
     fn time_jumps_to_the_next_timer_and_is_exact() {

@@ -17,7 +17,7 @@ use load::place::{self, FileSystem};
 use load::scratch::Scratch;
 use load::seqwrite_files::{self as seqwrite, CALLS_MAX, Directory, Mark, Run, Workload};
 use net::clock::Clock;
-use net::shape::profile::PROFILES;
+use net::shape::Shape;
 use perf::record::Durability;
 use perf::stats::Sample;
 use perf::units::Nanos;
@@ -27,6 +27,7 @@ use super::{record, summary};
 use crate::args::Verbosity;
 use crate::args::bench::Seqwrite;
 use crate::cmd::study::{self, Reached};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::served::{Interrupts, worker_threads};
@@ -155,11 +156,12 @@ async fn measure(
             outcome = work.all(None) => outcome,
         },
         Some(target) => {
-            let options = |link| study::options(target, args.reply_limit, link);
-            let plain = study::options(target, args.reply_limit, PROFILES[0]);
+            let link = args.link.clone().unwrap_or_default();
+            emulated::calibrate(&clock, &link).await?;
+            let options = study::options(target, args.reply_limit, link.into());
+            let plain = study::options(target, args.reply_limit, Shape::default());
             let reached = Reached::new(&clock, None, target, plain);
             study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
-                let options = options(args.link.unwrap_or(PROFILES[0]));
                 let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
                 let files = Files::new(&clock, session, files_options(args));
                 let who = &options.credential;
