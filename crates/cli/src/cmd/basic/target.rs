@@ -9,11 +9,12 @@ use load::basic::place::Place;
 use load::basic::wire::Wire;
 use load::basic::{Outcome, run as run_tests, sweep};
 use load::scratch::Scratch;
-use net::shape::profile::{PROFILES, Profile};
+use net::shape::Shape;
 use perf::record::Durability;
 
 use super::{CLEAN_LIMIT, Described, Ran, Work, broken, failed, is_enough, is_fit, lines};
 use crate::cmd::study::{self, Reached};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::served::Interrupts;
 
@@ -49,7 +50,7 @@ struct Kept {
     retransmissions: u64,
 }
 
-fn options(work: &Work<'_>, target: &Target, link: Profile) -> mount::Options {
+fn options(work: &Work<'_>, target: &Target, link: Shape) -> mount::Options {
     let mut options = study::options(target, work.args.reply_limit, link);
     if target.protocol == Protocol::Udp {
         // Datagrams get lost, and no client would leave it at that. They are counted.
@@ -59,7 +60,9 @@ fn options(work: &Work<'_>, target: &Target, link: Profile) -> mount::Options {
 }
 
 async fn connect(work: &Work<'_>, target: &Target) -> Result<Session, Failure> {
-    let options = options(work, target, work.args.link.unwrap_or(PROFILES[0]));
+    let link = work.args.link.clone().unwrap_or_default();
+    emulated::calibrate(work.clock, &link).await?;
+    let options = options(work, target, link.into());
     let Mounted { session, .. } = mount::mount(work.clock, target, &options).await?;
     Ok(session.patient(work.clock))
 }
@@ -70,7 +73,7 @@ async fn in_scratch(
     interrupts: &mut Interrupts,
     kept: &mut Kept,
 ) -> Result<(), Failure> {
-    let reached = Reached::new(work.clock, None, target, options(work, target, PROFILES[0]));
+    let reached = Reached::new(work.clock, None, target, options(work, target, Shape::default()));
     study::in_scratch(&reached, interrupts, async |scratch: &Scratch| {
         let session = connect(work, target).await?;
         let free = session.fsstat(session.root()).await?.abytes;
@@ -153,7 +156,7 @@ fn described(work: &Work<'_>, target: &Target, retransmissions: u64) -> Describe
         version: Some(version),
         proto: Some(proto),
         retransmissions: Some(retransmissions),
-        link: work.args.link.map(|link| link.to_string()),
+        link: work.args.link.as_ref().map(ToString::to_string),
         ..Described::default()
     }
 }
