@@ -77,7 +77,7 @@ pub async fn run<P: Place>(
         let goes_on = match one.ended {
             None | Some(Ended::Unsupported(_)) => true,
             Some(Ended::Failed(_)) => plan.keep_going,
-            Some(Ended::Broken(_) | Ended::Stopped) => false,
+            Some(Ended::Broken { .. } | Ended::Stopped) => false,
         };
         measured.push(one);
         if !goes_on {

@@ -30,14 +30,18 @@ pub enum Ended {
     /// The file system has not got what is tested; the answer.
     Unsupported(String),
     /// The target or the environment failed.
-    Broken(Error),
+    Broken {
+        error: Error,
+        /// It answers, all the same: what was made can be removed.
+        is_alive: bool,
+    },
     /// It was asked to stop.
     Stopped,
 }
 
 impl From<Refused> for Ended {
     fn from(refused: Refused) -> Self {
-        Self::Broken(refused.error)
+        Self::Broken { is_alive: refused.known.is_some(), error: refused.error }
     }
 }
 

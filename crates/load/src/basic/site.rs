@@ -100,7 +100,7 @@ impl<'a, P: Place> Site<'a, P> {
             *kept = Some(ground);
             return ended;
         }
-        if !matches!(ended, Err(Ended::Broken(_))) {
+        if !matches!(ended, Err(Ended::Broken { is_alive: false, .. })) {
             // Of what cannot be removed the one who has made `dir` tells.
             sweep(place, &ground, self.plan, &[self.test]).await;
             if !self.plan.in_place {

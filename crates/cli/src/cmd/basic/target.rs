@@ -137,7 +137,7 @@ async fn tests(work: &Work<'_>, wire: &Wire, kept: &mut Kept) -> Result<(), Fail
     let never = AtomicBool::new(false);
     let mut outcome = run_tests(work.clock, wire, &root, work.plan, &never, &mut observe).await;
     kept.retransmissions = wire.session().rpc().retransmissions();
-    let broken = broken(&mut outcome);
+    let broken = broken(&mut outcome, work.plan, &wire.show(&root));
     kept.outcome = Some(outcome);
     broken.map_or(Ok(()), Err)
 }

@@ -69,7 +69,8 @@ fn fails(fault: Fault, test: Test, expected: &str, seen: &str) {
 
 #[test]
 fn all_tests_pass_on_our_server_and_leave_nothing() {
-    for plan in [functional(), timed(), Plan { sync: true, ..functional() }] {
+    let more = Plan { sync: true, in_place: true, ..functional() };
+    for plan in [functional(), timed(), more] {
         let (outcome, left) = outcome(Fault::Nothing, plan);
         assert_eq!((outcome.measured.len(), outcome.left.len(), left), (9, 0, 0));
         for one in &outcome.measured {
@@ -133,13 +134,17 @@ fn the_way_up_and_the_space_must_make_sense() {
 }
 
 #[test]
-fn what_the_environment_lacks_is_no_failed_test() {
-    let (outcome, _) = outcome(Fault::Full, functional());
-    let last = outcome.measured.last().unwrap();
-    assert_eq!((last.test, outcome.left.len()), (Test::Data, 4));
-    match &last.ended {
-        Some(Ended::Broken(error)) => assert!(error.to_string().contains("NOSPC"), "{error}"),
-        other => panic!("{other:?}"),
+fn what_the_environment_lacks_is_no_failed_test_and_nothing_is_left() {
+    for in_place in [false, true] {
+        let (outcome, left) = outcome(Fault::Full, Plan { in_place, ..functional() });
+        let last = outcome.measured.last().unwrap();
+        assert_eq!((last.test, outcome.left.len(), left), (Test::Data, 4, 0));
+        match &last.ended {
+            Some(Ended::Broken { error, is_alive: true }) => {
+                assert!(error.to_string().contains("NOSPC"), "{error}");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 
