@@ -7,6 +7,7 @@
 
 mod bench;
 mod exports;
+mod floors;
 mod hostile;
 mod interrupts;
 mod memory;
