@@ -58,6 +58,16 @@ impl Failure {
         self
     }
 
+    /// What failed.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// What to try.
+    pub(crate) fn advice(&self) -> &str {
+        &self.advice
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         if !self.what.is_empty() {
             eprintln!("nfskit: {}", self.what);
@@ -154,7 +164,6 @@ fn connect_advice(service: Service, cause: &ConnectError) -> String {
         (ConnectError::Refused { .. }, _) => {
             "start the server, or correct the port in the URL (nfsport=, mountport=)".to_owned()
         }
-        (ConnectError::NoLink, _) => "proto=tcp in the URL, or no --link".to_owned(),
         (ConnectError::TimedOut { .. } | ConnectError::Unreachable { .. }, _) => {
             "check the address, the route and firewalls on the way (ping, then the port)".to_owned()
         }

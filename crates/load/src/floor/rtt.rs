@@ -16,8 +16,9 @@
 
 use net::clock::Clock;
 use net::error::{CallError, Refusal};
+use net::floor::echo::{TcpEcho, UdpEcho};
 use net::floor::error::FloorError;
-use net::floor::near::{LATE, TcpEcho, UdpEcho, Way};
+use net::floor::near::{LATE, Way};
 use net::floor::pace::{self, Pace};
 use net::floor::protocol::{RUN_MAX, Report};
 use net::floor::rpc::{NullCalls, Service};
