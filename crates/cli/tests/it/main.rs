@@ -9,6 +9,7 @@ mod basic;
 mod bench;
 mod capture;
 mod exports;
+mod floors;
 mod hostile;
 mod interrupts;
 mod link;
