@@ -163,10 +163,12 @@ fn clip(line: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
+    type Published = (&'static str, f64, &'static [(f64, f64)]);
+
     /// SPECsfs97 results of Network Appliance, 2000 and 2001: name, overall response time as
     /// published (ms), and the table (calls a second, ms).
     #[rustfmt::skip]
-    pub(crate) const PUBLISHED: [(&str, f64, &[(f64, f64)]); 5] = [
+    pub(crate) const PUBLISHED: [Published; 5] = [
         ("F840, 2 nodes", 1.56, &[
             (3037.0, 1.1), (6071.0, 1.3), (9135.0, 1.4), (13147.0, 1.2), (16242.0, 1.3),
             (18983.0, 1.4), (21771.0, 1.9), (24532.0, 2.0), (27650.0, 2.4), (30555.0, 3.5),

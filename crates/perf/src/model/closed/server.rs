@@ -25,8 +25,8 @@ pub struct ClosedServer {
     callers: u32,
 }
 
-/// Halvings of a range of think times or rates: to the last digit.
-const HALVINGS: usize = 64;
+/// Halvings of a range of think times or rates: to a share of 10^-13 of it.
+const HALVINGS: usize = 44;
 
 impl ClosedServer {
     /// Fails without callers, with too many, or with more disks with a line each than a network
