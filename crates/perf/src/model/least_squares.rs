@@ -68,6 +68,8 @@ pub enum FitError {
     TooFew { got: usize, parameters: usize },
     #[error("{name}: a start of {start} is not between the bounds {lo} and {hi} above 0")]
     Start { name: &'static str, start: f64, lo: f64, hi: f64 },
+    #[error("row {row}: {why}")]
+    Row { row: usize, why: super::error::ModelError },
     #[error("no parameters within the bounds give finite values")]
     NotFinite,
     #[error(

@@ -11,6 +11,7 @@ pub mod loggp;
 pub mod queue;
 pub mod sensitivity;
 pub mod station;
+pub mod sweep;
 mod symmetric;
 pub mod transaction;
 pub mod whatif;
