@@ -19,6 +19,8 @@ use std::time::{Duration, SystemTime};
 
 use clap::ValueEnum;
 use net::clock::Clock;
+use net::error::TransportError;
+use net::relay;
 use perf::units::Nanos;
 use serde_json::{Map, Value, json};
 use server::metrics::SlowCall;
@@ -140,6 +142,44 @@ impl Log {
     pub(crate) fn sync_failed(&self, export: &str, failures: u64) {
         let fields = json!({ "export": export, "failures": failures });
         self.tell(Level::Error, "sync_failed", fields);
+    }
+
+    /// A link was read again; it stays as it was where that failed.
+    pub(crate) fn link_changed(&self, link: Result<&str, &str>) {
+        match link {
+            Ok(link) => self.tell(Level::Info, "reload", json!({ "link": link })),
+            Err(cause) => self.tell(Level::Error, "reload", json!({ "error": cause })),
+        }
+    }
+
+    /// A capture cannot be written any more; what is relayed goes on.
+    pub(crate) fn capture_ended(&self, path: &str, cause: &std::io::Error) {
+        let fields = json!({ "file": path, "error": cause.to_string() });
+        self.tell(Level::Warn, "capture_ended", fields);
+    }
+
+    /// Something happened to a connection that is relayed. That a peer resets a connection, as
+    /// many do to end it, is told if `verbose`.
+    pub(crate) fn relay(&self, event: &relay::Event, verbose: bool) {
+        use relay::Event;
+        if matches!(event, Event::Broken { cause: TransportError::Io(_), .. }) && !verbose {
+            return;
+        }
+        let (name, client, mut fields) = match event {
+            Event::Unreachable { client, cause } => {
+                ("server_unreachable", client, json!({ "error": cause.to_string() }))
+            }
+            Event::Broken { client, side, cause } => {
+                let (side, cause) = (side.to_string(), cause.to_string());
+                ("connection_broken", client, json!({ "by": side, "error": cause }))
+            }
+            Event::NoPlace { client } => ("connection_refused", client, json!({})),
+            Event::NobodyListens { client, server } => {
+                ("nobody_listens", client, json!({ "server": server.to_string() }))
+            }
+        };
+        fields["client"] = client.to_string().into();
+        self.tell(Level::Warn, name, fields);
     }
 
     /// It serves no more.

@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod emulated;
 mod exit;
 mod exports;
 mod log;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
+        args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),
         args::Command::Man(man) => cmd::generated::man(man),
         args::Command::Completions(completions) => cmd::generated::completions(completions),
@@ -41,6 +43,23 @@ fn main() -> ExitCode {
             cmd::policies::run(policies, args.verbosity())
         }
         args::Command::Bench(args::Bench::Fsx(fsx)) => cmd::fsx::run(fsx, args.verbosity()),
+        args::Command::Papers(args::Papers::Loggp(loggp)) => {
+            cmd::papers::loggp::run(loggp, args.verbosity())
+        }
+        args::Command::Papers(args::Papers::Sensitivity(sensitivity)) => {
+            cmd::papers::sensitivity::run(sensitivity, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
+        args::Command::Bench(args::Bench::Stream(stream)) => {
+            cmd::floors::stream(stream, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Rtt(rtt)) => cmd::floors::rtt(rtt, args.verbosity()),
+        args::Command::Bench(args::Bench::Spray(spray)) => {
+            cmd::floors::spray(spray, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Storage(storage)) => {
+            cmd::floors::storage(storage, args.verbosity())
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use client::url::Target;
 use net::clock::Clock;
+use net::processor::Processor;
 use net::runtime::Background;
 use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
-use net::shape::LinkPair;
+use net::shape::Shape;
+use net::shape::conditions::Overhead;
+use net::shape::profile::Profile;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
 use server::store::dir::{DirOptions, DirStore, Identity};
@@ -32,11 +35,11 @@ use crate::sockets::Sockets;
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 
 /// How to serve.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) commit_mode: CommitMode,
     pub(crate) threads: u32,
-    pub(crate) links: LinkPair,
+    pub(crate) links: Shape,
     pub(crate) versions: Versions,
     pub(crate) limits: Limits,
 }
@@ -47,7 +50,7 @@ impl Options {
         Self {
             commit_mode,
             threads,
-            links: LinkPair::default(),
+            links: Shape::default(),
             versions: Versions::default(),
             limits: Limits::default(),
         }
@@ -76,12 +79,28 @@ pub(crate) fn cannot_open(why: String) -> Failure {
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
-fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // Not allowed is no harm: then it stays as it is.
     setrlimit(Resource::Nofile, limit).ok();
+}
+
+/// No link, and an end that spends so much on each message.
+pub(crate) fn busy(overhead: Nanos) -> Profile {
+    Profile { overhead: Overhead { send: overhead, receive: overhead }, ..Profile::none() }
+}
+
+/// An engine on an empty store in memory, for a world.
+pub(crate) fn engine_in_memory(clock: &Clock, bytes_max: u64) -> Engine<MemStore> {
+    let options = Options::embedded(CommitMode::Concurrent, 1);
+    Engine::new(for_this_user(memory(clock, bytes_max)), config(&options))
+}
+
+/// An engine, as a connection wants it.
+pub(crate) fn service<S: Store>(engine: &Arc<Engine<S>>) -> impl Service + use<S> {
+    Served(Arc::clone(engine))
 }
 
 /// An empty store in memory that belongs to this user.
@@ -181,7 +200,7 @@ pub(crate) fn start<S: Store>(
     clock: &Clock,
 ) -> Running<S> {
     let Sockets { listeners, datagrams, endpoints, portmap_endpoints, address } = sockets;
-    let config = EngineConfig { endpoints, portmap_endpoints, ..config(options) };
+    let config = EngineConfig { endpoints, portmap_endpoints, ..config(&options) };
     let Memory { replies, metrics } = memory;
     let mut engine = Engine::new(exports, config);
     if let Some(replies) = replies {
@@ -194,16 +213,22 @@ pub(crate) fn start<S: Store>(
     let service = Served(Arc::clone(&engine));
     let host = Host::new(clock, options.limits);
     for listener in listeners {
-        let (host, service, links) = (host.clone(), service.clone(), options.links);
+        let (host, service, links) = (host.clone(), service.clone(), options.links.clone());
         clock.spawn(async move {
             if let Err(cause) = host.listen(listener, links, service).await {
                 eprintln!("nfskit: stopped listening on {address}: {cause}");
             }
         });
     }
+    let processor = Processor::real(clock);
     for socket in datagrams {
         let (host, service) = (host.clone(), service.clone());
-        clock.spawn(async move { host.listen_datagrams(socket, service).await });
+        match options.links.around_datagrams(socket, &processor, clock) {
+            Ok(socket) => {
+                clock.spawn(async move { host.listen_datagrams(socket, service).await });
+            }
+            Err(cause) => eprintln!("nfskit: no timers for the link over UDP: {cause}"),
+        }
     }
     Running { engine, host }
 }
@@ -214,7 +239,7 @@ fn for_this_user<S>(store: S) -> Exports<S> {
     Exports::one(Export { id: 1, ..Export::ruled(rule) }, store)
 }
 
-fn config(options: Options) -> EngineConfig {
+fn config(options: &Options) -> EngineConfig {
     EngineConfig {
         commit_mode: match options.commit_mode {
             CommitMode::Concurrent => server::CommitMode::Concurrent,
@@ -261,10 +286,20 @@ impl Embedded {
     }
 
     /// On an empty store in memory, behind an emulated link.
-    pub(crate) fn in_memory(links: LinkPair, bytes_max: u64) -> Result<Self, Failure> {
+    pub(crate) fn in_memory(links: impl Into<Shape>, bytes_max: u64) -> Result<Self, Failure> {
         let store = memory(&Clock::real(), bytes_max);
-        let options = Options { links, ..Options::embedded(CommitMode::Concurrent, 256) };
+        let options =
+            Options { links: links.into(), ..Options::embedded(CommitMode::Concurrent, 256) };
         Self::start_on(store, options)
+    }
+
+    /// On an empty store in memory, on one thread of its own: a server with one processor, which
+    /// spends `overhead` on each message.
+    pub(crate) fn single(bytes_max: u64, overhead: Nanos) -> Result<Self, Failure> {
+        let store = memory(&Clock::real(), bytes_max);
+        let links = busy(overhead).into();
+        let options = Options::embedded(CommitMode::Concurrent, 1);
+        Self::start_on(store, Options { links, ..options })
     }
 
     fn start_on<S: Store>(store: S, options: Options) -> Result<Self, Failure> {

@@ -7,7 +7,7 @@
 use client::error::Error;
 use client::session::Session;
 use wire::nfs3::create::CreateHow;
-use wire::nfs3::{FileHandle, NfsStat3, Sattr3};
+use wire::nfs3::{FType, FileHandle, NfsStat3, Sattr3};
 
 /// Prefix of the directory's name.
 pub const PREFIX: &str = ".nfskit-scratch-";
@@ -69,13 +69,7 @@ impl Scratch {
     /// # Errors
     /// As the server says.
     pub async fn file(&self, session: &Session, name: &str) -> Result<FileHandle, Error> {
-        let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
-        let how = CreateHow::Unchecked(attributes);
-        let made = session.create(self.dir, name.as_bytes(), how).await?;
-        match made.obj {
-            Some(handle) => Ok(handle),
-            None => Ok(session.lookup(self.dir, name.as_bytes()).await?.object),
-        }
+        file(session, self.dir, name).await
     }
 
     /// Removes one of its files.
@@ -86,34 +80,76 @@ impl Scratch {
         session.remove(self.dir, name.as_bytes()).await.map(drop)
     }
 
-    /// Removes the directory and the files in it. Succeeds when it is gone already.
+    /// Removes the directory with everything in it. Succeeds when it is gone already.
     ///
     /// # Errors
     /// As the server says; the message names what is left.
     pub async fn remove(&self, session: &Session) -> Result<(), Error> {
-        loop {
-            let page = session.readdir(self.dir, 0, [0; 8], 64 << 10).await;
-            let page = match page {
-                Err(error) if error.status() == Some(NfsStat3::Stale) => return Ok(()),
-                page => page?,
-            };
-            let mut removed = 0;
-            for entry in page.entries.iter().filter(|entry| !is_dot(&entry.name)) {
-                let gone = session.remove(self.dir, &entry.name).await;
-                match gone {
-                    Err(error) if error.status() == Some(NfsStat3::NoEnt) => {}
-                    gone => drop(gone?),
+        // The way down to what is being emptied.
+        let mut way = vec![(self.parent, self.name.as_bytes().to_vec(), self.dir)];
+        while let Some((parent, name, dir)) = way.last().cloned() {
+            match empty(session, dir).await? {
+                Some((name, below)) if way.len() < DEPTH_MAX => way.push((dir, name, below)),
+                _ => {
+                    gone(session.rmdir(parent, &name).await)?;
+                    way.pop();
                 }
-                removed += 1;
-            }
-            if page.eof || removed == 0 {
-                break;
             }
         }
-        match session.rmdir(self.parent, self.name.as_bytes()).await {
-            Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok(()),
-            gone => gone.map(drop),
+        Ok(())
+    }
+}
+
+/// Makes an empty file, or empties the one that is there.
+pub(crate) async fn file(
+    session: &Session,
+    dir: FileHandle,
+    name: &str,
+) -> Result<FileHandle, Error> {
+    let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
+    let made = session.create(dir, name.as_bytes(), CreateHow::Unchecked(attributes)).await?;
+    match made.obj {
+        Some(handle) => Ok(handle),
+        None => Ok(session.lookup(dir, name.as_bytes()).await?.object),
+    }
+}
+
+/// Directories in directories that are removed: more than any workload makes.
+const DEPTH_MAX: usize = 128;
+
+/// Removes files from a directory until it is empty, or there is a directory in it.
+async fn empty(session: &Session, dir: FileHandle) -> Result<Option<(Vec<u8>, FileHandle)>, Error> {
+    loop {
+        let page = match session.readdir(dir, 0, [0; 8], 64 << 10).await {
+            Err(error) if error.status() == Some(NfsStat3::Stale) => return Ok(None),
+            page => page?,
+        };
+        let mut removed = 0;
+        for entry in page.entries.iter().filter(|entry| !is_dot(&entry.name)) {
+            match gone(session.remove(dir, &entry.name).await) {
+                // What REMOVE says of a directory, RFC 1813 leaves to the server.
+                Err(refused) if refused.status().is_some() => {
+                    let found = session.lookup(dir, &entry.name).await?.object;
+                    return match session.getattr(found).await?.ftype {
+                        FType::Dir => Ok(Some((entry.name.clone(), found))),
+                        _ => Err(refused),
+                    };
+                }
+                removed => removed?,
+            }
+            removed += 1;
         }
+        if page.eof || removed == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+/// What is not there any more has been removed.
+fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
+    match answer {
+        Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok(()),
+        answer => answer.map(drop),
     }
 }
 

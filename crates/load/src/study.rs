@@ -17,7 +17,7 @@ use perf::units::Nanos;
 use wire::nfs3::{FileHandle, StableHow};
 
 use crate::error::Error;
-use crate::probe::{self, Effort, Files};
+use crate::probe::{self, Effort, Files, Outstanding};
 use crate::scratch::Scratch;
 use crate::seqwrite::{self, Run, Workload};
 
@@ -294,6 +294,8 @@ impl<'a, S: Subject> Study<'a, S> {
             commit_probe_bytes: self.workspace.commit_probe_bytes,
             single_file_bytes: self.workspace.single_bytes,
             burst_file_bytes: self.workspace.sweep_bytes,
+            outstanding: Outstanding::STUDY,
+            rest: Nanos::ZERO,
         };
         let (first, last) = self.ends()?;
         let told = |done| progress(Step::Probe, done);

@@ -19,8 +19,6 @@ pub enum ConnectError {
     Refused { address: SocketAddr },
     #[error("no answer from {address} within {limit}")]
     TimedOut { address: SocketAddr, limit: Nanos },
-    #[error("an emulated link carries TCP only")]
-    NoLink,
     #[error("cannot reach {address}: {cause}")]
     Unreachable { address: SocketAddr, cause: Arc<io::Error> },
 }

@@ -28,6 +28,7 @@ use crate::auth::Credential;
 use crate::exports::{Exports, Place};
 use crate::handle;
 use crate::handle2;
+use crate::labour::Labour;
 use crate::metrics::{self, Metrics, Page, Watch};
 use crate::mountd::{self, Mount, Mounts};
 use crate::portmap::{self, Endpoint};
@@ -110,6 +111,7 @@ pub struct Engine<S> {
     service: Service,
     mounts: Mounts,
     replies: Option<Replies>,
+    labour: Option<Arc<dyn Labour>>,
     cookies: proc2::Cookies,
     metrics: Option<Metrics>,
 }
@@ -154,6 +156,7 @@ impl<S: Store> Engine<S> {
             service,
             mounts: Mounts::default(),
             replies: None,
+            labour: None,
             metrics: None,
             cookies: proc2::Cookies::default(),
         }
@@ -163,6 +166,12 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn remembering(self, replies: Replies) -> Self {
         Self { replies: Some(replies), ..self }
+    }
+
+    /// An engine whose work costs something; see [`Labour`].
+    #[must_use]
+    pub fn labouring(self, labour: Arc<dyn Labour>) -> Self {
+        Self { labour: Some(labour), ..self }
     }
 
     /// An engine that counts what it does.
@@ -313,7 +322,15 @@ impl<S: Store> Engine<S> {
             Some(Claimed::Replay(reply)) => return Ok(Answer::Reply(reply)),
         };
         let doubt = claim.as_ref().and_then(Claim::doubt);
+        if let Some(work) = self.labour.as_ref().and_then(|all| all.call(procedure, record.len())) {
+            work.await;
+        }
         let served = self.serve(procedure, &call, record, doubt).await;
+        if let (Some(all), Ok(reply)) = (&self.labour, &served)
+            && let Some(work) = all.reply(procedure, reply.wire_len())
+        {
+            work.await;
+        }
         match (claim, &served) {
             (Some(claim), Ok(reply)) => claim.answered(reply),
             // It could not be read, and was not executed.

@@ -4,17 +4,18 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 11] = [
     ("analyze", &["perf", "wire"]),
-    ("cli", &["analyze", "client", "load", "mount", "net", "perf", "server", "wire"]),
+    ("cli", &["analyze", "client", "load", "mount", "net", "perf", "server", "wire", "world"]),
     ("client", &["net", "perf", "wire"]),
     ("load", &["client", "net", "perf", "wire"]),
     ("mount", &["client", "net", "perf", "wire"]),
     ("net", &["perf", "wire"]),
     ("perf", &[]),
     ("server", &["perf", "wire"]), // and client, once store/remote.rs makes it a proxy
-    ("testkit", &["analyze", "client", "load", "mount", "net", "perf", "server", "wire"]),
+    ("testkit", &["analyze", "client", "load", "mount", "net", "perf", "server", "wire", "world"]),
     ("wire", &[]),
+    ("world", &["client", "load", "net", "perf", "server", "wire"]),
 ];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

@@ -5,10 +5,13 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod basic;
 mod bench;
+mod capture;
 mod exports;
 mod hostile;
 mod interrupts;
+mod link;
 mod memory;
 mod mount;
 mod observed;

@@ -1,7 +1,7 @@
 //! A client that can say anything: bytes on a connection, and what comes back.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use wire::Procedure;
@@ -38,7 +38,11 @@ pub(crate) type Outcome = Result<AcceptStatus, wire::rpc::RejectStatus>;
 
 impl Connection {
     pub(crate) fn to(served: &Served) -> Self {
-        let stream = TcpStream::connect(served.address).unwrap();
+        Self::at(served.address)
+    }
+
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 use client::mount::{self, Mounted};
 use client::session::Credential;
 use net::clock::Clock;
-use net::shape::LinkPair;
+use net::shape::Shape;
 use perf::units::Nanos;
 use rustix::process::Signal;
 
@@ -77,7 +77,7 @@ impl Served {
                 },
                 connect_limit: Nanos::from_secs(20),
                 reply_limit: Nanos::from_secs(20),
-                links: LinkPair::default(),
+                links: Shape::default(),
                 persistence: None,
             };
             let Mounted { session, .. } =

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use net::call::{self, Recovery, Rpc};
 use net::clock::Clock;
 use net::error::ConnectError;
-use net::shape::{LinkPair, Shaped};
+use net::processor::Processor;
+use net::shape::Shape;
 use net::transport::buffer::Pool;
 use net::transport::udp::Udp;
 use net::transport::{RECORD_BYTES_MAX, Transport, tcp};
@@ -25,22 +26,21 @@ pub async fn connect(clock: &Clock, ports: &Ports, options: &Options) -> Result<
     let persistent = options.persistence.as_ref();
     let calls = persistent.map(|wanted| call_options(wanted, options, clock, ports));
     if ports.protocol == Protocol::Udp {
-        if options.links != LinkPair::default() {
-            return Err(failed(ConnectError::NoLink));
-        }
-        return match calls {
-            None => datagrams(clock, ports.nfs, options, Service::Nfs),
-            Some(calls) => {
-                let socket = bind(ports.nfs, Service::Nfs)?;
-                Ok(Rpc::persistent_datagrams(socket, ports.nfs, clock, &calls))
-            }
-        };
+        let socket = bind(ports.nfs, Service::Nfs)?;
+        let processor = Processor::real(clock);
+        let socket = options.links.around_datagrams(socket, &processor, clock);
+        let socket = socket.map_err(|cause| failed(no_timer(ports.nfs, cause)))?;
+        let (limit, xid) = (options.reply_limit, first_xid(clock));
+        return Ok(match calls {
+            None => Rpc::start_datagrams(socket, ports.nfs, clock, limit, xid),
+            Some(calls) => Rpc::persistent_datagrams(socket, ports.nfs, clock, &calls),
+        });
     }
     let way = Way {
         clock: clock.clone(),
         nfs: ports.nfs,
         limit: options.connect_limit,
-        links: options.links,
+        links: options.links.clone(),
         patience: calls.as_ref().map(|calls| (calls.timeo, calls.retrans)),
         pool: Pool::new(RECORD_BYTES_MAX),
     };
@@ -65,7 +65,7 @@ struct Way {
     clock: Clock,
     nfs: SocketAddr,
     limit: Nanos,
-    links: LinkPair,
+    links: Shape,
     /// `timeo` and `retrans`, by which the system is to notice that the server is gone.
     patience: Option<(Nanos, u32)>,
     pool: Pool,
@@ -78,14 +78,14 @@ impl Way {
         if let Some((timeo, retrans)) = patience {
             tcp.watch_peer(*timeo, *retrans);
         }
-        if *links == LinkPair::default() {
-            return Ok(Box::new(tcp));
-        }
-        let shaped = Shaped::new(tcp, *links, clock);
-        let shaped = shaped
-            .map_err(|cause| ConnectError::Unreachable { address: *nfs, cause: Arc::new(cause) })?;
-        Ok(Box::new(shaped))
+        let around = links.around(tcp, &Processor::real(clock), clock);
+        around.map_err(|cause| no_timer(*nfs, cause))
     }
+}
+
+/// The link that is to be emulated takes timers, and the system has none.
+fn no_timer(address: SocketAddr, cause: std::io::Error) -> ConnectError {
+    ConnectError::Unreachable { address, cause: Arc::new(cause) }
 }
 
 /// What the layer below is to do.

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 
 use net::call::Events;
 use net::clock::Clock;
-use net::shape::LinkPair;
+use net::shape::Shape;
 use perf::units::Nanos;
 
 pub use self::connect::connect;
@@ -31,8 +31,8 @@ pub struct Options {
     /// How long to wait for a reply: of the services beside NFS, and of NFS where calls are not
     /// persistent.
     pub reply_limit: Nanos,
-    /// The link to emulate between here and the server.
-    pub links: LinkPair,
+    /// The link to emulate between here and the NFS service, and what our end spends on messages.
+    pub links: Shape,
     /// Connections that are made again, and calls that are sent again. Without it there is one
     /// connection, and when it breaks its calls fail: measurements hide nothing.
     pub persistence: Option<Persistence>,
@@ -48,7 +48,7 @@ impl Options {
             credential,
             connect_limit: Self::CONNECT_LIMIT,
             reply_limit: Self::REPLY_LIMIT,
-            links: LinkPair::default(),
+            links: Shape::default(),
             persistence: Some(Persistence::default()),
         }
     }
@@ -102,6 +102,14 @@ pub struct Mounted {
     pub export: String,
 }
 
+/// Where a target's services are, as it says or as its host's portmapper does.
+///
+/// # Errors
+/// As [`mount`].
+pub async fn ports(clock: &Clock, target: &Target, options: &Options) -> Result<Ports, Error> {
+    Mounter { clock, options }.ports(target).await
+}
+
 /// Mounts a target.
 ///
 /// # Errors
@@ -120,6 +128,18 @@ pub async fn mount(clock: &Clock, target: &Target, options: &Options) -> Result<
     let session = opened.await?;
     let export = String::from_utf8_lossy(export).into_owned();
     Ok(Mounted { session, ports, export })
+}
+
+/// Where a target's NFS service is, without mounting anything.
+///
+/// # Errors
+/// [`Error`], of the resolver or the portmapper.
+pub async fn find_nfs(
+    clock: &Clock,
+    target: &Target,
+    options: &Options,
+) -> Result<SocketAddr, Error> {
+    Mounter { clock, options }.nfs(target).await
 }
 
 impl fmt::Display for Ports {

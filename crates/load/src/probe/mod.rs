@@ -18,7 +18,7 @@ pub mod local;
 use bytes::Bytes;
 use client::session::Session;
 use client::transfer::{Kind, Limit};
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::future::join_all;
 use net::clock::Clock;
 use perf::model::fit::line_relative;
 use perf::model::transaction::{Capacity, Path, Storage};
@@ -57,6 +57,24 @@ pub struct Effort {
     /// Length of the files of single WRITEs, and of the file of bursts.
     pub single_file_bytes: u64,
     pub burst_file_bytes: u64,
+    pub outstanding: Outstanding,
+    /// A rest before each call whose own time is taken, so that no gap after the one before is in
+    /// it.
+    pub rest: Nanos,
+}
+
+/// Calls outstanding in bursts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outstanding {
+    pub small: usize,
+    pub large: usize,
+    /// Of the larger calls on a way of over 2 ms, where more would take too long.
+    pub large_on_slow_way: usize,
+}
+
+impl Outstanding {
+    /// Enough for any way that a study is made on.
+    pub const STUDY: Self = Self { small: 64, large: 4, large_on_slow_way: 2 };
 }
 
 /// The files that a probe writes, so that a sync of one finds nothing of another.
@@ -96,25 +114,31 @@ pub struct Findings {
 ///
 /// # Errors
 /// Any call's.
-pub async fn null_times(clock: &Clock, session: &Session, count: usize) -> Result<Vec<f64>, Error> {
+async fn null_times(
+    clock: &Clock,
+    session: &Session,
+    count: usize,
+    rest: Nanos,
+) -> Result<Vec<f64>, Error> {
     let mut times = Vec::with_capacity(count);
     for _ in 0..16 {
         session.null().await?; // warm-up
     }
+    while rest > Nanos::ZERO && times.len() < count {
+        clock.sleep(rest).await;
+        times.push(session.null().await?.response_time().as_micros_f64());
+    }
     let first = session.null().await?.response_time();
     let at_once = usize::try_from(first.as_nanos() / 1_000_000).unwrap_or(1).clamp(1, 16);
     let spacing = first / at_once as u64;
-    let mut calls = FuturesUnordered::new();
-    let mut started = 0;
     while times.len() < count {
-        while calls.len() < at_once && started < count {
-            if at_once > 1 {
-                clock.sleep(spacing).await;
+        let batch = (0..at_once.min(count - times.len())).map(|place| async move {
+            if place > 0 {
+                clock.sleep(spacing * place as u64).await;
             }
-            calls.push(session.null());
-            started += 1;
-        }
-        if let Some(answer) = calls.next().await {
+            session.null().await
+        });
+        for answer in join_all(batch).await {
             times.push(answer?.response_time().as_micros_f64());
         }
     }
@@ -144,7 +168,7 @@ pub async fn sample(
     effort: &Effort,
     mut progress: impl FnMut(f64),
 ) -> Result<Samples, Error> {
-    let null_us = null_times(clock, session, effort.null_calls).await?;
+    let null_us = null_times(clock, session, effort.null_calls, effort.rest).await?;
     progress(0.3);
     let round_trip_us = estimate(null_us.clone(), "2 T_prop")?.value;
     let slow = round_trip_us > 2_000.0;
@@ -161,10 +185,13 @@ pub async fn sample(
         let asked = Burst { session: commit_session, ..target };
         bursts.commits.push(asked.commit_time().await? - round_trip_us);
         bursts.early_commits.push(target.commit_time().await? - round_trip_us);
-        bursts.small.push(target.call_time(BLOCK_BYTES, 64, u64::MAX).await?.0);
+        bursts
+            .small
+            .push(target.call_time(BLOCK_BYTES, effort.outstanding.small, u64::MAX).await?.0);
         bursts.pairs.push(target.call_time(BLOCK_BYTES, 2, u64::MAX).await?.0);
         let large = large_bytes(session);
-        let outstanding = if slow { 2 } else { 4 };
+        let Outstanding { large: outstanding, large_on_slow_way, .. } = effort.outstanding;
+        let outstanding = if slow { large_on_slow_way } else { outstanding };
         let (alone, took) = target.call_time(large, outstanding, u64::MAX).await?;
         bursts.large.push(alone);
         // On a slow way, where a burst with COMMITs would take long, storage hides well.
@@ -250,6 +277,9 @@ async fn single_writes(
         let data = data.slice(..size as usize);
         let file = if stable == StableHow::Unstable { files.unstable } else { files.stable };
         async move {
+            if effort.rest > Nanos::ZERO {
+                clock.sleep(effort.rest).await;
+            }
             let timed = session.write(file, offset, data, stable).await?;
             Ok::<f64, Error>(timed.answer.response_time().as_micros_f64())
         }
@@ -324,7 +354,7 @@ impl Burst<'_> {
         if run.elapsed < time {
             run = self.run(call_bytes, outstanding, commit_bytes, u64::MAX, Some(time)).await?;
         }
-        Ok((reply_spacing(&run.events)?, run.elapsed.as_micros_f64()))
+        Ok((reply_spacing(&run.events, outstanding)?, run.elapsed.as_micros_f64()))
     }
 
     async fn run(
@@ -348,14 +378,20 @@ impl Burst<'_> {
     }
 }
 
-fn reply_spacing(events: &[client::transfer::Event]) -> Result<f64, Error> {
+/// Time between replies, in a long burst without its beginning and its end: the calls before the
+/// first reply, and the replies after the last call, cost one end only half of what others do.
+fn reply_spacing(events: &[client::transfer::Event], outstanding: usize) -> Result<f64, Error> {
     let replies: Vec<Instant> = events
         .iter()
         .filter(|event| event.kind == Kind::Write)
         .map(|event| event.received)
         .collect();
-    match replies.as_slice() {
-        [first, .., last] => Ok(last.since(*first).as_micros_f64() / (replies.len() - 1) as f64),
+    let steady = match replies.len() {
+        count if count >= 4 * outstanding => &replies[outstanding..count - outstanding],
+        _ => &replies[..],
+    };
+    match steady {
+        [first, .., last] => Ok(last.since(*first).as_micros_f64() / (steady.len() - 1) as f64),
         _ => Err(Error::TooFew { what: "the rate of a burst" }),
     }
 }

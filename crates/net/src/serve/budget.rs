@@ -18,29 +18,36 @@ const PERMIT_BYTES: usize = 1024;
 
 /// All there is; clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     permits: Arc<Semaphore>,
     permits_max: u32,
 }
 
 impl Budget {
-    pub(super) fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize) -> Self {
         let permits = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
         let permits_max = u32::try_from(permits).unwrap_or(u32::MAX);
         Self { permits: Arc::new(Semaphore::new(permits_max as usize)), permits_max }
     }
 
     /// What `bytes` count for. More than all there is must still pass, alone.
-    pub(super) fn permits_for(&self, bytes: usize) -> u32 {
+    pub(crate) fn permits_for(&self, bytes: usize) -> u32 {
         u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).min(self.permits_max)
     }
 
     /// An account that holds nothing yet.
-    pub(super) fn account(&self) -> Account {
+    pub(crate) fn account(&self) -> Account {
         Account { budget: self.clone(), used: 0, lent: 0, spare: 0, waiting: None }
     }
 
-    pub(super) fn bytes_used(&self) -> usize {
+    /// Takes what `bytes` count for, if there is so much, until the answer is dropped.
+    pub(crate) fn lease(&self, bytes: usize) -> Option<Lent> {
+        let permits = self.permits_for(bytes);
+        self.permits.try_acquire_many(permits).ok()?.forget();
+        Some(Lent { budget: self.clone(), permits })
+    }
+
+    pub(crate) fn bytes_used(&self) -> usize {
         (self.permits_max as usize - self.permits.available_permits()) * PERMIT_BYTES
     }
 }
@@ -48,7 +55,7 @@ impl Budget {
 type Acquire = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
 /// What one connection holds.
-pub(super) struct Account {
+pub(crate) struct Account {
     budget: Budget,
     used: u32,
     /// Of what is used: what goes back to the budget by itself.
@@ -62,7 +69,7 @@ pub(super) struct Account {
 impl Account {
     /// Takes `permits`. When it is pending, the task is woken when it is worth asking again, or it
     /// holds something: then that is as soon as it gives something back.
-    pub(super) fn poll_take(&mut self, cx: &mut Context<'_>, permits: u32) -> Poll<()> {
+    pub(crate) fn poll_take(&mut self, cx: &mut Context<'_>, permits: u32) -> Poll<()> {
         if self.waiting.is_none() {
             if self.try_take(permits) {
                 return Poll::Ready(());
@@ -90,7 +97,7 @@ impl Account {
     }
 
     /// Takes `permits` if this account's share allows it.
-    pub(super) fn try_take(&mut self, permits: u32) -> bool {
+    pub(crate) fn try_take(&mut self, permits: u32) -> bool {
         if self.used > 0 {
             let free = self.budget.permits.available_permits() + self.spare as usize;
             if self.used as usize + permits as usize > free {
@@ -101,7 +108,7 @@ impl Account {
     }
 
     /// Takes `permits` if there are so many, whatever the share.
-    pub(super) fn try_take_over_share(&mut self, permits: u32) -> bool {
+    pub(crate) fn try_take_over_share(&mut self, permits: u32) -> bool {
         if self.spare < permits {
             let Ok(taken) = self.budget.permits.try_acquire_many(permits - self.spare) else {
                 return false;
@@ -115,30 +122,30 @@ impl Account {
     }
 
     /// Waits no longer.
-    pub(super) fn leave_line(&mut self) {
+    pub(crate) fn leave_line(&mut self) {
         self.waiting = None;
     }
 
-    pub(super) fn give_back(&mut self, permits: u32) {
+    pub(crate) fn give_back(&mut self, permits: u32) {
         self.used -= permits;
         self.spare += permits;
     }
 
     /// Hands `permits` over to something that may outlive the account. They count as used here
     /// until [`Account::returned`].
-    pub(super) fn lend(&mut self, permits: u32) -> Lent {
+    pub(crate) fn lend(&mut self, permits: u32) -> Lent {
         self.lent += permits;
         Lent { budget: self.budget.clone(), permits }
     }
 
     /// What was lent has come back to the budget.
-    pub(super) fn returned(&mut self, permits: u32) {
+    pub(crate) fn returned(&mut self, permits: u32) {
         self.used -= permits;
         self.lent -= permits;
     }
 
     /// Gives what is spare back to the budget.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if self.spare > 0 {
             self.budget.permits.add_permits(self.spare as usize);
             self.spare = 0;
@@ -155,7 +162,7 @@ impl Drop for Account {
 
 /// Permits that go back to the budget when this is dropped.
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(crate) struct Lent {
     budget: Budget,
     permits: u32,
 }

@@ -106,6 +106,8 @@ where
             self.answer(socket, cx, reply, note.route);
         }
         self.flush(socket, cx);
+        // What an emulated link still holds counts as unsent, too.
+        let is_held = phase > Phase::Serving && socket.poll_flush(cx).is_pending();
         if phase == Phase::Serving {
             for taken in 0.. {
                 if taken == BATCH_MAX {
@@ -124,9 +126,10 @@ where
             }
         }
         self.account.settle();
-        match phase == Phase::Serving || !self.calls.is_empty() || !self.queue.is_empty() {
-            true => Poll::Pending,
-            false => Poll::Ready(Next::End),
+        let is_done = self.calls.is_empty() && self.queue.is_empty() && !is_held;
+        match phase > Phase::Serving && is_done {
+            true => Poll::Ready(Next::End),
+            false => Poll::Pending,
         }
     }
 

@@ -18,7 +18,8 @@ use super::budget::Budget;
 use super::{Limits, Service, connection, datagrams};
 use crate::clock::Clock;
 use crate::error::TransportError;
-use crate::shape::{LinkPair, Shaped};
+use crate::processor::Processor;
+use crate::shape::Shape;
 use crate::transport::Transport;
 use crate::transport::datagram::Datagrams;
 use crate::transport::tcp::Listener;
@@ -41,7 +42,7 @@ struct Shared {
 
 /// How a server's life goes on.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     Serving,
     Draining,
     Abandoning,
@@ -111,16 +112,20 @@ impl Host {
         }))
     }
 
-    /// Accepts connections and serves them, until the host drains.
+    /// Accepts connections and serves them, until the host drains, each behind a link of its own
+    /// if there is one when this begins.
     ///
     /// # Errors
     /// None while it runs: what goes wrong with one connection ends that connection.
     pub async fn listen(
         &self,
         listener: Listener,
-        links: LinkPair,
+        links: impl Into<Shape>,
         service: impl Service + Sync,
     ) -> io::Result<()> {
+        let shape = links.into();
+        let is_bare = !shape.has_link() && shape.overhead().is_none();
+        let processor = Processor::real(&self.0.clock);
         let mut ending = self.ending();
         loop {
             let accept = std::pin::pin!(listener.accept());
@@ -132,9 +137,9 @@ impl Host {
                 self.0.clock.sleep(Nanos::from_millis(10)).await;
                 continue;
             };
-            if links == LinkPair::default() {
+            if is_bare {
                 self.admit(tcp, service.clone());
-            } else if let Ok(shaped) = Shaped::new(tcp, links, &self.0.clock) {
+            } else if let Ok(shaped) = shape.around(tcp, &processor, &self.0.clock) {
                 self.admit(shaped, service.clone());
             }
             // Else out of descriptors for timers: that ends this connection alone.
@@ -261,7 +266,7 @@ impl Drop for Present<'_> {
 }
 
 /// Watches the host's phase for one task.
-pub(super) struct Ending {
+pub(crate) struct Ending {
     phase: watch::Receiver<Phase>,
     now: Phase,
     /// Wakes the task, whose waker it has, when the phase is another than `now`.
@@ -269,12 +274,12 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    fn new(phase: watch::Receiver<Phase>) -> Self {
+    pub(crate) fn new(phase: watch::Receiver<Phase>) -> Self {
         Self { phase, now: Phase::Serving, changed: None }
     }
 
     /// The phase; the task is woken when it changes. Costs next to nothing when nothing has.
-    pub(super) fn phase(&mut self, cx: &mut Context<'_>) -> Phase {
+    pub(crate) fn phase(&mut self, cx: &mut Context<'_>) -> Phase {
         while self.changed.is_none() || self.phase.has_changed().unwrap_or(false) {
             let now = *self.phase.borrow_and_update();
             let mut phase = self.phase.clone();
@@ -288,12 +293,12 @@ impl Ending {
     }
 
     /// The task may have another waker since it was last told the phase.
-    pub(super) fn refresh(&mut self) {
+    pub(crate) fn refresh(&mut self) {
         self.changed = None;
     }
 
     /// What `work` gives, or nothing when the end begins first.
-    async fn or<T>(&mut self, mut work: impl Future<Output = T> + Unpin) -> Option<T> {
+    pub(crate) async fn or<T>(&mut self, mut work: impl Future<Output = T> + Unpin) -> Option<T> {
         self.refresh();
         std::future::poll_fn(|cx| {
             if self.phase(cx) > Phase::Serving {

@@ -10,12 +10,12 @@
 //! - `budget.rs` says who may have how many of the bytes; `patience.rs` who is given up, and when.
 //! - `connection.rs` and `datagrams.rs` drive the two sorts of transport.
 
-mod budget;
+pub(crate) mod budget;
 mod calls;
 mod connection;
 mod datagrams;
-mod host;
-mod patience;
+pub(crate) mod host;
+pub(crate) mod patience;
 
 use std::future::Future;
 use std::net::SocketAddr;

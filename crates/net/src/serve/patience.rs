@@ -11,19 +11,19 @@ use crate::error::TransportError;
 
 /// What a connection has done so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Observed {
+pub(crate) struct Observed {
     /// Records received.
-    pub(super) records: u64,
+    pub(crate) records: u64,
     /// A record has begun and is not complete, though we would take the rest of it.
-    pub(super) within_record: bool,
+    pub(crate) within_record: bool,
     /// Bytes of replies given to the system.
-    pub(super) sent_bytes: u64,
-    pub(super) unsent_bytes: usize,
-    pub(super) calls: usize,
+    pub(crate) sent_bytes: u64,
+    pub(crate) unsent_bytes: usize,
+    pub(crate) calls: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     idle_max: Nanos,
     stall_max: Nanos,
     last: Observed,
@@ -36,7 +36,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    pub(super) fn new(limits: &Limits, now: Instant) -> Self {
+    pub(crate) fn new(limits: &Limits, now: Instant) -> Self {
         Self {
             idle_max: limits.idle_max,
             stall_max: limits.stall_max,
@@ -48,14 +48,14 @@ impl Patience {
     }
 
     /// Time between two looks.
-    pub(super) fn interval(&self) -> Nanos {
+    pub(crate) fn interval(&self) -> Nanos {
         let shorter = self.idle_max.min(self.stall_max).as_nanos();
         Nanos::from_nanos((shorter / 4).max(1))
     }
 
     /// # Errors
     /// The connection is to be given up, and why.
-    pub(super) fn look(&mut self, now: Instant, seen: Observed) -> Result<(), TransportError> {
+    pub(crate) fn look(&mut self, now: Instant, seen: Observed) -> Result<(), TransportError> {
         let completed = seen.records != self.last.records;
         let took = seen.sent_bytes != self.last.sent_bytes;
         self.last = seen;

@@ -41,7 +41,36 @@ pub trait Datagrams: fmt::Debug + Send {
         route: &Route,
     ) -> Poll<io::Result<()>>;
 
+    /// Sends what was taken and is due, where an emulated link keeps it; pending while there is
+    /// more of it. Whoever receives need not ask.
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
     /// # Errors
     /// As the system says.
     fn local_addr(&self) -> io::Result<SocketAddr>;
+}
+
+impl<D: Datagrams + ?Sized> Datagrams for Box<D> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Datagram>> {
+        (**self).poll_receive(cx)
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        message: &Message,
+        route: &Route,
+    ) -> Poll<io::Result<()>> {
+        (**self).poll_send(cx, message, route)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        (**self).poll_flush(cx)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        (**self).local_addr()
+    }
 }

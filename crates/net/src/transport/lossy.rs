@@ -1,4 +1,6 @@
 //! Datagrams inside one process, for worlds: late, lost and duplicated as a seed decides.
+//!
+//! What becomes of each is decided by [`crate::shape::lane`], as for real sockets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,11 +10,15 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use perf::model::loggp::Link;
 use perf::units::{Instant, Nanos};
 use wire::record::Message;
 
 use super::datagram::{Datagram, Datagrams, Route};
 use crate::clock::{Alarm, Clock};
+use crate::shape::conditions::{Conditions, Jitter, Ppm};
+use crate::shape::profile::Profile;
+use crate::shape::{Damage, Follower, Shape, Side};
 
 /// Datagrams on their way in one direction; more are lost.
 const QUEUE_MAX: usize = 4096;
@@ -34,6 +40,27 @@ pub struct Weather {
     pub jitter: Nanos,
 }
 
+impl Weather {
+    /// The same, in parameters of a link.
+    pub fn conditions(&self) -> Conditions {
+        let share = |thousandths: u64| {
+            let ppm = thousandths.min(1000) * 1000;
+            Ppm(u32::try_from(ppm).unwrap_or(Ppm::ALL.0))
+        };
+        let link = Link { latency: self.latency, ..Link::default() };
+        Conditions {
+            lost: share(self.lost),
+            duplicated: share(self.duplicated),
+            jitter: match self.jitter {
+                Nanos::ZERO => Jitter::None,
+                span => Jitter::Uniform(span),
+            },
+            mtu: self.fragment_bytes.map(|bytes| u16::try_from(bytes).unwrap_or(u16::MAX)),
+            ..link.into()
+        }
+    }
+}
+
 /// The weather as it is now; a test may change it.
 pub type Sky = Arc<Mutex<Weather>>;
 
@@ -41,8 +68,9 @@ pub type Sky = Arc<Mutex<Weather>>;
 #[derive(Debug)]
 pub struct Lossy {
     clock: Clock,
-    sky: Sky,
-    random: u64,
+    sky: Option<(Sky, Weather)>,
+    shape: Shape,
+    lane: Follower,
     incoming: Arc<Mutex<Queue>>,
     outgoing: Arc<Mutex<Queue>>,
     alarm: Alarm,
@@ -70,15 +98,28 @@ pub fn pair(clock: &Clock, weather: Weather) -> io::Result<(Lossy, Lossy)> {
 /// # Errors
 /// As [`pair`].
 pub fn pair_under(clock: &Clock, sky: &Sky) -> io::Result<(Lossy, Lossy)> {
-    let seed = sky.lock().seed;
+    let weather = *sky.lock();
+    let mut ends = pair_through(clock, &shape(weather, clock.now()))?;
+    for end in [&mut ends.0, &mut ends.1] {
+        end.sky = Some((Arc::clone(sky), weather));
+    }
+    Ok(ends)
+}
+
+/// As [`pair`], through an emulated link whose `there` is from the first end to the second.
+///
+/// # Errors
+/// As [`pair`].
+pub fn pair_through(clock: &Clock, shape: &Shape) -> io::Result<(Lossy, Lossy)> {
     let (there, back) = (Arc::default(), Arc::default());
     let (client, server) = (1, 2);
     let address = |host: u8| SocketAddr::from((Ipv4Addr::new(127, 1, 1, host), u16::from(host)));
-    let end = |incoming: &Arc<_>, outgoing: &Arc<_>, own, peer| {
+    let end = |incoming: &Arc<_>, outgoing: &Arc<_>, own, peer, side| {
         Ok::<_, io::Error>(Lossy {
             clock: clock.clone(),
-            sky: Arc::clone(sky),
-            random: (seed ^ u64::from(own)).max(1),
+            sky: None,
+            shape: shape.clone(),
+            lane: shape.follower(side),
             incoming: Arc::clone(incoming),
             outgoing: Arc::clone(outgoing),
             alarm: clock.alarm()?,
@@ -86,21 +127,31 @@ pub fn pair_under(clock: &Clock, sky: &Sky) -> io::Result<(Lossy, Lossy)> {
             peer: address(peer),
         })
     };
-    Ok((end(&back, &there, client, server)?, end(&there, &back, server, client)?))
+    let first = end(&back, &there, client, server, Side::There)?;
+    let second = end(&there, &back, server, client, Side::Back)?;
+    Ok((first, second))
+}
+
+fn shape(weather: Weather, now: Instant) -> Shape {
+    let profile = Profile::symmetric("weather", weather.conditions());
+    Shape::new(Profile { seed: weather.seed, ..profile }, now)
 }
 
 impl Lossy {
-    /// A number below `end` (xorshift64, Marsaglia 2003).
-    fn below(&mut self, end: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) % end.max(1)
+    /// Looks at the sky.
+    fn look_up(&mut self, now: Instant) {
+        let Some((sky, known)) = &mut self.sky else {
+            return;
+        };
+        let weather = *sky.lock();
+        if weather != *known {
+            *known = weather;
+            let profile = Profile::symmetric("weather", weather.conditions());
+            self.shape.replace(profile, now);
+        }
     }
 
-    fn pass_on(&mut self, bytes: Bytes, weather: &Weather) {
-        let late = Nanos::from_nanos(self.below(weather.jitter.as_nanos() + 1));
-        let arrives = self.clock.now() + weather.latency + late;
+    fn pass_on(&self, arrives: Instant, bytes: Bytes) {
         let mut queue = self.outgoing.lock();
         if queue.datagrams.len() < QUEUE_MAX {
             queue.sequence += 1;
@@ -136,22 +187,20 @@ impl Datagrams for Lossy {
         message: &Message,
         _route: &Route,
     ) -> Poll<io::Result<()>> {
-        let weather = *self.sky.lock();
-        let mut copies = match self.below(1000) {
-            fate if fate < weather.lost => 0,
-            fate if fate < weather.lost + weather.duplicated => 2,
-            _ => 1,
-        };
-        let bytes = Bytes::from(message.to_vec());
-        let fragments =
-            weather.fragment_bytes.map_or(1, |size| (bytes.len() as u64).div_ceil(size));
-        for _ in 1..fragments {
-            if self.below(1000) < weather.lost {
-                copies = 0;
-            }
+        let now = self.clock.now();
+        self.look_up(now);
+        let mut bytes = Bytes::from(message.to_vec());
+        let sent_bytes = bytes.len() as u64;
+        let fate = self.lane.lane(&self.shape).datagram(now, sent_bytes);
+        self.lane.tally(&self.shape).decided(sent_bytes, &fate);
+        if let Some(again) = fate.again {
+            self.pass_on(again, bytes.clone());
         }
-        for _ in 0..copies {
-            self.pass_on(bytes.clone(), &weather);
+        if let Ok(arrives) = fate.arrival {
+            if let Some(bit) = fate.flipped_bit {
+                bytes.flip(bit);
+            }
+            self.pass_on(arrives, bytes);
         }
         Poll::Ready(Ok(()))
     }

@@ -74,6 +74,10 @@ pub trait Transport: fmt::Debug + Send {
         true
     }
 
+    /// Ends our half of the connection: nothing is to be sent after this. Everything is to be sent
+    /// before, as [`Transport::poll_flush`] says. The peer's half goes on.
+    fn end_sending(&mut self) {}
+
     /// Ends our half of the connection, when everything is sent, and waits for the peer's end.
     /// Whatever else the peer sends is not read, so nothing is to be received after this.
     fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
@@ -127,6 +131,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn is_fresh(&self) -> bool {
         (**self).is_fresh()
+    }
+
+    fn end_sending(&mut self) {
+        (**self).end_sending();
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -313,11 +313,15 @@ impl Transport for Tcp {
         self.fresh
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn end_sending(&mut self) {
         if !self.shut {
             self.shut = true;
             socket2::SockRef::from(&self.stream).shutdown(Shutdown::Write).ok();
         }
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.end_sending();
         // A socket that is closed with unread bytes resets the connection, and the peer may lose
         // what it has not read yet.
         let mut discarded = [MaybeUninit::uninit(); 4 << 10];
@@ -413,6 +417,11 @@ impl Listener {
     /// As the system says.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.inner.local_addr()
+    }
+
+    /// Most bytes of a record.
+    pub fn record_bytes_max(&self) -> usize {
+        self.record_bytes_max
     }
 
     /// The slabs that all connections of this listener share.

@@ -61,6 +61,11 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
+    /// Until when what was admitted keeps the link busy, its gap included.
+    pub fn free_at(&self) -> Instant {
+        self.free_at
+    }
+
     /// Puts a message of `bytes`, submitted at `now`, onto the link behind those before it.
     pub fn admit(&mut self, link: &Link, now: Instant, bytes: u64) -> Passage {
         let departs = now.max(self.free_at) + link.serialization(bytes);

@@ -1,7 +1,7 @@
 //! A station of queueing theory: m servers and one line before them, first come, first served.
 //!
-//! It decides when a job is done, and nothing else: a processor with m cores, a disk that works on m
-//! requests at a time. The same type predicts (in models) and delays (in worlds).
+//! It decides when a job is done, and nothing else: a processor with m cores, a disk that works on
+//! m requests at a time. The same type predicts (in models) and delays (in worlds).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

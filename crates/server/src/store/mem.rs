@@ -24,6 +24,7 @@
 mod audit;
 mod chunks;
 mod directory;
+mod image;
 mod inode;
 mod names;
 mod permission;

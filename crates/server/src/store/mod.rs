@@ -1,5 +1,5 @@
 //! Where files are kept. One trait; the stores are siblings: [`dir`] (a directory of this
-//! machine), [`mem`] (memory).
+//! machine), [`mem`] (memory), [`sim`] (memory behind an emulated disk, for worlds).
 //!
 //! A store knows nothing of protocols, sockets or clocks. Its methods are async: what hits memory
 //! or the page cache completes at once and inline, what may block on a disk (a sync) runs on the
@@ -10,6 +10,7 @@
 
 pub mod dir;
 pub mod mem;
+pub mod sim;
 
 use std::future::Future;
 

@@ -20,5 +20,6 @@ mod read_only;
 mod reference;
 mod replies;
 mod rpc;
+mod sim;
 mod threads;
 mod world;

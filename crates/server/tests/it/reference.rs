@@ -376,7 +376,7 @@ fn is_as_expected(op: &Op, found: &Outcome, expected: &Outcome) -> bool {
 }
 
 /// Runs the operations on both; the engine's tree must be like the model's at the end.
-fn compare<S: Store>(world: &World<S>, ops: &[Op]) -> Result<(), TestCaseError> {
+pub(crate) fn compare<S: Store>(world: &World<S>, ops: &[Op]) -> Result<(), TestCaseError> {
     let mut model = Model::default();
     for (number, op) in ops.iter().enumerate() {
         let (found, expected) = (apply(world, op), model.apply(op));

@@ -16,7 +16,7 @@ use net::clock::Clock;
 use net::clock::world::World;
 use net::error::CallError;
 use net::serve::{self, Host, Limits};
-use net::shape::LinkPair;
+use net::shape::Shape;
 use net::transport::datagram::Datagrams;
 use net::transport::lossy::{self, Weather};
 use net::transport::udp::Udp;
@@ -144,7 +144,7 @@ fn options() -> Options {
         },
         connect_limit: Options::CONNECT_LIMIT,
         reply_limit: Nanos::from_secs(60),
-        links: LinkPair::default(),
+        links: Shape::default(),
         persistence: None,
     }
 }

@@ -3,15 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::result_large_err, reason = "replies are made where they are sent")]
 
+mod basic;
 mod close_to_open;
 mod datagrams;
 mod files;
 mod host;
 mod losses;
+mod mix;
 mod mixture;
 mod network;
 mod persistent;
+mod recover;
 mod restarts;
+mod simulation;
 mod throughput;
 mod version2;
 mod write_behind;

@@ -7,7 +7,7 @@ use client::url::{FORM, Protocol, Target, Version};
 use client::write_behind::PolicyName;
 use mount::KernelCache;
 use mount::session::Flags;
-use net::shape::profile::{PROFILES, Profile};
+use net::shape::profile::Profile;
 use perf::units::Nanos;
 
 /// How long writing back may take at the end.
@@ -109,7 +109,7 @@ impl Settings {
             nconnect: 1,
             rsize: None,
             wsize: None,
-            link: PROFILES[0],
+            link: Profile::none(),
             metrics: None,
             grace: GRACE,
         })

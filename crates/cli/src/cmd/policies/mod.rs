@@ -13,13 +13,15 @@ use load::latencies::{SLOW, Summary};
 use load::policies::{self, Run, Workload};
 use load::scratch::Scratch;
 use net::clock::Clock;
-use net::shape::profile::{PROFILES, Profile};
+use net::shape::Shape;
+use net::shape::profile::Profile;
 use perf::stats::Sample;
 use perf::units::Nanos;
 
 use crate::args::Verbosity;
 use crate::args::bench::Policies;
 use crate::cmd::study::{self, Reached};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::served::{Embedded, Interrupts, worker_threads};
@@ -36,8 +38,9 @@ const DIRTY_BYTES_MAX: u64 = 1 << 30;
 const STORE_BYTES_MAX: u64 = 1 << 30;
 
 /// Of the paper's network: "one Gbps, full duplex"; the latency is that of the goal.
-const LINK: Profile =
-    Profile { name: "50us-1g", latency: Nanos::from_micros(50), bits_per_sec: Some(1_000_000_000) };
+fn usual_link() -> Profile {
+    Profile::of("50us/1g", Nanos::from_micros(50), 1_000_000_000)
+}
 
 /// A server as much slower as makes the difference plain: with the paper's 26 to 38 MB/s the
 /// writer, ten times as fast today, would not notice which one it is.
@@ -192,20 +195,22 @@ async fn measure(args: &Policies, wsize: u32, verbosity: Verbosity) -> Result<Ou
     let begun = clock.now();
     let bars = Bars::new(verbosity);
     let course = Course { clock: &clock, args, wsize, bars };
-    let usual = if args.target.is_some() { PROFILES[0] } else { LINK };
-    let link = args.link.unwrap_or(usual);
+    let usual = || if args.target.is_some() { Profile::none() } else { usual_link() };
+    let link = args.link.clone().unwrap_or_else(usual);
+    emulated::calibrate(&clock, &link).await?;
     let measured = match &args.target {
         Some(target) => {
-            let options = |link| study::options(target, args.reply_limit, link);
-            let plain = Reached::new(&clock, None, target, options(PROFILES[0]));
+            let options = |link: Shape| study::options(target, args.reply_limit, link);
+            let plain = Reached::new(&clock, None, target, options(Shape::default()));
             study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
-                let session = mount::mount(&clock, target, &options(link)).await?.session;
+                let session =
+                    mount::mount(&clock, target, &options(link.clone().into())).await?.session;
                 course.run(&[Lane { speed: Speed::Fast, session, scratch }]).await
             })
             .await?
         }
         None => {
-            let work = embedded(course, link);
+            let work = embedded(course, link.clone());
             tokio::select! {
                 biased;
                 () = interrupts.next() => return Err(Failure::interrupted()),
@@ -221,13 +226,12 @@ async fn measure(args: &Policies, wsize: u32, verbosity: Verbosity) -> Result<Ou
 /// Against servers of our own. Their links are at their end, so that what our client sends are
 /// real messages to a real socket.
 async fn embedded(course: Course<'_>, link: Profile) -> Result<Vec<Measured>, Failure> {
-    let slow_link =
-        Profile { bits_per_sec: link.bits_per_sec.map(|bits| bits / SLOW_SHARE), ..link };
+    let slow_link = link.clone().slowed(SLOW_SHARE);
     let mut reached = Vec::new();
     for (speed, link) in [(Speed::Fast, link), (Speed::Slow, slow_link)] {
-        let server = Embedded::in_memory(link.links(), STORE_BYTES_MAX)?;
+        let server = Embedded::in_memory(link, STORE_BYTES_MAX)?;
         let target = server.target();
-        let options = study::options(&target, course.args.reply_limit, PROFILES[0]);
+        let options = study::options(&target, course.args.reply_limit, Shape::default());
         let session = mount::mount(course.clock, &target, &options).await?.session;
         let scratch = Scratch::create(&session, &Scratch::name_for("policies")).await?;
         reached.push((server, speed, session, scratch));

@@ -61,7 +61,7 @@ fn command(args: &Policies) -> String {
     if let Some(target) = &args.target {
         command.push_str(&format!(" --target '{target}'"));
     }
-    if let Some(link) = args.link {
+    if let Some(link) = &args.link {
         command.push_str(&format!(" --link {}", link.name));
     }
     if args.quick {

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use net::shape::calibration::Calibration;
 use server::Squash;
 use server::types::Caller;
 
@@ -20,6 +21,7 @@ pub(super) struct Banner<'a> {
     everyone: Option<Caller>,
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
+    apparatus: Option<Calibration>,
     warnings: Vec<String>,
 }
 
@@ -31,6 +33,7 @@ impl<'a> Banner<'a> {
             everyone: None,
             address: None,
             metrics: None,
+            apparatus: None,
             warnings: Vec::new(),
         }
     }
@@ -47,6 +50,11 @@ impl<'a> Banner<'a> {
 
     pub(super) fn measures(&mut self, address: SocketAddr) {
         self.metrics = Some(address);
+    }
+
+    /// How well the link is emulated.
+    pub(super) fn emulates(&mut self, apparatus: Option<Calibration>) {
+        self.apparatus = apparatus;
     }
 
     pub(super) fn warns(&mut self, warning: String) {
@@ -155,6 +163,12 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "  clients     {}", self.reach(address))?;
         if let Some(metrics) = self.metrics {
             writeln!(f, "  metrics     http://{metrics}/metrics")?;
+        }
+        if let Some(link) = &self.args.link {
+            writeln!(f, "  link        {link}")?;
+        }
+        if let Some(apparatus) = &self.apparatus {
+            writeln!(f, "  apparatus   {apparatus}")?;
         }
         for warning in &self.warnings {
             writeln!(f, "  warning     {warning}")?;

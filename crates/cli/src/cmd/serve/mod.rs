@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use net::clock::Clock;
 use net::serve::{Drained, Limits};
-use net::shape::profile::PROFILES;
+use net::shape::Shape;
 use server::store::Store;
 use server::store::dir::{self, DirOptions, DirStore};
 use server::types::Caller;
 use server::{Export, Exports, Replies, Squash, Versions};
 
 use crate::args::{self, MetadataSync, Verbosity};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::exports::resolve::{self, Stores};
 use crate::exports::{RuleSpec, Spec, file};
@@ -136,10 +137,16 @@ impl Server<'_> {
         mut reload: impl AsyncFnMut() -> Result<Exports<S>, String>,
     ) -> Result<(), Failure> {
         let Self { args, verbosity, clock, mut interrupts, sockets, replies } = self;
+        let link = args.link.clone().unwrap_or_default();
+        let apparatus = emulated::calibrate(&clock, &link).await?;
+        if apparatus.as_ref().is_some_and(|apparatus| !apparatus.is_good()) {
+            banner.warns("the link's delays are off by more than 5 us and 2 %".to_owned());
+        }
+        banner.emulates(apparatus);
         let options = Options {
             commit_mode: args.commit_mode,
             threads: args.threads,
-            links: args.link.unwrap_or(PROFILES[0]).links(),
+            links: Shape::new(link, clock.now()),
             versions: args.versions,
             limits: limits(args),
         };

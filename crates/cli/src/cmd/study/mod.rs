@@ -15,8 +15,9 @@ use load::cpu::Neighbours;
 use load::probe::local::{self, Ceiling};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Step, Subject};
-use net::clock::{Clock, Lateness};
-use net::shape::profile::{PROFILES, Profile};
+use net::clock::Clock;
+use net::shape::Shape;
+use net::shape::profile::Profile;
 use perf::model::transaction::Server;
 use perf::record::{Durability, Warning};
 use perf::stats::Sample;
@@ -26,6 +27,7 @@ use server::store::Medium;
 use self::explain::{Explanation, PlannedRun};
 use self::outcome::{LocalFindings, Outcome, TargetInfo};
 use crate::args::{self, CommitMode, Verbosity};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::served::{Embedded, Interrupts};
@@ -83,12 +85,13 @@ async fn embedded(
             (Some(made), dir)
         }
     };
-    let link = args.link.unwrap_or(DEFAULT_LINK);
+    let usual = || Profile::named(DEFAULT_LINK).unwrap_or_default();
+    let link = args.link.clone().unwrap_or_else(usual);
     let stall = Embedded::start(&dir, CommitMode::Stall, 1)?;
     let concurrent = Embedded::start(&dir, CommitMode::Concurrent, 256)?;
     let subject = |server, embedded: &Embedded| {
         let target = embedded.target();
-        let options = options(&target, args.reply_limit, link);
+        let options = options(&target, args.reply_limit, link.clone().into());
         Reached::new(clock, Some(server), &target, options)
     };
     let subjects = [subject(Server::Stall, &stall), subject(Server::Concurrent, &concurrent)];
@@ -120,7 +123,7 @@ fn durability(medium: Medium) -> Durability {
     }
 }
 
-const DEFAULT_LINK: Profile = PROFILES[2];
+const DEFAULT_LINK: &str = "lan-1g";
 
 /// Somebody's server.
 async fn existing(
@@ -130,8 +133,9 @@ async fn existing(
     verbosity: Verbosity,
     interrupts: &mut Interrupts,
 ) -> Result<Outcome, Failure> {
-    let link = args.link.unwrap_or(PROFILES[0]);
-    let subjects = [Reached::new(clock, None, target, options(target, args.reply_limit, link))];
+    let link = args.link.clone().unwrap_or_default();
+    let subjects =
+        [Reached::new(clock, None, target, options(target, args.reply_limit, link.clone().into()))];
     let info = TargetInfo {
         kind: "server",
         url: Some(target.to_string()),
@@ -238,7 +242,7 @@ impl Attempt<'_> {
         interrupts: &mut Interrupts,
     ) -> Result<Outcome, Failure> {
         let target = &self.subjects[self.subjects.len() - 1].target;
-        let plain = options(target, self.args.reply_limit, PROFILES[0]);
+        let plain = options(target, self.args.reply_limit, Shape::default());
         let plain = Reached::new(self.clock, None, target, plain);
         let mut bars = Bars::new(verbosity);
         let outcome = in_scratch(&plain, interrupts, async |scratch: &Scratch| {
@@ -260,7 +264,7 @@ impl Attempt<'_> {
         let neighbours = Neighbours::watch(self.clock.now());
         let mut progress = |step: Step, share: f64| bars.show(step_name(step), share);
         progress(Step::Probe, 0.0);
-        let alarm_lateness = self.calibrate().await?;
+        let apparatus = emulated::calibrate(self.clock, &self.link).await?;
         // Before anything else is written: a device that is still busy with hundreds of MiB syncs
         // slowly.
         let block_us = match self.dir {
@@ -313,7 +317,7 @@ impl Attempt<'_> {
             applied,
             file_bytes,
             commit_bytes,
-            alarm_lateness,
+            apparatus,
             neighbours_share: neighbours.share(self.clock.now()),
             warnings: Vec::new(),
         };
@@ -322,15 +326,6 @@ impl Attempt<'_> {
         }
         outcome.warnings = warnings(&outcome);
         Ok(outcome)
-    }
-
-    async fn calibrate(&self) -> Result<Option<Lateness>, Failure> {
-        if self.link.links() == net::shape::LinkPair::default() {
-            return Ok(None);
-        }
-        let span = Nanos::from_micros(300);
-        let lateness = Lateness::measure(self.clock, span, 300).await;
-        lateness.map(Some).map_err(|cause| load::error::Error::Timer(cause).into())
     }
 }
 
@@ -390,7 +385,7 @@ impl Subject for Reached {
 }
 
 /// Who we are, how long we wait, and the link.
-pub(crate) fn options(target: &Target, reply_limit: Nanos, link: Profile) -> mount::Options {
+pub(crate) fn options(target: &Target, reply_limit: Nanos, links: Shape) -> mount::Options {
     let uid = target.uid.unwrap_or_else(|| rustix::process::getuid().as_raw());
     let gid = target.gid.unwrap_or_else(|| rustix::process::getgid().as_raw());
     let machine_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -398,7 +393,7 @@ pub(crate) fn options(target: &Target, reply_limit: Nanos, link: Profile) -> mou
         credential: Credential { machine_name, uid, gid, gids: Vec::new() },
         connect_limit: mount::Options::CONNECT_LIMIT,
         reply_limit,
-        links: link.links(),
+        links,
         persistence: None,
     }
 }
@@ -458,12 +453,12 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "again on a quieter machine; look for the windows that are off in the report",
         );
     }
-    if let Some(lateness) = outcome.alarm_lateness
-        && lateness.median > Nanos::from_micros(10)
+    if let Some(apparatus) = outcome.apparatus
+        && !apparatus.is_good()
     {
         warn(
             "late_timers",
-            format!("the emulated link's timers rang {} late at the median", lateness.median),
+            format!("the emulated link's {apparatus}"),
             "a quieter machine, or one with more processors",
         );
     }

@@ -23,7 +23,7 @@ const BLOCK_LEN: usize = 4 * 1024;
 static ZEROS: [u8; CHUNK_LEN] = [0; CHUNK_LEN];
 
 /// The contents of a regular file. Bytes from `size` on are zeros in every chunk.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Chunks {
     size: u64,
     /// Bytes of storage in all chunks.

@@ -17,7 +17,7 @@ const COOKIE_FIRST: u64 = 3;
 /// maps.
 const ENTRY_OVERHEAD: u64 = 128;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Directory {
     pub(super) parent: FileId,
     by_name: BTreeMap<Arc<[u8]>, Place>,

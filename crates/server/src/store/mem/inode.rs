@@ -9,7 +9,7 @@ use super::chunks::Chunks;
 use super::directory::Directory;
 use super::permission::{self, SET_GID, SET_UID};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Inode {
     /// Permission bits (07777).
     pub(super) mode: u32,
@@ -24,7 +24,7 @@ pub(super) struct Inode {
     pub(super) body: Body,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Body {
     Regular(Chunks),
     Directory(Directory),

@@ -40,17 +40,17 @@ pub(super) struct Limits {
     pub(super) files_max: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     instance: u64,
-    limits: Limits,
+    pub(super) limits: Limits,
     slots: Vec<Slot>,
     free: Vec<u32>,
     bytes_used: u64,
     files_used: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Slot {
     generation: u32,
     inode: Option<Box<Inode>>,

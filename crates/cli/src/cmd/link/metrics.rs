@@ -1,0 +1,89 @@
+//! `--metrics` of a relay: what it counts, for Prometheus.
+
+use std::net::SocketAddr;
+
+use net::clock::Clock;
+use net::http::{Found, Listener};
+use net::relay::{Carried, Counts, Relay};
+use perf::histogram::Histogram;
+use server::metrics::{CONTENT_TYPE, Page, Reading};
+
+use crate::exit::Failure;
+
+/// Answers /metrics and /healthz in a task of its own; gives the address that it listens on.
+pub(super) fn serve(
+    listen: SocketAddr,
+    relay: &Relay,
+    clock: &Clock,
+) -> Result<SocketAddr, Failure> {
+    let bound = Listener::bind(listen).and_then(|bound| Ok((bound.local_addr()?, bound)));
+    let (address, listener) = bound.map_err(|cause| {
+        Failure::environment(
+            format!("cannot serve metrics on {listen}: {cause}"),
+            "another port (--metrics 127.0.0.1:0 takes a free one)",
+        )
+    })?;
+    let (relay, started) = (relay.clone(), clock.since_1970());
+    let pages = move |path: &str| match path {
+        "/healthz" => Some(Found::text("ok\n")),
+        "/metrics" => {
+            let mut page = Page::default();
+            page.readings(&readings(&relay.counts()));
+            page.readings(&crate::metrics::process(started));
+            Some(Found { content_type: CONTENT_TYPE, body: page.into_string() })
+        }
+        _ => None,
+    };
+    let own = clock.clone();
+    clock.spawn(async move { listener.serve(own, pages).await });
+    Ok(address)
+}
+
+fn readings(counts: &Counts) -> Vec<Reading> {
+    let mut all = Vec::new();
+    for (direction, carried) in [("there", &counts.there), ("back", &counts.back)] {
+        all.extend(way(carried).into_iter().map(|reading| reading.of("direction", direction)));
+        all.extend(carried.lost.iter().map(|(loss, count)| {
+            Reading::new("nfskit_link_lost_total", "Messages lost, by cause.", *count as f64)
+                .of("direction", direction)
+                .of("cause", loss.name())
+        }));
+    }
+    let rows = [
+        ("nfskit_link_connections", "Connections relayed now.", counts.connections),
+        ("nfskit_link_sessions", "Sources of datagrams told apart now.", counts.sessions),
+        ("nfskit_link_held_allowance_bytes", "Memory set aside for messages.", counts.bytes_held),
+        ("nfskit_link_accepted_total", "Connections let in.", counts.accepted),
+        ("nfskit_link_refused_total", "Connections that found no place.", counts.refused),
+        ("nfskit_link_unreachable_total", "Connections without server.", counts.unreachable),
+        ("nfskit_link_broken_total", "Connections that broke.", counts.broken),
+        ("nfskit_link_garbled_total", "Connections with what is no record.", counts.garbled),
+        ("nfskit_link_given_up_total", "Connections of peers that did nothing.", counts.given_up),
+    ];
+    all.extend(rows.map(|(name, help, count)| Reading::new(name, help, count as f64)));
+    all
+}
+
+fn way(carried: &Carried) -> Vec<Reading> {
+    let mut readings = Vec::new();
+    let rows = [
+        ("nfskit_link_messages_total", "Messages that came.", carried.messages),
+        ("nfskit_link_bytes_total", "Their bytes, with marks.", carried.bytes),
+        ("nfskit_link_passed_total", "Messages handed on.", carried.passed),
+        ("nfskit_link_passed_bytes_total", "Their bytes, with marks.", carried.passed_bytes),
+        ("nfskit_link_held", "Messages on their way.", carried.held),
+        ("nfskit_link_held_bytes", "Their bytes, with marks.", carried.held_bytes),
+    ];
+    readings.extend(rows.map(|(name, help, count)| Reading::new(name, help, count as f64)));
+    let spans: [(&'static str, &'static str, &Histogram); 2] = [
+        ("nfskit_link_wait_seconds", "Wait for the link to be free.", &carried.queued),
+        ("nfskit_link_late_seconds", "How late messages were handed on.", &carried.late),
+    ];
+    for (name, help, spans) in spans {
+        for (quantile, q) in [("0.5", 0.5), ("0.99", 0.99), ("1", 1.0)] {
+            let value = spans.quantile(q).as_secs_f64();
+            readings.push(Reading::new(name, help, value).of("quantile", quantile));
+        }
+    }
+    readings
+}

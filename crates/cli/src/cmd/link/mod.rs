@@ -1,0 +1,237 @@
+//! `nfskit link`: a relay between any NFS clients and a server, over an emulated link.
+
+mod args;
+mod banner;
+mod capture;
+mod control;
+mod metrics;
+mod record;
+mod stats;
+mod target;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use net::clock::Clock;
+use net::relay::{self, Event, Limits, Relay, Tap, Unfit};
+use net::shape::Shape;
+use net::shape::profile::{Profile, ProfileError};
+use net::transport::udp::Udp;
+use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
+
+pub(crate) use self::args::Args;
+use self::banner::{Banner, Leg};
+use self::capture::Capture;
+use self::control::{Knobs, Words};
+use self::stats::Statistics;
+use self::target::{Place, Target};
+use crate::args::Verbosity;
+use crate::exit::Failure;
+use crate::log::Log;
+use crate::output;
+use crate::served::{Asked, Interrupts};
+use crate::sockets::{Refused, Sockets};
+
+/// How long the server may take to take a connection.
+const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);
+
+/// Runs the command: until Ctrl-C or SIGTERM.
+pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
+    if let Some(path) = &args.set {
+        return control::say(path, &args.profile);
+    }
+    let words = match args.profile.as_slice() {
+        [] => Words::default(),
+        words => Words::parse(&words.join(",")),
+    };
+    let profile = possible(&words)
+        .map_err(|why| Failure::usage(why, "nfskit link --help has the form of a link"))?;
+    crate::served::raise_descriptor_limit();
+    let relayed = match args.threads {
+        1 => net::runtime::block_on(relay(args, words, profile, verbosity)),
+        threads => {
+            net::runtime::block_on_threads(threads as usize, relay(args, words, profile, verbosity))
+        }
+    };
+    relayed.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+}
+
+/// The link that was asked for, if a relay can be it.
+fn possible(words: &Words) -> Result<Profile, String> {
+    let text = words.text();
+    let profile: Profile = text.parse().map_err(|error: ProfileError| error.to_string())?;
+    if profile.overhead.is_none() {
+        return Ok(profile);
+    }
+    Err(format!(
+        "the link {text:?} has an overhead o: that is processor time, which a relay cannot spend \
+         for others. It is spent in an endpoint: nfskit serve --link, nfskit bench --link"
+    ))
+}
+
+/// From now on the link is like this.
+fn apply(relay: &Relay, profile: Profile, now: Instant) {
+    relay.shape().replace(profile, now);
+}
+
+async fn relay(
+    args: &Args,
+    words: Words,
+    profile: Profile,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let Some(target) = &args.to else {
+        return Err(Failure::usage(
+            "there is no server to relay to",
+            "--to HOST or --to HOST:PORT",
+        ));
+    };
+    let (legs, sockets) = legs(args, target, &clock).await?;
+    let (log, writer) = Log::start(args.log_format, &clock)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    let limits = Limits {
+        connections_max: args.connections as usize,
+        sessions_max: args.connections as usize,
+        bytes_max: usize::try_from(args.held).unwrap_or(usize::MAX),
+        connect_max: CONNECT_LIMIT,
+        idle_max: args.idle,
+        stall_max: args.stall,
+        ..Limits::default()
+    };
+    // Taken away at the end, so that the log's writer can end.
+    let told = Arc::new(Mutex::new(Some(log)));
+    let events = {
+        let (told, verbose) = (Arc::clone(&told), verbosity > Verbosity::Normal);
+        Arc::new(move |event: Event| {
+            if let Some(log) = &*told.lock() {
+                log.relay(&event, verbose);
+            }
+        })
+    };
+    let (capture, tap) = match &args.pcap {
+        Some(path) => {
+            let (capture, tap) = capture(path, &told, &clock)?;
+            (Some(capture), Some(tap))
+        }
+        None => (None, None),
+    };
+    let relay = Relay::new(&clock, Shape::new(profile.clone(), clock.now()), limits, events, tap);
+    for (leg, sockets) in legs.iter().zip(sockets) {
+        listen(&relay, sockets, leg.server, &clock);
+    }
+    let mut banner = Banner { legs: &legs, profile: profile.to_string(), ..Banner::default() };
+    banner.udp = args.udp;
+    banner.export = target.export();
+    if let Some(listen) = args.metrics {
+        banner.metrics = Some(metrics::serve(listen, &relay, &clock)?);
+    }
+    let knobs = Knobs::new(&relay, &clock, words);
+    if let Some(path) = &args.control {
+        knobs.listen(path, &clock)?;
+        banner.notes.push(("control", path.display().to_string()));
+    }
+    if verbosity > Verbosity::Quiet {
+        output::print(&banner.to_string())?;
+    }
+    let mut statistics = Statistics::begin(&relay, &clock, args, verbosity);
+    while interrupts.next_signal().await == Asked::ByHangup {
+        let reloaded = knobs.reload();
+        if let Some(log) = &*told.lock() {
+            log.link_changed(reloaded.as_deref().map_err(String::as_str));
+        }
+    }
+    let draining = async {
+        relay.drain(args.grace).await;
+        net::serve::Drained::default()
+    };
+    let drained = interrupts.hurry(draining).await;
+    statistics.end();
+    drained?;
+    let captured = capture.map(Capture::end);
+    told.lock().take();
+    writer.end();
+    let counts = relay.counts();
+    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some("-".as_ref()) {
+        output::print(&statistics.summary(&counts, captured.as_ref()))?;
+    }
+    match &args.json {
+        Some(path) => output::write(path, &record::json(&counts, &legs, &profile, &statistics)),
+        None => Ok(()),
+    }
+}
+
+/// Begins to capture; when the file cannot be written any more, that is told.
+fn capture(
+    path: &Path,
+    log: &Arc<Mutex<Option<Log>>>,
+    clock: &Clock,
+) -> Result<(Capture, Tap), Failure> {
+    let (log, name) = (Arc::clone(log), path.display().to_string());
+    let failed = move |cause: &io::Error| {
+        if let Some(log) = &*log.lock() {
+            log.capture_ended(&name, cause);
+        }
+    };
+    Capture::start(path, clock, failed).map_err(|cause| {
+        Failure::environment(
+            format!("cannot write {}: {cause}", path.display()),
+            "another place, with --pcap",
+        )
+    })
+}
+
+/// Finds the server and binds what clients come to.
+async fn legs(
+    args: &Args,
+    target: &Target,
+    clock: &Clock,
+) -> Result<(Vec<Leg>, Vec<Sockets>), Failure> {
+    let first = Sockets::bind(args.listen, args.udp).map_err(cannot_listen)?;
+    let places = target.places(clock).await?;
+    let mut sockets = vec![first];
+    if places.len() > 1 {
+        let free = SocketAddr::new(args.listen.ip(), 0);
+        let listen = args.listen_mount.unwrap_or(free);
+        sockets.push(Sockets::bind(listen, args.udp).map_err(cannot_listen)?);
+    }
+    let mut legs = Vec::new();
+    for (Place { service, addresses }, own) in places.iter().zip(&sockets) {
+        let listeners: Vec<_> = sockets.iter().flat_map(|sockets| &sockets.listeners).collect();
+        let found = relay::reach(clock, addresses, CONNECT_LIMIT, &listeners).await;
+        let server = found.map_err(|unfit| match unfit {
+            Unfit::Connect(cause) => target::unreachable(&cause),
+            Unfit::Itself { .. } => Failure::environment(
+                format!("cannot relay to the relay: {unfit}"),
+                "the server's own address and port in --to",
+            ),
+        })?;
+        legs.push(Leg { service, listen: own.address, server });
+    }
+    Ok((legs, sockets))
+}
+
+fn listen(relay: &Relay, sockets: Sockets, server: SocketAddr, clock: &Clock) {
+    for listener in sockets.listeners {
+        let relay = relay.clone();
+        clock.spawn(async move { relay.listen(listener, server).await });
+    }
+    for socket in sockets.datagrams {
+        let relay = relay.clone();
+        clock.spawn(async move {
+            relay.listen_datagrams(socket, server, || Udp::connect(server)).await;
+        });
+    }
+}
+
+fn cannot_listen(Refused { address, protocol, cause }: Refused) -> Failure {
+    let option = if protocol == "UDP" { "u" } else { "t" };
+    Failure::environment(
+        format!("cannot listen on {address} ({protocol}): {cause}"),
+        format!("another port (--listen 127.0.0.1:0 takes a free one); see ss -{option}lnp"),
+    )
+}

@@ -1,0 +1,189 @@
+//! Statistics of a relay that runs: a line that refreshes on a terminal, a line a second with
+//! `--stats`, and the summary at the end.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use net::clock::{Clock, Task};
+use net::relay::{Carried, Counts, Relay};
+use perf::units::{Instant, Nanos};
+
+use super::Args;
+use super::capture::Captured;
+use crate::args::Verbosity;
+
+/// Time between two lines.
+const INTERVAL: Nanos = Nanos::from_secs(1);
+
+/// Tells about a relay until it is ended.
+#[derive(Debug)]
+pub(super) struct Statistics {
+    clock: Clock,
+    pub(super) started: Instant,
+    pub(super) began: String,
+    task: Option<Task>,
+    bar: Option<ProgressBar>,
+}
+
+impl Statistics {
+    pub(super) fn begin(relay: &Relay, clock: &Clock, args: &Args, verbosity: Verbosity) -> Self {
+        let is_terminal = std::io::stderr().is_terminal() && verbosity > Verbosity::Quiet;
+        let bar = is_terminal.then(|| {
+            let bar = ProgressBar::new_spinner();
+            let style = ProgressStyle::with_template("{wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar
+        });
+        let shows = bar.is_some() || args.stats;
+        let task = shows.then(|| {
+            let (relay, own, bar) = (relay.clone(), clock.clone(), bar.clone());
+            clock.spawn(async move { tell(&relay, &own, bar.as_ref()).await })
+        });
+        Self {
+            clock: clock.clone(),
+            started: clock.now(),
+            began: load::environment::rfc3339(clock),
+            task,
+            bar,
+        }
+    }
+
+    /// Says no more.
+    pub(super) fn end(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    pub(super) fn elapsed(&self) -> Nanos {
+        self.clock.now().since(self.started)
+    }
+
+    /// What there was, for people.
+    pub(super) fn summary(&self, counts: &Counts, captured: Option<&Captured>) -> String {
+        let elapsed = self.elapsed();
+        let mut text = format!("relayed for {:.1} s\n", elapsed.as_secs_f64());
+        text.push_str(&table(counts));
+        if let Some(Captured { frames, missed }) = captured {
+            let line = writeln!(text, "  {frames} frames captured; {missed} messages missed");
+            line.expect("writing to a String cannot fail");
+        }
+        text
+    }
+}
+
+/// What has passed, a few lines.
+pub(super) fn table(counts: &Counts) -> String {
+    let mut lines = Vec::new();
+    for (name, carried) in [("there", &counts.there), ("back", &counts.back)] {
+        lines.push(format!(
+            "  {name:6} {} messages, {}; {}",
+            carried.messages,
+            bytes(carried.bytes),
+            losses(carried),
+        ));
+        lines.push(format!(
+            "         waited for the link {} (median), {} (99 %), {} at most; handed on {} \
+             (median), {} (99 %) late",
+            carried.queued.quantile(0.5),
+            carried.queued.quantile(0.99),
+            carried.queued.max(),
+            carried.late.quantile(0.5),
+            carried.late.quantile(0.99),
+        ));
+    }
+    let Counts { accepted, refused, unreachable, broken, garbled, given_up, .. } = counts;
+    lines.push(format!(
+        "  {accepted} connections; {unreachable} found no server, {refused} no place, {broken} \
+         broke ({garbled} by what is no RPC record, {given_up} given up)\n"
+    ));
+    lines.join("\n")
+}
+
+/// Tells once in an interval what has passed since the last time.
+async fn tell(relay: &Relay, clock: &Clock, bar: Option<&ProgressBar>) {
+    let mut before = (clock.now(), Arc::new(relay.counts()));
+    loop {
+        clock.sleep(INTERVAL).await;
+        let (now, counts) = (clock.now(), Arc::new(relay.counts()));
+        let line = line(&before.1, &counts, now.since(before.0));
+        match bar {
+            Some(bar) => bar.set_message(line),
+            None => eprintln!("{line}"),
+        }
+        before = (now, counts);
+    }
+}
+
+/// What has passed in `span`.
+fn line(before: &Counts, counts: &Counts, span: Nanos) -> String {
+    let way = |before: &Carried, carried: &Carried| {
+        let messages = (carried.passed - before.passed) as f64 / span.as_secs_f64().max(1e-9);
+        format!(
+            "{messages:.0} msg/s {} held {} ({}), wait {} (99 %), {}",
+            rate(carried.passed_bytes - before.passed_bytes, span),
+            carried.held,
+            bytes(carried.held_bytes),
+            carried.queued.quantile(0.99),
+            losses(carried),
+        )
+    };
+    format!(
+        "{} connections{} | there {} | back {}",
+        counts.connections,
+        match counts.sessions {
+            0 => String::new(),
+            sessions => format!(", {sessions} sources of datagrams"),
+        },
+        way(&before.there, &counts.there),
+        way(&before.back, &counts.back)
+    )
+}
+
+fn losses(carried: &Carried) -> String {
+    let lost: u64 = carried.lost.values().sum();
+    let causes = carried.lost.iter().map(|(loss, count)| format!("{count} {}", loss.name()));
+    match lost {
+        0 => "0 lost".to_owned(),
+        lost => format!("{lost} lost ({})", causes.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} B"),
+        10_000..10_000_000 => format!("{:.1} kB", count as f64 * 1e-3),
+        10_000_000..10_000_000_000 => format!("{:.1} MB", count as f64 * 1e-6),
+        _ => format!("{:.1} GB", count as f64 * 1e-9),
+    }
+}
+
+fn rate(count: u64, span: Nanos) -> String {
+    format!("{:.2} MB/s", count as f64 * 1e-6 / span.as_secs_f64().max(1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use net::relay::Loss;
+
+    use super::*;
+
+    #[test]
+    fn a_line_tells_what_has_passed_and_what_was_lost() {
+        let before = Counts::default();
+        let mut counts = Counts { connections: 2, ..Counts::default() };
+        counts.there.passed = 100;
+        counts.there.passed_bytes = 5_000_000;
+        counts.back.held = 3;
+        counts.back.held_bytes = 24_000;
+        counts.back.lost.insert(Loss::NoRoom, 7);
+        let line = line(&before, &counts, Nanos::from_secs(2));
+        let parts = ["2 connections", "there 50 msg/s 2.50 MB/s", "held 3 (24.0 kB)", "7 no-room"];
+        assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+    }
+}

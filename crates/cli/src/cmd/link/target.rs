@@ -1,0 +1,148 @@
+//! The server of a relay: what was typed, and where its ports are.
+
+use std::net::SocketAddr;
+
+use client::mount;
+use client::session::Credential;
+use client::url::{FORM, Target as Url};
+use net::clock::Clock;
+use net::error::ConnectError;
+use net::transport::tcp;
+use perf::units::Nanos;
+
+use crate::exit::Failure;
+
+/// How long a resolver, a portmapper and a server may take to answer when the relay begins.
+const LIMIT: Nanos = Nanos::from_secs(5);
+
+/// What `--to` names.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Target {
+    /// One port, whatever is served there.
+    Port { host: String, port: u16 },
+    /// NFS and MOUNT of a server.
+    Services(Box<Url>),
+}
+
+/// A port of the server, of which the first address is the one to try first.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Place {
+    pub(super) service: &'static str,
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+/// `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`, `HOST:/EXPORT` or a URL.
+pub(super) fn parse(text: &str) -> Result<Target, String> {
+    let url = |text: String| {
+        let parsed: Result<Url, _> = text.parse();
+        let services = parsed.map(|url| Target::Services(Box::new(url)));
+        services.map_err(|error| format!("{error}\n  a target is HOST:PORT, or HOST, or {FORM}"))
+    };
+    if text.contains("://") {
+        return url(text.to_owned());
+    }
+    if let Some((host, export)) = text.split_once(":/") {
+        return url(format!("nfs://{}/{export}", bracketed(host)));
+    }
+    let is_bare_ipv6 = text.parse::<std::net::Ipv6Addr>().is_ok();
+    match text.rsplit_once(':') {
+        Some((host, port)) if !is_bare_ipv6 && !text.ends_with(']') => {
+            let port = port.parse().ok().filter(|port| *port > 0);
+            let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            match (host.is_empty(), port) {
+                (false, Some(port)) => Ok(Target::Port { host, port }),
+                _ => {
+                    Err(format!("{text:?} is not HOST:PORT, such as nfs-server:2049 or [::1]:2049"))
+                }
+            }
+        }
+        _ => url(format!("nfs://{}/", bracketed(text))),
+    }
+}
+
+fn bracketed(host: &str) -> String {
+    match host.parse::<std::net::Ipv6Addr>() {
+        Ok(_) => format!("[{host}]"),
+        Err(_) => host.to_owned(),
+    }
+}
+
+impl Target {
+    /// The export, if one was named.
+    pub(super) fn export(&self) -> Option<String> {
+        match self {
+            Self::Services(url) if url.path != b"/" => Some(url.path_text()),
+            _ => None,
+        }
+    }
+
+    /// Where it is.
+    pub(super) async fn places(&self, clock: &Clock) -> Result<Vec<Place>, Failure> {
+        match self {
+            Self::Port { host, port } => {
+                let found = tcp::resolve(clock, host, *port, LIMIT).await;
+                let mut addresses = found.map_err(|error| unreachable(&error))?;
+                // A server that listens on one family only is nearly always one of IPv4.
+                addresses.sort_by_key(SocketAddr::is_ipv6);
+                addresses.dedup();
+                Ok(vec![Place { service: "its port", addresses }])
+            }
+            Self::Services(url) => {
+                let options = mount::Options {
+                    connect_limit: LIMIT,
+                    reply_limit: LIMIT,
+                    ..mount::Options::persistent(Credential {
+                        machine_name: String::new(),
+                        uid: rustix::process::geteuid().as_raw(),
+                        gid: rustix::process::getegid().as_raw(),
+                        gids: Vec::new(),
+                    })
+                };
+                let ports = mount::ports(clock, url, &options).await?;
+                let mut places = vec![Place { service: "NFS", addresses: vec![ports.nfs] }];
+                match ports.mount == ports.nfs {
+                    true => places[0].service = "NFS and MOUNT",
+                    false => {
+                        places.push(Place { service: "MOUNT", addresses: vec![ports.mount] });
+                    }
+                }
+                Ok(places)
+            }
+        }
+    }
+}
+
+/// What to say, and to try, about a server that is not there.
+pub(super) fn unreachable(error: &ConnectError) -> Failure {
+    let advice = match error {
+        ConnectError::Resolve { .. } => "the host's address instead of its name, or check the name",
+        ConnectError::Refused { .. } => "start the server, or correct the port of --to",
+        _ => "check the address, the route and firewalls on the way (ping, then the port)",
+    };
+    Failure::environment(format!("cannot relay to the server: {error}"), advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_port_or_a_host() {
+        let port = |host: &str, port| Ok(Target::Port { host: host.to_owned(), port });
+        assert_eq!(parse("server:2049"), port("server", 2049));
+        assert_eq!(parse("10.0.0.5:111"), port("10.0.0.5", 111));
+        assert_eq!(parse("[::1]:2049"), port("::1", 2049));
+        let host = |text| match parse(text).unwrap() {
+            Target::Services(url) => (url.host.clone(), url.path_text(), url.nfs_port),
+            Target::Port { .. } => panic!("{text} names no port alone"),
+        };
+        assert_eq!(host("server"), ("server".to_owned(), "/".to_owned(), None));
+        assert_eq!(host("::1"), ("::1".to_owned(), "/".to_owned(), None));
+        assert_eq!(host("server:/data"), ("server".to_owned(), "/data".to_owned(), None));
+        let url = host("nfs://server/data?nfsport=7");
+        assert_eq!(url, ("server".to_owned(), "/data".to_owned(), Some(7)));
+        for wrong in ["", ":2049", "server:0", "server:99999", "server:x", "http://server/"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

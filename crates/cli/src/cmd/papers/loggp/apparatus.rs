@@ -1,0 +1,100 @@
+//! What puts the delays in: our own client's end of a connection, and for o our server's, too.
+
+use client::error::Error as ClientError;
+use client::mount::{self, Mounted};
+use client::url::Target;
+use load::recover::{Apparatus, Injected, Reached};
+use net::clock::Clock;
+use net::shape::conditions::Overhead;
+use net::shape::profile::Profile;
+use perf::units::Nanos;
+use wire::nfs3::FileHandle;
+
+use crate::cmd::study;
+use crate::exit::Failure;
+use crate::served::Embedded;
+
+/// What a server in memory holds: three files of a MiB each.
+const STORE_BYTES_MAX: u64 = 64 << 20;
+
+/// A path that something can be put into.
+#[derive(Debug)]
+pub(super) struct Bench<'a> {
+    clock: &'a Clock,
+    reply_limit: Nanos,
+    end: End<'a>,
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+enum End<'a> {
+    /// A server of our own for the bare path, and one for that behind something. Each has one
+    /// thread: its processor is one station, as in the paper.
+    Embedded {
+        bare: Embedded,
+        behind: Embedded,
+    },
+    Target {
+        target: &'a Target,
+        dir: FileHandle,
+    },
+}
+
+impl<'a> Bench<'a> {
+    /// To servers of our own, new ones.
+    pub(super) fn embedded(
+        clock: &'a Clock,
+        reply_limit: Nanos,
+        injected: &Injected,
+    ) -> Result<Self, Failure> {
+        let server = |overhead| Embedded::single(STORE_BYTES_MAX, overhead);
+        let (bare, behind) = (server(Nanos::ZERO)?, server(injected.overhead)?);
+        let end = End::Embedded { bare, behind };
+        Ok(Self { clock, reply_limit, end })
+    }
+
+    /// To a directory of somebody else's.
+    pub(super) fn at(
+        clock: &'a Clock,
+        reply_limit: Nanos,
+        target: &'a Target,
+        dir: FileHandle,
+    ) -> Self {
+        Self { clock, reply_limit, end: End::Target { target, dir } }
+    }
+
+    async fn reach_at(
+        &self,
+        target: &Target,
+        dir: Option<FileHandle>,
+        injected: &Injected,
+    ) -> Result<Reached, ClientError> {
+        let Injected { link, overhead } = *injected;
+        let profile = Profile {
+            overhead: Overhead { send: overhead, receive: overhead },
+            ..Profile::symmetric("put in", link)
+        };
+        let options = study::options(target, self.reply_limit, profile.into());
+        let Mounted { session, .. } = mount::mount(self.clock, target, &options).await?;
+        Ok(Reached { dir: dir.unwrap_or_else(|| session.root()), session })
+    }
+}
+
+impl Apparatus for Bench<'_> {
+    async fn reach(&self, injected: &Injected) -> Result<Reached, ClientError> {
+        match &self.end {
+            End::Embedded { bare, behind } => {
+                let server = if *injected == Injected::default() { bare } else { behind };
+                self.reach_at(&server.target(), None, injected).await
+            }
+            End::Target { target, dir } => self.reach_at(target, Some(*dir), injected).await,
+        }
+    }
+
+    fn busy_ends(&self) -> u32 {
+        match self.end {
+            End::Embedded { .. } => 2,
+            End::Target { .. } => 1,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The run record of LogGP put in and read back.
+
+use load::recover::{Parameter, Point};
+use perf::record::{Run, Target, Tool, Warning};
+
+use super::Outcome;
+use super::table::{of, predicted_block_us};
+
+pub(super) fn json(outcome: &Outcome) -> String {
+    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
+    let mut record = Run::new(tool, outcome.started.clone());
+    record.environment = load::environment::describe();
+    let kind = if outcome.url.is_some() { "server" } else { "embedded" };
+    record.target = Target {
+        kind: kind.to_owned(),
+        url: outcome.url.clone(),
+        version: Some(3),
+        proto: Some("tcp".to_owned()),
+        ..Target::default()
+    };
+    record.workload.name = "papers-loggp".to_owned();
+    for (parameter, point) in &outcome.sweep {
+        add(&mut record, *parameter, point);
+    }
+    if let Some(share) = outcome.neighbours_share {
+        record.metric("neighbours_share", share, "");
+        if share > 0.2 {
+            let text = format!("others used {:.0} % of the processors", 100.0 * share);
+            record.warnings.push(Warning::new("busy_machine", &text, "when the machine is quiet"));
+        }
+    }
+    record.to_json_pretty()
+}
+
+fn add(record: &mut Run, varied: Parameter, point: &Point) {
+    let n = point.pairs.len() as u64;
+    let asked = varied.of(&point.injected);
+    let prefix = format!("{varied}/{asked:.3}");
+    record.metric(&format!("{prefix}/asked"), asked, unit(varied));
+    for parameter in Parameter::ALL {
+        if let Some(found) = of(parameter, point) {
+            record.estimate(&format!("{prefix}/{parameter}"), &found, unit(parameter), n);
+        }
+    }
+    if let Some(bare) = point.recovered.bare_gap_us {
+        record.estimate(&format!("{prefix}/bare_g"), &bare, "us", n);
+    }
+    let (bare, behind) = point.block_us;
+    record.metric(&format!("{prefix}/write_8k_bare_us"), bare, "us");
+    record.metric(&format!("{prefix}/write_8k_us"), behind, "us");
+    record.metric(&format!("{prefix}/write_8k_predicted_us"), predicted_block_us(point), "us");
+}
+
+fn unit(parameter: Parameter) -> &'static str {
+    match parameter {
+        Parameter::GapPerByte => "ns/B",
+        _ => "us",
+    }
+}

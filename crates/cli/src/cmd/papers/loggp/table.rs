@@ -1,0 +1,147 @@
+//! The table on the terminal: what was put in, what was read back, and what else has moved.
+
+use std::fmt::Write as _;
+
+use load::recover::{Injected, Parameter, Point};
+use perf::stats::Estimate;
+use perf::units::Nanos;
+
+use super::Outcome;
+
+/// The goal: read back within so much.
+const GOAL_PCT: f64 = 3.0;
+
+/// Headers of a WRITE and of its reply, to the nearest hundred bytes: as in `model::sensitivity`.
+const HEADERS_BYTES: f64 = 300.0;
+
+pub(super) fn text(outcome: &Outcome) -> String {
+    let server = outcome.url.as_deref().unwrap_or("a server of our own in memory, one thread");
+    let mut text = format!("LogGP put in and read back: {server}, {}\n", outcome.took);
+    writeln!(
+        text,
+        "\n{:>13} {:>12} {:>8} {:>23}   {:>14} {:>14} {:>15} {:>14}   {:>21} {:>7}",
+        "put in",
+        "read back",
+        "error",
+        "95 % interval",
+        "L (us)",
+        "o (us)",
+        "g (us)",
+        "G (ns/B)",
+        "8 KiB WRITE (us)",
+        "model"
+    )
+    .ok();
+    let mut before = None;
+    for (parameter, point) in &outcome.sweep {
+        if before.is_some_and(|before| before != parameter) {
+            text.push('\n');
+        }
+        before = Some(parameter);
+        text.push_str(&row(*parameter, point));
+    }
+    text.push_str(&verdict(outcome));
+    text
+}
+
+fn row(parameter: Parameter, point: &Point) -> String {
+    let found = &point.recovered;
+    let asked = parameter.of(&point.injected);
+    let own = of(parameter, point);
+    let others = Parameter::ALL.map(|other| {
+        if other == parameter {
+            return String::new();
+        }
+        match (other, of(other, point)) {
+            (Parameter::Gap, Some(gap)) => {
+                let bare = found.bare_gap_us.map_or(f64::NAN, |bare| bare.value);
+                format!("{:.1} ({bare:.1})", gap.value)
+            }
+            (_, Some(moved)) => format!("{:+.2} {}", moved.value, spread(&moved)),
+            (_, None) => "hidden".to_owned(),
+        }
+    });
+    let predicted = predicted_block_us(point);
+    format!(
+        "{:>13} {:>12} {:>8} {:>23}   {:>14} {:>14} {:>15} {:>14}   {:>21} {:>7}\n",
+        format!("{parameter} {}", amount(parameter, asked)),
+        own.map_or_else(|| "hidden".to_owned(), |own| amount(parameter, own.value)),
+        own.map_or_else(String::new, |own| format!("{:+.1} %", error_pct(asked, own.value))),
+        own.map_or_else(String::new, |own| interval(parameter, &own)),
+        others[0],
+        others[1],
+        others[2],
+        others[3],
+        format!("{:.0} of {predicted:.0}", point.block_us.1),
+        format!("{:+.1} %", error_pct(point.block_us.1, predicted)),
+    )
+}
+
+/// What was read back of a parameter.
+pub(super) fn of(parameter: Parameter, point: &Point) -> Option<Estimate> {
+    let found = &point.recovered;
+    match parameter {
+        Parameter::Latency => Some(found.latency_us),
+        Parameter::Overhead => found.overhead_us,
+        Parameter::Gap => found.gap_us,
+        Parameter::GapPerByte => Some(found.gap_per_byte_ns),
+    }
+}
+
+/// The response time of a WRITE of 8 KiB by the transaction model: as it was, and what was put in.
+pub(super) fn predicted_block_us(point: &Point) -> f64 {
+    let Injected { link, overhead } = point.injected;
+    let bytes_us = link.gap_per_byte_ps as f64 * (8192.0 + HEADERS_BYTES) / 1e6;
+    let spent = 2.0 * point.calls.busy_ends * overhead.as_micros_f64();
+    let added = 2.0 * link.latency.as_micros_f64() + spent + bytes_us;
+    point.block_us.0 + added
+}
+
+pub(super) fn error_pct(want: f64, got: f64) -> f64 {
+    100.0 * (got / want - 1.0)
+}
+
+/// An amount for eyes: a time, or the rate that a time per byte is.
+pub(super) fn amount(parameter: Parameter, amount: f64) -> String {
+    match parameter {
+        Parameter::GapPerByte => format!("{:.2} MB/s", 1e3 / amount),
+        _ => Nanos::from_micros_f64(amount).to_string(),
+    }
+}
+
+fn interval(parameter: Parameter, estimate: &Estimate) -> String {
+    let Some(ci95) = estimate.ci95 else { return String::new() };
+    let (mut ends, unit) =
+        ([ci95.lo, ci95.hi], if parameter == Parameter::GapPerByte { "" } else { " us" });
+    if parameter == Parameter::GapPerByte {
+        ends = [1e3 / ci95.hi, 1e3 / ci95.lo];
+    }
+    format!("{:.2} to {:.2}{unit}", ends[0], ends[1])
+}
+
+/// Half of an interval, and a mark where it does not have nothing in it.
+fn spread(estimate: &Estimate) -> String {
+    let Some(ci95) = estimate.ci95 else { return String::new() };
+    let mark = if ci95.contains(0.0) { "" } else { "*" };
+    format!("±{:.2}{mark}", (ci95.hi - ci95.lo) / 2.0)
+}
+
+fn verdict(outcome: &Outcome) -> String {
+    let errors: Vec<f64> = outcome
+        .sweep
+        .iter()
+        .filter_map(|(parameter, point)| {
+            let found = of(*parameter, point)?;
+            Some(error_pct(parameter.of(&point.injected), found.value).abs())
+        })
+        .collect();
+    let within = errors.iter().filter(|error| **error <= GOAL_PCT).count();
+    let worst = errors.iter().copied().fold(0.0, f64::max);
+    format!(
+        "\n{within} of {} within {GOAL_PCT} %, the worst {worst:.1} % off. The others' columns are \
+         differences to the bare path with half of their interval (* does not have 0 in it); g is \
+         the time per call of a burst, in brackets that of the bare path; hidden: behind a slower \
+         stage.\n",
+        errors.len(),
+    )
+}

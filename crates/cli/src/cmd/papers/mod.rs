@@ -1,0 +1,5 @@
+//! `nfskit papers`: what the papers measured, done again: paper, model and measurement side by
+//! side.
+
+pub(crate) mod loggp;
+pub(crate) mod sensitivity;

@@ -1,0 +1,129 @@
+//! When operations are meant to start: a schedule that no answer can delay.
+
+use std::fmt;
+use std::str::FromStr;
+
+use fastrand::Rng;
+use perf::units::{Instant, Nanos};
+use thiserror::Error;
+
+/// The distances between two starts.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Arrivals {
+    /// All the same.
+    Fixed,
+    /// Anything from nothing to twice the mean, as nhfsstone sleeps.
+    Uniform,
+    /// Exponential: callers that know nothing of each other, as queueing theory assumes.
+    #[default]
+    Poisson,
+}
+
+/// There are no such arrivals.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("unknown arrivals {0:?}; known are fixed, uniform, poisson")]
+pub struct UnknownArrivals(pub String);
+
+impl Arrivals {
+    pub const ALL: [Self; 3] = [Self::Fixed, Self::Uniform, Self::Poisson];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Uniform => "uniform",
+            Self::Poisson => "poisson",
+        }
+    }
+
+    fn distance_s(self, mean_s: f64, random: &mut Rng) -> f64 {
+        match self {
+            Self::Fixed => mean_s,
+            Self::Uniform => 2.0 * mean_s * random.f64(),
+            // 1 - f64() is never 0.
+            Self::Poisson => -mean_s * (1.0 - random.f64()).ln(),
+        }
+    }
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Arrivals {
+    type Err = UnknownArrivals;
+
+    fn from_str(name: &str) -> Result<Self, UnknownArrivals> {
+        let found = Self::ALL.into_iter().find(|arrivals| arrivals.name() == name);
+        found.ok_or_else(|| UnknownArrivals(name.to_owned()))
+    }
+}
+
+/// Start after start. Distances are added in seconds before they are rounded, so that a rate is
+/// kept exactly over a long run.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    arrivals: Arrivals,
+    mean_s: f64,
+    begin: Instant,
+    since_begin_s: f64,
+}
+
+impl Schedule {
+    /// `per_s` operations a second from `begin` on. A rate that is none gives no start.
+    pub fn new(arrivals: Arrivals, per_s: f64, begin: Instant) -> Self {
+        let mean_s = if per_s > 0.0 { 1.0 / per_s } else { f64::INFINITY };
+        Self { arrivals, mean_s, begin, since_begin_s: 0.0 }
+    }
+
+    /// When the next operation is meant to start.
+    pub fn next(&mut self, random: &mut Rng) -> Instant {
+        self.since_begin_s += self.arrivals.distance_s(self.mean_s, random);
+        if !self.since_begin_s.is_finite() {
+            return Instant::NEVER;
+        }
+        self.begin + Nanos::from_secs_f64(self.since_begin_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_arrivals_keep_their_rate_and_have_their_own_spread() {
+        for (arrivals, variation) in [
+            (Arrivals::Fixed, 0.0),
+            (Arrivals::Uniform, 1.0 / 3.0_f64.sqrt()),
+            (Arrivals::Poisson, 1.0),
+        ] {
+            let mut random = Rng::with_seed(1);
+            let mut schedule = Schedule::new(arrivals, 1_000.0, Instant::EPOCH);
+            let mut before = Instant::EPOCH;
+            let distances: Vec<f64> = (0..100_000)
+                .map(|_| {
+                    let next = schedule.next(&mut random);
+                    let distance = next.since(before).as_micros_f64();
+                    before = next;
+                    distance
+                })
+                .collect();
+            let mean = distances.iter().sum::<f64>() / 1e5;
+            let variance = distances.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 1e5;
+            assert!((mean - 1_000.0).abs() < 10.0, "{arrivals}: {mean}");
+            assert!((variance.sqrt() / mean - variation).abs() < 0.01, "{arrivals}");
+        }
+    }
+
+    #[test]
+    fn no_rate_is_no_start_and_names_are_read() {
+        let mut random = Rng::with_seed(1);
+        for per_s in [0.0, -1.0, f64::NAN] {
+            let mut schedule = Schedule::new(Arrivals::Poisson, per_s, Instant::EPOCH);
+            assert_eq!(schedule.next(&mut random), Instant::NEVER);
+        }
+        assert_eq!("poisson".parse(), Ok(Arrivals::Poisson));
+        assert!("now".parse::<Arrivals>().unwrap_err().to_string().contains("uniform"));
+    }
+}

@@ -1,0 +1,99 @@
+//! What a mix of operations has measured.
+
+use std::collections::BTreeMap;
+
+use perf::histogram::Histogram;
+use perf::units::Nanos;
+
+use super::operation::Operation;
+use super::table::Mix;
+use crate::cpu::Usage;
+
+/// An operation that starts later than this after it was meant to is a late one: far more than the
+/// clock's own error, and a noticeable part of a response.
+pub const LATE: Nanos = Nanos::from_millis(1);
+
+/// One kind of operation.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// From when it was meant to start until its answer.
+    pub response_time: Histogram,
+    /// The exact sum of these, which a histogram knows within 0.1 % only.
+    pub total: Nanos,
+    /// Answered with a status that was not expected.
+    pub failed: u64,
+}
+
+/// A run of a mix: of what was meant to start between the warm-up and the end.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub operations: BTreeMap<Operation, Tally>,
+    /// How long was measured.
+    pub span: Nanos,
+    /// Operations that were meant to start in that time; of a closed loop those that did.
+    pub meant: u64,
+    /// Answers that came in that time.
+    pub answered: u64,
+    /// By how much operations started later than they were meant to.
+    pub lateness: Histogram,
+    /// How many by more than [`LATE`].
+    pub late: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    /// The most operations that were outstanding at a time.
+    pub outstanding_max: usize,
+    /// Processor time of the generator in the measured part; a world has none.
+    pub cpu: Option<Usage>,
+    /// The first unexpected answer, for people.
+    pub first_failure: Option<String>,
+}
+
+impl Outcome {
+    /// Operations a second that were asked for.
+    pub fn offered_per_s(&self) -> f64 {
+        self.meant as f64 / self.span.as_secs_f64()
+    }
+
+    /// Operations a second that were answered.
+    pub fn achieved_per_s(&self) -> f64 {
+        self.answered as f64 / self.span.as_secs_f64()
+    }
+
+    pub fn failed(&self) -> u64 {
+        self.operations.values().map(|tally| tally.failed).sum()
+    }
+
+    /// The benchmarks' response time: that of all operations over their number. `None` without
+    /// any.
+    pub fn response_mean(&self) -> Option<Nanos> {
+        let count: u64 = self.operations.values().map(|tally| tally.response_time.count()).sum();
+        let total: f64 = self.operations.values().map(|tally| tally.total.as_secs_f64()).sum();
+        (count > 0).then(|| Nanos::from_secs_f64(total / count as f64))
+    }
+
+    /// The medians of the operations, weighted as the mix has them: what a mean would be without
+    /// the pauses of the machine that one operation in a thousand meets.
+    pub fn response_of_medians(&self, mix: &Mix) -> Option<Nanos> {
+        let seen = self.operations.iter().filter(|(_, tally)| !tally.response_time.is_empty());
+        let (sum, weight) = seen.fold((0.0, 0.0), |(sum, weight), (operation, tally)| {
+            let share = mix.share(*operation);
+            let median = tally.response_time.quantile(0.5).as_secs_f64();
+            (sum + share * median, weight + share)
+        });
+        (weight > 0.0).then(|| Nanos::from_secs_f64(sum / weight))
+    }
+
+    /// By how many percentage points the share of an operation is off at most: SFS calls a run
+    /// invalid over 1.5.
+    pub fn mix_error_points(&self, mix: &Mix) -> f64 {
+        let count = |tally: &Tally| tally.response_time.count() + tally.failed;
+        let all: u64 = self.operations.values().map(count).sum();
+        let share_of = |operation: Operation| {
+            self.operations.get(&operation).map_or(0, count) as f64 / all.max(1) as f64
+        };
+        let errors = Operation::ALL
+            .into_iter()
+            .map(|operation| 100.0 * (share_of(operation) - mix.share(operation)).abs());
+        errors.fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,173 @@
+//! The named mixes: how many of 100 operations are which, and how sure we are of that.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::operation::Operation::{
+    self, Access, Commit, Create, Fsinfo, Fsstat, Getattr, Lookup, Read, Readdir, Readdirplus,
+    Readlink, Remove, Setattr, Write,
+};
+
+/// What a table of shares rests on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sureness {
+    /// Read in the benchmark's own source or in a table of its vendor's.
+    Read,
+    /// Read, but for some entries, which are from memory.
+    Partly,
+    /// From memory, but for single numbers.
+    Remembered,
+}
+
+/// A mix with a name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mix {
+    pub name: &'static str,
+    /// Of 100 operations.
+    pub shares: &'static [(Operation, u32)],
+    pub sureness: Sureness,
+    /// Where the shares come from, and what is not sure.
+    pub source: &'static str,
+}
+
+/// The benchmarks' mixes by age.
+pub const MIXES: [Mix; 4] = [
+    Mix {
+        name: "laddis",
+        shares: &[
+            (Lookup, 34),
+            (Read, 22),
+            (Write, 15),
+            (Getattr, 13),
+            (Readlink, 8),
+            (Readdir, 3),
+            (Create, 2),
+            (Remove, 1),
+            (Fsstat, 1),
+            (Setattr, 1),
+        ],
+        sureness: Sureness::Read,
+        source: "SFS 1.x, the same as nhfsstone's default of 1990",
+    },
+    Mix {
+        name: "sfs97-v2",
+        shares: &[
+            (Lookup, 36),
+            (Getattr, 26),
+            (Read, 14),
+            (Write, 7),
+            (Readlink, 7),
+            (Readdir, 6),
+            (Create, 1),
+            (Remove, 1),
+            (Fsstat, 1),
+            (Setattr, 1),
+        ],
+        sureness: Sureness::Remembered,
+        source: "SFS97 (2.0 and 3.0) for version 2; a paper that we have read prints WRITE's 7 %",
+    },
+    Mix {
+        name: "sfs97-v3",
+        shares: &[
+            (Lookup, 27),
+            (Read, 18),
+            (Getattr, 11),
+            (Write, 9),
+            (Readdirplus, 9),
+            (Readlink, 7),
+            (Access, 7),
+            (Commit, 5),
+            (Readdir, 2),
+            (Create, 1),
+            (Remove, 1),
+            (Fsstat, 1),
+            (Setattr, 1),
+            (Fsinfo, 1),
+        ],
+        sureness: Sureness::Partly,
+        source: "SFS97 (3.0) for version 3; a table of 2008 that sums to 99, FSINFO's 1 % is from \
+                 memory",
+    },
+    Mix {
+        name: "sfs2008-v3",
+        shares: &[
+            (Getattr, 26),
+            (Lookup, 24),
+            (Read, 18),
+            (Access, 11),
+            (Write, 10),
+            (Setattr, 4),
+            (Readdirplus, 2),
+            (Readlink, 1),
+            (Readdir, 1),
+            (Create, 1),
+            (Remove, 1),
+            (Fsstat, 1),
+        ],
+        sureness: Sureness::Read,
+        source: "SFS2008 for version 3; a table of 2008, which leaves COMMIT out",
+    },
+];
+
+/// There is no mix of this name.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("unknown mix {0:?}; known are {known}", known = MIXES.map(|mix| mix.name).join(", "))]
+pub struct UnknownMix(pub String);
+
+impl Mix {
+    /// The mix that the papers' comparisons use.
+    pub const SFS97_V3: Self = MIXES[2];
+
+    /// The share of an operation, from 0 to 1.
+    pub fn share(&self, operation: Operation) -> f64 {
+        let all: u32 = self.shares.iter().map(|(_, share)| share).sum();
+        let own = self.shares.iter().find(|(named, _)| *named == operation);
+        own.map_or(0.0, |(_, share)| f64::from(*share) / f64::from(all.max(1)))
+    }
+
+    /// WRITEs are UNSTABLE where COMMITs follow, and stable where none do.
+    pub fn commits(&self) -> bool {
+        self.share(Commit) > 0.0
+    }
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl FromStr for Mix {
+    type Err = UnknownMix;
+
+    fn from_str(name: &str) -> Result<Self, UnknownMix> {
+        let found = MIXES.into_iter().find(|mix| mix.name == name);
+        found.ok_or_else(|| UnknownMix(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mix_has_a_hundred_operations_each_named_once() {
+        for mix in MIXES {
+            assert_eq!(mix.shares.iter().map(|(_, share)| share).sum::<u32>(), 100, "{mix}");
+            for (at, (operation, _)) in mix.shares.iter().enumerate() {
+                assert!(mix.shares[..at].iter().all(|(other, _)| other != operation), "{mix}");
+            }
+            assert_eq!(mix.name.parse::<Mix>(), Ok(mix));
+        }
+        assert!((Mix::SFS97_V3.share(Read) - 0.18).abs() < 1e-12);
+        assert!(Mix::SFS97_V3.commits() && !MIXES[3].commits());
+    }
+
+    #[test]
+    fn an_unknown_mix_lists_the_known() {
+        let error = "sfs2014".parse::<Mix>().unwrap_err().to_string();
+        assert!(error.contains("sfs2014") && error.contains("sfs97-v3"), "{error}");
+    }
+}

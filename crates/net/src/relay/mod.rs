@@ -1,0 +1,384 @@
+//! A relay between any RPC client and server: what comes at one end leaves at the other when an
+//! emulated link would have delivered it.
+//!
+//! It understands records and datagrams, not what is in them. A record is passed on when its last
+//! byte would have arrived, in one fragment, whatever fragments it came in; what is no record ends
+//! its connection. Each connection, and each source of datagrams, has a link of its own in each
+//! direction, as hosts on a switch have. Connections are made without the link's delay.
+//!
+//! ```text
+//!   client --- Tcp --> Way: held until due --> Tcp --- server        one task for each connection
+//!              <------------ Way <-----------------
+//!   client --- front socket --> Session: held until due --> socket of its own --- server
+//! ```
+//!
+//! Nothing is held without bound: a connection holds at most [`Limits::held_bytes_max`] in each
+//! direction, and all together [`Limits::bytes_max`]. Where that is reached, a connection is not
+//! read, and a datagram is dropped.
+
+mod datagrams;
+mod ledger;
+mod reach;
+mod stream;
+mod tap;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use perf::units::Nanos;
+use tokio::sync::{Semaphore, watch};
+use wire::record::Message;
+
+use crate::clock::Clock;
+use crate::error::{ConnectError, TransportError};
+use crate::serve::budget::Budget;
+use crate::serve::host::{Ending, Phase};
+use crate::shape::Shape;
+use crate::transport::Transport;
+use crate::transport::datagram::Datagrams;
+use crate::transport::tcp::{self, Listener, Tcp};
+
+use self::ledger::Ledger;
+pub use self::ledger::{Carried, Loss};
+pub use self::reach::{Unfit, reach};
+pub use self::tap::{Leg, Opened, Seen, Tap, Watcher};
+
+/// What a relay may hold, and how long it waits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Connections at once; one more is closed at once.
+    pub connections_max: usize,
+    /// Sources of datagrams told apart at once; those of one more are dropped.
+    pub sessions_max: usize,
+    /// Bytes that one connection or session holds in one direction.
+    pub held_bytes_max: usize,
+    /// Bytes that all hold together.
+    pub bytes_max: usize,
+    /// How long a server may take to take a connection.
+    pub connect_max: Nanos,
+    /// A connection or session on which nothing passes for so long is ended.
+    pub idle_max: Nanos,
+    /// A peer that takes no byte for so long, or does not complete a record, is given up.
+    pub stall_max: Nanos,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 4096,
+            sessions_max: 1024,
+            held_bytes_max: 64 << 20,
+            bytes_max: 1 << 30,
+            connect_max: Nanos::from_secs(5),
+            // Longer than clients and servers keep a connection on which nothing happens.
+            idle_max: Nanos::from_secs(30 * 60),
+            stall_max: Nanos::from_secs(60),
+        }
+    }
+}
+
+/// Which end of the relay.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    pub fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        })
+    }
+}
+
+/// What happens to connections, for a log.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The server was not there for a client, whose connection is closed.
+    Unreachable { client: SocketAddr, cause: ConnectError },
+    /// A connection was ended by other than its two ends in good order; `side` is whose fault it
+    /// is.
+    Broken { client: SocketAddr, side: Side, cause: TransportError },
+    /// A connection found no place.
+    NoPlace { client: SocketAddr },
+    /// Nobody took a datagram of this client, as far as is known the first of several.
+    NobodyListens { client: SocketAddr, server: SocketAddr },
+}
+
+/// Told what happens; must not wait.
+pub type Events = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// See the module's head; clones share everything.
+#[derive(Clone)]
+pub struct Relay(Arc<Shared>);
+
+struct Shared {
+    clock: Clock,
+    limits: Limits,
+    budget: Budget,
+    shape: Shape,
+    there: Ledger,
+    back: Ledger,
+    places: Arc<Semaphore>,
+    phase: watch::Sender<Phase>,
+    /// Connections and sockets that are being relayed.
+    relayed: watch::Sender<u64>,
+    counts: Counters,
+    events: Events,
+    tap: Option<Tap>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    connections: AtomicU64,
+    sessions: AtomicU64,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    unreachable: AtomicU64,
+    broken: AtomicU64,
+    garbled: AtomicU64,
+    given_up: AtomicU64,
+}
+
+fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What a relay has seen, and holds now.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// From clients to the server.
+    pub there: Carried,
+    pub back: Carried,
+    /// Connections being relayed now.
+    pub connections: u64,
+    /// Sources of datagrams told apart now.
+    pub sessions: u64,
+    /// Connections let in.
+    pub accepted: u64,
+    /// Connections that found no place.
+    pub refused: u64,
+    /// Connections whose server was not there.
+    pub unreachable: u64,
+    /// Connections that broke.
+    pub broken: u64,
+    /// Of these, those that carried what is no record.
+    pub garbled: u64,
+    /// Of these, those given up because a peer did nothing for too long.
+    pub given_up: u64,
+    /// Bytes set aside for what is held.
+    pub bytes_held: u64,
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay").finish_non_exhaustive()
+    }
+}
+
+impl Relay {
+    /// `events` is told what happens; `tap` sees what passes.
+    pub fn new(
+        clock: &Clock,
+        shape: Shape,
+        limits: Limits,
+        events: Events,
+        tap: Option<Tap>,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            clock: clock.clone(),
+            limits,
+            budget: Budget::new(limits.bytes_max),
+            shape,
+            there: Ledger::default(),
+            back: Ledger::default(),
+            places: Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS))),
+            phase: watch::Sender::new(Phase::Serving),
+            relayed: watch::Sender::new(0),
+            counts: Counters::default(),
+            events,
+            tap,
+        }))
+    }
+
+    /// Accepts connections and relays each to `server`, until the relay drains. What goes wrong
+    /// with one connection ends that connection.
+    pub async fn listen(&self, listener: Listener, server: SocketAddr) {
+        let mut ending = self.ending();
+        loop {
+            let accept = std::pin::pin!(listener.accept());
+            let Some(accepted) = ending.or(accept).await else {
+                return;
+            };
+            let Ok(client) = accepted else {
+                // Out of descriptors, or the peer has gone already: the next may do better.
+                self.0.clock.sleep(Nanos::from_millis(10)).await;
+                continue;
+            };
+            self.admit(client, server, &listener);
+        }
+    }
+
+    /// Relays a connection in a task of its own, if there is a place for it.
+    fn admit(&self, client: Tcp, server: SocketAddr, listener: &Listener) {
+        let address = client.peer();
+        let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
+            add(&self.0.counts.refused);
+            (self.0.events)(Event::NoPlace { client: address });
+            return;
+        };
+        add(&self.0.counts.accepted);
+        let (relay, pool) = (self.clone(), listener.pool().clone());
+        let record_bytes_max = listener.record_bytes_max();
+        self.0.clock.spawn(async move {
+            let limit = relay.0.limits.connect_max;
+            let clock = &relay.0.clock;
+            match tcp::connect(clock, server, limit, &pool, record_bytes_max).await {
+                Ok(server) => {
+                    server.watch_peer(SERVER_PATIENCE, SERVER_RETRIES);
+                    relay.connection(client, server).await.ok();
+                }
+                Err(cause) => {
+                    add(&relay.0.counts.unreachable);
+                    (relay.0.events)(Event::Unreachable { client: address, cause });
+                }
+            }
+            drop(place);
+        });
+    }
+
+    /// Relays between two transports until both directions have ended, or one end breaks.
+    ///
+    /// # Errors
+    /// Which side broke the connection, and how.
+    pub async fn connection(
+        &self,
+        client: impl Transport,
+        server: impl Transport,
+    ) -> Result<(), (Side, TransportError)> {
+        let address = client.peer();
+        let present = self.enter(|counts| &counts.connections);
+        let ended = stream::relay(self, client, server).await;
+        drop(present);
+        if let Err((side, cause)) = &ended {
+            let counts = &self.0.counts;
+            add(&counts.broken);
+            match cause {
+                TransportError::Record(_) | TransportError::TooManyFragments { .. } => {
+                    add(&counts.garbled);
+                }
+                TransportError::Idle { .. }
+                | TransportError::TakesNothing { .. }
+                | TransportError::Unfinished { .. } => add(&counts.given_up),
+                TransportError::Io(_) | TransportError::Truncated => {}
+            }
+            let (side, cause) = (*side, cause.clone());
+            (self.0.events)(Event::Broken { client: address, side, cause });
+        }
+        ended
+    }
+
+    /// Relays datagrams to `server` until the relay drains. Each source gets a socket of its own
+    /// towards the server, from `dial`, so that replies find their way back.
+    pub async fn listen_datagrams<D: Datagrams + 'static>(
+        &self,
+        front: impl Datagrams + 'static,
+        server: SocketAddr,
+        dial: impl Fn() -> io::Result<D>,
+    ) {
+        let _present = self.enter(|_| &UNCOUNTED);
+        datagrams::relay(self, front, server, dial).await;
+    }
+
+    /// The link; to replace its profile changes what comes from then on, and what is on its way
+    /// keeps its times. The overhead of a profile is not spent here.
+    pub fn shape(&self) -> &Shape {
+        &self.0.shape
+    }
+
+    /// Lets nobody in, reads nothing more, hands on what is on its way, and closes. What is not
+    /// handed on within `grace` is lost.
+    pub async fn drain(&self, grace: Nanos) {
+        /// How long tasks may take to notice that they are to end.
+        const NOTICE: Nanos = Nanos::from_secs(1);
+        let mut relayed = self.0.relayed.subscribe();
+        for (phase, limit) in [(Phase::Draining, grace), (Phase::Abandoning, NOTICE)] {
+            self.0.phase.send_replace(phase);
+            let done = relayed.wait_for(|&relayed| relayed == 0);
+            if self.0.clock.within(limit, done).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    pub fn counts(&self) -> Counts {
+        let counts = &self.0.counts;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            there: self.0.there.carried(),
+            back: self.0.back.carried(),
+            connections: load(&counts.connections),
+            sessions: load(&counts.sessions),
+            accepted: load(&counts.accepted),
+            refused: load(&counts.refused),
+            unreachable: load(&counts.unreachable),
+            broken: load(&counts.broken),
+            garbled: load(&counts.garbled),
+            given_up: load(&counts.given_up),
+            bytes_held: self.0.budget.bytes_used() as u64,
+        }
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::new(self.0.phase.subscribe())
+    }
+
+    /// Something that is being relayed, for as long as the answer lives.
+    fn enter(&self, count: fn(&Counters) -> &AtomicU64) -> Present {
+        self.0.relayed.send_modify(|relayed| *relayed += 1);
+        count(&self.0.counts).fetch_add(1, Ordering::Relaxed);
+        Present { relay: self.clone(), count }
+    }
+}
+
+/// Where nothing is told of what is counted.
+static UNCOUNTED: AtomicU64 = AtomicU64::new(0);
+
+struct Present {
+    relay: Relay,
+    count: fn(&Counters) -> &AtomicU64,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        (self.count)(&self.relay.0.counts).fetch_sub(1, Ordering::Relaxed);
+        self.relay.0.relayed.send_modify(|relayed| *relayed -= 1);
+    }
+}
+
+/// A server that has vanished is noticed by the system within two minutes, as a client is.
+const SERVER_PATIENCE: Nanos = Nanos::from_secs(20);
+const SERVER_RETRIES: u32 = 5;
+
+/// What was received, to be sent as it came and without a copy: of a length that is no multiple of
+/// four the odd bytes are the head, so that nothing is added behind.
+fn message(received: Bytes) -> Message {
+    let mut payload = received;
+    let head = payload.split_to(payload.len() % 4);
+    Message { head: head.to_vec(), payload }
+}

@@ -1,0 +1,336 @@
+//! The relay in worlds: exact times, ends, bounds, and peers that misbehave.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use net::clock::Clock;
+use net::clock::world::World;
+use net::error::TransportError;
+use net::relay::{Limits, Loss, Relay, Side};
+use net::shape::LinkPair;
+use net::transport::Transport;
+use net::transport::datagram::{Datagrams, Route};
+use net::transport::lossy::{self, Weather};
+use net::transport::memory::{self, Memory};
+use parking_lot::Mutex;
+use perf::model::loggp::Link;
+use perf::units::{Instant, Nanos};
+use tokio::sync::oneshot;
+use wire::record::Message;
+
+type Ended = oneshot::Receiver<Result<(), (Side, TransportError)>>;
+
+fn relay(clock: &Clock, links: LinkPair, limits: Limits) -> Relay {
+    Relay::new(clock, links.into(), limits, Arc::new(|_| {}), None)
+}
+
+/// A client and a server with a relay between them, and how that ends.
+fn between(clock: &Clock, relay: &Relay) -> (Memory, Memory, Ended) {
+    let (client, front) = memory::pair(1);
+    let (back, server) = memory::pair(2);
+    let (sender, ended) = oneshot::channel();
+    let relay = relay.clone();
+    clock.spawn(async move {
+        sender.send(relay.connection(front, back).await).ok();
+    });
+    (client, server, ended)
+}
+
+fn bytes(len: usize, fill: u8) -> Message {
+    Message { head: Vec::new(), payload: Bytes::from(vec![fill; len]) }
+}
+
+async fn send(transport: &mut impl Transport, message: Message) {
+    poll_fn(|cx| transport.poll_ready(cx)).await.unwrap();
+    transport.send(message);
+    poll_fn(|cx| transport.poll_flush(cx)).await.unwrap();
+}
+
+async fn receive(transport: &mut impl Transport) -> Option<Bytes> {
+    poll_fn(|cx| transport.poll_receive(cx)).await.unwrap()
+}
+
+fn link(latency: Nanos, gap_per_byte_ps: u64) -> LinkPair {
+    LinkPair::symmetric(Link { latency, gap: Nanos::ZERO, gap_per_byte_ps })
+}
+
+const MS: Nanos = Nanos::from_millis(1);
+
+#[test]
+fn each_record_arrives_when_the_link_says_in_both_directions() {
+    let world = World::new();
+    let clock = world.clock();
+    let times = world.run(async move {
+        // 1 us for each byte there, and back only the latency.
+        let links = LinkPair {
+            there: Link { latency: MS, gap: Nanos::from_micros(50), gap_per_byte_ps: 1_000_000 },
+            back: Link { latency: Nanos::from_micros(7), ..Link::default() },
+        };
+        let relay = relay(&clock, links, Limits::default());
+        let (mut client, mut server, _) = between(&clock, &relay);
+        let mut times = Vec::new();
+        for fill in 0..3 {
+            client.send(bytes(96, fill));
+        }
+        poll_fn(|cx| client.poll_flush(cx)).await.unwrap();
+        for fill in 0..3 {
+            assert_eq!(receive(&mut server).await.unwrap(), vec![fill; 96]);
+            times.push(clock.now().as_nanos());
+        }
+        send(&mut server, bytes(4096, 9)).await;
+        receive(&mut client).await.unwrap();
+        times.push(clock.now().as_nanos());
+        let counts = relay.counts();
+        assert_eq!((counts.there.passed, counts.there.passed_bytes), (3, 300));
+        assert_eq!((counts.there.held, counts.back.passed_bytes), (0, 4100));
+        assert_eq!(counts.there.late.max(), Nanos::ZERO);
+        times
+    });
+    // 100 bytes with the mark take 100 us; behind each come 50 us of pause.
+    assert_eq!(times.unwrap(), [1_100_000, 1_250_000, 1_400_000, 1_407_000]);
+}
+
+#[test]
+fn records_of_odd_lengths_come_out_as_they_went_in() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let relay = relay(&clock, link(MS, 10), Limits::default());
+        let (mut client, mut server, _) = between(&clock, &relay);
+        for len in [0, 1, 2, 3, 5, 4097, 70_001, 1_000_003] {
+            // A head of odd length, as our own messages never have it.
+            send(&mut client, Message::new(vec![7; len])).await;
+            assert_eq!(receive(&mut server).await.unwrap(), vec![7; len]);
+        }
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn the_end_of_one_direction_comes_behind_its_last_record_and_the_other_goes_on() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let relay = relay(&clock, link(MS, 0), Limits::default());
+        let (mut client, mut server, ended) = between(&clock, &relay);
+        send(&mut client, bytes(8, 1)).await;
+        client.end_sending();
+        assert_eq!(receive(&mut server).await.unwrap(), vec![1; 8]);
+        assert_eq!(receive(&mut server).await, None);
+        for fill in 0..3 {
+            send(&mut server, bytes(8, fill)).await;
+            assert_eq!(receive(&mut client).await.unwrap(), vec![fill; 8]);
+        }
+        server.end_sending();
+        assert_eq!(receive(&mut client).await, None);
+        assert!(ended.await.unwrap().is_ok());
+        assert_eq!(relay.counts().connections, 0);
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn who_vanishes_takes_the_other_end_with_him_but_not_what_he_has_said() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let relay = relay(&clock, link(MS, 0), Limits::default());
+        let (mut client, mut server, ended) = between(&clock, &relay);
+        send(&mut client, bytes(8, 1)).await;
+        drop(client);
+        assert_eq!(receive(&mut server).await.unwrap(), vec![1; 8]);
+        assert_eq!(receive(&mut server).await, None);
+        // The reply finds nobody.
+        send(&mut server, bytes(8, 2)).await;
+        let (side, cause) = ended.await.unwrap().unwrap_err();
+        assert_eq!(side, Side::Client, "{cause}");
+        assert_eq!(relay.counts().broken, 1);
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn silence_ends_a_connection_and_so_does_a_peer_that_takes_nothing() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let limits = Limits {
+            idle_max: Nanos::from_secs(100),
+            stall_max: Nanos::from_secs(20),
+            ..Limits::default()
+        };
+        let relay = relay(&clock, LinkPair::default(), limits);
+        let (client, server, ended) = between(&clock, &relay);
+        let (_, cause) = ended.await.unwrap().unwrap_err();
+        assert!(matches!(cause, TransportError::Idle { .. }), "{cause}");
+        assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_secs(100));
+        drop((client, server));
+
+        let (mut client, server, ended) = between(&clock, &relay);
+        let taken = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&taken);
+        clock.spawn(async move {
+            // More than the memory transports hold, to a server that does not read.
+            loop {
+                client.send(bytes(1 << 20, 0));
+                if poll_fn(|cx| client.poll_flush(cx)).await.is_err() {
+                    return;
+                }
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let (side, cause) = ended.await.unwrap().unwrap_err();
+        assert_eq!(side, Side::Server);
+        assert!(taken.load(Ordering::Relaxed) < 100, "{taken:?} MiB that nobody takes from it");
+        assert!(matches!(cause, TransportError::TakesNothing { .. }), "{cause}");
+        assert_eq!(relay.counts().given_up, 2);
+        drop(server);
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn what_is_held_is_bounded_and_all_of_it_arrives() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let (held_bytes_max, bytes_max) = (1 << 20, 3 << 20);
+        let limits = Limits { held_bytes_max, bytes_max, ..Limits::default() };
+        // 64 KiB take 65 ms.
+        let relay = relay(&clock, link(Nanos::from_secs(1), 1_000_000), limits);
+        let mut ends = Vec::new();
+        for _ in 0..4 {
+            let (mut client, mut server, _) = between(&clock, &relay);
+            let (done, all) = oneshot::channel();
+            clock.spawn(async move {
+                for _ in 0..160 {
+                    send(&mut client, bytes(64 << 10, 3)).await;
+                }
+                poll_fn(|cx| client.poll_receive(cx)).await.ok();
+            });
+            clock.spawn(async move {
+                for _ in 0..160 {
+                    receive(&mut server).await.unwrap();
+                }
+                done.send(()).ok();
+            });
+            ends.push(all);
+        }
+        let most = Arc::new(Mutex::new(0));
+        let (watched, own, seen) = (relay.clone(), clock.clone(), Arc::clone(&most));
+        let watcher = clock.spawn(async move {
+            loop {
+                own.sleep(Nanos::from_millis(10)).await;
+                let counts = watched.counts();
+                let mut most = seen.lock();
+                *most = counts.there.held_bytes.max(*most);
+                assert!(counts.bytes_held <= bytes_max as u64);
+            }
+        });
+        for end in ends {
+            end.await.unwrap();
+        }
+        watcher.abort();
+        assert!(*most.lock() > 1 << 20, "several held something: {}", most.lock());
+        assert!(*most.lock() <= bytes_max as u64, "{}", most.lock());
+        assert_eq!(relay.counts().bytes_held, 0);
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn a_change_holds_for_what_comes_after_it_and_nothing_is_overtaken() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let relay = relay(&clock, link(Nanos::from_millis(10), 0), Limits::default());
+        let (mut client, mut server, _) = between(&clock, &relay);
+        send(&mut client, bytes(8, 1)).await;
+        clock.sleep(MS).await;
+        relay.shape().replace(link(MS, 0).into(), clock.now());
+        send(&mut client, bytes(8, 2)).await;
+        assert_eq!(receive(&mut server).await.unwrap(), vec![1; 8]);
+        assert_eq!(receive(&mut server).await.unwrap(), vec![2; 8]);
+        assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_millis(10));
+        send(&mut client, bytes(8, 3)).await;
+        receive(&mut server).await.unwrap();
+        assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_millis(11));
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn a_relay_that_ends_hands_on_what_is_on_its_way() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        for (grace, arrives) in [(Nanos::from_secs(1), true), (MS, false)] {
+            let relay = relay(&clock, link(Nanos::from_millis(10), 0), Limits::default());
+            let (mut client, mut server, ended) = between(&clock, &relay);
+            send(&mut client, bytes(8, 1)).await;
+            clock.sleep(Nanos::from_micros(1)).await;
+            let began = clock.now();
+            relay.drain(grace).await;
+            assert!(clock.now().since(began) <= Nanos::from_millis(10));
+            assert!(ended.await.unwrap().is_ok());
+            assert_eq!(receive(&mut server).await.is_some(), arrives);
+            let lost = relay.counts().there.lost.get(&Loss::Ended).copied();
+            assert_eq!(lost, (!arrives).then_some(1));
+            assert_eq!(relay.counts().there.held, 0);
+        }
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn datagrams_go_both_ways_with_the_delay_of_the_link() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let fair = Weather {
+            seed: 1,
+            lost: 0,
+            fragment_bytes: None,
+            duplicated: 0,
+            latency: Nanos::ZERO,
+            jitter: Nanos::ZERO,
+        };
+        let relay = relay(&clock, link(MS, 0), Limits::default());
+        let (mut client, front) = lossy::pair(&clock, fair).unwrap();
+        let (back, mut server) = lossy::pair(&clock, fair).unwrap();
+        let back = Mutex::new(Some(back));
+        let (own, address) = (relay.clone(), server.local_addr().unwrap());
+        clock.spawn(async move {
+            let dial = || back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
+            own.listen_datagrams(front, address, dial).await;
+        });
+        let nowhere = Route { peer: address, local: None };
+        for len in [1, 2, 3, 8192, 60_000] {
+            let began = clock.now();
+            let call = Message::new(vec![5; len]);
+            poll_fn(|cx| client.poll_send(cx, &call, &nowhere)).await.unwrap();
+            let called = poll_fn(|cx| server.poll_receive(cx)).await.unwrap();
+            assert_eq!(called.bytes, vec![5; len]);
+            poll_fn(|cx| server.poll_send(cx, &call, &called.route)).await.unwrap();
+            let answered = poll_fn(|cx| client.poll_receive(cx)).await.unwrap();
+            assert_eq!(answered.bytes, vec![5; len]);
+            assert_eq!(clock.now().since(began), Nanos::from_millis(2));
+        }
+        let counts = relay.counts();
+        assert_eq!((counts.there.passed, counts.back.passed, counts.sessions), (5, 5, 1));
+        // A session on which nothing passes ends.
+        clock.sleep(Limits::default().idle_max * 2).await;
+        let counts = relay.counts();
+        assert_eq!((counts.sessions, counts.bytes_held), (0, 0));
+        // There is no other socket for another session.
+        let call = Message::new(vec![5; 8]);
+        poll_fn(|cx| client.poll_send(cx, &call, &nowhere)).await.unwrap();
+        clock.sleep(MS).await;
+        assert_eq!(relay.counts().there.lost.get(&Loss::NoSession), Some(&1));
+    });
+    ran.unwrap();
+}

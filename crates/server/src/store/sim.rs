@@ -1,0 +1,501 @@
+//! Files in memory behind an emulated disk, for worlds: what is stable is known, and a crash can be
+//! had at any moment.
+//!
+//! ```text
+//!   SimStore --> live image (a MemStore): what everybody sees         options.rs  disk, sizes
+//!      |           |-- page cache: which READs wait for the disk      cache.rs
+//!      |           '-- dirty extents of each file                     extents.rs, state.rs
+//!      '--> journal --> pipeline: batches, flights, the disk's time   journal.rs, pipeline.rs
+//!                         '--> stable image (a second MemStore)       crash.rs: what is left
+//! ```
+//!
+//! - A change of names or attributes is answered when the journal with it is synced; those that
+//!   come during a sync share the next one.
+//! - Data are dirty until a COMMIT, a stable WRITE, early write-back or too much of them starts
+//!   them for the disk. They go to their places before the journal that follows them. What the
+//!   disk has written survives a crash; a sync is what it costs to be sure.
+//! - A [`Durable`] is made after the disk's sync, and says the verifier from before it.
+//! - READs wait for pages that are not in the cache. Names and attributes are always in memory.
+//!   There is no read-ahead, and a part of a page is written without reading the rest of it.
+//! - Access times are not written to the disk.
+//!
+//! Data are held once in the live image, a second time in the stable one, and while they are on
+//! their way, once more if they were changed meanwhile. Both images stay in the limits of
+//! [`SimOptions::memory`], what is on its way in `dirty_bytes_max` and the calls in service.
+//!
+//! The store has no clock: [`Machine`] tells the time and waits. In a world that is exact; in the
+//! real world (`serve sim:`) it is as exact as its timers.
+
+mod blocks;
+mod cache;
+mod crash;
+mod extents;
+mod faults;
+mod journal;
+mod names;
+mod options;
+mod pipeline;
+mod state;
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use perf::model::disk::{Counts, Disk};
+use perf::units::Instant;
+
+use crate::durable::{Committed, Durable};
+use crate::metrics::Reading;
+use crate::types::{
+    Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
+};
+
+use self::cache::Cache;
+use self::journal::{Stable, Stamp, now};
+use self::pipeline::{Pipeline, Ticket};
+use self::state::State;
+use super::mem::{MemOptions, MemStore, TimeSource};
+use super::{
+    Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
+    Space, Store, Written,
+};
+
+pub use self::faults::{DRIVE_CACHE_BYTES, Faults, Switches};
+pub use self::options::{AfterFailedSync, Machine, SimOptions, WriteBack};
+
+/// See the module's head.
+pub struct SimStore {
+    options: SimOptions,
+    time: TimeSource,
+    machine: Arc<dyn Machine>,
+    faults: Faults,
+    live: MemStore,
+    stamp: Arc<Stamp>,
+    /// How many crashes came before.
+    life: u64,
+    state: Mutex<State>, // guards all that changes, the order of operations on the images with it
+}
+
+/// What a store did and holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stats {
+    pub disk: Counts,
+    /// Share of the time in which the disk worked, of 1.
+    pub disk_utilization: f64,
+    pub cache_hits: u64,
+    pub cache_misses: u64,
+    pub cache_bytes: u64,
+    /// Data that a crash now could lose.
+    pub unstable_bytes: u64,
+    pub failed_syncs: u64,
+    /// Operations that the stable image could not repeat: always 0, or the store is wrong.
+    pub divergences: u64,
+}
+
+/// The state, in order as of `now`.
+struct Begun<'s> {
+    state: MutexGuard<'s, State>,
+    now: Instant,
+    time: Time,
+}
+
+impl Deref for Begun<'_> {
+    type Target = State;
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Begun<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl fmt::Debug for SimStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimStore").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl SimStore {
+    /// An empty store.
+    pub fn new(options: SimOptions, time: TimeSource, machine: Arc<dyn Machine>) -> Self {
+        let stamp = Arc::new(Stamp::default());
+        stamp.set(time());
+        let stable = options.crashes.then(|| {
+            let stamp = Arc::new(Stamp::default());
+            stamp.set(time());
+            Stable { store: MemStore::new(Self::unbounded(&options), stamp.source()), stamp }
+        });
+        let live = MemStore::new(options.memory, stamp.source());
+        Self::with(options, time, machine, Faults::default(), (live, stamp), stable, 0)
+    }
+
+    fn with(
+        options: SimOptions,
+        time: TimeSource,
+        machine: Arc<dyn Machine>,
+        faults: Faults,
+        (live, stamp): (MemStore, Arc<Stamp>),
+        stable: Option<Stable>,
+        life: u64,
+    ) -> Self {
+        let pipeline = Pipeline::new(Disk::new(options.disk), stable, faults.clone());
+        let state = Mutex::new(State::new(pipeline, Cache::new(options.cache_bytes_max)));
+        Self { options, time, machine, faults, live, stamp, life, state }
+    }
+
+    /// The next life of a store, with what is stable as all that it has.
+    fn reborn(before: &Self, stable: Option<Stable>) -> Self {
+        let stamp = Arc::new(Stamp::default());
+        stamp.set((before.time)());
+        let memory = before.options.memory;
+        let live = match &stable {
+            Some(stable) => stable.store.image(memory, stamp.source()),
+            None => MemStore::new(memory, stamp.source()),
+        };
+        let (time, machine) = (Arc::clone(&before.time), Arc::clone(&before.machine));
+        let faults = before.faults.clone();
+        Self::with(before.options, time, machine, faults, (live, stamp), stable, before.life + 1)
+    }
+
+    /// The stable image has room for whatever the live one had.
+    fn unbounded(options: &SimOptions) -> MemOptions {
+        MemOptions { bytes_max: u64::MAX, files_max: u64::MAX, ..options.memory }
+    }
+
+    /// The switches for what can go wrong.
+    pub fn faults(&self) -> Faults {
+        self.faults.clone()
+    }
+
+    pub fn options(&self) -> &SimOptions {
+        &self.options
+    }
+
+    pub fn stats(&self) -> Stats {
+        let state = self.begin();
+        let pipeline = &state.pipeline;
+        Stats {
+            disk: pipeline.disk.counts(),
+            disk_utilization: pipeline.disk.utilization(state.now),
+            cache_hits: state.cache.hits,
+            cache_misses: state.cache.misses,
+            cache_bytes: state.cache.bytes(),
+            unstable_bytes: state.unstable_bytes(),
+            failed_syncs: pipeline.failures,
+            divergences: pipeline.divergences,
+        }
+    }
+
+    /// Checks the books of what everybody sees; see [`MemStore::audit`].
+    ///
+    /// # Errors
+    /// What does not add up.
+    pub fn audit(&self) -> Result<(), &'static str> {
+        self.live.audit()
+    }
+
+    /// Every operation begins here: with the disk in order, and one moment for all it does.
+    fn begin(&self) -> Begun<'_> {
+        let mut state = self.state.lock();
+        let now = self.machine.now();
+        let time = (self.time)();
+        self.stamp.set(time);
+        let slow = self.faults.switches().slow_percent;
+        state.pipeline.disk.slow_down(if slow == 0 { 100 } else { slow });
+        state.settle(now, self.options.after_failed_sync);
+        Begun { state, now, time }
+    }
+
+    fn verifier_of(&self, state: &State) -> Verifier {
+        let lives = (self.life << 32) ^ state.pipeline.failures;
+        Verifier(mixed(self.options.memory.instance ^ lives).to_be_bytes())
+    }
+
+    /// Waits until a batch has ended.
+    async fn wait(&self, ticket: Ticket) -> Result<(), Status> {
+        loop {
+            let due = {
+                let begun = self.begin();
+                if let Some(outcome) = ticket.outcome() {
+                    return outcome;
+                }
+                begun.pipeline.due(&ticket, begun.now)
+            };
+            self.machine.until(due).await;
+        }
+    }
+
+    /// Waits for what a file needs to be stable, if anything.
+    async fn durable(&self, ticket: Option<Ticket>, verifier: Verifier) -> Result<Durable, Status> {
+        let outcome = match ticket {
+            Some(ticket) => self.wait(ticket).await,
+            None => Ok(()),
+        };
+        Durable::after_sync(outcome, verifier)
+    }
+}
+
+/// Another number for each (the finalizer of splitmix64, Steele et al. 2014), which tells nothing
+/// of how it was made.
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+impl Store for SimStore {
+    fn root(&self) -> Handle {
+        self.live.root()
+    }
+
+    fn medium(&self) -> Medium {
+        Medium::Memory
+    }
+
+    fn verifier(&self) -> Verifier {
+        self.verifier_of(&self.begin())
+    }
+
+    fn sync_failures(&self) -> u64 {
+        self.begin().pipeline.failures
+    }
+
+    fn readings(&self) -> Vec<Reading> {
+        let mut readings = self.live.readings();
+        let stats = self.stats();
+        readings.extend([
+            Reading::new(
+                "nfskit_store_disk_utilization",
+                "Share of the time in which the emulated disk worked.",
+                stats.disk_utilization,
+            ),
+            Reading::new(
+                "nfskit_store_unstable_bytes",
+                "Bytes of data that a crash could lose.",
+                stats.unstable_bytes as f64,
+            ),
+        ]);
+        readings
+    }
+
+    async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
+        self.live.attr(caller, handle).await
+    }
+
+    async fn set_attr(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        changes: SetAttr,
+        guard: Option<Time>,
+    ) -> Changed<()> {
+        self.change_attr(caller, handle, changes, guard).await
+    }
+
+    async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        self.live.lookup(caller, dir, name).await
+    }
+
+    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
+        self.live.access(caller, handle, asked).await
+    }
+
+    async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {
+        self.live.read_link(caller, handle).await
+    }
+
+    async fn read(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Looked<Extent> {
+        let (mut looked, ready_at) = {
+            let mut begun = self.begin();
+            let looked = now(self.live.read(caller, handle, offset, count));
+            let ready_at = match (&looked.result, &looked.attr) {
+                (Ok(extent), Some(attr)) => {
+                    self.fetch(&mut begun, attr.fileid, offset, extent.data.len() as u64)
+                }
+                _ => Ok(begun.now),
+            };
+            (looked, ready_at.map(|at| (at > begun.now).then_some(at)))
+        };
+        match ready_at {
+            Ok(None) => {}
+            Ok(Some(at)) => self.machine.until(at).await,
+            Err(status) => looked.result = Err(status),
+        }
+        looked
+    }
+
+    async fn write(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        data: Bytes,
+        stability: Stability,
+    ) -> Changed<Written> {
+        let (mut changed, ticket, verifier) = {
+            let mut begun = self.begin();
+            let verifier = self.verifier_of(&begun);
+            if let Err(status) = self.check_write(caller, handle, offset, &data) {
+                return Changed { wcc: self.unchanged(caller, handle), result: Err(status) };
+            }
+            let changed = now(self.live.write(caller, handle, offset, data, Stability::Unstable));
+            let (Ok(written), Some(attr)) = (&changed.result, &changed.wcc.after) else {
+                return changed;
+            };
+            let (id, bytes, at) = (attr.fileid, u64::from(written.count), begun.now);
+            begun.wrote(handle, attr, id, offset, bytes);
+            begun.cache.fill(id, offset, bytes, at);
+            let ticket = match stability {
+                Stability::Unstable => begun.write_back(at, &self.live, id, &self.options),
+                _ => begun.stabilise(at, &self.live, id),
+            };
+            (changed, ticket, verifier)
+        };
+        let committed = match (stability, ticket) {
+            (Stability::Unstable, None) => Ok(Committed::Unstable(verifier)),
+            (Stability::Unstable, Some(room)) => {
+                // Whatever becomes of it is told to who commits.
+                self.wait(room).await.ok();
+                Ok(Committed::Unstable(verifier))
+            }
+            (stable, ticket) => {
+                self.durable(ticket, verifier).await.map(|proof| Committed::Stable(stable, proof))
+            }
+        };
+        changed.result = changed
+            .result
+            .and_then(|written| committed.map(|committed| Written { committed, ..written }));
+        changed
+    }
+
+    async fn commit(
+        &self,
+        caller: &Caller,
+        handle: &Handle,
+        offset: u64,
+        count: u32,
+    ) -> Changed<Durable> {
+        let (wcc, ticket, verifier) = {
+            let mut begun = self.begin();
+            let verifier = self.verifier_of(&begun);
+            // Whether he may; what memory says of durability is worth nothing here.
+            let Changed { wcc, result } = now(self.live.commit(caller, handle, offset, count));
+            if let Err(status) = result {
+                return Changed { wcc, result: Err(status) };
+            }
+            let id = wcc.after.map_or(0, |attr| attr.fileid);
+            let at = begun.now;
+            (wcc, begun.stabilise(at, &self.live, id), verifier)
+        };
+        Changed { wcc, result: self.durable(ticket, verifier).await }
+    }
+
+    async fn create(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        how: CreateHow,
+    ) -> Changed<Node> {
+        self.make_file(caller, dir, name, how).await
+    }
+
+    async fn make_dir(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        attrs: SetAttr,
+    ) -> Changed<Node> {
+        self.make_directory(caller, dir, name, attrs).await
+    }
+
+    async fn symlink(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        attrs: SetAttr,
+    ) -> Changed<Node> {
+        self.make_symlink(caller, dir, name, target, attrs).await
+    }
+
+    async fn make_node(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        name: &[u8],
+        what: Special,
+        attrs: SetAttr,
+    ) -> Changed<Node> {
+        self.make_special(caller, dir, name, what, attrs).await
+    }
+
+    async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        self.remove_file(caller, dir, name).await
+    }
+
+    async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        self.remove_directory(caller, dir, name).await
+    }
+
+    async fn rename(
+        &self,
+        caller: &Caller,
+        from_dir: &Handle,
+        from_name: &[u8],
+        to_dir: &Handle,
+        to_name: &[u8],
+    ) -> Renamed {
+        self.move_name(caller, (from_dir, from_name), (to_dir, to_name)).await
+    }
+
+    async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
+        self.add_name(caller, handle, dir, name).await
+    }
+
+    async fn list(
+        &self,
+        caller: &Caller,
+        dir: &Handle,
+        from: ListFrom,
+        sink: Sink<'_>,
+    ) -> Looked<Listed> {
+        self.live.list(caller, dir, from, sink).await
+    }
+
+    async fn settle(&self, _handle: &Handle) -> Result<(), Status> {
+        let ticket = {
+            let mut begun = self.begin();
+            let at = begun.now;
+            begun.pipeline.start(at, true)
+        };
+        self.wait(ticket).await
+    }
+
+    async fn space(&self, caller: &Caller, handle: &Handle) -> Looked<Space> {
+        let mut looked = self.live.space(caller, handle).await;
+        if let Ok(space) = &mut looked.result
+            && self.faults.switches().full
+        {
+            (space.bytes_free, space.bytes_available) = (0, 0);
+        }
+        looked
+    }
+
+    async fn properties(&self, caller: &Caller, handle: &Handle) -> Looked<Properties> {
+        self.live.properties(caller, handle).await
+    }
+}

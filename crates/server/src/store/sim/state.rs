@@ -1,0 +1,162 @@
+//! What changes: the way to the disk, the cache, and what is dirty in which file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perf::units::Instant;
+
+use crate::store::mem::MemStore;
+use crate::types::{Attr, Handle, Status, Time};
+
+use super::cache::Cache;
+use super::extents::Extents;
+use super::journal::{Entry, Op};
+use super::options::{AfterFailedSync, SimOptions, WriteBack};
+use super::pipeline::{Pipeline, Ticket};
+
+/// Most bytes of one entry, so that a large dirty file is not copied in one piece.
+const ENTRY_DATA_MAX: u64 = 1 << 20;
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) pipeline: Pipeline,
+    pub(super) cache: Cache,
+    /// Files with data that are not known to be stable, by their number.
+    files: BTreeMap<u64, File>,
+    /// Those with dirty data.
+    dirty: BTreeSet<u64>,
+    /// Of all files.
+    dirty_bytes: u64,
+}
+
+#[derive(Debug)]
+struct File {
+    handle: Handle,
+    dirty: Extents,
+    /// In which its last data went.
+    batch: u64,
+}
+
+impl State {
+    pub(super) fn new(pipeline: Pipeline, cache: Cache) -> Self {
+        Self { pipeline, cache, files: BTreeMap::new(), dirty: BTreeSet::new(), dirty_bytes: 0 }
+    }
+
+    /// Bytes that a crash now could lose: dirty, or on their way.
+    pub(super) fn unstable_bytes(&self) -> u64 {
+        self.dirty_bytes + self.pipeline.data_bytes
+    }
+
+    /// Does what is due by `now`.
+    pub(super) fn settle(&mut self, now: Instant, after_failed_sync: AfterFailedSync) {
+        self.pipeline.settle(now);
+        for entry in std::mem::take(&mut self.pipeline.failed) {
+            if let Entry::Data { handle, file, offset, len, attr, .. } = entry
+                && after_failed_sync == AfterFailedSync::KeepDirty
+            {
+                self.wrote(&handle, &attr, file, offset, len);
+            }
+        }
+    }
+
+    /// Data have come to a file; `attr` is the file's.
+    pub(super) fn wrote(&mut self, handle: &Handle, attr: &Attr, id: u64, offset: u64, bytes: u64) {
+        let new = || File { handle: *handle, dirty: Extents::default(), batch: 0 };
+        let file = self.files.entry(id).or_insert_with(new);
+        let before = file.dirty.bytes();
+        file.dirty.add(offset, bytes);
+        file.dirty.cut(attr.size);
+        self.dirty.insert(id);
+        self.dirty_bytes = self.dirty_bytes - before + file.dirty.bytes();
+    }
+
+    /// A file has this size now, and what was behind it is gone.
+    pub(super) fn cut(&mut self, attr: &Attr) {
+        if let Some(file) = self.files.get_mut(&attr.fileid) {
+            let before = file.dirty.bytes();
+            file.dirty.cut(attr.size);
+            self.dirty_bytes = self.dirty_bytes - before + file.dirty.bytes();
+        }
+    }
+
+    /// A file may have lost its last name.
+    pub(super) fn forget_if_gone(&mut self, live: &MemStore, handle: &Handle, id: u64) {
+        if live.peek(handle, 0, 0) == Err(Status::Stale) {
+            self.dirty.remove(&id);
+            if let Some(file) = self.files.remove(&id) {
+                self.dirty_bytes -= file.dirty.bytes();
+            }
+            self.pipeline.blocks.forget(id);
+        }
+    }
+
+    /// A change of names or attributes is to be stable.
+    pub(super) fn log(&mut self, now: Instant, op: Op, time: Time) -> Ticket {
+        self.pipeline.push(now, Entry::Names { op, time });
+        self.pipeline.start(now, true)
+    }
+
+    /// What to wait for until a file's data are stable; none when they are.
+    pub(super) fn stabilise(&mut self, now: Instant, live: &MemStore, id: u64) -> Option<Ticket> {
+        self.send(now, live, id);
+        let batch = self.files.get(&id)?.batch;
+        if batch <= self.pipeline.synced_batch {
+            self.files.remove(&id);
+            return None;
+        }
+        let covered = self.pipeline.syncing(batch);
+        Some(covered.unwrap_or_else(|| self.pipeline.start(now, true)))
+    }
+
+    /// Begins to write what is dirty, as far as it is time.
+    pub(super) fn write_back(
+        &mut self,
+        now: Instant,
+        live: &MemStore,
+        id: u64,
+        options: &SimOptions,
+    ) -> Option<Ticket> {
+        if self.unstable_bytes() > options.dirty_bytes_max {
+            while let Some(id) = self.dirty.pop_first() {
+                self.send(now, live, id);
+            }
+            return Some(self.pipeline.start(now, false));
+        }
+        let dirty = self.files.get(&id).map_or(0, |file| file.dirty.bytes());
+        if let WriteBack::Early { bytes } = options.write_back
+            && dirty >= bytes
+        {
+            self.send(now, live, id);
+            self.pipeline.start(now, false);
+        }
+        None
+    }
+
+    /// A file's dirty data start for the disk.
+    fn send(&mut self, now: Instant, live: &MemStore, id: u64) {
+        self.dirty.remove(&id);
+        let Some(file) = self.files.get_mut(&id) else {
+            return;
+        };
+        self.dirty_bytes -= file.dirty.bytes();
+        let handle = file.handle;
+        let carries_data = self.pipeline.stable.is_some();
+        for (offset, bytes) in file.dirty.take() {
+            for (offset, len) in pieces(offset, bytes) {
+                let wanted = if carries_data { len } else { 0 };
+                let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+                // It is gone only where it was removed, and then nobody misses it.
+                let Ok((data, attr)) = live.peek(&handle, offset, wanted) else {
+                    continue;
+                };
+                let entry = Entry::Data { handle, file: id, offset, len, data, attr };
+                file.batch = self.pipeline.push(now, entry);
+            }
+        }
+    }
+}
+
+fn pieces(offset: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = offset + bytes;
+    let step = usize::try_from(ENTRY_DATA_MAX).unwrap_or(usize::MAX);
+    (offset..end).step_by(step).map(move |at| (at, ENTRY_DATA_MAX.min(end - at)))
+}

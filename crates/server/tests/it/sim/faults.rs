@@ -1,0 +1,133 @@
+//! What goes wrong is told to those whom it concerns.
+
+use std::sync::Arc;
+
+use server::durable::Committed;
+use server::store::Store;
+use server::store::sim::{AfterFailedSync, SimOptions, SimStore};
+use server::types::{Stability, Status};
+
+use super::{ROOT, Timeline, commit, make, options, write};
+
+async fn contents(store: &SimStore, name: &[u8]) -> Vec<u8> {
+    let found = store.lookup(&ROOT, &store.root(), name).await.result.unwrap();
+    store.read(&ROOT, &found.handle, 0, 100_000).await.result.unwrap().data.to_vec()
+}
+
+#[test]
+fn a_failed_sync_is_told_to_all_it_covers_and_changes_the_verifier() {
+    for (rule, left) in [(AfterFailedSync::Lose, &b""[..]), (AfterFailedSync::KeepDirty, b"data")] {
+        let timeline = Timeline::default();
+        let options = SimOptions { after_failed_sync: rule, ..options("hdd") };
+        let store = timeline.store(options);
+        timeline.finish(async move {
+            let file = make(&store, b"a").await.unwrap();
+            write(&store, &file, 0, b"data", Stability::Unstable).await.unwrap();
+            let before = store.verifier();
+            store.faults().set(|switches| switches.failing_syncs = 1);
+            assert_eq!(commit(&store, &file).await, Err(Status::Io));
+            assert_ne!(store.verifier(), before);
+            assert_eq!(store.sync_failures(), 1);
+            // The next one is right, and says by which verifier it may be believed.
+            assert_eq!(commit(&store, &file).await, Ok(store.verifier()));
+            assert_eq!(contents(&store, b"a").await, b"data");
+            let after = store.crash(1);
+            assert_eq!(contents(&after, b"a").await, left);
+            assert_eq!(after.stats().divergences, 0);
+        });
+    }
+}
+
+#[test]
+fn a_name_whose_sync_failed_is_tried_again_with_the_next() {
+    let timeline = Timeline::default();
+    let store = timeline.store(options("ssd-sata"));
+    timeline.finish(async move {
+        store.faults().set(|switches| switches.failing_syncs = 1);
+        assert_eq!(make(&store, b"a").await.map(drop), Err(Status::Io));
+        make(&store, b"b").await.unwrap();
+        let after = store.crash(5);
+        for name in [b"a", b"b"] {
+            after.lookup(&ROOT, &after.root(), name).await.result.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_write_that_fails_writes_nothing() {
+    let timeline = Timeline::default();
+    let store = timeline.store(options("nvme"));
+    timeline.finish(async move {
+        let file = make(&store, b"a").await.unwrap();
+        store.faults().set(|switches| switches.failing_writes = 1);
+        let failed = write(&store, &file, 0, b"data", Stability::FileSync).await;
+        assert_eq!(failed, Err(Status::Io));
+        assert_eq!(contents(&store, b"a").await, b"");
+        write(&store, &file, 0, b"data", Stability::FileSync).await.unwrap();
+    });
+}
+
+#[test]
+fn a_full_disk_takes_nothing_new_and_lets_old_things_change() {
+    let timeline = Timeline::default();
+    let store = timeline.store(options("nvme"));
+    timeline.finish(async move {
+        let file = make(&store, b"a").await.unwrap();
+        write(&store, &file, 0, b"data", Stability::FileSync).await.unwrap();
+        store.faults().set(|switches| switches.full = true);
+        assert_eq!(make(&store, b"b").await.map(drop), Err(Status::NoSpace));
+        let longer = write(&store, &file, 2, b"data", Stability::Unstable).await;
+        assert_eq!(longer, Err(Status::NoSpace));
+        write(&store, &file, 0, b"DATA", Stability::FileSync).await.unwrap();
+        store.remove(&ROOT, &store.root(), b"a").await.result.unwrap();
+        let space = store.space(&ROOT, &store.root()).await.result.unwrap();
+        assert_eq!(space.bytes_free, 0);
+        store.faults().set(|switches| switches.full = false);
+        make(&store, b"b").await.unwrap();
+    });
+}
+
+#[test]
+fn a_slow_disk_takes_longer() {
+    let timeline = Timeline::default();
+    let store = timeline.store(options("nvram"));
+    let clock = timeline.clone();
+    timeline.finish(async move {
+        let begun = clock.nanos();
+        make(&store, b"a").await.unwrap();
+        let usual = clock.nanos() - begun;
+        store.faults().set(|switches| switches.slow_percent = 10_000);
+        let begun = clock.nanos();
+        make(&store, b"b").await.unwrap();
+        assert_eq!(clock.nanos() - begun, 100 * usual);
+    });
+}
+
+#[test]
+fn a_drive_that_lies_loses_what_was_said_to_be_stable() {
+    let lost = |lying| {
+        let timeline = Timeline::default();
+        let store = timeline.store(options("hdd"));
+        timeline.finish(async move {
+            make(&store, b"first").await.unwrap();
+            store.faults().set(|switches| switches.lying = lying);
+            for number in 0..50_u8 {
+                let file = make(&store, &[b'f', 128 + number]).await.unwrap();
+                let written = store
+                    .write(&ROOT, &file.handle, 0, vec![number; 8192].into(), Stability::FileSync)
+                    .await;
+                assert!(matches!(written.result.unwrap().committed, Committed::Stable(..)));
+            }
+            let after = Arc::new(store.crash(3));
+            after.lookup(&ROOT, &after.root(), b"first").await.result.unwrap();
+            let mut lost = 0;
+            for number in 0..50_u8 {
+                let found = after.lookup(&ROOT, &after.root(), &[b'f', 128 + number]).await.result;
+                lost += u32::from(found.is_err());
+            }
+            lost
+        })
+    };
+    assert_eq!(lost(false), 0);
+    assert!(lost(true) > 30);
+}
