@@ -116,7 +116,7 @@ impl Explained {
 fn check(observed: &[Observed]) -> Result<(), FitError> {
     for (row, point) in (1..).zip(observed) {
         within("outstanding calls", point.outstanding.into(), 1, OUTSTANDING_MAX.into())
-            .and(positive("throughput", point.per_s))
+            .and_then(|_| positive("throughput", point.per_s))
             .map_err(|why| FitError::Row { row, why })?;
     }
     Ok(())
