@@ -12,8 +12,8 @@
 //! could change by a factor of two without the data noticing is told as [`Unidentified`]: one
 //! parameter that the data do not show, or several of which they show a combination.
 //!
-//! Source: Levenberg-Marquardt as in MINPACK (crate `rmpfit`); Huber 1964; the intervals are those of
-//! every textbook on regression, for one Bates and Watts 1988, section 2.3.
+//! Source: Levenberg-Marquardt as in MINPACK (crate `rmpfit`); Huber 1964; the intervals are those
+//! of every textbook on regression, for one Bates and Watts 1988, section 2.3.
 
 use rmpfit::{MPError, MPFitter, MPPar, MPResult, MPSide};
 use thiserror::Error;
