@@ -2,7 +2,9 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod estimate;
 pub(crate) mod floors;
+pub(crate) mod model;
 pub(crate) mod papers;
 
 use std::net::SocketAddr;
@@ -60,6 +62,9 @@ pub(crate) enum Command {
     /// Does again what the papers measured: paper, model and measurement side by side.
     #[command(subcommand)]
     Papers(Papers),
+    /// What would be: worlds and formulas.
+    #[command(subcommand)]
+    Model(Model),
     #[command(hide = true)]
     Man(Man),
     #[command(hide = true)]
@@ -240,6 +245,15 @@ pub(crate) enum Bench {
 pub(crate) enum Papers {
     Loggp(papers::Loggp),
     Sensitivity(papers::Sensitivity),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Model {
+    Fit(estimate::Fit),
+    Infer(estimate::Infer),
+    Predict(estimate::Predict),
+    Simulate(model::Simulate),
+    Whatif(estimate::WhatIf),
 }
 
 /// A number within a range.

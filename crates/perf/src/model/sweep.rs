@@ -17,6 +17,7 @@
 //! curve.
 
 use super::closed::network::{Center, Class, Kind, Network};
+use super::curve::{self, CurveError};
 use super::error::{ModelError, positive, within};
 use super::least_squares::{FitError, Fitted, Parameter, minimize_from};
 
@@ -47,6 +48,26 @@ pub const OUTSTANDING_MAX: u32 = 65_536;
 
 /// Typical error up to which a form explains a sweep.
 pub const TOLERATED: f64 = 0.15;
+
+/// Reads a sweep: two columns under the heading `outstanding throughput_per_s`, as a curve's file
+/// is built (see [`super::curve`]).
+pub fn parse(text: &str) -> Result<Vec<Observed>, CurveError> {
+    let heading = |cells: &[&str]| match cells {
+        ["outstanding", rate] if curve::is_rate(rate) => Some(()),
+        _ => None,
+    };
+    let ((), rows) = curve::rows(text, "outstanding throughput_per_s", heading)?;
+    let observed = rows.into_iter().map(|(row, [outstanding, per_s])| {
+        let whole = (1..=OUTSTANDING_MAX).find(|&calls| f64::from(calls) == outstanding);
+        let wrong = |what, got| CurveError::NotPositive { row, what, got };
+        let outstanding = whole.ok_or_else(|| wrong("number of outstanding calls", outstanding))?;
+        if !(per_s.is_finite() && per_s > 0.0) {
+            return Err(wrong("throughput", per_s));
+        }
+        Ok(Observed { outstanding, per_s })
+    });
+    observed.collect()
+}
 
 impl Explained {
     /// Fails with too few points, a point that cannot be, or if the form does not fit.
@@ -230,6 +251,17 @@ mod tests {
         let narrow = noisy(Form::Corner, &[500.0, 40.0, 0.1], &[1, 1, 1, 2, 2, 2, 3, 3, 3], 2);
         let said = Explained::from(&narrow, Form::Corner).unwrap().unidentified().join("; ");
         assert!(said.contains("until throughput stops growing"), "{said}");
+    }
+
+    #[test]
+    fn a_sweep_is_read_from_two_columns() {
+        let point = |outstanding, per_s| Observed { outstanding, per_s };
+        let text = "outstanding throughput_per_s\n1 1800 # first\n\n2 3500\n";
+        assert_eq!(parse(text), Ok(vec![point(1, 1800.0), point(2, 3500.0)]));
+        let said = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(said("1 1800").contains("\"outstanding throughput_per_s\""));
+        assert!(said("outstanding ops/s\n1.5 3").contains("row 2: the number of outstanding"));
+        assert!(said("outstanding ops/s\n1 -3").contains("row 2: the throughput is -3"));
     }
 
     #[test]
