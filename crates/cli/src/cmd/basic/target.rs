@@ -9,7 +9,7 @@ use load::basic::place::Place;
 use load::basic::wire::Wire;
 use load::basic::{Outcome, run as run_tests, sweep};
 use load::scratch::Scratch;
-use net::shape::profile::{PROFILES, Profile};
+use net::shape::profile::Profile;
 use perf::record::Durability;
 
 use super::{CLEAN_LIMIT, Described, Ran, Work, broken, failed, is_enough, is_fit, lines};
@@ -50,7 +50,7 @@ struct Kept {
 }
 
 fn options(work: &Work<'_>, target: &Target, link: Profile) -> mount::Options {
-    let mut options = study::options(target, work.args.reply_limit, link);
+    let mut options = study::options(target, work.args.reply_limit, link.into());
     if target.protocol == Protocol::Udp {
         // Datagrams get lost, and no client would leave it at that. They are counted.
         options.persistence = Some(Persistence { soft: true, ..Persistence::default() });
@@ -59,7 +59,7 @@ fn options(work: &Work<'_>, target: &Target, link: Profile) -> mount::Options {
 }
 
 async fn connect(work: &Work<'_>, target: &Target) -> Result<Session, Failure> {
-    let options = options(work, target, work.args.link.unwrap_or(PROFILES[0]));
+    let options = options(work, target, work.args.link.clone().unwrap_or_default());
     let Mounted { session, .. } = mount::mount(work.clock, target, &options).await?;
     Ok(session.patient(work.clock))
 }
@@ -70,7 +70,7 @@ async fn in_scratch(
     interrupts: &mut Interrupts,
     kept: &mut Kept,
 ) -> Result<(), Failure> {
-    let reached = Reached::new(work.clock, None, target, options(work, target, PROFILES[0]));
+    let reached = Reached::new(work.clock, None, target, options(work, target, Profile::none()));
     study::in_scratch(&reached, interrupts, async |scratch: &Scratch| {
         let session = connect(work, target).await?;
         let free = session.fsstat(session.root()).await?.abytes;
@@ -151,7 +151,7 @@ fn described(work: &Work<'_>, target: &Target, retransmissions: u64) -> Describe
         version: Some(version),
         proto: Some(proto),
         retransmissions: Some(retransmissions),
-        link: work.args.link.map(|link| link.to_string()),
+        link: work.args.link.as_ref().map(ToString::to_string),
         ..Described::default()
     }
 }

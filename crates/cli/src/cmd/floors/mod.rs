@@ -21,7 +21,7 @@ use net::clock::Clock;
 use net::error::ConnectError;
 use net::floor::error::FloorError;
 use net::floor::rpc::Service;
-use net::shape::profile::PROFILES;
+use net::shape::Shape;
 use net::transport::tcp;
 use perf::record::{Run as Record, Tool};
 use perf::stats::Sample;
@@ -99,7 +99,7 @@ async fn resolve(clock: &Clock, far: &Far) -> Result<SocketAddr, Failure> {
 
 /// Where the NULL of a target's NFS is.
 async fn null_service(clock: &Clock, target: &Target) -> Result<Service, Failure> {
-    let options = study::options(target, Nanos::from_secs(20), PROFILES[0]);
+    let options = study::options(target, Nanos::from_secs(20), Shape::default());
     let address = mount::find_nfs(clock, target, &options).await?;
     Ok(Service {
         address,
