@@ -12,10 +12,14 @@ use net::processor::Processor;
 use net::runtime::Background;
 use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
 use net::shape::Shape;
+use net::shape::conditions::Overhead;
+use net::shape::profile::Profile;
+use perf::model::disk::Profile as Disk;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
 use server::store::dir::{DirOptions, DirStore, Identity};
 use server::store::mem::{MemOptions, MemStore};
+use server::store::sim::{SimOptions, SimStore, WriteBack};
 use server::store::{Medium, Store};
 use server::types::{Caller, Time};
 use server::{
@@ -24,6 +28,7 @@ use server::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wire::rpc::Answer;
+use world::machine::Timed;
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
@@ -85,18 +90,56 @@ pub(crate) fn raise_descriptor_limit() {
     setrlimit(Resource::Nofile, limit).ok();
 }
 
+/// No link, and an end that spends so much on each message.
+pub(crate) fn busy(overhead: Nanos) -> Profile {
+    Profile { overhead: Overhead { send: overhead, receive: overhead }, ..Profile::none() }
+}
+
+/// An engine on an empty store in memory, for a world.
+pub(crate) fn engine_in_memory(clock: &Clock, bytes_max: u64) -> Engine<MemStore> {
+    let options = Options::embedded(CommitMode::Concurrent, 1);
+    Engine::new(for_this_user(memory(clock, bytes_max)), config(&options))
+}
+
+/// An engine, as a connection wants it.
+pub(crate) fn service<S: Store>(engine: &Arc<Engine<S>>) -> impl Service + use<S> {
+    Served(Arc::clone(engine))
+}
+
 /// An empty store in memory that belongs to this user.
 pub(crate) fn memory(clock: &Clock, bytes_max: u64) -> MemStore {
+    MemStore::new(mem_options(clock, bytes_max), time_of_day(clock))
+}
+
+fn mem_options(clock: &Clock, bytes_max: u64) -> MemOptions {
     let user = this_user();
     let started = clock.since_1970();
-    let options = MemOptions {
+    MemOptions {
         bytes_max,
         instance: u64::try_from(started.as_nanos()).unwrap_or(u64::MAX),
         root_uid: user.uid,
         root_gid: user.gid,
         ..MemOptions::default()
+    }
+}
+
+/// An empty store behind an emulated disk. As [`dir_options`] has it, a server that stalls does not
+/// write before it is asked to.
+pub(crate) fn emulated(
+    clock: &Clock,
+    bytes_max: u64,
+    disk: Disk,
+    commit_mode: CommitMode,
+) -> SimStore {
+    let defaults = SimOptions::default();
+    let write_back = match commit_mode {
+        CommitMode::Concurrent => defaults.write_back,
+        CommitMode::Stall => WriteBack::OnDemand,
     };
-    MemStore::new(options, time_of_day(clock))
+    let memory = mem_options(clock, bytes_max);
+    // Nobody can ask for a crash of it, and so data need to be held once only.
+    let options = SimOptions { disk, memory, write_back, crashes: false, ..defaults };
+    SimStore::new(options, time_of_day(clock), Arc::new(Timed(clock.clone())))
 }
 
 /// The time as files have it.
@@ -275,10 +318,13 @@ impl Embedded {
         Self::start_on(store, options)
     }
 
-    /// On an empty store in memory, on one thread of its own: a server with one processor.
-    pub(crate) fn single(bytes_max: u64) -> Result<Self, Failure> {
+    /// On an empty store in memory, on one thread of its own: a server with one processor, which
+    /// spends `overhead` on each message.
+    pub(crate) fn single(bytes_max: u64, overhead: Nanos) -> Result<Self, Failure> {
         let store = memory(&Clock::real(), bytes_max);
-        Self::start_on(store, Options::embedded(CommitMode::Concurrent, 1))
+        let links = busy(overhead).into();
+        let options = Options::embedded(CommitMode::Concurrent, 1);
+        Self::start_on(store, Options { links, ..options })
     }
 
     fn start_on<S: Store>(store: S, options: Options) -> Result<Self, Failure> {

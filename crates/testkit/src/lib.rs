@@ -20,8 +20,10 @@ use load::study::Subject;
 use net::call::{self, Rpc};
 use net::clock::Clock;
 use net::error::ConnectError;
+use net::processor::Processor;
 use net::serve::{self, Host, Limits};
-use net::shape::{LinkPair, Shaped};
+use net::shape::profile::Profile;
+use net::shape::{LinkPair, Shape, Shaped};
 use net::transport::lossy::{self, Sky};
 use net::transport::memory::{self, Memory};
 use perf::model::transaction::Server;
@@ -91,6 +93,14 @@ impl<S: Store> Site<S> {
     pub fn connection_over(&self, links: LinkPair) -> (Shaped<Memory>, u16) {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let (ours, theirs) = memory::pair(number);
+        self.serve(theirs);
+        let shaped =
+            Shaped::new(ours, links, &self.clock).expect("a world never runs out of timers");
+        (shaped, number)
+    }
+
+    /// Serves the other end of a connection.
+    fn serve(&self, theirs: impl net::transport::Transport + 'static) {
         let engine = Arc::clone(&self.engine);
         let service = move |peer: serve::Peer, record: Bytes| {
             let engine = Arc::clone(&engine);
@@ -101,9 +111,22 @@ impl<S: Store> Site<S> {
         self.clock.spawn(async move {
             host.connection(theirs, service).await.ok();
         });
-        let shaped =
-            Shaped::new(ours, links, &self.clock).expect("a world never runs out of timers");
-        (shaped, number)
+    }
+
+    /// Calls over a new connection behind this, whose o both ends spend, each on a processor of its
+    /// own.
+    pub fn rpc_busy(&self, profile: &Profile) -> Rpc {
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        let (ours, theirs) = memory::pair(number);
+        let idle = Profile { overhead: profile.overhead, ..Profile::none() };
+        let around = |end, profile: &Profile| {
+            let (shape, processor) =
+                (Shape::from(profile.clone()), Processor::of_world(&self.clock, 1));
+            let around = shape.around(end, &processor, &self.clock);
+            around.expect("a world never runs out of timers")
+        };
+        self.serve(around(theirs, &idle));
+        Rpc::start(around(ours, profile), &self.clock, REPLY_LIMIT, u32::from(number) << 16)
     }
 
     /// Calls over datagrams, in weather that may change.

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use client::url::Target;
+use load::mix::Mix;
 use perf::units::Nanos;
 
-use super::{target, time};
+use super::{count, target, time};
 
 /// Puts delays into a path, one parameter of LogGP at a time, and reads them back.
 ///
@@ -52,4 +53,47 @@ pub(crate) enum Symbol {
     Gap,
     #[value(name = "G")]
     GapPerByte,
+}
+
+/// Runs a mix of operations while L, o and G are varied, on a live system and in a world.
+///
+/// Figures 5 to 8, 10 and 11 of Martin and Culler 1999 as they come out here: base response time
+/// against L, saturation against o with the fit 1/(S + k o), response time against G. The world is
+/// the same program in virtual time; it is told what the live system's baseline shows, and
+/// predicts the rest. Without --target the live system is a server of our own in memory, with one
+/// thread.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit papers sensitivity                       about three minutes
+  nfskit papers sensitivity --quick --out sensitivity.html
+  nfskit papers sensitivity --mix sfs97-v2 --json -")]
+pub(crate) struct Sensitivity {
+    /// A directory of an NFS server, instead of a server of our own; o, which is spent in the
+    /// server, is then left out. A scratch directory is made there and removed again.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    pub(crate) target: Option<Target>,
+    /// The mix of operations: laddis, sfs97-v2, sfs97-v3 or sfs2008-v3.
+    #[arg(long, value_name = "NAME", default_value_t = Mix::SFS97_V3)]
+    pub(crate) mix: Mix,
+    /// Fewer points, measured once and shortly.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// How long each point is measured [default: 2s].
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) time: Option<Nanos>,
+    /// How often each point is measured live [default: 3].
+    #[arg(long, value_name = "N", value_parser = count(1..=100))]
+    pub(crate) repeats: Option<u32>,
+    /// What decides the operations and when they start.
+    #[arg(long, value_name = "N", default_value_t = 1999)]
+    pub(crate) seed: u64,
+    /// How long a call of the protocol may wait for its reply before the run gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) reply_limit: Nanos,
+    /// Writes a report with the figures.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
 }

@@ -5,15 +5,18 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod basic;
 mod bench;
 mod capture;
 mod exports;
+mod floors;
 mod hostile;
 mod interrupts;
 mod link;
 mod memory;
 mod mount;
 mod observed;
+mod papers;
 mod peer;
 mod policies;
 mod program;

@@ -354,7 +354,7 @@ impl Burst<'_> {
         if run.elapsed < time {
             run = self.run(call_bytes, outstanding, commit_bytes, u64::MAX, Some(time)).await?;
         }
-        Ok((reply_spacing(&run.events)?, run.elapsed.as_micros_f64()))
+        Ok((reply_spacing(&run.events, outstanding)?, run.elapsed.as_micros_f64()))
     }
 
     async fn run(
@@ -378,14 +378,20 @@ impl Burst<'_> {
     }
 }
 
-fn reply_spacing(events: &[client::transfer::Event]) -> Result<f64, Error> {
+/// Time between replies, in a long burst without its beginning and its end: the calls before the
+/// first reply, and the replies after the last call, cost one end only half of what others do.
+fn reply_spacing(events: &[client::transfer::Event], outstanding: usize) -> Result<f64, Error> {
     let replies: Vec<Instant> = events
         .iter()
         .filter(|event| event.kind == Kind::Write)
         .map(|event| event.received)
         .collect();
-    match replies.as_slice() {
-        [first, .., last] => Ok(last.since(*first).as_micros_f64() / (replies.len() - 1) as f64),
+    let steady = match replies.len() {
+        count if count >= 4 * outstanding => &replies[outstanding..count - outstanding],
+        _ => &replies[..],
+    };
+    match steady {
+        [first, .., last] => Ok(last.since(*first).as_micros_f64() / (steady.len() - 1) as f64),
         _ => Err(Error::TooFew { what: "the rate of a burst" }),
     }
 }

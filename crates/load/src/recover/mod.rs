@@ -48,6 +48,9 @@ pub trait Apparatus {
     /// # Errors
     /// The server cannot be reached.
     async fn reach(&self, injected: &Injected) -> Result<Reached, ClientError>;
+
+    /// Ends that spend the o that is put in: both, or our own alone.
+    fn busy_ends(&self) -> u32;
 }
 
 /// A session, and a directory at its other end that three files may be made in.
@@ -70,6 +73,7 @@ pub struct Repeats {
 pub struct Point {
     pub injected: Injected,
     pub pairs: Vec<Pair>,
+    pub calls: Calls,
     pub recovered: Recovered,
     /// Response times of single WRITEs of a block in microseconds: of the path as it is, and
     /// behind what was put in, each a median over the pairs.
@@ -113,8 +117,9 @@ pub async fn point(
         null_bytes: null_bytes(&sides[1].session).await?,
         burst_bytes: f64::from(BLOCK_BYTES),
         burst_outstanding: effort.outstanding.small as f64,
+        busy_ends: f64::from(apparatus.busy_ends()),
     };
-    found.point(injected, &calls)
+    found.point(injected, calls)
 }
 
 /// Bytes of a NULL call and its reply, with their marks.
@@ -171,10 +176,12 @@ impl Side {
         let delay_us = 2.0 * self.injected.delay().as_micros_f64();
         let rate_us = |bytes: u32| {
             let link = &self.injected.link;
-            link.serialization(u64::from(bytes)).max(link.gap).as_micros_f64() + BARE_US.1
+            let link_us = link.serialization(u64::from(bytes)).max(link.gap).as_micros_f64();
+            let spent_us = 2.0 * self.injected.overhead.as_micros_f64();
+            link_us.max(spent_us) + BARE_US.1
         };
         let outstanding = |bytes: u32, least: f64| {
-            let full = 8.0 * (BARE_US.0 + delay_us) / rate_us(bytes);
+            let full = 4.0 * (BARE_US.0 + delay_us) / rate_us(bytes);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
             let calls = full.clamp(least, OUTSTANDING_MAX) as usize;
             calls
@@ -187,7 +194,7 @@ impl Side {
             round_time: Nanos::from_millis(80),
             bursts: (1, 3),
             bursts_time: Nanos::from_millis(120),
-            burst_time: Nanos::from_millis(15),
+            burst_time: Nanos::from_millis(20),
             // Nothing about storage is asked.
             commit_bytes: u64::MAX,
             commit_probe_bytes: u64::from(CALL_BYTES_MAX),
@@ -219,12 +226,12 @@ impl Found {
         }
     }
 
-    fn point(self, injected: Injected, calls: &Calls) -> Result<Point, Error> {
-        let recovered = Recovered::from_pairs(&self.pairs, calls)
+    fn point(self, injected: Injected, calls: Calls) -> Result<Point, Error> {
+        let recovered = Recovered::from_pairs(&self.pairs, &calls)
             .ok_or(Error::TooFew { what: "the parameters of LogGP" })?;
         let [bare, behind] = self.blocks_us.map(|times| {
             perf::stats::Sample::new(times).map_or(f64::NAN, |sample| sample.median())
         });
-        Ok(Point { injected, pairs: self.pairs, recovered, block_us: (bare, behind) })
+        Ok(Point { injected, pairs: self.pairs, calls, recovered, block_us: (bare, behind) })
     }
 }

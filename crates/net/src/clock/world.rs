@@ -12,7 +12,8 @@
 mod tasks;
 
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -127,12 +128,22 @@ impl World {
             let value = root.await;
             *slot.lock() = Some(value);
         }));
-        loop {
-            while self.handle.run_one() {}
-            if let Some(value) = output.lock().take() {
-                return Ok(value);
+        let steps = || {
+            loop {
+                while self.handle.run_one() {}
+                if let Some(value) = output.lock().take() {
+                    return Ok(value);
+                }
+                self.handle.advance()?;
             }
-            self.handle.advance()?;
+        };
+        // A world may be run by a task of the real world's, and all of it in one poll of that: then
+        // tokio would have its channels and semaphores make way for others, by a wake-up that
+        // comes only when the poll ends.
+        let all = pin!(tokio::task::unconstrained(poll_fn(|_| Poll::Ready(steps()))));
+        match all.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(ended) => ended,
+            Poll::Pending => unreachable!("it never waits"),
         }
     }
 }
@@ -278,6 +289,21 @@ mod tests {
     use perf::units::Nanos;
 
     use super::*;
+
+    #[test]
+    fn a_world_may_be_run_by_a_task_of_the_real_worlds() {
+        let within = async {
+            let world = World::new();
+            world.run(async {
+                let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+                for number in 0..10_000 {
+                    sender.send(number).await.ok();
+                    receiver.recv().await;
+                }
+            })
+        };
+        assert_eq!(crate::runtime::block_on(within).unwrap(), Ok(()));
+    }
 
     #[test]
     fn time_jumps_to_the_next_timer_and_is_exact() {

@@ -6,7 +6,8 @@
 //! | put in | round trip | time per KiB of one call | time per call of a burst |
 //! |---|---|---|---|
 //! | L | + 2 L | | |
-//! | o | + 4 o | | + 2 o |
+//! | o at both ends | + 4 o | | + 2 o |
+//! | o at one end | + 2 o | | + 2 o |
 //! | g | | | g, where it is the slowest stage |
 //! | G | + bytes x G | + 1024 G | bytes x G, where it is the slowest stage |
 //!
@@ -38,6 +39,8 @@ pub struct Calls {
     pub burst_bytes: f64,
     /// How many of them were outstanding.
     pub burst_outstanding: f64,
+    /// Ends that spend an o: one or two.
+    pub busy_ends: f64,
 }
 
 /// What was read back.
@@ -59,6 +62,9 @@ pub struct Recovered {
 /// A stage this much faster than another one is hidden behind it.
 const HIDDEN: f64 = 0.8;
 
+/// An o that makes less of what the round trip has grown by is none.
+const NEGLIGIBLE: f64 = 0.05;
+
 impl Recovered {
     /// From any number of pairs: the medians of what each says. `None` without a pair, or where
     /// one is not finite.
@@ -73,10 +79,14 @@ impl Recovered {
         let busy = |pair: &Pair| overhead_us(pair, calls);
         let overhead = if is_shown { estimate(&busy) } else { None };
         // An o that cannot be told from none would only add its noise to L.
-        let is_busy = overhead.is_some_and(|o| o.ci95.is_none_or(|ci95| !ci95.contains(0.0)));
+        let added_us = estimate(&|pair| added_round_trip_us(pair, calls))?.value;
+        let is_busy = overhead.is_some_and(|o| {
+            o.ci95.is_none_or(|ci95| !ci95.contains(0.0))
+                && 2.0 * calls.busy_ends * o.value > NEGLIGIBLE * added_us
+        });
         let latency = |pair: &Pair| {
             let overhead = if is_busy { overhead_us(pair, calls) } else { 0.0 };
-            (added_round_trip_us(pair, calls) - 4.0 * overhead) / 2.0
+            (added_round_trip_us(pair, calls) - 2.0 * calls.busy_ends * overhead) / 2.0
         };
         let gap = |pair: &Pair| {
             let overhead = if is_busy { overhead_us(pair, calls) } else { 0.0 };
@@ -116,7 +126,7 @@ fn gap_per_byte_ns(pair: &Pair) -> f64 {
     (pair.behind.ser_us_per_kib - pair.bare.ser_us_per_kib) * 1e3 / 1024.0
 }
 
-/// 2 L + 4 o: without what the bytes of the call take.
+/// 2 L + 4 o, or 2 o of one end: without what the bytes of the call take.
 fn added_round_trip_us(pair: &Pair, calls: &Calls) -> f64 {
     let bytes_us = gap_per_byte_ns(pair) * calls.null_bytes / 1e3;
     pair.behind.round_trip_us - pair.bare.round_trip_us - bytes_us
@@ -124,7 +134,7 @@ fn added_round_trip_us(pair: &Pair, calls: &Calls) -> f64 {
 
 fn overhead_us(pair: &Pair, calls: &Calls) -> f64 {
     let burst_us = pair.behind.capacity.call_us - pair.bare.capacity.call_us;
-    (burst_us / 2.0).min(added_round_trip_us(pair, calls) / 4.0)
+    (burst_us / 2.0).min(added_round_trip_us(pair, calls) / (2.0 * calls.busy_ends))
 }
 
 /// The median with its interval; of few values, with their range.
@@ -140,7 +150,8 @@ mod tests {
     use super::super::transaction::{Capacity, Storage};
     use super::*;
 
-    const CALLS: Calls = Calls { null_bytes: 112.0, burst_bytes: 8192.0, burst_outstanding: 512.0 };
+    const CALLS: Calls =
+        Calls { null_bytes: 112.0, burst_bytes: 8192.0, burst_outstanding: 512.0, busy_ends: 2.0 };
 
     fn bare() -> Path {
         Path {

@@ -2,3 +2,4 @@
 //! side.
 
 pub(crate) mod loggp;
+pub(crate) mod sensitivity;

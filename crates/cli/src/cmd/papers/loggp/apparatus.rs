@@ -5,8 +5,8 @@ use client::mount::{self, Mounted};
 use client::url::Target;
 use load::recover::{Apparatus, Injected, Reached};
 use net::clock::Clock;
-use net::shape::LinkPair;
-use net::shape::profile::PROFILES;
+use net::shape::conditions::Overhead;
+use net::shape::profile::Profile;
 use perf::units::Nanos;
 use wire::nfs3::FileHandle;
 
@@ -45,10 +45,11 @@ impl<'a> Bench<'a> {
     pub(super) fn embedded(
         clock: &'a Clock,
         reply_limit: Nanos,
-        _injected: &Injected,
+        injected: &Injected,
     ) -> Result<Self, Failure> {
-        let server = || Embedded::single(STORE_BYTES_MAX);
-        let end = End::Embedded { bare: server()?, behind: server()? };
+        let server = |overhead| Embedded::single(STORE_BYTES_MAX, overhead);
+        let (bare, behind) = (server(Nanos::ZERO)?, server(injected.overhead)?);
+        let end = End::Embedded { bare, behind };
         Ok(Self { clock, reply_limit, end })
     }
 
@@ -68,8 +69,12 @@ impl<'a> Bench<'a> {
         dir: Option<FileHandle>,
         injected: &Injected,
     ) -> Result<Reached, ClientError> {
-        let mut options = study::options(target, self.reply_limit, PROFILES[0]);
-        options.links = LinkPair::symmetric(injected.link);
+        let Injected { link, overhead } = *injected;
+        let profile = Profile {
+            overhead: Overhead { send: overhead, receive: overhead },
+            ..Profile::symmetric("put in", link)
+        };
+        let options = study::options(target, self.reply_limit, profile.into());
         let Mounted { session, .. } = mount::mount(self.clock, target, &options).await?;
         Ok(Reached { dir: dir.unwrap_or_else(|| session.root()), session })
     }
@@ -83,6 +88,13 @@ impl Apparatus for Bench<'_> {
                 self.reach_at(&server.target(), None, injected).await
             }
             End::Target { target, dir } => self.reach_at(target, Some(*dir), injected).await,
+        }
+    }
+
+    fn busy_ends(&self) -> u32 {
+        match self.end {
+            End::Embedded { .. } => 2,
+            End::Target { .. } => 1,
         }
     }
 }

@@ -92,7 +92,8 @@ pub(super) fn of(parameter: Parameter, point: &Point) -> Option<Estimate> {
 pub(super) fn predicted_block_us(point: &Point) -> f64 {
     let Injected { link, overhead } = point.injected;
     let bytes_us = link.gap_per_byte_ps as f64 * (8192.0 + HEADERS_BYTES) / 1e6;
-    let added = 2.0 * link.latency.as_micros_f64() + 4.0 * overhead.as_micros_f64() + bytes_us;
+    let spent = 2.0 * point.calls.busy_ends * overhead.as_micros_f64();
+    let added = 2.0 * link.latency.as_micros_f64() + spent + bytes_us;
     point.block_us.0 + added
 }
 

@@ -1,0 +1,128 @@
+//! `nfskit papers sensitivity`: the same mix of operations on the live system and in a world, while
+//! L, o and G are varied one at a time, beside what the paper and its model say.
+//!
+//! What the world has to be told, the processor's time for an operation and the rest of the base
+//! response time, is measured on the live system with the baseline's parameters only. Every other
+//! point of the world is a prediction.
+
+mod findings;
+mod live;
+mod points;
+mod record;
+mod report;
+mod system;
+mod table;
+mod world;
+
+use std::path::Path;
+
+use load::cpu::Neighbours;
+use load::mix::Mix;
+use load::scratch::Scratch;
+use net::clock::Clock;
+use net::shape::Shape;
+use perf::units::Nanos;
+
+use self::findings::Findings;
+use self::live::Live;
+use self::points::{Course, Measured, Part};
+use self::world::Simulated;
+use crate::args::Verbosity;
+use crate::args::papers::Sensitivity;
+use crate::cmd::study::{self, Reached};
+use crate::exit::Failure;
+use crate::output::{self, Bars};
+use crate::served::Interrupts;
+
+/// Everything that was measured, and how.
+#[derive(Debug)]
+struct Outcome {
+    mix: Mix,
+    /// The URL of somebody else's server.
+    url: Option<String>,
+    started: String,
+    took: Nanos,
+    course: Course,
+    live: Vec<Measured>,
+    world: Vec<Measured>,
+    simulated: Simulated,
+    findings: Findings,
+    neighbours_share: Option<f64>,
+}
+
+impl Outcome {
+    /// A point as it was live and in the world.
+    fn pairs(&self, part: Part) -> impl Iterator<Item = (&Measured, &Measured)> {
+        let both = self.live.iter().zip(&self.world);
+        both.filter(move |(live, _)| live.point.part == part)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Sensitivity, verbosity: Verbosity) -> Result<(), Failure> {
+    let outcome = net::runtime::block_on(measure(args, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if let Some(out) = &args.out {
+        output::write(out, &report::html(&outcome, args))?;
+    }
+    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+        output::print(&table::text(&outcome))?;
+        if let Some(out) = &args.out {
+            output::print(&format!("report: {}\n", out.display()))?;
+        }
+    }
+    match &args.json {
+        Some(json) => output::write(json, &record::json(&outcome)),
+        None => Ok(()),
+    }
+}
+
+async fn measure(args: &Sensitivity, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let clock = Clock::real();
+    let course = Course::new(args)?;
+    let mut bars = Bars::new(verbosity);
+    let mut interrupts = Interrupts::catch()?;
+    let started = load::environment::rfc3339(&clock);
+    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+    let live = match &args.target {
+        Some(target) => {
+            let options = study::options(target, args.reply_limit, Shape::default());
+            let plain = Reached::new(&clock, None, target, options);
+            study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+                let live = Live::at(&clock, args.reply_limit, target, scratch.clone());
+                course.run(&clock, &live, course.repeats, &mut bars).await
+            })
+            .await?
+        }
+        None => {
+            let live = Live::embedded(&clock, args.reply_limit);
+            tokio::select! {
+                biased;
+                () = interrupts.next() => return Err(Failure::interrupted()),
+                measured = course.run(&clock, &live, course.repeats, &mut bars) => measured?,
+            }
+        }
+    };
+    let now = clock.now();
+    let simulated = Simulated::like(&course, &live).await?;
+    // A world has no noise: once is enough.
+    let world = tokio::select! {
+        biased;
+        () = interrupts.next() => return Err(Failure::interrupted()),
+        world = course.run(&clock, &simulated, 1, &mut bars) => world?,
+    };
+    bars.clear();
+    let findings = Findings::of(&live, &world);
+    Ok(Outcome {
+        mix: args.mix,
+        url: args.target.as_ref().map(ToString::to_string),
+        started,
+        took: clock.now().since(begun),
+        course,
+        live,
+        world,
+        simulated,
+        findings,
+        neighbours_share: neighbours.share(now),
+    })
+}

@@ -1,0 +1,75 @@
+//! The run record of the sensitivities.
+
+use perf::record::{Run, Target, Tool, Warning};
+
+use super::Outcome;
+use super::findings::{Found, model};
+use super::points::{Measured, Part};
+
+pub(super) fn json(outcome: &Outcome) -> String {
+    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
+    let mut record = Run::new(tool, outcome.started.clone());
+    record.environment = load::environment::describe();
+    let kind = if outcome.url.is_some() { "server" } else { "embedded" };
+    record.target = Target {
+        kind: kind.to_owned(),
+        url: outcome.url.clone(),
+        version: Some(3),
+        proto: Some("tcp".to_owned()),
+        ..Target::default()
+    };
+    record.workload.name = "papers-sensitivity".to_owned();
+    let parameters = &mut record.workload.parameters;
+    parameters.insert("mix".to_owned(), outcome.mix.name.into());
+    parameters.insert("mix_source".to_owned(), outcome.mix.source.into());
+    parameters.insert("seed".to_owned(), outcome.course.seed.into());
+    parameters.insert("repeats".to_owned(), outcome.course.repeats.into());
+    parameters.insert("time_ns".to_owned(), outcome.course.time.as_nanos().into());
+    record.metric("world/service_us", outcome.simulated.service.as_micros_f64(), "us");
+    record.metric("world/delay_us", outcome.simulated.delay.as_micros_f64(), "us");
+    for part in Part::ALL {
+        let baseline = outcome.pairs(part).find(|(live, _)| live.point.is_baseline());
+        for (live, world) in outcome.pairs(part) {
+            let name = name(live);
+            let n = live.runs.len() as u64;
+            record.estimate(&format!("{name}/live"), &live.value, unit(part), n);
+            record.metric(&format!("{name}/world"), world.value.value, unit(part));
+            if let Some(model) = baseline.and_then(|(baseline, _)| model(baseline, live)) {
+                record.metric(&format!("{name}/model"), model, unit(part));
+            }
+        }
+    }
+    add_found(&mut record, "live", &outcome.findings.live);
+    add_found(&mut record, "world", &outcome.findings.world);
+    record.metric("worst_difference_pct", outcome.findings.worst_pct, "%");
+    if let Some(share) = outcome.neighbours_share {
+        record.metric("neighbours_share", share, "");
+        if share > 0.2 {
+            let text = format!("others used {:.0} % of the processors", 100.0 * share);
+            record.warnings.push(Warning::new("busy_machine", &text, "when the machine is quiet"));
+        }
+    }
+    record.to_json_pretty()
+}
+
+fn add_found(record: &mut Run, name: &str, found: &Found) {
+    if let Some(fit) = &found.latency {
+        record.estimate(&format!("{name}/slope_of_latency"), &fit.slope, "us/us", fit.n as u64);
+    }
+    if let Some(fit) = &found.saturation {
+        record.estimate(&format!("{name}/S"), &fit.service_us, "us", 1);
+        record.estimate(&format!("{name}/k"), &fit.messages_per_op, "", 1);
+    }
+}
+
+fn name(measured: &Measured) -> String {
+    let parameter = measured.point.part.parameter();
+    format!("{parameter}/{:.3}", parameter.of(&measured.point.conditions))
+}
+
+fn unit(part: Part) -> &'static str {
+    match part {
+        Part::Overhead => "1/s",
+        Part::Latency | Part::Bandwidth => "us",
+    }
+}

@@ -1,0 +1,136 @@
+//! The same in a world: the production client, link, RPC server and NFS server, whose processor is
+//! a station, in virtual time.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use client::session::{Credential, Session};
+use load::error::Error;
+use load::fileset::Layout;
+use load::mix::{Outcome, Plan};
+use load::recover::Injected;
+use net::call::Rpc;
+use net::clock::Clock;
+use net::clock::world::World;
+use net::processor::Processor;
+use net::serve::{Host, Limits};
+use net::shape::{LinkPair, Shape, Shaped};
+use net::transport::memory;
+use perf::units::Nanos;
+use server::{Labour, Work};
+use wire::Procedure;
+
+use super::points::{Course, Measured, Part};
+use super::system::{self, System};
+use crate::exit::Failure;
+use crate::served;
+
+/// What the server in memory holds.
+const STORE_BYTES_MAX: u64 = 256 << 20;
+
+/// How long a call waits for its reply: overload may take long, and nothing is lost here.
+const REPLY_LIMIT: Nanos = Nanos::from_secs(600);
+
+/// What the world has to be told; see the module's head.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Simulated {
+    /// S without any o: processor time of an operation.
+    pub(super) service: Nanos,
+    /// What of the base response time is neither S nor put in: sockets, wake-ups, the client. Half
+    /// of it passes on either way.
+    pub(super) delay: Nanos,
+}
+
+impl Simulated {
+    /// Takes S from the live system's saturation, and the delay from its response time, both with
+    /// the baseline's parameters; nothing else of what was measured is looked at.
+    pub(super) async fn like(course: &Course, live: &[Measured]) -> Result<Self, Failure> {
+        let baseline = |part| {
+            live.iter().find(|measured| measured.point.part == part && measured.point.is_baseline())
+        };
+        let messages = 2.0;
+        let service = baseline(Part::Overhead).map_or(Nanos::ZERO, |saturated| {
+            let o_us = saturated.point.conditions.overhead.as_micros_f64();
+            Nanos::from_micros_f64(1e6 / saturated.value.value - messages * o_us)
+        });
+        let simulated = Self { service, delay: Nanos::ZERO };
+        let Some(base) = baseline(Part::Latency) else { return Ok(simulated) };
+        let without = course.one(&simulated, &base.point).await?;
+        let without_us = without.response_mean().map_or(0.0, Nanos::as_micros_f64);
+        let delay = Nanos::from_micros_f64(base.value.value - without_us);
+        Ok(Self { delay, ..simulated })
+    }
+}
+
+impl System for Simulated {
+    fn name(&self) -> &'static str {
+        "in a world"
+    }
+
+    async fn run(
+        &self,
+        conditions: Injected,
+        layout: &Layout,
+        plan: &Plan,
+    ) -> Result<Outcome, Failure> {
+        let world = World::new();
+        let (simulated, layout, plan, clock) = (*self, *layout, *plan, world.clock());
+        let outcome =
+            world.run(async move { simulated.outcome(&clock, conditions, &layout, &plan).await });
+        let outcome =
+            outcome.map_err(|stuck| Failure::environment(stuck, "report this as a bug"))?;
+        Ok(outcome?)
+    }
+}
+
+impl Simulated {
+    async fn outcome(
+        &self,
+        clock: &Clock,
+        conditions: Injected,
+        layout: &Layout,
+        plan: &Plan,
+    ) -> Result<Outcome, Error> {
+        let processor = Processor::of_world(clock, 1);
+        let cost = Cost { processor: processor.clone(), service: self.service };
+        let engine = served::engine_in_memory(clock, STORE_BYTES_MAX).labouring(Arc::new(cost));
+        let (engine, host) = (Arc::new(engine), Host::new(clock, Limits::default()));
+        let busy: Shape = served::busy(conditions.overhead).into();
+        let connect = async |number: u16, links: LinkPair| {
+            let (ours, theirs) = memory::pair(number);
+            let theirs = busy.around(theirs, &processor, clock).map_err(Error::Timer)?;
+            let (host, service) = (host.clone(), served::service(&engine));
+            clock.spawn(async move {
+                host.connection(theirs, service).await.ok();
+            });
+            let ours = Shaped::new(ours, links, clock).map_err(Error::Timer)?;
+            let rpc = Rpc::start(ours, clock, REPLY_LIMIT, u32::from(number) << 16);
+            let machine_name = "world".to_owned();
+            let credential = Credential { machine_name, uid: 0, gid: 0, gids: Vec::new() };
+            let server = SocketAddr::from((Ipv4Addr::new(127, 1, 0, 1), 2049));
+            Ok::<_, Error>(Session::open(rpc, server, &credential, engine.root()).await?)
+        };
+        let plain = connect(1, LinkPair::default()).await?;
+        let mut link = conditions.link;
+        link.latency += self.delay / 2;
+        let shaped = connect(2, LinkPair::symmetric(link)).await?;
+        system::run(clock, &plain, engine.root(), &shaped, layout, plan).await
+    }
+}
+
+/// S, for each call.
+#[derive(Debug)]
+struct Cost {
+    processor: Processor,
+    service: Nanos,
+}
+
+impl Labour for Cost {
+    fn call(&self, _: Procedure, _: usize) -> Option<Work<'_>> {
+        Some(Box::pin(self.processor.spend(self.service)))
+    }
+
+    fn reply(&self, _: Procedure, _: usize) -> Option<Work<'_>> {
+        None
+    }
+}
