@@ -10,6 +10,7 @@ mod host;
 mod interop;
 mod mounts;
 mod peers;
+mod sim;
 mod stress;
 mod tidy;
 
@@ -25,6 +26,7 @@ usage: cargo xtask COMMAND
   guest [OPTION]          the Linux kernel's client, in a guest, against the release binary
   mounts [OPTION]...      programs and exercises on `nfskit mount`; servers good, lossy and dead
   peers [OPTION]...       nfskit serve measured side by side with NFS-Ganesha and unfs3
+  sim [OPTION]...         random plans with faults, in worlds, against the reference
   stress [OPTION]...      the release binary killed again and again under load, for 5 minutes
 ";
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
             mounts::run_inside(scratch.as_ref(), nfskit.as_ref(), options)
         }
         [mounts::CLOSE_TO_OPEN, words @ ..] => mounts::run_close_to_open(words),
+        ["sim", options @ ..] => sim::run(&root, options),
         ["stress", options @ ..] => stress::run(&root, options),
         _ => Err(USAGE.to_owned()),
     });

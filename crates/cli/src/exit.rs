@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use client::error::{Error as ClientError, Service};
 use load::error::Error as LoadError;
 use net::error::{CallError, ConnectError, Refusal};
+use net::floor::error::FloorError;
 use wire::mount::MountStat3;
 use wire::nfs3::NfsStat3;
 
@@ -57,6 +58,16 @@ impl Failure {
         self
     }
 
+    /// What failed.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// What to try.
+    pub(crate) fn advice(&self) -> &str {
+        &self.advice
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         if !self.what.is_empty() {
             eprintln!("nfskit: {}", self.what);
@@ -79,6 +90,10 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Client(error) => error.into(),
+            LoadError::Floor(error) => {
+                let advice = floor_advice(&error);
+                Self::environment(error, advice)
+            }
             LoadError::Local { .. } => Self::environment(
                 error,
                 "free space in that directory, or name another with --store",
@@ -105,6 +120,35 @@ fn advice(error: &ClientError) -> String {
         ClientError::Nonsense { .. } => {
             "a capture of the traffic, and the server's maker".to_owned()
         }
+    }
+}
+
+fn floor_advice(error: &FloorError) -> String {
+    match error {
+        FloorError::Connect(ConnectError::Refused { .. }) => {
+            "start the far end there: nfskit bench stream --server --listen ADDRESS:PORT".to_owned()
+        }
+        FloorError::Connect(cause) => connect_advice(Service::Nfs, cause),
+        FloorError::Silent { .. } | FloorError::NotOurs { .. } => {
+            "the address and port that nfskit bench stream --server prints on that host".to_owned()
+        }
+        FloorError::Version { .. } => "the same version of nfskit on both hosts".to_owned(),
+        FloorError::Busy { .. } => "again in a while, or a far end on another port".to_owned(),
+        FloorError::Refused { .. } => "smaller messages, or shorter runs".to_owned(),
+        FloorError::Gone { .. } => "see whether the far end is alive, and the way to it".to_owned(),
+        FloorError::NoAnswer { .. } => {
+            "see whether it is alive, and firewalls on the way; with a --rate fewer are lost"
+                .to_owned()
+        }
+        FloorError::NobodyListens { .. } => {
+            "start the server there; not every server serves UDP: proto=tcp in the URL".to_owned()
+        }
+        FloorError::NotRegistered { .. } => {
+            "start its spray program, or a far end of ours: nfskit bench stream --server".to_owned()
+        }
+        FloorError::Call { address, cause } => call_advice(cause, address),
+        FloorError::System(_) => "raise the limits of open files and threads (ulimit)".to_owned(),
+        FloorError::Stopped => String::new(),
     }
 }
 

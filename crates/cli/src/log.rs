@@ -144,6 +144,14 @@ impl Log {
         self.tell(Level::Error, "sync_failed", fields);
     }
 
+    /// A link was read again; it stays as it was where that failed.
+    pub(crate) fn link_changed(&self, link: Result<&str, &str>) {
+        match link {
+            Ok(link) => self.tell(Level::Info, "reload", json!({ "link": link })),
+            Err(cause) => self.tell(Level::Error, "reload", json!({ "error": cause })),
+        }
+    }
+
     /// A capture cannot be written any more; what is relayed goes on.
     pub(crate) fn capture_ended(&self, path: &str, cause: &std::io::Error) {
         let fields = json!({ "file": path, "error": cause.to_string() });

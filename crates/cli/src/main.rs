@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod emulated;
 mod exit;
 mod exports;
 mod log;
@@ -42,11 +43,23 @@ fn main() -> ExitCode {
             cmd::policies::run(policies, args.verbosity())
         }
         args::Command::Bench(args::Bench::Fsx(fsx)) => cmd::fsx::run(fsx, args.verbosity()),
+        args::Command::Model(model) => cmd::model::run(model, args.verbosity()),
         args::Command::Papers(args::Papers::Loggp(loggp)) => {
             cmd::papers::loggp::run(loggp, args.verbosity())
         }
         args::Command::Papers(args::Papers::Sensitivity(sensitivity)) => {
             cmd::papers::sensitivity::run(sensitivity, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
+        args::Command::Bench(args::Bench::Stream(stream)) => {
+            cmd::floors::stream(stream, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Rtt(rtt)) => cmd::floors::rtt(rtt, args.verbosity()),
+        args::Command::Bench(args::Bench::Spray(spray)) => {
+            cmd::floors::spray(spray, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Storage(storage)) => {
+            cmd::floors::storage(storage, args.verbosity())
         }
     };
     match outcome {

@@ -84,3 +84,22 @@ pub(crate) fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {
         "another place, with --out or --json",
     )
 }
+
+/// A field of a CSV file (RFC 4180).
+pub(crate) fn field(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_with_a_comma_or_a_quote_is_quoted() {
+        assert_eq!(field("/mnt/nfs"), "/mnt/nfs");
+        assert_eq!(field("/mnt/a,b \"c\""), "\"/mnt/a,b \"\"c\"\"\"");
+    }
+}

@@ -9,6 +9,8 @@ use thiserror::Error;
 pub enum Error {
     #[error(transparent)]
     Client(#[from] client::error::Error),
+    #[error(transparent)]
+    Floor(#[from] net::floor::error::FloorError),
     #[error("{doing} in {path}: {cause}")]
     Local { doing: &'static str, path: PathBuf, cause: io::Error },
     #[error("no timer: {0}")]

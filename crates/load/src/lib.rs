@@ -1,9 +1,12 @@
 //! Probes and workloads: makes load and measures it. Explains nothing.
 //!
+//! - [`basic`]: the Connectathon suite's basic tests, and a reader of its logs.
 //! - [`environment`]: the machine, as a run record wants it.
 //! - [`deck`]: random choice in exact shares.
 //! - [`fileset`]: the files that a mix of operations works on.
+//! - [`floor`]: what network and storage do without NFS.
 //! - [`fsx`]: a file system exercised at random, every byte verified.
+//! - [`fuzzing`]: what fuzz targets run.
 //! - [`latencies`]: what the times of single calls say.
 //! - [`mix`]: a mix of operations at the wire, open loop or closed.
 //! - [`recover`]: LogGP put into a path and read back.
@@ -15,12 +18,15 @@
 //! - [`seqwrite_files`]: one sequential write with its every call, through a file system.
 //! - [`study`]: probes and sweeps in order, interleaved, repeated.
 
+pub mod basic;
 pub mod cpu;
 pub mod deck;
 pub mod environment;
 pub mod error;
 pub mod fileset;
+pub mod floor;
 pub mod fsx;
+pub mod fuzzing;
 pub mod latencies;
 pub mod mix;
 pub mod place;

@@ -7,7 +7,7 @@
 use client::error::Error;
 use client::session::Session;
 use wire::nfs3::create::CreateHow;
-use wire::nfs3::{FileHandle, NfsStat3, Sattr3};
+use wire::nfs3::{FType, FileHandle, NfsStat3, Sattr3};
 
 /// Prefix of the directory's name.
 pub const PREFIX: &str = ".nfskit-scratch-";
@@ -114,8 +114,8 @@ pub(crate) async fn file(
     }
 }
 
-/// Directories in directories that are removed; what is deeper is not of ours.
-const DEPTH_MAX: usize = 8;
+/// Directories in directories that are removed: more than any workload makes.
+const DEPTH_MAX: usize = 128;
 
 /// Removes files from a directory until it is empty, or there is a directory in it.
 async fn empty(session: &Session, dir: FileHandle) -> Result<Option<(Vec<u8>, FileHandle)>, Error> {
@@ -127,9 +127,13 @@ async fn empty(session: &Session, dir: FileHandle) -> Result<Option<(Vec<u8>, Fi
         let mut removed = 0;
         for entry in page.entries.iter().filter(|entry| !is_dot(&entry.name)) {
             match gone(session.remove(dir, &entry.name).await) {
-                Err(error) if is_about_a_directory(&error) => {
-                    let below = session.lookup(dir, &entry.name).await?.object;
-                    return Ok(Some((entry.name.clone(), below)));
+                // What REMOVE says of a directory, RFC 1813 leaves to the server.
+                Err(refused) if refused.status().is_some() => {
+                    let found = session.lookup(dir, &entry.name).await?.object;
+                    return match session.getattr(found).await?.ftype {
+                        FType::Dir => Ok(Some((entry.name.clone(), found))),
+                        _ => Err(refused),
+                    };
                 }
                 removed => removed?,
             }
@@ -139,11 +143,6 @@ async fn empty(session: &Session, dir: FileHandle) -> Result<Option<(Vec<u8>, Fi
             return Ok(None);
         }
     }
-}
-
-/// What REMOVE says of a directory: RFC 1813 leaves the word to the server.
-fn is_about_a_directory(error: &Error) -> bool {
-    matches!(error.status(), Some(NfsStat3::IsDir | NfsStat3::Perm))
 }
 
 /// What is not there any more has been removed.

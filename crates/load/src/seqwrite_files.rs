@@ -163,12 +163,12 @@ impl<'a> Recorder<'a> {
 
 /// A file in a directory that is removed with this value.
 #[derive(Debug)]
-struct Fresh {
-    path: PathBuf,
+pub(crate) struct Fresh {
+    pub(crate) path: PathBuf,
 }
 
 impl Fresh {
-    fn make(dir: &Path, name: &str) -> Result<(Self, File), Error> {
+    pub(crate) fn make(dir: &Path, name: &str) -> Result<(Self, File), Error> {
         let path = dir.join(format!("{}{name}", scratch::PREFIX));
         let made = OpenOptions::new().write(true).create_new(true).open(&path);
         match made {
@@ -177,7 +177,7 @@ impl Fresh {
         }
     }
 
-    fn failed(&self, doing: &'static str, cause: std::io::Error) -> Error {
+    pub(crate) fn failed(&self, doing: &'static str, cause: std::io::Error) -> Error {
         Error::Local { doing, path: self.path.clone(), cause }
     }
 }

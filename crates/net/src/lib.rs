@@ -5,6 +5,7 @@
 //! - [`shape`]: the LogGP link as such a wrapper.
 //! - [`call`]: the client half of RPC: calls by XID over one transport.
 //! - [`control`]: lines over a socket of the file system, to tell a program that runs.
+//! - [`floor`]: messages through plain sockets: what a network can do without NFS.
 //! - [`http`]: pages for a monitoring system.
 //! - [`processor`]: processor time as a resource: spun in the real world, queued for in a world.
 //! - [`relay`]: connections and datagrams passed on over an emulated link.
@@ -15,6 +16,7 @@ pub mod call;
 pub mod clock;
 pub mod control;
 pub mod error;
+pub mod floor;
 pub mod http;
 pub mod processor;
 pub mod relay;

@@ -444,7 +444,7 @@ fn normal_tail(z: f64) -> f64 {
 
 /// 97.5 % point of Student's t: tabled to 30 degrees of freedom, then the Cornish-Fisher
 /// expansion (Abramowitz & Stegun 26.7.5), wrong by less than 1e-4. `None` for no freedom at all.
-fn student_t_975(freedom: usize) -> Option<f64> {
+pub(crate) fn student_t_975(freedom: usize) -> Option<f64> {
     let table = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
         2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,

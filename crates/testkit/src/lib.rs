@@ -5,6 +5,9 @@
 //! memory instead of sockets, and time is a world's.
 
 pub mod outage;
+pub mod plan;
+pub mod reference;
+pub mod sim;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -59,6 +59,7 @@ pub mod procedure;
 pub mod record;
 pub mod rpc;
 pub mod rpcbind;
+pub mod spray;
 pub mod xdr;
 
 #[cfg(test)]

@@ -46,6 +46,28 @@ impl Server {
     }
 }
 
+/// `nfskit link` in the background, in front of a port of the loopback.
+#[derive(Debug)]
+pub(crate) struct Link {
+    service: Service,
+    pub(crate) port: u16,
+}
+
+impl Link {
+    pub(crate) fn start(nfskit: &Path, server: u16, words: &[&str]) -> Result<Self, String> {
+        let mut command = Command::new(nfskit);
+        command.args(["link", "--to", &format!("127.0.0.1:{server}")]).args(words);
+        let mut service = Service::start(&mut command)?;
+        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
+        let port = service.wait_for(START_WITHIN, find)?;
+        Ok(Self { service, port })
+    }
+
+    pub(crate) fn stop(self) -> Result<(), String> {
+        self.service.stop(STOP_WITHIN)
+    }
+}
+
 /// A server on the loopback, one of its exports, and the ports that no portmapper needs to tell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Address {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::basic;
 use crate::host::child::{finish, text};
 use crate::host::ganesha::{self, Ganesha};
 use crate::host::nfskit::{Address, Server};
@@ -52,6 +53,8 @@ pub(super) fn check_ganesha(report: &mut Report, scratch: &Path, nfskit: &Path) 
     });
     let Some(server) = server else { return };
     check_study(report, GANESHA, nfskit, server.address, &export);
+    let urls = [("version 3, TCP", server.address.url(""))];
+    basic::check(report, GANESHA, nfskit, &urls, &export);
     report.check(GANESHA, "stops", || server.stop().map(|()| String::new()));
 }
 
@@ -61,13 +64,19 @@ pub(super) fn check_own_server(report: &mut Report, scratch: &Path, nfskit: &Pat
     let mut server = None;
     report.check(OWN_SERVER, "starts", || {
         make_export(&export)?;
-        let started = Server::start(nfskit, &export)?;
+        let started = Server::start_with(nfskit, &export, &["--udp".to_owned()])?;
         let url = started.address.url("");
         server = Some(started);
         Ok(url)
     });
     let Some(server) = server else { return };
     check_study(report, OWN_SERVER, nfskit, server.address, &export);
+    let ways = ["version 3, TCP", "version 3, UDP", "version 2, TCP", "version 2, UDP"];
+    let arguments = ["", "&proto=udp", "&version=2", "&version=2&proto=udp"];
+    let url = server.address.url("");
+    let urls: Vec<(&str, String)> =
+        ways.into_iter().zip(arguments.map(|more| format!("{url}{more}"))).collect();
+    basic::check(report, OWN_SERVER, nfskit, &urls, &export);
     report.check(OWN_SERVER, "stops", || server.stop().map(|()| String::new()));
 }
 

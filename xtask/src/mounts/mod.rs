@@ -3,7 +3,7 @@
 //! ```text
 //!   nfskit serve ───────────────────┐
 //!   NFS-Ganesha ────────────────────┤── nfskit mount ── basic, calls, tree, sqlite,
-//!   nfskit serve over a lossy relay ┘                   close-to-open, fsx, seqwrite
+//!   nfskit serve over a lossy link ──┘                   close-to-open, fsx, seqwrite
 //!   nfskit serve, killed ────────────── nfskit mount ── restart, gone-hard, gone-soft, refused
 //!   a local folder ──────────────────────────────────── the same as above: the steps are right
 //! ```
@@ -17,7 +17,6 @@ mod mounted;
 mod options;
 mod outage;
 mod refused;
-mod relay;
 mod served;
 mod steps;
 

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::relay::Relay;
 use crate::host::child::Service;
 use crate::host::ganesha::{self, Ganesha};
-use crate::host::nfskit::{Address, START_WITHIN, STOP_WITHIN};
+use crate::host::nfskit::{Address, Link, START_WITHIN, STOP_WITHIN};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
@@ -18,8 +17,9 @@ pub(super) enum Kind {
     LossyUdp,
 }
 
-/// Packets of 100 that get lost.
-const LOSS_PERCENT: f64 = 1.0;
+/// Of 100 packets of an Ethernet one gets lost, and with it its datagram: a large WRITE over UDP
+/// meets what it meets on a real wire.
+const LOSSY: &str = "loss=1%,mtu=1500";
 
 impl Kind {
     pub(super) const ALL: [Self; 4] = [Self::Local, Self::Nfskit, Self::Ganesha, Self::LossyUdp];
@@ -45,7 +45,7 @@ impl Kind {
 pub(super) enum Served {
     Nfskit(Ours),
     Ganesha(Ganesha),
-    Lossy { relay: Relay, server: Ours },
+    Lossy { link: Link, server: Ours },
 }
 
 impl Served {
@@ -66,9 +66,9 @@ impl Served {
             }
             Kind::LossyUdp => {
                 let server = Ours::start(nfskit, scratch, &folder, &["--udp"])?;
-                let relay = Relay::start(server.port, LOSS_PERCENT / 100.0, seed)
-                    .map_err(|error| format!("the lossy relay: {error}"))?;
-                Some(Self::Lossy { relay, server })
+                let words = format!("{LOSSY},seed={seed}");
+                let link = Link::start(nfskit, server.port, &["--udp", &words])?;
+                Some(Self::Lossy { link, server })
             }
         })
     }
@@ -77,10 +77,8 @@ impl Served {
         match self {
             Self::Nfskit(server) => server.url(),
             Self::Ganesha(server) => server.address.url(""),
-            Self::Lossy { relay, server } => {
-                // The mount protocol does not pass the relay.
-                let address =
-                    Address { export: "/", nfs_port: relay.port, mount_port: server.port };
+            Self::Lossy { link, .. } => {
+                let address = Address { export: "/", nfs_port: link.port, mount_port: link.port };
                 format!("{}&proto=udp", address.url(""))
             }
         }
@@ -90,7 +88,7 @@ impl Served {
         match self {
             Self::Nfskit(server) => server.stop(),
             Self::Ganesha(server) => server.stop(),
-            Self::Lossy { server, .. } => server.stop(),
+            Self::Lossy { link, server } => link.stop().and_then(|()| server.stop()),
         }
     }
 }

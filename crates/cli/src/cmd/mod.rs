@@ -1,8 +1,11 @@
 //! The commands, one file each: a few dozen lines of glue.
 
+pub(crate) mod basic;
+pub(crate) mod floors;
 pub(crate) mod fsx;
 pub(crate) mod generated;
 pub(crate) mod link;
+pub(crate) mod model;
 pub(crate) mod mount;
 pub(crate) mod papers;
 pub(crate) mod policies;

@@ -24,7 +24,8 @@ pub(crate) struct Linked {
 impl Linked {
     pub(crate) fn to(server: SocketAddr, arguments: &[&str]) -> Self {
         let server = server.to_string();
-        let mut command = nfskit(["link", "--to", &server]);
+        // What runs beside a test is no reason not to relay.
+        let mut command = nfskit(["link", "--uncalibrated", "--to", &server]);
         let program = Program::start(command.args(arguments));
         let address = program.wait_for(|banner| {
             let (_, rest) = banner.split_once("relays      ")?;
@@ -180,7 +181,7 @@ fn a_server_that_has_gone_is_told_and_counted() {
 #[test]
 fn a_second_signal_ends_at_once() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let linked = Linked::to(listener.local_addr().unwrap(), &["9s/1g", "--stats"]);
+    let linked = Linked::to(listener.local_addr().unwrap(), &["9s/1m", "--stats"]);
     drop(listener.accept().unwrap());
     let mut client = linked.stream();
     client.write_all(&[&mark(4)[..], b"call"].concat()).unwrap();
@@ -189,6 +190,62 @@ fn a_second_signal_ends_at_once() {
     linked.program.signal(Signal::INT);
     linked.program.signal(Signal::TERM);
     assert_eq!(linked.program.finish().code, Some(130));
+}
+
+#[test]
+fn a_relay_is_changed_while_it_runs() {
+    let served = Served::memory(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let socket = socket.to_str().unwrap();
+    let linked = Linked::to(served.address, &["--control", socket, "1ms/1g"]);
+    let mut connection = Connection::at(linked.address);
+    connection.is_served();
+    let set = |words: &[&str]| run([&["link", "--set", socket], words].concat());
+    let finished = set(&["L=50ms", "there.g=1us", "show"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("1ms/1g,L=50ms,there.g=1us\n"), "{finished:?}");
+    let clock = net::clock::Clock::real();
+    let began = clock.now();
+    assert!(connection.is_taken());
+    let took = clock.now().since(began);
+    assert!(took >= perf::units::Nanos::from_millis(100), "{took}");
+    set(&["lan-2g"]).complains(2, &["lan-2g", "known are"]);
+    set(&["L=99h"]).complains(2, &["L=99h"]);
+    set(&["o=5us"]).complains(2, &["overhead", "nfskit serve --link"]);
+    let finished = set(&["show"]);
+    assert!(finished.stdout.starts_with("1ms/1g,L=50ms,"), "nothing has changed: {finished:?}");
+    linked.stop();
+    set(&["show"]).complains(3, &["cannot ask the relay", socket]);
+    served.stop();
+}
+
+#[test]
+fn a_server_with_a_port_for_each_service_is_relayed_whole() {
+    let (nfs, mount) = (Served::memory(&[]), Served::memory(&[]));
+    let to = format!("nfs://127.0.0.1/data?nfsport={}&mountport={}", nfs.port(), mount.port());
+    let command = &mut nfskit(["link", "--to", &to]);
+    let program = Program::start(command);
+    let banner = program.wait_for(|text| text.contains("Linux").then(|| text.to_owned()));
+    let relays = banner.lines().filter_map(|line| line.trim().strip_prefix("relays"));
+    let legs: Vec<(SocketAddr, &str)> = relays
+        .map(|relay| {
+            let (listen, server) = relay.split_once(" -> ").unwrap();
+            (listen.trim().parse().unwrap(), server)
+        })
+        .collect();
+    let expected = |served: &Served, name| format!("{} ({name})", served.address);
+    let servers: Vec<_> = legs.iter().map(|(_, server)| *server).collect();
+    assert_eq!(servers, [expected(&nfs, "NFS"), expected(&mount, "MOUNT")]);
+    for (listen, _) in &legs {
+        Connection::at(*listen).is_served();
+    }
+    let ports = (legs[0].0.port(), legs[1].0.port());
+    let line = format!("port={},mountport={},", ports.0, ports.1);
+    assert!(banner.contains(&line) && banner.contains("127.0.0.1:/data /mnt"), "{banner}");
+    drop(program);
+    nfs.stop();
+    mount.stop();
 }
 
 #[test]
@@ -234,10 +291,63 @@ fn an_address_that_is_taken() {
 }
 
 #[test]
+fn a_hangup_reads_the_file_of_the_link_again() {
+    let served = Served::memory(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("far.toml");
+    std::fs::write(&file, "L = \"1ms\"\n").unwrap();
+    let linked = Linked::to(served.address, &[file.to_str().unwrap()]);
+    for (text, told) in [("L = \"7ms\"\n", "7.00 ms"), ("L = \"7 miles\"\n", "ERROR")] {
+        std::fs::write(&file, text).unwrap();
+        linked.program.signal(Signal::HUP);
+        linked.program.wait_for_error(|text| {
+            text.lines().find(|line| line.contains("reload") && line.contains(told)).map(drop)
+        });
+    }
+    Connection::at(linked.address).is_served();
+    linked.stop();
+    served.stop();
+}
+
+#[test]
+fn losses_of_datagrams_are_counted_by_cause() {
+    let served = Served::memory(&["--udp"]);
+    let linked = Linked::to(served.address, &["--udp", "--stats", "none,there.loss=100%"]);
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    for xid in 0..5 {
+        socket.send_to(&crate::rpc::call(xid, crate::rpc::NULL, &[]), linked.address).unwrap();
+    }
+    linked.program.wait_for_error(|text| text.contains("5 lost (5 chance)").then_some(()));
+    let summary = linked.stop();
+    assert!(summary.contains("5 messages") && summary.contains("5 lost (5 chance)"), "{summary}");
+    served.stop();
+}
+
+#[test]
+fn what_a_link_cannot_be_is_refused_with_what_it_can() {
+    for (words, parts) in [
+        ("o=50us", &["overhead o", "nfskit serve --link", "nfskit bench --link"][..]),
+        ("lan-1g,o.send=1us", &["overhead o", "nfskit bench --link"]),
+        ("L=99s", &["L", "at most"]),
+        ("loss=101%", &["loss", "100"]),
+        ("mtu=20", &["mtu", "68"]),
+        ("colour=red", &["colour", "known are"]),
+        ("no-such.toml", &["no-such.toml", "cannot be read"]),
+    ] {
+        run(["link", "--to", "127.0.0.1:1", words]).complains(2, parts);
+    }
+}
+
+#[test]
 fn an_unknown_link_is_refused_with_the_known_ones() {
-    for words in [&["lan-2g"][..], &["-1ms/1g"], &["lan-1g", "nonsense"], &[""]] {
+    for (words, part) in [
+        (&["lan-2g"][..], "wan-80ms"),
+        (&[""], "wan-80ms"),
+        (&["-1ms/1g"], "LATENCY/RATE"),
+        (&["lan-1g", "nonsense"], "KEY=VALUE"),
+    ] {
         let mut arguments = vec!["link", "--to", "127.0.0.1:1", "--"];
         arguments.extend(words);
-        run(&arguments).complains(2, &["link", "lan-1g", "wan-80ms"]);
+        run(&arguments).complains(2, &["link", part]);
     }
 }

@@ -5,9 +5,11 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod basic;
 mod bench;
 mod capture;
 mod exports;
+mod floors;
 mod hostile;
 mod interrupts;
 mod link;

@@ -465,7 +465,7 @@ impl Files {
         from: (FileHandle, &[u8]),
         to: (FileHandle, &[u8]),
     ) -> Result<(), Error> {
-        let file = self.find(&from.0, from.1);
+        let (file, replaced) = (self.find(&from.0, from.1), self.find(&to.0, to.1));
         let (source, target) = (self.changing(from.0), self.changing(to.0));
         let result = acting.session.rename(from, to).await;
         let (from_wcc, to_wcc) = match &result {
@@ -478,7 +478,14 @@ impl Files {
         source.settled(&from_wcc);
         target.settled(&to_wcc);
         let is_done = result.is_ok();
-        self.now_leads(&from.0, from.1, is_done.then_some(Target::Nothing));
+        // Two names of one file stay as they are (RFC 1813 section 3.3.14).
+        let is_moved = match (file, replaced) {
+            (_, Some(Target::Nothing)) => true,
+            (Some(file), Some(replaced)) => file != replaced,
+            _ => false,
+        };
+        let left = (is_done && is_moved).then_some(Target::Nothing);
+        self.now_leads(&from.0, from.1, left);
         self.now_leads(&to.0, to.1, file.filter(|_| is_done));
         if let Some(Target::File(file)) = file {
             // Its time of change may be another.

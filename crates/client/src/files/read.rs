@@ -55,6 +55,22 @@ impl Open {
     /// # Errors
     /// As the server says.
     pub async fn read(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
+        // Bytes of ours that lie behind these and have not arrived make the file longer than the
+        // server knows: what it has not got between is a hole.
+        let own_end = self.files().inner.write_behind.dirty_end(self.file()).unwrap_or(0);
+        let data = self.read_arrived(offset, count).await?;
+        let own_end = own_end.min(offset.saturating_add(u64::from(count)));
+        let hole = own_end.saturating_sub(offset.saturating_add(data.len() as u64));
+        if hole == 0 {
+            return Ok(data);
+        }
+        let mut whole = BytesMut::from(&data[..]);
+        whole.resize(data.len() + usize::try_from(hole).unwrap_or(0), 0);
+        Ok(whole.freeze())
+    }
+
+    /// Bytes from `offset`, as many as the server has, when what we have written there has arrived.
+    async fn read_arrived(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
         let (files, file) = (self.files(), self.file());
         files.arrive(&file, offset, u64::from(count)).await;
         let good_for = files.inner.options.times.reg_min;

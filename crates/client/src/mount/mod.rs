@@ -130,6 +130,18 @@ pub async fn mount(clock: &Clock, target: &Target, options: &Options) -> Result<
     Ok(Mounted { session, ports, export })
 }
 
+/// Where a target's NFS service is, without mounting anything.
+///
+/// # Errors
+/// [`Error`], of the resolver or the portmapper.
+pub async fn find_nfs(
+    clock: &Clock,
+    target: &Target,
+    options: &Options,
+) -> Result<SocketAddr, Error> {
+    Mounter { clock, options }.nfs(target).await
+}
+
 impl fmt::Display for Ports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NFS at {}, MOUNT at {}", self.nfs, self.mount)

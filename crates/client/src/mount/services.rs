@@ -32,15 +32,19 @@ pub(super) struct Mounter<'a> {
 
 impl Mounter<'_> {
     pub(super) async fn ports(&self, target: &Target) -> Result<Ports, Error> {
-        let nfs = match target.nfs_port {
-            Some(port) => self.resolve(target, port, Service::Nfs).await?,
-            None => self.ask_portmapper(target, Service::Nfs).await?,
-        };
+        let nfs = self.nfs(target).await?;
         let mount = match target.mount_port {
             Some(port) => self.resolve(target, port, Service::Mount).await?,
             None => self.ask_portmapper(target, Service::Mount).await?,
         };
         Ok(Ports { nfs, mount, protocol: target.protocol, version: target.version })
+    }
+
+    pub(super) async fn nfs(&self, target: &Target) -> Result<SocketAddr, Error> {
+        match target.nfs_port {
+            Some(port) => self.resolve(target, port, Service::Nfs).await,
+            None => self.ask_portmapper(target, Service::Nfs).await,
+        }
     }
 
     /// The first address of the host at which something listens on `port`.

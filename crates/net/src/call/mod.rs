@@ -352,7 +352,7 @@ fn answer_of(record: Bytes, times: Times, received: Instant) -> Result<Answer, C
 }
 
 /// Where the results begin in an accepted reply.
-fn results_at(record: &[u8]) -> Result<usize, CallError> {
+pub(crate) fn results_at(record: &[u8]) -> Result<usize, CallError> {
     let mut reader = Reader::new(record);
     let header = ReplyHeader::decode(&mut reader)?;
     let refusal = match header.body {

@@ -182,8 +182,13 @@ impl Lateness {
             alarm.until(at).await;
             late.push(clock.now().since(at));
         }
+        Ok(Self::of(late))
+    }
+
+    /// Of alarms that rang so late.
+    pub fn of(mut late: Vec<Nanos>) -> Self {
         late.sort_unstable();
         let at = |share: usize| late.get(late.len() * share / 100).copied().unwrap_or_default();
-        Ok(Self { median: at(50), p99: at(99) })
+        Self { median: at(50), p99: at(99) }
     }
 }

@@ -21,13 +21,14 @@ use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 use tokio::sync::mpsc;
 
-use super::lane::{Lane, Loss};
+use super::ledger::{Ledger, Loss};
 use super::tap::{Eye, Leg, Opened, Seen};
-use super::{Event, Relay, Side, message};
+use super::{ENTRY_BYTES, Event, Relay, Side, message};
 use crate::clock::Alarm;
 use crate::serve::Carrier;
-use crate::serve::budget::Lent;
+use crate::serve::budget::{Budget, Lent};
 use crate::serve::host::{Ending, Phase};
+use crate::shape::{self, Damage, Follower, Shape};
 use crate::transport::buffer::{COPIED_BYTES_MAX, SMALL_BYTES};
 use crate::transport::datagram::{Datagram, Datagrams, Route};
 
@@ -56,6 +57,7 @@ struct Line {
     queue: mpsc::Sender<Admitted>,
     /// Bytes that the session holds in the direction of the server.
     held_bytes: Arc<AtomicUsize>,
+    follower: Follower,
     eye: Arc<Mutex<Eye>>,
 }
 
@@ -133,31 +135,32 @@ where
         let Datagram { bytes, route } = datagram;
         let shared = &*self.relay.0;
         let now = shared.clock.now();
-        let lane = &shared.there;
-        let (len, (bytes, kept_bytes)) = (bytes.len(), own(bytes));
+        let ledger = &shared.there;
+        let len = bytes.len() as u64;
         let source = (route.peer, route.local);
         if self.sessions.get(&source).is_none_or(|line| line.queue.is_closed())
             && !self.begin(source, route)
         {
-            lane.refuse(len as u64, Loss::NoSession);
+            ledger.refuse(len, Loss::NoSession);
             return;
         }
-        let Some(line) = self.sessions.get(&source) else {
-            return;
-        };
-        let is_full = line.held_bytes.load(Ordering::Relaxed) >= shared.limits.held_bytes_max;
-        let (Ok(place), false) = (line.queue.try_reserve(), is_full) else {
-            lane.refuse(len as u64, Loss::NoRoom);
-            return;
-        };
-        let Some(lent) = shared.budget.lease(kept_bytes) else {
-            lane.refuse(len as u64, Loss::NoRoom);
+        let Some(line) = self.sessions.get_mut(&source) else {
             return;
         };
         line.eye.lock().see(now, Seen::Came(Side::Client, &bytes));
-        let due = lane.admit(now, len as u64);
-        line.held_bytes.fetch_add(len, Ordering::Relaxed);
-        place.send(Admitted { due, bytes, lent });
+        for (due, bytes) in arrivals(ledger, &mut line.follower, &shared.shape, now, bytes) {
+            let held = line.held_bytes.load(Ordering::Relaxed);
+            let place = line.queue.try_reserve();
+            let fits = held < shared.limits.held_bytes_max;
+            match (place, lease(&shared.budget, bytes).filter(|_| fits)) {
+                (Ok(place), Some((bytes, lent))) => {
+                    ledger.hold(len);
+                    line.held_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+                    place.send(Admitted { due, bytes, lent });
+                }
+                _ => ledger.drop_one(Loss::NoRoom),
+            }
+        }
     }
 
     /// Begins a session, if there is a place for one.
@@ -186,8 +189,12 @@ where
         };
         let eye = Eye::open(shared.tap.as_ref(), shared.clock.now(), opened);
         let eye = Arc::new(Mutex::new(eye));
-        let line =
-            Line { queue: sender, held_bytes: Arc::clone(&held_bytes), eye: Arc::clone(&eye) };
+        let line = Line {
+            queue: sender,
+            held_bytes: Arc::clone(&held_bytes),
+            follower: shared.shape.follower(shape::Side::There),
+            eye: Arc::clone(&eye),
+        };
         self.sessions.insert(source, line);
         let session = Session {
             relay: self.relay.clone(),
@@ -199,6 +206,7 @@ where
             there: Holding::default(),
             there_bytes: held_bytes,
             back: Holding::default(),
+            follower: shared.shape.follower(shape::Side::Back),
             alarm: None,
             ending: self.relay.ending(),
             idle: None,
@@ -217,15 +225,41 @@ where
     }
 }
 
-/// A datagram without the slab that it came in, if that is much larger; and what it keeps.
-fn own(bytes: Bytes) -> (Bytes, usize) {
+/// Puts a datagram onto the link: when it arrives, once, twice or never, and as what.
+fn arrivals(
+    ledger: &Ledger,
+    follower: &mut Follower,
+    shape: &Shape,
+    now: Instant,
+    bytes: Bytes,
+) -> impl Iterator<Item = (Instant, Bytes)> {
+    let len = bytes.len() as u64;
+    let lane = follower.lane(shape);
+    let fate = lane.datagram(now, len);
+    ledger.came(now, len, &fate, lane.conditions().link.serialization(len));
+    let arrival = fate.arrival.ok();
+    let again = fate.again.filter(|_| arrival.is_some()).map(|again| (again, bytes.clone()));
+    let first = arrival.map(|due| {
+        let mut bytes = bytes;
+        if let Some(bit) = fate.flipped_bit {
+            bytes.flip(bit);
+        }
+        (due, bytes)
+    });
+    first.into_iter().chain(again)
+}
+
+/// A datagram with the memory that it takes, without the slab that it came in if that is much
+/// larger; none if there is no such memory.
+fn lease(budget: &Budget, bytes: Bytes) -> Option<(Bytes, Lent)> {
     let len = bytes.len();
-    match len {
+    let (bytes, kept_bytes) = match len {
         // Copied by the socket.
         0..=COPIED_BYTES_MAX => (bytes, len),
         _ if len <= SMALL_BYTES / 2 => (Bytes::copy_from_slice(&bytes), len),
         _ => (bytes, SMALL_BYTES),
-    }
+    };
+    Some((bytes, budget.lease(kept_bytes + ENTRY_BYTES)?))
 }
 
 /// What is on its way in one direction, by when it is due.
@@ -273,6 +307,8 @@ struct Session<F, D> {
     there: Holding,
     there_bytes: Arc<AtomicUsize>,
     back: Holding,
+    /// The link from the server.
+    follower: Follower,
     alarm: Option<Alarm>,
     ending: Ending,
     /// Until it is looked whether anything has passed.
@@ -351,7 +387,6 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
     fn receive(&mut self, cx: &mut Context<'_>) {
         let relay = self.relay.clone();
         let shared = &*relay.0;
-        let lane = &shared.back;
         for _ in 0..BATCH_MAX {
             let bytes = match self.socket.poll_receive(cx) {
                 Poll::Pending => return,
@@ -363,17 +398,19 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
                 }
             };
             (self.active, self.is_unreachable) = (true, false);
-            let (len, (bytes, kept_bytes)) = (bytes.len(), own(bytes));
-            let is_full = self.back.bytes >= shared.limits.held_bytes_max;
-            let lent = shared.budget.lease(kept_bytes).filter(|_| !is_full);
-            let Some(lent) = lent else {
-                lane.refuse(len as u64, Loss::NoRoom);
-                continue;
-            };
             let now = shared.clock.now();
             self.eye.lock().see(now, Seen::Came(Side::Server, &bytes));
-            let due = lane.admit(now, len as u64);
-            self.back.hold(Admitted { due, bytes, lent });
+            let ledger = &shared.back;
+            for (due, bytes) in arrivals(ledger, &mut self.follower, &shared.shape, now, bytes) {
+                let fits = self.back.bytes < shared.limits.held_bytes_max;
+                match lease(&shared.budget, bytes).filter(|_| fits) {
+                    Some((bytes, lent)) => {
+                        ledger.hold(bytes.len() as u64);
+                        self.back.hold(Admitted { due, bytes, lent });
+                    }
+                    None => ledger.drop_one(Loss::NoRoom),
+                }
+            }
         }
         cx.waker().wake_by_ref();
     }
@@ -425,27 +462,27 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
         while let Ok(admitted) = self.queue.try_recv() {
             self.there.hold(admitted);
         }
-        let lanes = [&self.relay.0.there, &self.relay.0.back];
-        for (lane, holding) in lanes.into_iter().zip([&self.there, &self.back]) {
-            lane.lose(holding.held.len() as u64, holding.bytes as u64, Loss::Ended);
+        let ledgers = [&self.relay.0.there, &self.relay.0.back];
+        for (ledger, holding) in ledgers.into_iter().zip([&self.there, &self.back]) {
+            ledger.lose(holding.held.len() as u64, holding.bytes as u64, Loss::Ended);
         }
     }
 }
 
 /// Counts what has become of a datagram; true if it was sent.
 fn settle(
-    lane: &Lane,
+    ledger: &Ledger,
     due: Instant,
     now: Instant,
     len: usize,
     sent: &Poll<io::Result<()>>,
 ) -> bool {
     match sent {
-        Poll::Ready(Ok(())) => lane.pass(due, now, len as u64),
+        Poll::Ready(Ok(())) => ledger.pass(due, now, len as u64),
         Poll::Ready(Err(cause)) if cause.kind() == io::ErrorKind::ConnectionRefused => {
-            lane.lose(1, len as u64, Loss::Unreachable);
+            ledger.lose(1, len as u64, Loss::Unreachable);
         }
-        Poll::Ready(Err(_)) | Poll::Pending => lane.lose(1, len as u64, Loss::Unsent),
+        Poll::Ready(Err(_)) | Poll::Pending => ledger.lose(1, len as u64, Loss::Unsent),
     }
     matches!(sent, Poll::Ready(Ok(())))
 }

@@ -3,8 +3,8 @@
 //!
 //! It understands records and datagrams, not what is in them. A record is passed on when its last
 //! byte would have arrived, in one fragment, whatever fragments it came in; what is no record ends
-//! its connection. All connections and datagrams share one link in each direction, as they would a
-//! cable. Connections are made without the link's delay.
+//! its connection. Each connection, and each source of datagrams, has a link of its own in each
+//! direction, as hosts on a switch have. Connections are made without the link's delay.
 //!
 //! ```text
 //!   client --- Tcp --> Way: held until due --> Tcp --- server        one task for each connection
@@ -17,7 +17,7 @@
 //! read, and a datagram is dropped.
 
 mod datagrams;
-mod lane;
+mod ledger;
 mod reach;
 mod stream;
 mod tap;
@@ -37,13 +37,13 @@ use crate::clock::Clock;
 use crate::error::{ConnectError, TransportError};
 use crate::serve::budget::Budget;
 use crate::serve::host::{Ending, Phase};
-use crate::shape::LinkPair;
+use crate::shape::Shape;
 use crate::transport::Transport;
 use crate::transport::datagram::Datagrams;
 use crate::transport::tcp::{self, Listener, Tcp};
 
-use self::lane::Lane;
-pub use self::lane::{Carried, Loss};
+use self::ledger::Ledger;
+pub use self::ledger::{Carried, Loss};
 pub use self::reach::{Unfit, reach};
 pub use self::tap::{Leg, Opened, Seen, Tap, Watcher};
 
@@ -131,8 +131,9 @@ struct Shared {
     clock: Clock,
     limits: Limits,
     budget: Budget,
-    there: Lane,
-    back: Lane,
+    shape: Shape,
+    there: Ledger,
+    back: Ledger,
     places: Arc<Semaphore>,
     phase: watch::Sender<Phase>,
     /// Connections and sockets that are being relayed.
@@ -194,7 +195,7 @@ impl Relay {
     /// `events` is told what happens; `tap` sees what passes.
     pub fn new(
         clock: &Clock,
-        links: LinkPair,
+        shape: Shape,
         limits: Limits,
         events: Events,
         tap: Option<Tap>,
@@ -203,8 +204,9 @@ impl Relay {
             clock: clock.clone(),
             limits,
             budget: Budget::new(limits.bytes_max),
-            there: Lane::new(links.there),
-            back: Lane::new(links.back),
+            shape,
+            there: Ledger::default(),
+            back: Ledger::default(),
             places: Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS))),
             phase: watch::Sender::new(Phase::Serving),
             relayed: watch::Sender::new(0),
@@ -303,14 +305,10 @@ impl Relay {
         datagrams::relay(self, front, server, dial).await;
     }
 
-    /// Changes the link for what comes from now on; what is on its way keeps its times.
-    pub fn set_links(&self, links: LinkPair) {
-        self.0.there.set(links.there);
-        self.0.back.set(links.back);
-    }
-
-    pub fn links(&self) -> LinkPair {
-        LinkPair { there: self.0.there.link(), back: self.0.back.link() }
+    /// The link; to replace its profile changes what comes from then on, and what is on its way
+    /// keeps its times. The overhead of a profile is not spent here.
+    pub fn shape(&self) -> &Shape {
+        &self.0.shape
     }
 
     /// Lets nobody in, reads nothing more, hands on what is on its way, and closes. What is not
@@ -372,6 +370,9 @@ impl Drop for Present {
         self.relay.0.relayed.send_modify(|relayed| *relayed -= 1);
     }
 }
+
+/// What a message costs in memory beside its bytes, so that empty ones are bounded, too.
+const ENTRY_BYTES: usize = 256;
 
 /// A server that has vanished is noticed by the system within two minutes, as a client is.
 const SERVER_PATIENCE: Nanos = Nanos::from_secs(20);

@@ -13,15 +13,16 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use perf::units::Instant;
 
-use super::lane::{Lane, Loss};
+use super::ledger::{Ledger, Loss};
 use super::tap::{Eye, Leg, Opened, Seen};
-use super::{Limits, Relay, Side, message};
+use super::{ENTRY_BYTES, Limits, Relay, Side, message};
 use crate::clock::Alarm;
 use crate::error::TransportError;
 use crate::serve::Carrier;
 use crate::serve::budget::{Account, Budget};
 use crate::serve::host::{Ending, Phase};
 use crate::serve::patience::{Observed, Patience};
+use crate::shape::{self, Follower, Shape};
 use crate::transport::Transport;
 
 /// Records read per wake-up and direction before others get their turn, and their bytes.
@@ -50,8 +51,11 @@ pub(super) async fn relay(
         stall_max: shared.limits.stall_max,
         ..crate::serve::Limits::default()
     };
-    let way = |lane, from| Way {
-        lane,
+    let way = |ledger, from, direction| Way {
+        ledger,
+        shape: &shared.shape,
+        follower: shared.shape.follower(direction),
+        room_at: None,
         from,
         limits: &shared.limits,
         budget: &shared.budget,
@@ -68,8 +72,8 @@ pub(super) async fn relay(
     };
     let mut pair = Pair {
         relay,
-        there: way(&shared.there, Side::Client),
-        back: way(&shared.back, Side::Server),
+        there: way(&shared.there, Side::Client, shape::Side::There),
+        back: way(&shared.back, Side::Server, shape::Side::Back),
         alarm: None,
         ending: relay.ending(),
         client_patience: Patience::new(&limits, now),
@@ -110,15 +114,19 @@ struct Pair<'r> {
 
 /// One direction.
 struct Way<'r> {
-    lane: &'r Lane,
+    ledger: &'r Ledger,
+    shape: &'r Shape,
+    follower: Follower,
+    /// When the link's queue has room again, where it is full.
+    room_at: Option<Instant>,
     from: Side,
     limits: &'r Limits,
     budget: &'r Budget,
     account: Account,
     held: VecDeque<Held>,
     held_bytes: usize,
-    /// A record that has been read and waits for bytes that may be held.
-    waiting: Option<(Bytes, u32)>,
+    /// A record that is on its way, and waits for bytes that may be held.
+    waiting: Option<Held>,
     /// When the bytes were read that are being cut into records.
     arrived: Instant,
     /// When the last record is due: none may pass it.
@@ -261,14 +269,20 @@ impl Way<'_> {
         if reads {
             self.read(source, target, now, eye, cx);
         } else {
-            self.waiting = None;
+            // There will be no more: what was read may be held without being paid for.
             self.account.leave_line();
+            self.held.extend(self.waiting.take().map(|held| Held { permits: 0, ..held }));
         }
         let to = self.from.other();
         let waits = !self.has_room();
         let held = self.held.len();
         let next = self.hand_on(target, now, eye, cx).map_err(|cause| (to, cause))?;
         self.account.settle();
+        let next = match (next, self.room_at.filter(|_| reads)) {
+            (Next::Due(due), Some(room)) => Next::Due(due.min(room)),
+            (Next::Woken, Some(room)) => Next::Due(room),
+            (next, None) => next,
+        };
         if waits && self.held.len() < held {
             // What held up reading has gone only now.
             cx.waker().wake_by_ref();
@@ -309,15 +323,16 @@ impl Way<'_> {
                 cx.waker().wake_by_ref();
                 return;
             }
-            if let Some((_, permits)) = self.waiting {
+            if let Some(Held { permits, .. }) = self.waiting {
                 if self.account.poll_take(cx, permits).is_pending() {
                     return;
                 }
-                if let Some((record, permits)) = self.waiting.take() {
-                    self.admit(record, permits, now());
-                }
+                self.held.extend(self.waiting.take());
             }
             if self.end.is_some() || !self.has_room() {
+                return;
+            }
+            if !self.link_has_room(now) {
                 return;
             }
             let record = match source.poll_receive(cx) {
@@ -335,42 +350,40 @@ impl Way<'_> {
             eye.see(self.arrived, Seen::Came(self.from, &record));
             self.records += 1;
             bytes += record.len();
-            let (record, kept_bytes) = self.own(record, source, target);
-            let permits = self.budget.permits_for(kept_bytes);
-            match self.account.try_take(permits) {
-                true => self.admit(record, permits, self.arrived),
-                false => self.waiting = Some((record, permits)),
+            let held = self.admit(record, source, target);
+            match self.account.try_take(held.permits) {
+                true => self.held.push_back(held),
+                false => self.waiting = Some(held),
             }
         }
     }
 
-    /// A record without the slab that it came in, if that is much larger and the record will stay
-    /// for a while; and the bytes that it keeps.
-    fn own(
-        &self,
-        record: Bytes,
-        source: &impl Transport,
-        target: &impl Transport,
-    ) -> (Bytes, usize) {
-        let kept_bytes = source.kept_bytes(record.len());
-        let stays = !self.lane.link().is_transparent()
-            || !self.held.is_empty()
-            || target.unsent_bytes() > CONGESTED_BYTES;
-        if stays && kept_bytes > 2 * record.len() && record.len() <= COPIED_BYTES_MAX {
-            let len = record.len();
-            return (Bytes::copy_from_slice(&record), len);
+    /// Whether the link's queue takes another record.
+    fn link_has_room(&mut self, now: &impl Fn() -> Instant) -> bool {
+        let lane = self.follower.lane(self.shape);
+        if lane.conditions().queue_bytes_max.is_none() || lane.has_room(now()) {
+            self.room_at = None;
+            return true;
         }
-        // What passes at once shares its slab with those read beside it.
-        let kept_bytes = if stays { kept_bytes } else { record.len() };
-        (record, kept_bytes)
+        self.room_at = lane.room_at();
+        false
     }
 
-    fn admit(&mut self, record: Bytes, permits: u32, now: Instant) {
+    /// Puts a record onto the link.
+    fn admit(&mut self, record: Bytes, source: &impl Transport, target: &impl Transport) -> Held {
         let bytes = record.len() as u64 + 4;
-        let due = self.lane.admit(now, bytes).max(self.last_due);
+        let now = self.arrived;
+        let lane = self.follower.lane(self.shape);
+        let fate = lane.message(now, bytes);
+        self.ledger.came(now, bytes, &fate, lane.conditions().link.serialization(bytes));
+        self.ledger.hold(bytes);
+        // On a stream nothing is lost, and no record passes another.
+        let due = fate.arrival.unwrap_or(fate.departs).max(self.last_due);
         self.last_due = due;
-        self.held_bytes += record.len();
-        self.held.push_back(Held { due, record, permits });
+        self.held_bytes += record.len() + ENTRY_BYTES;
+        let stays = due > now || !self.held.is_empty() || target.unsent_bytes() > CONGESTED_BYTES;
+        let (record, kept_bytes) = own(record, source, stays);
+        Held { due, record, permits: self.budget.permits_for(kept_bytes + ENTRY_BYTES) }
     }
 
     /// Gives the other end what is due.
@@ -400,8 +413,8 @@ impl Way<'_> {
             let Some(held) = self.held.pop_front() else {
                 break;
             };
-            self.lane.pass(held.due, at, held.bytes());
-            self.held_bytes -= held.record.len();
+            self.ledger.pass(held.due, at, held.bytes());
+            self.held_bytes -= held.record.len() + ENTRY_BYTES;
             self.account.give_back(held.permits);
             self.given_bytes += held.bytes();
             eye.see(at, Seen::Left(self.from.other(), &held.record));
@@ -413,9 +426,24 @@ impl Way<'_> {
     }
 }
 
+/// A record without the slab that it came in, if that is much larger and the record stays for a
+/// while; and the bytes that it keeps.
+fn own(record: Bytes, source: &impl Transport, stays: bool) -> (Bytes, usize) {
+    let (len, kept_bytes) = (record.len(), source.kept_bytes(record.len()));
+    if !stays {
+        // What passes at once shares its slab with those read beside it.
+        return (record, len);
+    }
+    if kept_bytes > 2 * len && len <= COPIED_BYTES_MAX {
+        return (Bytes::copy_from_slice(&record), len);
+    }
+    (record, kept_bytes)
+}
+
 impl Drop for Way<'_> {
     fn drop(&mut self) {
-        let bytes = self.held.iter().map(Held::bytes).sum();
-        self.lane.lose(self.held.len() as u64, bytes, Loss::Ended);
+        let held = || self.held.iter().chain(&self.waiting);
+        let bytes = held().map(Held::bytes).sum();
+        self.ledger.lose(held().count() as u64, bytes, Loss::Ended);
     }
 }

@@ -11,11 +11,13 @@
 //! - [`Direction`]: a lane and what it holds, for transports and for relays.
 //! - [`Shaped`] and [`ShapedDatagrams`]: around a connection, and around a socket of datagrams.
 //! - [`Busy`] and [`BusyDatagrams`]: o, which is no part of a link: processor time of an endpoint.
+//! - [`calibration`]: what this machine can do of it.
 //!
 //! The link adds its delays to those of the transport below, which it cannot remove: what a
 //! loopback connection costs by itself is measured, not hidden. Bytes are those of the RPC record
 //! with its mark; headers of IP, UDP and TCP are added where there is an MTU, Ethernet's are not.
 
+pub mod calibration;
 pub mod conditions;
 mod controls;
 mod datagrams;

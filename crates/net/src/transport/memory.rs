@@ -38,21 +38,27 @@ struct Queue {
 
 /// Two connected ends. `number` makes their addresses distinct.
 pub fn pair(number: u16) -> (Memory, Memory) {
-    let (there, back) = (Arc::default(), Arc::default());
     let address = |host| SocketAddr::from((Ipv4Addr::new(127, 1, 0, host), number));
+    pair_between(address(2), address(1))
+}
+
+/// Two connected ends at these addresses: the client's, and the server's.
+pub fn pair_between(client: SocketAddr, server: SocketAddr) -> (Memory, Memory) {
+    let (there, back) = (Arc::default(), Arc::default());
+    let (at_client, at_server) = (client, server);
     let client = Memory {
         incoming: Arc::clone(&back),
         outgoing: Arc::clone(&there),
         waiting: VecDeque::new(),
         waiting_bytes: 0,
-        peer: address(1),
+        peer: at_server,
     };
     let server = Memory {
         incoming: there,
         outgoing: back,
         waiting: VecDeque::new(),
         waiting_bytes: 0,
-        peer: address(2),
+        peer: at_client,
     };
     (client, server)
 }

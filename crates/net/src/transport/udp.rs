@@ -138,7 +138,7 @@ impl Udp {
 }
 
 /// Room for bursts: as much as the system lets us have.
-fn enlarge(socket: &impl AsFd) {
+pub(crate) fn enlarge(socket: &impl AsFd) {
     #[cfg(target_os = "linux")]
     if setsockopt(socket, sockopt::RcvBufForce, &SOCKET_BYTES).is_ok()
         && setsockopt(socket, sockopt::SndBufForce, &SOCKET_BYTES).is_ok()

@@ -1,12 +1,19 @@
 //! Models that predict. One file per model; the symbols are those of docs/models.md.
 
 pub mod closed;
+pub mod curve;
+pub mod cycle;
 pub mod disk;
 pub mod error;
 pub mod fit;
+pub mod infer;
+pub mod least_squares;
 pub mod loggp;
 pub mod queue;
 pub mod recovered;
 pub mod sensitivity;
 pub mod station;
+pub mod sweep;
+mod symmetric;
 pub mod transaction;
+pub mod whatif;

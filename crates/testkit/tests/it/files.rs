@@ -116,6 +116,46 @@ fn our_own_writes_leave_the_version_as_it_is() {
 }
 
 #[test]
+fn a_hole_before_bytes_that_have_not_arrived_reads_as_zeros() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let made = ours.create(&me, root, b"f", Sattr3::default(), true).await.unwrap();
+        let open = ours.open(&me, made.handle, WRITE).await.unwrap();
+        open.write(5, b"x").await.unwrap();
+        assert_eq!(open.read(1, 2).await.unwrap(), [0; 2][..]);
+        assert_eq!(open.read(0, 100).await.unwrap(), b"\0\0\0\0\0x"[..]);
+        open.write(100_000, b"y").await.unwrap();
+        assert_eq!(open.read(4, 3).await.unwrap(), b"\0x\0"[..]);
+        assert_eq!(open.read(100_001, 3).await.unwrap(), b""[..]);
+        open.close().await;
+    });
+}
+
+#[test]
+fn two_names_of_one_file_are_both_found_after_a_rename_of_one_to_the_other() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let made = ours.create(&me, root, b"a", Sattr3::default(), true).await.unwrap();
+        ours.link(&me, made.handle, root, b"b").await.unwrap();
+        ours.rename(&me, (root, b"a"), (root, b"b")).await.unwrap();
+        let taken = ours.create(&me, root, b"b", Sattr3::default(), true).await.unwrap_err();
+        assert_eq!(taken.status(), Some(NfsStat3::Exist));
+        ours.rename(&me, (root, b"b"), (root, b"a")).await.unwrap();
+        for name in [b"a", b"b"] {
+            assert_eq!(ours.lookup(&me, root, name).await.unwrap().handle, made.handle);
+        }
+        // What was nobody's before is known not to be there.
+        ours.lookup(&me, root, b"c").await.unwrap_err();
+        ours.rename(&me, (root, b"a"), (root, b"c")).await.unwrap();
+        let before = clock.now();
+        ours.lookup(&me, root, b"a").await.unwrap_err();
+        assert_eq!(clock.now(), before, "nobody was asked");
+    });
+}
+
+#[test]
 fn a_file_that_is_open_outlives_its_name() {
     world(async |clock, site| {
         let ours = mounted(&site, &clock, Options::default()).await;

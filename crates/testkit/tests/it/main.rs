@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::result_large_err, reason = "replies are made where they are sent")]
 
+mod basic;
 mod close_to_open;
 mod datagrams;
 mod files;
@@ -14,6 +15,7 @@ mod network;
 mod persistent;
 mod recover;
 mod restarts;
+mod simulation;
 mod throughput;
 mod version2;
 mod write_behind;

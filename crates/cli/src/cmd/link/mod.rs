@@ -2,7 +2,9 @@
 
 mod args;
 mod banner;
+mod calibrate;
 mod capture;
+mod control;
 mod metrics;
 mod record;
 mod stats;
@@ -15,17 +17,20 @@ use std::sync::Arc;
 
 use net::clock::Clock;
 use net::relay::{self, Event, Limits, Relay, Tap, Unfit};
-use net::shape::profile::Profile;
+use net::shape::Shape;
+use net::shape::profile::{Profile, ProfileError};
 use net::transport::udp::Udp;
 use parking_lot::Mutex;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 
 pub(crate) use self::args::Args;
 use self::banner::{Banner, Leg};
 use self::capture::Capture;
+use self::control::{Knobs, Words};
 use self::stats::Statistics;
 use self::target::{Place, Target};
 use crate::args::Verbosity;
+use crate::emulated;
 use crate::exit::Failure;
 use crate::log::Log;
 use crate::output;
@@ -37,24 +42,52 @@ const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);
 
 /// Runs the command: until Ctrl-C or SIGTERM.
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
-    let profile = profile(&args.profile)?;
+    if let Some(path) = &args.set {
+        return control::say(path, &args.profile);
+    }
+    if args.calibrate {
+        return calibrate::print();
+    }
+    let words = match args.profile.as_slice() {
+        [] => Words::default(),
+        words => Words::parse(&words.join(",")),
+    };
+    let profile = possible(&words)
+        .map_err(|why| Failure::usage(why, "nfskit link --help has the form of a link"))?;
     crate::served::raise_descriptor_limit();
     let relayed = match args.threads {
-        1 => net::runtime::block_on(relay(args, profile, verbosity)),
+        1 => net::runtime::block_on(relay(args, words, profile, verbosity)),
         threads => {
-            net::runtime::block_on_threads(threads as usize, relay(args, profile, verbosity))
+            net::runtime::block_on_threads(threads as usize, relay(args, words, profile, verbosity))
         }
     };
     relayed.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
 
-/// The link that was asked for.
-fn profile(words: &[String]) -> Result<Profile, Failure> {
-    let text = if words.is_empty() { "none".to_owned() } else { words.join(",") };
-    text.parse().map_err(|error| Failure::usage(error, "nfskit link --help has the form of a link"))
+/// The link that was asked for, if a relay can be it.
+fn possible(words: &Words) -> Result<Profile, String> {
+    let text = words.text();
+    let profile: Profile = text.parse().map_err(|error: ProfileError| error.to_string())?;
+    if profile.overhead.is_none() {
+        return Ok(profile);
+    }
+    Err(format!(
+        "the link {text:?} has an overhead o: that is processor time, which a relay cannot spend \
+         for others. It is spent in an endpoint: nfskit serve --link, nfskit bench --link"
+    ))
 }
 
-async fn relay(args: &Args, profile: Profile, verbosity: Verbosity) -> Result<(), Failure> {
+/// From now on the link is like this.
+fn apply(relay: &Relay, profile: Profile, now: Instant) {
+    relay.shape().replace(profile, now);
+}
+
+async fn relay(
+    args: &Args,
+    words: Words,
+    profile: Profile,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
     let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
     let Some(target) = &args.to else {
@@ -64,6 +97,10 @@ async fn relay(args: &Args, profile: Profile, verbosity: Verbosity) -> Result<()
         ));
     };
     let (legs, sockets) = legs(args, target, &clock).await?;
+    let calibration = match args.uncalibrated {
+        true => None,
+        false => emulated::calibrate(&clock, &profile).await?,
+    };
     let (log, writer) = Log::start(args.log_format, &clock)
         .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
     let limits = Limits {
@@ -92,7 +129,7 @@ async fn relay(args: &Args, profile: Profile, verbosity: Verbosity) -> Result<()
         }
         None => (None, None),
     };
-    let relay = Relay::new(&clock, profile.links(), limits, events, tap);
+    let relay = Relay::new(&clock, Shape::new(profile.clone(), clock.now()), limits, events, tap);
     for (leg, sockets) in legs.iter().zip(sockets) {
         listen(&relay, sockets, leg.server, &clock);
     }
@@ -102,11 +139,24 @@ async fn relay(args: &Args, profile: Profile, verbosity: Verbosity) -> Result<()
     if let Some(listen) = args.metrics {
         banner.metrics = Some(metrics::serve(listen, &relay, &clock)?);
     }
+    if let Some(calibration) = calibration {
+        banner.notes.push(("apparatus", calibration.to_string()));
+    }
+    let knobs = Knobs::new(&relay, &clock, words);
+    if let Some(path) = &args.control {
+        knobs.listen(path, &clock)?;
+        banner.notes.push(("control", path.display().to_string()));
+    }
     if verbosity > Verbosity::Quiet {
         output::print(&banner.to_string())?;
     }
     let mut statistics = Statistics::begin(&relay, &clock, args, verbosity);
-    while interrupts.next_signal().await == Asked::ByHangup {}
+    while interrupts.next_signal().await == Asked::ByHangup {
+        let reloaded = knobs.reload();
+        if let Some(log) = &*told.lock() {
+            log.link_changed(reloaded.as_deref().map_err(String::as_str));
+        }
+    }
     let draining = async {
         relay.drain(args.grace).await;
         net::serve::Drained::default()

@@ -68,40 +68,42 @@ impl Statistics {
     pub(super) fn summary(&self, counts: &Counts, captured: Option<&Captured>) -> String {
         let elapsed = self.elapsed();
         let mut text = format!("relayed for {:.1} s\n", elapsed.as_secs_f64());
-        for (name, carried) in [("there", &counts.there), ("back", &counts.back)] {
-            let line = writeln!(
-                text,
-                "  {name:6} {} messages, {}, {} on average; {}",
-                carried.messages,
-                bytes(carried.bytes),
-                rate(carried.passed_bytes, elapsed),
-                losses(carried),
-            );
-            let more = writeln!(
-                text,
-                "         waited for the link {} (median), {} (99 %), {} at most; handed on {} \
-                 (median), {} (99 %) late",
-                carried.queued.quantile(0.5),
-                carried.queued.quantile(0.99),
-                carried.queued.max(),
-                carried.late.quantile(0.5),
-                carried.late.quantile(0.99),
-            );
-            line.and(more).expect("writing to a String cannot fail");
-        }
-        let Counts { accepted, refused, unreachable, broken, garbled, given_up, .. } = counts;
-        let line = writeln!(
-            text,
-            "  {accepted} connections; {unreachable} found no server, {refused} no place, {broken} \
-             broke ({garbled} by what is no RPC record, {given_up} given up)"
-        );
-        line.expect("writing to a String cannot fail");
+        text.push_str(&table(counts));
         if let Some(Captured { frames, missed }) = captured {
             let line = writeln!(text, "  {frames} frames captured; {missed} messages missed");
             line.expect("writing to a String cannot fail");
         }
         text
     }
+}
+
+/// What has passed, a few lines.
+pub(super) fn table(counts: &Counts) -> String {
+    let mut lines = Vec::new();
+    for (name, carried) in [("there", &counts.there), ("back", &counts.back)] {
+        lines.push(format!(
+            "  {name:6} {} messages, {}; {}{}",
+            carried.messages,
+            bytes(carried.bytes),
+            losses(carried),
+            misfortunes(carried),
+        ));
+        lines.push(format!(
+            "         waited for the link {} (median), {} (99 %), {} at most; handed on {} \
+             (median), {} (99 %) late",
+            carried.queued.quantile(0.5),
+            carried.queued.quantile(0.99),
+            carried.queued.max(),
+            carried.late.quantile(0.5),
+            carried.late.quantile(0.99),
+        ));
+    }
+    let Counts { accepted, refused, unreachable, broken, garbled, given_up, .. } = counts;
+    lines.push(format!(
+        "  {accepted} connections; {unreachable} found no server, {refused} no place, {broken} \
+         broke ({garbled} by what is no RPC record, {given_up} given up)\n"
+    ));
+    lines.join("\n")
 }
 
 /// Tells once in an interval what has passed since the last time.
@@ -151,6 +153,18 @@ fn losses(carried: &Carried) -> String {
         0 => "0 lost".to_owned(),
         lost => format!("{lost} lost ({})", causes.collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// What else has happened to messages; nothing is said of what has not.
+fn misfortunes(carried: &Carried) -> String {
+    let counts = [
+        (carried.duplicated, "duplicated"),
+        (carried.reordered, "reordered"),
+        (carried.corrupted, "corrupted"),
+        (carried.retransmitted, "packets sent again"),
+    ];
+    let told = counts.into_iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, what)| format!(", {count} {what}")).collect()
 }
 
 fn bytes(count: u64) -> String {

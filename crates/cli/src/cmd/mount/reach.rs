@@ -12,6 +12,7 @@ use wire::nfs3::{FType, StableHow};
 use super::settings::Settings;
 use super::voice::Voice;
 use crate::cmd::study;
+use crate::emulated;
 use crate::exit::Failure;
 
 /// A server's file system, ready to be mounted here.
@@ -31,6 +32,7 @@ pub(super) async fn reach(
     voice: &Voice,
 ) -> Result<Reached, Failure> {
     let target = &settings.target;
+    emulated::calibrate(clock, &settings.link).await?;
     let mut options =
         study::options(target, mount::Options::REPLY_LIMIT, settings.link.clone().into());
     options.persistence = Some(Persistence {

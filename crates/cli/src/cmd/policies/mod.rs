@@ -21,6 +21,7 @@ use perf::units::Nanos;
 use crate::args::Verbosity;
 use crate::args::bench::Policies;
 use crate::cmd::study::{self, Reached};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::served::{Embedded, Interrupts, worker_threads};
@@ -196,6 +197,7 @@ async fn measure(args: &Policies, wsize: u32, verbosity: Verbosity) -> Result<Ou
     let course = Course { clock: &clock, args, wsize, bars };
     let usual = || if args.target.is_some() { Profile::none() } else { usual_link() };
     let link = args.link.clone().unwrap_or_else(usual);
+    emulated::calibrate(&clock, &link).await?;
     let measured = match &args.target {
         Some(target) => {
             let options = |link: Shape| study::options(target, args.reply_limit, link);

@@ -27,6 +27,7 @@ use super::{record, summary};
 use crate::args::Verbosity;
 use crate::args::bench::Seqwrite;
 use crate::cmd::study::{self, Reached};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::served::{Interrupts, worker_threads};
@@ -155,11 +156,12 @@ async fn measure(
             outcome = work.all(None) => outcome,
         },
         Some(target) => {
-            let options = |link| study::options(target, args.reply_limit, link);
+            let link = args.link.clone().unwrap_or_default();
+            emulated::calibrate(&clock, &link).await?;
+            let options = study::options(target, args.reply_limit, link.into());
             let plain = study::options(target, args.reply_limit, Shape::default());
             let reached = Reached::new(&clock, None, target, plain);
             study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
-                let options = options(args.link.clone().unwrap_or_default().into());
                 let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
                 let files = Files::new(&clock, session, files_options(args));
                 let who = &options.credential;
@@ -361,7 +363,7 @@ pub(crate) fn failure(error: LoadError) -> Failure {
 fn csv(measured: &[Measured]) -> String {
     let mut csv = "place,file_bytes,call_bytes,repeat,call,latency_ns\n".to_owned();
     for Measured { place, workload, runs } in measured {
-        let name = quoted(&place.name());
+        let name = output::field(&place.name());
         for (repeat, run) in runs.iter().enumerate() {
             for (call, latency) in run.calls.iter().enumerate() {
                 let Workload { file_bytes, call_bytes } = workload;
@@ -374,23 +376,4 @@ fn csv(measured: &[Measured]) -> String {
         }
     }
     csv
-}
-
-/// A field of RFC 4180.
-fn quoted(field: &str) -> String {
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_with_a_comma_or_a_quote_is_quoted() {
-        assert_eq!(quoted("/mnt/nfs"), "/mnt/nfs");
-        assert_eq!(quoted("/mnt/a,b \"c\""), "\"/mnt/a,b \"\"c\"\"\"");
-    }
 }

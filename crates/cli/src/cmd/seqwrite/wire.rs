@@ -17,6 +17,7 @@ use wire::nfs3::StableHow;
 use crate::args::Verbosity;
 use crate::args::bench::{self, Stable};
 use crate::cmd::study::{self, Reached};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::served::Interrupts;
@@ -63,6 +64,7 @@ async fn measure(
     let Plan { target, size, call } = plan;
     let mut interrupts = Interrupts::catch()?;
     let link = args.link.clone().unwrap_or_default();
+    emulated::calibrate(&clock, &link).await?;
     let options = study::options(target, args.reply_limit, link.clone().into());
     let plain = study::options(target, args.reply_limit, Shape::default());
     let mut bars = Bars::new(verbosity);

@@ -4,11 +4,14 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use net::shape::calibration::Calibration;
 use server::Squash;
 use server::types::Caller;
 
 use crate::args::{self, CommitMode, MetadataSync};
 use crate::exports::{Client, Spec};
+
+use super::EMULATED;
 
 /// Exports listed; of more, the number is told.
 const EXPORTS_MAX: usize = 20;
@@ -20,6 +23,7 @@ pub(super) struct Banner<'a> {
     everyone: Option<Caller>,
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
+    apparatus: Option<Calibration>,
     warnings: Vec<String>,
 }
 
@@ -31,6 +35,7 @@ impl<'a> Banner<'a> {
             everyone: None,
             address: None,
             metrics: None,
+            apparatus: None,
             warnings: Vec::new(),
         }
     }
@@ -49,12 +54,22 @@ impl<'a> Banner<'a> {
         self.metrics = Some(address);
     }
 
+    /// How well the link is emulated.
+    pub(super) fn emulates(&mut self, apparatus: Option<Calibration>) {
+        self.apparatus = apparatus;
+    }
+
     pub(super) fn warns(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
-    fn is_memory(&self) -> bool {
-        self.args.store.as_deref() == Some("mem:")
+    /// What is in the place of a disk, if it is memory.
+    fn memory(&self) -> Option<&'static str> {
+        match self.args.store.as_deref() {
+            Some("mem:") => Some("memory"),
+            Some(store) if store.starts_with(EMULATED) => Some("an emulated disk in memory"),
+            _ => None,
+        }
     }
 
     pub(super) fn versions(&self) -> &'static str {
@@ -66,8 +81,8 @@ impl<'a> Banner<'a> {
     }
 
     fn durability(&self) -> String {
-        let data = match (self.is_memory(), self.args.commit_mode) {
-            (true, _) => return "memory: nothing survives this process".to_owned(),
+        let data = match (self.memory(), self.args.commit_mode) {
+            (Some(what), _) => return format!("{what}: nothing survives this process"),
             (_, CommitMode::Concurrent) => "stable: FILE_SYNC and COMMIT are answered after fsync",
             (_, CommitMode::Stall) => {
                 "stable: FILE_SYNC and COMMIT are answered after fsync, and nothing else meanwhile"
@@ -155,6 +170,12 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "  clients     {}", self.reach(address))?;
         if let Some(metrics) = self.metrics {
             writeln!(f, "  metrics     http://{metrics}/metrics")?;
+        }
+        if let Some(link) = &self.args.link {
+            writeln!(f, "  link        {link}")?;
+        }
+        if let Some(apparatus) = &self.apparatus {
+            writeln!(f, "  apparatus   {apparatus}")?;
         }
         for warning in &self.warnings {
             writeln!(f, "  warning     {warning}")?;

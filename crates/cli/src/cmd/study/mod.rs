@@ -15,7 +15,7 @@ use load::cpu::Neighbours;
 use load::probe::local::{self, Ceiling};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Step, Subject};
-use net::clock::{Clock, Lateness};
+use net::clock::Clock;
 use net::shape::Shape;
 use net::shape::profile::Profile;
 use perf::model::transaction::Server;
@@ -27,6 +27,7 @@ use server::store::Medium;
 use self::explain::{Explanation, PlannedRun};
 use self::outcome::{LocalFindings, Outcome, TargetInfo};
 use crate::args::{self, CommitMode, Verbosity};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::served::{Embedded, Interrupts};
@@ -263,7 +264,7 @@ impl Attempt<'_> {
         let neighbours = Neighbours::watch(self.clock.now());
         let mut progress = |step: Step, share: f64| bars.show(step_name(step), share);
         progress(Step::Probe, 0.0);
-        let alarm_lateness = self.calibrate().await?;
+        let apparatus = emulated::calibrate(self.clock, &self.link).await?;
         // Before anything else is written: a device that is still busy with hundreds of MiB syncs
         // slowly.
         let block_us = match self.dir {
@@ -316,7 +317,7 @@ impl Attempt<'_> {
             applied,
             file_bytes,
             commit_bytes,
-            alarm_lateness,
+            apparatus,
             neighbours_share: neighbours.share(self.clock.now()),
             warnings: Vec::new(),
         };
@@ -325,15 +326,6 @@ impl Attempt<'_> {
         }
         outcome.warnings = warnings(&outcome);
         Ok(outcome)
-    }
-
-    async fn calibrate(&self) -> Result<Option<Lateness>, Failure> {
-        if !self.link.has_link() {
-            return Ok(None);
-        }
-        let span = Nanos::from_micros(300);
-        let lateness = Lateness::measure(self.clock, span, 300).await;
-        lateness.map(Some).map_err(|cause| load::error::Error::Timer(cause).into())
     }
 }
 
@@ -461,12 +453,12 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "again on a quieter machine; look for the windows that are off in the report",
         );
     }
-    if let Some(lateness) = outcome.alarm_lateness
-        && lateness.median > Nanos::from_micros(10)
+    if let Some(apparatus) = outcome.apparatus
+        && !apparatus.is_good()
     {
         warn(
             "late_timers",
-            format!("the emulated link's timers rang {} late at the median", lateness.median),
+            format!("the emulated link's {apparatus}"),
             "a quieter machine, or one with more processors",
         );
     }

@@ -23,7 +23,7 @@ pub(crate) struct Outcome {
     pub(crate) applied: Option<(Measured, Measured)>,
     pub(crate) file_bytes: u64,
     pub(crate) commit_bytes: u64,
-    pub(crate) alarm_lateness: Option<net::clock::Lateness>,
+    pub(crate) apparatus: Option<net::shape::calibration::Calibration>,
     /// Share of all processors that others used during the run.
     pub(crate) neighbours_share: Option<f64>,
     pub(crate) warnings: Vec<perf::record::Warning>,

@@ -427,12 +427,11 @@ fn method(outcome: &Outcome) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Some(lateness) = outcome.alarm_lateness {
+    if let Some(apparatus) = outcome.apparatus {
         paragraphs.push(format!(
-            "The emulated link holds each message in this process until its time has come. Its \
-              timers rang {} late at the median and {} at the 99th percentile on this machine. \
-              Bytes are those of the RPC records; Ethernet and TCP/IP headers are not added.",
-            lateness.median, lateness.p99
+            "The emulated link holds each message in this process until its time has come. Tried \
+              out on this machine beforehand, its {apparatus}. Bytes are those of the RPC records, \
+              with IP, TCP and UDP headers only where the link has an MTU."
         ));
     }
     paragraphs

@@ -1,0 +1,58 @@
+//! What stands under the suite's lines: what was measured, and whose time it was.
+
+use std::fmt::Write;
+
+use perf::units::Nanos;
+
+use super::Ran;
+
+/// The summary; nothing of a run in which no test came to its clock.
+pub(super) fn text(ran: &Ran) -> String {
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    write(&mut text, ran).ok();
+    text
+}
+
+fn write(out: &mut String, ran: &Ran) -> std::fmt::Result {
+    let place = &ran.place;
+    writeln!(out, "\n{}: {}", place.name, place.file_system)?;
+    writeln!(out, "  cache: {}", place.cache)?;
+    writeln!(out, "  what is answered survives {}", place.survives)?;
+    if let Some(link) = &place.link {
+        writeln!(out, "  behind an emulated link: {link}")?;
+    }
+    if let Some(again) = place.retransmissions.filter(|again| *again > 0) {
+        writeln!(out, "  calls sent again: {again}; the times have the waiting for them")?;
+    }
+    let sum = |of: fn(&load::basic::Measured) -> Nanos| {
+        ran.measured.iter().fold(Nanos::ZERO, |sum, one| sum + of(one))
+    };
+    let (all, own, cpu) = (sum(|one| one.elapsed), sum(|one| one.own()), sum(|one| one.cpu));
+    writeln!(
+        out,
+        "  timed {all}, of which {own} this program's own; processor time of this process {cpu}"
+    )?;
+    if ran.measured.iter().all(|one| one.operations.is_empty()) {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  {:8}{:>12}{:>12}{:>12}{:>12}{:>12}",
+        "", "operations", "p50", "p99", "max", "own time"
+    )?;
+    for one in ran.measured.iter().filter(|one| !one.operations.is_empty()) {
+        let at = |q| one.operations.quantile(q).to_string();
+        writeln!(
+            out,
+            "  {:8}{:>12}{:>12}{:>12}{:>12}{:>12}",
+            format!("test{}", one.test.number()),
+            one.operations.count(),
+            at(0.5),
+            at(0.99),
+            one.operations.max().to_string(),
+            one.own().to_string()
+        )?;
+    }
+    Ok(())
+}

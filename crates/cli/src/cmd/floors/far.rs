@@ -1,0 +1,46 @@
+//! `nfskit bench stream --server`: the far end of `stream`, `rtt` and `spray`.
+
+use std::net::SocketAddr;
+
+use net::clock::Clock;
+use net::floor::far::Far;
+
+use super::block_on;
+use crate::args::Verbosity;
+use crate::exit::Failure;
+use crate::output;
+use crate::served::Interrupts;
+
+/// Serves until it is asked to end.
+pub(super) fn run(listen: SocketAddr, verbosity: Verbosity) -> Result<(), Failure> {
+    block_on(async {
+        let mut interrupts = Interrupts::catch()?;
+        let cannot = |cause: std::io::Error| {
+            Failure::environment(
+                format!("cannot listen on {listen}: {cause}"),
+                "another address or port with --listen; port 0 takes a free one",
+            )
+        };
+        let far = Far::bind(listen).map_err(cannot)?;
+        let address = far.local_addr().map_err(cannot)?;
+        if verbosity > Verbosity::Quiet {
+            output::print(&banner(address))?;
+        }
+        let serve = move || far.serve(&Clock::real(), load::floor::process_cpu);
+        let thread = std::thread::Builder::new().name("nfskit-accept".to_owned());
+        thread.spawn(serve).map_err(cannot)?;
+        // It is bound to nothing that would have to be brought to an end.
+        interrupts.next().await;
+        Ok(())
+    })
+}
+
+fn banner(address: SocketAddr) -> String {
+    format!(
+        "far end     {address}, TCP and UDP, until interrupted
+use         nfskit bench stream --to {address}
+            nfskit bench rtt --to {address}
+            nfskit bench spray --to {address}
+"
+    )
+}

@@ -1,0 +1,228 @@
+//! `nfskit bench stream`, `rtt`, `spray` and `storage`: what network and storage do without NFS.
+//!
+//! The work blocks, on a thread of its own, so that an interrupt is heard while it does.
+
+mod far;
+mod rtt;
+mod rtt_text;
+mod spray;
+mod storage;
+mod stream;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use client::mount;
+use client::url::{Protocol, Target, Version};
+use load::error::Error as LoadError;
+use load::floor::Progress;
+use net::clock::Clock;
+use net::error::ConnectError;
+use net::floor::error::FloorError;
+use net::floor::rpc::Service;
+use net::shape::Shape;
+use net::transport::tcp;
+use perf::record::{Run as Record, Tool};
+use perf::stats::Sample;
+use perf::units::Nanos;
+use tokio::sync::oneshot;
+
+use crate::args::Verbosity;
+use crate::args::floors::Far;
+use crate::cmd::seqwrite;
+use crate::cmd::study;
+use crate::exit::Failure;
+use crate::output::Bars;
+use crate::served::Interrupts;
+
+pub(crate) use rtt::run as rtt;
+pub(crate) use spray::run as spray;
+pub(crate) use storage::run as storage;
+pub(crate) use stream::run as stream;
+
+/// How long work in progress may take to stop.
+const STOP_LIMIT: Nanos = Nanos::from_secs(3);
+/// How long a name may take to be found.
+const RESOLVE_LIMIT: Nanos = Nanos::from_secs(5);
+
+/// Does `work` on a thread of its own, behind a bar called `name`.
+async fn on_a_thread<T: Send + 'static>(
+    name: &'static str,
+    verbosity: Verbosity,
+    interrupts: &mut Interrupts,
+    work: impl FnOnce(&AtomicBool, Progress<'_>) -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let (answer, mut answered) = oneshot::channel();
+    let work = move || {
+        let mut bars = Bars::new(verbosity);
+        let done = work(&stopped, &mut |share| bars.show(name, share));
+        bars.clear();
+        // Nobody waits any more when the program is interrupted.
+        answer.send(done).ok();
+    };
+    let thread = std::thread::Builder::new().name("nfskit-bench".to_owned());
+    thread
+        .spawn(work)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    tokio::select! {
+        biased;
+        () = interrupts.next() => {}
+        done = &mut answered => return done.map_err(|_| Failure::interrupted()),
+    }
+    stop.store(true, Ordering::Relaxed);
+    Err(match Clock::real().within(STOP_LIMIT, answered).await {
+        Ok(_) => Failure::interrupted(),
+        Err(_) => Failure::interrupted().and("what was in progress does not stop"),
+    })
+}
+
+/// Runs a command's waiting part.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    net::runtime::block_on(work)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+}
+
+/// The first address of a host, one of IPv4 if there is any.
+async fn resolve(clock: &Clock, far: &Far) -> Result<SocketAddr, Failure> {
+    let unresolved = |cause| failure(FloorError::Connect(cause).into());
+    let found = tcp::resolve(clock, &far.host, far.port, RESOLVE_LIMIT).await;
+    let found = found.map_err(unresolved)?;
+    let ipv4 = found.iter().find(|address| address.is_ipv4());
+    ipv4.or_else(|| found.first()).copied().ok_or_else(|| {
+        let cause = "it has no address".to_owned();
+        unresolved(ConnectError::Resolve { host: far.host.clone(), cause })
+    })
+}
+
+/// Where the NULL of a target's NFS is.
+async fn null_service(clock: &Clock, target: &Target) -> Result<Service, Failure> {
+    let options = study::options(target, Nanos::from_secs(20), Shape::default());
+    let address = mount::find_nfs(clock, target, &options).await?;
+    Ok(Service {
+        address,
+        program: wire::nfs3::PROGRAM,
+        version: match target.version {
+            Version::Two => wire::nfs2::VERSION,
+            Version::Three => wire::nfs3::VERSION,
+        },
+        is_udp: target.protocol == Protocol::Udp,
+    })
+}
+
+/// What went wrong, with advice that fits.
+fn failure(error: LoadError) -> Failure {
+    match error {
+        LoadError::Floor(FloorError::Stopped) => Failure::interrupted(),
+        error => seqwrite::failure(error),
+    }
+}
+
+/// The beginning of every record here.
+fn record(name: &str) -> Record {
+    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
+    let mut record = Record::new(tool, load::environment::rfc3339(&Clock::real()));
+    record.environment = load::environment::describe();
+    record.workload.name = name.to_owned();
+    record
+}
+
+/// Marks a record whose run was ended by a failure.
+fn mark_partial(record: &mut Record, failed: Option<&LoadError>) {
+    if let Some(error) = failed {
+        record.warn(
+            "partial",
+            &format!("the run ended before its end: {error}"),
+            "the numbers are of what was done before; run again",
+        );
+    }
+}
+
+/// The line of a report whose run was ended by a failure.
+fn partial_line(failed: Option<&LoadError>) -> String {
+    failed.map_or_else(String::new, |error| {
+        format!("PARTIAL     the run ended before its end: {error}\n")
+    })
+}
+
+/// What is told in the end: `failed`, if something did and there is nothing to show.
+fn ended(failed: Option<LoadError>) -> Result<(), Failure> {
+    match failed {
+        None => Ok(()),
+        Some(error) => Err(failure(error).and("what was measured before is kept")),
+    }
+}
+
+/// The line of a report that measured no network.
+const LOOPBACK: &str =
+    "loopback    both ends are on this host: the kernel's part, and no network's";
+
+fn warn_of_loopback(record: &mut Record, is_loopback: bool) {
+    if is_loopback {
+        record.warn(
+            "loopback",
+            "both ends are on this host: the kernel's part, and no network's",
+            "a far end on the other host",
+        );
+    }
+}
+
+/// A generator that uses so much of a processor may be what limits.
+const BUSY_SHARE: f64 = 0.9;
+
+fn warn_of_generator(record: &mut Record, share: f64) {
+    record.metric("generator_cpu_share", share, "");
+    if share > BUSY_SHARE {
+        let text = format!("the generator used {:.0} % of a processor", share * 100.0);
+        record.warn("client-was-bottleneck", &text, "a faster processor here, or larger messages");
+    }
+}
+
+/// Several records as a list, one as itself.
+fn json(records: &[Record]) -> String {
+    match records {
+        [only] => only.to_json_pretty(),
+        _ => {
+            let records: Vec<String> = records.iter().map(Record::to_json_pretty).collect();
+            let records: Vec<&str> = records.iter().map(|record| record.trim()).collect();
+            format!("[\n{}\n]\n", records.join(",\n"))
+        }
+    }
+}
+
+/// Adds the median, its interval, the lowest and the highest.
+fn spread(record: &mut Record, name: &str, sample: &Sample, unit: &str) {
+    record.estimate(name, &sample.median_estimate(), unit, sample.n() as u64);
+    record.metric(&format!("{name}_min"), sample.min(), unit);
+    record.metric(&format!("{name}_max"), sample.max(), unit);
+}
+
+/// `median (lowest..highest)`.
+fn cell(sample: Option<&Sample>, places: usize) -> String {
+    sample.map_or_else(
+        || "-".to_owned(),
+        |sample| {
+            let (median, min, max) = (sample.median(), sample.min(), sample.max());
+            format!("{median:.places$} ({min:.places$}..{max:.places$})")
+        },
+    )
+}
+
+/// Of the values that there are.
+fn sample(values: impl IntoIterator<Item = f64>) -> Option<Sample> {
+    Sample::new(values.into_iter().collect::<Vec<f64>>()).ok()
+}
+
+/// A number of bytes in the largest unit that leaves it whole.
+fn bytes(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let whole = units
+        .into_iter()
+        .find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
+    match whole {
+        Some((shift, unit)) => format!("{} {unit}", bytes >> shift),
+        None => format!("{bytes} B"),
+    }
+}

@@ -1,0 +1,182 @@
+//! The tests in their order, and what came of them.
+
+use std::sync::atomic::AtomicBool;
+
+use net::clock::Clock;
+use perf::histogram::Histogram;
+use perf::units::Nanos;
+
+use super::check::Ended;
+use super::lines::Line;
+use super::place::Place;
+use super::site::Site;
+use super::{Plan, Test};
+
+/// A test that was run.
+#[derive(Debug)]
+pub struct Measured {
+    pub test: Test,
+    /// What the suite prints of it.
+    pub lines: Vec<Line>,
+    /// Times of the operations that count.
+    pub operations: Histogram,
+    /// The time that counts, and the part of it in which an operation was waited for.
+    pub elapsed: Nanos,
+    pub waited: Nanos,
+    /// Processor time of this process from the beginning of the test to its end.
+    pub cpu: Nanos,
+    /// `None` when it passed.
+    pub ended: Option<Ended>,
+}
+
+impl Measured {
+    /// The time that counts and was neither the target's nor the way's, but ours.
+    pub fn own(&self) -> Nanos {
+        self.elapsed.saturating_sub(self.waited)
+    }
+}
+
+/// What happened, in order of time.
+#[derive(Debug)]
+pub struct Outcome {
+    pub measured: Vec<Measured>,
+    /// Tests that were planned and not begun.
+    pub left: Vec<Test>,
+}
+
+/// What an observer is told.
+#[derive(Debug)]
+pub enum Event<'a> {
+    Begins(Test),
+    Ended(&'a Measured),
+}
+
+/// Runs the tests in `dir`, which is empty, or in which with [`Plan::in_place`] there is nothing
+/// of the suite's names. They end with the first that does not pass, or with the last.
+pub async fn run<P: Place>(
+    clock: &Clock,
+    place: &P,
+    dir: &P::Dir,
+    plan: &Plan,
+    stop: &AtomicBool,
+    observe: &mut (dyn FnMut(Event<'_>) + Send),
+) -> Outcome {
+    let mut measured = Vec::new();
+    let mut left = plan.tests.as_slice();
+    // Test 2 removes what test 1 has made.
+    let mut kept = None;
+    while let Some((&test, rest)) = left.split_first() {
+        left = rest;
+        observe(Event::Begins(test));
+        let mut site = Site::new(clock, place, plan, test, stop);
+        let made = kept.take().filter(|_| test == Test::Remove);
+        let keeps = test == Test::Create && left.first() == Some(&Test::Remove);
+        let ended = site.in_ground(dir, made, keeps, &mut kept).await.err();
+        let one = site.measured(ended);
+        observe(Event::Ended(&one));
+        let goes_on = match one.ended {
+            None | Some(Ended::Unsupported(_)) => true,
+            Some(Ended::Failed(_)) => plan.keep_going,
+            Some(Ended::Broken { .. } | Ended::Stopped) => false,
+        };
+        measured.push(one);
+        if !goes_on {
+            break;
+        }
+    }
+    Outcome { measured, left: left.to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::Mode;
+    use super::super::local::Local;
+    use super::*;
+
+    fn run_in(dir: &Path, plan: &Plan, stop: bool) -> (Outcome, Vec<Test>) {
+        let (place, stop) = (Local::open(dir, plan.sync).unwrap(), AtomicBool::new(stop));
+        let mut begun = Vec::new();
+        let mut observe = |event: Event<'_>| {
+            if let Event::Begins(test) = event {
+                begun.push(test);
+            }
+        };
+        let clock = Clock::real();
+        let root = place.root();
+        let run = run(&clock, &place, &root, plan, &stop, &mut observe);
+        let outcome = net::runtime::block_on(run).unwrap();
+        (outcome, begun)
+    }
+
+    fn names(dir: &Path) -> usize {
+        std::fs::read_dir(dir).unwrap().count()
+    }
+
+    #[test]
+    fn all_tests_pass_on_this_machines_file_system_and_leave_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        for (mode, in_place) in [(Mode::Functional, false), (Mode::Timed, true)] {
+            // A file is a file and a pass a pass: fewer of them are done here.
+            let count = (mode == Mode::Timed).then_some(3);
+            let plan = Plan { mode, in_place, count, ..Plan::default() };
+            let (outcome, begun) = run_in(dir.path(), &plan, false);
+            let ended: Vec<_> = outcome.measured.iter().map(|one| &one.ended).collect();
+            assert!(ended.iter().all(|ended| ended.is_none()), "{ended:?}");
+            assert_eq!((begun.as_slice(), outcome.left.len()), (&Test::ALL[..], 0));
+            let lines = outcome.measured.iter().flat_map(|one| &one.lines);
+            assert_eq!(lines.count(), 10);
+            assert_eq!(names(dir.path()), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_waited_for_and_what_is_our_own_is_all_the_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan { tests: vec![Test::Attributes], ..Plan::default() };
+        let (outcome, _) = run_in(dir.path(), &plan, false);
+        let one = &outcome.measured[0];
+        assert_eq!(one.operations.count(), 2000, "a chmod and a stat, 1000 times");
+        assert!(one.waited > Nanos::ZERO && one.own() > Nanos::ZERO);
+        assert_eq!(one.waited + one.own(), one.elapsed);
+        assert_eq!(one.lines[0].elapsed, one.elapsed);
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (outcome, _) = run_in(dir.path(), &Plan::default(), true);
+        assert!(matches!(outcome.measured[0].ended, Some(Ended::Stopped)));
+        assert_eq!((outcome.left.len(), names(dir.path())), (8, 0));
+    }
+
+    #[test]
+    fn what_somebody_else_has_put_there_fails_test_6_unless_it_does_not_matter() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("precious"), "data").unwrap();
+        let tests = vec![Test::Readdir];
+        let mut plan = Plan { tests, in_place: true, count: Some(2), ..Plan::default() };
+        let (outcome, _) = run_in(dir.path(), &plan, false);
+        let Some(Ended::Failed(failed)) = &outcome.measured[0].ended else { panic!("{outcome:?}") };
+        assert!(failed.to_string().contains("seen \"precious\""), "{failed}");
+        plan.ignore_others = true;
+        let (outcome, _) = run_in(dir.path(), &plan, false);
+        assert!(outcome.measured[0].ended.is_none(), "{outcome:?}");
+        assert_eq!(names(dir.path()), 1);
+    }
+
+    #[test]
+    fn a_tree_of_one_level_without_directories_is_a_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        let tests = vec![Test::Create, Test::Remove];
+        let (levels, dirs, files) = (Some(1), Some(0), Some(3));
+        let plan = Plan { tests, levels, dirs, files, ..Plan::default() };
+        let (outcome, _) = run_in(dir.path(), &plan, false);
+        let lines: Vec<String> =
+            outcome.measured.iter().flat_map(|one| &one.lines).map(Line::untimed).collect();
+        assert_eq!(lines[0], "created 3 files 0 directories 1 levels deep");
+        assert_eq!(lines[1], "removed 3 files 0 directories 1 levels deep");
+        assert!(outcome.measured.iter().all(|one| one.ended.is_none()), "{outcome:?}");
+    }
+}

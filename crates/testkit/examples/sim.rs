@@ -1,0 +1,271 @@
+//! Runs plans: of seeds, of files, with or without a planted mistake. `cargo xtask sim` calls it.
+
+#![expect(clippy::disallowed_methods, reason = "it says how fast the worlds are, in real time")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use testkit::plan::Plan;
+use testkit::plan::shrink::shrink;
+use testkit::sim::{self, Failure, Options, Planted, Report};
+
+/// Tries to make a plan smaller, and how long they may take.
+const TRIES_MAX: usize = 2_000;
+const TRYING_MAX: Duration = Duration::from_secs(60);
+
+/// Within so many seeds a planted mistake must be noticed.
+const PLANTED_MAX: u64 = 1_000;
+
+const USAGE: &str = "\
+usage: cargo xtask sim [OPTION]...
+
+  --seed N        this seed, or the first of --count; without it, fresh ones, and what is kept
+  --count N       so many seeds; 200, or 1 with --seed
+  --plan FILE     this plan
+  --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early; done when one of
+                  1,000 seeds has noticed it
+  --jobs N        at once; as many as there are processors
+  --twice         each seed twice: the same must happen
+  --verbose       what happens, line by line
+  --print         the plan, and nothing happens
+";
+
+#[derive(Default)]
+struct Arguments {
+    seed: Option<u64>,
+    count: Option<u64>,
+    plan: Option<PathBuf>,
+    planted: Option<Planted>,
+    jobs: Option<usize>,
+    twice: bool,
+    verbose: bool,
+    print: bool,
+}
+
+/// Sums over all runs.
+#[derive(Default)]
+struct Totals {
+    runs: u64,
+    ops: u64,
+    virtual_secs: u64,
+    faults: BTreeMap<&'static str, u64>,
+}
+
+fn main() -> ExitCode {
+    match arguments().and_then(|arguments| run(&arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut arguments = Arguments::default();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} wants a value\n{USAGE}"));
+        let number = |text: String| text.parse().map_err(|_| format!("{text:?} is no number"));
+        match word.as_str() {
+            "--seed" => arguments.seed = Some(number(value()?)?),
+            "--count" => arguments.count = Some(number(value()?)?),
+            "--plan" => arguments.plan = Some(value()?.into()),
+            "--planted" => arguments.planted = Some(value()?.parse()?),
+            "--jobs" => arguments.jobs = usize::try_from(number(value()?)?).ok(),
+            "--twice" => arguments.twice = true,
+            "--verbose" => arguments.verbose = true,
+            "--print" => arguments.print = true,
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    Ok(arguments)
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    // A panic is a failure of the plan, and told with it.
+    std::panic::set_hook(Box::new(|_| {}));
+    let (planted, is_verbose) = (arguments.planted, arguments.verbose);
+    let options = Options { planted, is_verbose };
+    if let Some(path) = &arguments.plan {
+        return run_file(path, options);
+    }
+    if let (Some(seed), true) = (arguments.seed, arguments.print) {
+        print!("{}", Plan::generate(seed));
+        return Ok(());
+    }
+    if arguments.seed.is_none() && planted.is_none() {
+        run_kept(options)?;
+    }
+    let (first, count) = match (arguments.seed, arguments.count) {
+        (Some(seed), count) => (seed, count.unwrap_or(1)),
+        (None, count) if planted.is_some() => (fresh(), count.unwrap_or(PLANTED_MAX)),
+        (None, count) => (fresh(), count.unwrap_or(200)),
+    };
+    println!("sim: {count} seeds from {first}");
+    run_seeds(arguments, first, count, options)
+}
+
+/// A seed that nobody has had before.
+fn fresh() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // Room for the seeds that follow.
+    u64::try_from(now.as_millis()).unwrap_or_default() % 10_000_000_000_000 * 10_000
+}
+
+fn run_seeds(
+    arguments: &Arguments,
+    first: u64,
+    count: u64,
+    options: Options,
+) -> Result<(), String> {
+    let begun = Instant::now();
+    let (next, stop) = (AtomicU64::new(first), AtomicBool::new(false));
+    let failed = Mutex::new(None::<(u64, Failure)>);
+    let totals = Mutex::new(Totals::default());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.jobs.unwrap_or(cores).max(1) {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed - first >= count {
+                        return;
+                    }
+                    let report = one(seed, arguments.twice, options);
+                    if options.is_verbose {
+                        report.lines.iter().for_each(|line| println!("{line}"));
+                        println!("digest {:016x}", report.digest);
+                    }
+                    totals.lock().expect("nobody panics with it").add(&report);
+                    if let Some(failure) = report.failure {
+                        stop.store(true, Ordering::Relaxed);
+                        let mut failed = failed.lock().expect("nobody panics with it");
+                        if failed.as_ref().is_none_or(|(other, _)| seed < *other) {
+                            *failed = Some((seed, failure));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let totals = totals.into_inner().expect("nobody panics with it");
+    totals.print(begun.elapsed());
+    let failed = failed.into_inner().expect("nobody panics with it");
+    match (failed, options.planted) {
+        (None, None) => Ok(()),
+        (None, Some(planted)) => Err(format!("{}: not noticed in {count} seeds", planted.name())),
+        (Some((seed, failure)), Some(planted)) => {
+            let (name, after) = (planted.name(), seed - first + 1);
+            println!("{name}: noticed after {after} seeds, by seed {seed}: {failure}");
+            Ok(())
+        }
+        (Some((seed, failure)), None) => Err(explain(seed, &failure, options)),
+    }
+}
+
+fn one(seed: u64, twice: bool, options: Options) -> Report {
+    let plan = Plan::generate(seed);
+    let mut report = sim::run(&plan, options);
+    if twice && report.failure.is_none() {
+        let again = sim::run(&plan, options);
+        if again.digest != report.digest {
+            let what = format!("{:016x}, then {:016x}", report.digest, again.digest);
+            report.failure = Some(Failure { way: "not the same twice".to_owned(), what });
+        }
+    }
+    report
+}
+
+/// Makes the plan smaller, keeps it, and says how to see it again.
+fn explain(seed: u64, failure: &Failure, options: Options) -> String {
+    let plan = Plan::generate(seed);
+    eprintln!("seed {seed} failed: {failure}\nmaking the plan smaller ...");
+    let begun = Instant::now();
+    let options = Options { is_verbose: false, ..options };
+    let shrunk = shrink(&plan, TRIES_MAX, |plan| {
+        let in_time = begun.elapsed() < TRYING_MAX;
+        in_time && sim::run(plan, options).failure.is_some_and(|other| other.way == failure.way)
+    });
+    let last = sim::run(&shrunk.plan, options).failure;
+    let last = last.map_or_else(|| failure.to_string(), |failure| failure.to_string());
+    let folder = Path::new("target/sim");
+    let path = folder.join(format!("{seed}.plan"));
+    let text = format!("# seed {seed}: {last}\n{}", shrunk.plan);
+    let kept = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &text));
+    let replay = match kept {
+        Ok(()) => format!("cargo xtask sim --plan {}", path.display()),
+        Err(error) => format!("(the plan could not be kept: {error})"),
+    };
+    format!(
+        "{text}\nseed {seed}: {failure}\nin the smaller plan ({} steps of {}): {last}\n\
+         see it again:  cargo xtask sim --seed {seed} --verbose\n     or:       {replay} --verbose",
+        shrunk.plan.steps.len(),
+        plan.steps.len(),
+    )
+}
+
+fn run_file(path: &Path, options: Options) -> Result<(), String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    let plan: Plan = text.parse().map_err(|error| format!("{name}: {error}"))?;
+    let report = sim::run(&plan, options);
+    report.lines.iter().for_each(|line| println!("{line}"));
+    match report.failure {
+        Some(failure) => Err(format!("{name}: {failure}")),
+        None => {
+            println!("{name}: {} operations, digest {:016x}", report.ops, report.digest);
+            Ok(())
+        }
+    }
+}
+
+/// Plans and seeds that failed once.
+fn run_kept(options: Options) -> Result<(), String> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = home.join("plans");
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut plans: Vec<_> = entries.map(|entry| entry.path()).collect();
+    plans.retain(|path| path.extension().is_some_and(|extension| extension == "plan"));
+    plans.sort();
+    for plan in plans {
+        run_file(&plan, options)?;
+    }
+    let seeds = std::fs::read_to_string(home.join("seeds")).unwrap_or_default();
+    for line in seeds.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        let seed = line.split_whitespace().next().and_then(|seed| seed.parse().ok());
+        let seed = seed.ok_or_else(|| format!("crates/testkit/seeds: {line:?} has no seed"))?;
+        if let Some(failure) = one(seed, true, options).failure {
+            return Err(explain(seed, &failure, options));
+        }
+    }
+    Ok(())
+}
+
+impl Totals {
+    fn add(&mut self, report: &Report) {
+        self.runs += 1;
+        self.ops += report.ops;
+        self.virtual_secs += report.span.as_nanos() / 1_000_000_000;
+        for (name, count) in &report.faults {
+            *self.faults.entry(name).or_default() += count;
+        }
+    }
+
+    fn print(&self, took: Duration) {
+        let secs = took.as_secs_f64().max(1e-9);
+        println!(
+            "sim: {} seeds in {secs:.1} s ({:.0} seeds/s), {} operations, {} s of virtual time",
+            self.runs,
+            self.runs as f64 / secs,
+            self.ops,
+            self.virtual_secs,
+        );
+        let faults = self.faults.iter().map(|(name, count)| format!("{name} {count}"));
+        println!("sim: faults: {}", faults.collect::<Vec<_>>().join(", "));
+    }
+}

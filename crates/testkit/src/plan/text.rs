@@ -1,0 +1,368 @@
+//! A plan as text: one line for each step, words with blanks between them, times in microseconds.
+//!
+//! ```text
+//! plan 1
+//! seed 42
+//! latency 250
+//! client calls stream
+//! client files datagrams
+//! 1200 0 create a/b guarded
+//! 1500 1 write a 0 4096 7 unstable 1
+//! 2000 ! cut 0
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use perf::units::Nanos;
+use wire::nfs3::StableHow;
+
+use super::{By, CLIENTS_MAX, Client, FILE_BYTES_MAX, Fault, Level, Op, PART_BYTES, Plan, Step};
+use super::{Style, What};
+use crate::reference::tree::{Change, How};
+
+/// The form of the text; another number is another form.
+const VERSION: &str = "1";
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "plan {VERSION}")?;
+        writeln!(f, "seed {}", self.seed)?;
+        writeln!(f, "latency {}", micros(self.latency))?;
+        for Client { level, by } in &self.clients {
+            let level = match level {
+                Level::Calls => "calls",
+                Level::Files => "files",
+            };
+            let by = match by {
+                By::Stream => "stream",
+                By::Datagrams => "datagrams",
+            };
+            writeln!(f, "client {level} {by}")?;
+        }
+        for Step { at, what } in &self.steps {
+            write!(f, "{} ", micros(*at))?;
+            match what {
+                What::Do { client, op } => writeln!(f, "{client} {op}")?,
+                What::Fault(fault) => writeln!(f, "! {fault}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Change(change) => match change {
+                Change::Create(path, How::Unchecked) => write!(f, "create {path} unchecked"),
+                Change::Create(path, How::Guarded) => write!(f, "create {path} guarded"),
+                Change::Create(path, How::Exclusive) => write!(f, "create {path} exclusive"),
+                Change::Mkdir(path) => write!(f, "mkdir {path}"),
+                Change::Symlink(path) => write!(f, "symlink {path}"),
+                Change::Remove(path) => write!(f, "remove {path}"),
+                Change::Rmdir(path) => write!(f, "rmdir {path}"),
+                Change::Rename(from, to) => write!(f, "rename {from} {to}"),
+                Change::Link(file, link) => write!(f, "link {file} {link}"),
+            },
+            Self::Write { path, at, bytes, value, stable, pieces } => {
+                let stable = stable_name(*stable);
+                write!(f, "write {path} {at} {bytes} {value} {stable} {pieces}")
+            }
+            Self::Commit(path) => write!(f, "commit {path}"),
+            Self::Close(path) => write!(f, "close {path}"),
+            Self::Resize(path, bytes) => write!(f, "resize {path} {bytes}"),
+            Self::Read { path, at, bytes } => write!(f, "read {path} {at} {bytes}"),
+            Self::Look(path) => write!(f, "look {path}"),
+            Self::List(path) => write!(f, "list {}", if path.is_empty() { "." } else { path }),
+            Self::Publish { bytes, style } => {
+                let style = match style {
+                    Style::InPlace => "in-place",
+                    Style::Cut => "cut",
+                    Style::Replaced => "replaced",
+                };
+                write!(f, "publish {bytes} {style}")
+            }
+            Self::Peek { of } => write!(f, "peek {of}"),
+            Self::WritePart { at, bytes, value, stable } => {
+                write!(f, "write-part {at} {bytes} {value} {}", stable_name(*stable))
+            }
+            Self::CommitPart => f.write_str("commit-part"),
+            Self::ReadPart => f.write_str("read-part"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match *self {
+            Self::Cut { client } | Self::Vanish { client } => write!(f, " {client}"),
+            Self::CutAfterCalls { client, calls } => write!(f, " {client} {calls}"),
+            Self::CutAfterReplies { client, replies } => write!(f, " {client} {replies}"),
+            Self::Outage { client, span } => write!(f, " {client} {}", micros(span)),
+            Self::Weather { client, lost, doubled, jitter, span } => {
+                let (jitter, span) = (micros(jitter), micros(span));
+                write!(f, " {client} {lost} {doubled} {jitter} {span}")
+            }
+            Self::Clock { secs } => write!(f, " {secs}"),
+            Self::Crash { polls, down } => write!(f, " {polls} {}", micros(down)),
+            Self::WriteErrors { span } | Self::SyncErrors { span } | Self::Full { span } => {
+                write!(f, " {}", micros(span))
+            }
+            Self::Slow { factor, span } => write!(f, " {factor} {}", micros(span)),
+        }
+    }
+}
+
+fn micros(span: Nanos) -> u64 {
+    span.as_nanos() / 1_000
+}
+
+fn stable_name(stable: StableHow) -> &'static str {
+    match stable {
+        StableHow::Unstable => "unstable",
+        StableHow::DataSync => "data-sync",
+        StableHow::FileSync => "file-sync",
+    }
+}
+
+impl FromStr for Plan {
+    type Err = String;
+
+    /// # Errors
+    /// Which line makes no sense, and why.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (latency, clients, steps) = (Nanos::ZERO, Vec::new(), Vec::new());
+        let mut plan = Self { seed: 0, latency, clients, steps };
+        let lines = (1..).zip(text.lines()).map(|(number, line)| (number, line.trim()));
+        let mut is_plan = false;
+        for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+            let read = plan.read(&mut is_plan, Words(line.split_whitespace()));
+            read.map_err(|what| format!("line {number}, {line:?}: {what}"))?;
+        }
+        match is_plan {
+            true => Ok(plan),
+            false => Err(format!("no plan: it does not begin with \"plan {VERSION}\"")),
+        }
+    }
+}
+
+impl Plan {
+    fn read(&mut self, is_plan: &mut bool, mut words: Words<'_>) -> Result<(), String> {
+        let first = words.word()?;
+        if !*is_plan && first != "plan" {
+            return Err(format!("the first line is \"plan {VERSION}\""));
+        }
+        match first {
+            "plan" if words.word()? == VERSION => *is_plan = true,
+            "plan" => return Err(format!("only plans of form {VERSION} can be read")),
+            "seed" => self.seed = words.number(u64::MAX)?,
+            "latency" => self.latency = words.span()?,
+            "client" => {
+                let level = match words.word()? {
+                    "calls" => Level::Calls,
+                    "files" => Level::Files,
+                    other => return Err(format!("{other:?} is neither calls nor files")),
+                };
+                let by = match words.word()? {
+                    "stream" => By::Stream,
+                    "datagrams" => By::Datagrams,
+                    other => return Err(format!("{other:?} is neither stream nor datagrams")),
+                };
+                if self.clients.len() == CLIENTS_MAX {
+                    return Err(format!("there may be {CLIENTS_MAX} clients"));
+                }
+                self.clients.push(Client { level, by });
+            }
+            at => {
+                let at = Words(at.split_whitespace()).span()?;
+                let clients = self.clients.len();
+                let what = match words.word()? {
+                    "!" => What::Fault(words.fault(clients)?),
+                    client => {
+                        let client = Words(client.split_whitespace()).client(clients)?;
+                        What::Do { client, op: words.op(clients)? }
+                    }
+                };
+                self.steps.push(Step { at, what });
+            }
+        }
+        words.end()
+    }
+}
+
+/// The words of a line that have not been read.
+struct Words<'t>(std::str::SplitWhitespace<'t>);
+
+impl<'t> Words<'t> {
+    fn word(&mut self) -> Result<&'t str, String> {
+        self.0.next().ok_or_else(|| "a word is missing".to_owned())
+    }
+
+    fn end(mut self) -> Result<(), String> {
+        self.0.next().map_or(Ok(()), |word| Err(format!("{word:?} is one word too many")))
+    }
+
+    fn number(&mut self, most: u64) -> Result<u64, String> {
+        let word = self.word()?;
+        let number = word.parse().ok().filter(|number| *number <= most);
+        number.ok_or_else(|| format!("{word:?} is no number from 0 to {most}"))
+    }
+
+    fn small<T: TryFrom<u64>>(&mut self, most: u64) -> Result<T, String> {
+        let number = self.number(most)?;
+        T::try_from(number).map_err(|_| format!("{number} is too large"))
+    }
+
+    fn span(&mut self) -> Result<Nanos, String> {
+        // A day: times are added up.
+        self.number(86_400_000_000).map(Nanos::from_micros)
+    }
+
+    fn client(&mut self, clients: usize) -> Result<usize, String> {
+        match clients.checked_sub(1) {
+            Some(last) => self.small(last as u64),
+            None => Err("there are no clients".to_owned()),
+        }
+    }
+
+    fn path(&mut self) -> Result<String, String> {
+        let word = self.word()?;
+        let is_name = |name: &str| (1..=16).contains(&name.len()) && !name.starts_with('.');
+        match word.split('/').all(is_name) && word.len() <= 128 {
+            true => Ok(word.to_owned()),
+            false => Err(format!("{word:?} is no path")),
+        }
+    }
+
+    fn stable(&mut self) -> Result<StableHow, String> {
+        match self.word()? {
+            "unstable" => Ok(StableHow::Unstable),
+            "data-sync" => Ok(StableHow::DataSync),
+            "file-sync" => Ok(StableHow::FileSync),
+            other => Err(format!("{other:?} is no stability")),
+        }
+    }
+
+    fn op(&mut self, clients: usize) -> Result<Op, String> {
+        let most = u64::from(FILE_BYTES_MAX);
+        let part = u64::from(PART_BYTES);
+        Ok(match self.word()? {
+            "create" => Op::Change(Change::Create(
+                self.path()?,
+                match self.word()? {
+                    "unchecked" => How::Unchecked,
+                    "guarded" => How::Guarded,
+                    "exclusive" => How::Exclusive,
+                    other => return Err(format!("{other:?} is no way to create")),
+                },
+            )),
+            "mkdir" => Op::Change(Change::Mkdir(self.path()?)),
+            "symlink" => Op::Change(Change::Symlink(self.path()?)),
+            "remove" => Op::Change(Change::Remove(self.path()?)),
+            "rmdir" => Op::Change(Change::Rmdir(self.path()?)),
+            "rename" => Op::Change(Change::Rename(self.path()?, self.path()?)),
+            "link" => Op::Change(Change::Link(self.path()?, self.path()?)),
+            "write" => {
+                let (path, at) = (self.path()?, self.small(most)?);
+                let (bytes, value) = (self.small(most - u64::from(at))?, self.small(255)?);
+                let (stable, pieces) = (self.stable()?, self.small(64)?);
+                Op::Write { path, at, bytes, value, stable, pieces }
+            }
+            "commit" => Op::Commit(self.path()?),
+            "close" => Op::Close(self.path()?),
+            "resize" => Op::Resize(self.path()?, self.small(most)?),
+            "read" => {
+                Op::Read { path: self.path()?, at: self.small(most)?, bytes: self.small(most)? }
+            }
+            "look" => Op::Look(self.path()?),
+            "list" => match self.0.clone().next() {
+                Some(".") => self.word().map(|_| Op::List(String::new()))?,
+                _ => Op::List(self.path()?),
+            },
+            "publish" => {
+                let bytes = self.small(most)?;
+                let style = match self.word()? {
+                    "in-place" => Style::InPlace,
+                    "cut" => Style::Cut,
+                    "replaced" => Style::Replaced,
+                    other => return Err(format!("{other:?} is no way to publish")),
+                };
+                Op::Publish { bytes, style }
+            }
+            "peek" => Op::Peek { of: self.client(clients)? },
+            "write-part" => {
+                let at: u32 = self.small(part)?;
+                let (bytes, value) = (self.small(part - u64::from(at))?, self.small(255)?);
+                Op::WritePart { at, bytes, value, stable: self.stable()? }
+            }
+            "commit-part" => Op::CommitPart,
+            "read-part" => Op::ReadPart,
+            other => return Err(format!("no client does {other:?}")),
+        })
+    }
+
+    fn fault(&mut self, clients: usize) -> Result<Fault, String> {
+        Ok(match self.word()? {
+            "cut" => Fault::Cut { client: self.client(clients)? },
+            "cut-after-calls" => {
+                Fault::CutAfterCalls { client: self.client(clients)?, calls: self.number(1 << 20)? }
+            }
+            "cut-after-replies" => Fault::CutAfterReplies {
+                client: self.client(clients)?,
+                replies: self.number(1 << 20)?,
+            },
+            "outage" => Fault::Outage { client: self.client(clients)?, span: self.span()? },
+            "weather" => {
+                let (client, lost) = (self.client(clients)?, self.number(1_000)?);
+                let doubled = self.number(1_000 - lost)?;
+                Fault::Weather { client, lost, doubled, jitter: self.span()?, span: self.span()? }
+            }
+            "clock" => {
+                let word = self.word()?;
+                let secs = word.parse().ok().filter(|secs: &i64| secs.abs() <= 1 << 32);
+                Fault::Clock { secs: secs.ok_or_else(|| format!("{word:?} is no jump"))? }
+            }
+            "vanish" => Fault::Vanish { client: self.client(clients)? },
+            "crash" => Fault::Crash { polls: self.number(1 << 32)?, down: self.span()? },
+            "write-errors" => Fault::WriteErrors { span: self.span()? },
+            "sync-errors" => Fault::SyncErrors { span: self.span()? },
+            "full" => Fault::Full { span: self.span()? },
+            "slow" => Fault::Slow { factor: self.small(1_000_000)?, span: self.span()? },
+            other => return Err(format!("{other:?} does not go wrong")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_what_its_text_says() {
+        for seed in 0..200 {
+            let plan = Plan::generate(seed);
+            assert_eq!(plan.to_string().parse(), Ok(plan));
+        }
+    }
+
+    #[test]
+    fn what_is_no_plan_is_refused_with_its_line() {
+        let begun = "plan 1\nseed 1\nclient calls stream\n";
+        for (line, what) in [
+            ("12 1 look a", "no number from 0 to 0"),
+            ("12 0 look ../a", "no path"),
+            ("12 0 look", "a word is missing"),
+            ("12 0 look a b", "one word too many"),
+            ("12 ! rain 0", "does not go wrong"),
+            ("12 0 write a 262144 1 1 unstable 1", "no number from 0 to 0"),
+            ("x", "no number"),
+        ] {
+            let error = format!("{begun}{line}").parse::<Plan>().unwrap_err();
+            assert!(error.starts_with("line 4") && error.contains(what), "{error}");
+        }
+        assert!("".parse::<Plan>().is_err());
+        assert!("plan 2".parse::<Plan>().is_err());
+    }
+}

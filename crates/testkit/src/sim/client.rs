@@ -1,0 +1,598 @@
+//! A client of a plan: it does its steps one after the other and compares every outcome.
+
+use std::pin::pin;
+
+use client::error::Error;
+use client::files::{self, Files};
+use futures_util::future::{Either, join_all, select};
+use net::call::{self, Bulk, Traits};
+use net::clock::Group;
+use perf::units::{Instant, Nanos};
+use wire::nfs3::{FileHandle, NfsStat3, StableHow};
+
+use super::expected::Expected;
+use super::fate::Wires;
+use super::hands::{Grip, Hands, Taken};
+use super::public::Places;
+use super::{Failure, Stage};
+use crate::plan::{By, Level, Op, Plan};
+use crate::reference::content::{Content, Written};
+use crate::reference::tree::{Change, Doubt, How, Thing, parent};
+
+/// Nothing is as if something had been lost: for bytes that the client keeps, and shows, itself.
+const NEVER: u64 = 0;
+
+/// So many losses there never are: nothing that is not stable is sure.
+pub(super) const UNSURE: u64 = u64::MAX;
+
+/// COMMITs in a row, each of which finds that the server has lost something again.
+const COMMITS_MAX: usize = 50;
+
+/// READ and WRITE of version 3 move data.
+const TRAITS: Traits = Traits {
+    class: Some,
+    bulk: |procedure| match procedure {
+        6 => Some(Bulk::Read),
+        7 => Some(Bulk::Write),
+        _ => None,
+    },
+};
+
+/// See the module's head.
+pub(crate) struct Actor {
+    pub(super) number: usize,
+    pub(super) stage: Stage,
+    pub(super) hands: Hands,
+    pub(super) places: Places,
+    pub(super) expected: Expected,
+    wires: Wires,
+    /// What it is at: done or not, if it vanishes.
+    in_flight: Option<(u32, Op)>,
+    pub(super) has_vanished: bool,
+}
+
+impl Actor {
+    /// Mounts, and finds or makes its places.
+    pub(crate) async fn enter(stage: &Stage, plan: &Plan, number: usize) -> Result<Self, Failure> {
+        let (clock, group) = stage.clock.group();
+        let client = plan.clients[number];
+        let sky = std::sync::Arc::new(parking_lot::Mutex::new(stage.machine.calm(number)));
+        let wires = Wires { outage: Default::default(), sky, group };
+        let first_xid = u32::try_from(number + 1).unwrap_or(u32::MAX) << 24;
+        let rpc = match client.by {
+            By::Stream => {
+                let nconnect = 1 + u32::try_from((plan.seed + number as u64) % 3).unwrap_or(0);
+                let timeo = Nanos::from_secs(5);
+                let options = call::Options::stream();
+                let options = call::Options { nconnect, timeo, first_xid, insist: true, ..options };
+                let rpc = stage.machine.over_stream(&clock, &wires.outage, options).await;
+                rpc.map_err(|error| Failure::new("connect", error.to_string()))?
+            }
+            By::Datagrams => {
+                let options = call::Options::datagrams();
+                let options = call::Options { traits: TRAITS, first_xid, insist: true, ..options };
+                stage.machine.over_datagrams(&clock, &wires.sky, &options)
+            }
+        };
+        let session = stage.machine.session(rpc).await.map_err(at_entry)?;
+        let (places, home) = Places::make(&session, plan.clients.len(), number).await?;
+        let grip = match client.level {
+            Level::Calls => Grip::Calls(session),
+            Level::Files => {
+                let files = Files::new(&clock, session, files::Options::default());
+                Grip::Files { files, opens: Default::default() }
+            }
+        };
+        Ok(Self {
+            number,
+            stage: stage.clone(),
+            hands: Hands { home, grip },
+            places,
+            expected: Expected::new(),
+            wires,
+            in_flight: None,
+            has_vanished: false,
+        })
+    }
+
+    pub(crate) fn wires(&self) -> Wires {
+        self.wires.clone()
+    }
+
+    /// Does its steps, until they are done or it vanishes.
+    pub(crate) async fn act(&mut self, plan: &Plan, begun: Instant) -> Result<(), Failure> {
+        let group = self.wires.group.clone();
+        let acted = unless_killed(&group, self.steps(plan, begun)).await;
+        acted.unwrap_or_else(|| {
+            self.vanish();
+            Ok(())
+        })
+    }
+
+    /// Makes everything stable, and closes what is open.
+    pub(crate) async fn leave(&mut self) -> Result<(), Failure> {
+        if self.has_vanished {
+            return Ok(());
+        }
+        let group = self.wires.group.clone();
+        let left = unless_killed(&group, self.finish()).await;
+        left.unwrap_or_else(|| {
+            self.vanish();
+            Ok(())
+        })
+    }
+
+    async fn steps(&mut self, plan: &Plan, begun: Instant) -> Result<(), Failure> {
+        let clock = self.stage.clock.clone();
+        for (number, at, op) in plan.ops(self.number) {
+            clock.sleep((begun + at).since(clock.now())).await;
+            let client = self.number;
+            self.note(|| format!("{client} {op}"));
+            self.stage.trace.lock().op();
+            self.in_flight = Some((number, op.clone()));
+            let since = clock.now();
+            let done = self.step(number, &op).await;
+            self.in_flight = None;
+            done.map_err(|Failure { way, what }| {
+                let (from, to) = (since.since(begun), clock.now().since(begun));
+                let what = format!("client {client}, `{op}`, from {from} to {to}: {what}");
+                Failure { way, what }
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> Result<(), Failure> {
+        let client = self.number;
+        self.note(|| format!("{client} leaves"));
+        for (number, file) in self.expected.unsettled() {
+            if self.expected.has_name(number) || self.hands.is_open(&file) {
+                self.commit(number, file).await?;
+            }
+        }
+        for file in self.hands.opens() {
+            if let Some(number) = self.expected.number_of(&file) {
+                self.read_and_check(number, file, 0, 1 << 20).await?;
+                self.close(number, file).await?;
+            }
+        }
+        self.commit_part().await?;
+        self.leave_places().await?;
+        if let Grip::Files { files, .. } = &self.hands.grip {
+            let lost = files.shut_down().await;
+            if let Some(loss) = lost.first().filter(|_| !self.stage.history.was_troubled()) {
+                return Err(Failure::new("loss at the end", loss.error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// It is gone: nobody knows how far it came.
+    fn vanish(&mut self) {
+        self.has_vanished = true;
+        let client = self.number;
+        self.note(|| format!("{client} has vanished"));
+        self.expected.abandoned();
+        match self.in_flight.take() {
+            Some((number, Op::Change(change))) => self.expected.may_have_changed(&change, number),
+            Some((_, Op::Write { path, at, bytes, value, .. })) => {
+                for number in self.expected.files_at(&path) {
+                    let range = at as usize..(at + bytes) as usize;
+                    self.expected.content(number).doubted(range, value);
+                }
+            }
+            Some((_, Op::Resize(path, _))) => {
+                for number in self.expected.files_at(&path) {
+                    self.expected.content(number).is_anything();
+                }
+            }
+            Some((_, Op::WritePart { at, bytes, value, .. })) => {
+                self.expected.part.doubted(at as usize..(at + bytes) as usize, value);
+            }
+            _ => {}
+        }
+    }
+
+    async fn step(&mut self, number: u32, op: &Op) -> Result<(), Failure> {
+        match op {
+            Op::Change(change) => self.change(number, change).await,
+            Op::Write { path, at, bytes, value, stable, pieces } => {
+                let Some((number, file)) = self.file(path).await? else { return Ok(()) };
+                self.write(number, file, (*at, *bytes), *value, *stable, *pieces).await
+            }
+            Op::Commit(path) => match self.file(path).await? {
+                Some((number, file)) => self.commit(number, file).await,
+                None => Ok(()),
+            },
+            Op::Close(path) => match self.file(path).await? {
+                Some((number, file)) => {
+                    self.commit(number, file).await?;
+                    self.close(number, file).await
+                }
+                None => Ok(()),
+            },
+            Op::Resize(path, bytes) => match self.file(path).await? {
+                Some((number, file)) => self.resize(number, file, *bytes).await,
+                None => Ok(()),
+            },
+            Op::Read { path, at, bytes } => match self.resolve(path).await? {
+                Some((Thing::File(number), file)) => {
+                    self.read_and_check(number, file, *at, *bytes).await
+                }
+                Some((Thing::Link(_, text), link)) => {
+                    let seen = self.hands.readlink(link).await.map_err(no_reply("readlink"))?;
+                    match seen == text.as_bytes() {
+                        true => Ok(()),
+                        false => Err(Failure::new("readlink", format!("{seen:?}, not {text}"))),
+                    }
+                }
+                _ => Ok(()),
+            },
+            Op::Look(path) => self.look(path).await,
+            Op::List(path) => self.list(path).await,
+            Op::Publish { bytes, style } => self.publish(number, *bytes, *style).await,
+            Op::Peek { of } => self.peek(*of).await,
+            Op::WritePart { at, bytes, value, stable } => {
+                self.write_part(*at, *bytes, *value, *stable).await
+            }
+            Op::CommitPart => self.commit_part().await,
+            Op::ReadPart => self.read_part().await,
+        }
+    }
+
+    async fn change(&mut self, number: u32, change: &Change) -> Result<(), Failure> {
+        let change = match change {
+            Change::Create(path, How::Guarded) if self.hands.is_files() => {
+                Change::Create(path.clone(), How::Exclusive)
+            }
+            other => other.clone(),
+        };
+        self.close_what_goes(&change).await?;
+        let since = self.stage.clock.now();
+        let result = self.hands.change(&change, number).await;
+        let doubt = self.doubt(since);
+        let (seen, handle) = match result {
+            Ok(handle) => (Ok(()), handle),
+            Err(error) => (Err(status(&error)?), None),
+        };
+        self.note(|| format!("  {seen:?}"));
+        self.expected.changed(&change, number, doubt, seen, handle)
+    }
+
+    /// A hidden name is left only in the client's own directory, which nobody removes.
+    async fn close_what_goes(&mut self, change: &Change) -> Result<(), Failure> {
+        let (Change::Remove(path) | Change::Rename(_, path)) = change else { return Ok(()) };
+        if parent(path).is_empty() {
+            return Ok(());
+        }
+        for number in self.expected.files_at(path) {
+            if let Some(file) = self.expected.handle_of(number)
+                && self.hands.is_open(&file)
+            {
+                self.commit(number, file).await?;
+                self.close(number, file).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a path leads to, if anything.
+    pub(super) async fn resolve(
+        &mut self,
+        path: &str,
+    ) -> Result<Option<(Thing, FileHandle)>, Failure> {
+        let seen = match self.hands.find(path).await {
+            Ok(handle) => Ok(handle),
+            Err(error) => Err(status(&error)?),
+        };
+        let thing = self.expected.looked_up(path, seen)?;
+        Ok(thing.ok().zip(seen.ok()))
+    }
+
+    async fn file(&mut self, path: &str) -> Result<Option<(u32, FileHandle)>, Failure> {
+        Ok(match self.resolve(path).await? {
+            Some((Thing::File(number), file)) => Some((number, file)),
+            _ => None,
+        })
+    }
+
+    async fn write(
+        &mut self,
+        number: u32,
+        file: FileHandle,
+        (at, bytes): (u32, u32),
+        value: u8,
+        stable: StableHow,
+        pieces: u32,
+    ) -> Result<(), Failure> {
+        let (since, losses) = (self.stage.clock.now(), self.losses());
+        let piece = bytes.div_ceil(pieces.max(1)).max(1);
+        let starts = (at..at + bytes).step_by(piece as usize);
+        let ranges: Vec<_> = starts.map(|from| from..(from + piece).min(at + bytes)).collect();
+        if let Err(error) = self.hands.open(file).await {
+            return self.excuse("open", &error, since);
+        }
+        let hands = &self.hands;
+        let writes = ranges.iter().map(|range| {
+            let range = u64::from(range.start)..u64::from(range.end);
+            hands.write(file, range, value, stable)
+        });
+        let written = join_all(writes).await;
+        for (range, written) in ranges.into_iter().zip(written) {
+            let range = range.start as usize..range.end as usize;
+            match written {
+                Ok(taken) => {
+                    let content = self.expected.content(number);
+                    take(content, range, value, stable, losses, taken)?;
+                }
+                Err(error) => {
+                    self.excuse("write", &error, since)?;
+                    let is_files = self.hands.is_files();
+                    let content = self.expected.content(number);
+                    if is_files {
+                        content.doubt_all();
+                    }
+                    content.doubted(range, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn commit(&mut self, number: u32, file: FileHandle) -> Result<(), Failure> {
+        // What is known stays, should the client vanish meanwhile.
+        let mut content = self.expected.content(number).clone();
+        let committed = self.commit_all(file, &mut content, 0).await;
+        *self.expected.content(number) = content;
+        match committed {
+            // A file without a name, whose hidden one a doubtful step has left behind or taken.
+            Err(error) if error.is_stale && self.may_be_gone(number) => Ok(()),
+            Err(error) => Err(error.failure),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn may_be_gone(&self, number: u32) -> bool {
+        self.expected.may_leave_hidden && !self.expected.has_name(number)
+    }
+
+    /// Commits, and sends again what the server has lost, until all of `content` is stable; the
+    /// file has it from `offset` on.
+    pub(super) async fn commit_all(
+        &self,
+        file: FileHandle,
+        content: &mut Content,
+        offset: u64,
+    ) -> Result<(), Stopped> {
+        for _ in 0..COMMITS_MAX {
+            let since = self.stage.clock.now();
+            let verifier = match self.hands.commit(file).await {
+                Ok(Some(verifier)) => verifier,
+                Ok(None) => {
+                    content.flushed();
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.excused("commit", &error, since)?;
+                    if self.hands.is_files() {
+                        content.doubt_all();
+                        return Ok(());
+                    }
+                    self.stage.clock.sleep(Nanos::from_millis(200)).await;
+                    continue;
+                }
+            };
+            content.committed(verifier);
+            let lost = content.lost(verifier);
+            if lost.is_empty() {
+                return Ok(());
+            }
+            for (range, value) in lost {
+                let (since, losses) = (self.stage.clock.now(), self.losses());
+                let place = offset + range.start as u64..offset + range.end as u64;
+                match self.hands.write(file, place, value, StableHow::Unstable).await {
+                    Ok(taken) => {
+                        take(content, range, value, StableHow::Unstable, losses, taken)?;
+                    }
+                    Err(error) => {
+                        self.excused("write", &error, since)?;
+                        content.doubted(range, value);
+                    }
+                }
+            }
+        }
+        match self.stage.history.was_troubled() {
+            true => Ok(()),
+            false => {
+                Err(Failure::new("commit", "the server loses everything again and again").into())
+            }
+        }
+    }
+
+    async fn close(&mut self, number: u32, file: FileHandle) -> Result<(), Failure> {
+        let since = self.stage.clock.now();
+        if let Err(error) = self.hands.close(file).await {
+            if error.status() == Some(NfsStat3::Stale) && self.may_be_gone(number) {
+                return Ok(());
+            }
+            self.excuse("close", &error, since)?;
+            self.expected.content(number).doubt_all();
+        }
+        Ok(())
+    }
+
+    async fn resize(&mut self, number: u32, file: FileHandle, bytes: u32) -> Result<(), Failure> {
+        let since = self.stage.clock.now();
+        match self.hands.resize(file, u64::from(bytes)).await {
+            Ok(()) => self.expected.content(number).resized(bytes as usize),
+            Err(error) => {
+                self.excuse("resize", &error, since)?;
+                self.expected.content(number).is_anything();
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_and_check(
+        &mut self,
+        number: u32,
+        file: FileHandle,
+        at: u32,
+        bytes: u32,
+    ) -> Result<(), Failure> {
+        let before = self.losses();
+        let got = match self.hands.read(file, u64::from(at), bytes).await {
+            Err(error) if error.status() == Some(NfsStat3::Stale) && self.may_be_gone(number) => {
+                return Ok(());
+            }
+            got => got.map_err(no_reply("read"))?,
+        };
+        let losses = if self.losses() == before { before } else { UNSURE };
+        self.note(|| format!("  {} bytes", got.len()));
+        let checked =
+            self.expected.content(number).check(at as usize, bytes as usize, &got, losses);
+        checked.map_err(|what| Failure::new("read", what))
+    }
+
+    async fn look(&mut self, path: &str) -> Result<(), Failure> {
+        let Some((thing, handle)) = self.resolve(path).await? else { return Ok(()) };
+        let before = self.losses();
+        let seen = self.hands.getattr(handle).await.map_err(no_reply("getattr"))?;
+        let losses = if self.losses() == before { before } else { UNSURE };
+        let ftype = match &thing {
+            Thing::Dir => wire::nfs3::FType::Dir,
+            Thing::File(_) => wire::nfs3::FType::Reg,
+            Thing::Link(..) => wire::nfs3::FType::Lnk,
+        };
+        if seen.ftype != ftype {
+            return Err(Failure::new("type", format!("{path} is a {}", seen.ftype)));
+        }
+        if let Thing::File(number) = thing {
+            let sizes = self.expected.content(number).sizes(losses);
+            if !usize::try_from(seen.size).is_ok_and(|size| sizes.contains(&size)) {
+                let what = format!("{path} has {} bytes, not {sizes:?}", seen.size);
+                return Err(Failure::new("size", what));
+            }
+            let names = self.expected.names_of(number);
+            let may_be_hidden = self.hands.is_open(&handle) || self.expected.may_leave_hidden;
+            if !names.contains(&seen.nlink) && !may_be_hidden {
+                let what = format!("{path} has {} names, not {names:?}", seen.nlink);
+                return Err(Failure::new("names", what));
+            }
+        }
+        Ok(())
+    }
+
+    async fn list(&mut self, path: &str) -> Result<(), Failure> {
+        let Some((Thing::Dir, dir)) = self.resolve(path).await? else { return Ok(()) };
+        let mut seen = self.hands.list(dir).await.map_err(no_reply("list"))?;
+        seen.retain(|name| !name.starts_with(".nfs"));
+        seen.sort();
+        let names: Vec<String> = self.expected.any().names(path).into_iter().collect();
+        let is_one = |tree: &crate::reference::tree::Tree| tree.names(path).iter().eq(seen.iter());
+        match self.expected.trees().iter().any(is_one) {
+            true => Ok(()),
+            false => Err(Failure::new("list", format!("{path:?} has {seen:?}, not {names:?}"))),
+        }
+    }
+
+    /// How often something was lost, for bytes that are not kept by the client itself.
+    pub(super) fn losses(&self) -> u64 {
+        if self.hands.is_files() { NEVER } else { self.stage.history.losses() }
+    }
+
+    pub(super) fn doubt(&self, since: Instant) -> Doubt {
+        self.stage.history.doubt(since, self.stage.clock.now())
+    }
+
+    /// An error is one that the disk has made.
+    pub(super) fn excuse(&self, verb: &str, error: &Error, since: Instant) -> Result<(), Failure> {
+        self.excused(verb, error, since).map_err(|stopped| stopped.failure)
+    }
+
+    fn excused(&self, verb: &str, error: &Error, since: Instant) -> Result<(), Stopped> {
+        let status = status(error)?;
+        let doubt = self.doubt(since);
+        // What is written behind fails before it is told.
+        let late = self.hands.is_files() && self.stage.history.was_troubled();
+        let is_excused = match status {
+            NfsStat3::Io => doubt.failed || late,
+            NfsStat3::NoSpc => doubt.full || late,
+            _ => false,
+        };
+        let failure = || Failure::new(format!("{verb} failed"), error.to_string());
+        let is_stale = status == NfsStat3::Stale;
+        if is_excused { Ok(()) } else { Err(Stopped { failure: failure(), is_stale }) }
+    }
+
+    pub(super) fn note(&self, what: impl FnOnce() -> String) {
+        self.stage.trace.lock().add(self.stage.clock.now(), what);
+    }
+}
+
+/// What comes of `work`, unless its client is gone before.
+async fn unless_killed<T>(group: &Group, work: impl Future<Output = T>) -> Option<T> {
+    // Who is gone does not notice its own calls failing.
+    match select(pin!(group.killed()), pin!(work)).await {
+        Either::Left(_) => None,
+        Either::Right((done, _)) => Some(done),
+    }
+}
+
+/// Why a file could not be made stable.
+pub(super) struct Stopped {
+    pub(super) failure: Failure,
+    pub(super) is_stale: bool,
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self { failure, is_stale: false }
+    }
+}
+
+/// A write was taken: notes it, and checks that it is as stable as was asked.
+pub(super) fn take(
+    content: &mut Content,
+    range: std::ops::Range<usize>,
+    value: u8,
+    stable: StableHow,
+    losses: u64,
+    taken: Taken,
+) -> Result<(), Failure> {
+    match taken {
+        Taken::Kept => {
+            let by = Written { verifier: [0; 8], losses: NEVER };
+            content.wrote(range, value, StableHow::Unstable, by);
+        }
+        Taken::Answered { bytes, committed, verifier } => {
+            if committed < stable || bytes > range.len() {
+                let what = format!("{committed:?} and {bytes} bytes, where {stable:?} was asked");
+                return Err(Failure::new("stability", what));
+            }
+            let by = Written { verifier, losses };
+            content.wrote(range.start..range.start + bytes, value, committed, by);
+        }
+    }
+    Ok(())
+}
+
+/// The status that the server told; anything else is a failure of the run.
+pub(super) fn status(error: &Error) -> Result<NfsStat3, Failure> {
+    error.status().ok_or_else(|| Failure::new("no reply", error.to_string()))
+}
+
+/// An operation that has nothing to fail for.
+pub(super) fn no_reply(verb: &'static str) -> impl Fn(Error) -> Failure {
+    move |error| Failure::new(format!("{verb} failed"), error.to_string())
+}
+
+pub(super) fn at_entry(error: Error) -> Failure {
+    Failure::new("entry", error.to_string())
+}
+
+impl std::fmt::Debug for Actor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Actor").field("number", &self.number).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,109 @@
+//! What goes wrong, at its time.
+
+use perf::units::Instant;
+
+use super::Stage;
+use super::history::Trouble;
+use crate::outage::Outage;
+use crate::plan::{Fault, Plan};
+use net::clock::Group;
+use net::transport::lossy::{Sky, Weather};
+use perf::units::Nanos;
+
+/// What can be done to a client and to its way to the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Wires {
+    pub(crate) outage: Outage,
+    pub(crate) sky: Sky,
+    /// All that runs of the client.
+    pub(crate) group: Group,
+}
+
+/// A fault that begins, or one that is over.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    at: Nanos,
+    fault: Fault,
+    is_end: bool,
+}
+
+/// Lets the faults of a plan happen; done when the last is over.
+pub(crate) async fn run(stage: &Stage, plan: &Plan, wires: &[Wires], begun: Instant) {
+    let mut turns = Vec::new();
+    for (at, fault) in plan.faults() {
+        turns.push(Turn { at, fault, is_end: false });
+        turns.extend(span(fault).map(|span| Turn { at: at + span, fault, is_end: true }));
+    }
+    turns.sort_by_key(|turn| turn.at);
+    for turn in turns {
+        let now = stage.clock.now();
+        stage.clock.sleep((begun + turn.at).since(now)).await;
+        if turn.is_end {
+            end(stage, wires, turn.fault);
+        } else {
+            stage.history.count(turn.fault.name());
+            stage.trace.lock().add(stage.clock.now(), || format!("! {}", turn.fault));
+            begin(stage, wires, turn.fault);
+        }
+    }
+}
+
+/// How long it lasts.
+fn span(fault: Fault) -> Option<Nanos> {
+    match fault {
+        Fault::Outage { span, .. }
+        | Fault::Weather { span, .. }
+        | Fault::WriteErrors { span }
+        | Fault::SyncErrors { span }
+        | Fault::Full { span }
+        | Fault::Slow { span, .. } => Some(span),
+        _ => None,
+    }
+}
+
+fn begin(stage: &Stage, wires: &[Wires], fault: Fault) {
+    let now = stage.clock.now();
+    match fault {
+        Fault::Cut { client } => wires[client].outage.cut(),
+        Fault::CutAfterCalls { client, calls } => wires[client].outage.cut_after_calls(calls),
+        Fault::CutAfterReplies { client, replies } => {
+            wires[client].outage.cut_after_replies(replies);
+        }
+        Fault::Outage { client, .. } => wires[client].outage.begin(),
+        Fault::Weather { client, lost, doubled, jitter, .. } => {
+            let calm = stage.machine.calm(client);
+            let weather = Weather { lost, duplicated: doubled, jitter, ..calm };
+            *wires[client].sky.lock() = weather;
+        }
+        Fault::Clock { secs } => stage.machine.jump(secs),
+        Fault::Vanish { client } => wires[client].group.kill(),
+        Fault::Crash { polls, down } => stage.machine.crash(polls, down),
+        Fault::WriteErrors { .. } | Fault::SyncErrors { .. } => {
+            stage.history.begins(Trouble::Failing, now);
+            stage.machine.disk(fault, true);
+        }
+        Fault::Full { .. } => {
+            stage.history.begins(Trouble::Full, now);
+            stage.machine.disk(fault, true);
+        }
+        Fault::Slow { .. } => stage.machine.disk(fault, true),
+    }
+}
+
+fn end(stage: &Stage, wires: &[Wires], fault: Fault) {
+    let now = stage.clock.now();
+    match fault {
+        Fault::Outage { client, .. } => wires[client].outage.end(),
+        Fault::Weather { client, .. } => *wires[client].sky.lock() = stage.machine.calm(client),
+        Fault::WriteErrors { .. } | Fault::SyncErrors { .. } => {
+            stage.machine.disk(fault, false);
+            stage.history.ends(Trouble::Failing, now);
+        }
+        Fault::Full { .. } => {
+            stage.machine.disk(fault, false);
+            stage.history.ends(Trouble::Full, now);
+        }
+        Fault::Slow { .. } => stage.machine.disk(fault, false),
+        _ => {}
+    }
+}

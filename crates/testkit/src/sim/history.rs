@@ -1,0 +1,94 @@
+//! What went wrong, and when: what an outcome may be depends on it.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+use perf::units::Instant;
+
+use crate::reference::tree::Doubt;
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub struct History(Mutex<Inner>); // guards itself
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// When the server lost its memory.
+    crashes: Vec<Instant>,
+    /// When the disk gave errors, or was full; without an end as long as it does.
+    failing: Vec<(Instant, Option<Instant>)>,
+    full: Vec<(Instant, Option<Instant>)>,
+    /// How often data may have been lost.
+    losses: u64,
+    counts: BTreeMap<&'static str, u64>,
+}
+
+/// Which trouble the disk is in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Trouble {
+    Failing,
+    Full,
+}
+
+impl History {
+    pub(crate) fn count(&self, fault: &'static str) {
+        *self.0.lock().counts.entry(fault).or_default() += 1;
+    }
+
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.0.lock().counts.clone()
+    }
+
+    pub(crate) fn crashed(&self, now: Instant) {
+        let mut inner = self.0.lock();
+        inner.crashes.push(now);
+        inner.losses += 1;
+    }
+
+    pub(crate) fn begins(&self, trouble: Trouble, now: Instant) {
+        let mut inner = self.0.lock();
+        inner.losses += 1;
+        inner.list(trouble).push((now, None));
+    }
+
+    pub(crate) fn ends(&self, trouble: Trouble, now: Instant) {
+        let mut inner = self.0.lock();
+        // What failed until now may be told a little later.
+        inner.losses += 1;
+        let open = inner.list(trouble).iter_mut().filter(|(_, end)| end.is_none());
+        open.for_each(|(_, end)| *end = Some(now));
+    }
+
+    /// Changes whenever data may have been lost that were not stable.
+    pub(crate) fn losses(&self) -> u64 {
+        self.0.lock().losses
+    }
+
+    /// What an operation may have met that was under way from `since` until `until`.
+    pub(crate) fn doubt(&self, since: Instant, until: Instant) -> Doubt {
+        let inner = self.0.lock();
+        let meets = |(begun, ended): &(Instant, Option<Instant>)| {
+            *begun <= until && ended.is_none_or(|ended| ended >= since)
+        };
+        Doubt {
+            forgot: inner.crashes.iter().any(|at| (since..=until).contains(at)),
+            failed: inner.failing.iter().any(meets),
+            full: inner.full.iter().any(meets),
+        }
+    }
+
+    /// Whether there has been trouble with the disk.
+    pub(crate) fn was_troubled(&self) -> bool {
+        let inner = self.0.lock();
+        !inner.failing.is_empty() || !inner.full.is_empty()
+    }
+}
+
+impl Inner {
+    fn list(&mut self, trouble: Trouble) -> &mut Vec<(Instant, Option<Instant>)> {
+        match trouble {
+            Trouble::Failing => &mut self.failing,
+            Trouble::Full => &mut self.full,
+        }
+    }
+}

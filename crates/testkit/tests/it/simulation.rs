@@ -1,0 +1,55 @@
+//! Random plans in worlds, against the reference: a few of them; `cargo xtask sim` runs more.
+
+use std::path::{Path, PathBuf};
+
+use testkit::plan::Plan;
+use testkit::sim::{self, Options, Planted, Report};
+
+/// Of each planted mistake, how many seeds may go by before one notices it.
+const NOTICED_WITHIN: u64 = 1_000;
+
+fn run(plan: &Plan, planted: Option<Planted>) -> Report {
+    sim::run(plan, Options { planted, ..Options::default() })
+}
+
+fn plans(folder: &str) -> Vec<(PathBuf, Plan)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let plans = paths.filter(|path| path.extension().is_some_and(|of| of == "plan"));
+    let read = |path: PathBuf| {
+        let plan = std::fs::read_to_string(&path).unwrap().parse().unwrap();
+        (path, plan)
+    };
+    plans.map(read).collect()
+}
+
+#[test]
+fn clients_see_what_the_reference_allows_and_the_same_seed_is_the_same_run() {
+    for seed in 1..=30 {
+        let plan = Plan::generate(seed);
+        let first = run(&plan, None);
+        assert_eq!(first.failure, None, "cargo xtask sim --seed {seed}");
+        if seed % 3 == 0 {
+            let again = run(&plan, None);
+            assert_eq!((again.digest, again.ops), (first.digest, first.ops), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn plans_that_failed_once_do_not_fail_any_more() {
+    for (path, plan) in plans("plans") {
+        assert_eq!(run(&plan, None).failure, None, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_server_that_forgets_its_replies_is_noticed() {
+    notices(Planted::ReplyCacheOff);
+}
+
+fn notices(planted: Planted) {
+    let noticed = |seed: &u64| run(&Plan::generate(*seed), Some(planted)).failure.is_some();
+    let seed = (1..=NOTICED_WITHIN).find(noticed);
+    assert!(seed.is_some(), "{} was not noticed", planted.name());
+}

@@ -1,0 +1,7 @@
+//! Worlds are what they say: repeatable, and honest about what a crash leaves.
+
+#![expect(clippy::unwrap_used, reason = "these are tests")]
+
+mod crashes;
+mod digest;
+mod thesis;
