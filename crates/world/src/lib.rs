@@ -12,6 +12,7 @@
 //! - [`Server`]: cores, [`Costs`] of calls, a store behind a disk; it crashes and starts again.
 //! - [`Client`]: cores and a link; sessions over one connection, many, or datagrams.
 //! - [`trace`]: all messages as one number. The same seed gives the same number.
+//! - [`simulate`]: a world from a file, with a mix of operations.
 //! - [`machine`]: the clock behind a `sim:` store, also of a real server.
 //!
 //! What takes no time here: code, memory, everything that no cost was stated for.
@@ -38,6 +39,7 @@ pub mod client;
 pub mod cost;
 pub mod machine;
 pub mod server;
+pub mod simulate;
 pub mod stage;
 pub mod trace;
 

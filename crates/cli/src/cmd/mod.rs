@@ -5,6 +5,7 @@ pub(crate) mod floors;
 pub(crate) mod fsx;
 pub(crate) mod generated;
 pub(crate) mod link;
+pub(crate) mod model;
 pub(crate) mod mount;
 pub(crate) mod papers;
 pub(crate) mod policies;

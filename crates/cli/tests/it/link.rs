@@ -24,7 +24,8 @@ pub(crate) struct Linked {
 impl Linked {
     pub(crate) fn to(server: SocketAddr, arguments: &[&str]) -> Self {
         let server = server.to_string();
-        let mut command = nfskit(["link", "--to", &server]);
+        // What runs beside a test is no reason not to relay.
+        let mut command = nfskit(["link", "--uncalibrated", "--to", &server]);
         let program = Program::start(command.args(arguments));
         let address = program.wait_for(|banner| {
             let (_, rest) = banner.split_once("relays      ")?;
@@ -217,6 +218,34 @@ fn a_relay_is_changed_while_it_runs() {
     linked.stop();
     set(&["show"]).complains(3, &["cannot ask the relay", socket]);
     served.stop();
+}
+
+#[test]
+fn a_server_with_a_port_for_each_service_is_relayed_whole() {
+    let (nfs, mount) = (Served::memory(&[]), Served::memory(&[]));
+    let to = format!("nfs://127.0.0.1/data?nfsport={}&mountport={}", nfs.port(), mount.port());
+    let command = &mut nfskit(["link", "--to", &to]);
+    let program = Program::start(command);
+    let banner = program.wait_for(|text| text.contains("Linux").then(|| text.to_owned()));
+    let relays = banner.lines().filter_map(|line| line.trim().strip_prefix("relays"));
+    let legs: Vec<(SocketAddr, &str)> = relays
+        .map(|relay| {
+            let (listen, server) = relay.split_once(" -> ").unwrap();
+            (listen.trim().parse().unwrap(), server)
+        })
+        .collect();
+    let expected = |served: &Served, name| format!("{} ({name})", served.address);
+    let servers: Vec<_> = legs.iter().map(|(_, server)| *server).collect();
+    assert_eq!(servers, [expected(&nfs, "NFS"), expected(&mount, "MOUNT")]);
+    for (listen, _) in &legs {
+        Connection::at(*listen).is_served();
+    }
+    let ports = (legs[0].0.port(), legs[1].0.port());
+    let line = format!("port={},mountport={},", ports.0, ports.1);
+    assert!(banner.contains(&line) && banner.contains("127.0.0.1:/data /mnt"), "{banner}");
+    drop(program);
+    nfs.stop();
+    mount.stop();
 }
 
 #[test]

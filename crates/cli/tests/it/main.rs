@@ -16,6 +16,7 @@ mod link;
 mod memory;
 mod mount;
 mod observed;
+mod papers;
 mod peer;
 mod policies;
 mod program;

@@ -15,7 +15,7 @@ use perf::units::Instant;
 
 use super::ledger::{Ledger, Loss};
 use super::tap::{Eye, Leg, Opened, Seen};
-use super::{Limits, Relay, Side, message};
+use super::{ENTRY_BYTES, Limits, Relay, Side, message};
 use crate::clock::Alarm;
 use crate::error::TransportError;
 use crate::serve::Carrier;
@@ -380,10 +380,10 @@ impl Way<'_> {
         // On a stream nothing is lost, and no record passes another.
         let due = fate.arrival.unwrap_or(fate.departs).max(self.last_due);
         self.last_due = due;
-        self.held_bytes += record.len();
+        self.held_bytes += record.len() + ENTRY_BYTES;
         let stays = due > now || !self.held.is_empty() || target.unsent_bytes() > CONGESTED_BYTES;
         let (record, kept_bytes) = own(record, source, stays);
-        Held { due, record, permits: self.budget.permits_for(kept_bytes) }
+        Held { due, record, permits: self.budget.permits_for(kept_bytes + ENTRY_BYTES) }
     }
 
     /// Gives the other end what is due.
@@ -414,7 +414,7 @@ impl Way<'_> {
                 break;
             };
             self.ledger.pass(held.due, at, held.bytes());
-            self.held_bytes -= held.record.len();
+            self.held_bytes -= held.record.len() + ENTRY_BYTES;
             self.account.give_back(held.permits);
             self.given_bytes += held.bytes();
             eye.see(at, Seen::Left(self.from.other(), &held.record));

@@ -2,6 +2,7 @@
 
 mod args;
 mod banner;
+mod calibrate;
 mod capture;
 mod control;
 mod metrics;
@@ -29,6 +30,7 @@ use self::control::{Knobs, Words};
 use self::stats::Statistics;
 use self::target::{Place, Target};
 use crate::args::Verbosity;
+use crate::emulated;
 use crate::exit::Failure;
 use crate::log::Log;
 use crate::output;
@@ -42,6 +44,9 @@ const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     if let Some(path) = &args.set {
         return control::say(path, &args.profile);
+    }
+    if args.calibrate {
+        return calibrate::print();
     }
     let words = match args.profile.as_slice() {
         [] => Words::default(),
@@ -92,6 +97,10 @@ async fn relay(
         ));
     };
     let (legs, sockets) = legs(args, target, &clock).await?;
+    let calibration = match args.uncalibrated {
+        true => None,
+        false => emulated::calibrate(&clock, &profile).await?,
+    };
     let (log, writer) = Log::start(args.log_format, &clock)
         .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
     let limits = Limits {
@@ -129,6 +138,9 @@ async fn relay(
     banner.export = target.export();
     if let Some(listen) = args.metrics {
         banner.metrics = Some(metrics::serve(listen, &relay, &clock)?);
+    }
+    if let Some(calibration) = calibration {
+        banner.notes.push(("apparatus", calibration.to_string()));
     }
     let knobs = Knobs::new(&relay, &clock, words);
     if let Some(path) = &args.control {

@@ -3,6 +3,7 @@
 use load::fileset::Layout;
 use load::mix::{Arrivals, Load, Mix, Outcome, Plan};
 use load::recover::{Injected, Parameter};
+use net::clock::Clock;
 use perf::model::loggp::Link;
 use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;
@@ -152,6 +153,7 @@ impl Course {
     /// Measures all points on a system, over and over: what drifts drifts under all of them.
     pub(super) async fn run(
         &self,
+        clock: &Clock,
         system: &impl System,
         repeats: usize,
         bars: &mut Bars,
@@ -161,6 +163,8 @@ impl Course {
         for repeat in 0..repeats {
             for (at, point) in self.points.iter().enumerate() {
                 bars.show(system.name(), (repeat * self.points.len() + at) as f64 / all);
+                // A world gives nobody else a turn: here an interrupt gets its.
+                clock.sleep(Nanos::from_millis(1)).await;
                 runs[at].push(self.one(system, point).await?);
             }
         }

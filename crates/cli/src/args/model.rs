@@ -1,0 +1,41 @@
+//! The arguments of `nfskit model`.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Runs clients, links, servers and disks in virtual time, and says what each did.
+///
+/// The client and the server are those of `nfskit mount` and `nfskit serve`; links, processors and
+/// disks take the time that the topology states. The same topology and seed give the same run to
+/// the last byte, which the digest of all messages shows.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit model simulate office.toml
+  nfskit model simulate office.toml --seed 7 --json run.json
+
+A topology, in which all but [[clients]] may be left out:
+  seed = 1
+  [server]                 # count, cores, per-call, per-byte, costs, disk, cache, memory,
+  disk = \"hdd\"             # dirty-max, write-back, commit-mode, threads
+  costs.WRITE = \"60us\"
+  [[clients]]              # again for other kinds
+  count = 100              # and cores
+  link = \"lan-1g\"
+  [workload]               # mix, outstanding or rate, arrivals, warm-up, time, files
+  mix = \"sfs97-v3\"
+  [[faults]]               # crash, fail-syncs, slow-disk, full
+  what = \"crash\"
+  at = \"5s\"
+  down = \"1s\"")]
+pub(crate) struct Simulate {
+    /// What is in the world: a TOML file.
+    #[arg(value_name = "TOPOLOGY.toml")]
+    pub(crate) topology: PathBuf,
+    /// Another seed than the topology's.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}

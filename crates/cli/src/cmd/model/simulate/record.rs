@@ -1,0 +1,56 @@
+//! The run record of a simulation.
+
+use perf::record::{Durability, Run as Record, Target, Tool, Workload};
+
+use super::Simulated;
+
+pub(super) fn json(simulated: &Simulated) -> String {
+    let Simulated { topology, outcome, .. } = simulated;
+    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
+    let mut record = Record::new(tool, simulated.started.clone());
+    record.environment = load::environment::describe();
+    let durability = Some(Durability::Memory);
+    record.target =
+        Target { kind: "world".to_owned(), version: Some(3), durability, ..Target::default() };
+    let mut workload = Workload { name: topology.workload.mix.to_string(), ..Workload::default() };
+    let mut parameter = |name: &str, value: serde_json::Value| {
+        workload.parameters.insert(name.to_owned(), value);
+    };
+    parameter("seed", topology.seed.into());
+    parameter("clients", topology.clients_count().into());
+    parameter("servers", topology.server.count.into());
+    parameter("disk", topology.server.disk.0.to_string().into());
+    parameter("digest", outcome.digest.to_string().into());
+    match topology.workload.rate {
+        Some(rate) => parameter("rate_per_s", rate.into()),
+        None => parameter("outstanding", topology.workload.outstanding.into()),
+    }
+    record.workload = workload;
+    record.metric("operations", outcome.operations as f64, "calls");
+    record.metric("failed", outcome.failed as f64, "calls");
+    record.metric("operations_per_s", outcome.per_s, "1/s");
+    record.metric("read_bytes_per_s", outcome.read_bytes_per_s, "B/s");
+    record.metric("written_bytes_per_s", outcome.written_bytes_per_s, "B/s");
+    record.metric("virtual_time_s", outcome.elapsed.as_secs_f64(), "s");
+    record.metric("messages", outcome.digest.messages as f64, "messages");
+    record.metric("simulator/time_s", simulated.took.as_secs_f64(), "s");
+    record.metric("simulator/polls", outcome.polls as f64, "polls");
+    if let Some(bytes) = simulated.memory_bytes_max {
+        record.metric("simulator/memory_bytes_max", bytes as f64, "B");
+    }
+    for (number, server) in outcome.servers.iter().enumerate() {
+        let name = |what: &str| format!("server{}/{what}", number + 1);
+        record.metric(&name("cpu_utilization"), server.processor.utilization, "1");
+        record.metric(&name("disk_utilization"), server.store.disk_utilization, "1");
+        record.metric(&name("cache_hits"), server.store.cache_hits as f64, "pages");
+        record.metric(&name("cache_misses"), server.store.cache_misses as f64, "pages");
+    }
+    record.metric("client/cpu_utilization_max", outcome.client.utilization, "1");
+    if !outcome.response_time.is_empty() {
+        record.histogram("response_time", &outcome.response_time);
+    }
+    for (operation, times) in outcome.of_operation.iter().filter(|(_, times)| !times.is_empty()) {
+        record.histogram(&format!("response_time/{}", operation.name()), times);
+    }
+    record.to_json_pretty()
+}

@@ -1,0 +1,135 @@
+//! What a simulation says on one screen.
+
+use std::fmt::Write;
+
+use perf::histogram::Histogram;
+use perf::units::Nanos;
+use world::simulate::ServerOutcome;
+use world::simulate::topology::Topology;
+
+use super::Simulated;
+
+pub(super) fn text(simulated: &Simulated) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    write_all(&mut text, simulated).ok();
+    text
+}
+
+fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
+    let Simulated { topology, outcome, .. } = simulated;
+    writeln!(text, "{}", setting(topology))?;
+    let mib = |bytes: f64| bytes / f64::from(1 << 20);
+    writeln!(
+        text,
+        "\nthroughput    {:.1} operations/s, read {:.2} MiB/s, written {:.2} MiB/s",
+        outcome.per_s,
+        mib(outcome.read_bytes_per_s),
+        mib(outcome.written_bytes_per_s),
+    )?;
+    if outcome.failed > 0 {
+        let first = outcome.first_failure.as_deref().unwrap_or_default();
+        writeln!(text, "failed        {} operations, the first: {first}", outcome.failed)?;
+    }
+    writeln!(
+        text,
+        "\n{:<14}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        "response time", "mean", "p50", "p95", "p99", "max"
+    )?;
+    row(text, "all", &outcome.response_time)?;
+    for (operation, times) in &outcome.of_operation {
+        row(text, operation.name(), times)?;
+    }
+    writeln!(text, "\n{:<14}{:>10}   ", "resource", "busy")?;
+    for (number, server) in outcome.servers.iter().enumerate() {
+        server_rows(text, number + 1, server)?;
+    }
+    let client = &outcome.client;
+    let share = format!("{:.1} %", client.utilization * 100.0);
+    writeln!(text, "{:<14}{share:>10}   the busiest client's processor", "client")?;
+    writeln!(
+        text,
+        "\ndigest        {} (seed {}, {} messages, {} of virtual time)",
+        outcome.digest, topology.seed, outcome.digest.messages, outcome.elapsed
+    )?;
+    let calls = outcome.digest.messages as f64 / 2.0;
+    let memory = simulated
+        .memory_bytes_max
+        .map_or_else(String::new, |bytes| format!(", {} MiB at most", bytes >> 20));
+    writeln!(
+        text,
+        "simulator     {} for {calls:.0} calls: {:.0} calls/s{memory}",
+        simulated.took,
+        calls / simulated.took.as_secs_f64(),
+    )
+}
+
+fn setting(topology: &Topology) -> String {
+    let workload = &topology.workload;
+    let load = match workload.rate {
+        Some(rate) => format!("{rate} operations/s"),
+        None => format!("{} outstanding at each client", workload.outstanding),
+    };
+    let clients: Vec<_> = topology
+        .clients
+        .iter()
+        .map(|clients| format!("{} behind {}", clients.count, clients.link.0.name))
+        .collect();
+    format!(
+        "clients       {}\nservers       {} with {} cores, disk {}\nworkload      {}, {load}, for {}",
+        clients.join(", "),
+        topology.server.count,
+        topology.server.cores,
+        topology.server.disk.0,
+        workload.mix,
+        workload.time.nanos(),
+    )
+}
+
+fn row(text: &mut String, name: &str, times: &Histogram) -> std::fmt::Result {
+    let at = |q: f64| times.quantile(q).to_string();
+    let columns = [times.mean().to_string(), at(0.5), at(0.95), at(0.99), times.max().to_string()];
+    write!(text, "{name:<14}")?;
+    columns.iter().try_for_each(|column| write!(text, "{column:>10}"))?;
+    writeln!(text)
+}
+
+fn server_rows(text: &mut String, number: usize, server: &ServerOutcome) -> std::fmt::Result {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let (processor, store) = (&server.processor, &server.store);
+    let wait = match processor.jobs {
+        0 => Nanos::ZERO,
+        jobs => processor.waited / jobs,
+    };
+    let name = |what: &str| format!("server {number} {what}");
+    writeln!(
+        text,
+        "{:<14}{:>10}   {} cores, a piece of work waits {wait}",
+        name("cpu"),
+        percent(processor.utilization),
+        processor.cores
+    )?;
+    let disk = &store.disk;
+    writeln!(
+        text,
+        "{:<14}{:>10}   {} reads, {} writes, {} syncs, {} seeks",
+        name("disk"),
+        percent(store.disk_utilization),
+        disk.reads,
+        disk.writes,
+        disk.syncs,
+        disk.seeks
+    )?;
+    let looks = store.cache_hits + store.cache_misses;
+    let hits = store.cache_hits as f64 / looks.max(1) as f64;
+    writeln!(
+        text,
+        "{:<14}{:>10}   of {looks} pages found in the cache",
+        name("mem"),
+        percent(hits)
+    )?;
+    if server.lives > 1 {
+        writeln!(text, "{:<14}{:>10}   times started", name("lives"), server.lives)?;
+    }
+    Ok(())
+}

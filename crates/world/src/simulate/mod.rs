@@ -1,0 +1,249 @@
+//! A what-if: a world from a topology, a mix of operations in it, and what each part did meanwhile.
+//!
+//! The files are made first, by one client of each server and at the costs of the topology; what
+//! is told begins after the warm-up and says how busy each resource was in all.
+
+pub mod topology;
+pub mod values;
+mod workload;
+
+use std::collections::BTreeMap;
+
+use client::session::Session;
+use load::error::Error as LoadError;
+use load::fileset::{Layout, build};
+use load::mix::{self, Load, Operation, Plan};
+use net::call::Options;
+use net::clock::world::Stuck;
+use net::processor;
+use perf::histogram::Histogram;
+use perf::units::Nanos;
+use server::store::sim::Stats;
+use tokio::sync::mpsc;
+
+use self::topology::Fault;
+use crate::client::{Client, ClientSpec};
+use crate::server::Server;
+use crate::stage::{Stage, World};
+use crate::trace::Digest;
+
+pub use self::topology::{Topology, TopologyError};
+
+/// Operations that may be outstanding in an open loop, for each client.
+const OPEN_OUTSTANDING: usize = 64;
+
+/// What came out.
+#[derive(Debug)]
+pub struct Outcome {
+    pub operations: u64,
+    pub failed: u64,
+    pub first_failure: Option<String>,
+    /// Operations a second.
+    pub per_s: f64,
+    pub read_bytes_per_s: f64,
+    pub written_bytes_per_s: f64,
+    pub response_time: Histogram,
+    pub of_operation: BTreeMap<Operation, Histogram>,
+    pub servers: Vec<ServerOutcome>,
+    /// The busiest client's processor.
+    pub client: processor::Load,
+    /// Virtual time in all.
+    pub elapsed: Nanos,
+    /// Everything that was sent and received.
+    pub digest: Digest,
+    /// How often tasks were polled.
+    pub polls: u64,
+}
+
+/// What a server did.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerOutcome {
+    pub processor: processor::Load,
+    pub store: Stats,
+    pub lives: u64,
+}
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    #[error("{0}")]
+    Stuck(#[from] Stuck),
+    #[error("a server's part of the run ended without a result")]
+    Lost,
+}
+
+impl From<client::error::Error> for SimulateError {
+    fn from(error: client::error::Error) -> Self {
+        Self::Load(LoadError::Client(error))
+    }
+}
+
+/// Runs a topology to its end.
+///
+/// # Errors
+/// [`SimulateError`].
+pub fn run(topology: &Topology) -> Result<Outcome, SimulateError> {
+    let world = World::new(topology.seed);
+    let own = topology.clone();
+    let mut outcome = world.run(|stage| async move { play(&stage, &own).await })??;
+    outcome.polls = world.polls();
+    outcome.digest = world.digest();
+    Ok(outcome)
+}
+
+async fn play(stage: &Stage, topology: &Topology) -> Result<Outcome, SimulateError> {
+    let spec = topology.server.spec(topology.crashes());
+    let servers: Vec<Server> =
+        (0..topology.server.count).map(|_| stage.server(spec.clone())).collect();
+    let mut clients = Vec::new();
+    for kind in &topology.clients {
+        let spec = ClientSpec { cores: kind.cores, link: kind.link.0.clone() };
+        clients.extend(stage.clients(kind.count, &spec));
+    }
+    let (done, mut results) = mpsc::unbounded_channel();
+    for (number, server) in servers.iter().enumerate() {
+        let own: Vec<_> = clients.iter().skip(number).step_by(servers.len()).cloned().collect();
+        let part = Part {
+            stage: stage.clone(),
+            topology: topology.clone(),
+            server: server.clone(),
+            seed: stage.seed_of(0x5e_0000 + number as u64),
+        };
+        let done = done.clone();
+        stage.clock().spawn(async move {
+            let ran = part.run(own).await;
+            done.send(ran).ok();
+        });
+    }
+    drop(done);
+    let mut parts = Vec::new();
+    while let Some(part) = results.recv().await {
+        parts.push(part?);
+    }
+    if parts.len() != servers.len() {
+        return Err(SimulateError::Lost);
+    }
+    Ok(summed(stage, topology, &parts, &servers, &clients))
+}
+
+/// One server with its clients.
+struct Part {
+    stage: Stage,
+    topology: Topology,
+    server: Server,
+    seed: u64,
+}
+
+impl Part {
+    async fn run(&self, clients: Vec<Client>) -> Result<mix::Outcome, SimulateError> {
+        let sessions = self.sessions(&clients).await?;
+        let first = &sessions[0];
+        let layout =
+            Layout { accessed: 1.0, ..Layout::of_bytes(self.topology.workload.files.0, self.seed) };
+        let mut files = build(first, first.root(), &layout).await?;
+        for fault in &self.topology.faults {
+            self.plan(fault.clone());
+        }
+        let workload = &self.topology.workload;
+        let load = match workload.rate {
+            Some(per_s) => Load::Open {
+                arrivals: workload.arrivals.0,
+                per_s: per_s / self.topology.server.count as f64,
+                outstanding_max: sessions.len() * OPEN_OUTSTANDING,
+            },
+            None => Load::Closed { outstanding: sessions.len() * workload.outstanding },
+        };
+        let plan = Plan {
+            mix: workload.mix,
+            load,
+            warm_up: workload.warm_up.nanos(),
+            time: workload.time.nanos(),
+            seed: self.seed,
+        };
+        Ok(mix::run(self.stage.clock(), &sessions, &mut files, &plan).await?)
+    }
+
+    async fn sessions(&self, clients: &[Client]) -> Result<Vec<Session>, SimulateError> {
+        let mut sessions = Vec::with_capacity(clients.len());
+        for client in clients {
+            let options = Options { insist: true, ..Options::stream() };
+            let rpc = client.persistent(&self.server, options).await.map_err(|cause| {
+                let service = client::error::Service::Nfs;
+                client::error::Error::Connect { service, cause }
+            })?;
+            sessions.push(client.session(rpc, &self.server).await?);
+        }
+        Ok(sessions)
+    }
+
+    /// Something will go wrong.
+    fn plan(&self, fault: Fault) {
+        let (clock, server, seed) = (self.stage.clock().clone(), self.server.clone(), self.seed);
+        self.stage.clock().spawn(async move {
+            let faults = server.faults().clone();
+            match fault {
+                Fault::Crash { at, down } => {
+                    clock.sleep(at.nanos()).await;
+                    server.restart(seed, down.nanos()).await;
+                }
+                Fault::FailSyncs { at, count } => {
+                    clock.sleep(at.nanos()).await;
+                    faults.set(|switches| switches.failing_syncs = count);
+                }
+                Fault::SlowDisk { at, percent, r#for } => {
+                    clock.sleep(at.nanos()).await;
+                    faults.set(|switches| switches.slow_percent = percent);
+                    clock.sleep(r#for.nanos()).await;
+                    faults.set(|switches| switches.slow_percent = 0);
+                }
+                Fault::Full { at, r#for } => {
+                    clock.sleep(at.nanos()).await;
+                    faults.set(|switches| switches.full = true);
+                    clock.sleep(r#for.nanos()).await;
+                    faults.set(|switches| switches.full = false);
+                }
+            }
+        });
+    }
+}
+
+fn summed(
+    stage: &Stage,
+    topology: &Topology,
+    parts: &[mix::Outcome],
+    servers: &[Server],
+    clients: &[Client],
+) -> Outcome {
+    let secs = topology.workload.time.nanos().as_secs_f64();
+    let per_s =
+        |count: fn(&mix::Outcome) -> u64| parts.iter().map(count).sum::<u64>() as f64 / secs;
+    let mut of_operation: BTreeMap<Operation, Histogram> = BTreeMap::new();
+    let mut response_time = Histogram::new();
+    for (operation, tally) in parts.iter().flat_map(|part| &part.operations) {
+        response_time.merge(&tally.response_time);
+        of_operation.entry(*operation).or_default().merge(&tally.response_time);
+    }
+    let busiest = clients.iter().map(Client::load).max_by_key(|load| load.busy);
+    let server = |server: &Server| ServerOutcome {
+        processor: server.load(),
+        store: server.stats(),
+        lives: server.lives(),
+    };
+    Outcome {
+        operations: parts.iter().map(|part| part.answered).sum(),
+        failed: parts.iter().map(mix::Outcome::failed).sum(),
+        first_failure: parts.iter().find_map(|part| part.first_failure.clone()),
+        per_s: per_s(|part| part.answered),
+        read_bytes_per_s: per_s(|part| part.read_bytes),
+        written_bytes_per_s: per_s(|part| part.written_bytes),
+        response_time,
+        of_operation,
+        servers: servers.iter().map(server).collect(),
+        client: busiest.expect("a topology has clients"),
+        elapsed: stage.clock().now().since(perf::units::Instant::EPOCH),
+        digest: stage.digest(),
+        polls: 0,
+    }
+}
