@@ -13,6 +13,7 @@ mod hostile;
 mod interrupts;
 mod link;
 mod memory;
+mod model;
 mod mount;
 mod observed;
 mod peer;
