@@ -169,3 +169,27 @@ fn with_keep_going_each_test_is_judged_by_itself() {
         .collect();
     assert_eq!(failed, [2, 5, 6, 7, 8]);
 }
+
+/// As an interrupted run leaves it: whoever has made the directory removes what is in it.
+#[test]
+fn a_scratch_directory_goes_with_all_that_is_in_it() {
+    let world = World::new();
+    let clock = world.clock();
+    let run = async move {
+        let site = Site::in_memory(&clock, Default::default(), CommitMode::Concurrent);
+        let session = site.session(site.rpc()).await.unwrap();
+        let scratch = Scratch::create(&session, "scratch").await.unwrap();
+        let wire = Wire::new(session.with_root(scratch.dir()), "world".to_owned(), false);
+        let mut dir = wire.root();
+        for name in ["a", "b", "c"] {
+            wire.make_dir(&dir, name).await.unwrap();
+            wire.make_dir(&dir, "empty").await.unwrap();
+            wire.create(&dir, "file").await.unwrap();
+            dir = wire.enter(&dir, name).await.unwrap().value;
+        }
+        scratch.remove(&session).await.unwrap();
+        scratch.remove(&session).await.unwrap();
+        session.readdir(session.root(), 0, [0; 8], 4096).await.unwrap().entries.len()
+    };
+    assert_eq!(world.run(run).unwrap(), 2);
+}
