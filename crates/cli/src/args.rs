@@ -2,6 +2,7 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
@@ -251,7 +252,11 @@ pub(crate) enum Papers {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Model {
+    Fit(estimate::Fit),
+    Infer(estimate::Infer),
+    Predict(estimate::Predict),
     Simulate(model::Simulate),
+    Whatif(estimate::WhatIf),
 }
 
 /// A number within a range.

@@ -43,9 +43,7 @@ fn main() -> ExitCode {
             cmd::policies::run(policies, args.verbosity())
         }
         args::Command::Bench(args::Bench::Fsx(fsx)) => cmd::fsx::run(fsx, args.verbosity()),
-        args::Command::Model(args::Model::Simulate(simulate)) => {
-            cmd::model::simulate::run(simulate, args.verbosity())
-        }
+        args::Command::Model(model) => cmd::model::run(model, args.verbosity()),
         args::Command::Papers(args::Papers::Loggp(loggp)) => {
             cmd::papers::loggp::run(loggp, args.verbosity())
         }

@@ -47,9 +47,9 @@ pub enum CurveError {
     TooMany { row: usize },
     #[error(
         "row {row}: the heading has to name two columns with their units, \
-         as in \"throughput_per_s response_ms\"; it says {text:?}"
+         as in \"{example}\"; it says {text:?}"
     )]
-    Units { row: usize, text: String },
+    Units { row: usize, example: &'static str, text: String },
     #[error("row {row}: two numbers are needed, got {text:?}")]
     Row { row: usize, text: String },
     #[error("row {row}: the {what} is {got}: it has to be a finite number above 0")]
@@ -69,33 +69,11 @@ impl Curve {
 
     /// Reads a table, see the module's head.
     pub fn parse(text: &str) -> Result<Self, CurveError> {
-        let mut unit_us = None;
-        let mut points = Vec::new();
-        for (row, line) in (1..).zip(text.lines()) {
-            if row > ROWS_MAX {
-                return Err(CurveError::TooMany { row });
-            }
-            let line = line.split('#').next().unwrap_or_default().trim();
-            if line.is_empty() {
-                continue;
-            }
-            let cells: Vec<&str> = line
-                .split(|c: char| c.is_whitespace() || c == ',' || c == ';')
-                .filter(|cell| !cell.is_empty())
-                .collect();
-            match unit_us {
-                None => unit_us = Some(heading(row, line, &cells)?),
-                Some(unit_us) => {
-                    let numbers: Vec<f64> =
-                        cells.iter().map_while(|cell| cell.parse().ok()).collect();
-                    let [per_s, response] = numbers[..] else {
-                        return Err(CurveError::Row { row, text: clip(line) });
-                    };
-                    points.push((row, Point { per_s, response_us: response * unit_us }));
-                }
-            }
-        }
-        Self::checked(points)
+        let (unit_us, rows) = rows(text, "throughput_per_s response_ms", heading)?;
+        let point = |(row, [per_s, response]): (usize, [f64; 2])| {
+            (row, Point { per_s, response_us: response * unit_us })
+        };
+        Self::checked(rows.into_iter().map(point).collect())
     }
 
     fn checked(rows: Vec<(usize, Point)>) -> Result<Self, CurveError> {
@@ -138,20 +116,62 @@ impl Curve {
     }
 }
 
+/// The number of a row, and its two numbers.
+pub(super) type Row = (usize, [f64; 2]);
+
+/// Row by row, two numbers below a heading that means something; comments and empty lines left
+/// out.
+pub(super) fn rows<T>(
+    text: &str,
+    example: &'static str,
+    heading: impl Fn(&[&str]) -> Option<T>,
+) -> Result<(T, Vec<Row>), CurveError> {
+    let mut meaning = None;
+    let mut rows = Vec::new();
+    for (row, line) in (1..).zip(text.lines()) {
+        if row > ROWS_MAX {
+            return Err(CurveError::TooMany { row });
+        }
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let cells: Vec<&str> = line
+            .split(|c: char| c.is_whitespace() || c == ',' || c == ';')
+            .filter(|cell| !cell.is_empty())
+            .collect();
+        if meaning.is_none() {
+            let units = || CurveError::Units { row, example, text: clip(line) };
+            meaning = Some(heading(&cells).ok_or_else(units)?);
+            continue;
+        }
+        let numbers: Vec<f64> = cells.iter().map_while(|cell| cell.parse().ok()).collect();
+        match numbers[..] {
+            [x, y] if cells.len() == 2 => rows.push((row, [x, y])),
+            _ => return Err(CurveError::Row { row, text: clip(line) }),
+        }
+    }
+    let meaning = meaning.ok_or(CurveError::TooFew { got: 0, need: POINTS_MIN })?;
+    Ok((meaning, rows))
+}
+
 /// How many us the unit of response times is.
-fn heading(row: usize, line: &str, cells: &[&str]) -> Result<f64, CurveError> {
-    let is_rate = |cell: &str| cell.ends_with("per_s") || cell.ends_with("/s");
-    let unit = |cell: &str| match cell.rsplit('_').next() {
+fn heading(cells: &[&str]) -> Option<f64> {
+    let [rate, response] = cells else { return None };
+    if !is_rate(rate) || is_rate(response) {
+        return None;
+    }
+    match response.rsplit('_').next() {
         Some("us") => Some(1.0),
         Some("ms") => Some(1e3),
         Some("s") => Some(1e6),
         _ => None,
-    };
-    match cells {
-        [rate, response] if is_rate(rate) && !is_rate(response) => unit(response),
-        _ => None,
     }
-    .ok_or_else(|| CurveError::Units { row, text: clip(line) })
+}
+
+/// Whether a column is named as calls a second.
+pub(super) fn is_rate(cell: &str) -> bool {
+    cell.ends_with("per_s") || cell.ends_with("/s")
 }
 
 /// So much of a line as an error should repeat.
@@ -163,10 +183,12 @@ fn clip(line: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
+    type Published = (&'static str, f64, &'static [(f64, f64)]);
+
     /// SPECsfs97 results of Network Appliance, 2000 and 2001: name, overall response time as
     /// published (ms), and the table (calls a second, ms).
     #[rustfmt::skip]
-    pub(crate) const PUBLISHED: [(&str, f64, &[(f64, f64)]); 5] = [
+    pub(crate) const PUBLISHED: [Published; 5] = [
         ("F840, 2 nodes", 1.56, &[
             (3037.0, 1.1), (6071.0, 1.3), (9135.0, 1.4), (13147.0, 1.2), (16242.0, 1.3),
             (18983.0, 1.4), (21771.0, 1.9), (24532.0, 2.0), (27650.0, 2.4), (30555.0, 3.5),
@@ -225,6 +247,7 @@ pub(crate) mod tests {
         assert!(said("100 1.5\n200 2").starts_with("row 1: the heading has to name two columns"));
         assert!(said("throughput response\n1 2").contains("units"));
         assert!(said("response_ms throughput_per_s\n1 2").contains("units"));
+        assert_eq!(said(""), "0 load points: at least 2 are needed");
         assert_eq!(said(heading), "0 load points: at least 2 are needed");
         assert_eq!(said(&format!("{heading}100 1.5")), "1 load points: at least 2 are needed");
         assert_eq!(

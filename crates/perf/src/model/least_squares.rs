@@ -12,8 +12,8 @@
 //! could change by a factor of two without the data noticing is told as [`Unidentified`]: one
 //! parameter that the data do not show, or several of which they show a combination.
 //!
-//! Source: Levenberg-Marquardt as in MINPACK (crate `rmpfit`); Huber 1964; the intervals are those of
-//! every textbook on regression, for one Bates and Watts 1988, section 2.3.
+//! Source: Levenberg-Marquardt as in MINPACK (crate `rmpfit`); Huber 1964; the intervals are those
+//! of every textbook on regression, for one Bates and Watts 1988, section 2.3.
 
 use rmpfit::{MPError, MPFitter, MPPar, MPResult, MPSide};
 use thiserror::Error;
@@ -68,6 +68,8 @@ pub enum FitError {
     TooFew { got: usize, parameters: usize },
     #[error("{name}: a start of {start} is not between the bounds {lo} and {hi} above 0")]
     Start { name: &'static str, start: f64, lo: f64, hi: f64 },
+    #[error("row {row}: {why}")]
+    Row { row: usize, why: super::error::ModelError },
     #[error("no parameters within the bounds give finite values")]
     NotFinite,
     #[error(
@@ -103,6 +105,9 @@ const HUBER: f64 = 1.345;
 const OUTLIER: f64 = 3.5;
 /// The scale that tells an outlier and the fit depend on each other: so often in turn, at most.
 const ROBUST_ROUNDS: usize = 10;
+
+/// Starts that have to end in one minimum before it is taken for the best.
+pub const STARTS_AGREE: u32 = 3;
 
 /// Residuals of parameters: fills the slice, or says that there are none.
 pub trait Residuals: Fn(&[f64], &mut [f64]) -> bool {}
@@ -142,15 +147,25 @@ pub fn minimize(
     problem.judge(&logs)
 }
 
-/// The best of several starts; fails only if all do, and then as the last does.
+/// The best of several starts; fails only if all do, and then as the last does. When
+/// [`STARTS_AGREE`] of them have come to the same minimum, the others are not tried.
 pub fn minimize_from(
     starts: &[Vec<Parameter>],
     count: usize,
     residuals: impl Residuals,
 ) -> Result<Fitted, FitError> {
     let mut best: Result<Fitted, FitError> = Err(FitError::NotFinite);
+    let mut agree = 0;
     for start in starts {
         let fitted = minimize(start, count, &residuals);
+        if let (Ok(best), Ok(fitted)) = (&best, &fitted) {
+            let same = (fitted.deviation - best.deviation).abs() <= 1e-4 * best.deviation;
+            agree = match same {
+                true => agree + 1,
+                false if fitted.deviation < best.deviation => 0,
+                false => agree,
+            };
+        }
         let is_better = match (&best, &fitted) {
             (Ok(best), Ok(fitted)) => fitted.deviation < best.deviation,
             (Err(_), _) => true,
@@ -158,6 +173,9 @@ pub fn minimize_from(
         };
         if is_better {
             best = fitted;
+        }
+        if agree + 1 >= STARTS_AGREE {
+            break;
         }
     }
     best
@@ -362,7 +380,7 @@ mod tests {
         let mut draw = fastrand::Rng::with_seed(seed);
         let point = |i: u32| {
             let x = f64::from(i);
-            let is_outlier = outliers > 0 && i % outliers == 0;
+            let is_outlier = outliers > 0 && i.is_multiple_of(outliers);
             let factor = if is_outlier { 3.0 } else { 1.0 + 0.05 * normal(&mut draw) };
             (x, (100.0 + 8.0 * x) * factor)
         };

@@ -1,3 +1,82 @@
 //! `nfskit model`: what would be.
 
+mod fit;
+mod infer;
+mod known;
+mod predict;
 pub(crate) mod simulate;
+mod whatif;
+
+use std::path::Path;
+
+use perf::record::{Run as Record, Target, Tool, Workload};
+
+use crate::args::{Model, Verbosity};
+use crate::exit::Failure;
+use crate::output;
+
+/// Runs the command.
+pub(crate) fn run(model: &Model, verbosity: Verbosity) -> Result<(), Failure> {
+    match model {
+        Model::Fit(fit) => fit::run(fit, verbosity),
+        Model::Infer(infer) => infer::run(infer, verbosity),
+        Model::Predict(predict) => predict::run(predict, verbosity),
+        Model::Simulate(simulate) => simulate::run(simulate, verbosity),
+        Model::Whatif(whatif) => whatif::run(whatif, verbosity),
+    }
+}
+
+/// A record of something computed, from a file or from parameters.
+fn record(name: &str, from: Option<&Path>) -> Record {
+    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
+    let started = load::environment::rfc3339(&net::clock::Clock::real());
+    let mut record = Record::new(tool, started);
+    let path = from.map(|path| path.display().to_string());
+    record.target = Target { kind: "model".to_owned(), path, ..Target::default() };
+    record.workload = Workload { name: name.to_owned(), ..Workload::default() };
+    record
+}
+
+/// The text on the terminal, the record where it was asked for.
+fn show(
+    text: &str,
+    record: &Record,
+    json: Option<&Path>,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    if verbosity > Verbosity::Quiet && json != Some(Path::new("-")) {
+        output::print(text)?;
+    }
+    json.map_or(Ok(()), |json| output::write(json, &record.to_json_pretty()))
+}
+
+/// The text of a file of columns.
+fn read(path: &Path, verb: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|cause| unreadable(path, verb, &cause))
+}
+
+fn unreadable(path: &Path, verb: &str, cause: &dyn std::fmt::Display) -> Failure {
+    let advice = format!("nfskit model {verb} --help shows such a file");
+    Failure::usage(format!("{}: {cause}", path.display()), advice)
+}
+
+/// us in the unit that reads best.
+fn span(us: f64) -> String {
+    match us {
+        us if us < 1e3 => format!("{us:.1} us"),
+        us if us < 1e6 => format!("{:.3} ms", us / 1e3),
+        us => format!("{:.3} s", us / 1e6),
+    }
+}
+
+/// Bytes in the power of 1,024 that reads best.
+fn bytes(bytes: f64) -> String {
+    let (mut number, mut unit) = (bytes, "B");
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if number < 1024.0 {
+            break;
+        }
+        (number, unit) = (number / 1024.0, next);
+    }
+    format!("{number:.2} {unit}")
+}

@@ -1,0 +1,145 @@
+//! The arguments of `nfskit model predict`, `infer`, `fit` and `whatif`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+use perf::model::whatif::Change;
+use perf::units::Nanos;
+
+use super::{count, size, time};
+
+/// What is known of a server, for models of it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Known {
+    /// Processors that calls are spread over, or nodes of a cluster.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count(1..=1_000_000))]
+    pub(crate) cpus: u32,
+    /// Disks.
+    #[arg(long, value_name = "N", value_parser = count(1..=1_000_000))]
+    pub(crate) disks: Option<u32>,
+    /// Time of a disk for a call that misses the cache.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) disk: Option<Nanos>,
+    /// Memory and NVRAM together.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) cache: Option<u64>,
+    /// Data that is accessed for each call a second, as benchmarks scale it; SFS: 1,000,000 bytes.
+    #[arg(long, value_name = "SIZE", default_value = "1000000", value_parser = size)]
+    pub(crate) accessed: u64,
+    /// Each disk has a line of its own, instead of one for all.
+    #[arg(long)]
+    pub(crate) line_each: bool,
+}
+
+/// Predicts response time over throughput from a server's parameters.
+///
+/// Open: calls come whether the server is ready or not. Closed: so many callers, each with one call
+/// at most. docs/models.md, sections 10 and 11, says what is supposed.
+#[derive(Debug, Parser)]
+#[command(after_help = "Example:
+  nfskit model predict --cpu 900us --disks 24 --disk 12ms --cache 128M --delay 3400us --callers 24")]
+pub(crate) struct Predict {
+    /// Time of a processor for a call.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) cpu: Nanos,
+    /// What a call takes besides: the network both ways, the client, fixed costs.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) delay: Nanos,
+    #[command(flatten)]
+    pub(crate) known: Known,
+    /// Callers, for the closed model.
+    #[arg(long, value_name = "N", value_parser = count(1..=100_000))]
+    pub(crate) callers: Option<u32>,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Infers the structure of a server from its curve: a table of throughput and response time.
+///
+/// Finds the time of a call on the processor, what does not depend on the load, the size of the
+/// cache, the disks; each with its interval. Says what the curve does not show, and refuses a curve
+/// that no such server has.
+#[derive(Debug, Parser)]
+#[command(after_help = "Example:
+  nfskit model infer f840.txt --cpus 2 --disks 76
+
+A curve, with its units in the first line:
+  throughput_per_s  response_ms
+  3037              1.1
+  6071              1.3")]
+pub(crate) struct Infer {
+    /// The curve: a file of two columns.
+    #[arg(value_name = "CURVE")]
+    pub(crate) curve: PathBuf,
+    #[command(flatten)]
+    pub(crate) known: Known,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Explains a sweep of outstanding calls by a cycle and a slowest stage.
+#[derive(Debug, Parser)]
+#[command(after_help = "Example:
+  nfskit model fit sweep.txt
+
+A sweep, with its units in the first line; a window may come several times:
+  outstanding  throughput_per_s
+  1            1980
+  2            3890")]
+pub(crate) struct Fit {
+    /// The sweep: a file of two columns.
+    #[arg(value_name = "SWEEP")]
+    pub(crate) sweep: PathBuf,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Infers a server from its curve, and predicts what a change would do to it.
+///
+/// Answers by the open formula and, with --callers, by mean value analysis: response time with its
+/// interval, saturation, and what limits.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit model whatif f840.txt L+1ms
+  nfskit model whatif f840.txt --cpus 2 --disks 76 --callers 96 disks=152 cache=64G
+  nfskit model whatif f840.txt \"clients x2\" --rate 12000
+
+Changes: L=TIME L+TIME o+TIME cpu=TIME cpus=N disk=TIME disks=N cache=SIZE clients=N, and each of
+them with a factor, as in \"cpu x0.5\". All together are one change of the server.")]
+pub(crate) struct WhatIf {
+    /// The curve: a file of two columns, as for `nfskit model infer`.
+    #[arg(value_name = "CURVE")]
+    pub(crate) curve: PathBuf,
+    /// What changes.
+    #[arg(value_name = "CHANGE", required = true, value_parser = change)]
+    pub(crate) changes: Vec<Change>,
+    #[command(flatten)]
+    pub(crate) known: Known,
+    /// Calls a second to ask about; half of the curve's peak unless told.
+    #[arg(long, value_name = "N", value_parser = rate)]
+    pub(crate) rate: Option<f64>,
+    /// Callers, for the closed model.
+    #[arg(long, value_name = "N", value_parser = count(1..=100_000))]
+    pub(crate) callers: Option<u32>,
+    /// Latency of the measured network, one way, which L= replaces.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) latency: Option<Nanos>,
+    /// Messages of an operation, each of which costs an o.
+    #[arg(long, value_name = "K", default_value_t = 2.0, value_parser = rate)]
+    pub(crate) messages: f64,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+fn change(text: &str) -> Result<Change, String> {
+    text.parse().map_err(|error: perf::model::whatif::WhatIfError| error.to_string())
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+    number.ok_or_else(|| format!("{text:?} is no number above 0"))
+}

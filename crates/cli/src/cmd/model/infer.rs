@@ -1,0 +1,107 @@
+//! `nfskit model infer`: a server's structure from its curve.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use perf::model::curve::Curve;
+use perf::model::infer::Inferred;
+use perf::model::least_squares::{FitError, Found};
+use perf::record::Run as Record;
+
+use super::known::name;
+use super::span;
+use crate::args::Verbosity;
+use crate::args::estimate::{Infer, Known};
+use crate::exit::Failure;
+
+/// Runs the command.
+pub(super) fn run(args: &Infer, verbosity: Verbosity) -> Result<(), Failure> {
+    let (curve, inferred) = infer(&args.curve, &args.known, "infer")?;
+    let mut record = super::record("infer", Some(&args.curve));
+    record.metric("overall_response_us", curve.overall_response_us(), "us");
+    parameters(&mut record, &inferred);
+    for said in inferred.unidentified() {
+        record.warn("not-identified", &said, "");
+    }
+    super::show(&text(&curve, &inferred), &record, args.json.as_deref(), verbosity)
+}
+
+/// The curve of a file, and the server it shows.
+pub(super) fn infer(path: &Path, known: &Known, verb: &str) -> Result<(Curve, Inferred), Failure> {
+    let text = super::read(path, verb)?;
+    let curve = Curve::parse(&text).map_err(|error| super::unreadable(path, verb, &error))?;
+    let inferred = Inferred::from(&curve, known.given()).map_err(|error| failure(path, &error))?;
+    Ok((curve, inferred))
+}
+
+pub(super) fn failure(path: &Path, error: &FitError) -> Failure {
+    let advice = match error {
+        FitError::TooFew { .. } => "more load points, or tell what is known: --disks, --disk, ...",
+        FitError::Bad { .. } => "look at the rows that are far off; --line-each; another --cpus",
+        FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite => {
+            "other values of what is known"
+        }
+    };
+    Failure::check(format!("{}: {error}", path.display()), advice)
+}
+
+fn parameters(record: &mut Record, inferred: &Inferred) {
+    for found in &inferred.fitted.parameters {
+        let n = inferred.fitted.residuals.len() as u64;
+        record.estimate(found.name, &found.estimate, found.unit, n);
+    }
+    record.metric("disks/least", f64::from(inferred.disks.0), "disks");
+    if let Some(most) = inferred.disks.1 {
+        record.metric("disks/most", f64::from(most), "disks");
+    }
+    record.metric("typical_error", inferred.fitted.deviation, "1");
+    record.metric("saturation_per_s", inferred.server.saturation().0, "1/s");
+}
+
+fn text(curve: &Curve, inferred: &Inferred) -> String {
+    let mut text = String::new();
+    let overall = span(curve.overall_response_us());
+    writeln!(text, "{:<22}{overall}", "overall response time").ok();
+    let (per_s, by) = inferred.server.saturation();
+    writeln!(text, "{:<22}{per_s:.0} calls/s, by {}", "saturation", name(by)).ok();
+    writeln!(text, "\n{:<10}{:>14}   95 % interval", "parameter", "value").ok();
+    for found in &inferred.fitted.parameters {
+        writeln!(text, "{}", row(found)).ok();
+    }
+    let disks = match (inferred.given.disks, inferred.disks) {
+        (Some(disks), _) => format!("{disks:>14}   given"),
+        (None, (least, Some(most))) => {
+            format!("{:>14}   {least} to {most}", inferred.server.disks.servers())
+        }
+        (None, (least, None)) => {
+            format!("{:>14}   {least} or more", inferred.server.disks.servers())
+        }
+    };
+    writeln!(text, "{:<10}{disks}", "disks").ok();
+
+    writeln!(text, "\n{:>12}{:>14}{:>14}{:>9}", "calls/s", "measured", "model", "error").ok();
+    for (point, residual) in curve.points().iter().zip(&inferred.fitted.residuals) {
+        let (measured, model) = (span(point.response_us), span(point.response_us * residual.exp()));
+        let percent = residual.exp_m1() * 100.0;
+        writeln!(text, "{:>12.1}{measured:>14}{model:>14}{percent:>+7.1} %", point.per_s).ok();
+    }
+    let percent = inferred.fitted.deviation * 100.0;
+    writeln!(text, "typical error {percent:.1} %").ok();
+    for said in inferred.unidentified() {
+        writeln!(text, "note: {said}").ok();
+    }
+    text
+}
+
+/// A parameter with its interval, in the unit that reads best.
+pub(super) fn row(found: &Found) -> String {
+    let said = |value: f64| match found.unit {
+        "bytes" => super::bytes(value),
+        _ => span(value),
+    };
+    let interval = match found.estimate.ci95 {
+        Some(interval) => format!("{} to {}", said(interval.lo), said(interval.hi)),
+        None => "none".to_owned(),
+    };
+    format!("{:<10}{:>14}   {interval}", found.name, said(found.estimate.value))
+}

@@ -1,0 +1,280 @@
+//! A sweep of outstanding calls: throughput for 1, 2, 4 ... calls at a time, and the cycle and the
+//! slowest stage that explain it.
+//!
+//! ```text
+//! corner   X(N) = min( N / (T + (N - 1) o),  1 / S )              the transaction cycle, section 3
+//! curve    X(N) = N callers, a delay of T - S, a queue of S       mean value analysis
+//! ```
+//!
+//! Regular service has the corner, random service the curve; a measured sweep lies between. Both
+//! are fitted, and the one with the smaller error is the better explanation of this data, if the
+//! data tell them apart at all.
+//!
+//! What can be seen where: T at one call outstanding, o at few, S only where more calls bring no
+//! more throughput. A sweep that ends before says nothing of S, and so of the saturation.
+//!
+//! Source: Boumenot 2002, chapter 12, for the corner; Lazowska et al. 1984, section 6.2, for the
+//! curve.
+
+use super::closed::network::{Center, Class, Kind, Network};
+use super::curve::{self, CurveError};
+use super::error::{ModelError, positive, within};
+use super::least_squares::{FitError, Fitted, Parameter, minimize_from};
+
+/// Throughput with so many calls outstanding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observed {
+    pub outstanding: u32,
+    pub per_s: f64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Form {
+    /// Parameters `cycle` (T), `stage` (S), `overhead` (o).
+    Corner,
+    /// Parameters `cycle` (T), `stage` (S).
+    Curve,
+}
+
+/// A sweep explained by one of the forms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explained {
+    pub form: Form,
+    pub fitted: Fitted,
+}
+
+/// Most calls outstanding that a sweep may have.
+pub const OUTSTANDING_MAX: u32 = 65_536;
+
+/// Typical error up to which a form explains a sweep.
+pub const TOLERATED: f64 = 0.15;
+
+/// Reads a sweep: two columns under the heading `outstanding throughput_per_s`, as a curve's file
+/// is built (see [`super::curve`]).
+pub fn parse(text: &str) -> Result<Vec<Observed>, CurveError> {
+    let heading = |cells: &[&str]| match cells {
+        ["outstanding", rate] if curve::is_rate(rate) => Some(()),
+        _ => None,
+    };
+    let ((), rows) = curve::rows(text, "outstanding throughput_per_s", heading)?;
+    let observed = rows.into_iter().map(|(row, [outstanding, per_s])| {
+        let whole = (1..=OUTSTANDING_MAX).find(|&calls| f64::from(calls) == outstanding);
+        let wrong = |what, got| CurveError::NotPositive { row, what, got };
+        let outstanding = whole.ok_or_else(|| wrong("number of outstanding calls", outstanding))?;
+        if !(per_s.is_finite() && per_s > 0.0) {
+            return Err(wrong("throughput", per_s));
+        }
+        Ok(Observed { outstanding, per_s })
+    });
+    observed.collect()
+}
+
+impl Explained {
+    /// Fails with too few points, a point that cannot be, or if the form does not fit.
+    pub fn from(observed: &[Observed], form: Form) -> Result<Self, FitError> {
+        check(observed)?;
+        let residuals = |values: &[f64], out: &mut [f64]| {
+            for (out, point) in out.iter_mut().zip(observed) {
+                let Ok(per_s) = throughput(form, values, point.outstanding) else { return false };
+                *out = (per_s / point.per_s).ln();
+            }
+            true
+        };
+        let fitted = minimize_from(&starts(observed, form), observed.len(), residuals)?;
+        Ok(Self { form, fitted: fitted.tolerated(TOLERATED)? })
+    }
+
+    /// The form with the smaller typical error; the other's error beside it, if it fits at all.
+    pub fn best(observed: &[Observed]) -> Result<(Self, Option<Self>), FitError> {
+        let corner = Self::from(observed, Form::Corner);
+        let curve = Self::from(observed, Form::Curve);
+        match (corner, curve) {
+            (Ok(corner), Ok(curve)) if corner.fitted.deviation <= curve.fitted.deviation => {
+                Ok((corner, Some(curve)))
+            }
+            (Ok(corner), Ok(curve)) => Ok((curve, Some(corner))),
+            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok((one, None)),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
+    /// Calls a second with so many outstanding.
+    pub fn per_s(&self, outstanding: u32) -> Result<f64, ModelError> {
+        throughput(self.form, &self.values(), outstanding)
+    }
+
+    /// 1 / S, calls a second: what more calls outstanding lead to.
+    pub fn saturation_per_s(&self) -> f64 {
+        1e6 / self.values()[1]
+    }
+
+    /// N*: calls outstanding from which on the stage limits.
+    pub fn knee(&self) -> f64 {
+        let values = self.values();
+        values[0] / values[1]
+    }
+
+    /// Sentences on what the sweep does not show, and what would.
+    pub fn unidentified(&self) -> Vec<String> {
+        let advice = |names: &[&str]| {
+            if names.contains(&"stage") {
+                "add runs with more calls outstanding, until throughput stops growing"
+            } else if names.contains(&"cycle") {
+                "add a run with one call outstanding"
+            } else {
+                "add runs with two to eight calls outstanding"
+            }
+        };
+        let all = self.fitted.unidentified.iter();
+        all.map(|unidentified| format!("{unidentified}: {}", advice(&unidentified.names))).collect()
+    }
+
+    fn values(&self) -> Vec<f64> {
+        self.fitted.parameters.iter().map(|found| found.estimate.value).collect()
+    }
+}
+
+fn check(observed: &[Observed]) -> Result<(), FitError> {
+    for (row, point) in (1..).zip(observed) {
+        within("outstanding calls", point.outstanding.into(), 1, OUTSTANDING_MAX.into())
+            .and_then(|_| positive("throughput", point.per_s))
+            .map_err(|why| FitError::Row { row, why })?;
+    }
+    Ok(())
+}
+
+fn throughput(form: Form, values: &[f64], outstanding: u32) -> Result<f64, ModelError> {
+    within("outstanding calls", outstanding.into(), 1, OUTSTANDING_MAX.into())?;
+    let (cycle_us, stage_us) = (values[0], values[1]);
+    match form {
+        Form::Corner => {
+            let calls = f64::from(outstanding);
+            let us = cycle_us + (calls - 1.0) * values[2];
+            Ok((calls / us).min(1.0 / stage_us) * 1e6)
+        }
+        Form::Curve => {
+            // A stage longer than the cycle is a cycle of that length.
+            let think_us = (cycle_us - stage_us).max(0.0);
+            let class = Class { callers: outstanding, think_us };
+            let stage = Center::new("stage", Kind::Queue, &[stage_us]);
+            Ok(Network::new(vec![class], vec![stage])?.solve()?.throughput_per_s[0])
+        }
+    }
+}
+
+/// From the point with the fewest calls and the highest throughput.
+fn starts(observed: &[Observed], form: Form) -> Vec<Vec<Parameter>> {
+    let Some(first) = observed.iter().min_by_key(|point| point.outstanding) else {
+        return vec![Vec::new()];
+    };
+    let most_per_s = observed.iter().map(|point| point.per_s).fold(0.0, f64::max);
+    let cycle_us = f64::from(first.outstanding) * 1e6 / first.per_s;
+    let parameter =
+        |name, start: f64| Parameter { name, unit: "us", start, lo: start / 1e4, hi: start * 1e4 };
+    let start = |share: f64, overhead: f64| {
+        let mut all =
+            vec![parameter("cycle", cycle_us), parameter("stage", share * 1e6 / most_per_s)];
+        if form == Form::Corner {
+            all.push(parameter("overhead", overhead * 1e6 / most_per_s));
+        }
+        all
+    };
+    vec![start(1.0, 0.5), start(0.9, 0.1), start(0.7, 0.01), start(0.97, 0.9)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noisy(form: Form, values: &[f64], windows: &[u32], seed: u64) -> Vec<Observed> {
+        let mut draw = fastrand::Rng::with_seed(seed);
+        let point = |&outstanding: &u32| {
+            let normal = (0..12).map(|_| draw.f64()).sum::<f64>() - 6.0;
+            let per_s = throughput(form, values, outstanding).unwrap() * (1.0 + 0.05 * normal);
+            Observed { outstanding, per_s }
+        };
+        windows.iter().map(point).collect()
+    }
+
+    /// Each window five times, as a study repeats.
+    fn windows() -> Vec<u32> {
+        (0..5).flat_map(|_| [1, 2, 4, 8, 16, 32, 64]).collect()
+    }
+
+    #[test]
+    fn cycle_and_stage_come_back_within_5_percent_and_intervals_cover_them() {
+        for (form, truth) in
+            [(Form::Corner, vec![500.0, 40.0, 10.0]), (Form::Curve, vec![500.0, 40.0])]
+        {
+            let mut covered = vec![0; truth.len()];
+            let mut errors = [Vec::new(), Vec::new()];
+            for seed in 0..100 {
+                let observed = noisy(form, &truth, &windows(), seed);
+                let explained = Explained::from(&observed, form).unwrap();
+                for (i, found) in explained.fitted.parameters.iter().enumerate() {
+                    let interval = found.estimate.ci95;
+                    covered[i] += u32::from(interval.is_some_and(|ci| ci.contains(truth[i])));
+                    if i < 2 {
+                        errors[i].push((found.estimate.value / truth[i] - 1.0).abs());
+                    }
+                }
+            }
+            assert!(covered.iter().all(|&n| n >= 90), "{form:?}: {covered:?}");
+            for errors in &mut errors {
+                errors.sort_unstable_by(f64::total_cmp);
+                assert!(errors[94] <= 0.05, "{form:?}: {}", errors[94]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_form_that_made_the_data_explains_them_best() {
+        for form in [Form::Corner, Form::Curve] {
+            let values = [500.0, 40.0, 1.0];
+            let observed = noisy(form, &values, &windows(), 4);
+            let (best, other) = Explained::best(&observed).unwrap();
+            assert_eq!(best.form, form);
+            assert!(other.is_none_or(|other| other.fitted.deviation > best.fitted.deviation));
+        }
+    }
+
+    #[test]
+    fn the_lower_half_predicts_the_upper_only_if_it_shows_the_stage() {
+        let values = [500.0, 40.0];
+        let wide = noisy(Form::Curve, &values, &[1, 1, 2, 2, 4, 4, 8, 8, 12, 12, 16, 16], 2);
+        let explained = Explained::from(&wide, Form::Curve).unwrap();
+        assert!(explained.unidentified().is_empty());
+        assert!((explained.saturation_per_s() / 25_000.0 - 1.0).abs() < 0.1);
+        let upper = throughput(Form::Curve, &values, 64).unwrap();
+        assert!((explained.per_s(64).unwrap() / upper - 1.0).abs() < 0.1);
+
+        let narrow = noisy(Form::Corner, &[500.0, 40.0, 0.1], &[1, 1, 1, 2, 2, 2, 3, 3, 3], 2);
+        let said = Explained::from(&narrow, Form::Corner).unwrap().unidentified().join("; ");
+        assert!(said.contains("until throughput stops growing"), "{said}");
+    }
+
+    #[test]
+    fn a_sweep_is_read_from_two_columns() {
+        let point = |outstanding, per_s| Observed { outstanding, per_s };
+        let text = "outstanding throughput_per_s\n1 1800 # first\n\n2 3500\n";
+        assert_eq!(parse(text), Ok(vec![point(1, 1800.0), point(2, 3500.0)]));
+        let said = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(said("1 1800").contains("\"outstanding throughput_per_s\""));
+        assert!(said("outstanding ops/s\n1.5 3").contains("row 2: the number of outstanding"));
+        assert!(said("outstanding ops/s\n1 -3").contains("row 2: the throughput is -3"));
+    }
+
+    #[test]
+    fn sweeps_that_cannot_be_are_refused() {
+        let point = |outstanding, per_s| Observed { outstanding, per_s };
+        let bad = |points: &[Observed]| Explained::from(points, Form::Curve).is_err();
+        assert!(bad(&[]));
+        assert!(bad(&[point(1, 1.0), point(2, 2.0)]));
+        assert!(bad(&[point(0, 1.0), point(2, 2.0), point(3, 3.0)]));
+        assert!(bad(&[point(1, f64::NAN), point(2, 2.0), point(3, 3.0)]));
+        let said = Explained::from(&[point(1, 9.0), point(2, -1.0), point(3, 3.0)], Form::Curve);
+        let said = said.unwrap_err().to_string();
+        assert_eq!(said, "row 2: throughput is -1: it has to be a finite number above 0");
+        assert!(bad(&[point(1, 100.0), point(2, 1.0), point(4, 100.0), point(8, 1.0)]));
+    }
+}

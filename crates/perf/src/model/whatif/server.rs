@@ -1,0 +1,312 @@
+//! Changes to a file server that was inferred from its curve: response time at a rate, saturation,
+//! and what limits it, by the open formula and, with a number of callers, by mean value analysis.
+//!
+//! | change | in the model |
+//! |---|---|
+//! | L | D grows by 2 L: 2 for each us, as in the paper |
+//! | o | S grows by k o, D by k o if the client pays it too |
+//! | cpu, cpus, disk, disks, cache | the parameter itself |
+//! | clients x | the rate, and of a closed server the callers |
+//! | clients = | the callers |
+//!
+//! Intervals: the parameters' covariance, carried to the answer by its slopes (delta method, in
+//! logarithms). What the curve did not show makes them wide, as it should.
+//!
+//! Source: Martin & Culler 1999, section 4.3, for L and o; the rest follows from the model.
+
+use super::super::closed::server::ClosedServer;
+use super::super::infer::Inferred;
+use super::super::queue::line::Line;
+use super::super::queue::server::{Bottleneck, FileServer};
+use super::{Change, How, What, WhatIfError};
+use crate::stats::{Estimate, Interval};
+
+/// What the question is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Base {
+    /// Calls a second before the change.
+    pub per_s: f64,
+    /// N; `None`: only the open formula answers.
+    pub callers: Option<u32>,
+    /// L of the measured server, us, which `L=` replaces.
+    pub latency_us: f64,
+    /// k: messages of an operation, each of which costs an o.
+    pub messages_per_op: f64,
+    /// Whether the client's processor pays o as well.
+    pub client_pays: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Method {
+    /// M/M/c and M/M/m, arrivals that do not wait.
+    Open,
+    /// Mean value analysis with a number of callers.
+    Closed,
+}
+
+/// A server at a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlook {
+    pub per_s: f64,
+    /// us; `None` where the rate is not reached.
+    pub response_us: Option<Estimate>,
+    /// Calls a second.
+    pub saturation_per_s: Estimate,
+    pub bottleneck: Bottleneck,
+}
+
+/// One method's answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    pub method: Method,
+    pub before: Outlook,
+    pub after: Outlook,
+}
+
+/// The server, its load, and its callers after changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Case {
+    server: FileServer,
+    per_s: f64,
+    callers: Option<u32>,
+    latency_us: f64,
+}
+
+/// Answers of the open formula and, with callers, of the closed network. Fails where a change is
+/// not part of the model or leads to a server that cannot be.
+pub fn answer(
+    inferred: &Inferred,
+    base: &Base,
+    changes: &[Change],
+) -> Result<Vec<Answer>, WhatIfError> {
+    let methods = match base.callers {
+        Some(_) => vec![Method::Open, Method::Closed],
+        None => vec![Method::Open],
+    };
+    let mut answers = Vec::new();
+    for method in methods {
+        answers.push(Answer {
+            method,
+            before: outlook(inferred, base, &[], method)?,
+            after: outlook(inferred, base, changes, method)?,
+        });
+    }
+    Ok(answers)
+}
+
+fn outlook(
+    inferred: &Inferred,
+    base: &Base,
+    changes: &[Change],
+    method: Method,
+) -> Result<Outlook, WhatIfError> {
+    let case = apply(inferred.server, base, changes)?;
+    let (saturation, bottleneck) = saturation(&case, method)?;
+    let values: Vec<f64> = inferred.fitted.parameters.iter().map(|p| p.estimate.value).collect();
+    // The answer's logarithm after a small step of one parameter's logarithm.
+    let stepped = |i: usize, by: f64, of: &dyn Fn(&Case) -> Option<f64>| -> Option<f64> {
+        let mut values = values.clone();
+        values[i] *= by.exp();
+        let server = inferred.with(&values).ok()?;
+        Some(of(&apply(server, base, changes).ok()?)?.ln())
+    };
+    let estimate = |value: f64, of: &dyn Fn(&Case) -> Option<f64>| {
+        let slope =
+            |i: usize| Some((stepped(i, STEP, of)? - stepped(i, -STEP, of)?) / (2.0 * STEP));
+        let slopes: Option<Vec<f64>> = (0..values.len()).map(slope).collect();
+        let half = slopes.map(|slopes| 1.96 * spread(&inferred.fitted.covariance, &slopes));
+        Estimate {
+            value,
+            ci95: half.map(|half| Interval { lo: value / half.exp(), hi: value * half.exp() }),
+        }
+    };
+    let of_saturation = |case: &Case| saturation_of(case, method);
+    let of_response = |case: &Case| response(case, method);
+    Ok(Outlook {
+        per_s: case.per_s,
+        response_us: response(&case, method).map(|us| estimate(us, &of_response)),
+        saturation_per_s: estimate(saturation, &of_saturation),
+        bottleneck,
+    })
+}
+
+/// Step of a parameter's logarithm for the slopes of an answer.
+const STEP: f64 = 1e-4;
+
+fn spread(covariance: &[Vec<f64>], slopes: &[f64]) -> f64 {
+    let mut variance = 0.0;
+    for (row, a) in covariance.iter().zip(slopes) {
+        for (c, b) in row.iter().zip(slopes) {
+            variance += a * c * b;
+        }
+    }
+    variance.max(0.0).sqrt()
+}
+
+fn response(case: &Case, method: Method) -> Option<f64> {
+    match (method, case.callers) {
+        (Method::Closed, Some(callers)) => {
+            ClosedServer::new(case.server, callers).ok()?.response_us(case.per_s)
+        }
+        _ => case.server.response_us(case.per_s),
+    }
+}
+
+fn saturation_of(case: &Case, method: Method) -> Option<f64> {
+    saturation(case, method).ok().map(|(per_s, _)| per_s)
+}
+
+fn saturation(case: &Case, method: Method) -> Result<(f64, Bottleneck), WhatIfError> {
+    match (method, case.callers) {
+        (Method::Closed, Some(callers)) => ClosedServer::new(case.server, callers)?
+            .saturation()
+            .ok_or(WhatIfError::Beyond("the closed network has no solution")),
+        _ => Ok(case.server.saturation()),
+    }
+}
+
+fn apply(server: FileServer, base: &Base, changes: &[Change]) -> Result<Case, WhatIfError> {
+    let mut case =
+        Case { server, per_s: base.per_s, callers: base.callers, latency_us: base.latency_us };
+    for change in changes {
+        case.apply(change, base)?;
+    }
+    Ok(case)
+}
+
+impl Case {
+    fn apply(&mut self, change: &Change, base: &Base) -> Result<(), WhatIfError> {
+        let foreign = |why| Err(WhatIfError::Foreign { what: change.what, why });
+        let server = &mut self.server;
+        let FileServer { cpu, disks, .. } = *server;
+        match change.what {
+            What::Latency => {
+                let latency_us = change.of(self.latency_us);
+                let added_us = 2.0 * (latency_us - self.latency_us);
+                self.latency_us = latency_us;
+                server.delay_us = (server.delay_us + added_us).max(0.0);
+            }
+            What::Overhead if change.how == How::Add => {
+                let added_us = base.messages_per_op * change.value;
+                server.cpu = Line::new(cpu.servers(), cpu.service_us() + added_us)?;
+                if base.client_pays {
+                    server.delay_us += added_us;
+                }
+            }
+            What::Overhead => return foreign("S contains it: say how much is added, as in o+50us"),
+            What::Cpu => server.cpu = Line::new(cpu.servers(), change.of(cpu.service_us()))?,
+            What::Cpus => {
+                server.cpu = Line::new(change.of_count(cpu.servers()), cpu.service_us())?;
+            }
+            What::Disk => server.disks = Line::new(disks.servers(), change.of(disks.service_us()))?,
+            What::Disks => {
+                server.disks = Line::new(change.of_count(disks.servers()), disks.service_us())?;
+            }
+            What::Cache => {
+                server.cache = server.cache.with_bytes(change.of(server.cache.bytes()))?
+            }
+            What::Clients if change.how == How::Times => {
+                self.per_s *= change.value;
+                self.callers = self.callers.map(|callers| change.of_count(callers));
+            }
+            What::Clients => self.callers = Some(change.of_count(self.callers.unwrap_or(0))),
+            What::Gap => return foreign("bytes are not in it: see the threshold of G"),
+            What::Outstanding => return foreign("say clients=N: callers with one call each"),
+            What::CallSize | What::Threads | What::WriteLog => {
+                return foreign("it belongs to one client's transfer: give a probe's record");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::curve::{Curve, Point};
+    use super::super::super::infer::{Given, UNKNOWN};
+    use super::*;
+
+    /// The paper's SCSI server, inferred from a smooth curve of its own.
+    fn inferred() -> Inferred {
+        let server = FileServer::paper_scsi();
+        let point = |i: i32| {
+            let per_s = 50.0 * f64::from(i);
+            // A ripple of 2 %, so that there is something to be uncertain of.
+            let ripple = 1.0 + 0.02 * f64::from(i % 3 - 1);
+            Point { per_s, response_us: server.response_us(per_s).unwrap() * ripple }
+        };
+        let curve = Curve::new((1..=21).map(point).collect()).unwrap();
+        Inferred::from(&curve, Given { disks: Some(24), ..UNKNOWN }).unwrap()
+    }
+
+    const BASE: Base = Base {
+        per_s: 600.0,
+        callers: Some(32),
+        latency_us: 10.0,
+        messages_per_op: 2.42,
+        client_pays: false,
+    };
+
+    fn ask(inferred: &Inferred, text: &str) -> Vec<Answer> {
+        answer(inferred, &BASE, &[text.parse().unwrap()]).unwrap()
+    }
+
+    #[test]
+    fn both_methods_answer_and_their_intervals_hold_the_truth() {
+        let inferred = inferred();
+        for text in ["L=1.01ms", "o+100us", "cache=256000000", "cpus=2"] {
+            let change: Change = text.parse().unwrap();
+            let truth = apply(FileServer::paper_scsi(), &BASE, &[change]).unwrap();
+            let answers = ask(&inferred, text);
+            assert_eq!(answers.len(), 2);
+            for Answer { method, after, .. } in answers {
+                let us = after.response_us.unwrap();
+                let truth_us = response(&truth, method).unwrap();
+                assert!((us.value / truth_us - 1.0).abs() < 0.03, "{text} {method:?}");
+                assert!(us.ci95.unwrap().contains(truth_us), "{text} {method:?}");
+                let per_s = after.saturation_per_s;
+                let truth_per_s = saturation(&truth, method).unwrap().0;
+                assert!((per_s.value / truth_per_s - 1.0).abs() < 0.03, "{text} {method:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn latency_and_overhead_do_what_the_paper_says() {
+        let inferred = inferred();
+        let added = |answer: &Answer| {
+            answer.after.response_us.unwrap().value - answer.before.response_us.unwrap().value
+        };
+        let latency = ask(&inferred, "L+1ms");
+        assert!((added(&latency[0]) - 2_000.0).abs() < 1e-6);
+        assert!((added(&latency[1]) - 2_000.0).abs() < 1e-3);
+        assert_eq!(
+            latency[0].before.saturation_per_s.value,
+            latency[0].after.saturation_per_s.value
+        );
+        let overhead = ask(&inferred, "o+100us");
+        let cpu_us = inferred.fitted.value("cpu").unwrap();
+        let want = 1e6 / (cpu_us + 242.0);
+        assert!((overhead[0].after.saturation_per_s.value / want - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_new_bottleneck_is_named_and_a_rate_out_of_reach_has_no_response_time() {
+        let inferred = inferred();
+        let few = ask(&inferred, "disks=4");
+        assert_eq!(few[0].before.bottleneck, Bottleneck::Cpu);
+        assert_eq!(few[0].after.bottleneck, Bottleneck::Disks);
+        assert_eq!(few[0].after.response_us, None);
+        let crowd = ask(&inferred, "clients x10");
+        assert_eq!(crowd[0].after.per_s, 6_000.0);
+        assert_eq!(crowd[1].after.response_us, None);
+    }
+
+    #[test]
+    fn changes_that_the_model_does_not_contain_are_refused() {
+        let inferred = inferred();
+        for text in ["wsize=1M", "o=1us", "G=1Gbit/s", "threads=1", "disks=0", "cpu=0us"] {
+            assert!(answer(&inferred, &BASE, &[text.parse().unwrap()]).is_err(), "{text}");
+        }
+    }
+}
