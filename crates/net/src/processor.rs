@@ -27,7 +27,7 @@ pub struct Load {
     pub cores: usize,
     /// Pieces of work.
     pub jobs: u64,
-    /// Work, over all cores.
+    /// Work that is done, over all cores.
     pub busy: Nanos,
     /// How long work waited for a core; the real world does not know.
     pub waited: Nanos,
@@ -83,13 +83,13 @@ impl Processor {
     }
 
     pub fn load(&self) -> Load {
-        let station = self.station.lock();
+        let (station, now) = (self.station.lock(), self.clock.now());
         Load {
             cores: station.servers(),
             jobs: station.jobs(),
-            busy: station.busy(),
+            busy: station.busy_by(now),
             waited: station.waited(),
-            utilization: station.utilization(self.clock.now()),
+            utilization: station.utilization(now),
         }
     }
 }

@@ -24,6 +24,7 @@ mod program;
 mod rpc;
 mod serve;
 mod served;
+mod simulate;
 mod storage;
 mod study;
 mod targets;

@@ -57,6 +57,18 @@ fn the_banner_tells_how_to_mount() {
 }
 
 #[test]
+fn an_emulated_disk_says_what_it_is_and_an_unknown_one_is_refused() {
+    let served = Served::start(nfskit(["serve", "sim:nvme,sync=1ms"]), "127.0.0.1:0");
+    let banner = served.program.wait_for(|text| text.contains("macOS").then(|| text.to_owned()));
+    for part in ["sim:nvme,sync=1ms", "an emulated disk in memory: nothing survives"] {
+        assert!(banner.contains(part), "no {part:?} in {banner}");
+    }
+    served.stop();
+    let finished = run(["serve", "sim:floppy", "--listen", "127.0.0.1:0"]);
+    finished.complains(2, &["sim:floppy", "unknown disk", "hdd, ssd-sata", "try: "]);
+}
+
+#[test]
 fn a_quiet_server_says_nothing() {
     let nobody = Nobody::there();
     let arguments = ["serve", "mem:", "-q", "--listen", &nobody.address.to_string()];

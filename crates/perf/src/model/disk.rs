@@ -125,7 +125,7 @@ impl Disk {
         })
     }
 
-    /// Requests in work or in line at `now`, as far as the servers know: those in work.
+    /// Requests in work at `now`.
     pub fn busy_at(&self, now: Instant) -> usize {
         self.station.busy_at(now)
     }
@@ -133,6 +133,11 @@ impl Disk {
     /// Share of the time until `now` in which it worked, of 1.
     pub fn utilization(&self, now: Instant) -> f64 {
         self.station.utilization(now)
+    }
+
+    /// Work done by `now`, over all that it does at once.
+    pub fn busy_by(&self, now: Instant) -> Nanos {
+        self.station.busy_by(now)
     }
 
     /// How long requests waited in line, together.

@@ -96,15 +96,16 @@ impl Station {
         self.jobs
     }
 
+    /// Of it, what is done by `now`.
+    pub fn busy_by(&self, now: Instant) -> Nanos {
+        let ahead = self.busy_until.iter().map(|Reverse(until)| until.since(now));
+        self.busy - ahead.fold(Nanos::ZERO, |sum, span| sum + span)
+    }
+
     /// Share of the servers' time from the epoch to `now` in which they worked, of 1.
     pub fn utilization(&self, now: Instant) -> f64 {
-        let ahead: Nanos = self
-            .busy_until
-            .iter()
-            .map(|Reverse(until)| until.since(now))
-            .fold(Nanos::ZERO, |sum, span| sum + span);
         let capacity = now.since(Instant::EPOCH).as_secs_f64() * self.servers as f64;
-        if capacity > 0.0 { (self.busy - ahead).as_secs_f64() / capacity } else { 0.0 }
+        if capacity > 0.0 { self.busy_by(now).as_secs_f64() / capacity } else { 0.0 }
     }
 }
 

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use perf::model::disk::{Counts, Disk};
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 
 use crate::durable::{Committed, Durable};
 use crate::metrics::Reading;
@@ -82,6 +82,8 @@ pub struct SimStore {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
     pub disk: Counts,
+    /// Work of the disk that is done, over all that it does at once.
+    pub disk_busy: Nanos,
     /// Share of the time in which the disk worked, of 1.
     pub disk_utilization: f64,
     pub cache_hits: u64,
@@ -181,6 +183,7 @@ impl SimStore {
         let pipeline = &state.pipeline;
         Stats {
             disk: pipeline.disk.counts(),
+            disk_busy: pipeline.disk.busy_by(state.now),
             disk_utilization: pipeline.disk.utilization(state.now),
             cache_hits: state.cache.hits,
             cache_misses: state.cache.misses,

@@ -1,8 +1,9 @@
 //! A what-if: a world from a topology, a mix of operations in it, and what each part did meanwhile.
 //!
-//! The files are made first, by one client of each server and at the costs of the topology; what
-//! is told begins after the warm-up and says how busy each resource was in all.
+//! The files are made first, by one client of each server and at the costs of the topology. What
+//! is told of operations and resources is about the time after the warm-up.
 
+mod meter;
 pub mod topology;
 pub mod values;
 mod workload;
@@ -18,15 +19,16 @@ use net::clock::world::Stuck;
 use net::processor;
 use perf::histogram::Histogram;
 use perf::units::Nanos;
-use server::store::sim::Stats;
 use tokio::sync::mpsc;
 
+use self::meter::Meter;
 use self::topology::Fault;
 use crate::client::{Client, ClientSpec};
 use crate::server::Server;
 use crate::stage::{Stage, World};
 use crate::trace::Digest;
 
+pub use self::meter::ServerOutcome;
 pub use self::topology::{Topology, TopologyError};
 
 /// Operations that may be outstanding in an open loop, for each client.
@@ -53,14 +55,6 @@ pub struct Outcome {
     pub digest: Digest,
     /// How often tasks were polled.
     pub polls: u64,
-}
-
-/// What a server did.
-#[derive(Clone, Copy, Debug)]
-pub struct ServerOutcome {
-    pub processor: processor::Load,
-    pub store: Stats,
-    pub lives: u64,
 }
 
 /// Why there is no outcome.
@@ -109,6 +103,7 @@ async fn play(stage: &Stage, topology: &Topology) -> Result<Outcome, SimulateErr
             stage: stage.clone(),
             topology: topology.clone(),
             server: server.clone(),
+            number,
             seed: stage.seed_of(0x5e_0000 + number as u64),
         };
         let done = done.clone();
@@ -118,14 +113,17 @@ async fn play(stage: &Stage, topology: &Topology) -> Result<Outcome, SimulateErr
         });
     }
     drop(done);
-    let mut parts = Vec::new();
+    let (mut parts, mut metered) = (Vec::new(), Vec::new());
     while let Some(part) = results.recv().await {
-        parts.push(part?);
+        let (part, of_server) = part?;
+        parts.push(part);
+        metered.push(of_server);
     }
     if parts.len() != servers.len() {
         return Err(SimulateError::Lost);
     }
-    Ok(summed(stage, topology, &parts, &servers, &clients))
+    metered.sort_by_key(|of_server| of_server.number);
+    Ok(summed(stage, topology, &parts, metered, &clients))
 }
 
 /// One server with its clients.
@@ -133,11 +131,15 @@ struct Part {
     stage: Stage,
     topology: Topology,
     server: Server,
+    number: usize,
     seed: u64,
 }
 
 impl Part {
-    async fn run(&self, clients: Vec<Client>) -> Result<mix::Outcome, SimulateError> {
+    async fn run(
+        &self,
+        clients: Vec<Client>,
+    ) -> Result<(mix::Outcome, ServerOutcome), SimulateError> {
         let sessions = self.sessions(&clients).await?;
         let first = &sessions[0];
         let layout =
@@ -162,7 +164,10 @@ impl Part {
             time: workload.time.nanos(),
             seed: self.seed,
         };
-        Ok(mix::run(self.stage.clock(), &sessions, &mut files, &plan).await?)
+        let clock = self.stage.clock();
+        let meter = Meter::start(clock, &self.server, self.number, plan.warm_up, plan.time);
+        let outcome = mix::run(clock, &sessions, &mut files, &plan).await?;
+        Ok((outcome, meter.read().await.ok_or(SimulateError::Lost)?))
     }
 
     async fn sessions(&self, clients: &[Client]) -> Result<Vec<Session>, SimulateError> {
@@ -213,7 +218,7 @@ fn summed(
     stage: &Stage,
     topology: &Topology,
     parts: &[mix::Outcome],
-    servers: &[Server],
+    servers: Vec<ServerOutcome>,
     clients: &[Client],
 ) -> Outcome {
     let secs = topology.workload.time.nanos().as_secs_f64();
@@ -226,11 +231,6 @@ fn summed(
         of_operation.entry(*operation).or_default().merge(&tally.response_time);
     }
     let busiest = clients.iter().map(Client::load).max_by_key(|load| load.busy);
-    let server = |server: &Server| ServerOutcome {
-        processor: server.load(),
-        store: server.stats(),
-        lives: server.lives(),
-    };
     Outcome {
         operations: parts.iter().map(|part| part.answered).sum(),
         failed: parts.iter().map(mix::Outcome::failed).sum(),
@@ -240,7 +240,7 @@ fn summed(
         written_bytes_per_s: per_s(|part| part.written_bytes),
         response_time,
         of_operation,
-        servers: servers.iter().map(server).collect(),
+        servers,
         client: busiest.expect("a topology has clients"),
         elapsed: stage.clock().now().since(perf::units::Instant::EPOCH),
         digest: stage.digest(),

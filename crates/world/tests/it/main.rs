@@ -4,4 +4,5 @@
 
 mod crashes;
 mod digest;
+mod simulate;
 mod thesis;

@@ -123,17 +123,23 @@ impl Pipeline {
 
     /// The first flight whose sync covers this batch.
     pub(super) fn syncing(&self, batch: u64) -> Option<Ticket> {
-        let covers =
-            |flight: &&Flight| flight.batch.wants_sync && flight.batch.ticket.batch >= batch;
-        self.flights.iter().find(covers).map(|flight| flight.batch.ticket.clone())
+        let mut later = self.flights.iter().skip(self.index(batch).unwrap_or(0));
+        later.find(|flight| flight.batch.wants_sync).map(|flight| flight.batch.ticket.clone())
     }
 
     /// When to look again for this ticket: it is done then, or begins.
     pub(super) fn due(&self, ticket: &Ticket, now: Instant) -> Instant {
-        let own = self.flights.iter().find(|flight| flight.batch.ticket.batch == ticket.batch);
-        let before = || self.flights.iter().find(|flight| flight.holds_up);
-        // A batch that neither flies nor is held up would have started; a look later does no harm.
-        own.or_else(before).map_or(now + Nanos::from_millis(1), |flight| flight.done_at)
+        let own = self.index(ticket.batch).and_then(|index| self.flights.get(index));
+        // Where it does not fly it is held up, by the last that does. If not it would have started;
+        // a look later does no harm.
+        let flight = own.or_else(|| self.flights.back());
+        flight.map_or(now + Nanos::from_millis(1), |flight| flight.done_at)
+    }
+
+    /// Where a batch is among the flights, which have numbers in a row; none for one that is over.
+    fn index(&self, batch: u64) -> Option<usize> {
+        let first = self.flights.front()?.batch.ticket.batch;
+        usize::try_from(batch.checked_sub(first)?).ok()
     }
 
     /// Does what is due by `now`.
@@ -149,7 +155,8 @@ impl Pipeline {
 
     fn start_if_possible(&mut self, now: Instant) {
         let is_empty = self.gathering.entries.is_empty() && !self.gathering.wants_sync;
-        if is_empty || self.flights.iter().any(|flight| flight.holds_up) {
+        // Nothing starts after one that holds up, so it is the last.
+        if is_empty || self.flights.back().is_some_and(|flight| flight.holds_up) {
             return;
         }
         let next = Batch::new(self.gathering.ticket.batch + 1);

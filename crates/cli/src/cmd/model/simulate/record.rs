@@ -40,10 +40,10 @@ pub(super) fn json(simulated: &Simulated) -> String {
     }
     for (number, server) in outcome.servers.iter().enumerate() {
         let name = |what: &str| format!("server{}/{what}", number + 1);
-        record.metric(&name("cpu_utilization"), server.processor.utilization, "1");
-        record.metric(&name("disk_utilization"), server.store.disk_utilization, "1");
-        record.metric(&name("cache_hits"), server.store.cache_hits as f64, "pages");
-        record.metric(&name("cache_misses"), server.store.cache_misses as f64, "pages");
+        record.metric(&name("cpu_utilization"), server.processor_utilization, "1");
+        record.metric(&name("disk_utilization"), server.disk_utilization, "1");
+        record.metric(&name("cache_hits"), server.cache_hits as f64, "pages");
+        record.metric(&name("cache_misses"), server.cache_misses as f64, "pages");
     }
     record.metric("client/cpu_utilization_max", outcome.client.utilization, "1");
     if !outcome.response_time.is_empty() {

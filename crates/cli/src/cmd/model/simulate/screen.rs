@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use perf::histogram::Histogram;
-use perf::units::Nanos;
 use world::simulate::ServerOutcome;
 use world::simulate::topology::Topology;
 
@@ -76,7 +75,9 @@ fn setting(topology: &Topology) -> String {
         .map(|clients| format!("{} behind {}", clients.count, clients.link.0.name))
         .collect();
     format!(
-        "clients       {}\nservers       {} with {} cores, disk {}\nworkload      {}, {load}, for {}",
+        "clients       {}\n\
+         servers       {} with {} cores, disk {}\n\
+         workload      {}, {load}, for {}",
         clients.join(", "),
         topology.server.count,
         topology.server.cores,
@@ -96,32 +97,28 @@ fn row(text: &mut String, name: &str, times: &Histogram) -> std::fmt::Result {
 
 fn server_rows(text: &mut String, number: usize, server: &ServerOutcome) -> std::fmt::Result {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let (processor, store) = (&server.processor, &server.store);
-    let wait = match processor.jobs {
-        0 => Nanos::ZERO,
-        jobs => processor.waited / jobs,
-    };
     let name = |what: &str| format!("server {number} {what}");
     writeln!(
         text,
-        "{:<14}{:>10}   {} cores, a piece of work waits {wait}",
+        "{:<14}{:>10}   {} cores, a piece of work waits {}",
         name("cpu"),
-        percent(processor.utilization),
-        processor.cores
+        percent(server.processor_utilization),
+        server.cores,
+        server.processor_wait
     )?;
-    let disk = &store.disk;
+    let disk = &server.disk;
     writeln!(
         text,
         "{:<14}{:>10}   {} reads, {} writes, {} syncs, {} seeks",
         name("disk"),
-        percent(store.disk_utilization),
+        percent(server.disk_utilization),
         disk.reads,
         disk.writes,
         disk.syncs,
         disk.seeks
     )?;
-    let looks = store.cache_hits + store.cache_misses;
-    let hits = store.cache_hits as f64 / looks.max(1) as f64;
+    let looks = server.cache_hits + server.cache_misses;
+    let hits = server.cache_hits as f64 / looks.max(1) as f64;
     writeln!(
         text,
         "{:<14}{:>10}   of {looks} pages found in the cache",

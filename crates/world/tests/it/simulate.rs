@@ -1,0 +1,87 @@
+//! Topologies are read strictly, and run the same each time.
+
+use world::simulate::{Outcome, Topology, run};
+
+const SMALL: &str = r#"
+seed = 3
+[server]
+cores = 1
+per-call = "100us"
+per-byte = "0"
+disk = "nvme"
+[[clients]]
+count = 6
+link = "lan-1g,o=5us"
+[workload]
+mix = "getattr"
+warm-up = "5ms"
+time = "50ms"
+files = "64K"
+"#;
+
+fn outcome(text: &str) -> Outcome {
+    run(&Topology::parse(text).unwrap()).unwrap()
+}
+
+#[test]
+fn a_closed_loop_on_one_busy_processor_gets_what_it_has() {
+    let outcome = outcome(SMALL);
+    // Six clients, each 100 us there and back and 100 us of work: the processor is always busy.
+    assert!((9_900.0..10_100.0).contains(&outcome.per_s), "{}", outcome.per_s);
+    let server = &outcome.servers[0];
+    assert!(server.processor_utilization > 0.98, "{server:?}");
+    assert_eq!((outcome.failed, server.lives), (0, 1));
+    // In a closed loop N = X R.
+    let mean = outcome.response_time.mean().as_secs_f64();
+    assert!((mean * outcome.per_s / 6.0 - 1.0).abs() < 0.03, "{mean}");
+}
+
+#[test]
+fn the_same_topology_and_seed_give_the_same_run() {
+    let crash = "[[faults]]\nwhat = \"crash\"\nat = \"20ms\"\ndown = \"5ms\"\n";
+    let text = SMALL.replace("\"getattr\"", "\"sfs97-v3\"") + crash;
+    let (first, again) = (outcome(&text), outcome(&text));
+    assert_eq!(first.digest, again.digest);
+    assert_eq!(first.servers, again.servers);
+    assert_eq!(first.servers[0].lives, 2);
+    assert_ne!(outcome(&text.replace("seed = 3", "seed = 4")).digest, first.digest);
+}
+
+#[test]
+fn an_open_loop_offers_what_was_asked_for() {
+    let open =
+        outcome(&SMALL.replace("\"getattr\"", "\"getattr\"\nrate = 2000\narrivals = \"fixed\""));
+    assert!((1_990.0..2_010.0).contains(&open.per_s), "{}", open.per_s);
+    assert!((0.19..0.21).contains(&open.servers[0].processor_utilization));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    let error = |from: &str, to: &str| {
+        let text = SMALL.replace(from, to);
+        Topology::parse(&text).map(drop).unwrap_err().to_string()
+    };
+    let cases = [
+        ("cores = 1", "cores = 0", "line 4: 0 is not between 1 and 1024"),
+        ("cores = 1", "kores = 1", "line 4: unknown field `kores`"),
+        ("\"nvme\"", "\"floppy\"", "line 7: unknown disk \"floppy\""),
+        ("lan-1g,o=5us", "lan-2g", "line 10: "),
+        ("\"100us\"", "\"100\"", "line 5: \"100\" is not a time"),
+        ("\"100us\"", "100", "line 5: "),
+        ("\"getattr\"", "\"gettr\"", "line 12: unknown mix \"gettr\"; known are "),
+        ("\"64K\"", "\"64X\"", "line 15: \"64X\" is not a size"),
+        ("files = \"64K\"", "files = -1", "line 15: a size below 0"),
+        ("files = \"64K\"", "rate = 0.0", "line 15: 0 is not a rate"),
+        ("count = 6", "count = 999999", "line 9: 999999 is not between 1 and 100000"),
+        ("count = 6", "", "missing field `count`"),
+        ("\"50ms\"", "\"0\"", "workload.time is 0"),
+        ("\"64K\"", "\"900M\"", "workload.files takes more than half of server.memory"),
+        ("cores = 1", "cores = 1\ncosts.WRTE = \"1us\"", "line 5: unknown procedure \"WRTE\""),
+        ("cores = 1", "count = 7", "6 clients for 7 servers"),
+    ];
+    for (from, to, wanted) in cases {
+        let found = error(from, to);
+        assert!(found.contains(wanted), "{to}: {found}");
+    }
+    assert!(Topology::parse("").is_err() && Topology::parse("clients = []").is_err());
+}
