@@ -376,7 +376,11 @@ impl Files {
     async fn hide(&self, acting: &Acting, file: FileHandle, hidden: Hidden) -> Result<(), Error> {
         let closed_meanwhile = self.inner.state.lock().busy.hide(&file, hidden);
         match closed_meanwhile {
-            Some(hidden) => self.ask_remove(acting, hidden.dir, &hidden.name).await,
+            Some(hidden) => {
+                let removed = self.ask_remove(acting, hidden.dir, &hidden.name).await;
+                self.inner.state.lock().attributes.expire(&file);
+                removed
+            }
             None => Ok(()),
         }
     }

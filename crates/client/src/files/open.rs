@@ -185,6 +185,8 @@ impl Open {
         }
         if !hidden.is_empty() {
             files.unhide(&self.acting(), hidden).await;
+            // It may have other names.
+            files.inner.state.lock().attributes.expire(&file);
         }
     }
 }

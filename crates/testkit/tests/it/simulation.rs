@@ -22,11 +22,11 @@ fn plans(folder: &str) -> Vec<(PathBuf, Plan)> {
 
 #[test]
 fn clients_see_what_the_reference_allows_and_the_same_seed_is_the_same_run() {
-    for seed in 1..=30 {
+    for seed in 1..=20 {
         let plan = Plan::generate(seed);
         let first = run(&plan, None);
         assert_eq!(first.failure, None, "cargo xtask sim --seed {seed}");
-        if seed % 3 == 0 {
+        if seed % 5 == 0 {
             let again = run(&plan, None);
             assert_eq!((again.digest, again.ops), (first.digest, first.ops), "seed {seed}");
         }
