@@ -165,8 +165,11 @@ impl Reader {
 
     /// The test that a result belongs to; where its title is missing, the words tell.
     fn test(&mut self, line: usize, work: Work) -> &mut Test {
+        // Variants of a program print what it prints: test5a what test5 does.
+        let number = |name: &str| name.trim_end_matches(['a', 'b']).to_owned();
+        let is_other = |test: &Test| test.passed || number(&test.name) != number(work.program());
         let tests = &mut self.run(line).tests;
-        if tests.last().is_none_or(|test| test.passed) {
+        if tests.last().is_none_or(is_other) {
             tests.push(Test { line, name: work.program().to_owned(), ..Test::default() });
         }
         let last = tests.len() - 1;
