@@ -165,6 +165,34 @@ fn who_vanishes_takes_the_other_end_with_him_but_not_what_he_has_said() {
 }
 
 #[test]
+fn what_was_said_arrives_although_its_sender_takes_no_reply_any_more() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let mut links = link(Nanos::from_millis(10), 0);
+        links.back.latency = MS;
+        let relay = relay(&clock, links, Limits::default());
+        let (mut client, mut server, ended) = between(&clock, &relay);
+        for fill in 0..3 {
+            send(&mut client, bytes(8, fill)).await;
+        }
+        clock.sleep(Nanos::from_micros(1)).await;
+        drop(client);
+        // Finds nobody long before the calls are due.
+        send(&mut server, bytes(8, 9)).await;
+        for fill in 0..3 {
+            assert_eq!(receive(&mut server).await.unwrap(), vec![fill; 8]);
+        }
+        assert_eq!(receive(&mut server).await, None);
+        assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_millis(10));
+        assert!(ended.await.unwrap().is_err());
+        let counts = relay.counts();
+        assert_eq!((counts.there.passed, counts.there.held, counts.bytes_held), (3, 0, 0));
+    });
+    ran.unwrap();
+}
+
+#[test]
 fn silence_ends_a_connection_and_so_does_a_peer_that_takes_nothing() {
     let world = World::new();
     let clock = world.clock();

@@ -27,11 +27,7 @@ impl Linked {
         // What runs beside a test is no reason not to relay.
         let mut command = nfskit(["link", "--uncalibrated", "--to", &server]);
         let program = Program::start(command.args(arguments));
-        let address = program.wait_for(|banner| {
-            let (_, rest) = banner.split_once("relays      ")?;
-            let (address, rest) = rest.split_once(" -> ")?;
-            rest.contains("Linux").then(|| address.parse().unwrap())
-        });
+        let address = program.wait_for(relayed);
         Self { program, address }
     }
 
@@ -48,6 +44,13 @@ impl Linked {
         assert_eq!(finished.code, Some(0), "{finished:?}");
         finished.stdout
     }
+}
+
+/// Where the banner says that the first port is relayed.
+fn relayed(banner: &str) -> Option<SocketAddr> {
+    let (_, rest) = banner.split_once("relays      ")?;
+    let (address, rest) = rest.split_once(" -> ")?;
+    rest.contains("Linux").then(|| address.parse().unwrap())
 }
 
 /// Reads a connection to its end.
@@ -162,7 +165,12 @@ fn many_connections_at_once() {
 #[test]
 fn a_server_that_has_gone_is_told_and_counted() {
     let served = Served::memory(&[]);
-    let linked = Linked::to(served.address, &["--json", "-"]);
+    let server = served.address.to_string();
+    let arguments = ["link", "--uncalibrated", "--to", &server, "--json", "-"];
+    let program = Program::start(&mut nfskit(arguments));
+    // Standard output is for the record.
+    let address = program.wait_for_error(relayed);
+    let linked = Linked { program, address };
     Connection::at(linked.address).is_served();
     served.stop();
     assert_eq!(all(linked.stream()), b"");
@@ -170,10 +178,7 @@ fn a_server_that_has_gone_is_told_and_counted() {
         text.contains("server_unreachable").then_some(())?;
         text.contains("refused the connection").then_some(())
     });
-    linked.program.signal(Signal::TERM);
-    let finished = linked.program.finish();
-    let json = finished.stdout.split_once("/mnt\n").unwrap().1;
-    let record: serde_json::Value = serde_json::from_str(json).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&linked.stop()).unwrap();
     assert_eq!(record["metrics"]["connections_unreachable"]["value"], 1.0);
     assert_eq!(record["workload"]["name"], "link");
 }

@@ -14,6 +14,7 @@ mod hostile;
 mod interrupts;
 mod link;
 mod memory;
+mod model;
 mod mount;
 mod observed;
 mod papers;

@@ -190,7 +190,10 @@ impl Shared {
                 read => read?,
             };
             let now = self.clock.now();
-            let first = *first.get_or_insert(now);
+            let first = *first.get_or_insert_with(|| {
+                report.first_bytes = count as u64;
+                now
+            });
             report.span = now.since(first);
             if count == 0 {
                 break;

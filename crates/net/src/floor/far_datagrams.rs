@@ -60,6 +60,7 @@ impl Shared {
             report.socket_drops = dropped.zip(drops).map(|(now, then)| now.wrapping_sub(then));
             if let Some(DatagramRun { tally, .. }) = &*self.run.lock() {
                 report.bytes = tally.bytes;
+                report.first_bytes = tally.first_bytes;
                 report.span = tally.span();
                 report.messages = tally.datagrams;
                 report.duplicates = tally.duplicates;

@@ -15,7 +15,7 @@
 
 use super::curve::Curve;
 use super::error::ModelError;
-use super::least_squares::{FitError, Fitted, Parameter, minimize_from};
+use super::least_squares::{FitError, Fitted, Found, Parameter, minimize_from};
 use super::queue::cache::Cache;
 use super::queue::line::Line;
 use super::queue::server::{DiskLines, FileServer};
@@ -76,7 +76,9 @@ impl Inferred {
         let mut fits: Vec<(u32, Fitted)> = Vec::new();
         let mut last = FitError::NotFinite;
         for disks in tried {
-            match fit(curve, &given, disks) {
+            // A number of disks fits much as the one before: its minimum is the first start.
+            let before = fits.last().map(|(_, fitted)| fitted);
+            match fit(curve, &given, disks, before) {
                 Ok(fitted) => fits.push((disks, fitted)),
                 Err(error) => last = error,
             }
@@ -132,7 +134,12 @@ fn advice(unidentified: &super::least_squares::Unidentified) -> String {
     format!("{unidentified}: {what}")
 }
 
-fn fit(curve: &Curve, given: &Given, disks: u32) -> Result<Fitted, FitError> {
+fn fit(
+    curve: &Curve,
+    given: &Given,
+    disks: u32,
+    before: Option<&Fitted>,
+) -> Result<Fitted, FitError> {
     let points = curve.points();
     let residuals = |values: &[f64], out: &mut [f64]| {
         let Ok(server) = server(given, disks, values) else { return false };
@@ -142,7 +149,15 @@ fn fit(curve: &Curve, given: &Given, disks: u32) -> Result<Fitted, FitError> {
         }
         true
     };
-    minimize_from(&starts(curve, given), points.len(), residuals)
+    let mut starts = starts(curve, given);
+    if let Some(before) = before {
+        let value = |(parameter, found): (&Parameter, &Found)| Parameter {
+            start: found.estimate.value.clamp(parameter.lo, parameter.hi),
+            ..*parameter
+        };
+        starts.insert(0, starts[0].iter().zip(&before.parameters).map(value).collect());
+    }
+    minimize_from(&starts, points.len(), residuals)
 }
 
 /// Response time also beyond the saturation, where there is none: a steep slope that leads a search

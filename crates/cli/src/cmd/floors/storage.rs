@@ -172,7 +172,7 @@ impl Report<'_> {
         line(out, "read", self.rates(|run| run.read), &resident)?;
         let resident = in_memory(self.resident(|run| run.reread_resident));
         line(out, "read, dropped", self.rates(|run| run.reread), &resident)?;
-        writeln!(out, "{:16}{:>28} ms", "fsync", cell(self.sync_ms().as_ref(), 1))?;
+        writeln!(out, "{:16}{:>28} ms", "fsync", cell(self.sync_ms().as_ref(), 2))?;
         let appends = self.appends();
         if !appends.is_empty() {
             writeln!(

@@ -117,7 +117,8 @@ fn sent_rate(run: &Run) -> f64 {
 }
 
 fn received_rate(run: &Run) -> f64 {
-    mib_per_s(run.streamed.far.bytes, run.streamed.far.span)
+    let far = &run.streamed.far;
+    mib_per_s(far.bytes.saturating_sub(far.first_bytes), far.span)
 }
 
 fn of(one: &Measured, value: impl Fn(&Run) -> f64) -> Option<Sample> {

@@ -147,8 +147,12 @@ async fn relay(
         knobs.listen(path, &clock)?;
         banner.notes.push(("control", path.display().to_string()));
     }
-    if verbosity > Verbosity::Quiet {
-        output::print(&banner.to_string())?;
+    // Standard output is for the record alone where that goes there.
+    let prints_record = args.json.as_deref() == Some("-".as_ref());
+    match (verbosity, prints_record) {
+        (Verbosity::Quiet, _) => {}
+        (_, false) => output::print(&banner.to_string())?,
+        (_, true) => eprint!("{banner}"),
     }
     let mut statistics = Statistics::begin(&relay, &clock, args, verbosity);
     while interrupts.next_signal().await == Asked::ByHangup {
@@ -168,7 +172,7 @@ async fn relay(
     told.lock().take();
     writer.end();
     let counts = relay.counts();
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some("-".as_ref()) {
+    if verbosity > Verbosity::Quiet && !prints_record {
         output::print(&statistics.summary(&counts, captured.as_ref()))?;
     }
     match &args.json {

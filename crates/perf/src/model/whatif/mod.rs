@@ -99,12 +99,19 @@ pub enum WhatIfError {
     Text { text: String },
     #[error("{text:?}: {value:?} is no {kind}")]
     Value { text: String, value: String, kind: &'static str },
-    #[error("{what:?} is not part of this model: {why}")]
+    #[error("{what} is not part of this model: {why}")]
     Foreign { what: What, why: &'static str },
     #[error("after the change: {0}")]
     Impossible(#[from] super::error::ModelError),
     #[error("{0}")]
     Beyond(&'static str),
+}
+
+impl std::fmt::Display for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = NAMES.iter().find(|(_, what)| what == self).map(|(name, _)| *name);
+        f.write_str(name.unwrap_or_default())
+    }
 }
 
 fn names() -> String {

@@ -38,9 +38,10 @@ const METHOD: [&str; 3] = [
     "One mix of operations, with the same seed the same operations at the same moments, goes \
      through our client to our server; L and G are put in at the client's end of the connection, \
      o is spun by the server for each message. Baseline: L 10 us, o 80 us, 26 MB/s, as in the \
-     paper. Response times are means at 400 operations a second with Poisson arrivals, counted \
-     from the intended start; saturation is what 16 outstanding operations reach. Live points are \
-     medians of runs that went over all points in turn.",
+     paper. Response times are those at 400 operations a second with Poisson arrivals, counted \
+     from the intended start: the operations' medians for L, means for G; saturation is what 16 \
+     outstanding operations reach. Live points are medians of runs that went over all points in \
+     turn.",
     "The world is the same client and server in virtual time. From the live baseline it is told \
      the processor's time for an operation, 1 / saturation - 2 o, and how much of the response \
      time nothing else explains. All other points of it are predictions.",
