@@ -64,6 +64,24 @@ impl Work {
         }
     }
 
+    /// The program of the suite that prints it.
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::Created => "test1",
+            Self::Removed => "test2",
+            Self::LookedUp => "test3",
+            Self::Attributes => "test4",
+            Self::Stats => "test4a",
+            Self::Wrote | Self::Read => "test5",
+            Self::Listed => "test6",
+            Self::RenamedAndLinked => "test7",
+            Self::Renamed => "test7a",
+            Self::Linked => "test7b",
+            Self::Symlinks => "test8",
+            Self::Statfs | Self::Statvfs => "test9",
+        }
+    }
+
     /// How many numbers there are.
     pub fn places(self) -> usize {
         self.words().matches('#').count()

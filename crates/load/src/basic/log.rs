@@ -1,6 +1,6 @@
 //! Reads logs of the Connectathon suite's basic tests: its own, and ours.
 //!
-//! A log may hold several runs, and anything between them. What is no line of the suite's is passed
+//! A log may hold several runs, and anything between them and before their lines. What is no line of the suite's is passed
 //! over; what looks like one and cannot be read is a [`Problem`], with the line's number.
 //!
 //! How seconds are read is a story of its own: [`time`].
@@ -14,6 +14,8 @@ use super::lines::Work;
 
 /// Bytes of a line that are looked at.
 const LINE_BYTES_MAX: usize = 4096;
+/// Words before a line of the suite's: the times that collectors of logs write there.
+const PREFIX_WORDS_MAX: usize = 6;
 /// Problems that are kept; the others are counted.
 const PROBLEMS_MAX: usize = 1000;
 /// Complaints of one test that are kept.
@@ -108,29 +110,36 @@ struct Reader {
 impl Reader {
     fn line(&mut self, line: &[u8]) {
         let number = self.log.lines;
-        let is_cut = line.len() > LINE_BYTES_MAX;
         let text = String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES_MAX)]);
         let text = text.trim();
-        if text.is_empty() {
-            return;
+        let mut rest = text;
+        for words in 0..=PREFIX_WORDS_MAX {
+            match self.from(number, rest, words == 0) {
+                Ok(false) => {}
+                Ok(true) => return,
+                Err(what) => return self.problem(number, what, text),
+            }
+            let Some((_, after)) = rest.split_once(char::is_whitespace) else { return };
+            rest = after.trim_start();
         }
+    }
+
+    /// Takes a line that begins here; `false` when it is none of the suite's.
+    fn from(&mut self, line: usize, text: &str, is_whole: bool) -> Result<bool, &'static str> {
         if let Some(rest) = text.strip_prefix("Starting BASIC tests:") {
             let (directory, argument) = header(rest);
-            self.begin(Run { line: number, directory, argument, ..Run::default() });
+            self.begin(Run { line, directory, argument, ..Run::default() });
         } else if text.starts_with("Congratulations, you passed the basic tests") {
             self.end(true);
         } else if text == "basic tests failed" {
             self.end(false);
-        } else if let Some((name, rest)) = program(text) {
-            self.program(number, name, rest);
+        } else if let Some((name, rest)) = program(text, is_whole) {
+            self.program(line, name, rest);
         } else {
-            match measured(number, text) {
-                Ok(None) => {}
-                Ok(Some(_)) if is_cut => self.problem(number, "the line is too long", text),
-                Ok(Some(measured)) => self.test(number).results.push(measured),
-                Err(what) => self.problem(number, what, text),
-            }
+            let Some(measured) = measured(line, text)? else { return Ok(false) };
+            self.test(line, measured.work).results.push(measured);
         }
+        Ok(true)
     }
 
     fn begin(&mut self, run: Run) {
@@ -154,11 +163,14 @@ impl Reader {
         &mut self.log.runs[last]
     }
 
-    /// The test that a result belongs to; it may have no title.
-    fn test(&mut self, line: usize) -> &mut Test {
+    /// The test that a result belongs to; where its title is missing, the words tell.
+    fn test(&mut self, line: usize, work: Work) -> &mut Test {
+        // Variants of a program print what it prints: test5a what test5 does.
+        let number = |name: &str| name.trim_end_matches(['a', 'b']).to_owned();
+        let is_other = |test: &Test| test.passed || number(&test.name) != number(work.program());
         let tests = &mut self.run(line).tests;
-        if tests.last().is_none_or(|test| test.passed) {
-            tests.push(Test { line, ..Test::default() });
+        if tests.last().is_none_or(is_other) {
+            tests.push(Test { line, name: work.program().to_owned(), ..Test::default() });
         }
         let last = tests.len() - 1;
         &mut tests[last]
@@ -166,7 +178,7 @@ impl Reader {
 
     /// `./test5: title`, `./test5 ok.`, or `./test5: (/where) what is wrong`.
     fn program(&mut self, line: usize, name: &str, rest: &str) {
-        let is_same = |test: &Test| test.name == name || test.name.is_empty();
+        let is_same = |test: &Test| test.name == name;
         if let Some(rest) = rest.strip_prefix(':') {
             let rest = rest.trim_start();
             let is_complaint = rest.starts_with('(');
@@ -186,10 +198,7 @@ impl Reader {
         } else if rest.trim() == "ok." {
             let tests = &mut self.run(line).tests;
             match tests.last_mut().filter(|test| is_same(test) && !test.passed) {
-                Some(test) => {
-                    name.clone_into(&mut test.name);
-                    test.passed = true;
-                }
+                Some(test) => test.passed = true,
                 None => {
                     let name = name.to_owned();
                     tests.push(Test { line, name, passed: true, ..Test::default() });
@@ -220,15 +229,16 @@ fn header(rest: &str) -> (Option<String>, Option<String>) {
     }
 }
 
-/// The name of a program of the suite that a line begins with, and what follows.
-fn program(text: &str) -> Option<(&str, &str)> {
+/// The name of a program of the suite that a line begins with, and what follows. Within a line it
+/// takes a path to be one.
+fn program(text: &str, is_whole: bool) -> Option<(&str, &str)> {
     let end = text.find([':', ' ', '\t'])?;
     let (path, rest) = text.split_at(end);
     let name = path.rsplit('/').next().unwrap_or(path);
     let number = name.strip_prefix("test")?;
     let digits = number.trim_end_matches(['a', 'b']);
     let is_name = matches!(digits.as_bytes(), [b'1'..=b'9']) && number.len() <= digits.len() + 1;
-    is_name.then_some((name, rest))
+    (is_name && (is_whole || path.contains('/'))).then_some((name, rest))
 }
 
 /// A line with numbers; an error when it begins as one and goes on as none.
@@ -238,10 +248,7 @@ fn measured(line: usize, text: &str) -> Result<Option<Measured>, &'static str> {
         let (time, rate) = times(work, &numbers, rest)?;
         return Ok(Some(Measured { line, work, numbers, time, rate }));
     }
-    match text.contains("seconds (") && text.contains("bytes/sec") {
-        true => Err("no words of the suite before the time"),
-        false => Ok(None),
-    }
+    Ok(None)
 }
 
 /// The numbers in the places of `words`, and what follows; `None` when the words are others. Logs
