@@ -141,8 +141,7 @@ fn floor_advice(error: &FloorError) -> String {
                 .to_owned()
         }
         FloorError::NobodyListens { .. } => {
-            "start the server, or our far end, there; not every server serves UDP: proto=tcp in the \
-             URL"
+            "start the server, or our far end, there; not every server serves UDP: proto=tcp"
                 .to_owned()
         }
         FloorError::NotRegistered { .. } => {

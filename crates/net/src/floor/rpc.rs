@@ -139,7 +139,8 @@ impl<'a> NullCalls<'a> {
                 let failed = |cause| FloorError::of_socket(address, cause);
                 send(socket, &self.call).map_err(failed)?;
                 let until = self.clock.now() + self.reply_limit;
-                let is_it = |reply: &[u8]| matches!(rpc::peek(reply), Ok((x, MessageType::Reply)) if x == xid);
+                let wanted = (xid, MessageType::Reply);
+                let is_it = |reply: &[u8]| rpc::peek(reply) == Ok(wanted);
                 let came = receive(self.clock, socket, &mut self.reply, until, is_it);
                 let Some(came) = came.map_err(failed)? else { return Ok(None) };
                 came

@@ -137,8 +137,8 @@ fn ask(
         let xid = first.wrapping_add(attempt);
         asked[..4].copy_from_slice(&xid.to_be_bytes());
         send(socket, &asked).map_err(failed)?;
-        let is_it =
-            |reply: &[u8]| matches!(rpc::peek(reply), Ok((x, MessageType::Reply)) if x == xid);
+        let wanted = (xid, MessageType::Reply);
+        let is_it = |reply: &[u8]| rpc::peek(reply) == Ok(wanted);
         let came = receive(clock, socket, &mut reply, clock.now() + limit, is_it);
         if let Some((_, count)) = came.map_err(failed)? {
             let reply = &reply[..count];
