@@ -116,13 +116,16 @@ impl Curve {
     }
 }
 
+/// Number of the row in its file, and its two numbers.
+pub(super) type Rows = Vec<(usize, [f64; 2])>;
+
 /// Row by row, two numbers below a heading that means something; comments and empty lines left
 /// out.
 pub(super) fn rows<T>(
     text: &str,
     example: &'static str,
     heading: impl Fn(&[&str]) -> Option<T>,
-) -> Result<(T, Vec<(usize, [f64; 2])>), CurveError> {
+) -> Result<(T, Rows), CurveError> {
     let mut meaning = None;
     let mut rows = Vec::new();
     for (row, line) in (1..).zip(text.lines()) {

@@ -16,7 +16,7 @@ use crate::exit::Failure;
 pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
     let (curve, inferred) = super::infer::infer(&args.curve, &args.known, "whatif")?;
     let base = Base {
-        per_s: args.rate.unwrap_or(curve.peak_per_s() / 2.0),
+        per_s: args.rate.unwrap_or_else(|| curve.peak_per_s() / 2.0),
         callers: args.callers,
         latency_us: args.latency.map_or(0.0, Nanos::as_micros_f64),
         messages_per_op: args.messages,

@@ -112,7 +112,7 @@ impl Simulated {
         };
         let plain = connect(1, LinkPair::default()).await?;
         let mut link = conditions.link;
-        link.latency = link.latency + self.delay / 2;
+        link.latency += self.delay / 2;
         let shaped = connect(2, LinkPair::symmetric(link)).await?;
         system::run(clock, &plain, engine.root(), &shaped, layout, plan).await
     }
