@@ -129,6 +129,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
 #[command(after_help = "Examples:
   nfskit serve /srv/data                          on 127.0.0.1:2049
   nfskit serve mem: --listen 127.0.0.1:0          in memory, on a free port
+  nfskit serve sim:hdd                            in memory, as slow as a disk
   nfskit serve --listen 0.0.0.0:2049 --export /srv/data=ro --export /home=client=10.0.0.0/8
   nfskit serve --listen [::]:2049 --exports /etc/nfskit/exports.toml
 
@@ -137,8 +138,10 @@ anongid=N, secure, insecure, client=NETWORK|HOST (again for more), name=PATH, id
 of one name are rules: the first that names a client is the client's. Root is squashed to nobody
 unless no_root_squash is given; a single DIR without --export trusts root.")]
 pub(crate) struct Serve {
-    /// A directory, or `mem:`.
-    #[arg(value_name = "DIR|mem:", required_unless_present_any = ["export", "exports"])]
+    /// A directory, `mem:`, or `sim:DISK`: memory behind an emulated disk, one of hdd, ssd-sata,
+    /// nvme, nvram and none, with changes as in `sim:hdd,sync=0`, or by its numbers as in
+    /// `sim:rate=46.55MB/s,seek=0`.
+    #[arg(value_name = "DIR|mem:|sim:DISK", required_unless_present_any = ["export", "exports"])]
     pub(crate) store: Option<String>,
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
@@ -208,7 +211,7 @@ pub(crate) struct Serve {
     /// An emulated link in front of every client.
     #[arg(long, value_name = "PROFILE")]
     pub(crate) link: Option<Profile>,
-    /// Bytes that `mem:` may hold.
+    /// Bytes that `mem:` and `sim:` may hold.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
     pub(crate) mem_size: u64,
 }

@@ -141,7 +141,9 @@ fn floor_advice(error: &FloorError) -> String {
                 .to_owned()
         }
         FloorError::NobodyListens { .. } => {
-            "start the server there; not every server serves UDP: proto=tcp in the URL".to_owned()
+            "start the server, or our far end, there; not every server serves UDP: proto=tcp in the \
+             URL"
+                .to_owned()
         }
         FloorError::NotRegistered { .. } => {
             "start its spray program, or a far end of ours: nfskit bench stream --server".to_owned()

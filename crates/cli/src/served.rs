@@ -14,10 +14,12 @@ use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
 use net::shape::Shape;
 use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
+use perf::model::disk::Profile as Disk;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
 use server::store::dir::{DirOptions, DirStore, Identity};
 use server::store::mem::{MemOptions, MemStore};
+use server::store::sim::{SimOptions, SimStore, WriteBack};
 use server::store::{Medium, Store};
 use server::types::{Caller, Time};
 use server::{
@@ -26,6 +28,7 @@ use server::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wire::rpc::Answer;
+use world::machine::Timed;
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
@@ -105,16 +108,38 @@ pub(crate) fn service<S: Store>(engine: &Arc<Engine<S>>) -> impl Service + use<S
 
 /// An empty store in memory that belongs to this user.
 pub(crate) fn memory(clock: &Clock, bytes_max: u64) -> MemStore {
+    MemStore::new(mem_options(clock, bytes_max), time_of_day(clock))
+}
+
+fn mem_options(clock: &Clock, bytes_max: u64) -> MemOptions {
     let user = this_user();
     let started = clock.since_1970();
-    let options = MemOptions {
+    MemOptions {
         bytes_max,
         instance: u64::try_from(started.as_nanos()).unwrap_or(u64::MAX),
         root_uid: user.uid,
         root_gid: user.gid,
         ..MemOptions::default()
+    }
+}
+
+/// An empty store behind an emulated disk. As [`dir_options`] has it, a server that stalls does not
+/// write before it is asked to.
+pub(crate) fn emulated(
+    clock: &Clock,
+    bytes_max: u64,
+    disk: Disk,
+    commit_mode: CommitMode,
+) -> SimStore {
+    let defaults = SimOptions::default();
+    let write_back = match commit_mode {
+        CommitMode::Concurrent => defaults.write_back,
+        CommitMode::Stall => WriteBack::OnDemand,
     };
-    MemStore::new(options, time_of_day(clock))
+    let memory = mem_options(clock, bytes_max);
+    // Nobody can ask for a crash of it, and so data need to be held once only.
+    let options = SimOptions { disk, memory, write_back, crashes: false, ..defaults };
+    SimStore::new(options, time_of_day(clock), Arc::new(Timed(clock.clone())))
 }
 
 /// The time as files have it.

@@ -2,7 +2,8 @@
 //!
 //! Each takes arbitrary bytes, and panics only when what it says does not hold.
 
-use crate::basic::log::{self, Reading};
+use crate::basic::log;
+use crate::basic::log::time::Reading;
 
 /// A log of the Connectathon suite, or anything else: each line is in one place at most, in their
 /// order, times are finite, and both readings of one are in their order.

@@ -3,8 +3,8 @@
 //!
 //! A request is a line. Its answer is any number of lines, of which the last is `ok`, or begins
 //! with `error: `. A connection may ask as often as it likes. There are [`CONNECTIONS_MAX`] at
-//! once, one more is closed at once; a line has at most [`LINE_BYTES_MAX`], and who says nothing for
-//! [`IDLE_MAX`] is closed.
+//! once, one more is closed at once; a line has at most [`LINE_BYTES_MAX`], and who says nothing
+//! for [`IDLE_MAX`] is closed.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

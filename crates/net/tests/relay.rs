@@ -12,6 +12,8 @@ use net::clock::world::World;
 use net::error::TransportError;
 use net::relay::{Limits, Loss, Relay, Side};
 use net::shape::LinkPair;
+use net::shape::conditions::Ppm;
+use net::shape::profile::Profile;
 use net::transport::Transport;
 use net::transport::datagram::{Datagrams, Route};
 use net::transport::lossy::{self, Weather};
@@ -57,6 +59,15 @@ async fn receive(transport: &mut impl Transport) -> Option<Bytes> {
 fn link(latency: Nanos, gap_per_byte_ps: u64) -> LinkPair {
     LinkPair::symmetric(Link { latency, gap: Nanos::ZERO, gap_per_byte_ps })
 }
+
+const FAIR: Weather = Weather {
+    seed: 1,
+    lost: 0,
+    fragment_bytes: None,
+    duplicated: 0,
+    latency: Nanos::ZERO,
+    jitter: Nanos::ZERO,
+};
 
 const MS: Nanos = Nanos::from_millis(1);
 
@@ -149,6 +160,34 @@ fn who_vanishes_takes_the_other_end_with_him_but_not_what_he_has_said() {
         let (side, cause) = ended.await.unwrap().unwrap_err();
         assert_eq!(side, Side::Client, "{cause}");
         assert_eq!(relay.counts().broken, 1);
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn what_was_said_arrives_although_its_sender_takes_no_reply_any_more() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let mut links = link(Nanos::from_millis(10), 0);
+        links.back.latency = MS;
+        let relay = relay(&clock, links, Limits::default());
+        let (mut client, mut server, ended) = between(&clock, &relay);
+        for fill in 0..3 {
+            send(&mut client, bytes(8, fill)).await;
+        }
+        clock.sleep(Nanos::from_micros(1)).await;
+        drop(client);
+        // Finds nobody long before the calls are due.
+        send(&mut server, bytes(8, 9)).await;
+        for fill in 0..3 {
+            assert_eq!(receive(&mut server).await.unwrap(), vec![fill; 8]);
+        }
+        assert_eq!(receive(&mut server).await, None);
+        assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_millis(10));
+        assert!(ended.await.unwrap().is_err());
+        let counts = relay.counts();
+        assert_eq!((counts.there.passed, counts.there.held, counts.bytes_held), (3, 0, 0));
     });
     ran.unwrap();
 }
@@ -291,17 +330,9 @@ fn datagrams_go_both_ways_with_the_delay_of_the_link() {
     let world = World::new();
     let clock = world.clock();
     let ran = world.run(async move {
-        let fair = Weather {
-            seed: 1,
-            lost: 0,
-            fragment_bytes: None,
-            duplicated: 0,
-            latency: Nanos::ZERO,
-            jitter: Nanos::ZERO,
-        };
         let relay = relay(&clock, link(MS, 0), Limits::default());
-        let (mut client, front) = lossy::pair(&clock, fair).unwrap();
-        let (back, mut server) = lossy::pair(&clock, fair).unwrap();
+        let (mut client, front) = lossy::pair(&clock, FAIR).unwrap();
+        let (back, mut server) = lossy::pair(&clock, FAIR).unwrap();
         let back = Mutex::new(Some(back));
         let (own, address) = (relay.clone(), server.local_addr().unwrap());
         clock.spawn(async move {
@@ -331,6 +362,87 @@ fn datagrams_go_both_ways_with_the_delay_of_the_link() {
         poll_fn(|cx| client.poll_send(cx, &call, &nowhere)).await.unwrap();
         clock.sleep(MS).await;
         assert_eq!(relay.counts().there.lost.get(&Loss::NoSession), Some(&1));
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn a_full_queue_holds_up_a_stream_and_drops_datagrams() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        // 1 us for each byte, and room for what takes 66 ms.
+        let mut profile = Profile::from(link(MS, 1_000_000));
+        profile.there.queue_bytes_max = Some(66_000);
+        let relay = Relay::new(&clock, profile.into(), Limits::default(), Arc::new(|_| {}), None);
+        let (mut client, mut server, _) = between(&clock, &relay);
+        clock.spawn(async move {
+            for _ in 0..50 {
+                send(&mut client, bytes(9_996, 1)).await;
+            }
+            poll_fn(|cx| client.poll_receive(cx)).await.ok();
+        });
+        for passed in 1..=50_u64 {
+            receive(&mut server).await.unwrap();
+            let counts = relay.counts().there;
+            assert!(counts.held_bytes <= 80_000, "{}", counts.held_bytes);
+            assert_eq!(clock.now(), Instant::EPOCH + Nanos::from_millis(10 * passed + 1));
+        }
+        assert!(relay.counts().there.lost.is_empty());
+
+        let (mut client, front) = lossy::pair(&clock, FAIR).unwrap();
+        let (back, mut server) = lossy::pair(&clock, FAIR).unwrap();
+        let back = Mutex::new(Some(back));
+        let (own, address) = (relay.clone(), server.local_addr().unwrap());
+        clock.spawn(async move {
+            let dial = || back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
+            own.listen_datagrams(front, address, dial).await;
+        });
+        let nowhere = Route { peer: address, local: None };
+        for _ in 0..10 {
+            let call = Message::new(vec![5; 10_000]);
+            poll_fn(|cx| client.poll_send(cx, &call, &nowhere)).await.unwrap();
+        }
+        for _ in 0..6 {
+            poll_fn(|cx| server.poll_receive(cx)).await.unwrap();
+        }
+        assert_eq!(relay.counts().there.lost.get(&Loss::Queue), Some(&4));
+    });
+    ran.unwrap();
+}
+
+#[test]
+fn a_bad_link_repeats_and_damages_datagrams_and_all_is_counted() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let mut profile = Profile::from(link(MS, 0));
+        profile.there.duplicated = Ppm::ALL;
+        profile.back.corrupted = Ppm::ALL;
+        let relay = Relay::new(&clock, profile.into(), Limits::default(), Arc::new(|_| {}), None);
+        let (mut client, front) = lossy::pair(&clock, FAIR).unwrap();
+        let (back, mut server) = lossy::pair(&clock, FAIR).unwrap();
+        let back = Mutex::new(Some(back));
+        let (own, address) = (relay.clone(), server.local_addr().unwrap());
+        clock.spawn(async move {
+            let dial = || back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
+            own.listen_datagrams(front, address, dial).await;
+        });
+        let call = Message::new(vec![0; 64]);
+        let nowhere = Route { peer: address, local: None };
+        poll_fn(|cx| client.poll_send(cx, &call, &nowhere)).await.unwrap();
+        for _ in 0..2 {
+            let called = poll_fn(|cx| server.poll_receive(cx)).await.unwrap();
+            assert_eq!(called.bytes, vec![0; 64]);
+            poll_fn(|cx| server.poll_send(cx, &call, &called.route)).await.unwrap();
+            let answered = poll_fn(|cx| client.poll_receive(cx)).await.unwrap();
+            let ones: u32 = answered.bytes.iter().map(|byte| byte.count_ones()).sum();
+            assert_eq!(ones, 1);
+        }
+        let counts = relay.counts();
+        assert_eq!((counts.there.duplicated, counts.there.passed), (1, 2));
+        assert_eq!((counts.back.corrupted, counts.back.passed), (2, 2));
+        assert_eq!((counts.there.held, counts.bytes_held), (0, 0));
     });
     ran.unwrap();
 }

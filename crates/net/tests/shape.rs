@@ -6,9 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::task::Poll;
 
 use bytes::Bytes;
+use net::call::{Answer, Rpc, Target};
 use net::clock::Clock;
 use net::clock::world::World;
+use net::error::CallError;
 use net::processor::Processor;
+use net::serve::{Host, Limits};
 use net::shape::profile::Profile;
 use net::shape::{
     Busy, BusyDatagrams, Counts, Direction, Overhead, Shape, Shaped, ShapedDatagrams, Side,
@@ -17,8 +20,11 @@ use net::transport::Transport;
 use net::transport::datagram::{Datagrams, Route};
 use net::transport::lossy::{self, Lossy};
 use net::transport::memory::{self, Memory};
+use net::transport::udp::Udp;
 use perf::units::{Instant, Nanos};
 use wire::record::Message;
+use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
+use wire::xdr::Encode;
 
 const US: Nanos = Nanos::from_micros(1);
 const MS: Nanos = Nanos::from_millis(1);
@@ -435,6 +441,104 @@ fn in_the_real_world_overhead_keeps_the_thread_busy_that_does_the_work() {
         std::future::poll_fn(|cx| theirs.poll_flush(cx)).await.unwrap();
         std::future::poll_fn(|cx| ours.poll_receive(cx)).await.unwrap();
         assert!(processor.load().busy >= MS * 3);
+    })
+    .unwrap();
+}
+
+/// Answers calls that come as datagrams, from behind this link.
+fn serve(socket: impl Datagrams + 'static, clock: &Clock, shape: &Shape) -> (SocketAddr, Host) {
+    let address = socket.local_addr().unwrap();
+    let socket = shape.around_datagrams(socket, &Processor::real(clock), clock).unwrap();
+    let host = Host::new(clock, Limits::default());
+    let serving = host.clone();
+    let service = |_, record: Bytes| async move {
+        let (xid, _) = peek(&record).ok()?;
+        Some(Message::new(ReplyHeader::success(xid).to_bytes()))
+    };
+    clock.spawn(async move { serving.listen_datagrams(socket, service).await });
+    (address, host)
+}
+
+/// A client of a server's, behind this link.
+fn client(
+    socket: impl Datagrams + 'static,
+    server: SocketAddr,
+    clock: &Clock,
+    shape: &Shape,
+) -> Rpc {
+    let socket = shape.around_datagrams(socket, &Processor::real(clock), clock).unwrap();
+    Rpc::start_datagrams(socket, server, clock, Nanos::from_secs(60), 0)
+}
+
+async fn null(rpc: &Rpc) -> Result<Answer, CallError> {
+    let null = Target { program: 100_003, version: 3, procedure: 0 };
+    rpc.call(null, OpaqueAuth::NONE, |_| {}, Bytes::new()).await
+}
+
+fn localhost() -> Udp {
+    Udp::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap()
+}
+
+#[test]
+fn calls_over_udp_are_delayed_at_either_end() {
+    net::runtime::block_on(async {
+        let clock = Clock::real();
+        let far = Shape::from(profile("L=10ms,o=100us"));
+        for (here, there) in [(&far, &Shape::default()), (&Shape::default(), &far)] {
+            let (server, _) = serve(localhost(), &clock, there);
+            let rpc = client(Udp::connect(server).unwrap(), server, &clock, here);
+            let took = null(&rpc).await.unwrap().response_time();
+            assert!(took >= MS * 20 + US * 200, "{took}");
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn calls_that_the_link_loses_are_sent_again() {
+    let (far, lost) = in_world(async |clock| {
+        let (ours, theirs) = sockets(&clock);
+        let far = Shape::from(profile("lossy,loss=30%"));
+        let (server, _) = serve(theirs, &clock, &far);
+        let rpc = client(ours, server, &clock, &Shape::default());
+        for _ in 0..50 {
+            null(&rpc).await.unwrap();
+        }
+        let lost = [Side::There, Side::Back].map(|side| far.counts(side).lost_by_chance);
+        (rpc.retransmissions(), lost)
+    });
+    assert!(lost[0] > 5 && lost[1] > 5 && far >= lost[0] + lost[1], "{far} for {lost:?}");
+}
+
+#[test]
+fn a_server_that_ends_still_sends_the_replies_that_the_link_holds() {
+    in_world(async |clock| {
+        let (ours, theirs) = sockets(&clock);
+        let far = Shape::from(profile("there.L=200ms"));
+        let (server, host) = serve(theirs, &clock, &far);
+        let rpc = client(ours, server, &clock, &Shape::default());
+        let end = async {
+            clock.sleep(MS).await;
+            assert_eq!(far.counts(Side::There).held, 1);
+            host.drain(Nanos::from_secs(60)).await
+        };
+        let (answer, drained) = futures_util::future::join(null(&rpc), end).await;
+        assert_eq!(answer.unwrap().response_time(), MS * 200);
+        assert_eq!(drained.connections_abandoned, 0);
+    });
+}
+
+#[test]
+fn a_server_that_is_not_there_is_found_out_through_a_link_too() {
+    net::runtime::block_on(async {
+        let clock = Clock::real();
+        let gone = localhost().local_addr().unwrap();
+        let far = Shape::from(profile("L=5ms"));
+        let rpc = client(Udp::connect(gone).unwrap(), gone, &clock, &far);
+        // The refusal is that of a datagram that was held.
+        let refused = null(&rpc).await.unwrap_err();
+        assert!(matches!(refused, CallError::NobodyListens), "{refused}");
+        assert_eq!(far.counts(Side::There).held, 0);
     })
     .unwrap();
 }

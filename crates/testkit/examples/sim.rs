@@ -31,7 +31,7 @@ usage: cargo xtask sim [OPTION]...
   --jobs N        at once; as many as there are processors
   --twice         each seed twice: the same must happen
   --verbose       what happens, line by line
-  --print         the plan, and nothing happens
+  --print         the plan, and nothing happens; with --planted, a small one that notices it
 ";
 
 #[derive(Default)]
@@ -94,7 +94,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if let Some(path) = &arguments.plan {
         return run_file(path, options);
     }
-    if let (Some(seed), true) = (arguments.seed, arguments.print) {
+    if let (Some(seed), true, None) = (arguments.seed, arguments.print, planted) {
         print!("{}", Plan::generate(seed));
         return Ok(());
     }
@@ -162,6 +162,9 @@ fn run_seeds(
         (Some((seed, failure)), Some(planted)) => {
             let (name, after) = (planted.name(), seed - first + 1);
             println!("{name}: noticed after {after} seeds, by seed {seed}: {failure}");
+            if arguments.print {
+                println!("{}", explain(seed, &failure, options));
+            }
             Ok(())
         }
         (Some((seed, failure)), None) => Err(explain(seed, &failure, options)),

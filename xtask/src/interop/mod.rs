@@ -1,12 +1,12 @@
 //! `cargo xtask interop`: the release binary against peers that we did not write.
 //!
 //! libnfs's tools list and copy from `nfskit serve`, fio reads and writes there with checksums;
-//! `nfskit study` measures NFS-Ganesha, and then our own server; `nfskit bench basic` tests both. rpcinfo and showmount ask our
-//! portmapper, and rpcbind about us. Ganesha registers with a portmapper, of which a machine has
-//! one, so everything runs in namespaces of its own where the system lets us: with its own
-//! loopback, its
-//! own /run, and its own processes, which all end with the first of them. Where it does not, it
-//! runs on the machine's loopback, unless the machine has a portmapper already.
+//! `nfskit study` measures NFS-Ganesha, and then our own server; `nfskit bench basic` tests both.
+//! rpcinfo and showmount ask our portmapper, and rpcbind about us. Ganesha registers with a
+//! portmapper, of which a machine has one, so everything runs in namespaces of its own where the
+//! system lets us: with its own loopback, its own /run, and its own processes, which all end with
+//! the first of them. Where it does not, it runs on the machine's loopback, unless the machine has
+//! a portmapper already.
 //!
 //! No child outlives its deadline. What is made on disk is in one scratch folder, removed at the
 //! end; what an interrupted run left is removed by the next.

@@ -17,6 +17,7 @@
 //! prints a dash. A section without data does not appear.
 
 mod canvas;
+pub mod curves;
 mod cycles;
 mod figure;
 mod latency;

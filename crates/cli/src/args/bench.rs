@@ -176,9 +176,9 @@ pub(crate) struct Fsx {
 /// Runs the basic tests of the Connectathon suite on a server or in a directory, or reads its logs.
 ///
 /// Each result is checked exactly, and the suite's lines are printed, seconds as decimals. A server
-/// is called without a client's caches; a directory of any file system is used through system calls.
-/// Options with one letter are the suite's. Numbers that are given hold for each test that knows
-/// them. Exit code 1: a test failed.
+/// is called without a client's caches; a directory of any file system is used through system
+/// calls. Options with one letter are the suite's. Numbers that are given hold for each test that
+/// knows them. Exit code 1: a test failed.
 ///
 /// With --read it reads logs of the suite. There one digit behind the point of seconds means
 /// hundredths, or tenths in programs that print decimals: both readings are given, and which one

@@ -89,6 +89,9 @@ pub(crate) struct Rtt {
     /// Messages of each size.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = count(1..=10_000_000))]
     pub(crate) trials: u32,
+    /// Ends a row, should it come before its number of messages.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    pub(crate) row_time: Nanos,
     /// Messages in each second; times count from when each was due [default: each after the one
     /// before].
     #[arg(long, value_name = "N", value_parser = count(1..=10_000_000))]

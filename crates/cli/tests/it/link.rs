@@ -24,13 +24,10 @@ pub(crate) struct Linked {
 impl Linked {
     pub(crate) fn to(server: SocketAddr, arguments: &[&str]) -> Self {
         let server = server.to_string();
-        let mut command = nfskit(["link", "--to", &server]);
+        // What runs beside a test is no reason not to relay.
+        let mut command = nfskit(["link", "--uncalibrated", "--to", &server]);
         let program = Program::start(command.args(arguments));
-        let address = program.wait_for(|banner| {
-            let (_, rest) = banner.split_once("relays      ")?;
-            let (address, rest) = rest.split_once(" -> ")?;
-            rest.contains("Linux").then(|| address.parse().unwrap())
-        });
+        let address = program.wait_for(relayed);
         Self { program, address }
     }
 
@@ -47,6 +44,13 @@ impl Linked {
         assert_eq!(finished.code, Some(0), "{finished:?}");
         finished.stdout
     }
+}
+
+/// Where the banner says that the first port is relayed.
+fn relayed(banner: &str) -> Option<SocketAddr> {
+    let (_, rest) = banner.split_once("relays      ")?;
+    let (address, rest) = rest.split_once(" -> ")?;
+    rest.contains("Linux").then(|| address.parse().unwrap())
 }
 
 /// Reads a connection to its end.
@@ -161,7 +165,12 @@ fn many_connections_at_once() {
 #[test]
 fn a_server_that_has_gone_is_told_and_counted() {
     let served = Served::memory(&[]);
-    let linked = Linked::to(served.address, &["--json", "-"]);
+    let server = served.address.to_string();
+    let arguments = ["link", "--uncalibrated", "--to", &server, "--json", "-"];
+    let program = Program::start(&mut nfskit(arguments));
+    // Standard output is for the record.
+    let address = program.wait_for_error(relayed);
+    let linked = Linked { program, address };
     Connection::at(linked.address).is_served();
     served.stop();
     assert_eq!(all(linked.stream()), b"");
@@ -169,10 +178,7 @@ fn a_server_that_has_gone_is_told_and_counted() {
         text.contains("server_unreachable").then_some(())?;
         text.contains("refused the connection").then_some(())
     });
-    linked.program.signal(Signal::TERM);
-    let finished = linked.program.finish();
-    let json = finished.stdout.split_once("/mnt\n").unwrap().1;
-    let record: serde_json::Value = serde_json::from_str(json).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&linked.stop()).unwrap();
     assert_eq!(record["metrics"]["connections_unreachable"]["value"], 1.0);
     assert_eq!(record["workload"]["name"], "link");
 }
@@ -217,6 +223,34 @@ fn a_relay_is_changed_while_it_runs() {
     linked.stop();
     set(&["show"]).complains(3, &["cannot ask the relay", socket]);
     served.stop();
+}
+
+#[test]
+fn a_server_with_a_port_for_each_service_is_relayed_whole() {
+    let (nfs, mount) = (Served::memory(&[]), Served::memory(&[]));
+    let to = format!("nfs://127.0.0.1/data?nfsport={}&mountport={}", nfs.port(), mount.port());
+    let command = &mut nfskit(["link", "--to", &to]);
+    let program = Program::start(command);
+    let banner = program.wait_for(|text| text.contains("Linux").then(|| text.to_owned()));
+    let relays = banner.lines().filter_map(|line| line.trim().strip_prefix("relays"));
+    let legs: Vec<(SocketAddr, &str)> = relays
+        .map(|relay| {
+            let (listen, server) = relay.split_once(" -> ").unwrap();
+            (listen.trim().parse().unwrap(), server)
+        })
+        .collect();
+    let expected = |served: &Served, name| format!("{} ({name})", served.address);
+    let servers: Vec<_> = legs.iter().map(|(_, server)| *server).collect();
+    assert_eq!(servers, [expected(&nfs, "NFS"), expected(&mount, "MOUNT")]);
+    for (listen, _) in &legs {
+        Connection::at(*listen).is_served();
+    }
+    let ports = (legs[0].0.port(), legs[1].0.port());
+    let line = format!("port={},mountport={},", ports.0, ports.1);
+    assert!(banner.contains(&line) && banner.contains("127.0.0.1:/data /mnt"), "{banner}");
+    drop(program);
+    nfs.stop();
+    mount.stop();
 }
 
 #[test]

@@ -65,6 +65,31 @@ fn an_unknown_link_is_refused_with_the_known_ones() {
 }
 
 #[test]
+fn an_impossible_link_is_refused_with_what_is_possible() {
+    let bench = ["bench", "seqwrite", "--wire", "--target", "nfs://server/x"];
+    for (link, parts) in [
+        ("lan-1g,L=11s", &["L: 11.0 s", "at most 10.0 s"][..]),
+        ("lan-1g,L=-1ms", &["L=-1ms", "negative"]),
+        ("loss=101%", &["loss: 101 %", "0 to 100 %"]),
+        ("1ms/0g", &["1ms/0g", "above 0"]),
+        ("mtu=60", &["mtu: 60", "68"]),
+        ("queue=1K", &["queue: 1024 bytes", "65536"]),
+        ("o=1s", &["o.send: 1.00 s", "at most 100 ms"]),
+        ("lan-1g,colour=red", &["unknown key \"colour\"", "jitter"]),
+        ("/nowhere/far.toml", &["/nowhere/far.toml", "cannot be read"]),
+    ] {
+        for command in [&["study"][..], &["serve", "mem:"], &bench] {
+            refused(&[command, &["--link", link]].concat(), parts);
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("far.toml");
+    std::fs::write(&file, "L = \"1ms\"\n\n[back]\nloss = \"200%\"\n").unwrap();
+    let file = file.to_str().unwrap();
+    refused(&["study", "--link", file], &["far.toml, line 4", "back.loss: 200 %"]);
+}
+
+#[test]
 fn an_unknown_argument_or_command_is_refused_with_the_usage() {
     refused(&["study", "--fast"], &["--fast", "Usage: nfskit study"]);
     refused(&["serve"], &["<DIR|mem:>", "Usage: nfskit serve"]);

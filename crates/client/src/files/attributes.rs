@@ -29,9 +29,9 @@ impl Files {
         Ok(self.with_own_data(&file, attributes))
     }
 
-    /// What the user sees: bytes that were written and have not arrived count.
+    /// What the user sees: bytes that were written and are not there for good count.
     pub(super) fn with_own_data(&self, file: &FileHandle, attributes: Fattr3) -> Fattr3 {
-        let end = self.inner.write_behind.dirty_end(*file).unwrap_or(0);
+        let end = self.inner.write_behind.own_end(*file).unwrap_or(0);
         Fattr3 { size: attributes.size.max(end), ..attributes }
     }
 

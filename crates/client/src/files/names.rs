@@ -2,7 +2,7 @@
 
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
-use wire::nfs3::{FileHandle, NewObject, NfsStat3, PostOpAttr, Sattr3, SetTime, WccData};
+use wire::nfs3::{Fattr3, FileHandle, NewObject, NfsStat3, PostOpAttr, Sattr3, SetTime, WccData};
 
 use super::busy::Hidden;
 use super::{Acting, Files, Found};
@@ -72,6 +72,11 @@ impl Files {
         let mut state = self.inner.state.lock();
         let version = state.attributes.version(dir)?;
         state.names.find(dir, name, version)
+    }
+
+    /// Whether a name is known to lead to this file.
+    fn is_at(&self, (dir, name): (FileHandle, &[u8]), file: FileHandle) -> bool {
+        self.find(&dir, name) == Some(Target::File(file))
     }
 
     /// The file, if its attributes are good.
@@ -182,8 +187,11 @@ impl Files {
         let Some(size) = attributes.size else { return Ok(made) };
         self.inner.write_behind.discard(made.handle, size);
         self.inner.state.lock().busy.changed(&made.handle);
-        if made.attributes.size == size {
-            return Ok(made);
+        // Before it was cut, our own bytes made it longer.
+        let told = self.inner.state.lock().attributes.last(&made.handle).map(|last| last.size);
+        if told == Some(size) {
+            let attributes = Fattr3 { size, ..made.attributes };
+            return Ok(Found { attributes, ..made });
         }
         // Some servers (NFS-Ganesha 4.3) cut a file that was there and go on telling its old size
         // until they are asked to set it.
@@ -410,6 +418,8 @@ impl Files {
     ) -> Result<(), Error> {
         let acting = self.acting(who);
         let replaced = match self.target_if_open(&acting, to.0, to.1).await? {
+            // Two names of one file stay as they are, and so does one name.
+            Some(file) if from == to || self.is_at(from, file) => None,
             Some(file) => Some((file, self.keep_by_link(&acting, file, to).await?)),
             None => None,
         };

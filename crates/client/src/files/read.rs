@@ -55,24 +55,21 @@ impl Open {
     /// # Errors
     /// As the server says.
     pub async fn read(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
-        // Bytes of ours that lie behind these and have not arrived make the file longer than the
-        // server knows: what it has not got between is a hole.
-        let own_end = self.files().inner.write_behind.dirty_end(self.file()).unwrap_or(0);
-        let data = self.read_arrived(offset, count).await?;
-        let own_end = own_end.min(offset.saturating_add(u64::from(count)));
-        let hole = own_end.saturating_sub(offset.saturating_add(data.len() as u64));
-        if hole == 0 {
-            return Ok(data);
-        }
-        let mut whole = BytesMut::from(&data[..]);
-        whole.resize(data.len() + usize::try_from(hole).unwrap_or(0), 0);
-        Ok(whole.freeze())
-    }
-
-    /// Bytes from `offset`, as many as the server has, when what we have written there has arrived.
-    async fn read_arrived(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
         let (files, file) = (self.files(), self.file());
         files.arrive(&file, offset, u64::from(count)).await;
+        // What has arrived and is not stable may be lost with the server's memory, and what lies
+        // behind these bytes and has not arrived makes the file longer than the server knows.
+        let write_behind = &files.inner.write_behind;
+        let range = offset..offset.saturating_add(u64::from(count));
+        let own = write_behind.unstable(file, &range);
+        let own_end = write_behind.own_end(file).unwrap_or(0).min(range.end);
+        let data = self.read_arrived(offset, count).await?;
+        Ok(with_own(data, offset, &own, own_end))
+    }
+
+    /// Bytes from `offset`, as the server has them.
+    async fn read_arrived(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
+        let (files, file) = (self.files(), self.file());
         let good_for = files.inner.options.times.reg_min;
         let (size, is_good) = {
             let now = files.now();
@@ -210,5 +207,43 @@ impl Open {
                 return Ok(got.freeze());
             }
         }
+    }
+}
+
+/// What the server has from `offset` on, with our own bytes in it, up to `own_end` at least: what
+/// it has not got between is a hole.
+fn with_own(data: Bytes, offset: u64, own: &[(u64, Bytes)], own_end: u64) -> Bytes {
+    let place = |at: u64| usize::try_from(at.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let is_there = |(at, bytes): &(u64, Bytes)| {
+        data.get(place(*at)..).is_some_and(|rest| rest.starts_with(bytes))
+    };
+    if own_end.saturating_sub(offset) <= data.len() as u64 && own.iter().all(is_there) {
+        return data;
+    }
+    let mut whole = BytesMut::from(&data[..]);
+    whole.resize(whole.len().max(place(own_end)), 0);
+    for (at, bytes) in own {
+        if let Some(room) = whole.get_mut(place(*at)..).and_then(|room| room.get_mut(..bytes.len()))
+        {
+            room.copy_from_slice(bytes);
+        }
+    }
+    whole.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_bytes_are_put_over_what_the_server_has() {
+        let (server, own) = (Bytes::from_static(b"abcdef"), Bytes::from_static(b"XY"));
+        let with = |own: &[(u64, Bytes)], end| with_own(server.clone(), 10, own, end);
+        assert_eq!(with(&[], 0), b"abcdef"[..]);
+        assert_eq!(with(&[], 18), b"abcdef\0\0"[..]);
+        assert_eq!(with(&[(11, own.clone())], 13), b"aXYdef"[..]);
+        assert_eq!(with(&[(11, own.clone()), (17, own)], 19), b"aXYdef\0XY"[..]);
+        let same = with(&[(12, Bytes::from_static(b"cd"))], 14);
+        assert_eq!(same.as_ptr(), server.as_ptr(), "nothing is copied");
     }
 }

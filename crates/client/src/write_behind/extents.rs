@@ -440,6 +440,20 @@ impl Index for Extents {
         pending.max(self.under_way.end())
     }
 
+    fn unstable(&self, range: &Range<u64>) -> Vec<(u64, Bytes)> {
+        let parts = self.unstable.overlapping(range).map(|(own, held, _)| {
+            let within = own.start.max(range.start)..own.end.min(range.end);
+            // Both are within the span, whose length is a usize.
+            let at = |place: u64| usize::try_from(place - own.start).unwrap_or(usize::MAX);
+            (within.start, held.data.slice(at(within.start)..at(within.end)))
+        });
+        parts.collect()
+    }
+
+    fn unstable_end(&self) -> Option<u64> {
+        self.unstable.end()
+    }
+
     fn oldest_unanswered(&self) -> Option<u64> {
         let pending = [&self.ripe, &self.unripe, &self.blocked];
         let pending = pending.into_iter().filter_map(|names| names.first()).map(|(age, _)| *age);

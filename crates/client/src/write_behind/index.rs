@@ -123,6 +123,12 @@ pub(super) trait Index: fmt::Debug + Send {
     /// The end of the last byte that is pending or under way.
     fn dirty_end(&self) -> Option<u64>;
 
+    /// What of `range` is unstable, in order: where each part begins, and its bytes.
+    fn unstable(&self, range: &Range<u64>) -> Vec<(u64, Bytes)>;
+
+    /// The end of the last byte that is unstable.
+    fn unstable_end(&self) -> Option<u64>;
+
     fn oldest_unanswered(&self) -> Option<u64>;
 
     fn oldest_unstable(&self) -> Option<u64>;

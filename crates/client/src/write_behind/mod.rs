@@ -237,9 +237,17 @@ impl WriteBehind {
         self.engine.put_back(file, error);
     }
 
-    /// The end of the last byte of a file that the server has not answered for.
-    pub fn dirty_end(&self, file: FileHandle) -> Option<u64> {
-        self.engine.look(file, |state| state.index.dirty_end()).flatten()
+    /// The end of the last byte of a file that the server has not for good.
+    pub fn own_end(&self, file: FileHandle) -> Option<u64> {
+        let end = |state: &file::State| state.index.dirty_end().max(state.index.unstable_end());
+        self.engine.look(file, end).flatten()
+    }
+
+    /// What the server has acknowledged of a range and may still lose, in order: where each part
+    /// begins, and its bytes. A server that has lost it says so at the next COMMIT, and not to who
+    /// reads.
+    pub fn unstable(&self, file: FileHandle, range: &Range<u64>) -> Vec<(u64, Bytes)> {
+        self.engine.look(file, |state| state.index.unstable(range)).unwrap_or_default()
     }
 
     /// Is there anything of the file that is not stable?

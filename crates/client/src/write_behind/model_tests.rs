@@ -272,6 +272,19 @@ impl World {
         assert_eq!(nothing_unanswered, self.index.dirty_end().is_none());
         assert_eq!(self.index.oldest_unstable().is_none(), sums.unstable_bytes == 0);
         assert!(sums.held_bytes >= sums.unstable_bytes);
+        let end = self.index.unstable_end();
+        assert_eq!(end.is_none(), sums.unstable_bytes == 0);
+        for (range, is_all) in [(0..FILE_BYTES as u64, true), (7..31, false)] {
+            let unstable = self.index.unstable(&range);
+            let ends = unstable.iter().map(|(at, data)| at + data.len() as u64);
+            assert!(ends.clone().all(|end| end <= range.end), "not more than was asked");
+            assert!(unstable.iter().all(|(at, data)| *at >= range.start && !data.is_empty()));
+            assert!(unstable.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order");
+            let bytes: usize = unstable.iter().map(|(_, data)| data.len()).sum();
+            if is_all {
+                assert_eq!((bytes as u64, ends.last()), (sums.unstable_bytes, end));
+            }
+        }
         for chunk in self.under_way.values() {
             let range = chunk.offset..chunk.offset + chunk.data.len() as u64;
             assert!(self.index.is_unanswered(&range, u64::MAX));

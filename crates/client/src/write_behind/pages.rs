@@ -440,6 +440,29 @@ impl Index for Pages {
         (at != NONE).then(|| self.nodes[at].range().end)
     }
 
+    fn unstable(&self, range: &Range<u64>) -> Vec<(u64, Bytes)> {
+        let parts = self.all().into_iter().filter_map(|at| {
+            let request = &self.nodes[at];
+            let own = request.range();
+            let within = own.start.max(range.start)..own.end.min(range.end);
+            if request.state != State::Unstable || within.is_empty() {
+                return None;
+            }
+            let at = |place: u64| usize::try_from(place - request.start()).unwrap_or(PAGE);
+            let data = &request.data[at(within.start)..at(within.end)];
+            Some((within.start, Bytes::copy_from_slice(data)))
+        });
+        parts.collect()
+    }
+
+    fn unstable_end(&self) -> Option<u64> {
+        let mut at = self.tail;
+        while at != NONE && self.nodes[at].state != State::Unstable {
+            at = self.nodes[at].previous;
+        }
+        (at != NONE).then(|| self.nodes[at].range().end)
+    }
+
     fn oldest_unanswered(&self) -> Option<u64> {
         self.unanswered.oldest()
     }

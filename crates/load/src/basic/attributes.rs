@@ -1,9 +1,9 @@
 //! Test 4: modes are set, and asked for.
 
-use super::bench::{Site, make_file};
 use super::check::{Ended, Expect};
 use super::lines::Work;
 use super::place::Place;
+use super::site::{Site, make_file};
 use super::tree::file_name;
 
 /// What is set, in turn.

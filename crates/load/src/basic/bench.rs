@@ -1,17 +1,16 @@
-//! The tests in their order, and what each step of them takes.
+//! The tests in their order, and what came of them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use net::clock::Clock;
 use perf::histogram::Histogram;
-use perf::units::{Instant, Nanos};
+use perf::units::Nanos;
 
-use super::check::{Ended, Expect, Failed};
-use super::clean::sweep;
-use super::lines::{Line, Work};
-use super::place::{Answer, Known, Place, Stat, Told};
-use super::{Plan, Sizes, Test, attributes, data, lookups, names, readdir, space, symlinks, tree};
-use crate::cpu::Usage;
+use super::check::Ended;
+use super::lines::Line;
+use super::place::Place;
+use super::site::Site;
+use super::{Plan, Test};
 
 /// A test that was run.
 #[derive(Debug)]
@@ -78,7 +77,7 @@ pub async fn run<P: Place>(
         let goes_on = match one.ended {
             None | Some(Ended::Unsupported(_)) => true,
             Some(Ended::Failed(_)) => plan.keep_going,
-            Some(Ended::Broken(_) | Ended::Stopped) => false,
+            Some(Ended::Broken { .. } | Ended::Stopped) => false,
         };
         measured.push(one);
         if !goes_on {
@@ -86,266 +85,6 @@ pub async fn run<P: Place>(
         }
     }
     Outcome { measured, left: left.to_vec() }
-}
-
-/// A test at work: its numbers, its clocks, and where its results are compared.
-pub(super) struct Site<'a, P> {
-    pub(super) place: &'a P,
-    pub(super) plan: &'a Plan,
-    pub(super) sizes: Sizes,
-    /// The number of the directory above the test's own, where there is one.
-    pub(super) above: Option<u64>,
-    clock: &'a Clock,
-    test: Test,
-    stop: &'a AtomicBool,
-    cpu: Usage,
-    /// When the clock was started; `None` while it stands.
-    started: Option<Instant>,
-    /// Since it was last started from zero.
-    elapsed: Nanos,
-    total: Nanos,
-    waited: Nanos,
-    operations: Histogram,
-    lines: Vec<Line>,
-}
-
-impl<'a, P: Place> Site<'a, P> {
-    fn new(
-        clock: &'a Clock,
-        place: &'a P,
-        plan: &'a Plan,
-        test: Test,
-        stop: &'a AtomicBool,
-    ) -> Self {
-        Self {
-            place,
-            plan,
-            sizes: plan.sizes(test),
-            above: None,
-            clock,
-            test,
-            stop,
-            cpu: Usage::now(),
-            started: None,
-            elapsed: Nanos::ZERO,
-            total: Nanos::ZERO,
-            waited: Nanos::ZERO,
-            operations: Histogram::new(),
-            lines: Vec::new(),
-        }
-    }
-
-    fn measured(self, ended: Option<Ended>) -> Measured {
-        Measured {
-            test: self.test,
-            lines: self.lines,
-            operations: self.operations,
-            elapsed: self.total,
-            waited: self.waited,
-            cpu: Usage::now().since(self.cpu).process,
-            ended,
-        }
-    }
-
-    /// Runs the test in a directory of its own in `dir`, or in the one that the test before has
-    /// `made` and left, or in `dir` itself; and cleans up. What the next test needs is `kept`.
-    async fn in_ground(
-        &mut self,
-        dir: &P::Dir,
-        made: Option<P::Dir>,
-        keeps: bool,
-        kept: &mut Option<P::Dir>,
-    ) -> Result<(), Ended> {
-        let place = self.place;
-        let is_made = made.is_some();
-        let number = if is_made { Test::Create.number() } else { self.test.number() };
-        let name = format!("test{number}");
-        let ground = match made {
-            Some(ground) => ground,
-            None if self.plan.in_place => dir.clone(),
-            None => {
-                self.above = Some(self.must("stat", ".", place.stat_dir(dir)).await?.fileid);
-                self.must("mkdir", &name, place.make_dir(dir, &name)).await?;
-                self.must("chdir", &name, place.enter(dir, &name)).await?.value
-            }
-        };
-        let ended = self.run(&ground, is_made).await;
-        if ended.is_ok() && keeps {
-            *kept = Some(ground);
-            return ended;
-        }
-        if !matches!(ended, Err(Ended::Broken(_))) {
-            // Of what cannot be removed the one who has made `dir` tells.
-            sweep(place, &ground, self.plan, &[self.test]).await;
-            if !self.plan.in_place {
-                place.remove_dir(dir, &name).await.ok();
-            }
-        }
-        ended
-    }
-
-    async fn run(&mut self, dir: &P::Dir, is_made: bool) -> Result<(), Ended> {
-        match self.test {
-            Test::Create => tree::create(self, dir).await,
-            Test::Remove => tree::remove(self, dir, is_made).await,
-            Test::Lookup => lookups::run(self, dir).await,
-            Test::Attributes => attributes::run(self, dir).await,
-            Test::Data => data::run(self, dir).await,
-            Test::Readdir => readdir::run(self, dir).await,
-            Test::Rename => names::run(self, dir).await,
-            Test::Symlink => symlinks::run(self, dir).await,
-            Test::Statfs => space::run(self, dir).await,
-        }
-    }
-
-    /// From here on it counts.
-    pub(super) fn start(&mut self) {
-        self.elapsed = Nanos::ZERO;
-        self.started = Some(self.clock.now());
-    }
-
-    /// What follows does not count.
-    pub(super) fn stop(&mut self) {
-        if let Some(started) = self.started.take() {
-            self.elapsed += self.clock.now().since(started);
-            self.total += self.elapsed;
-        }
-    }
-
-    /// This was done since the clock was started.
-    pub(super) fn line(&mut self, work: Work, numbers: [u64; 3]) {
-        self.lines.push(Line { work, numbers, elapsed: self.elapsed });
-    }
-
-    async fn call<T>(
-        &mut self,
-        call: impl Future<Output = Answer<T>> + Send,
-    ) -> Result<Answer<T>, Ended> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Ended::Stopped);
-        }
-        if self.started.is_none() {
-            return Ok(call.await);
-        }
-        let before = self.clock.now();
-        let answer = call.await;
-        let took = self.clock.now().since(before);
-        self.waited += took;
-        self.operations.record(took);
-        Ok(answer)
-    }
-
-    /// An operation that must succeed.
-    pub(super) async fn must<T>(
-        &mut self,
-        doing: &str,
-        name: &str,
-        call: impl Future<Output = Answer<T>> + Send,
-    ) -> Result<T, Ended> {
-        let refused = match self.call(call).await? {
-            Ok(value) => return Ok(value),
-            Err(refused) => refused,
-        };
-        match refused.known {
-            None | Some(Known::Environment) => Err(refused.into()),
-            Some(Known::NotSupp) => Err(Ended::Unsupported(refused.answer())),
-            Some(_) => {
-                let step = format!("{doing} {name}");
-                Err(self.failed(step, "success", refused.answer()))
-            }
-        }
-    }
-
-    /// An operation that must fail, with one of these errors, the first of which has this name.
-    pub(super) async fn must_fail<T>(
-        &mut self,
-        doing: &str,
-        name: &str,
-        call: impl Future<Output = Answer<T>> + Send,
-        known: &[Known],
-        error: &str,
-    ) -> Result<(), Ended> {
-        let step = || format!("{doing} {name}");
-        match self.call(call).await? {
-            Ok(_) => Err(self.failed(step(), error, "success")),
-            Err(refused) => match refused.known {
-                Some(answer) if known.contains(&answer) => Ok(()),
-                None | Some(Known::Environment) => Err(refused.into()),
-                Some(_) => Err(self.failed(step(), error, refused.answer())),
-            },
-        }
-    }
-
-    /// Asks for a file's attributes, which must be so; what finding it told must be the same.
-    pub(super) async fn stat(
-        &mut self,
-        dir: &P::Dir,
-        name: &str,
-        expect: Expect,
-    ) -> Result<Stat, Ended> {
-        let place = self.place;
-        let Told { value, stat: told } = self.must("stat", name, place.stat(dir, name)).await?;
-        self.compare(|| format!("stat {name}"), expect, &value)?;
-        self.told("lookup", name, Expect::all(&value), told)?;
-        Ok(value)
-    }
-
-    /// The name must lead nowhere.
-    pub(super) async fn gone(&mut self, dir: &P::Dir, name: &str, why: &str) -> Result<(), Ended> {
-        let place = self.place;
-        let doing = format!("{why}: stat");
-        self.must_fail(&doing, name, place.stat(dir, name), &[Known::NoEnt], "ENOENT").await
-    }
-
-    /// Attributes that came with a reply, if they came.
-    pub(super) fn told(
-        &self,
-        doing: &str,
-        name: &str,
-        expect: Expect,
-        told: Option<Stat>,
-    ) -> Result<(), Ended> {
-        let step = || format!("{doing} {name}, the attributes in the reply");
-        told.map_or(Ok(()), |told| self.compare(step, expect, &told))
-    }
-
-    pub(super) fn compare(
-        &self,
-        step: impl FnOnce() -> String,
-        expect: Expect,
-        seen: &Stat,
-    ) -> Result<(), Ended> {
-        match expect.difference(seen) {
-            None => Ok(()),
-            Some((expected, seen)) => Err(self.failed(step(), expected, seen)),
-        }
-    }
-
-    pub(super) fn failed(
-        &self,
-        step: impl Into<String>,
-        expected: impl Into<String>,
-        seen: impl Into<String>,
-    ) -> Ended {
-        Ended::Failed(Failed {
-            test: self.test,
-            step: step.into(),
-            expected: expected.into(),
-            seen: seen.into(),
-        })
-    }
-}
-
-/// Makes an empty file, as creat(2) and close(2) do.
-pub(super) async fn make_file<P: Place>(
-    site: &mut Site<'_, P>,
-    dir: &P::Dir,
-    name: &str,
-) -> Result<(), Ended> {
-    let place = site.place;
-    let Told { value, stat } = site.must("create", name, place.create(dir, name)).await?;
-    site.told("create", name, Expect::EMPTY, stat)?;
-    site.must("close", name, place.close(value)).await
 }
 
 #[cfg(test)]

@@ -30,14 +30,18 @@ pub enum Ended {
     /// The file system has not got what is tested; the answer.
     Unsupported(String),
     /// The target or the environment failed.
-    Broken(Error),
+    Broken {
+        error: Error,
+        /// It answers, all the same: what was made can be removed.
+        is_alive: bool,
+    },
     /// It was asked to stop.
     Stopped,
 }
 
 impl From<Refused> for Ended {
     fn from(refused: Refused) -> Self {
-        Self::Broken(refused.error)
+        Self::Broken { is_alive: refused.known.is_some(), error: refused.error }
     }
 }
 
@@ -49,18 +53,19 @@ pub(super) struct Expect {
     pub(super) links: Option<u64>,
     pub(super) size: Option<u64>,
     pub(super) fileid: Option<u64>,
+    pub(super) modified: Option<(i64, u32)>,
 }
 
 impl Expect {
+    const ANYTHING: Self =
+        Self { kind: None, mode: None, links: None, size: None, fileid: None, modified: None };
     /// An empty file with one name.
     pub(super) const EMPTY: Self =
-        Self { kind: Some(Kind::File), links: Some(1), size: Some(0), mode: None, fileid: None };
-    pub(super) const DIR: Self =
-        Self { kind: Some(Kind::Dir), links: None, size: None, mode: None, fileid: None };
-    pub(super) const SYMLINK: Self =
-        Self { kind: Some(Kind::Symlink), links: None, size: None, mode: None, fileid: None };
+        Self { kind: Some(Kind::File), links: Some(1), size: Some(0), ..Self::ANYTHING };
+    pub(super) const DIR: Self = Self { kind: Some(Kind::Dir), ..Self::ANYTHING };
+    pub(super) const SYMLINK: Self = Self { kind: Some(Kind::Symlink), ..Self::ANYTHING };
 
-    /// Everything that is known of it.
+    /// Everything that is known of it, but for its times.
     pub(super) fn all(stat: &Stat) -> Self {
         Self {
             kind: Some(stat.kind),
@@ -68,6 +73,7 @@ impl Expect {
             links: Some(stat.links),
             size: Some(stat.size),
             fileid: Some(stat.fileid),
+            modified: None,
         }
     }
 
@@ -82,12 +88,15 @@ impl Expect {
         let mode = |(expected, seen): (u32, u32)| {
             (format!("mode {expected:04o}"), format!("mode {seen:04o}"))
         };
+        let time = |(seconds, nanos): (i64, u32)| format!("mtime {seconds}.{nanos:09}");
+        let modified = |(expected, seen)| (time(expected), time(seen));
         differ(self.kind, seen.kind)
             .map(|(expected, seen)| (expected.to_string(), seen.to_string()))
             .or_else(|| differ(self.mode, seen.mode).map(mode))
             .or_else(|| differ(self.links, seen.links).map(|both| text("links", both)))
             .or_else(|| differ(self.size, seen.size).map(|both| text("size", both)))
             .or_else(|| differ(self.fileid, seen.fileid).map(|both| text("fileid", both)))
+            .or_else(|| differ(self.modified, seen.modified).map(modified))
     }
 }
 
@@ -97,7 +106,8 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_named_on_both_sides() {
-        let stat = Stat { kind: Kind::File, mode: 0o644, links: 1, size: 0, fileid: 7 };
+        let stat =
+            Stat { kind: Kind::File, mode: 0o644, links: 1, size: 0, fileid: 7, modified: (5, 0) };
         assert_eq!(Expect::EMPTY.difference(&stat), None);
         let long = Stat { size: 5, ..stat };
         let told = |expected: &str, seen: &str| Some((expected.to_owned(), seen.to_owned()));
@@ -107,5 +117,8 @@ mod tests {
         assert_eq!(mode.difference(&stat), told("mode 0666", "mode 0644"));
         let other = Stat { fileid: 8, ..stat };
         assert_eq!(Expect::all(&stat).difference(&other), told("fileid 7", "fileid 8"));
+        let timed = Expect { modified: Some((4, 9)), ..Expect::all(&stat) };
+        let difference = timed.difference(&stat);
+        assert_eq!(difference, told("mtime 4.000000009", "mtime 5.000000000"));
     }
 }

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use super::CALL_BYTES;
-use super::bench::Site;
 use super::check::{Ended, Expect};
 use super::lines::Work;
 use super::place::{Kind, Place};
+use super::site::Site;
 
 /// The suite's name.
 pub(super) const NAME: &str = "bigfile";

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use rustix::fs::{self, AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
-use super::place::{Above, Answer, Entry, Kind, Listing, Place, Refused, Space, Stat, Told};
+use super::place::{
+    Above, Answer, Change, Changes, Entry, Kind, Listing, Place, Refused, Space, Stat, Told,
+};
 use crate::error::Error;
 
 /// See the module's head. Operations block: run it on a thread of its own.
@@ -87,6 +89,7 @@ fn stat_of(found: &fs::Stat) -> Stat {
         links: links(found),
         size: u64::try_from(found.st_size).unwrap_or(0),
         fileid: found.st_ino,
+        modified: (found.st_mtime, u32::try_from(found.st_mtime_nsec).unwrap_or(0)),
     }
 }
 
@@ -228,6 +231,10 @@ impl Place for Local {
             Ok(entries)
         };
         read().map_err(failed)
+    }
+
+    async fn changes(&self, _: &Dir, _: Changes, _: (&str, &str)) -> Answer<Vec<Change>> {
+        Ok(Vec::new())
     }
 
     async fn space(&self, dir: &Dir) -> Answer<Space> {

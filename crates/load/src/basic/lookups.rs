@@ -1,9 +1,9 @@
 //! Test 3: the way up and down.
 
-use super::bench::Site;
 use super::check::{Ended, Expect};
 use super::lines::Work;
 use super::place::{Above, Place};
+use super::site::Site;
 
 pub(super) async fn run<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Result<(), Ended> {
     let place = site.place;

@@ -13,21 +13,21 @@
 //! | 9 | the state of the file system | 1500 times |
 //!
 //! The suite defines what is done, how often, what is checked, and the lines that are printed
-//! ([`lines`]; [`log`] reads them). The thesis of 2002 (Boumenot) counts ten tests, because it takes
-//! the two halves of test 5 for tests 5 and 6: its tests 7 to 10 are 6 to 9 here.
+//! ([`lines`]; [`log`] reads them). The thesis of 2002 (Boumenot) counts ten tests, because it
+//! takes the two halves of test 5 for tests 5 and 6: its tests 7 to 10 are 6 to 9 here.
 //!
 //! How it differs from the suite:
 //!
-//! - A server is tested through [`client::session::Session`], the typed procedures of the production
-//!   client ([`wire`]): who tests a server wants each operation to arrive there, and no cache of a
-//!   client's between him and the answer. A stat is LOOKUP and GETATTR, a close after writing is a
-//!   COMMIT, getcwd(3) is a LOOKUP of `..`. For what applications see there is [`local`]: system
-//!   calls in a directory of any mounted file system.
+//! - A server is tested through [`client::session::Session`], the typed procedures of the
+//!   production client ([`wire`]): who tests a server wants each operation to arrive there, and no
+//!   cache of a client's between him and the answer. A stat is LOOKUP and GETATTR, a close after
+//!   writing is a COMMIT, getcwd(3) is a LOOKUP of `..`. For what applications see there is
+//!   [`local`]: system calls in a directory of any mounted file system.
 //! - Results are compared exactly, and more of them: attributes that a reply tells besides, errors
-//!   that must come (a name that is taken, gone, or leads to a directory with files). What the suite
-//!   does not do is done outside the time that is measured.
-//! - It works in a directory of its own, and removes what it made however it ends; the suite removes
-//!   the test directory of before, whatever is in it.
+//!   that must come (a name that is taken, gone, or leads to a directory with files). What the
+//!   suite does not do is done outside the time that is measured.
+//! - It works in a directory of its own, and removes what it made however it ends; the suite
+//!   removes the test directory of before, whatever is in it.
 //! - chdir(2) to a directory's parent is not done: descriptors and handles know where they are.
 //! - Data are not invalidated through a mapping before they are read (`-DMMAP`): Linux keeps its
 //!   cache all the same.
@@ -45,6 +45,7 @@ mod lookups;
 mod names;
 pub mod place;
 mod readdir;
+mod site;
 mod space;
 mod symlinks;
 mod tree;

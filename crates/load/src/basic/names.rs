@@ -1,10 +1,10 @@
 //! Test 7: files are renamed, and get their old name back as a second one.
 
-use super::bench::{Site, make_file};
 use super::check::{Ended, Expect};
 use super::lines::Work;
-use super::place::{Known, Place};
-use super::tree::file_name;
+use super::place::{Changes, Known, Place};
+use super::site::{Site, make_file};
+use super::tree::{dir_name, file_name};
 
 /// The suite's name.
 pub(super) fn new_name(number: u32) -> String {
@@ -33,7 +33,8 @@ pub(super) async fn run<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Resul
     let rename = place.rename(dir, &new, &old);
     site.must_fail("rename of what is not there,", &new, rename, absent, "ENOENT").await?;
     let link = place.link(dir, &old, &old);
-    site.must_fail("link to a name that is taken,", &old, link, taken, "EEXIST").await
+    site.must_fail("link to a name that is taken,", &old, link, taken, "EEXIST").await?;
+    site.changes(dir, Changes::Renaming, (&new, &dir_name(0))).await
 }
 
 async fn there_and_back<P: Place>(

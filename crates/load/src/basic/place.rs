@@ -17,6 +17,8 @@ pub struct Stat {
     pub links: u64,
     pub size: u64,
     pub fileid: u64,
+    /// Seconds and nanoseconds of the last change of its data, as they are told.
+    pub modified: (i64, u32),
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,6 +70,23 @@ pub enum Listing {
     Names,
     /// READDIRPLUS; where there is none, as [`Listing::Names`].
     WithAttributes,
+}
+
+/// A change of a directory: what its reply told of the directory afterwards, and what the directory
+/// says when it is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    pub doing: &'static str,
+    pub told: Option<Stat>,
+    pub asked: Stat,
+}
+
+/// Which changes are made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Changes {
+    Making,
+    Removing,
+    Renaming,
 }
 
 /// What getcwd(3) found.
@@ -268,6 +287,15 @@ pub trait Place: Sync {
         how: Listing,
         most: usize,
     ) -> impl Future<Output = Answer<Vec<Entry>>> + Send;
+
+    /// Makes such changes with a file and a directory of these names, which are not there before
+    /// or after; nothing where replies tell nothing of directories.
+    fn changes(
+        &self,
+        dir: &Self::Dir,
+        which: Changes,
+        names: (&str, &str),
+    ) -> impl Future<Output = Answer<Vec<Change>>> + Send;
 
     fn space(&self, dir: &Self::Dir) -> impl Future<Output = Answer<Space>> + Send;
 

@@ -1,9 +1,9 @@
 //! Test 6: a directory is listed while its files vanish one after the other.
 
-use super::bench::{Site, make_file};
 use super::check::{Ended, Expect};
 use super::lines::Work;
 use super::place::{Entry, Listing, Place};
+use super::site::{Site, make_file};
 use super::tree::file_name;
 
 /// More entries than the test has made are taken, so that they can be told.

@@ -1,9 +1,9 @@
 //! Test 9: the file system is asked for its state.
 
-use super::bench::Site;
 use super::check::Ended;
 use super::lines::Work;
 use super::place::Place;
+use super::site::Site;
 
 pub(super) async fn run<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Result<(), Ended> {
     let place = site.place;

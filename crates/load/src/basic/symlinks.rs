@@ -1,9 +1,9 @@
 //! Test 8: symbolic links are made, read and removed.
 
-use super::bench::{Site, make_file};
 use super::check::{Ended, Expect};
 use super::lines::Work;
 use super::place::{Known, Place};
+use super::site::{Site, make_file};
 use super::tree::file_name;
 
 /// Where the suite's links lead, with a number behind it.

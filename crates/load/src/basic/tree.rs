@@ -1,9 +1,9 @@
 //! Tests 1 and 2: a tree is made, and removed.
 
-use super::bench::{Site, make_file};
 use super::check::{Ended, Expect};
 use super::lines::Work;
-use super::place::{Known, Place};
+use super::place::{Changes, Known, Place};
+use super::site::{Site, make_file};
 
 /// Names that a message lists.
 const SHOWN_MAX: usize = 5;
@@ -28,6 +28,7 @@ struct Level<D> {
 
 /// Test 1.
 pub(super) async fn create<P: Place>(site: &mut Site<'_, P>, dir: &P::Dir) -> Result<(), Ended> {
+    site.changes(dir, Changes::Making, (&file_name(0), &dir_name(0))).await?;
     site.start();
     let (files, dirs) = grow(site, dir).await?;
     site.stop();
@@ -131,7 +132,8 @@ pub(super) async fn remove<P: Place>(
         site.gone(dir, &dir_name(number), "after its removal").await?;
     }
     let (name, absent) = (file_name(0), &[Known::NoEnt]);
-    site.must_fail("remove, again,", &name, place.remove(dir, &name), absent, "ENOENT").await
+    site.must_fail("remove, again,", &name, place.remove(dir, &name), absent, "ENOENT").await?;
+    site.changes(dir, Changes::Removing, (&file_name(0), &dir_name(0))).await
 }
 
 /// Removes the tree; gives the numbers of files and directories that were in it.

@@ -1,12 +1,14 @@
 //! A server, at the wire: each operation is the calls that a client without caches makes.
 
 use ::wire::nfs3::create::CreateHow;
-use ::wire::nfs3::{FType, Fattr3, FileHandle, Sattr3, StableHow};
+use ::wire::nfs3::{FType, Fattr3, FileHandle, Sattr3, StableHow, WccData};
 use bytes::Bytes;
 use client::session::Session;
 use client::url::Version;
 
-use super::place::{Above, Answer, Entry, Kind, Listing, Place, Refused, Space, Stat, Told};
+use super::place::{
+    Above, Answer, Change, Changes, Entry, Kind, Known, Listing, Place, Refused, Space, Stat, Told,
+};
 
 /// Bytes asked for with each READDIR, and of READDIRPLUS: as a kernel of a page asks, so that a
 /// directory of 200 files takes several.
@@ -98,6 +100,7 @@ fn stat(attributes: Fattr3) -> Stat {
         links: u64::from(attributes.nlink),
         size: attributes.size,
         fileid: attributes.fileid,
+        modified: (i64::from(attributes.mtime.seconds), attributes.mtime.nseconds),
     }
 }
 
@@ -183,7 +186,7 @@ impl Place for Wire {
                 server: self.session.server(),
                 what: "the verifier changed: the server has lost what was written",
             };
-            return Err(Refused::from(nonsense));
+            return Err(Refused { known: Some(Known::Other), error: nonsense.into() });
         }
         Ok(())
     }
@@ -267,6 +270,48 @@ impl Place for Wire {
                 return Ok(entries);
             }
         }
+    }
+
+    async fn changes(
+        &self,
+        dir: &Dir,
+        which: Changes,
+        (file, folder): (&str, &str),
+    ) -> Answer<Vec<Change>> {
+        let (session, handle) = (&self.session, dir.handle);
+        let (file, folder) = (file.as_bytes(), folder.as_bytes());
+        let mut changes = Vec::new();
+        let mut note = async |doing, wcc: WccData| {
+            let asked = stat(session.getattr(handle).await?);
+            changes.push(Change { doing, told: wcc.after.map(stat), asked });
+            Ok::<_, Refused>(())
+        };
+        let made = session.create(handle, file, CreateHow::Unchecked(attributes(0o666))).await?;
+        if which == Changes::Making {
+            note("create", made.dir_wcc).await?;
+        }
+        let made = session.mkdir(handle, folder, attributes(0o777)).await?;
+        if which == Changes::Making {
+            note("mkdir", made.dir_wcc).await?;
+        }
+        if which == Changes::Renaming {
+            // There and back, so that the names are the given ones.
+            let other = [file, b".renamed"].concat();
+            let there = session.rename((handle, file), (handle, &other)).await?;
+            let noted = note("rename", there.fromdir_wcc).await;
+            let back = session.rename((handle, &other), (handle, file)).await?;
+            noted?;
+            note("rename back", back.todir_wcc).await?;
+        }
+        let gone = session.rmdir(handle, folder).await?;
+        if which == Changes::Removing {
+            note("rmdir", gone).await?;
+        }
+        let gone = session.remove(handle, file).await?;
+        if which == Changes::Removing {
+            note("remove", gone).await?;
+        }
+        Ok(changes)
     }
 
     async fn space(&self, dir: &Dir) -> Answer<Space> {

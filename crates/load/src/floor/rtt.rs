@@ -16,10 +16,11 @@
 
 use net::clock::Clock;
 use net::error::{CallError, Refusal};
+use net::floor::echo::{TcpEcho, UdpEcho};
 use net::floor::error::FloorError;
-use net::floor::near::{LATE, TcpEcho, UdpEcho, Way};
+use net::floor::near::{LATE, Way};
 use net::floor::pace::{self, Pace};
-use net::floor::protocol::Report;
+use net::floor::protocol::{RUN_MAX, Report};
 use net::floor::rpc::{NullCalls, Service};
 use perf::stats::Sample;
 use perf::units::{Instant, Nanos};
@@ -36,8 +37,6 @@ const BLOCKS: u32 = 10;
 const WARM_UP_TRIALS: u64 = 20;
 /// Trials in a row without an answer that end a run.
 const LOST_IN_A_ROW_MAX: u32 = 20;
-/// A run of echoes may take so much longer than its trials should.
-const RUN_LIMIT: Nanos = Nanos::from_secs(600);
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -49,6 +48,8 @@ pub struct Plan {
     /// Trials in a second; `None` each after the one before.
     pub per_s: Option<f64>,
     pub reply_limit: Nanos,
+    /// Ends the trials of one size, should it come before their number.
+    pub row_time_max: Nanos,
     /// Lengths of transfers, how often each, and bytes of their datagrams.
     pub transfers: Vec<u64>,
     pub transfer_repeats: u32,
@@ -201,10 +202,10 @@ impl<'a> Work<'a> {
         let nobody = || FloorError::Stopped;
         Ok(match series.exchange {
             Exchange::Echo(Protocol::Tcp) => {
-                Opened::Tcp(self.way.ok_or_else(nobody)?.tcp_echo(bytes, RUN_LIMIT)?)
+                Opened::Tcp(self.way.ok_or_else(nobody)?.tcp_echo(bytes, RUN_MAX)?)
             }
             Exchange::Echo(Protocol::Udp) => {
-                Opened::Udp(self.way.ok_or_else(nobody)?.udp_echo(bytes, RUN_LIMIT, limit)?)
+                Opened::Udp(self.way.ok_or_else(nobody)?.udp_echo(bytes, RUN_MAX, limit)?)
             }
             Exchange::Null(service) => {
                 let service = self.plan.services[service].1;
@@ -223,6 +224,7 @@ impl<'a> Work<'a> {
         let started = self.clock.now();
         let pace = Pace::new(started, self.plan.per_s);
         let (before, mut in_a_row) = (series.times.len(), 0);
+        let until = started + self.plan.row_time_max / u64::from(BLOCKS);
         for trial in 0..trials {
             if !(self.go_on)() {
                 return Err(FloorError::Stopped.into());
@@ -246,6 +248,9 @@ impl<'a> Work<'a> {
                     series.lost += 1;
                     self.is_there(series, in_a_row)?;
                 }
+            }
+            if self.clock.now() >= until {
+                break;
             }
         }
         series.cpu += Usage::now().since(cpu).thread;

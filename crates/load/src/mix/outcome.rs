@@ -71,16 +71,14 @@ impl Outcome {
         (count > 0).then(|| Nanos::from_secs_f64(total / count as f64))
     }
 
-    /// The medians of the operations, weighted as the mix has them: what a mean would be without
-    /// the pauses of the machine that one operation in a thousand meets.
-    pub fn response_of_medians(&self, mix: &Mix) -> Option<Nanos> {
-        let seen = self.operations.iter().filter(|(_, tally)| !tally.response_time.is_empty());
-        let (sum, weight) = seen.fold((0.0, 0.0), |(sum, weight), (operation, tally)| {
-            let share = mix.share(*operation);
-            let median = tally.response_time.quantile(0.5).as_secs_f64();
-            (sum + share * median, weight + share)
+    /// The medians of the operations, each counting as often as there were of it: what a mean would
+    /// be without the pauses of the machine that one operation in a thousand meets.
+    pub fn response_of_medians(&self) -> Option<Nanos> {
+        let (sum, count) = self.operations.values().fold((0.0, 0.0), |(sum, count), tally| {
+            let times = tally.response_time.count() as f64;
+            (sum + times * tally.response_time.quantile(0.5).as_secs_f64(), count + times)
         });
-        (weight > 0.0).then(|| Nanos::from_secs_f64(sum / weight))
+        (count > 0.0).then(|| Nanos::from_secs_f64(sum / count))
     }
 
     /// By how many percentage points the share of an operation is off at most: SFS calls a run

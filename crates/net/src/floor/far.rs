@@ -17,13 +17,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 
-use super::counters::{self, Host};
-use super::datagram::{Header, sentinel};
-use super::lines::{duration, is_passing, read_up_to, read_words, write_words};
+use super::far_datagrams::DatagramRun;
+use super::lines::{duration, read_up_to, read_words, write_words};
 use super::pace;
-use super::protocol::{GREETING, Kind, REPORT, Report, Request, SENTINEL, Status};
-use super::spray_service::SprayService;
-use super::tally::Tally;
+use super::protocol::{GREETING, Kind, Report, Request, SENTINEL, Status};
 use crate::clock::Clock;
 use crate::transport::udp;
 
@@ -34,11 +31,6 @@ pub const HELLO_MAX: Nanos = Nanos::from_secs(5);
 pub const IDLE_MAX: Nanos = Nanos::from_secs(10);
 /// What a run may take beside the time that it asked for.
 pub const GRACE: Nanos = Nanos::from_secs(15);
-/// Datagrams may be on their way when their sender says that it is done: until none has come for
-/// so long.
-const QUIET: Nanos = Nanos::from_millis(200);
-const QUIET_LOOK: Nanos = Nanos::from_millis(5);
-
 /// Times that a port is looked for which both protocols have free.
 const BIND_ATTEMPTS: usize = 16;
 /// Read at once from a stream.
@@ -50,31 +42,22 @@ const READ_BYTES_MIN: usize = 64 << 10;
 pub struct Far {
     listener: TcpListener,
     socket: UdpSocket,
+    hello_max: Nanos,
 }
 
 /// What connections and datagrams share.
 #[derive(Debug)]
-struct Shared {
-    clock: Clock,
+pub(super) struct Shared {
+    pub(super) clock: Clock,
     /// Processor time of this process.
-    cpu: fn() -> Nanos,
-    socket: UdpSocket,
+    pub(super) cpu: fn() -> Nanos,
+    hello_max: Nanos,
+    pub(super) socket: UdpSocket,
     connections: AtomicUsize,
     /// Held by the run in progress.
     turn: Mutex<()>,
     /// Guards the run with datagrams; held for the few additions of one datagram.
-    run: Mutex<Option<DatagramRun>>,
-}
-
-/// A run with datagrams.
-#[derive(Debug)]
-struct DatagramRun {
-    token: u64,
-    peer: IpAddr,
-    request: Request,
-    tally: Tally,
-    /// Of a run of transfers, the one in progress.
-    transfer: u32,
+    pub(super) run: Mutex<Option<DatagramRun>>,
 }
 
 impl Far {
@@ -92,7 +75,7 @@ impl Far {
                 socket => {
                     let socket = socket?;
                     udp::enlarge(&socket);
-                    return Ok(Self { listener, socket });
+                    return Ok(Self { listener, socket, hello_max: HELLO_MAX });
                 }
             }
         }
@@ -112,6 +95,7 @@ impl Far {
         let shared = Arc::new(Shared {
             clock: clock.clone(),
             cpu,
+            hello_max: self.hello_max,
             socket: self.socket.try_clone()?,
             connections: AtomicUsize::new(0),
             turn: Mutex::new(()),
@@ -167,7 +151,7 @@ impl Shared {
             .with_retries(5);
         socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive)?;
         stream.write_all(GREETING)?;
-        let until = self.clock.now() + HELLO_MAX;
+        let until = self.clock.now() + self.hello_max;
         let mut greeting = [0; GREETING.len()];
         read_up_to(&self.clock, stream, &mut greeting, until).0?;
         if greeting != *GREETING {
@@ -188,7 +172,7 @@ impl Shared {
         }
     }
 
-    fn go(stream: &TcpStream, token: u64) -> io::Result<()> {
+    pub(super) fn go(stream: &TcpStream, token: u64) -> io::Result<()> {
         write_words(stream, &[Status::Go as u64, token])
     }
 
@@ -206,7 +190,10 @@ impl Shared {
                 read => read?,
             };
             let now = self.clock.now();
-            let first = *first.get_or_insert(now);
+            let first = *first.get_or_insert_with(|| {
+                report.first_bytes = count as u64;
+                now
+            });
             report.span = now.since(first);
             if count == 0 {
                 break;
@@ -266,143 +253,6 @@ impl Shared {
             }
         }
     }
-
-    /// Lets the peer's datagrams in until it goes, and reports when it asks.
-    fn datagrams(
-        &self,
-        stream: &TcpStream,
-        peer: IpAddr,
-        request: Request,
-        until: Instant,
-    ) -> io::Result<()> {
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let token = u64::from_ne_bytes(random);
-        let tally = Tally::new();
-        let (cpu, host) = ((self.cpu)(), Host::now());
-        let drops = counters::drops(&self.socket);
-        *self.run.lock() = Some(DatagramRun { token, peer, request, tally, transfer: 0 });
-        let _end = End(self);
-        Self::go(stream, token)?;
-        loop {
-            let [order, sent] = read_words(&self.clock, stream, until)?;
-            if order != REPORT {
-                return Ok(());
-            }
-            self.settle(sent, until);
-            let mut report = Report { cpu: (self.cpu)().saturating_sub(cpu), ..Report::default() };
-            Host::now().since(host).put_into(&mut report);
-            let dropped = counters::drops(&self.socket);
-            report.socket_drops = dropped.zip(drops).map(|(now, then)| now.wrapping_sub(then));
-            if let Some(DatagramRun { tally, .. }) = &*self.run.lock() {
-                report.bytes = tally.bytes;
-                report.span = tally.span();
-                report.messages = tally.datagrams;
-                report.duplicates = tally.duplicates;
-                report.reordered = tally.reordered;
-            }
-            write_words(stream, &report.words())?;
-        }
-    }
-
-    /// Waits until `sent` datagrams have come, or none comes any more.
-    fn settle(&self, sent: u64, until: Instant) {
-        let began = self.clock.now();
-        loop {
-            let (came, last) = match &*self.run.lock() {
-                Some(run) => (run.tally.datagrams, run.tally.last().unwrap_or(began)),
-                None => return,
-            };
-            let now = self.clock.now();
-            let quiet = now.since(last.max(began)) >= QUIET;
-            if came >= sent || quiet || now >= until {
-                return;
-            }
-            pace::rest(QUIET_LOOK);
-        }
-    }
-
-    /// Takes datagrams for ever.
-    fn receive(&self, socket: &UdpSocket) {
-        let mut buffer = vec![0; 1 << 16];
-        let mut spray = SprayService::new(self.clock.now());
-        loop {
-            match socket.recv_from(&mut buffer) {
-                Ok((count, peer)) => {
-                    let now = self.clock.now();
-                    self.take(socket, &buffer[..count], peer, &mut spray, now);
-                }
-                // What a reply met on its way, mostly; anything else must not make us spin.
-                Err(cause) if is_passing(&cause) => {}
-                Err(_) => pace::rest(Nanos::from_millis(1)),
-            }
-        }
-    }
-
-    fn take(
-        &self,
-        socket: &UdpSocket,
-        datagram: &[u8],
-        peer: SocketAddr,
-        spray: &mut SprayService,
-        now: Instant,
-    ) {
-        // A reply that does not get through is a lost one, which the near end counts.
-        let Some(header) = Header::of(datagram) else {
-            if let Some(reply) = spray.answer(datagram, now) {
-                socket.send_to(&reply, peer).ok();
-            }
-            return;
-        };
-        let mut run = self.run.lock();
-        let Some(run) = run.as_mut() else { return };
-        if header.token != run.token || peer.ip().to_canonical() != run.peer {
-            return;
-        }
-        match run.request.kind {
-            Kind::UdpEcho => {
-                socket.send_to(datagram, peer).ok();
-            }
-            Kind::UdpTransfer => {
-                if let Some(sentinel) = run.transferred(header, datagram.len(), now) {
-                    socket.send_to(&sentinel, peer).ok();
-                }
-            }
-            _ => {
-                run.tally.arrived(header.number, datagram.len(), now);
-            }
-        }
-    }
-}
-
-impl DatagramRun {
-    /// A datagram of a transfer has come; the sentinel if it was the last.
-    fn transferred(&mut self, header: Header, bytes: usize, now: Instant) -> Option<Vec<u8>> {
-        let transfer = u32::try_from(header.number >> 32).unwrap_or(0);
-        if transfer > self.transfer {
-            self.transfer = transfer;
-            self.tally = Tally::new();
-        }
-        if transfer < self.transfer {
-            return None; // a straggler
-        }
-        let is_new = self.tally.arrived(header.number & 0xffff_ffff, bytes, now);
-        if !is_new || self.tally.bytes < self.request.bytes {
-            return None;
-        }
-        let mut sentinel_datagram = vec![0; super::MESSAGE_BYTES_MIN];
-        Header { token: self.token, number: sentinel(transfer) }.put(&mut sentinel_datagram);
-        Some(sentinel_datagram)
-    }
-}
-
-/// Ends a run with datagrams when dropped.
-struct End<'a>(&'a Shared);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        *self.0.run.lock() = None;
-    }
 }
 
 fn read_bytes(message_bytes: u64) -> usize {
@@ -424,8 +274,13 @@ mod tests {
 
     /// A far end of this process, which ends with it.
     fn far() -> (Clock, SocketAddr) {
+        far_waiting(HELLO_MAX)
+    }
+
+    fn far_waiting(hello_max: Nanos) -> (Clock, SocketAddr) {
         let (clock, own) = (Clock::real(), Clock::real());
         let far = Far::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let far = Far { hello_max, ..far };
         let address = far.local_addr().unwrap();
         std::thread::spawn(move || far.serve(&own, || Nanos::ZERO));
         (clock, address)
@@ -513,6 +368,20 @@ mod tests {
         while way.tcp_echo(64, SECOND).is_err() {
             assert!(clock.now() < until);
         }
+    }
+
+    #[test]
+    fn who_says_nothing_is_left() {
+        let (_, address) = far_waiting(Nanos::from_millis(20));
+        let mut silent = TcpStream::connect(address).unwrap();
+        let mut said = Vec::new();
+        silent.read_to_end(&mut said).unwrap();
+        assert_eq!(said, GREETING);
+        // And who begins and does not go on.
+        let mut slow = TcpStream::connect(address).unwrap();
+        slow.write_all(&GREETING[..5]).unwrap();
+        said.clear();
+        assert!(slow.read_to_end(&mut said).is_ok() || said == GREETING);
     }
 
     #[test]

@@ -35,9 +35,12 @@ pub(super) fn read_up_to(
 ) -> (io::Result<()>, usize) {
     let mut have = 0;
     while have < bytes.len() {
-        let read = left(clock, until)
-            .and_then(|limit| stream.set_read_timeout(Some(limit)))
-            .and_then(|()| stream.read(&mut bytes[have..]));
+        let limit = match left(clock, until) {
+            Ok(limit) => limit,
+            Err(cause) => return (Err(cause), have),
+        };
+        let limited = stream.set_read_timeout(Some(limit));
+        let read = limited.and_then(|()| stream.read(&mut bytes[have..]));
         match read {
             Ok(0) => break,
             Ok(count) => have += count,

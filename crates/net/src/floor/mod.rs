@@ -6,7 +6,8 @@
 //! world; what decides ([`tally`], [`protocol`], `datagram.rs`, `counters.rs`) is plain code.
 //!
 //! - [`far`]: the far end, a server with limits. Who speaks something else, or nothing, is left.
-//! - [`near`]: the near end: streams, echoes and transfers with a sentinel.
+//! - [`near`]: the near end: streams; [`echo`] and `transfer.rs`: messages and transfers that are
+//!   answered.
 //! - [`rpc`]: NULL calls of any RPC program, one at a time.
 //! - [`spray`]: calls sent at a rate, whether they are answered or not.
 //! - [`protocol`]: what the two ends tell each other.
@@ -16,16 +17,20 @@
 
 pub mod counters;
 mod datagram;
+pub mod echo;
 pub mod error;
 pub mod far;
+mod far_datagrams;
 mod lines;
 pub mod near;
 pub mod pace;
 pub mod protocol;
 pub mod rpc;
+mod sockets;
 pub mod spray;
 mod spray_service;
 pub mod tally;
+mod transfer;
 
 /// Smallest message: an RPC call without credential, arguments or results.
 pub const MESSAGE_BYTES_MIN: usize = 40;

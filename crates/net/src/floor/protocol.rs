@@ -107,6 +107,8 @@ pub(super) enum Status {
 pub struct Report {
     /// Bytes of messages that came, each once.
     pub bytes: u64,
+    /// Of these, what came first: the time began when it was there.
+    pub first_bytes: u64,
     /// From the first to the last that came.
     pub span: Nanos,
     /// Datagrams, each once; over TCP the reads it took.
@@ -144,7 +146,7 @@ impl Report {
             known(self.host_receive_buffer_errors),
             known(self.host_in_errors),
             known(self.host_reassembly_failures),
-            0,
+            self.first_bytes,
             0,
         ]
     }
@@ -155,6 +157,7 @@ impl Report {
             words;
         Self {
             bytes,
+            first_bytes: words[10],
             span: Nanos::from_nanos(span),
             messages,
             duplicates,

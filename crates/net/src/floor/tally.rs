@@ -13,6 +13,8 @@ pub const WINDOW: u64 = 1 << 16;
 #[derive(Clone, Debug)]
 pub struct Tally {
     pub bytes: u64,
+    /// Of these, those of the first that came.
+    pub first_bytes: u64,
     pub datagrams: u64,
     pub duplicates: u64,
     pub reordered: u64,
@@ -28,6 +30,7 @@ impl Tally {
     pub fn new() -> Self {
         Self {
             bytes: 0,
+            first_bytes: 0,
             datagrams: 0,
             duplicates: 0,
             reordered: 0,
@@ -59,7 +62,10 @@ impl Tally {
         }
         self.datagrams += 1;
         self.bytes = self.bytes.saturating_add(bytes as u64);
-        self.first.get_or_insert(now);
+        if self.first.is_none() {
+            self.first = Some(now);
+            self.first_bytes = bytes as u64;
+        }
         self.last = now;
         true
     }

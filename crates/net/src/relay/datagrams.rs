@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::ledger::{Ledger, Loss};
 use super::tap::{Eye, Leg, Opened, Seen};
-use super::{Event, Relay, Side, message};
+use super::{ENTRY_BYTES, Event, Relay, Side, message};
 use crate::clock::Alarm;
 use crate::serve::Carrier;
 use crate::serve::budget::{Budget, Lent};
@@ -259,7 +259,7 @@ fn lease(budget: &Budget, bytes: Bytes) -> Option<(Bytes, Lent)> {
         _ if len <= SMALL_BYTES / 2 => (Bytes::copy_from_slice(&bytes), len),
         _ => (bytes, SMALL_BYTES),
     };
-    Some((bytes, budget.lease(kept_bytes)?))
+    Some((bytes, budget.lease(kept_bytes + ENTRY_BYTES)?))
 }
 
 /// What is on its way in one direction, by when it is due.

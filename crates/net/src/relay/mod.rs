@@ -371,6 +371,9 @@ impl Drop for Present {
     }
 }
 
+/// What a message costs in memory beside its bytes, so that empty ones are bounded, too.
+const ENTRY_BYTES: usize = 256;
+
 /// A server that has vanished is noticed by the system within two minutes, as a client is.
 const SERVER_PATIENCE: Nanos = Nanos::from_secs(20);
 const SERVER_RETRIES: u32 = 5;

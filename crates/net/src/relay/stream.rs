@@ -15,7 +15,7 @@ use perf::units::Instant;
 
 use super::ledger::{Ledger, Loss};
 use super::tap::{Eye, Leg, Opened, Seen};
-use super::{Limits, Relay, Side, message};
+use super::{ENTRY_BYTES, Limits, Relay, Side, message};
 use crate::clock::Alarm;
 use crate::error::TransportError;
 use crate::serve::Carrier;
@@ -84,6 +84,7 @@ pub(super) async fn relay(
             client: leg(&client),
             server: leg(&server),
         }),
+        failed: None,
     };
     let ended = std::future::poll_fn(|cx| pair.poll(&mut client, &mut server, cx)).await;
     pair.close();
@@ -110,6 +111,8 @@ struct Pair<'r> {
     /// Until the next look at the two.
     timer: Option<Timer>,
     eye: Eye,
+    /// One end has broken; what the other direction still holds is handed on.
+    failed: Option<Failed>,
 }
 
 /// One direction.
@@ -171,12 +174,23 @@ impl Pair<'_> {
         if phase == Phase::Abandoning {
             return Poll::Ready(Ok(()));
         }
-        let reads = phase == Phase::Serving;
         loop {
+            let reads = phase == Phase::Serving && self.failed.is_none();
             let clock = &self.relay.0.clock;
-            let eye = &mut self.eye;
-            let there = self.there.pump(client, server, reads, &|| clock.now(), eye, cx)?;
-            let back = self.back.pump(server, client, reads, &|| clock.now(), eye, cx)?;
+            let (eye, now) = (&mut self.eye, &|| clock.now());
+            let there = self.there.pump(client, server, reads, now, eye, cx);
+            let there = there.unwrap_or_else(|failed| self.there.give_up(&mut self.failed, failed));
+            let back = self.back.pump(server, client, reads, now, eye, cx);
+            let back = back.unwrap_or_else(|failed| self.back.give_up(&mut self.failed, failed));
+            if let Some(failed) = &self.failed {
+                if reads {
+                    // Once more, to hand on and not to read.
+                    continue;
+                }
+                if self.there.is_over(server) && self.back.is_over(client) {
+                    return Poll::Ready(Err(failed.clone()));
+                }
+            }
             let ended = |way: &Way<'_>| match reads {
                 true => way.passed_end,
                 false => way.held.is_empty(),
@@ -304,6 +318,32 @@ impl Way<'_> {
         Ok(next)
     }
 
+    /// Hands on nothing more: its target takes nothing, or its source has broken.
+    fn give_up(&mut self, failed: &mut Option<Failed>, cause: Failed) -> Next {
+        failed.get_or_insert(cause);
+        self.lose();
+        (self.end, self.passed_end) = (Some(Ok(())), true);
+        Next::Woken
+    }
+
+    /// Whether everything that it held has been taken.
+    fn is_over(&self, target: &impl Transport) -> bool {
+        self.held.is_empty() && (self.passed_end || target.unsent_bytes() == 0)
+    }
+
+    /// Lets go of what it holds.
+    fn lose(&mut self) {
+        self.account.leave_line();
+        let held = || self.held.iter().chain(&self.waiting);
+        let bytes = held().map(Held::bytes).sum();
+        self.ledger.lose(held().count() as u64, bytes, Loss::Ended);
+        self.account.give_back(self.held.iter().map(|held| held.permits).sum());
+        self.account.settle();
+        self.waiting = None;
+        self.held.clear();
+        self.held_bytes = 0;
+    }
+
     fn has_room(&self) -> bool {
         self.waiting.is_none() && self.held_bytes < self.limits.held_bytes_max
     }
@@ -318,6 +358,7 @@ impl Way<'_> {
         cx: &mut Context<'_>,
     ) {
         let mut bytes = 0;
+        self.room_at = None;
         for read in 0.. {
             if read == BATCH_MAX || bytes >= BATCH_BYTES_MAX {
                 cx.waker().wake_by_ref();
@@ -380,10 +421,10 @@ impl Way<'_> {
         // On a stream nothing is lost, and no record passes another.
         let due = fate.arrival.unwrap_or(fate.departs).max(self.last_due);
         self.last_due = due;
-        self.held_bytes += record.len();
+        self.held_bytes += record.len() + ENTRY_BYTES;
         let stays = due > now || !self.held.is_empty() || target.unsent_bytes() > CONGESTED_BYTES;
         let (record, kept_bytes) = own(record, source, stays);
-        Held { due, record, permits: self.budget.permits_for(kept_bytes) }
+        Held { due, record, permits: self.budget.permits_for(kept_bytes + ENTRY_BYTES) }
     }
 
     /// Gives the other end what is due.
@@ -414,7 +455,7 @@ impl Way<'_> {
                 break;
             };
             self.ledger.pass(held.due, at, held.bytes());
-            self.held_bytes -= held.record.len();
+            self.held_bytes -= held.record.len() + ENTRY_BYTES;
             self.account.give_back(held.permits);
             self.given_bytes += held.bytes();
             eye.see(at, Seen::Left(self.from.other(), &held.record));
@@ -442,8 +483,6 @@ fn own(record: Bytes, source: &impl Transport, stays: bool) -> (Bytes, usize) {
 
 impl Drop for Way<'_> {
     fn drop(&mut self) {
-        let held = || self.held.iter().chain(&self.waiting);
-        let bytes = held().map(Held::bytes).sum();
-        self.ledger.lose(held().count() as u64, bytes, Loss::Ended);
+        self.lose();
     }
 }

@@ -37,6 +37,10 @@ const DUPLICATE_ACKS: u64 = 3;
 /// Stalls that may follow each other without a pause between before one ends all the same.
 const STALLS_MAX: u32 = 64;
 
+/// Packets that a queue with a bound holds, however small they are: 4 MiB of memory for the
+/// queue itself, and more than the largest holds of full Ethernet frames.
+const QUEUE_PACKETS_MAX: usize = 1 << 18;
+
 const IP_HEADER_BYTES: u64 = 20;
 const UDP_HEADER_BYTES: u64 = 8;
 const TCP_HEADER_BYTES: u64 = 20;
@@ -130,7 +134,8 @@ impl Lane {
     /// Whether a stream may give another message: one over the bound is taken.
     pub fn has_room(&mut self, now: Instant) -> bool {
         let queued = self.queue_bytes(now);
-        self.conditions.queue_bytes_max.is_none_or(|max| queued < max)
+        let is_below = |max| queued < max && self.queue.len() < QUEUE_PACKETS_MAX;
+        self.conditions.queue_bytes_max.is_none_or(is_below)
     }
 
     /// When there is more room than at the last look.
@@ -239,7 +244,8 @@ impl Lane {
         for index in 1..=packets.count {
             let bytes = if index == packets.count { left } else { packets.each.min(left) };
             left -= bytes;
-            if self.queue_bytes(now) + bytes > max {
+            let is_over = self.queue_bytes(now) + bytes > max;
+            if is_over || self.queue.len() >= QUEUE_PACKETS_MAX {
                 dropped = Some(Lost::Queue);
                 continue;
             }

@@ -32,12 +32,13 @@ struct Line<M> {
     clock: Clock,
     span: Nanos,
     waiting: VecDeque<(Instant, M)>,
-    alarm: Alarm,
+    /// In a world only: in the real one nothing is left to wait for.
+    alarm: Option<Alarm>,
 }
 
 impl<M> Line<M> {
     fn new(processor: &Processor, clock: &Clock, span: Nanos) -> io::Result<Self> {
-        let alarm = clock.alarm()?;
+        let alarm = clock.is_virtual().then(|| clock.alarm()).transpose()?;
         let processor = processor.clone();
         Ok(Self { processor, clock: clock.clone(), span, waiting: VecDeque::new(), alarm })
     }
@@ -57,7 +58,9 @@ impl<M> Line<M> {
         let Some(&(done, _)) = self.waiting.front() else {
             return Poll::Ready(None);
         };
-        ready!(self.alarm.poll_at(cx, done));
+        if let Some(alarm) = &mut self.alarm {
+            ready!(alarm.poll_at(cx, done));
+        }
         Poll::Ready(self.waiting.pop_front().map(|(_, message)| message))
     }
 

@@ -116,8 +116,8 @@ impl Curve {
     }
 }
 
-/// Number of the row in its file, and its two numbers.
-pub(super) type Rows = Vec<(usize, [f64; 2])>;
+/// The number of a row, and its two numbers.
+pub(super) type Row = (usize, [f64; 2]);
 
 /// Row by row, two numbers below a heading that means something; comments and empty lines left
 /// out.
@@ -125,7 +125,7 @@ pub(super) fn rows<T>(
     text: &str,
     example: &'static str,
     heading: impl Fn(&[&str]) -> Option<T>,
-) -> Result<(T, Rows), CurveError> {
+) -> Result<(T, Vec<Row>), CurveError> {
     let mut meaning = None;
     let mut rows = Vec::new();
     for (row, line) in (1..).zip(text.lines()) {

@@ -212,7 +212,8 @@ impl SimStore {
     }
 
     fn verifier_of(&self, state: &State) -> Verifier {
-        let lives = (self.life << 32) ^ state.pipeline.failures;
+        let life = if self.faults.switches().keeping_verifier { 0 } else { self.life };
+        let lives = (life << 32) ^ state.pipeline.failures;
         Verifier(mixed(self.options.memory.instance ^ lives).to_be_bytes())
     }
 

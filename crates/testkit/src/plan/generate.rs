@@ -4,6 +4,7 @@
 //! the plans try each kind alone and with others. Names are few, so that operations meet.
 
 use fastrand::Rng;
+use perf::model::disk::PROFILES;
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
@@ -57,7 +58,8 @@ impl Plan {
             }
         }
         steps.sort_by_key(|step| step.at);
-        Self { seed, latency, clients, steps }
+        let disk = PROFILES[random.usize(..PROFILES.len())];
+        Self { seed, latency, disk, clients, steps }
     }
 }
 
@@ -72,7 +74,8 @@ fn pause(random: &mut Rng, latency: Nanos) -> Nanos {
     let micros = latency.as_nanos() / 1_000;
     Nanos::from_micros(match random.u8(..24) {
         0 => random.u64(..3_000_000),
-        1..4 => random.u64(..200_000),
+        1 => random.u64(..1_000_000),
+        2..5 => random.u64(..200_000),
         _ => random.u64(..6 * micros + 1),
     })
 }
@@ -234,7 +237,9 @@ fn fault(random: &mut Rng, kinds: Kinds, clients: usize) -> Option<Fault> {
         9 => Fault::Clock { secs: random.i64(-100_000..100_000) },
         10 => Fault::Vanish { client },
         11..14 => {
-            let down = Nanos::from_millis(random.u64(50..5_000));
+            // Longer than anything is on its way; often before a client has committed.
+            let most = if random.bool() { 300 } else { 5_000 };
+            let down = Nanos::from_millis(random.u64(50..most));
             Fault::Crash { polls: random.u64(..400), down }
         }
         _ => match random.u8(..4) {

@@ -9,6 +9,7 @@ pub mod generate;
 pub mod shrink;
 pub mod text;
 
+use perf::model::disk::Profile;
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
@@ -30,6 +31,8 @@ pub struct Plan {
     pub seed: u64,
     /// One way, between any client and the server.
     pub latency: Nanos,
+    /// The server's, one of those with a name.
+    pub disk: Profile,
     pub clients: Vec<Client>,
     /// In the order of their times, as far as that matters.
     pub steps: Vec<Step>,

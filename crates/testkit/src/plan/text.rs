@@ -4,6 +4,7 @@
 //! plan 1
 //! seed 42
 //! latency 250
+//! disk nvme
 //! client calls stream
 //! client files datagrams
 //! 1200 0 create a/b guarded
@@ -14,6 +15,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use perf::model::disk::{PROFILES, Profile};
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
@@ -29,6 +31,7 @@ impl fmt::Display for Plan {
         writeln!(f, "plan {VERSION}")?;
         writeln!(f, "seed {}", self.seed)?;
         writeln!(f, "latency {}", micros(self.latency))?;
+        writeln!(f, "disk {}", self.disk.name)?;
         for Client { level, by } in &self.clients {
             let level = match level {
                 Level::Calls => "calls",
@@ -133,8 +136,8 @@ impl FromStr for Plan {
     /// # Errors
     /// Which line makes no sense, and why.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (latency, clients, steps) = (Nanos::ZERO, Vec::new(), Vec::new());
-        let mut plan = Self { seed: 0, latency, clients, steps };
+        let (latency, disk) = (Nanos::ZERO, Profile::NONE);
+        let mut plan = Self { seed: 0, latency, disk, clients: Vec::new(), steps: Vec::new() };
         let lines = (1..).zip(text.lines()).map(|(number, line)| (number, line.trim()));
         let mut is_plan = false;
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
@@ -159,6 +162,11 @@ impl Plan {
             "plan" => return Err(format!("only plans of form {VERSION} can be read")),
             "seed" => self.seed = words.number(u64::MAX)?,
             "latency" => self.latency = words.span()?,
+            "disk" => {
+                let name = words.word()?;
+                let disk = PROFILES.into_iter().find(|disk| disk.name == name);
+                self.disk = disk.ok_or_else(|| format!("{name:?} is no disk"))?;
+            }
             "client" => {
                 let level = match words.word()? {
                     "calls" => Level::Calls,

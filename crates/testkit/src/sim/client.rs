@@ -256,6 +256,7 @@ impl Actor {
             Err(error) => (Err(status(&error)?), None),
         };
         self.note(|| format!("  {seen:?}"));
+        self.expected.crashed(self.stage.history.crashes());
         self.expected.changed(&change, number, doubt, seen, handle)
     }
 
@@ -285,6 +286,7 @@ impl Actor {
             Ok(handle) => Ok(handle),
             Err(error) => Err(status(&error)?),
         };
+        self.expected.crashed(self.stage.history.crashes());
         let thing = self.expected.looked_up(path, seen)?;
         Ok(thing.ok().zip(seen.ok()))
     }
@@ -486,6 +488,7 @@ impl Actor {
     async fn list(&mut self, path: &str) -> Result<(), Failure> {
         let Some((Thing::Dir, dir)) = self.resolve(path).await? else { return Ok(()) };
         let mut seen = self.hands.list(dir).await.map_err(no_reply("list"))?;
+        self.expected.crashed(self.stage.history.crashes());
         seen.retain(|name| !name.starts_with(".nfs"));
         seen.sort();
         let names: Vec<String> = self.expected.any().names(path).into_iter().collect();
@@ -498,7 +501,12 @@ impl Actor {
 
     /// How often something was lost, for bytes that are not kept by the client itself.
     pub(super) fn losses(&self) -> u64 {
-        if self.hands.is_files() { NEVER } else { self.stage.history.losses() }
+        match self.hands.is_files() {
+            // An error that was not told yet: what it was for is given up.
+            true if self.stage.history.was_troubled() => UNSURE,
+            true => NEVER,
+            false => self.stage.history.losses(),
+        }
     }
 
     pub(super) fn doubt(&self, since: Instant) -> Doubt {

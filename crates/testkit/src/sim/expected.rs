@@ -16,6 +16,9 @@ const TREES_MAX: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct Expected {
     trees: BTreeSet<Tree>,
+    /// What a crash may bring back: a change that failed may be visible, and not stable.
+    before_errors: BTreeSet<Tree>,
+    crashes: u64,
     contents: BTreeMap<u32, Content>,
     /// A file is never another one.
     handles: BTreeMap<u32, FileHandle>,
@@ -30,6 +33,8 @@ impl Expected {
     pub(crate) fn new() -> Self {
         Self {
             trees: BTreeSet::from([Tree::default()]),
+            before_errors: BTreeSet::new(),
+            crashes: 0,
             contents: BTreeMap::new(),
             handles: BTreeMap::new(),
             numbers: HashMap::new(),
@@ -45,6 +50,14 @@ impl Expected {
     /// One of the possible trees.
     pub(crate) fn any(&self) -> &Tree {
         self.trees.first().expect("what leaves none is a failure that ends the run")
+    }
+
+    /// The server has crashed so often.
+    pub(crate) fn crashed(&mut self, crashes: u64) {
+        if crashes != self.crashes {
+            self.crashes = crashes;
+            self.trees.extend(std::mem::take(&mut self.before_errors));
+        }
     }
 
     /// A change was seen to end so, and gave this handle.
@@ -69,6 +82,12 @@ impl Expected {
             return Err(Failure::new(format!("outcome of {}", verb(change)), what));
         }
         self.may_leave_hidden |= doubt != Doubt::default();
+        match seen {
+            // The journal is stable up to here.
+            Ok(()) if !doubt.failed => self.before_errors.clear(),
+            _ if doubt.failed => self.before_errors.extend(self.trees.iter().cloned()),
+            _ => {}
+        }
         self.trees = trees;
         match (change, handle) {
             (

@@ -78,12 +78,12 @@ fn begin(stage: &Stage, wires: &[Wires], fault: Fault) {
         Fault::Clock { secs } => stage.machine.jump(secs),
         Fault::Vanish { client } => wires[client].group.kill(),
         Fault::Crash { polls, down } => stage.machine.crash(polls, down),
-        Fault::WriteErrors { .. } | Fault::SyncErrors { .. } => {
-            stage.history.begins(Trouble::Failing, now);
+        Fault::WriteErrors { span } | Fault::SyncErrors { span } => {
+            stage.history.begins(Trouble::Failing, now, span);
             stage.machine.disk(fault, true);
         }
-        Fault::Full { .. } => {
-            stage.history.begins(Trouble::Full, now);
+        Fault::Full { span } => {
+            stage.history.begins(Trouble::Full, now, span);
             stage.machine.disk(fault, true);
         }
         Fault::Slow { .. } => stage.machine.disk(fault, true),
@@ -91,17 +91,12 @@ fn begin(stage: &Stage, wires: &[Wires], fault: Fault) {
 }
 
 fn end(stage: &Stage, wires: &[Wires], fault: Fault) {
-    let now = stage.clock.now();
     match fault {
         Fault::Outage { client, .. } => wires[client].outage.end(),
         Fault::Weather { client, .. } => *wires[client].sky.lock() = stage.machine.calm(client),
-        Fault::WriteErrors { .. } | Fault::SyncErrors { .. } => {
+        Fault::WriteErrors { .. } | Fault::SyncErrors { .. } | Fault::Full { .. } => {
             stage.machine.disk(fault, false);
-            stage.history.ends(Trouble::Failing, now);
-        }
-        Fault::Full { .. } => {
-            stage.machine.disk(fault, false);
-            stage.history.ends(Trouble::Full, now);
+            stage.history.ends();
         }
         Fault::Slow { .. } => stage.machine.disk(fault, false),
         _ => {}

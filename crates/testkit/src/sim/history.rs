@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 
 use crate::reference::tree::Doubt;
 
@@ -15,9 +15,9 @@ pub struct History(Mutex<Inner>); // guards itself
 struct Inner {
     /// When the server lost its memory.
     crashes: Vec<Instant>,
-    /// When the disk gave errors, or was full; without an end as long as it does.
-    failing: Vec<(Instant, Option<Instant>)>,
-    full: Vec<(Instant, Option<Instant>)>,
+    /// From when until when the disk gave errors, or was full.
+    failing: Vec<(Instant, Instant)>,
+    full: Vec<(Instant, Instant)>,
     /// How often data may have been lost.
     losses: u64,
     counts: BTreeMap<&'static str, u64>,
@@ -45,18 +45,18 @@ impl History {
         inner.losses += 1;
     }
 
-    pub(crate) fn begins(&self, trouble: Trouble, now: Instant) {
+    pub(crate) fn begins(&self, trouble: Trouble, now: Instant, span: Nanos) {
         let mut inner = self.0.lock();
         inner.losses += 1;
-        inner.list(trouble).push((now, None));
+        match trouble {
+            Trouble::Failing => inner.failing.push((now, now + span)),
+            Trouble::Full => inner.full.push((now, now + span)),
+        }
     }
 
-    pub(crate) fn ends(&self, trouble: Trouble, now: Instant) {
-        let mut inner = self.0.lock();
-        // What failed until now may be told a little later.
-        inner.losses += 1;
-        let open = inner.list(trouble).iter_mut().filter(|(_, end)| end.is_none());
-        open.for_each(|(_, end)| *end = Some(now));
+    /// Some trouble is over; what failed until now may be told a little later.
+    pub(crate) fn ends(&self) {
+        self.0.lock().losses += 1;
     }
 
     /// Changes whenever data may have been lost that were not stable.
@@ -67,9 +67,7 @@ impl History {
     /// What an operation may have met that was under way from `since` until `until`.
     pub(crate) fn doubt(&self, since: Instant, until: Instant) -> Doubt {
         let inner = self.0.lock();
-        let meets = |(begun, ended): &(Instant, Option<Instant>)| {
-            *begun <= until && ended.is_none_or(|ended| ended >= since)
-        };
+        let meets = |(begun, ended): &(Instant, Instant)| *begun <= until && *ended >= since;
         Doubt {
             forgot: inner.crashes.iter().any(|at| (since..=until).contains(at)),
             failed: inner.failing.iter().any(meets),
@@ -77,18 +75,13 @@ impl History {
         }
     }
 
+    pub(crate) fn crashes(&self) -> u64 {
+        self.0.lock().crashes.len() as u64
+    }
+
     /// Whether there has been trouble with the disk.
     pub(crate) fn was_troubled(&self) -> bool {
         let inner = self.0.lock();
         !inner.failing.is_empty() || !inner.full.is_empty()
-    }
-}
-
-impl Inner {
-    fn list(&mut self, trouble: Trouble) -> &mut Vec<(Instant, Option<Instant>)> {
-        match trouble {
-            Trouble::Failing => &mut self.failing,
-            Trouble::Full => &mut self.full,
-        }
     }
 }

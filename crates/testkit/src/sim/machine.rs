@@ -19,12 +19,14 @@ use net::transport::memory::{self, Memory};
 use parking_lot::Mutex;
 use perf::model::loggp::Link;
 use perf::units::Nanos;
-use server::store::mem::{MemOptions, MemStore};
+use server::store::mem::MemOptions;
+use server::store::sim::{AfterFailedSync, SimOptions, SimStore, WriteBack};
 use server::types::{Caller, Time};
 use server::{Engine, EngineConfig, Export, Exported, Exports, Peer, Replies, Rule, Squash};
 use server::{TimeOfDay, Transport};
 use wire::nfs3::FileHandle;
 use wire::record::Message;
+use world::machine::Timed;
 
 use super::history::History;
 use super::{Failure, Planted};
@@ -58,7 +60,7 @@ impl std::fmt::Debug for Inner {
 }
 
 struct State {
-    store: Arc<MemStore>,
+    store: Arc<SimStore>,
     running: Option<Running>,
     /// How long it will be down after its next end.
     down: Nanos,
@@ -66,10 +68,11 @@ struct State {
     ports: Vec<Port>,
     /// Throw away what comes while nobody listens.
     drains: Vec<Task>,
+    lives: u64,
 }
 
 struct Running {
-    engine: Arc<Engine<MemStore>>,
+    engine: Arc<Engine<SimStore>>,
     host: Host,
     clock: Clock,
     group: Group,
@@ -83,7 +86,12 @@ impl Machine {
         history: &Arc<History>,
     ) -> Self {
         let jump_secs = Arc::new(AtomicI64::new(0));
-        let store = MemStore::new(MemOptions::default(), time_of_day(clock, &jump_secs));
+        let time = time_of_day(clock, &jump_secs);
+        let store = SimStore::new(options(plan), time, Arc::new(Timed(clock.clone())));
+        store.faults().set(|faults| {
+            faults.lying = planted == Some(Planted::CommitEarly);
+            faults.keeping_verifier = planted == Some(Planted::VerifierKept);
+        });
         let store = Arc::new(store);
         let link = Link { latency: plan.latency, ..Link::default() };
         let state = State {
@@ -93,6 +101,7 @@ impl Machine {
             connections: 1,
             ports: Vec::new(),
             drains: Vec::new(),
+            lives: 0,
         };
         let inner = Inner {
             clock: clock.clone(),
@@ -146,6 +155,8 @@ impl Machine {
         inner.history.crashed(inner.clock.now());
         let mut state = inner.state.lock();
         state.running = None;
+        state.lives += 1;
+        state.store = Arc::new(state.store.crash(inner.seed.wrapping_add(state.lives) << 1));
         state.drains = state.ports.iter().map(|port| port.drain(&inner.clock)).collect();
         state.down
     }
@@ -175,18 +186,34 @@ impl Machine {
         }
     }
 
-    /// A fault of the disk begins, or ends. Memory has none.
-    pub(crate) fn disk(&self, _fault: Fault, _begins: bool) {}
+    /// A fault of the disk begins, or ends.
+    pub(crate) fn disk(&self, fault: Fault, begins: bool) {
+        let all = if begins { u32::MAX } else { 0 };
+        let faults = self.0.state.lock().store.faults();
+        faults.set(|faults| match fault {
+            Fault::WriteErrors { .. } => faults.failing_writes = all,
+            Fault::SyncErrors { .. } => faults.failing_syncs = all,
+            Fault::Full { .. } => faults.full = begins,
+            Fault::Slow { factor, .. } => {
+                faults.slow_percent = if begins { u64::from(factor) * 100 } else { 0 };
+            }
+            _ => {}
+        });
+    }
 
     pub(crate) fn jump(&self, secs: i64) {
         self.0.jump_secs.fetch_add(secs, Ordering::Relaxed);
     }
 
     /// # Errors
-    /// The store's books do not balance.
+    /// The store's books do not balance, or its two images differ.
     pub(crate) fn audit(&self) -> Result<(), Failure> {
         let store = Arc::clone(&self.0.state.lock().store);
-        store.audit().map_err(|what| Failure::new("audit", what))
+        store.audit().map_err(|what| Failure::new("audit", what))?;
+        match store.stats().divergences {
+            0 => Ok(()),
+            some => Err(Failure::new("audit", format!("{some} divergences of the stable image"))),
+        }
     }
 
     /// Weather that does nothing.
@@ -266,7 +293,24 @@ fn through(outage: &Outage, machine: &Machine) -> Result<Cut, ConnectError> {
     outage.connect(|| transport)
 }
 
-fn exported(store: Arc<MemStore>) -> Exported<MemStore> {
+/// Small, so that everything that can be full is now and then.
+fn options(plan: &Plan) -> SimOptions {
+    let early = if plan.seed.is_multiple_of(2) { 64 << 10 } else { 2 << 20 };
+    SimOptions {
+        disk: plan.disk,
+        memory: MemOptions { instance: plan.seed, ..MemOptions::default() },
+        cache_bytes_max: 128 << 10,
+        dirty_bytes_max: 512 << 10,
+        write_back: WriteBack::Early { bytes: early },
+        after_failed_sync: match plan.seed % 3 {
+            0 => AfterFailedSync::KeepDirty,
+            _ => AfterFailedSync::Lose,
+        },
+        ..SimOptions::default()
+    }
+}
+
+fn exported(store: Arc<SimStore>) -> Exported<SimStore> {
     let rule = Rule {
         squash: Squash::All,
         anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),

@@ -37,6 +37,7 @@ pub(crate) async fn compare(
         });
         // What the client keeps itself is nowhere else: it is gone, and all else is stable.
         let losses = if actor.hands.is_files() { u64::MAX } else { losses };
+        actor.expected.crashed(stage.history.crashes());
         actor.expected.compare(&own.collect(), losses).map_err(in_words)?;
 
         let public = tree.get(&format!("shared/s{number}"));

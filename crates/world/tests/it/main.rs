@@ -4,3 +4,4 @@
 
 mod crashes;
 mod digest;
+mod thesis;

@@ -58,7 +58,7 @@ pub(super) async fn run(
         answer = &mut answered => answer.unwrap_or_else(|_| Err(Failure::interrupted())),
     };
     let (mut outcome, left) = answer?;
-    let broken = broken(&mut outcome);
+    let broken = broken(&mut outcome, work.plan, &dir.display().to_string());
     let failure = failed(&outcome.measured).or(broken);
     let failure = match (failure, left) {
         (failure, None) => failure,

@@ -52,7 +52,7 @@ fn of_test(one: &Measured, mode: Mode) -> String {
             let (step, expected, seen) = (&failed.step, &failed.expected, &failed.seen);
             writeln!(text, "\t./test{number}: ({step}) expected {expected}, seen {seen}\n").ok()
         }
-        Some(Ended::Broken(_) | Ended::Stopped) => writeln!(text).ok(),
+        Some(Ended::Broken { .. } | Ended::Stopped) => writeln!(text).ok(),
     };
     text
 }

@@ -142,18 +142,19 @@ fn is_enough(place: &str, free: u64, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// What has ended the tests before their end, if it was no failed test: the way or the target.
-fn broken(outcome: &mut Outcome) -> Option<Failure> {
+fn broken(outcome: &mut Outcome, plan: &Plan, place: &str) -> Option<Failure> {
     let last = outcome.measured.last_mut()?;
     let number = last.test.number();
-    match last.ended.take() {
-        Some(Ended::Broken(error)) => {
-            last.ended = Some(Ended::Stopped);
-            Some(seqwrite::failure(error).and(format!("test {number} did not come to its end")))
+    match last.ended.replace(Ended::Stopped) {
+        Some(Ended::Broken { error, is_alive }) => {
+            let failure =
+                seqwrite::failure(error).and(format!("test {number} did not come to its end"));
+            Some(match plan.in_place && !is_alive {
+                true => failure.and(format!("its files may be left in {place}")),
+                false => failure,
+            })
         }
-        Some(Ended::Stopped) => {
-            last.ended = Some(Ended::Stopped);
-            Some(Failure::interrupted())
-        }
+        Some(Ended::Stopped) => Some(Failure::interrupted()),
         ended => {
             last.ended = ended;
             None

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use load::basic::log::{self, Log, Measured, Rate, Run, Test, Time};
+use load::basic::log::time::{Rate, Time};
+use load::basic::log::{self, Log, Measured, Run, Test};
 use serde_json::{Map, Value, json};
 
 use crate::args::bench::Basic;

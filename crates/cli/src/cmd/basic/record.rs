@@ -110,7 +110,7 @@ fn outcome(one: &Measured) -> Value {
         Some(Ended::Unsupported(why)) => {
             json!({"test": test, "outcome": "unsupported", "answer": why})
         }
-        Some(Ended::Broken(_) | Ended::Stopped) => json!({"test": test, "outcome": "not done"}),
+        Some(Ended::Broken { .. } | Ended::Stopped) => json!({"test": test, "outcome": "not done"}),
     }
 }
 

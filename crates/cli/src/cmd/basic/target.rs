@@ -9,11 +9,12 @@ use load::basic::place::Place;
 use load::basic::wire::Wire;
 use load::basic::{Outcome, run as run_tests, sweep};
 use load::scratch::Scratch;
-use net::shape::profile::Profile;
+use net::shape::Shape;
 use perf::record::Durability;
 
 use super::{CLEAN_LIMIT, Described, Ran, Work, broken, failed, is_enough, is_fit, lines};
 use crate::cmd::study::{self, Reached};
+use crate::emulated;
 use crate::exit::Failure;
 use crate::served::Interrupts;
 
@@ -49,8 +50,8 @@ struct Kept {
     retransmissions: u64,
 }
 
-fn options(work: &Work<'_>, target: &Target, link: Profile) -> mount::Options {
-    let mut options = study::options(target, work.args.reply_limit, link.into());
+fn options(work: &Work<'_>, target: &Target, link: Shape) -> mount::Options {
+    let mut options = study::options(target, work.args.reply_limit, link);
     if target.protocol == Protocol::Udp {
         // Datagrams get lost, and no client would leave it at that. They are counted.
         options.persistence = Some(Persistence { soft: true, ..Persistence::default() });
@@ -59,7 +60,9 @@ fn options(work: &Work<'_>, target: &Target, link: Profile) -> mount::Options {
 }
 
 async fn connect(work: &Work<'_>, target: &Target) -> Result<Session, Failure> {
-    let options = options(work, target, work.args.link.clone().unwrap_or_default());
+    let link = work.args.link.clone().unwrap_or_default();
+    emulated::calibrate(work.clock, &link).await?;
+    let options = options(work, target, link.into());
     let Mounted { session, .. } = mount::mount(work.clock, target, &options).await?;
     Ok(session.patient(work.clock))
 }
@@ -70,7 +73,7 @@ async fn in_scratch(
     interrupts: &mut Interrupts,
     kept: &mut Kept,
 ) -> Result<(), Failure> {
-    let reached = Reached::new(work.clock, None, target, options(work, target, Profile::none()));
+    let reached = Reached::new(work.clock, None, target, options(work, target, Shape::default()));
     study::in_scratch(&reached, interrupts, async |scratch: &Scratch| {
         let session = connect(work, target).await?;
         let free = session.fsstat(session.root()).await?.abytes;
@@ -134,7 +137,7 @@ async fn tests(work: &Work<'_>, wire: &Wire, kept: &mut Kept) -> Result<(), Fail
     let never = AtomicBool::new(false);
     let mut outcome = run_tests(work.clock, wire, &root, work.plan, &never, &mut observe).await;
     kept.retransmissions = wire.session().rpc().retransmissions();
-    let broken = broken(&mut outcome);
+    let broken = broken(&mut outcome, work.plan, &wire.show(&root));
     kept.outcome = Some(outcome);
     broken.map_or(Ok(()), Err)
 }
@@ -146,7 +149,9 @@ fn described(work: &Work<'_>, target: &Target, retransmissions: u64) -> Describe
         name: target.to_string(),
         file_system: format!("NFS version {version} over {}", proto.to_uppercase()),
         durability: Some(Durability::Stable),
-        survives: "a loss of power, as the protocol promises".to_owned(),
+        survives:
+            "a loss of power, as the protocol promises; whether it does is not seen from here"
+                .to_owned(),
         cache: "none of a client's: each operation is a call to the server",
         version: Some(version),
         proto: Some(proto),

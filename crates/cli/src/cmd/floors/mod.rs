@@ -155,6 +155,31 @@ fn ended(failed: Option<LoadError>) -> Result<(), Failure> {
     }
 }
 
+/// The line of a report that measured no network.
+const LOOPBACK: &str =
+    "loopback    both ends are on this host: the kernel's part, and no network's";
+
+fn warn_of_loopback(record: &mut Record, is_loopback: bool) {
+    if is_loopback {
+        record.warn(
+            "loopback",
+            "both ends are on this host: the kernel's part, and no network's",
+            "a far end on the other host",
+        );
+    }
+}
+
+/// A generator that uses so much of a processor may be what limits.
+const BUSY_SHARE: f64 = 0.9;
+
+fn warn_of_generator(record: &mut Record, share: f64) {
+    record.metric("generator_cpu_share", share, "");
+    if share > BUSY_SHARE {
+        let text = format!("the generator used {:.0} % of a processor", share * 100.0);
+        record.warn("client-was-bottleneck", &text, "a faster processor here, or larger messages");
+    }
+}
+
 /// Several records as a list, one as itself.
 fn json(records: &[Record]) -> String {
     match records {

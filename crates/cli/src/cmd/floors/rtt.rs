@@ -69,7 +69,10 @@ pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
     if measured.series.is_empty() {
         return failed.map_or(Ok(()), |error| Err(failure(error)));
     }
-    let report = Report { args, plan: &plan, peers: &peers, measured: &measured };
+    let services = plan.services.iter().map(|(_, service)| service.address);
+    let addresses: Vec<_> = services.collect();
+    let report =
+        Report { args, plan: &plan, peers: &peers, addresses: &addresses, measured: &measured };
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         output::print(&(report.text() + &partial_line(failed.as_ref())))?;
     }
@@ -103,9 +106,9 @@ fn plan(args: &Rtt) -> Result<Plan, Failure> {
             format!("{} trials in each of {kinds} rows, and {TRIALS_MAX} are kept", args.trials);
         return Err(Failure::usage(what, "fewer --trials, or fewer sizes"));
     }
-    let block = f64::from(args.trials) / 10.0 / args.rate.map_or(f64::INFINITY, f64::from);
-    if block > protocol::RUN_MAX.as_secs_f64() / 2.0 {
-        return Err(Failure::usage("so many --trials take days at that --rate", "fewer --trials"));
+    if args.row_time > protocol::RUN_MAX {
+        let what = format!("--row-time is above {}", protocol::RUN_MAX);
+        return Err(Failure::usage(what, "a shorter --row-time"));
     }
     Ok(Plan {
         services: Vec::new(),
@@ -113,6 +116,7 @@ fn plan(args: &Rtt) -> Result<Plan, Failure> {
         trials: args.trials,
         per_s: args.rate.map(f64::from),
         reply_limit: args.reply_limit,
+        row_time_max: args.row_time,
         transfers: if args.no_transfer { Vec::new() } else { args.transfer.clone() },
         transfer_repeats: args.repeats,
         packet_bytes: packet[0],

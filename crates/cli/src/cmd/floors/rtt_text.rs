@@ -1,6 +1,7 @@
 //! What `bench rtt` tells: as text and as a record.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 use load::floor::mib_per_s;
 use load::floor::rtt::{Measured, Plan, Series, Transfers};
@@ -10,13 +11,14 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 
 use super::rtt::name;
-use super::{bytes, cell, record, sample, spread};
+use super::{LOOPBACK, bytes, cell, record, sample, spread, warn_of_loopback};
 use crate::args::floors::Rtt;
 
 pub(super) struct Report<'a> {
     pub(super) args: &'a Rtt,
     pub(super) plan: &'a Plan,
     pub(super) peers: &'a [String],
+    pub(super) addresses: &'a [SocketAddr],
     pub(super) measured: &'a Measured,
 }
 
@@ -68,7 +70,7 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "{:9}{:>8}{:>9}{:>26}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>8}",
+            "{:8}{:>8}{:>8}{:>22}{:>8}{:>8}{:>8}{:>8}{:>9}{:>6}{:>7}",
             "", "message", "min", "p50", "avg", "p90", "p99", "p99.9", "max", "lost", "CPU"
         )?;
         for series in &self.measured.series {
@@ -76,7 +78,7 @@ impl Report<'_> {
             let spread = medians.map(|m| format!(" ({:.1}..{:.1})", m.min(), m.max()));
             writeln!(
                 out,
-                "{:9}{:>8}{:>9.1}{:>26}{:>9.1}{:>9.1}{:>9.1}{:>9.1}{:>9.1}{:>7}{:>8.1}{}",
+                "{:8}{:>8}{:>8.1}{:>22}{:>8.1}{:>8.1}{:>8.1}{:>8.1}{:>9.1}{:>6}{:>7.1}{}",
                 name(self.plan, &series.exchange),
                 bytes(series.message_bytes as u64),
                 times.min(),
@@ -91,11 +93,19 @@ impl Report<'_> {
                 if series.refused.is_some() { " *" } else { "" },
             )?;
         }
+        for series in self.short_rows() {
+            let name = name(self.plan, &series.exchange);
+            let (size, done) = (bytes(series.message_bytes as u64), series.times.len());
+            writeln!(out, "{name} {size}: {done} messages in {}", self.args.row_time)?;
+        }
         if self.measured.series.iter().any(|series| series.refused.is_some()) {
             writeln!(out, "* NULL with bytes behind it: refused, which counts as a reply")?;
         }
         for transfers in &self.measured.transfers {
             self.write_transfers(out, transfers)?;
+        }
+        if self.is_loopback() {
+            writeln!(out, "{LOOPBACK}")?;
         }
         write!(out, "generator   {:.0} % of one processor", own_share(self.measured) * 100.0)?;
         if self.args.rate.is_some() {
@@ -111,7 +121,7 @@ impl Report<'_> {
         let spans = sample(transfers.spans.iter().map(|span| span.as_millis_f64()));
         write!(
             out,
-            "transfer    {} {:>7} in messages of {}, sentinel back: {} ms, {} MiB/s, {} Mbit/s",
+            "transfer    {} {:>7} by {}: {} ms, {} MiB/s, {} Mbit/s",
             transfers.protocol.name(),
             bytes(transfers.bytes),
             bytes(self.plan.packet_bytes as u64),
@@ -132,6 +142,16 @@ impl Report<'_> {
             )?;
         }
         writeln!(out)
+    }
+
+    /// Rows that ended before their number of messages.
+    fn short_rows(&self) -> impl Iterator<Item = &Series> {
+        let all = u64::from(self.args.trials);
+        self.measured.series.iter().filter(move |row| row.times.len() as u64 + row.lost < all)
+    }
+
+    fn is_loopback(&self) -> bool {
+        self.addresses.iter().all(|address| address.ip().is_loopback())
     }
 
     pub(super) fn record(&self) -> Record {
@@ -160,6 +180,7 @@ impl Report<'_> {
             record_transfers(&mut record, transfers);
         }
         record.metric("generator_cpu_share", own_share(self.measured), "");
+        warn_of_loopback(&mut record, self.is_loopback());
         record
     }
 
@@ -170,6 +191,7 @@ impl Report<'_> {
         if let Some(medians) = medians {
             spread(record, &format!("{name}_median_us"), &medians, "us");
         }
+        record.metric(&format!("{name}_messages"), times.n() as f64, "messages");
         record.metric(&format!("{name}_min_us"), times.min(), "us");
         record.metric(&format!("{name}_mean_us"), times.mean(), "us");
         record.metric(&format!("{name}_max_us"), times.max(), "us");

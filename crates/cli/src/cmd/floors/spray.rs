@@ -8,6 +8,7 @@ use load::floor::spray::{self, Run};
 use load::latencies::histogram;
 use net::clock::Clock;
 use net::floor::DATAGRAM_BYTES_MAX;
+use net::floor::protocol::RUN_MAX;
 use net::floor::rpc::Service;
 use net::floor::spray::{self as wire_spray, Spray as What};
 use perf::histogram::Histogram;
@@ -16,6 +17,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 use wire::spray::{ARRAY_LEN_MAX, OVERHEAD_BYTES, PROGRAM, VERSION};
 
+use super::{LOOPBACK, warn_of_generator, warn_of_loopback};
 use super::{block_on, cell, failure, sample, spread};
 use super::{ended, mark_partial, null_service, on_a_thread, partial_line, record, resolve};
 use crate::args::Verbosity;
@@ -28,6 +30,9 @@ use crate::served::Interrupts;
 const BELOW_BYTES: u64 = 42;
 /// What a classic spray sends in all, unless told otherwise.
 const ALL_BYTES: u64 = 100_000;
+
+/// Response times that are kept: 160 MB.
+const TIMES_MAX: u64 = 20_000_000;
 
 /// Runs the command.
 pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
@@ -82,10 +87,22 @@ fn what(args: &Spray) -> Result<What, Failure> {
         let what = format!("--length is {}: it has to be {least} to {most}", args.length);
         return Err(Failure::usage(what, "another --length"));
     }
-    let calls = (ALL_BYTES / args.length).max(1);
+    let calls = u32::try_from((ALL_BYTES / args.length).max(1)).unwrap_or(1);
+    let calls = args.count.unwrap_or(calls);
+    if args.target.is_some() && u64::from(calls) * u64::from(args.repeats) > TIMES_MAX {
+        let what =
+            format!("{calls} calls, {} times: the times of {TIMES_MAX} are kept", args.repeats);
+        return Err(Failure::usage(what, "fewer --repeats, or a smaller --count"));
+    }
+    let interval = args.delay.unwrap_or(Nanos::ZERO).as_secs_f64();
+    let interval = interval.max(args.rate.map_or(0.0, |rate| f64::from(rate).recip()));
+    if f64::from(calls) * interval > RUN_MAX.as_secs_f64() {
+        let what = format!("{calls} calls take longer than {RUN_MAX} at that --rate or --delay");
+        return Err(Failure::usage(what, "a smaller --count"));
+    }
     Ok(What {
         call_bytes: usize::try_from(args.length - BELOW_BYTES).unwrap_or(0),
-        calls: args.count.unwrap_or_else(|| u32::try_from(calls).unwrap_or(1)),
+        calls,
         per_s: args.rate.map(f64::from),
         delay: args.delay.unwrap_or(Nanos::ZERO),
         reply_limit: args.reply_limit,
@@ -194,6 +211,9 @@ impl Report<'_> {
             counted(|run| run.sprayed.host.receive_buffer_errors),
             counted(|run| run.sprayed.host.send_buffer_errors),
         )?;
+        if self.service.address.ip().is_loopback() {
+            writeln!(out, "{LOOPBACK}")?;
+        }
         writeln!(
             out,
             "generator   {:.0} % of one processor; {} calls left over 100 us late; nothing is \
@@ -259,7 +279,8 @@ impl Report<'_> {
         record.metric("received", self.sum(|run| run.sprayed.came) as f64, "calls");
         record.metric("refused", self.sum(|run| run.sprayed.refused) as f64, "calls");
         record.metric("late_calls", self.sum(|run| run.sprayed.late) as f64, "calls");
-        record.metric("generator_cpu_share", self.own_share(), "");
+        warn_of_generator(&mut record, self.own_share());
+        warn_of_loopback(&mut record, self.service.address.ip().is_loopback());
         if is_null {
             record.histogram("response_time", &self.response_times());
         }

@@ -25,6 +25,8 @@ use crate::served::Interrupts;
 const SPARE_BYTES: u64 = 1 << 20;
 /// Largest call: a buffer of it is in memory.
 const CALL_BYTES_MAX: u64 = 1 << 30;
+/// Times of appends that are kept: 160 MB.
+const TIMES_MAX: u64 = 20_000_000;
 /// A share of a file in memory up to which a read counts as one from below.
 const COLD_SHARE_MAX: f64 = 0.05;
 
@@ -68,6 +70,13 @@ pub(crate) fn run(args: &Storage, verbosity: Verbosity) -> Result<(), Failure> {
 fn look(args: &Storage) -> Result<FileSystem, Failure> {
     if args.call > CALL_BYTES_MAX {
         return Err(Failure::usage("--call is above 1G", "a smaller --call"));
+    }
+    if u64::from(args.appends) * u64::from(args.repeats) > TIMES_MAX {
+        let what = format!(
+            "{} appends, {} times: the times of {TIMES_MAX} are kept",
+            args.appends, args.repeats
+        );
+        return Err(Failure::usage(what, "fewer --repeats, or fewer --appends"));
     }
     let file_system = FileSystem::of(&args.dir).map_err(failure)?;
     if !args.dir.is_dir() {
@@ -163,7 +172,7 @@ impl Report<'_> {
         line(out, "read", self.rates(|run| run.read), &resident)?;
         let resident = in_memory(self.resident(|run| run.reread_resident));
         line(out, "read, dropped", self.rates(|run| run.reread), &resident)?;
-        writeln!(out, "{:16}{:>28} ms", "fsync", cell(self.sync_ms().as_ref(), 1))?;
+        writeln!(out, "{:16}{:>28} ms", "fsync", cell(self.sync_ms().as_ref(), 2))?;
         let appends = self.appends();
         if !appends.is_empty() {
             writeln!(

@@ -12,6 +12,7 @@ use net::floor::protocol::RUN_MAX;
 use perf::record::{Run as Record, Target};
 use perf::stats::Sample;
 
+use super::{LOOPBACK, warn_of_generator, warn_of_loopback};
 use super::{block_on, bytes, cell, failure, far, json, sample, spread};
 use super::{ended, mark_partial, on_a_thread, partial_line, record, resolve};
 use crate::args::Verbosity;
@@ -116,7 +117,8 @@ fn sent_rate(run: &Run) -> f64 {
 }
 
 fn received_rate(run: &Run) -> f64 {
-    mib_per_s(run.streamed.far.bytes, run.streamed.far.span)
+    let far = &run.streamed.far;
+    mib_per_s(far.bytes.saturating_sub(far.first_bytes), far.span)
 }
 
 fn of(one: &Measured, value: impl Fn(&Run) -> f64) -> Option<Sample> {
@@ -182,6 +184,9 @@ impl Report<'_> {
         for one in self.measured.iter().filter(|one| one.protocol == Protocol::Udp) {
             write_losses(out, one)?;
         }
+        if self.address.ip().is_loopback() {
+            writeln!(out, "{LOOPBACK}")?;
+        }
         self.write_own(out)
     }
 
@@ -231,7 +236,8 @@ impl Report<'_> {
         }
         record.metric("generator_cpu_us_per_message", cpu_us(one, false), "us");
         record.metric("far_cpu_us_per_message", cpu_us(one, true), "us");
-        record.metric("generator_cpu_share", own_share(one), "");
+        warn_of_generator(&mut record, own_share(one));
+        warn_of_loopback(&mut record, self.address.ip().is_loopback());
         record.metric("late_messages", sum(one, |r| Some(r.streamed.late)).unwrap_or(0) as f64, "");
         if one.protocol == Protocol::Udp {
             if let Some(loss) = of(one, Measured::loss) {

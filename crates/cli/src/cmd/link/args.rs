@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// The server: HOST:PORT for one port; HOST or nfs://HOST/EXPORT for those of NFS and MOUNT,
     /// which its portmapper tells.
     #[arg(long, value_name = "TARGET", value_parser = target::parse)]
-    #[arg(required_unless_present_any = ["set"])]
+    #[arg(required_unless_present_any = ["set", "calibrate"])]
     pub(super) to: Option<Target>,
     /// Relays UDP, too, on the same ports.
     #[arg(long)]
@@ -53,6 +53,12 @@ pub(crate) struct Args {
     /// Says PROFILE to the relay whose --control is PATH, prints what it answers, and ends.
     #[arg(long, value_name = "PATH", conflicts_with = "to", requires = "profile")]
     pub(super) set: Option<PathBuf>,
+    /// Tries out what this machine's delays are like, prints asked against measured, and ends.
+    #[arg(long, conflicts_with_all = ["to", "set", "profile"])]
+    pub(super) calibrate: bool,
+    /// Begins without trying out whether this machine can delay messages as asked.
+    #[arg(long)]
+    pub(super) uncalibrated: bool,
     /// Prints a line of statistics a second, also where there is no terminal.
     #[arg(long)]
     pub(super) stats: bool,

@@ -1,4 +1,5 @@
-//! Changes while a relay runs: `--control` takes them, `--set` says them, SIGHUP reads a file again.
+//! Changes while a relay runs: `--control` takes them, `--set` says them, SIGHUP reads a file
+//! again.
 //!
 //! | line | does |
 //! |---|---|

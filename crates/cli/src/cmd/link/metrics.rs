@@ -71,6 +71,14 @@ fn way(carried: &Carried) -> Vec<Reading> {
         ("nfskit_link_bytes_total", "Their bytes, with marks.", carried.bytes),
         ("nfskit_link_passed_total", "Messages handed on.", carried.passed),
         ("nfskit_link_passed_bytes_total", "Their bytes, with marks.", carried.passed_bytes),
+        ("nfskit_link_duplicated_total", "Datagrams that came twice.", carried.duplicated),
+        ("nfskit_link_reordered_total", "Messages kept back.", carried.reordered),
+        ("nfskit_link_corrupted_total", "Datagrams with a wrong bit.", carried.corrupted),
+        (
+            "nfskit_link_retransmitted_total",
+            "Packets of streams sent again.",
+            carried.retransmitted,
+        ),
         ("nfskit_link_held", "Messages on their way.", carried.held),
         ("nfskit_link_held_bytes", "Their bytes, with marks.", carried.held_bytes),
     ];
@@ -86,4 +94,21 @@ fn way(carried: &Carried) -> Vec<Reading> {
         }
     }
     readings
+}
+
+#[cfg(test)]
+mod tests {
+    use net::relay::Loss;
+
+    use super::*;
+
+    #[test]
+    fn every_number_is_in_the_manual() {
+        let mut counts = Counts::default();
+        counts.there.lost.insert(Loss::Chance, 1);
+        let manual = include_str!("../../../../../docs/link-relay.md");
+        for reading in readings(&counts) {
+            assert!(manual.contains(&format!("`{}`", reading.name)), "{}", reading.name);
+        }
+    }
 }

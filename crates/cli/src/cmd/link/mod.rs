@@ -2,6 +2,7 @@
 
 mod args;
 mod banner;
+mod calibrate;
 mod capture;
 mod control;
 mod metrics;
@@ -29,6 +30,7 @@ use self::control::{Knobs, Words};
 use self::stats::Statistics;
 use self::target::{Place, Target};
 use crate::args::Verbosity;
+use crate::emulated;
 use crate::exit::Failure;
 use crate::log::Log;
 use crate::output;
@@ -42,6 +44,9 @@ const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     if let Some(path) = &args.set {
         return control::say(path, &args.profile);
+    }
+    if args.calibrate {
+        return calibrate::print();
     }
     let words = match args.profile.as_slice() {
         [] => Words::default(),
@@ -92,6 +97,10 @@ async fn relay(
         ));
     };
     let (legs, sockets) = legs(args, target, &clock).await?;
+    let calibration = match args.uncalibrated {
+        true => None,
+        false => emulated::calibrate(&clock, &profile).await?,
+    };
     let (log, writer) = Log::start(args.log_format, &clock)
         .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
     let limits = Limits {
@@ -130,13 +139,20 @@ async fn relay(
     if let Some(listen) = args.metrics {
         banner.metrics = Some(metrics::serve(listen, &relay, &clock)?);
     }
+    if let Some(calibration) = calibration {
+        banner.notes.push(("apparatus", calibration.to_string()));
+    }
     let knobs = Knobs::new(&relay, &clock, words);
     if let Some(path) = &args.control {
         knobs.listen(path, &clock)?;
         banner.notes.push(("control", path.display().to_string()));
     }
-    if verbosity > Verbosity::Quiet {
-        output::print(&banner.to_string())?;
+    // Standard output is for the record alone where that goes there.
+    let prints_record = args.json.as_deref() == Some("-".as_ref());
+    match (verbosity, prints_record) {
+        (Verbosity::Quiet, _) => {}
+        (_, false) => output::print(&banner.to_string())?,
+        (_, true) => eprint!("{banner}"),
     }
     let mut statistics = Statistics::begin(&relay, &clock, args, verbosity);
     while interrupts.next_signal().await == Asked::ByHangup {
@@ -156,7 +172,7 @@ async fn relay(
     told.lock().take();
     writer.end();
     let counts = relay.counts();
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some("-".as_ref()) {
+    if verbosity > Verbosity::Quiet && !prints_record {
         output::print(&statistics.summary(&counts, captured.as_ref()))?;
     }
     match &args.json {

@@ -30,6 +30,10 @@ pub(super) fn json(
         count("bytes", carried.bytes, "bytes");
         count("passed", carried.passed, "messages");
         count("passed_bytes", carried.passed_bytes, "bytes");
+        count("duplicated", carried.duplicated, "messages");
+        count("reordered", carried.reordered, "messages");
+        count("corrupted", carried.corrupted, "messages");
+        count("retransmitted", carried.retransmitted, "packets");
         for (loss, lost) in &carried.lost {
             count(&format!("lost_{}", loss.name().replace('-', "_")), *lost, "messages");
         }

@@ -82,10 +82,11 @@ pub(super) fn table(counts: &Counts) -> String {
     let mut lines = Vec::new();
     for (name, carried) in [("there", &counts.there), ("back", &counts.back)] {
         lines.push(format!(
-            "  {name:6} {} messages, {}; {}",
+            "  {name:6} {} messages, {}; {}{}",
             carried.messages,
             bytes(carried.bytes),
             losses(carried),
+            misfortunes(carried),
         ));
         lines.push(format!(
             "         waited for the link {} (median), {} (99 %), {} at most; handed on {} \
@@ -152,6 +153,18 @@ fn losses(carried: &Carried) -> String {
         0 => "0 lost".to_owned(),
         lost => format!("{lost} lost ({})", causes.collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// What else has happened to messages; nothing is said of what has not.
+fn misfortunes(carried: &Carried) -> String {
+    let counts = [
+        (carried.duplicated, "duplicated"),
+        (carried.reordered, "reordered"),
+        (carried.corrupted, "corrupted"),
+        (carried.retransmitted, "packets sent again"),
+    ];
+    let told = counts.into_iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, what)| format!(", {count} {what}")).collect()
 }
 
 fn bytes(count: u64) -> String {

@@ -11,6 +11,8 @@ use server::types::Caller;
 use crate::args::{self, CommitMode, MetadataSync};
 use crate::exports::{Client, Spec};
 
+use super::EMULATED;
+
 /// Exports listed; of more, the number is told.
 const EXPORTS_MAX: usize = 20;
 
@@ -61,8 +63,13 @@ impl<'a> Banner<'a> {
         self.warnings.push(warning);
     }
 
-    fn is_memory(&self) -> bool {
-        self.args.store.as_deref() == Some("mem:")
+    /// What is in the place of a disk, if it is memory.
+    fn memory(&self) -> Option<&'static str> {
+        match self.args.store.as_deref() {
+            Some("mem:") => Some("memory"),
+            Some(store) if store.starts_with(EMULATED) => Some("an emulated disk in memory"),
+            _ => None,
+        }
     }
 
     pub(super) fn versions(&self) -> &'static str {
@@ -74,8 +81,8 @@ impl<'a> Banner<'a> {
     }
 
     fn durability(&self) -> String {
-        let data = match (self.is_memory(), self.args.commit_mode) {
-            (true, _) => return "memory: nothing survives this process".to_owned(),
+        let data = match (self.memory(), self.args.commit_mode) {
+            (Some(what), _) => return format!("{what}: nothing survives this process"),
             (_, CommitMode::Concurrent) => "stable: FILE_SYNC and COMMIT are answered after fsync",
             (_, CommitMode::Stall) => {
                 "stable: FILE_SYNC and COMMIT are answered after fsync, and nothing else meanwhile"

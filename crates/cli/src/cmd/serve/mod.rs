@@ -34,6 +34,9 @@ const REPLIES_MAX: usize = 65_536;
 /// Of these, those that outlive the process: several times the calls that are served at once.
 const SLOTS_MIN: usize = 8192;
 
+/// How the name of an emulated disk begins.
+pub(super) const EMULATED: &str = "sim:";
+
 /// Descriptors that all stores together keep open at most.
 const STORE_FDS_MAX: usize = 16 << 10;
 
@@ -43,6 +46,9 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
     let served = net::runtime::block_on_threads(workers, async {
         match args.store.as_deref() {
             Some("mem:") => serve_memory(args, verbosity).await,
+            Some(store) if store.starts_with(EMULATED) => {
+                serve_emulated(args, store, verbosity).await
+            }
             _ => serve_directories(args, verbosity).await,
         }
     });
@@ -51,18 +57,45 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
 
 async fn serve_memory(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
     let clock = Clock::real();
+    let store = served::memory(&clock, args.mem_size);
+    serve_passing(args, "mem:", store, clock, verbosity).await
+}
+
+/// Memory behind a disk that takes its time.
+async fn serve_emulated(
+    args: &args::Serve,
+    store: &str,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    let name = store.strip_prefix(EMULATED).unwrap_or_default();
+    let disk = name.parse().map_err(|cause| {
+        Failure::usage(format!("{store}: {cause}"), "sim:hdd, or sim:rate=100MB/s,sync=5ms")
+    })?;
+    let clock = Clock::real();
+    let emulated = served::emulated(&clock, args.mem_size, disk, args.commit_mode);
+    serve_passing(args, store, emulated, clock, verbosity).await
+}
+
+/// A store of which nothing is left when this ends.
+async fn serve_passing<S: Store>(
+    args: &args::Serve,
+    name: &str,
+    store: S,
+    clock: Clock,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
     let interrupts = Interrupts::catch()?;
     let sockets = bind(args)?;
-    let spec = named(args, "mem:")?;
+    let spec = named(args, name)?;
     let rule = resolve::rule(&clock, &spec.rule, None).await.map_err(bad_exports)?;
     let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
     let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
-    let exports = Exports::one(export, served::memory(&clock, args.mem_size));
+    let exports = Exports::one(export, store);
     let replies = Replies::in_memory(REPLIES_MAX, served::time_of_day(&clock));
     let server = Server { args, verbosity, clock, interrupts, sockets, replies };
     let mut banner = Banner::new(args);
     banner.serves(&[spec], None);
-    server.run(exports, banner, async || Err("mem: has no file of exports".to_owned())).await
+    server.run(exports, banner, async || Err(format!("{name} has no file of exports"))).await
 }
 
 async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {

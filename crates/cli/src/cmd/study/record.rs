@@ -46,6 +46,9 @@ fn target(outcome: &Outcome) -> Target {
         ..Target::default()
     };
     target.other.insert("link".to_owned(), info.link.clone().into());
+    if let Some(apparatus) = outcome.apparatus {
+        target.other.insert("apparatus".to_owned(), apparatus.to_string().into());
+    }
     target
 }
 

@@ -117,6 +117,17 @@ fn a_queue_that_takes_some_of_the_fragments_loses_the_datagram_and_carries_them(
 }
 
 #[test]
+fn a_queue_is_bounded_in_packets_too() {
+    let slow = Link { gap_per_byte_ps: 1_000_000_000, ..GIGABIT };
+    let conditions = Conditions { queue_bytes_max: Some(64 << 10), lost: Ppm::ALL, ..slow.into() };
+    let mut full = lane(conditions);
+    full.datagram(Instant::EPOCH, 60_000);
+    let fates = (0..300_000).map(|_| full.datagram(Instant::EPOCH, 0));
+    let kept = fates.filter(|fate| fate.arrival != Err(Lost::Queue)).count();
+    assert_eq!(kept + 1, QUEUE_PACKETS_MAX);
+}
+
+#[test]
 fn a_partition_loses_what_leaves_and_a_stall_keeps_it() {
     let outage = |kind| Outage { kind, at: SECOND, span: MS * 10, every: Some(SECOND) };
     let only = |kind| Conditions { schedule: vec![outage(kind)], ..gigabit() };

@@ -198,7 +198,7 @@ mod tests {
         (crate::stats::fit_least_squares(&x, &y).unwrap().slope.value, worst)
     }
 
-    /// The table in docs/models.md, section 12: measured slopes of 14.3 and 18.9 us. The open model
+    /// The table in docs/models.md, section 11: measured slopes of 14.3 and 18.9 us. The open model
     /// with its printed parameters has the SCSI's and too little for the RAID, whose own lines
     /// before each disk give it; for the SCSI they would be too much. A limited number of callers
     /// tempers both. Levels are off by a third in all of them.

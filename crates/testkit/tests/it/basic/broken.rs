@@ -1,7 +1,9 @@
 //! A store that does one thing wrong.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytes::Bytes;
-use server::durable::Durable;
+use server::durable::{Committed, Durable};
 use server::store::mem::MemStore;
 use server::store::{
     Changed, Entry, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed,
@@ -43,6 +45,12 @@ pub(super) enum Fault {
     SpaceIsFreeBeyondAll,
     /// Names that lead nowhere are answered with NFS3ERR_ACCES.
     NowhereIsDenied,
+    /// The directory of CREATE and REMOVE is told as it was before.
+    DirIsToldAsBefore,
+    /// The same of RENAME.
+    RenameTellsDirAsBefore,
+    /// Each WRITE has a verifier of its own, as if the server had begun anew every time.
+    VerifierChanges,
     /// No space after so many bytes of a file.
     Full,
     /// There are no hard links here.
@@ -54,11 +62,12 @@ pub(super) enum Fault {
 pub(super) struct Broken {
     store: MemStore,
     fault: Fault,
+    verifiers: AtomicU64,
 }
 
 impl Broken {
     pub(super) fn new(store: MemStore, fault: Fault) -> Self {
-        Self { store, fault }
+        Self { store, fault, verifiers: AtomicU64::new(0) }
     }
 
     fn is(&self, fault: Fault) -> bool {
@@ -174,6 +183,10 @@ impl Store for Broken {
         let mut changed = self.store.write(caller, handle, offset, kept, stability).await;
         if let Ok(written) = &mut changed.result {
             written.count = u32::try_from(len).unwrap();
+            if self.is(Fault::VerifierChanges) {
+                let verifier = self.verifiers.fetch_add(1, Ordering::Relaxed);
+                written.committed = Committed::Unstable(Verifier(verifier.to_be_bytes()));
+            }
         }
         if let (Some(after), Ok(before)) = (&mut changed.wcc.after, before) {
             match self.fault {
@@ -202,7 +215,11 @@ impl Store for Broken {
         name: &[u8],
         how: CreateHow,
     ) -> Changed<Node> {
+        let before = self.store.attr(caller, dir).await.ok();
         let mut changed = self.store.create(caller, dir, name, how).await;
+        if self.is(Fault::DirIsToldAsBefore) {
+            changed.wcc.after = before;
+        }
         if let (true, Ok(node)) = (self.is(Fault::CreateTellsAByte), &mut changed.result) {
             node.attr.size = 1;
         }
@@ -272,11 +289,15 @@ impl Store for Broken {
         to_name: &[u8],
     ) -> Renamed {
         let node = self.is_there(caller, from_dir, from_name).await;
+        let before = self.store.attr(caller, to_dir).await.ok();
         let mut renamed = self.store.rename(caller, from_dir, from_name, to_dir, to_name).await;
         match (self.fault, node) {
             (Fault::RenameLeavesTheOldName, Some(_)) => {
                 let how = CreateHow::Unchecked(SetAttr::default());
                 self.store.create(caller, from_dir, from_name, how).await.result.unwrap();
+            }
+            (Fault::RenameTellsDirAsBefore, _) => {
+                (renamed.from.after, renamed.to.after) = (before, before);
             }
             (Fault::RenameOfNothingSucceeds, None) => renamed.result = Ok(()),
             _ => {}

@@ -69,7 +69,8 @@ fn fails(fault: Fault, test: Test, expected: &str, seen: &str) {
 
 #[test]
 fn all_tests_pass_on_our_server_and_leave_nothing() {
-    for plan in [functional(), timed(), Plan { sync: true, ..functional() }] {
+    let more = Plan { sync: true, in_place: true, ..functional() };
+    for plan in [functional(), timed(), more] {
         let (outcome, left) = outcome(Fault::Nothing, plan);
         assert_eq!((outcome.measured.len(), outcome.left.len(), left), (9, 0, 0));
         for one in &outcome.measured {
@@ -84,6 +85,8 @@ fn attributes_in_replies_must_be_those_of_after() {
     fails(Fault::SetAttrTellsTheModeOfBefore, Test::Attributes, "mode 0000", "mode 0666");
     fails(Fault::WriteTellsTheSizeOfBefore, Test::Data, "size 8192", "size 0");
     fails(Fault::ReadTellsAByteMore, Test::Data, "size 1048576", "size 1048577");
+    fails(Fault::DirIsToldAsBefore, Test::Create, "size", "size");
+    fails(Fault::RenameTellsDirAsBefore, Test::Rename, "size", "size");
     fails(Fault::LinkTellsOneName, Test::Rename, "links 2", "links 1");
 }
 
@@ -118,6 +121,7 @@ fn errors_must_come_and_be_the_right_ones() {
 fn what_was_set_or_written_must_be_read_back() {
     fails(Fault::SetAttrSetsNothing, Test::Attributes, "mode 0000", "mode 0666");
     fails(Fault::WriteLosesTheLastByte, Test::Data, "size 1048576", "size 1048575");
+    fails(Fault::VerifierChanges, Test::Data, "success", "COMMIT");
     fails(Fault::ReadTurnsABit, Test::Data, "byte 0x19 at 16484", "0x18");
     fails(Fault::ReadLinkCuts, Test::Symlink, "\"/this/is/a/symlink0\"", "\"/this/is/a/symlink\"");
     fails(Fault::SymlinkMakesAFile, Test::Symlink, "a symbolic link", "a file");
@@ -130,13 +134,17 @@ fn the_way_up_and_the_space_must_make_sense() {
 }
 
 #[test]
-fn what_the_environment_lacks_is_no_failed_test() {
-    let (outcome, _) = outcome(Fault::Full, functional());
-    let last = outcome.measured.last().unwrap();
-    assert_eq!((last.test, outcome.left.len()), (Test::Data, 4));
-    match &last.ended {
-        Some(Ended::Broken(error)) => assert!(error.to_string().contains("NOSPC"), "{error}"),
-        other => panic!("{other:?}"),
+fn what_the_environment_lacks_is_no_failed_test_and_nothing_is_left() {
+    for in_place in [false, true] {
+        let (outcome, left) = outcome(Fault::Full, Plan { in_place, ..functional() });
+        let last = outcome.measured.last().unwrap();
+        assert_eq!((last.test, outcome.left.len(), left), (Test::Data, 4, 0));
+        match &last.ended {
+            Some(Ended::Broken { error, is_alive: true }) => {
+                assert!(error.to_string().contains("NOSPC"), "{error}");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -160,4 +168,28 @@ fn with_keep_going_each_test_is_judged_by_itself() {
         .map(|one| one.test.number())
         .collect();
     assert_eq!(failed, [2, 5, 6, 7, 8]);
+}
+
+/// As an interrupted run leaves it: whoever has made the directory removes what is in it.
+#[test]
+fn a_scratch_directory_goes_with_all_that_is_in_it() {
+    let world = World::new();
+    let clock = world.clock();
+    let run = async move {
+        let site = Site::in_memory(&clock, Default::default(), CommitMode::Concurrent);
+        let session = site.session(site.rpc()).await.unwrap();
+        let scratch = Scratch::create(&session, "scratch").await.unwrap();
+        let wire = Wire::new(session.with_root(scratch.dir()), "world".to_owned(), false);
+        let mut dir = wire.root();
+        for name in ["a", "b", "c"] {
+            wire.make_dir(&dir, name).await.unwrap();
+            wire.make_dir(&dir, "empty").await.unwrap();
+            wire.create(&dir, "file").await.unwrap();
+            dir = wire.enter(&dir, name).await.unwrap().value;
+        }
+        scratch.remove(&session).await.unwrap();
+        scratch.remove(&session).await.unwrap();
+        session.readdir(session.root(), 0, [0; 8], 4096).await.unwrap().entries.len()
+    };
+    assert_eq!(world.run(run).unwrap(), 2);
 }

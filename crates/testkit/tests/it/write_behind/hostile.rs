@@ -139,7 +139,7 @@ fn what_is_discarded_is_not_written_again() {
                 behind.commit(file).await.unwrap();
                 assert!(server.on_disk(file) == [1; 1_000], "{policy}");
                 behind.discard(file, 0);
-                assert_eq!(behind.dirty_end(file), None);
+                assert_eq!(behind.own_end(file), None);
             })
             .unwrap();
     }

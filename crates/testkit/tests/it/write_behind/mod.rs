@@ -157,10 +157,10 @@ fn what_nobody_waits_for_is_written_and_committed_after_a_while() {
             // The flusher has nothing to do, and does nothing, for a while.
             clock.sleep(perf::units::Nanos::from_secs(60)).await;
             behind.write(&session, file, 10, b"a line").await.unwrap();
-            assert_eq!(behind.dirty_end(file), Some(16));
+            assert_eq!(behind.own_end(file), Some(16));
             assert_eq!(behind.dirty_files(), [(file, 6)]);
             clock.sleep(perf::units::Nanos::from_millis(500)).await;
-            assert_eq!((behind.dirty_end(file), behind.is_dirty(file)), (None, true));
+            assert_eq!((behind.own_end(file), behind.is_dirty(file)), (Some(16), true));
             clock.sleep(perf::units::Nanos::from_secs(2)).await;
             assert!(!behind.is_dirty(file));
             let counters = behind.counters();

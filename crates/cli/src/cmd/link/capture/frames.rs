@@ -1,10 +1,10 @@
 //! What passed a relay as frames of Ethernet: a conversation of TCP with its handshake, sequence
 //! numbers and ends, or datagrams of UDP.
 //!
-//! These are no copies of what was on the wire, which a relay does not see: a record is one segment,
-//! or several if it is longer than a packet of IP can be; acknowledgements go with the segments of
-//! the other side; the addresses of Ethernet are made up, and an IP datagram is not cut into
-//! fragments. Ports, addresses, bytes and times are real.
+//! These are no copies of what was on the wire, which a relay does not see: a record is one
+//! segment, or several if it is longer than a packet of IP can be; acknowledgements go with the
+//! segments of the other side; the addresses of Ethernet are made up, and an IP datagram is not cut
+//! into fragments. Ports, addresses, bytes and times are real.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -6,7 +6,7 @@ mod table;
 
 use std::path::Path;
 
-use client::url::Target;
+use client::url::{Target, Version};
 use load::cpu::Neighbours;
 use load::recover::{Parameter, Point, Repeats, point};
 use load::scratch::Scratch;
@@ -46,6 +46,7 @@ struct Outcome {
 
 /// Runs the command.
 pub(crate) fn run(args: &Loggp, verbosity: Verbosity) -> Result<(), Failure> {
+    check(args)?;
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
@@ -56,6 +57,26 @@ pub(crate) fn run(args: &Loggp, verbosity: Verbosity) -> Result<(), Failure> {
         None => Ok(()),
     }
 }
+
+/// What the arguments cannot mean together.
+fn check(args: &Loggp) -> Result<(), Failure> {
+    if args.point_time.is_some_and(|time| time < POINT_TIME_LEAST) {
+        let time = args.point_time.unwrap_or_default();
+        return Err(Failure::usage(
+            format!("--point-time {time} is too short to read anything back"),
+            format!("--point-time of at least {POINT_TIME_LEAST}"),
+        ));
+    }
+    if args.target.as_ref().is_some_and(|target| target.version == Version::Two) {
+        return Err(Failure::usage(
+            "the probe writes calls of 64 KiB, which version 2 does not have",
+            "version 3 of NFS in the URL",
+        ));
+    }
+    Ok(())
+}
+
+const POINT_TIME_LEAST: Nanos = Nanos::from_millis(10);
 
 async fn measure(args: &Loggp, verbosity: Verbosity) -> Result<Outcome, Failure> {
     let clock = Clock::real();

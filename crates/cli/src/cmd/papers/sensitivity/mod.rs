@@ -90,7 +90,7 @@ async fn measure(args: &Sensitivity, verbosity: Verbosity) -> Result<Outcome, Fa
             let plain = Reached::new(&clock, None, target, options);
             study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
                 let live = Live::at(&clock, args.reply_limit, target, scratch.clone());
-                course.run(&live, course.repeats, &mut bars).await
+                course.run(&clock, &live, course.repeats, &mut bars).await
             })
             .await?
         }
@@ -99,14 +99,18 @@ async fn measure(args: &Sensitivity, verbosity: Verbosity) -> Result<Outcome, Fa
             tokio::select! {
                 biased;
                 () = interrupts.next() => return Err(Failure::interrupted()),
-                measured = course.run(&live, course.repeats, &mut bars) => measured?,
+                measured = course.run(&clock, &live, course.repeats, &mut bars) => measured?,
             }
         }
     };
     let now = clock.now();
     let simulated = Simulated::like(&course, &live).await?;
     // A world has no noise: once is enough.
-    let world = course.run(&simulated, 1, &mut bars).await?;
+    let world = tokio::select! {
+        biased;
+        () = interrupts.next() => return Err(Failure::interrupted()),
+        world = course.run(&clock, &simulated, 1, &mut bars) => world?,
+    };
     bars.clear();
     let findings = Findings::of(&live, &world);
     Ok(Outcome {

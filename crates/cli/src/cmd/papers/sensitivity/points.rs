@@ -3,6 +3,7 @@
 use load::fileset::Layout;
 use load::mix::{Arrivals, Load, Mix, Outcome, Plan};
 use load::recover::{Injected, Parameter};
+use net::clock::Clock;
 use perf::model::loggp::Link;
 use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;
@@ -96,6 +97,18 @@ impl Part {
         }
     }
 
+    /// A run's number. L moves all response times alike, so that their medians say all of it, and
+    /// do not say how often the machine paused. With G operations wait for each other, which only
+    /// a mean shows.
+    pub(super) fn value(self, run: &Outcome) -> f64 {
+        let response = match self {
+            Self::Overhead => return run.achieved_per_s(),
+            Self::Latency => run.response_of_medians(),
+            Self::Bandwidth => run.response_mean(),
+        };
+        response.map_or(f64::NAN, Nanos::as_micros_f64)
+    }
+
     fn points(self, quick: bool) -> impl Iterator<Item = Point> {
         let with = move |amount: f64| {
             let mut conditions = BASELINE;
@@ -152,6 +165,7 @@ impl Course {
     /// Measures all points on a system, over and over: what drifts drifts under all of them.
     pub(super) async fn run(
         &self,
+        clock: &Clock,
         system: &impl System,
         repeats: usize,
         bars: &mut Bars,
@@ -161,6 +175,8 @@ impl Course {
         for repeat in 0..repeats {
             for (at, point) in self.points.iter().enumerate() {
                 bars.show(system.name(), (repeat * self.points.len() + at) as f64 / all);
+                // A world gives nobody else a turn: here an interrupt gets its.
+                clock.sleep(Nanos::from_millis(1)).await;
                 runs[at].push(self.one(system, point).await?);
             }
         }
@@ -198,7 +214,7 @@ const TIME_LEAST: Nanos = Nanos::from_millis(200);
 
 impl Measured {
     fn new(point: Point, runs: Vec<Outcome>) -> Result<Self, Failure> {
-        let values: Vec<f64> = runs.iter().map(|run| value(point.part, run)).collect();
+        let values: Vec<f64> = runs.iter().map(|run| point.part.value(run)).collect();
         let sample = Sample::new(values).map_err(|error| {
             Failure::environment(format!("nothing was answered: {error}"), "a longer --time")
         })?;
@@ -206,15 +222,5 @@ impl Measured {
         let median = sample.median_estimate();
         let ci95 = median.ci95.or_else(|| (sample.n() > 1).then_some(range));
         Ok(Self { point, runs, value: Estimate { ci95, ..median } })
-    }
-}
-
-/// A run's number.
-fn value(part: Part, run: &Outcome) -> f64 {
-    match part {
-        Part::Overhead => run.achieved_per_s(),
-        Part::Latency | Part::Bandwidth => {
-            run.response_mean().map_or(f64::NAN, Nanos::as_micros_f64)
-        }
     }
 }

@@ -72,7 +72,7 @@ fn heading(part: Part) -> String {
 }
 
 /// What the points say together, beside the paper.
-fn said(outcome: &Outcome, part: Part) -> String {
+pub(super) fn said(outcome: &Outcome, part: Part) -> String {
     let (live, world) = (&outcome.findings.live, &outcome.findings.world);
     match part {
         Part::Latency => {
@@ -115,7 +115,7 @@ fn plus_minus(estimate: &Estimate) -> String {
     }
 }
 
-fn amount(measured: &Measured) -> String {
+pub(super) fn amount(measured: &Measured) -> String {
     let conditions = &measured.point.conditions;
     match measured.point.part.parameter() {
         Parameter::GapPerByte => {

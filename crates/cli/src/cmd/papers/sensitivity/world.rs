@@ -56,8 +56,8 @@ impl Simulated {
         let simulated = Self { service, delay: Nanos::ZERO };
         let Some(base) = baseline(Part::Latency) else { return Ok(simulated) };
         let without = course.one(&simulated, &base.point).await?;
-        let without_us = without.response_mean().map_or(0.0, Nanos::as_micros_f64);
-        let delay = Nanos::from_micros_f64(base.value.value - without_us);
+        let explained_us = Part::Latency.value(&without);
+        let delay = Nanos::from_micros_f64(base.value.value - explained_us);
         Ok(Self { delay, ..simulated })
     }
 }
