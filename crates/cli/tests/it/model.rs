@@ -29,12 +29,12 @@ const F840: &str = "throughput_per_s response_ms
 fn a_published_curve_tells_its_server_and_its_overall_response_time() {
     let files = Files::new();
     let curve = files.with("f840.txt", F840);
-    let finished = run(&["model", "infer", &curve, "--cpus", "2", "--disks", "76"]);
+    let finished = run(["model", "infer", &curve, "--cpus", "2", "--disks", "76"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     for part in ["overall response time 1.559 ms", "by the processor", "cache", "typical error"] {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
-    let json = run(&["model", "infer", &curve, "--cpus", "2", "--disks", "76", "--json", "-"]);
+    let json = run(["model", "infer", &curve, "--cpus", "2", "--disks", "76", "--json", "-"]);
     let record: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     let cpu = &record["metrics"]["cpu"];
     assert_eq!(cpu["unit"], "us");
@@ -47,15 +47,15 @@ fn a_change_is_answered_by_formula_and_by_mean_value_analysis() {
     let files = Files::new();
     let curve = files.with("f840.txt", F840);
     let known = ["--cpus", "2", "--disks", "76", "--callers", "96"];
-    let finished = run(&[&["model", "whatif", &curve, "L+1ms"], &known[..]].concat());
+    let finished = run([&["model", "whatif", &curve, "L+1ms"], &known[..]].concat());
     assert_eq!(finished.code, Some(0), "{finished:?}");
     for part in ["open    after", "closed  after", "by the processor"] {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
-    let foreign = run(&[&["model", "whatif", &curve, "wsize=1M"], &known[..]].concat());
+    let foreign = run([&["model", "whatif", &curve, "wsize=1M"], &known[..]].concat());
     assert_eq!(foreign.code, Some(2));
     assert!(foreign.stderr.contains("wsize is not part of this model"), "{foreign:?}");
-    let unread = run(&["model", "whatif", &curve, "L=5"]);
+    let unread = run(["model", "whatif", &curve, "L=5"]);
     assert_eq!(unread.code, Some(2));
     assert!(unread.stderr.contains("time with a unit"), "{unread:?}");
 }
@@ -67,14 +67,14 @@ fn a_sweep_is_explained() {
         "sweep.txt",
         "outstanding throughput_per_s\n1 1980\n2 3890\n4 7600\n8 14000\n16 22500\n32 24800\n",
     );
-    let finished = run(&["model", "fit", &sweep]);
+    let finished = run(["model", "fit", &sweep]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("saturation 24"), "{finished:?}");
 }
 
 #[test]
 fn parameters_make_a_curve() {
-    let finished = run(&[
+    let finished = run([
         "model",
         "predict",
         "--cpu",
@@ -105,12 +105,12 @@ fn a_bad_file_is_told_by_its_row_and_reason() {
         ("throughput_per_s response_ms\n100 1\n200 -2\n", "row 3: the response time is -2000"),
         ("throughput_per_s response_ms\n100 1\nNaN 2\n", "row 3: the throughput is NaN"),
     ] {
-        let finished = run(&["model", "infer", &files.with("bad.txt", text)]);
+        let finished = run(["model", "infer", &files.with("bad.txt", text)]);
         assert_eq!(finished.code, Some(2), "{finished:?}");
         assert!(finished.stderr.contains(why), "no {why:?} in {finished:?}");
     }
     let few = files.with("few.txt", "throughput_per_s response_ms\n100 1\n200 2\n");
-    let finished = run(&["model", "infer", &few, "--disks", "1"]);
+    let finished = run(["model", "infer", &few, "--disks", "1"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stderr.contains("2 values for 4 parameters"), "{finished:?}");
 }

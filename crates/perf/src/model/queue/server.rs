@@ -168,7 +168,7 @@ mod tests {
     }
 
     /// Table 1 prints slopes of 8.5 and 10.4 us for the model. They do not follow from the printed
-    /// parameters, over any range of the figures: this is what does.
+    /// parameters over the printed ranges, with or without the last points: this is what does.
     #[test]
     fn the_slopes_are_those_of_the_parameters_and_not_of_the_print() {
         let slope = |server: FileServer, rates: &[f64]| server.slope(rates).unwrap().slope.value;
