@@ -37,7 +37,7 @@ pub(crate) struct Known {
 /// at most. docs/models.md, sections 10 and 11, says what is supposed.
 #[derive(Debug, Parser)]
 #[command(after_help = "Example:
-  nfskit model predict --cpu 900us --disks 24 --disk 12ms --cache 128M --delay 3400us --callers 24")]
+  nfskit model predict --cpu 900us --delay 3400us --disks 24 --disk 12ms --cache 128M")]
 pub(crate) struct Predict {
     /// Time of a processor for a call.
     #[arg(long, value_name = "TIME", value_parser = time)]
