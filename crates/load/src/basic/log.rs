@@ -1,7 +1,8 @@
 //! Reads logs of the Connectathon suite's basic tests: its own, and ours.
 //!
-//! A log may hold several runs, and anything between them and before their lines. What is no line of the suite's is passed
-//! over; what looks like one and cannot be read is a [`Problem`], with the line's number.
+//! A log may hold several runs, and anything between them and before their lines. What is no line
+//! of the suite's is passed over; what looks like one and cannot be read is a [`Problem`], with the
+//! line's number.
 //!
 //! How seconds are read is a story of its own: [`time`].
 
