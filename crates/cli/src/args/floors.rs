@@ -144,9 +144,10 @@ pub(crate) struct Spray {
     /// An NFS server whose NULL is called.
     #[arg(long, value_name = "URL", value_parser = target)]
     pub(crate) target: Option<Target>,
-    /// Bytes of a packet, with the 86 of its headers, as spray(8) counts them.
-    #[arg(short, long, value_name = "SIZE", default_value = "86", value_parser = size)]
-    pub(crate) length: u64,
+    /// Bytes of a packet, with those of its headers, as spray(8) counts them [default: the
+    /// smallest: 86, or 82 for NULL].
+    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    pub(crate) length: Option<u64>,
     /// Calls [default: as many as make 100,000 bytes].
     #[arg(short, long, value_name = "N", value_parser = count(1..=i64::from(spray::CALLS_MAX)))]
     pub(crate) count: Option<u32>,

@@ -124,7 +124,7 @@ fn a_spray_counts_what_the_spray_program_and_what_null_got() {
             ["bench", "spray", "-c", "50", "--rate", "5000", "--json", "-", "--target", &url];
         let record = record(&run(spray));
         assert_eq!((metric(&record, "sent"), metric(&record, "received")), (250.0, 250.0));
-        assert_eq!(record["target"]["proto"], proto);
+        assert_eq!((metric(&record, "refused"), &record["target"]["proto"]), (0.0, &proto.into()));
         assert!(record["histograms"]["response_time"]["p50"].as_u64() > Some(0));
     }
     served.stop();

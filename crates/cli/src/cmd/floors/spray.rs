@@ -77,17 +77,27 @@ pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
     ended(failed)
 }
 
+/// The smallest packet: one of NULL is without the length of an argument.
+fn least(args: &Spray) -> u64 {
+    let argument = if args.target.is_some() { 0 } else { 4 };
+    OVERHEAD_BYTES as u64 - 4 + argument
+}
+
+fn length(args: &Spray) -> u64 {
+    args.length.unwrap_or_else(|| least(args))
+}
+
 fn what(args: &Spray) -> Result<What, Failure> {
-    let least = OVERHEAD_BYTES as u64;
+    let (least, length) = (least(args), length(args));
     let most = match args.target {
         Some(_) => DATAGRAM_BYTES_MAX as u64 + BELOW_BYTES,
         None => (OVERHEAD_BYTES + ARRAY_LEN_MAX) as u64,
     };
-    if !(least..=most).contains(&args.length) {
-        let what = format!("--length is {}: it has to be {least} to {most}", args.length);
+    if !(least..=most).contains(&length) {
+        let what = format!("--length is {length}: it has to be {least} to {most}");
         return Err(Failure::usage(what, "another --length"));
     }
-    let calls = u32::try_from((ALL_BYTES / args.length).max(1)).unwrap_or(1);
+    let calls = u32::try_from((ALL_BYTES / length).max(1)).unwrap_or(1);
     let calls = args.count.unwrap_or(calls);
     if args.target.is_some() && u64::from(calls) * u64::from(args.repeats) > TIMES_MAX {
         let what =
@@ -101,7 +111,7 @@ fn what(args: &Spray) -> Result<What, Failure> {
         return Err(Failure::usage(what, "a smaller --count"));
     }
     Ok(What {
-        call_bytes: usize::try_from(args.length - BELOW_BYTES).unwrap_or(0),
+        call_bytes: usize::try_from(length - BELOW_BYTES).unwrap_or(0),
         calls,
         per_s: args.rate.map(f64::from),
         delay: args.delay.unwrap_or(Nanos::ZERO),
@@ -225,7 +235,8 @@ impl Report<'_> {
 
     /// The lines that spray(8) prints, which others may read.
     fn write_classic(&self, out: &mut String, run: &Run) -> std::fmt::Result {
-        let (length, kib) = (self.args.length, self.args.length as f64 / 1024.0);
+        let length = length(self.args);
+        let kib = length as f64 / 1024.0;
         let (sent, came) = (run.sprayed.sent, run.sprayed.came);
         let (peer, lost) = (&self.peer, lost(run));
         let percent = loss(run) * 100.0;
@@ -252,7 +263,7 @@ impl Report<'_> {
         record.target.other.insert("address".to_owned(), self.service.address.to_string().into());
         record.target.other.insert("cached".to_owned(), "nothing is stored or cached".into());
         let parameters = [
-            ("packet_bytes", Some(self.args.length)),
+            ("packet_bytes", Some(length(self.args))),
             ("calls", Some(u64::from(self.what.calls))),
             ("delay_ns", self.args.delay.map(Nanos::as_nanos)),
             ("per_s", self.args.rate.map(u64::from)),
