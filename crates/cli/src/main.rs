@@ -8,6 +8,7 @@ mod exports;
 mod log;
 mod metrics;
 mod output;
+mod processors;
 mod served;
 mod sockets;
 mod state;

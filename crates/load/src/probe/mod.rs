@@ -70,11 +70,13 @@ pub struct Outstanding {
     pub large: usize,
     /// Of the larger calls on a way of over 2 ms, where more would take too long.
     pub large_on_slow_way: usize,
+    /// A burst has at least so many calls for each that is outstanding.
+    pub windows: u64,
 }
 
 impl Outstanding {
     /// Enough for any way that a study is made on.
-    pub const STUDY: Self = Self { small: 64, large: 4, large_on_slow_way: 2 };
+    pub const STUDY: Self = Self { small: 64, large: 4, large_on_slow_way: 2, windows: 2 };
 }
 
 /// The files that a probe writes, so that a sync of one finds nothing of another.
@@ -348,7 +350,8 @@ impl Burst<'_> {
         outstanding: usize,
         commit_bytes: u64,
     ) -> Result<(f64, f64), Error> {
-        let least = 2 * outstanding as u64 * u64::from(call_bytes);
+        let windows = self.effort.outstanding.windows;
+        let least = windows * outstanding as u64 * u64::from(call_bytes);
         let time = self.effort.burst_time;
         let mut run = self.run(call_bytes, outstanding, commit_bytes, least, None).await?;
         if run.elapsed < time {

@@ -27,8 +27,12 @@ const CALL_BYTES_MAX: u32 = 64 << 10;
 /// Length of each of the files.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// More calls outstanding than this a server does not take from one connection.
-const OUTSTANDING_MAX: f64 = 512.0;
+/// Calls outstanding at most, of a block and of [`CALL_BYTES_MAX`]: what a server takes from one
+/// connection, and what passes in reasonable time.
+const OUTSTANDING_MAX: (f64, f64) = (512.0, 64.0);
+
+/// So long a burst goes on when this process does not get its processor.
+const PAUSE_US: f64 = 5_000.0;
 
 /// A rest after which no gap that is put in is left: the coarse clock's smallest, and a half.
 const REST: Nanos = Nanos::from_micros(1_500);
@@ -180,13 +184,13 @@ impl Side {
             let spent_us = 2.0 * self.injected.overhead.as_micros_f64();
             link_us.max(spent_us) + BARE_US.1
         };
-        let outstanding = |bytes: u32, least: f64| {
-            let full = 4.0 * (BARE_US.0 + delay_us) / rate_us(bytes);
+        let outstanding = |bytes: u32, least: f64, most: f64| {
+            let full = PAUSE_US.max(4.0 * (BARE_US.0 + delay_us)) / rate_us(bytes);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
-            let calls = full.clamp(least, OUTSTANDING_MAX) as usize;
+            let calls = full.clamp(least, most) as usize;
             calls
         };
-        let large = outstanding(CALL_BYTES_MAX, 4.0);
+        let large = outstanding(CALL_BYTES_MAX, 2.0, OUTSTANDING_MAX.1);
         let is_long = delay_us > 2_000.0;
         Effort {
             null_calls: if is_long { 32 } else { 200 },
@@ -201,9 +205,10 @@ impl Side {
             single_file_bytes: FILE_BYTES,
             burst_file_bytes: FILE_BYTES,
             outstanding: Outstanding {
-                small: outstanding(BLOCK_BYTES, 16.0),
+                small: outstanding(BLOCK_BYTES, 8.0, OUTSTANDING_MAX.0),
                 large,
                 large_on_slow_way: large,
+                windows: 6,
             },
             rest: if varied.link.gap > Nanos::ZERO { REST } else { Nanos::ZERO },
         }

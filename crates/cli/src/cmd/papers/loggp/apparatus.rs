@@ -12,6 +12,7 @@ use wire::nfs3::FileHandle;
 
 use crate::cmd::study;
 use crate::exit::Failure;
+use crate::processors::apart;
 use crate::served::Embedded;
 
 /// What a server in memory holds: three files of a MiB each.
@@ -48,7 +49,8 @@ impl<'a> Bench<'a> {
         injected: &Injected,
     ) -> Result<Self, Failure> {
         let server = |overhead| Embedded::single(STORE_BYTES_MAX, overhead);
-        let (bare, behind) = (server(Nanos::ZERO)?, server(injected.overhead)?);
+        let servers = apart(|| (server(Nanos::ZERO), server(injected.overhead)));
+        let (bare, behind) = (servers.0?, servers.1?);
         let end = End::Embedded { bare, behind };
         Ok(Self { clock, reply_limit, end })
     }

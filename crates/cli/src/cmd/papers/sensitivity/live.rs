@@ -14,6 +14,7 @@ use perf::units::Nanos;
 use super::system::{self, System};
 use crate::cmd::study;
 use crate::exit::Failure;
+use crate::processors::apart;
 use crate::served::Embedded;
 
 /// What the server in memory holds: the files, and what they grow by.
@@ -75,7 +76,7 @@ impl System for Live<'_> {
                 Ok(outcome)
             }
             None => {
-                let server = Embedded::single(STORE_BYTES_MAX, conditions.overhead)?;
+                let server = apart(|| Embedded::single(STORE_BYTES_MAX, conditions.overhead))?;
                 let target = server.target();
                 let plain = self.session(&target, Shape::default()).await?;
                 let shaped = self.session(&target, links()).await?;

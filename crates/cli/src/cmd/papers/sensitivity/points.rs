@@ -20,7 +20,7 @@ pub(super) const BASELINE: Injected = Injected {
 };
 
 /// Bytes of the files: any server has them in memory, and so had the paper's at low load.
-const FILES_BYTES: u64 = 16 << 20;
+const FILES_BYTES: u64 = 4 << 20;
 
 /// Operations a second where a response time is asked for. At 1.25 MB/s they fill three fifths of
 /// the way back.

@@ -134,3 +134,44 @@ impl Labour for Cost {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use load::mix::{Arrivals, Load, Mix};
+    use perf::model::loggp::Link;
+
+    use super::*;
+
+    const SIMULATED: Simulated =
+        Simulated { service: Nanos::from_micros(100), delay: Nanos::from_micros(200) };
+
+    fn run(latency: Nanos, overhead: Nanos, load: Load) -> Outcome {
+        let link = Link { latency, ..Link::default() };
+        let (warm_up, time) = (Nanos::from_millis(100), Nanos::from_millis(500));
+        let plan = Plan { mix: Mix::SFS97_V3, load, warm_up, time, seed: 1 };
+        let layout = Layout::of_bytes(1 << 20, 1);
+        let running = SIMULATED.run(Injected { link, overhead }, &layout, &plan);
+        net::runtime::block_on(running).unwrap().unwrap()
+    }
+
+    #[test]
+    fn latency_counts_twice_and_nothing_else_moves() {
+        let load = Load::Open { arrivals: Arrivals::Fixed, per_s: 400.0, outstanding_max: 100 };
+        for latency_us in [10, 4_000] {
+            let outcome = run(Nanos::from_micros(latency_us), Nanos::ZERO, load);
+            let got_us = outcome.response_mean().unwrap().as_micros_f64();
+            let want_us = 100.0 + 200.0 + 2.0 * latency_us as f64;
+            assert!((got_us - want_us).abs() < 0.01, "{got_us} is not {want_us}");
+        }
+    }
+
+    #[test]
+    fn saturation_is_that_of_the_processor_with_two_messages_an_operation() {
+        for overhead_us in [0.0, 80.0, 500.0] {
+            let overhead = Nanos::from_micros_f64(overhead_us);
+            let outcome = run(Nanos::ZERO, overhead, Load::Closed { outstanding: 16 });
+            let (got, want) = (outcome.achieved_per_s(), 1e6 / (100.0 + 2.0 * overhead_us));
+            assert!((got / want - 1.0).abs() < 0.005, "{got} is not {want}");
+        }
+    }
+}
