@@ -30,13 +30,13 @@ fn file(text: &str) -> (tempfile::TempDir, String) {
 #[test]
 fn a_topology_is_run_the_same_each_time_and_another_seed_gives_another_run() {
     let (_place, path) = file(TOPOLOGY);
-    let finished = run(&["model", "simulate", &path]);
+    let finished = run(["model", "simulate", &path]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     for part in ["throughput", "response time", "server 1 disk", "digest", "seed 5", "calls/s"] {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
     let digest = |extra: &[&str]| {
-        let json = run(&[&["model", "simulate", &path, "--json", "-"], extra].concat());
+        let json = run([&["model", "simulate", &path, "--json", "-"], extra].concat());
         let record: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
         assert!(record["metrics"]["operations_per_s"]["value"].as_f64().unwrap() > 0.0);
         record["workload"]["parameters"]["digest"].as_str().unwrap().to_owned()
@@ -50,11 +50,11 @@ fn a_topology_is_run_the_same_each_time_and_another_seed_gives_another_run() {
 #[test]
 fn a_topology_that_cannot_be_had_is_refused_with_its_line() {
     let (_place, path) = file(&TOPOLOGY.replace("ssd-sata", "floppy"));
-    let refused = run(&["model", "simulate", &path]);
+    let refused = run(["model", "simulate", &path]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     for part in ["topology.toml: line 4: unknown disk \"floppy\"", "hdd, ssd-sata", "try: "] {
         assert!(refused.stderr.contains(part), "no {part:?} in {refused:?}");
     }
-    let missing = run(&["model", "simulate", "/nonexistent.toml"]);
+    let missing = run(["model", "simulate", "/nonexistent.toml"]);
     assert_eq!(missing.code, Some(2), "{missing:?}");
 }
