@@ -55,16 +55,23 @@ impl Open {
     /// # Errors
     /// As the server says.
     pub async fn read(&self, offset: u64, count: u32) -> Result<Bytes, Error> {
-        let (files, file) = (self.files(), self.file());
-        files.arrive(&file, offset, u64::from(count)).await;
-        // What has arrived and is not stable may be lost with the server's memory, and what lies
-        // behind these bytes and has not arrived makes the file longer than the server knows.
-        let write_behind = &files.inner.write_behind;
-        let range = offset..offset.saturating_add(u64::from(count));
-        let own = write_behind.unstable(file, &range);
-        let own_end = write_behind.own_end(file).unwrap_or(0).min(range.end);
+        let (own, own_end) = self.own(offset, count).await;
         let data = self.read_arrived(offset, count).await?;
         Ok(with_own(data, offset, &own, own_end))
+    }
+
+    /// What of these bytes is ours and not stable, once all of it has arrived; and how far the file
+    /// reaches by what we have written, as far as these bytes go.
+    ///
+    /// What has arrived and is not stable may be lost with the server's memory, and what lies
+    /// behind these bytes and has not arrived makes the file longer than the server knows.
+    async fn own(&self, offset: u64, count: u32) -> (Vec<(u64, Bytes)>, u64) {
+        let (files, file) = (self.files(), self.file());
+        files.arrive(&file, offset, u64::from(count)).await;
+        let write_behind = &files.inner.write_behind;
+        let range = offset..offset.saturating_add(u64::from(count));
+        let own_end = write_behind.own_end(file).unwrap_or(0).min(range.end);
+        (write_behind.unstable(file, &range), own_end)
     }
 
     /// Bytes from `offset`, as the server has them.
@@ -155,8 +162,9 @@ impl Open {
         let (open, now) = (self.clone(), files.now());
         let content = async move {
             let count = u32::try_from(chunk_bytes).unwrap_or(u32::MAX);
-            open.files().arrive(&open.file(), at, chunk_bytes).await;
-            open.read_direct(at, count).await
+            let (own, own_end) = open.own(at, count).await;
+            // Kept longer than our own bytes are: what the server has lost must be in it, too.
+            Ok(with_own(open.read_direct(at, count).await?, at, &own, own_end))
         };
         let content = content.boxed().shared();
         files.inner.clock.spawn(content.clone().map(drop));

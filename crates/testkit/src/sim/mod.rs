@@ -2,7 +2,7 @@
 //! reference beside them.
 //!
 //! ```text
-//!   plan --> clients (client.rs, hands.rs, public.rs) --links--> machine.rs: engine, store
+//!   plan --> clients (client.rs, data.rs, public.rs; hands.rs) --links--> machine.rs: engine, store
 //!              |  every outcome                                     ^
 //!              v                                                    | fate.rs: faults
 //!            reference            history.rs: what went wrong, when-'
@@ -13,6 +13,7 @@
 //! The first outcome that the reference does not allow ends the run.
 
 mod client;
+mod data;
 mod expected;
 mod fate;
 mod hands;
