@@ -52,7 +52,7 @@ fn live_system_and_world_stand_side_by_side() {
 
 #[test]
 fn somebody_elses_server_is_left_clean() {
-    let served = Served::folder(&[]);
+    let served = Served::folder(&["--metadata-sync", "never"]);
     for (name, options) in [
         ("loggp", &["--only", "g", "--point-time", "10ms"][..]),
         ("sensitivity", &["--time", "200ms"][..]),
