@@ -18,9 +18,10 @@ fn latency_that_is_put_in_is_read_back() {
     let finished = Program::start(command.arg("--json").arg(&path).arg("--check")).finish();
     let record = read(&path);
     let value = |name: &str| record["metrics"][name]["value"].as_f64().unwrap();
-    // How well 10 us come back is for a quiet machine to say; 40 ms are seen on any.
+    // How well 10 us come back is for a quiet machine to say. 40 ms do on any: not less, because
+    // nothing comes early, and more by what a single probe of a busy machine adds.
     let latency_us = value("L/40000.000/L");
-    assert!((latency_us / 40_000.0 - 1.0).abs() < 0.05, "{latency_us}");
+    assert!((38_000.0..50_000.0).contains(&latency_us), "{latency_us}");
     assert_eq!(record["workload"]["name"], "papers-loggp");
     for part in ["read back", "40.0 ms", "hidden", "8 KiB WRITE", " of 2 within 3 %, worst "] {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
