@@ -70,16 +70,23 @@ impl Processor {
             return self.station.lock().claim(now, span);
         }
         // Several threads may spin at once, each on a core of its own: nobody waits in line.
-        let begun = self.clock.now();
-        let until = begun + span;
-        let mut reached = begun;
-        while reached < until {
+        // The span is from when it was asked for, and the count is kept inside of it: the sender of
+        // a message waits for what was put in, and not for how that is done.
+        let until = now + span;
+        self.count(now, span);
+        loop {
+            let reached = self.clock.now();
+            if reached >= until {
+                return reached;
+            }
             std::hint::spin_loop();
-            reached = self.clock.now();
         }
-        let at_its_end = self.station.lock().idle_at();
-        self.station.lock().claim(begun.max(at_its_end), reached.since(begun));
-        reached
+    }
+
+    fn count(&self, now: Instant, span: Nanos) {
+        let mut station = self.station.lock();
+        let at_its_end = station.idle_at();
+        station.claim(now.max(at_its_end), span);
     }
 
     pub fn load(&self) -> Load {
@@ -143,6 +150,10 @@ mod tests {
         let processor = Processor::real(&clock);
         let before = clock.now();
         let done = processor.claim(before, Nanos::from_micros(200));
+        // From when it was asked for: what goes before the spinning is part of it.
+        let asked = clock.now();
+        let already = processor.claim(Instant::EPOCH, Nanos::from_nanos(1));
+        assert!(already >= asked && processor.load().jobs == 2);
         assert!(done.since(before) >= Nanos::from_micros(200));
         assert!(clock.now() >= done);
         assert!(processor.load().busy >= Nanos::from_micros(200));

@@ -37,6 +37,12 @@ pub(crate) struct Loggp {
     /// How long a call of the protocol may wait for its reply before the run gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,
+    /// Ends with exit code 1 unless everything was read back within 3 %.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Prints tables in Markdown instead.
+    #[arg(long)]
+    pub(crate) markdown: bool,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -93,6 +99,12 @@ pub(crate) struct Sensitivity {
     /// Writes a report with the figures.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Ends with exit code 1 unless live and world agree within 10 % everywhere.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Prints tables in Markdown instead.
+    #[arg(long)]
+    pub(crate) markdown: bool,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,

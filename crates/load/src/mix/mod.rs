@@ -209,16 +209,24 @@ impl Generator<'_> {
             Step::Remove { number, .. } => self.files.settle(number, moved.is_none()),
             _ => {}
         }
-        self.outcome.answered += u64::from(self.window.contains(done.answered));
+        // Throughput is what came while we measured, whenever that was meant to start.
+        if self.window.contains(done.answered) {
+            match moved {
+                Some(moved) => {
+                    self.outcome.answered += 1;
+                    self.outcome.read_bytes += moved.read_bytes;
+                    self.outcome.written_bytes += moved.written_bytes;
+                }
+                None => self.outcome.unexpected += 1,
+            }
+        }
         if self.window.contains(done.meant) {
             let tally = self.outcome.operations.entry(done.operation).or_default();
             match moved {
-                Some(moved) => {
+                Some(_) => {
                     let time = done.answered.since(done.meant);
                     tally.response_time.record(time);
                     tally.total += time;
-                    self.outcome.read_bytes += moved.read_bytes;
-                    self.outcome.written_bytes += moved.written_bytes;
                 }
                 None => tally.failed += 1,
             }

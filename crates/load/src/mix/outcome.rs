@@ -24,7 +24,8 @@ pub struct Tally {
     pub failed: u64,
 }
 
-/// A run of a mix: of what was meant to start between the warm-up and the end.
+/// A run of a mix, between the warm-up and the end. Response times, and what failed of each
+/// operation, are those of what was meant to start in that time; throughput is what came in it.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub operations: BTreeMap<Operation, Tally>,
@@ -32,12 +33,15 @@ pub struct Outcome {
     pub span: Nanos,
     /// Operations that were meant to start in that time; of a closed loop those that did.
     pub meant: u64,
-    /// Answers that came in that time.
+    /// Answers that came in that time and were as expected.
     pub answered: u64,
+    /// The others that came in that time: they are no throughput.
+    pub unexpected: u64,
     /// By how much operations started later than they were meant to.
     pub lateness: Histogram,
     /// How many by more than [`LATE`].
     pub late: u64,
+    /// Bytes of the READs and WRITEs among the [`Self::answered`].
     pub read_bytes: u64,
     pub written_bytes: u64,
     /// The most operations that were outstanding at a time.
@@ -54,11 +58,12 @@ impl Outcome {
         self.meant as f64 / self.span.as_secs_f64()
     }
 
-    /// Operations a second that were answered.
+    /// Operations a second that were answered as expected.
     pub fn achieved_per_s(&self) -> f64 {
         self.answered as f64 / self.span.as_secs_f64()
     }
 
+    /// Of what was meant to start in that time.
     pub fn failed(&self) -> u64 {
         self.operations.values().map(|tally| tally.failed).sum()
     }

@@ -66,8 +66,10 @@ impl<M> Line<M> {
 
     /// The message that was just entered, if its time is spent and none is before it.
     fn take_if_alone(&mut self) -> Option<M> {
+        // Without an alarm there is nothing to wait for, and no time to look at a clock.
+        let is_done = |done| self.alarm.is_none() || done <= self.clock.now();
         match self.waiting.front() {
-            Some(&(done, _)) if self.waiting.len() == 1 && done <= self.clock.now() => {
+            Some(&(done, _)) if self.waiting.len() == 1 && is_done(done) => {
                 self.waiting.pop_front().map(|(_, message)| message)
             }
             _ => None,

@@ -92,10 +92,39 @@ fn an_open_loop_counts_the_wait_of_operations_that_could_not_start() {
     let outcome = outcome(plan(Mix::SFS97_V3, load), behind_latency());
     assert!((outcome.achieved_per_s() - 2_000.0).abs() < 5.0);
     assert!((outcome.offered_per_s() - 3_000.0).abs() < 5.0);
+    // Bytes are those of the answers that came in that time, and not of all that was meant to.
+    let calm = self::outcome(plan(Mix::SFS97_V3, OPEN), behind_latency());
+    let bytes_per_answer = |outcome: &Outcome| outcome.read_bytes as f64 / outcome.answered as f64;
+    let ratio = bytes_per_answer(&outcome) / bytes_per_answer(&calm);
+    assert!((ratio - 1.0).abs() < 0.1, "{ratio}");
     assert!(outcome.late > 5_900, "{}", outcome.late);
     // What is meant to start at t is answered at 3/2 t; t goes from 0.1 s to 2.1 s.
     let mean = outcome.response_mean().unwrap().as_millis_f64();
     assert!((mean - 551.0).abs() < 2.0, "{mean}");
     let getattr = &outcome.operations[&Operation::Getattr];
     assert!(getattr.response_time.max() > Nanos::from_millis(1_040));
+}
+
+#[test]
+fn what_fails_is_no_throughput() {
+    let world = World::new();
+    let clock = world.clock();
+    let run = async move {
+        let link = LinkPair::symmetric(behind_latency());
+        let site = Site::in_memory(&clock, link, CommitMode::Concurrent);
+        let session = site.session(site.rpc()).await.unwrap();
+        let scratch = Scratch::create(&session, &Scratch::name_for("mix")).await.unwrap();
+        let mut files = fileset::build(&session, scratch.dir(), &layout()).await.unwrap();
+        scratch.remove(&session).await.unwrap();
+        let load = Load::Closed { outstanding: 8 };
+        run(&clock, &[session], &mut files, &plan(Mix::SFS97_V3, load)).await.unwrap()
+    };
+    let outcome = world.run(run).unwrap();
+    // All handles are stale; what does not ask about a file is answered all the same.
+    let all = (outcome.answered + outcome.unexpected) as f64;
+    assert!((all / 16_000.0 - 1.0).abs() < 0.001, "{outcome:?}");
+    assert!(outcome.unexpected as f64 > 0.9 * all, "{outcome:?}");
+    assert_eq!((outcome.read_bytes, outcome.written_bytes), (0, 0));
+    assert!(outcome.failed().abs_diff(outcome.unexpected) <= 16, "{outcome:?}");
+    assert!(outcome.first_failure.is_some());
 }

@@ -1,8 +1,10 @@
 //! `nfskit papers loggp`: LogGP put into a path and read back.
 
 mod apparatus;
+mod markdown;
 mod record;
 mod table;
+mod verdict;
 
 use std::path::Path;
 
@@ -16,6 +18,7 @@ use perf::units::Nanos;
 use wire::nfs3::FileHandle;
 
 use self::apparatus::Bench;
+use self::verdict::Verdict;
 use crate::args::Verbosity;
 use crate::args::papers::{Loggp, Symbol};
 use crate::cmd::study::{self, Reached};
@@ -50,12 +53,17 @@ pub(crate) fn run(args: &Loggp, verbosity: Verbosity) -> Result<(), Failure> {
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&table::text(&outcome))?;
+        let text = if args.markdown { markdown::text } else { table::text };
+        output::print(&text(&outcome))?;
     }
-    match &args.json {
-        Some(json) => output::write(json, &record::json(&outcome)),
-        None => Ok(()),
+    if let Some(json) = &args.json {
+        output::write(json, &record::json(&outcome))?;
     }
+    let verdict = Verdict::of(&outcome.sweep);
+    if args.check && !verdict.is_met() {
+        return Err(Failure::check(verdict, "again on a quiet machine, without --quick"));
+    }
+    Ok(())
 }
 
 /// What the arguments cannot mean together.

@@ -5,6 +5,7 @@ use perf::record::{Run, Target, Tool, Warning};
 
 use super::Outcome;
 use super::table::{of, predicted_block_us};
+use super::verdict::{GOAL_PCT, Verdict};
 
 pub(super) fn json(outcome: &Outcome) -> String {
     let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
@@ -22,6 +23,12 @@ pub(super) fn json(outcome: &Outcome) -> String {
     for (parameter, point) in &outcome.sweep {
         add(&mut record, *parameter, point);
     }
+    let verdict = Verdict::of(&outcome.sweep);
+    record.metric("points", verdict.points as f64, "");
+    record.metric("within_goal", verdict.within as f64, "");
+    record.metric("hidden", verdict.hidden as f64, "");
+    record.metric("worst_error_pct", verdict.worst_pct, "%");
+    record.metric("goal_pct", GOAL_PCT, "%");
     if let Some(share) = outcome.neighbours_share {
         record.metric("neighbours_share", share, "");
         if share > 0.2 {

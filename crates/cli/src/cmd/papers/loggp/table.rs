@@ -7,9 +7,7 @@ use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use super::Outcome;
-
-/// The goal: read back within so much.
-const GOAL_PCT: f64 = 3.0;
+use super::verdict::{Verdict, error_pct};
 
 /// Headers of a WRITE and of its reply, to the nearest hundred bytes: as in `model::sensitivity`.
 const HEADERS_BYTES: f64 = 300.0;
@@ -40,7 +38,12 @@ pub(super) fn text(outcome: &Outcome) -> String {
         before = Some(parameter);
         text.push_str(&row(*parameter, point));
     }
-    text.push_str(&verdict(outcome));
+    writeln!(text, "\n{}", Verdict::of(&outcome.sweep)).ok();
+    text.push_str(
+        "The others' columns are differences to the bare path with half of their interval (* does \
+         not have 0 in it: moved); g is the time per call of a burst, in brackets that of the bare \
+         path; hidden: behind a slower stage.\n",
+    );
     text
 }
 
@@ -55,7 +58,8 @@ fn row(parameter: Parameter, point: &Point) -> String {
         match (other, of(other, point)) {
             (Parameter::Gap, Some(gap)) => {
                 let bare = found.bare_gap_us.map_or(f64::NAN, |bare| bare.value);
-                format!("{:.1} ({bare:.1})", gap.value)
+                let mark = if is_gap_unchanged(&gap, point) { "" } else { "*" };
+                format!("{:.1} ({bare:.1}){mark}", gap.value)
             }
             (_, Some(moved)) => format!("{:+.2} {}", moved.value, spread(&moved)),
             (_, None) => "hidden".to_owned(),
@@ -75,6 +79,12 @@ fn row(parameter: Parameter, point: &Point) -> String {
         format!("{:.0} of {predicted:.0}", point.block_us.1),
         format!("{:+.1} %", error_pct(point.block_us.1, predicted)),
     )
+}
+
+/// Whether the time per call of a burst is that of the bare path, as far as both are known.
+pub(super) fn is_gap_unchanged(gap: &Estimate, point: &Point) -> bool {
+    let bare = point.recovered.bare_gap_us.and_then(|bare| bare.ci95);
+    gap.ci95.zip(bare).is_none_or(|(gap, bare)| gap.overlaps(&bare))
 }
 
 /// What was read back of a parameter.
@@ -97,10 +107,6 @@ pub(super) fn predicted_block_us(point: &Point) -> f64 {
     point.block_us.0 + added
 }
 
-pub(super) fn error_pct(want: f64, got: f64) -> f64 {
-    100.0 * (got / want - 1.0)
-}
-
 /// An amount for eyes: a time, or the rate that a time per byte is.
 pub(super) fn amount(parameter: Parameter, amount: f64) -> String {
     match parameter {
@@ -109,7 +115,7 @@ pub(super) fn amount(parameter: Parameter, amount: f64) -> String {
     }
 }
 
-fn interval(parameter: Parameter, estimate: &Estimate) -> String {
+pub(super) fn interval(parameter: Parameter, estimate: &Estimate) -> String {
     let Some(ci95) = estimate.ci95 else { return String::new() };
     let (mut ends, unit) =
         ([ci95.lo, ci95.hi], if parameter == Parameter::GapPerByte { "" } else { " us" });
@@ -124,24 +130,4 @@ fn spread(estimate: &Estimate) -> String {
     let Some(ci95) = estimate.ci95 else { return String::new() };
     let mark = if ci95.contains(0.0) { "" } else { "*" };
     format!("±{:.2}{mark}", (ci95.hi - ci95.lo) / 2.0)
-}
-
-fn verdict(outcome: &Outcome) -> String {
-    let errors: Vec<f64> = outcome
-        .sweep
-        .iter()
-        .filter_map(|(parameter, point)| {
-            let found = of(*parameter, point)?;
-            Some(error_pct(parameter.of(&point.injected), found.value).abs())
-        })
-        .collect();
-    let within = errors.iter().filter(|error| **error <= GOAL_PCT).count();
-    let worst = errors.iter().copied().fold(0.0, f64::max);
-    format!(
-        "\n{within} of {} within {GOAL_PCT} %, the worst {worst:.1} % off. The others' columns are \
-         differences to the bare path with half of their interval (* does not have 0 in it); g is \
-         the time per call of a burst, in brackets that of the bare path; hidden: behind a slower \
-         stage.\n",
-        errors.len(),
-    )
 }

@@ -23,7 +23,7 @@ pub(super) struct Found {
 pub(super) struct Findings {
     pub(super) live: Found,
     pub(super) world: Found,
-    /// The largest difference of a point that is not the baseline's, in percent of the live one.
+    /// The largest difference of a point that the world was not told, in percent of the live one.
     pub(super) worst_pct: f64,
     pub(super) points: usize,
     pub(super) within_goal: usize,
@@ -34,7 +34,7 @@ impl Findings {
         let compared: Vec<f64> = live
             .iter()
             .zip(world)
-            .filter(|(live, _)| !live.point.is_baseline())
+            .filter(|(live, _)| !live.point.is_told())
             .map(|(live, world)| difference_pct(live, world).abs())
             .collect();
         Self {
@@ -44,6 +44,15 @@ impl Findings {
             points: compared.len(),
             within_goal: compared.iter().filter(|off| **off <= GOAL_PCT).count(),
         }
+    }
+
+    pub(super) fn is_met(&self) -> bool {
+        self.within_goal == self.points
+    }
+
+    pub(super) fn summary(&self) -> String {
+        let Self { within_goal, points, worst_pct, .. } = self;
+        format!("{within_goal} of {points} predictions within {GOAL_PCT} %, worst {worst_pct:.1} %")
     }
 }
 
@@ -83,4 +92,35 @@ pub(super) fn model(baseline: &Measured, measured: &Measured) -> Option<f64> {
 /// How far the world is from what was measured.
 pub(super) fn difference_pct(live: &Measured, world: &Measured) -> f64 {
     100.0 * (world.value.value / live.value.value - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use perf::stats::Estimate;
+
+    use super::super::points::{Part, Point};
+    use super::*;
+
+    fn measured(part: Part, conditions: load::recover::Injected, value: f64) -> Measured {
+        let value = Estimate { value, ci95: None };
+        Measured { point: Point { part, conditions }, runs: Vec::new(), value }
+    }
+
+    #[test]
+    fn what_the_world_was_told_is_no_prediction_and_the_baseline_of_g_is_one() {
+        let mut slow = BASELINE;
+        slow.link.latency = perf::units::Nanos::from_millis(1);
+        let points = [
+            (Part::Latency, BASELINE, 100.0, 150.0),
+            (Part::Latency, slow, 100.0, 105.0),
+            (Part::Overhead, BASELINE, 100.0, 150.0),
+            (Part::Bandwidth, BASELINE, 100.0, 57.0),
+        ];
+        let live = points.map(|(part, at, live, _)| measured(part, at, live));
+        let world = points.map(|(part, at, _, world)| measured(part, at, world));
+        let findings = Findings::of(&live, &world);
+        assert!(!findings.is_met());
+        assert_eq!(findings.summary(), "1 of 2 predictions within 10 %, worst 43.0 %");
+        assert!(Findings::of(&live, &live).is_met());
+    }
 }

@@ -7,6 +7,7 @@
 
 mod findings;
 mod live;
+mod markdown;
 mod points;
 mod record;
 mod report;
@@ -66,15 +67,20 @@ pub(crate) fn run(args: &Sensitivity, verbosity: Verbosity) -> Result<(), Failur
         output::write(out, &report::html(&outcome, args))?;
     }
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&table::text(&outcome))?;
+        let text = if args.markdown { markdown::text } else { table::text };
+        output::print(&text(&outcome))?;
         if let Some(out) = &args.out {
             output::print(&format!("report: {}\n", out.display()))?;
         }
     }
-    match &args.json {
-        Some(json) => output::write(json, &record::json(&outcome)),
-        None => Ok(()),
+    if let Some(json) = &args.json {
+        output::write(json, &record::json(&outcome))?;
     }
+    if args.check && !outcome.findings.is_met() {
+        let advice = "again on a quiet machine, without --quick";
+        return Err(Failure::check(outcome.findings.summary(), advice));
+    }
+    Ok(())
 }
 
 async fn measure(args: &Sensitivity, verbosity: Verbosity) -> Result<Outcome, Failure> {

@@ -3,7 +3,7 @@
 use perf::record::{Run, Target, Tool, Warning};
 
 use super::Outcome;
-use super::findings::{Found, model};
+use super::findings::{Found, GOAL_PCT, model};
 use super::points::{Measured, Part};
 
 pub(super) fn json(outcome: &Outcome) -> String {
@@ -41,6 +41,9 @@ pub(super) fn json(outcome: &Outcome) -> String {
     }
     add_found(&mut record, "live", &outcome.findings.live);
     add_found(&mut record, "world", &outcome.findings.world);
+    record.metric("predictions", outcome.findings.points as f64, "");
+    record.metric("within_goal", outcome.findings.within_goal as f64, "");
+    record.metric("goal_pct", GOAL_PCT, "%");
     record.metric("worst_difference_pct", outcome.findings.worst_pct, "%");
     if let Some(share) = outcome.neighbours_share {
         record.metric("neighbours_share", share, "");

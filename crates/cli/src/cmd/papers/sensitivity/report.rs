@@ -19,10 +19,7 @@ pub(super) fn html(outcome: &Outcome, args: &Sensitivity) -> String {
         ("Made", outcome.started.clone()),
     ];
     let findings = &outcome.findings;
-    let agreement = format!(
-        "Live and world: {} of {} points within 10 %, the worst {:.1} % off.",
-        findings.within_goal, findings.points, findings.worst_pct
-    );
+    let agreement = format!("Live and world: {}.", findings.summary());
     let said = Part::ALL.into_iter().map(|part| said(outcome, part).trim().to_owned());
     page(&CurvesReport {
         title: "Sensitivity to L, o and G".to_owned(),
@@ -38,9 +35,9 @@ const METHOD: [&str; 3] = [
     "One mix of operations, with the same seed the same operations at the same moments, goes \
      through our client to our server; L and G are put in at the client's end of the connection, \
      o is spun by the server for each message. Baseline: L 10 us, o 80 us, 26 MB/s, as in the \
-     paper. Response times are those at 400 operations a second with Poisson arrivals, counted \
-     from the intended start: the operations' medians for L, means for G; saturation is what 16 \
-     outstanding operations reach. Live points are medians of runs that went over all points in \
+     paper (no o where the server is somebody else's). Response times are those at 400 operations \
+     a second with Poisson arrivals, counted from the intended start: the operations' medians, \
+     weighted by how many there were; saturation is what 16 outstanding operations reach. Live points are medians of runs that went over all points in \
      turn.",
     "The world is the same client and server in virtual time. From the live baseline it is told \
      the processor's time for an operation, 1 / saturation - 2 o, and how much of the response \

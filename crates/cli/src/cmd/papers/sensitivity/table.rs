@@ -6,7 +6,7 @@ use load::recover::Parameter;
 use perf::stats::{Estimate, Fit};
 use perf::units::Nanos;
 
-use super::findings::{GOAL_PCT, difference_pct, model};
+use super::findings::{difference_pct, model};
 use super::points::{Measured, Part};
 use super::{Outcome, Simulated};
 
@@ -22,13 +22,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
         text.push_str(&section(outcome, part));
     }
     let findings = &outcome.findings;
-    writeln!(
-        text,
-        "\nlive and world: {} of {} points within {GOAL_PCT} %, the worst {:.1} % off (* the \
-         baseline, which the world was told)",
-        findings.within_goal, findings.points, findings.worst_pct
-    )
-    .ok();
+    writeln!(text, "\n{} (* what the world was told is none)", findings.summary()).ok();
     text
 }
 
@@ -40,7 +34,7 @@ fn section(outcome: &Outcome, part: Part) -> String {
     let mut text = format!("\n{}\n", heading(part));
     for (live, world) in &pairs {
         let predicted = model(baseline, live).map(|value| shown(part, value));
-        let mark = if live.point.is_baseline() { "*" } else { "" };
+        let mark = if live.point.is_told() { "*" } else { "" };
         writeln!(
             text,
             "{:>12}{:1} {:>12} {:>12} {:>23} {:>12} {:>8}  {}",
@@ -132,7 +126,7 @@ pub(super) fn shown(part: Part, value: f64) -> String {
     }
 }
 
-fn spread(part: Part, estimate: &Estimate) -> String {
+pub(super) fn spread(part: Part, estimate: &Estimate) -> String {
     let Some(ci95) = estimate.ci95 else { return String::new() };
     format!("{} to {}", shown(part, ci95.lo), shown(part, ci95.hi))
 }

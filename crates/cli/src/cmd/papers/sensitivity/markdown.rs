@@ -1,0 +1,49 @@
+//! The same tables for a document.
+
+use std::fmt::Write as _;
+
+use super::findings::{difference_pct, model};
+use super::points::Part;
+use super::table::{amount, said, shown, spread};
+use super::{Outcome, Simulated};
+
+pub(super) fn text(outcome: &Outcome) -> String {
+    let Simulated { service, delay } = outcome.simulated;
+    let mut text = format!("The world was told S = {service} and {delay} for the rest (*).\n");
+    for part in Part::ALL {
+        section(&mut text, outcome, part);
+    }
+    writeln!(text, "\n{}.", outcome.findings.summary()).ok();
+    text
+}
+
+fn section(text: &mut String, outcome: &Outcome, part: Part) {
+    let pairs: Vec<_> = outcome.pairs(part).collect();
+    let Some((baseline, _)) = pairs.iter().find(|(live, _)| live.point.is_baseline()) else {
+        return;
+    };
+    let parameter = part.parameter();
+    text.push_str(&format!(
+        "\n| {parameter} | model | live | its range | world | differ |\n|---|---|---|---|---|---|\n"
+    ));
+    let unit = if part == Part::Overhead { "/s" } else { "" };
+    for (live, world) in &pairs {
+        let (mark, differ) = match live.point.is_told() {
+            true => ("*", String::new()),
+            false => ("", format!("{:+.1} %", difference_pct(live, world))),
+        };
+        writeln!(
+            text,
+            "| {}{mark} | {} | {}{unit} | {} | {}{unit} | {differ} |",
+            amount(live),
+            model(baseline, live).map_or_else(String::new, |value| shown(part, value) + unit),
+            shown(part, live.value.value),
+            spread(part, &live.value),
+            shown(part, world.value.value),
+        )
+        .ok();
+    }
+    for line in said(outcome, part).lines() {
+        writeln!(text, "\n{}", line.trim()).ok();
+    }
+}
