@@ -44,10 +44,12 @@ struct Shared {
     clock: Clock,
     trace: Trace,
     address: SocketAddr,
-    /// XIDs of different clients differ.
+    /// Different clients begin at different XIDs.
     first_xid: u32,
     processor: Processor,
     shape: Shape,
+    /// As it was asked for.
+    link: Profile,
 }
 
 impl Client {
@@ -65,9 +67,11 @@ impl Client {
             clock: clock.clone(),
             trace: trace.clone(),
             address: SocketAddr::from((address, 1023)),
-            first_xid: number << 16,
+            // Odd, so that no two numbers give the same.
+            first_xid: number.wrapping_mul(0x9e37_79b1),
             processor: Processor::of_world(clock, spec.cores),
-            shape: Shape::new(link, clock.now()),
+            shape: Shape::new(link.clone(), clock.now()),
+            link,
         }))
     }
 
@@ -82,6 +86,11 @@ impl Client {
     /// The link as it is; it can be changed while it runs.
     pub fn shape(&self) -> &Shape {
         &self.0.shape
+    }
+
+    /// The link begins anew: its schedule counts from now.
+    pub fn begin_link(&self) {
+        self.0.shape.replace(self.0.link.clone(), self.0.clock.now());
     }
 
     pub fn load(&self) -> processor::Load {

@@ -58,24 +58,21 @@ pub(crate) struct Spent {
     pub(crate) processor: Processor,
 }
 
-impl Spent {
-    fn work(&self, span: Nanos) -> Option<Work<'_>> {
-        (span > Nanos::ZERO).then(|| Box::pin(self.processor.spend(span)) as Work<'_>)
-    }
-}
-
 impl Labour for Spent {
     fn call(&self, procedure: Procedure, bytes: usize) -> Option<Work<'_>> {
         if self.costs.are_none() {
             return None;
         }
-        self.work(self.costs.of_call(procedure) + self.costs.of_bytes(bytes))
+        let span = self.costs.of_call(procedure) + self.costs.of_bytes(bytes);
+        (span > Nanos::ZERO).then(|| Box::pin(self.processor.spend(span)) as Work<'_>)
     }
 
     fn reply(&self, _procedure: Procedure, bytes: usize) -> Option<Work<'_>> {
         if self.costs.per_byte_ps == 0 {
             return None;
         }
-        self.work(self.costs.of_bytes(bytes))
+        // The call has had its turn: its reply does not queue again behind all that came since.
+        let span = self.costs.of_bytes(bytes);
+        (span > Nanos::ZERO).then(|| Box::pin(self.processor.spend_ahead(span)) as Work<'_>)
     }
 }

@@ -110,12 +110,12 @@ struct Running {
 }
 
 impl Server {
-    pub(crate) fn new(number: u8, spec: ServerSpec, clock: &Clock) -> Self {
+    pub(crate) fn new(number: u16, spec: ServerSpec, clock: &Clock) -> Self {
         let machine = Arc::new(Timed(clock.clone()));
         let store = Arc::new(SimStore::new(spec.store, time_of_day(clock), machine));
         let server = Self(Arc::new(Shared {
             processor: Processor::of_world(clock, spec.cores),
-            address: SocketAddr::from((Ipv4Addr::new(10, 0, 0, number), PORT)),
+            address: SocketAddr::from((Ipv4Addr::from(0x0a00_0000 | u32::from(number)), PORT)),
             clock: clock.clone(),
             faults: store.faults(),
             root: Engine::new(exports(&store), EngineConfig::default()).root(),

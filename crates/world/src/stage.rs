@@ -87,7 +87,7 @@ impl Stage {
     /// A server that runs from now on.
     pub fn server(&self, spec: ServerSpec) -> Server {
         let number = self.servers.fetch_add(1, Ordering::Relaxed) + 1;
-        Server::new(u8::try_from(number).unwrap_or(u8::MAX), spec, &self.clock)
+        Server::new(u16::try_from(number).unwrap_or(u16::MAX), spec, &self.clock)
     }
 
     pub fn client(&self, spec: ClientSpec) -> Client {

@@ -24,7 +24,7 @@ A topology, in which all but [[clients]] may be left out:
   link = \"lan-1g\"
   [workload]               # mix, outstanding or rate, arrivals, warm-up, time, files
   mix = \"sfs97-v3\"
-  [[faults]]               # crash, fail-syncs, slow-disk, full
+  [[faults]]               # crash, fail-writes, fail-syncs, slow-disk, full
   what = \"crash\"
   at = \"5s\"
   down = \"1s\"")]

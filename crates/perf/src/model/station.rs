@@ -60,6 +60,23 @@ impl Station {
         done
     }
 
+    /// When a job is done that goes before all that wait, and interrupts what is being served: the
+    /// second part of a job that has waited already. What was claimed before keeps its times; what
+    /// comes later is put off.
+    pub fn claim_ahead(&mut self, now: Instant, service: Nanos) -> Instant {
+        let free_at = match self.busy_until.peek() {
+            Some(&Reverse(first)) if self.busy_until.len() == self.servers || first <= now => {
+                self.busy_until.pop();
+                first
+            }
+            _ => now,
+        };
+        self.busy_until.push(Reverse(now.max(free_at) + service));
+        self.busy += service;
+        self.jobs += 1;
+        now + service
+    }
+
     pub fn servers(&self) -> usize {
         self.servers
     }
@@ -136,6 +153,19 @@ mod tests {
         assert_eq!(station.wait_at(Instant::from_nanos(9)), Nanos::from_nanos(1));
         assert_eq!(station.busy_at(Instant::from_nanos(11)), 1);
         assert_eq!(station.idle_at(), Instant::from_nanos(13));
+    }
+
+    #[test]
+    fn what_goes_ahead_waits_for_nobody_and_puts_off_who_comes_later() {
+        let mut station = Station::new(1);
+        assert_eq!(done_at(&mut station, &[(0, 10), (0, 10)]), [10, 20]);
+        let ahead = station.claim_ahead(Instant::from_nanos(5), Nanos::from_nanos(3));
+        assert_eq!(ahead.as_nanos(), 8);
+        assert_eq!(done_at(&mut station, &[(6, 1)]), [24]);
+        assert_eq!(station.busy(), Nanos::from_nanos(24));
+        let mut idle = Station::new(2);
+        idle.claim_ahead(Instant::from_nanos(5), Nanos::from_nanos(3));
+        assert_eq!(done_at(&mut idle, &[(6, 1)]), [7]);
     }
 
     #[test]

@@ -31,8 +31,9 @@ use crate::trace::Digest;
 pub use self::meter::ServerOutcome;
 pub use self::topology::{Topology, TopologyError};
 
-/// Operations that may be outstanding in an open loop, for each client.
+/// Operations that may be outstanding in an open loop, for each client, and of all together.
 const OPEN_OUTSTANDING: usize = 64;
+const OPEN_OUTSTANDING_MAX: usize = 1 << 20;
 
 /// What came out.
 #[derive(Debug)]
@@ -145,15 +146,17 @@ impl Part {
         let layout =
             Layout { accessed: 1.0, ..Layout::of_bytes(self.topology.workload.files.0, self.seed) };
         let mut files = build(first, first.root(), &layout).await?;
-        for fault in &self.topology.faults {
-            self.plan(fault.clone());
+        // What is planned counts from here, on links as well.
+        clients.iter().for_each(|client| client.begin_link());
+        for (index, fault) in (0..).zip(&self.topology.faults) {
+            self.plan(index, fault.clone());
         }
         let workload = &self.topology.workload;
         let load = match workload.rate {
             Some(per_s) => Load::Open {
                 arrivals: workload.arrivals.0,
                 per_s: per_s / self.topology.server.count as f64,
-                outstanding_max: sessions.len() * OPEN_OUTSTANDING,
+                outstanding_max: (sessions.len() * OPEN_OUTSTANDING).min(OPEN_OUTSTANDING_MAX),
             },
             None => Load::Closed { outstanding: sessions.len() * workload.outstanding },
         };
@@ -184,8 +187,9 @@ impl Part {
     }
 
     /// Something will go wrong.
-    fn plan(&self, fault: Fault) {
-        let (clock, server, seed) = (self.stage.clock().clone(), self.server.clone(), self.seed);
+    fn plan(&self, index: u64, fault: Fault) {
+        let (clock, server) = (self.stage.clock().clone(), self.server.clone());
+        let seed = self.stage.seed_of(self.seed ^ index);
         self.stage.clock().spawn(async move {
             let faults = server.faults().clone();
             match fault {
@@ -193,13 +197,17 @@ impl Part {
                     clock.sleep(at.nanos()).await;
                     server.restart(seed, down.nanos()).await;
                 }
+                Fault::FailWrites { at, count } => {
+                    clock.sleep(at.nanos()).await;
+                    faults.set(|switches| switches.failing_writes = count);
+                }
                 Fault::FailSyncs { at, count } => {
                     clock.sleep(at.nanos()).await;
                     faults.set(|switches| switches.failing_syncs = count);
                 }
                 Fault::SlowDisk { at, percent, r#for } => {
                     clock.sleep(at.nanos()).await;
-                    faults.set(|switches| switches.slow_percent = percent);
+                    faults.set(|switches| switches.slow_percent = percent as u64);
                     clock.sleep(r#for.nanos()).await;
                     faults.set(|switches| switches.slow_percent = 0);
                 }

@@ -51,6 +51,7 @@ pub struct Servers {
     /// 0 for on demand.
     pub write_back: Bytes,
     pub commit_mode: Mode,
+    #[serde(deserialize_with = "threads")]
     pub threads: Option<usize>,
 }
 
@@ -97,10 +98,17 @@ pub struct Workload {
 pub enum Fault {
     /// Loses power, and starts again after `down`.
     Crash { at: Span, down: Span },
+    /// So many WRITEs fail.
+    FailWrites { at: Span, count: u32 },
     /// So many syncs fail.
     FailSyncs { at: Span, count: u32 },
     /// The disk takes so many percent of its time.
-    SlowDisk { at: Span, percent: u64, r#for: Span },
+    SlowDisk {
+        at: Span,
+        #[serde(deserialize_with = "percent")]
+        percent: usize,
+        r#for: Span,
+    },
     /// Nothing new has room.
     Full { at: Span, r#for: Span },
 }
@@ -110,6 +118,11 @@ const CLIENTS_MAX: usize = 100_000;
 const SERVERS_MAX: usize = 64;
 const CORES_MAX: usize = 1024;
 const OUTSTANDING_MAX: usize = 1024;
+const THREADS_MAX: usize = 1 << 20;
+/// A thousand times as slow.
+const PERCENT_MAX: usize = 100_000;
+/// Of all clients together: what a simulation has in memory at once, at a few KiB each.
+const OUTSTANDING_ALL_MAX: usize = 1 << 20;
 
 fn one() -> u64 {
     1
@@ -142,6 +155,14 @@ fn cores<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> 
 
 fn outstanding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     bounded(deserializer, OUTSTANDING_MAX)
+}
+
+fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    bounded(deserializer, THREADS_MAX).map(Some)
+}
+
+fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    bounded(deserializer, PERCENT_MAX)
 }
 
 fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
@@ -295,6 +316,14 @@ impl Topology {
         if count < self.server.count {
             let servers = self.server.count;
             return whole(format!("{count} clients for {servers} servers: some would have none"));
+        }
+        let outstanding = count.saturating_mul(self.workload.outstanding);
+        if self.workload.rate.is_none() && outstanding > OUTSTANDING_ALL_MAX {
+            return whole(format!(
+                "{count} clients with {} operations outstanding each are {outstanding}, and at \
+                 most {OUTSTANDING_ALL_MAX} can be had",
+                self.workload.outstanding
+            ));
         }
         if self.workload.files.0 > self.server.memory.0 / 2 {
             return whole("workload.files takes more than half of server.memory".to_owned());

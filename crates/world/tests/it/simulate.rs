@@ -56,6 +56,13 @@ fn an_open_loop_offers_what_was_asked_for() {
 }
 
 #[test]
+fn the_schedule_of_a_link_counts_from_the_warm_up() {
+    let free = outcome(SMALL).operations;
+    let stalled = outcome(&SMALL.replace("o=5us", "o=5us,stall=5ms:25ms")).operations;
+    assert!((0.4..0.6).contains(&(stalled as f64 / free as f64)), "{stalled} of {free}");
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_line() {
     let error = |from: &str, to: &str| {
         let text = SMALL.replace(from, to);
@@ -78,10 +85,20 @@ fn what_is_wrong_is_named_with_its_line() {
         ("\"64K\"", "\"900M\"", "workload.files takes more than half of server.memory"),
         ("cores = 1", "cores = 1\ncosts.WRTE = \"1us\"", "line 5: unknown procedure \"WRTE\""),
         ("cores = 1", "count = 7", "6 clients for 7 servers"),
+        ("cores = 1", "threads = 0", "line 4: 0 is not between 1 and 1048576"),
+        (
+            "cores = 1",
+            "cores = 1\n[[faults]]\nwhat = \"slow-disk\"\nat = \"0\"\npercent = 100001\nfor = \"1s\"\n[server2]",
+            "100001 is not between 1 and 100000",
+        ),
     ];
     for (from, to, wanted) in cases {
         let found = error(from, to);
         assert!(found.contains(wanted), "{to}: {found}");
     }
+    let crowd = SMALL.replace("count = 6", "count = 100000");
+    let crowd = crowd.replace("\"getattr\"", "\"getattr\"\noutstanding = 1024");
+    let refused = Topology::parse(&crowd).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("102400000, and at most 1048576"), "{refused}");
     assert!(Topology::parse("").is_err() && Topology::parse("clients = []").is_err());
 }
