@@ -7,9 +7,9 @@
 //! only where the first look was bad. Where an overhead o was asked for, it is spent a few times.
 //!
 //! The delays are to be right within [`bound`] at the median. Where the best of [`ROUNDS`] rounds
-//! is worse than [`REFUSED`] times that, one by one or at the lowest rate, the machine cannot do it,
-//! and [`Calibration::verdict`] says so; one bad moment is no reason. What transports and wake-ups
-//! of the other side take is not seen here: `sweep.rs` measures over a socket.
+//! is worse than [`REFUSED`] times that, one by one or at the lowest rate, the machine cannot do
+//! it, and [`Calibration::verdict`] says so; one bad moment is no reason. What transports and
+//! wake-ups of the other side take is not seen here: `sweep.rs` measures over a socket.
 
 mod sweep;
 
