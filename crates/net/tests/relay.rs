@@ -200,6 +200,7 @@ fn silence_ends_a_connection_and_so_does_a_peer_that_takes_nothing() {
         let limits = Limits {
             idle_max: Nanos::from_secs(100),
             stall_max: Nanos::from_secs(20),
+            held_bytes_max: 64 << 20,
             ..Limits::default()
         };
         let relay = relay(&clock, LinkPair::default(), limits);

@@ -24,8 +24,7 @@ pub(crate) struct Linked {
 impl Linked {
     pub(crate) fn to(server: SocketAddr, arguments: &[&str]) -> Self {
         let server = server.to_string();
-        // What runs beside a test is no reason not to relay.
-        let mut command = nfskit(["link", "--uncalibrated", "--to", &server]);
+        let mut command = nfskit(["link", "--to", &server]);
         let program = Program::start(command.args(arguments));
         let address = program.wait_for(relayed);
         Self { program, address }
@@ -166,7 +165,7 @@ fn many_connections_at_once() {
 fn a_server_that_has_gone_is_told_and_counted() {
     let served = Served::memory(&[]);
     let server = served.address.to_string();
-    let arguments = ["link", "--uncalibrated", "--to", &server, "--json", "-"];
+    let arguments = ["link", "--to", &server, "--json", "-"];
     let program = Program::start(&mut nfskit(arguments));
     // Standard output is for the record.
     let address = program.wait_for_error(relayed);
@@ -355,4 +354,31 @@ fn an_unknown_link_is_refused_with_the_known_ones() {
         arguments.extend(words);
         run(&arguments).complains(2, &["link", part]);
     }
+}
+
+#[test]
+fn a_link_with_more_under_way_than_may_be_held_is_refused() {
+    let relay = ["link", "--to", "127.0.0.1:1", "--held"];
+    let refused = run([&relay[..], &["64M", "100ms/10g"]].concat());
+    refused.complains(2, &["119.2 MiB under way", "hold 32.0 MiB", "--held 239M", "shorter L"]);
+    // What may be held is enough, so that it is the server that is not there.
+    let nobody = Nobody::there();
+    let to = nobody.address.to_string();
+    for words in [["239M", "100ms/10g"], ["1G", "100ms/10g"]] {
+        run([&["link", "--to", &to, "--held"], &words[..]].concat())
+            .complains(3, &["cannot relay to the server"]);
+    }
+    let beyond = run([&relay[..], &["1G", "200ms/10g"]].concat());
+    beyond.complains(2, &["L x rate", "128 MiB"]);
+}
+
+#[test]
+fn a_link_is_not_tried_out_where_that_is_not_wanted() {
+    let served = Served::memory(&[]);
+    let server = served.address.to_string();
+    let mut command = nfskit(["link", "--uncalibrated", "--to", &server, "1ms/1g"]);
+    let program = Program::start(command.env_remove("NFSKIT_UNCALIBRATED"));
+    let address = program.wait_for(relayed);
+    assert!(!Linked { program, address }.stop().contains("apparatus"));
+    served.stop();
 }

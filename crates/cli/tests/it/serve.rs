@@ -65,7 +65,7 @@ fn an_emulated_disk_says_what_it_is_and_an_unknown_one_is_refused() {
     }
     served.stop();
     let finished = run(["serve", "sim:floppy", "--listen", "127.0.0.1:0"]);
-    finished.complains(2, &["sim:floppy", "unknown disk", "hdd, ssd-sata"]);
+    finished.complains(2, &["sim:floppy", "unknown disk", "hdd, ssd-sata", "sim:rate="]);
 }
 
 #[test]

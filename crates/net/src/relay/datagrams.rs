@@ -55,7 +55,8 @@ struct Admitted {
 /// How the front reaches a session.
 struct Line {
     queue: mpsc::Sender<Admitted>,
-    /// Bytes that the session holds in the direction of the server.
+    /// Bytes that the session holds in the direction of the server, with [`ENTRY_BYTES`] for each
+    /// datagram.
     held_bytes: Arc<AtomicUsize>,
     follower: Follower,
     eye: Arc<Mutex<Eye>>,
@@ -155,7 +156,7 @@ where
             match (place, lease(&shared.budget, bytes).filter(|_| fits)) {
                 (Ok(place), Some((bytes, lent))) => {
                     ledger.hold(len);
-                    line.held_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+                    line.held_bytes.fetch_add(bytes.len() + ENTRY_BYTES, Ordering::Relaxed);
                     place.send(Admitted { due, bytes, lent });
                 }
                 _ => ledger.drop_one(Loss::NoRoom),
@@ -218,7 +219,7 @@ where
         shared.clock.spawn(async move {
             let mut session = session;
             std::future::poll_fn(|cx| session.poll(cx)).await;
-            session.finish();
+            session.finish().await;
             drop(present);
         });
         true
@@ -234,9 +235,8 @@ fn arrivals(
     bytes: Bytes,
 ) -> impl Iterator<Item = (Instant, Bytes)> {
     let len = bytes.len() as u64;
-    let lane = follower.lane(shape);
-    let fate = lane.datagram(now, len);
-    ledger.came(now, len, &fate, lane.conditions().link.serialization(len));
+    let fate = follower.lane(shape).datagram(now, len);
+    ledger.came(now, len, &fate);
     let arrival = fate.arrival.ok();
     let again = fate.again.filter(|_| arrival.is_some()).map(|again| (again, bytes.clone()));
     let first = arrival.map(|due| {
@@ -278,8 +278,22 @@ impl Holding {
         self.held.insert((due, self.sequence), (bytes, lent));
     }
 
+    /// Takes what comes until nothing can come any more. Who has a place in the queue has counted
+    /// a datagram as held, and may be about to send it: that is waited for.
+    async fn rest_of(&mut self, queue: &mut mpsc::Receiver<Admitted>) {
+        queue.close();
+        while let Some(admitted) = queue.recv().await {
+            self.hold(admitted);
+        }
+    }
+
     fn due(&self) -> Option<Instant> {
         self.held.first_key_value().map(|(&(due, _), _)| due)
+    }
+
+    /// What counts as held: with what each costs beside its bytes.
+    fn kept_bytes(&self) -> usize {
+        self.bytes + self.held.len() * ENTRY_BYTES
     }
 
     /// What is due at `now`.
@@ -402,7 +416,7 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
             self.eye.lock().see(now, Seen::Came(Side::Server, &bytes));
             let ledger = &shared.back;
             for (due, bytes) in arrivals(ledger, &mut self.follower, &shared.shape, now, bytes) {
-                let fits = self.back.bytes < shared.limits.held_bytes_max;
+                let fits = self.back.kept_bytes() < shared.limits.held_bytes_max;
                 match lease(&shared.budget, bytes).filter(|_| fits) {
                     Some((bytes, lent)) => {
                         ledger.hold(bytes.len() as u64);
@@ -431,7 +445,7 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
         let now = shared.clock.now();
         while let Some((due, bytes)) = self.there.pop(now) {
             let len = bytes.len();
-            self.there_bytes.fetch_sub(len, Ordering::Relaxed);
+            self.there_bytes.fetch_sub(len + ENTRY_BYTES, Ordering::Relaxed);
             let mut sent = self.socket.poll_send(cx, &message(bytes.clone()), &self.server);
             if let Poll::Ready(Err(cause)) = &sent
                 && cause.kind() == io::ErrorKind::ConnectionRefused
@@ -457,11 +471,8 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
     }
 
     /// Counts what was not handed on.
-    fn finish(&mut self) {
-        self.queue.close();
-        while let Ok(admitted) = self.queue.try_recv() {
-            self.there.hold(admitted);
-        }
+    async fn finish(&mut self) {
+        self.there.rest_of(&mut self.queue).await;
         let ledgers = [&self.relay.0.there, &self.relay.0.back];
         for (ledger, holding) in ledgers.into_iter().zip([&self.there, &self.back]) {
             ledger.lose(holding.held.len() as u64, holding.bytes as u64, Loss::Ended);
@@ -485,4 +496,32 @@ fn settle(
         Poll::Ready(Err(_)) | Poll::Pending => ledger.lose(1, len as u64, Loss::Unsent),
     }
     matches!(sent, Poll::Ready(Ok(())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_session_waits_for_a_datagram_that_has_its_place_already() {
+        let (sender, mut queue) = mpsc::channel(4);
+        let lease = || lease(&Budget::new(1 << 20), Bytes::from_static(b"call")).unwrap();
+        let admitted = || {
+            let (bytes, lent) = lease();
+            Admitted { due: Instant::EPOCH, bytes, lent }
+        };
+        sender.try_send(admitted()).unwrap_or_else(|_| panic!("there is room"));
+        let place = sender.try_reserve().unwrap_or_else(|_| panic!("there is room"));
+        let mut holding = Holding::default();
+        {
+            let mut cx = Context::from_waker(Waker::noop());
+            let mut rest = std::pin::pin!(holding.rest_of(&mut queue));
+            assert!(rest.as_mut().poll(&mut cx).is_pending());
+            place.send(admitted());
+            assert!(rest.as_mut().poll(&mut cx).is_ready());
+        }
+        assert_eq!((holding.held.len(), holding.bytes), (2, 8));
+        assert_eq!(holding.kept_bytes(), 8 + 2 * ENTRY_BYTES);
+        assert!(sender.is_closed());
+    }
 }

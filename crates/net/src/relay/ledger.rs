@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use perf::histogram::Histogram;
-use perf::units::{Instant, Nanos};
+use perf::units::Instant;
 
 use crate::shape::lane::{Fate, Lost};
 
@@ -74,7 +74,8 @@ pub struct Carried {
     pub corrupted: u64,
     /// Packets of streams that were sent again.
     pub retransmitted: u64,
-    /// How long messages waited for the link to be free.
+    /// How long messages waited for the link to begin with them: for those before, and for the end
+    /// of a stall.
     pub queued: Histogram,
     /// How much later than it was due each message was handed on: the relay's own error, and the
     /// wait for a peer that takes nothing.
@@ -89,9 +90,8 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A message came at `now` and met its fate; it would have taken `serialization` on a free
-    /// link.
-    pub(super) fn came(&self, now: Instant, bytes: u64, fate: &Fate, serialization: Nanos) {
+    /// A message came at `now` and met its fate.
+    pub(super) fn came(&self, now: Instant, bytes: u64, fate: &Fate) {
         let mut carried = self.carried.lock();
         carried.messages += 1;
         carried.bytes += bytes;
@@ -100,7 +100,7 @@ impl Ledger {
         carried.corrupted += u64::from(fate.flipped_bit.is_some());
         carried.retransmitted += fate.retransmissions;
         match fate.arrival {
-            Ok(_) => carried.queued.record(fate.departs.since(now) - serialization),
+            Ok(_) => carried.queued.record(fate.starts.since(now)),
             Err(lost) => *carried.lost.entry(lost.into()).or_default() += 1,
         }
     }

@@ -38,6 +38,7 @@ use crate::error::{ConnectError, TransportError};
 use crate::serve::budget::Budget;
 use crate::serve::host::{Ending, Phase};
 use crate::shape::Shape;
+use crate::shape::conditions::HELD_BYTES_MAX;
 use crate::transport::Transport;
 use crate::transport::datagram::Datagrams;
 use crate::transport::tcp::{self, Listener, Tcp};
@@ -71,7 +72,7 @@ impl Default for Limits {
         Self {
             connections_max: 4096,
             sessions_max: 1024,
-            held_bytes_max: 64 << 20,
+            held_bytes_max: usize::try_from(HELD_BYTES_MAX).unwrap_or(usize::MAX),
             bytes_max: 1 << 30,
             connect_max: Nanos::from_secs(5),
             // Longer than clients and servers keep a connection on which nothing happens.

@@ -416,7 +416,7 @@ impl Way<'_> {
         let now = self.arrived;
         let lane = self.follower.lane(self.shape);
         let fate = lane.message(now, bytes);
-        self.ledger.came(now, bytes, &fate, lane.conditions().link.serialization(bytes));
+        self.ledger.came(now, bytes, &fate);
         self.ledger.hold(bytes);
         // On a stream nothing is lost, and no record passes another.
         let due = fate.arrival.unwrap_or(fate.departs).max(self.last_due);

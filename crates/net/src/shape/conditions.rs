@@ -173,6 +173,12 @@ impl Conditions {
         *self == Self::default()
     }
 
+    /// Bytes that are on their way when the link is full; none where the rate is no limit.
+    pub fn under_way_bytes(&self) -> Option<f64> {
+        let link = &self.link;
+        (link.gap_per_byte_ps > 0).then(|| link.bytes_per_sec() * link.latency.as_secs_f64())
+    }
+
     /// The first parameter that cannot be.
     pub fn impossible(&self) -> Option<Impossible> {
         self.impossible_link()
@@ -203,8 +209,9 @@ impl Conditions {
             let rate = format!("{:.3} B/s", link.bytes_per_sec());
             return Some(impossible("G", rate, "at least 1 kB/s"));
         }
-        let under_way = link.bytes_per_sec() * link.latency.as_secs_f64();
-        if link.gap_per_byte_ps > 0 && under_way > HELD_BYTES_MAX as f64 {
+        if let Some(under_way) = self.under_way_bytes()
+            && under_way > HELD_BYTES_MAX as f64
+        {
             let got = format!("{} at {:.1} MB/s", link.latency, link.bytes_per_sec() * 1e-6);
             let held = HELD_BYTES_MAX >> 20;
             let possible = format!(

@@ -59,6 +59,8 @@ pub enum Lost {
 /// What becomes of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Fate {
+    /// The link begins with it: it was free, and nothing stalled it.
+    pub starts: Instant,
     /// The last byte has left, or would have.
     pub departs: Instant,
     /// On a stream never lost.
@@ -73,6 +75,13 @@ pub struct Fate {
     pub packets: u64,
     /// Packets that were sent again: on streams.
     pub retransmissions: u64,
+}
+
+/// When something is on the link, from the first byte to the last.
+#[derive(Clone, Copy, Debug)]
+struct OnLink {
+    starts: Instant,
+    departs: Instant,
 }
 
 /// See the module's head.
@@ -149,8 +158,9 @@ impl Lane {
             None => Packets::whole(bytes),
             Some(mtu) => Packets::fragments(bytes, mtu),
         };
-        let (departs, cut) = self.transmit_or_drop(now, &packets);
-        let mut fate = Fate::at(departs, packets.count);
+        let (on_link, cut) = self.transmit_or_drop(now, &packets);
+        let departs = on_link.departs;
+        let mut fate = Fate::of(on_link, packets.count);
         let lost = match cut {
             Some(lost) => Some(lost),
             None if self.is_partitioned(departs) => Some(Lost::Partition),
@@ -185,8 +195,9 @@ impl Lane {
             None => Packets::whole(bytes),
             Some(mtu) => Packets::segments(bytes, mtu),
         };
-        let departs = self.transmit(now, packets.bytes, self.conditions.link.gap);
-        let mut fate = Fate::at(departs, packets.count);
+        let on_link = self.transmit(now, packets.bytes, self.conditions.link.gap);
+        let departs = on_link.departs;
+        let mut fate = Fate::of(on_link, packets.count);
         let mut arrives = departs + self.latency() + self.retransmitted(departs, &mut fate);
         if self.chance(self.conditions.reordered.share) {
             arrives += self.conditions.reordered.by;
@@ -234,12 +245,12 @@ impl Lane {
     }
 
     /// Puts the packets of a datagram on the link, as far as the queue takes them.
-    fn transmit_or_drop(&mut self, now: Instant, packets: &Packets) -> (Instant, Option<Lost>) {
+    fn transmit_or_drop(&mut self, now: Instant, packets: &Packets) -> (OnLink, Option<Lost>) {
         let Some(max) = self.conditions.queue_bytes_max else {
             return (self.transmit(now, packets.bytes, self.conditions.link.gap), None);
         };
         let mut dropped = None;
-        let mut departs = None;
+        let mut passed: Option<OnLink> = None;
         let mut left = packets.bytes;
         for index in 1..=packets.count {
             let bytes = if index == packets.count { left } else { packets.each.min(left) };
@@ -250,20 +261,22 @@ impl Lane {
                 continue;
             }
             let gap = if index == packets.count { self.conditions.link.gap } else { Nanos::ZERO };
-            departs = Some(self.transmit(now, bytes, gap));
+            let packet = self.transmit(now, bytes, gap);
+            let starts = passed.map_or(packet.starts, |first| first.starts);
+            passed = Some(OnLink { starts, ..packet });
         }
-        (departs.unwrap_or(now), dropped)
+        (passed.unwrap_or(OnLink { starts: now, departs: now }), dropped)
     }
 
-    fn transmit(&mut self, now: Instant, bytes: u64, gap: Nanos) -> Instant {
+    fn transmit(&mut self, now: Instant, bytes: u64, gap: Nanos) -> OnLink {
         let link = Link { gap, ..self.conditions.link };
-        let start = self.after_stalls(now.max(self.occupancy.free_at()));
-        let departs = self.occupancy.admit(&link, start, bytes).departs;
+        let starts = self.after_stalls(now.max(self.occupancy.free_at()));
+        let departs = self.occupancy.admit(&link, starts, bytes).departs;
         if self.conditions.queue_bytes_max.is_some() {
             self.queue.push_back((departs, bytes));
             self.queue_bytes += bytes;
         }
-        departs
+        OnLink { starts, departs }
     }
 
     /// The first moment from `now` on at which nothing stalls.
@@ -329,8 +342,9 @@ fn added(secs: f64) -> Nanos {
 }
 
 impl Fate {
-    fn at(departs: Instant, packets: u64) -> Self {
+    fn of(OnLink { starts, departs }: OnLink, packets: u64) -> Self {
         Self {
+            starts,
             departs,
             arrival: Ok(departs),
             again: None,

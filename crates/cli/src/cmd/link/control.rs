@@ -80,11 +80,14 @@ pub(super) struct Knobs {
     clock: Clock,
     /// Guards what was asked for, and that changes come one after the other.
     words: Arc<Mutex<Words>>,
+    /// What the relay may hold.
+    held_bytes_max: u64,
 }
 
 impl Knobs {
-    pub(super) fn new(relay: &Relay, clock: &Clock, words: Words) -> Self {
-        Self { relay: relay.clone(), clock: clock.clone(), words: Arc::new(Mutex::new(words)) }
+    pub(super) fn new(relay: &Relay, clock: &Clock, words: Words, held_bytes_max: u64) -> Self {
+        let words = Arc::new(Mutex::new(words));
+        Self { relay: relay.clone(), clock: clock.clone(), words, held_bytes_max }
     }
 
     /// Takes lines from a socket at `path`, in a task of its own.
@@ -122,7 +125,7 @@ impl Knobs {
         if !text.is_empty() {
             changed.say(text);
         }
-        let profile = super::possible(&changed)?;
+        let profile = super::possible(&changed, self.held_bytes_max)?;
         let shown = profile.to_string();
         super::apply(&self.relay, profile, self.clock.now());
         *words = changed;

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use net::clock::Clock;
 use net::relay::{self, Event, Limits, Relay, Tap, Unfit};
 use net::shape::Shape;
+use net::shape::conditions::Conditions;
 use net::shape::profile::{Profile, ProfileError};
 use net::transport::udp::Udp;
 use parking_lot::Mutex;
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         [] => Words::default(),
         words => Words::parse(&words.join(",")),
     };
-    let profile = possible(&words)
+    let profile = possible(&words, args.held)
         .map_err(|why| Failure::usage(why, "nfskit link --help has the form of a link"))?;
     crate::served::raise_descriptor_limit();
     let relayed = match args.threads {
@@ -65,15 +66,38 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
 }
 
 /// The link that was asked for, if a relay can be it.
-fn possible(words: &Words) -> Result<Profile, String> {
+fn possible(words: &Words, held_bytes_max: u64) -> Result<Profile, String> {
     let text = words.text();
     let profile: Profile = text.parse().map_err(|error: ProfileError| error.to_string())?;
-    if profile.overhead.is_none() {
-        return Ok(profile);
+    if !profile.overhead.is_none() {
+        return Err(format!(
+            "the link {text:?} has an overhead o: that is processor time, which a relay cannot \
+             spend for others. It is spent in an endpoint: nfskit serve --link, nfskit bench \
+             --link"
+        ));
+    }
+    fits(&profile, held_bytes_max)?;
+    Ok(profile)
+}
+
+/// Refuses a link whose rate one connection could not have, because it may not hold what is under
+/// way then.
+fn fits(profile: &Profile, held_bytes_max: u64) -> Result<(), String> {
+    const MIB: f64 = (1 << 20) as f64;
+    let both = [&profile.there, &profile.back].map(Conditions::under_way_bytes);
+    let most = both.into_iter().flatten().fold(0.0, f64::max);
+    // Who holds much leaves as much to others.
+    let own = held_bytes_max as f64 / 2.0;
+    if most <= own {
+        return Ok(());
     }
     Err(format!(
-        "the link {text:?} has an overhead o: that is processor time, which a relay cannot spend \
-         for others. It is spent in an endpoint: nfskit serve --link, nfskit bench --link"
+        "the link {:?} has {:.1} MiB under way in one direction (L x rate), and a connection may \
+         hold {:.1} MiB, half of --held: --held {:.0}M or more, a shorter L or a lower rate",
+        profile.name,
+        most / MIB,
+        own / MIB,
+        (most * 2.0 / MIB).ceil()
     ))
 }
 
@@ -142,7 +166,7 @@ async fn relay(
     if let Some(calibration) = calibration {
         banner.notes.push(("apparatus", calibration.to_string()));
     }
-    let knobs = Knobs::new(&relay, &clock, words);
+    let knobs = Knobs::new(&relay, &clock, words, args.held);
     if let Some(path) = &args.control {
         knobs.listen(path, &clock)?;
         banner.notes.push(("control", path.display().to_string()));

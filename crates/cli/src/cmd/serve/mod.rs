@@ -175,6 +175,9 @@ impl Server<'_> {
         if apparatus.as_ref().is_some_and(|apparatus| !apparatus.is_good()) {
             banner.warns("the link's delays are off by more than 5 us and 2 %".to_owned());
         }
+        if apparatus.is_none() && link.has_link() {
+            banner.warns(format!("the link is not tried out ({})", emulated::UNCALIBRATED));
+        }
         banner.emulates(apparatus);
         let options = Options {
             commit_mode: args.commit_mode,

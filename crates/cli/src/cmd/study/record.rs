@@ -12,6 +12,7 @@ use perf::units::{Instant, Nanos};
 use serde_json::{Map, Value, json};
 
 use super::outcome::Outcome;
+use crate::emulated;
 
 /// Points kept of each series; the calls themselves are in calls.csv.
 const SERIES_POINTS_MAX: usize = 1_000;
@@ -46,8 +47,12 @@ fn target(outcome: &Outcome) -> Target {
         ..Target::default()
     };
     target.other.insert("link".to_owned(), info.link.clone().into());
-    if let Some(apparatus) = outcome.apparatus {
-        target.other.insert("apparatus".to_owned(), apparatus.to_string().into());
+    let apparatus = match outcome.apparatus {
+        None if emulated::is_untried() => Some("not tried out".to_owned()),
+        apparatus => apparatus.map(|apparatus| apparatus.to_string()),
+    };
+    if let Some(apparatus) = apparatus {
+        target.other.insert("apparatus".to_owned(), apparatus.into());
     }
     target
 }

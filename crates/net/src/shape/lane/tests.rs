@@ -73,6 +73,22 @@ fn headers_of_fragments_take_their_time_on_the_link() {
 }
 
 #[test]
+fn a_message_starts_when_the_link_is_free_and_not_stalled() {
+    let stall = Outage { kind: OutageKind::Stall, at: SECOND * 2, span: MS, every: None };
+    for mtu in [None, Some(1500)] {
+        let conditions = Conditions { mtu, schedule: vec![stall], ..gigabit() };
+        let mut busy = lane(conditions.clone());
+        let fates = [0, 1].map(|_| busy.datagram(at(SECOND), 8312));
+        assert_eq!(fates.map(|fate| fate.starts), [at(SECOND), fates[0].departs], "{mtu:?}");
+        assert_eq!(busy.message(at(SECOND * 2), 8).starts, at(SECOND * 2 + MS));
+        let queue_bytes_max = Some(128 << 10);
+        let mut queued = lane(Conditions { queue_bytes_max, ..conditions });
+        let fates = [0, 1].map(|_| queued.datagram(at(SECOND), 8312));
+        assert_eq!(fates.map(|fate| fate.starts), [at(SECOND), fates[0].departs], "{mtu:?}");
+    }
+}
+
+#[test]
 fn a_lost_fragment_loses_the_datagram() {
     let lost = Ppm::percent(10);
     let loses = |mtu| {
