@@ -20,18 +20,23 @@ const TRYING_MAX: Duration = Duration::from_secs(60);
 /// Within so many seeds a planted mistake must be noticed.
 const PLANTED_MAX: u64 = 1_000;
 
+/// How a run failed that is not as it was before.
+const NOT_THE_SAME: &str = "not the same twice";
+
 const USAGE: &str = "\
 usage: cargo xtask sim [OPTION]...
 
   --seed N        this seed, or the first of --count; without it, fresh ones, and what is kept
   --count N       so many seeds; 200, or 1 with --seed
   --plan FILE     this plan
-  --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early; done when one of
-                  1,000 seeds has noticed it
+  --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early, drive-lies, or
+                  each of them (all); fails if none of 1,000 seeds (or --count) notices it
   --jobs N        at once; as many as there are processors
   --twice         each seed twice, and not one of ten: the same must happen
   --verbose       what happens, line by line
   --print         the plan, and nothing happens; with --planted, a small one that notices it
+
+What failed once (crates/testkit/plans, crates/testkit/seeds) runs first, but with --plan and --print.
 ";
 
 #[derive(Default)]
@@ -39,7 +44,7 @@ struct Arguments {
     seed: Option<u64>,
     count: Option<u64>,
     plan: Option<PathBuf>,
-    planted: Option<Planted>,
+    planted: Vec<Planted>,
     jobs: Option<usize>,
     twice: bool,
     verbose: bool,
@@ -75,7 +80,12 @@ fn arguments() -> Result<Arguments, String> {
             "--seed" => arguments.seed = Some(number(value()?)?),
             "--count" => arguments.count = Some(number(value()?)?),
             "--plan" => arguments.plan = Some(value()?.into()),
-            "--planted" => arguments.planted = Some(value()?.parse()?),
+            "--planted" => {
+                arguments.planted = match value()?.as_str() {
+                    "all" => Planted::ALL.to_vec(),
+                    name => vec![name.parse()?],
+                }
+            }
             "--jobs" => arguments.jobs = usize::try_from(number(value()?)?).ok(),
             "--twice" => arguments.twice = true,
             "--verbose" => arguments.verbose = true,
@@ -89,25 +99,55 @@ fn arguments() -> Result<Arguments, String> {
 fn run(arguments: &Arguments) -> Result<(), String> {
     // A panic is a failure of the plan, and told with it.
     std::panic::set_hook(Box::new(|_| {}));
-    let (planted, is_verbose) = (arguments.planted, arguments.verbose);
-    let options = Options { planted, is_verbose };
+    let options = Options { planted: None, is_verbose: arguments.verbose };
     if let Some(path) = &arguments.plan {
-        return run_file(path, options);
+        return match *arguments.planted {
+            [] => run_file(path, arguments.twice, options),
+            [one] => run_file(path, arguments.twice, Options { planted: Some(one), ..options }),
+            _ => Err("--plan goes with one mistake at a time".to_owned()),
+        };
     }
-    if let (Some(seed), true, None) = (arguments.seed, arguments.print, planted) {
+    if let (Some(seed), true, []) = (arguments.seed, arguments.print, &*arguments.planted) {
         print!("{}", Plan::generate(seed));
         return Ok(());
     }
-    if arguments.seed.is_none() && planted.is_none() {
-        run_kept(options)?;
+    if !arguments.print {
+        run_kept()?;
+    }
+    if !arguments.planted.is_empty() {
+        return run_planted(arguments, options);
     }
     let (first, count) = match (arguments.seed, arguments.count) {
         (Some(seed), count) => (seed, count.unwrap_or(1)),
-        (None, count) if planted.is_some() => (fresh(), count.unwrap_or(PLANTED_MAX)),
         (None, count) => (fresh(), count.unwrap_or(200)),
     };
     println!("sim: {count} seeds from {first}");
-    run_seeds(arguments, first, count, options)
+    match run_seeds(arguments, first, count, options) {
+        None => Ok(()),
+        Some((seed, failure)) => Err(explain(seed, &failure, arguments.twice, options)),
+    }
+}
+
+/// Each mistake must be noticed by one of the seeds.
+fn run_planted(arguments: &Arguments, options: Options) -> Result<(), String> {
+    let first = arguments.seed.unwrap_or_else(fresh);
+    let count = arguments.count.unwrap_or(PLANTED_MAX);
+    let mut missed = Vec::new();
+    for &planted in &arguments.planted {
+        let (name, options) = (planted.name(), Options { planted: Some(planted), ..options });
+        println!("sim: {name}: at most {count} seeds from {first}");
+        match run_seeds(arguments, first, count, options) {
+            Some((seed, failure)) => {
+                let after = seed - first + 1;
+                println!("{name}: noticed after {after} seeds, by seed {seed}: {failure}");
+                if arguments.print {
+                    println!("{}", explain(seed, &failure, arguments.twice, options));
+                }
+            }
+            None => missed.push(format!("{name}: not noticed in {count} seeds from {first}")),
+        }
+    }
+    if missed.is_empty() { Ok(()) } else { Err(missed.join("\n")) }
 }
 
 /// A seed that nobody has had before.
@@ -117,12 +157,13 @@ fn fresh() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or_default() % 10_000_000_000_000 * 10_000
 }
 
+/// The first of the seeds that fails, if any.
 fn run_seeds(
     arguments: &Arguments,
     first: u64,
     count: u64,
     options: Options,
-) -> Result<(), String> {
+) -> Option<(u64, Failure)> {
     let begun = Instant::now();
     let (next, stop) = (AtomicU64::new(first), AtomicBool::new(false));
     let failed = Mutex::new(None::<(u64, Failure)>);
@@ -157,68 +198,67 @@ fn run_seeds(
     });
     let totals = totals.into_inner().expect("nobody panics with it");
     totals.print(begun.elapsed());
-    let failed = failed.into_inner().expect("nobody panics with it");
-    match (failed, options.planted) {
-        (None, None) => Ok(()),
-        (None, Some(planted)) => Err(format!("{}: not noticed in {count} seeds", planted.name())),
-        (Some((seed, failure)), Some(planted)) => {
-            let (name, after) = (planted.name(), seed - first + 1);
-            println!("{name}: noticed after {after} seeds, by seed {seed}: {failure}");
-            if arguments.print {
-                println!("{}", explain(seed, &failure, options));
-            }
-            Ok(())
-        }
-        (Some((seed, failure)), None) => Err(explain(seed, &failure, options)),
-    }
+    failed.into_inner().expect("nobody panics with it")
 }
 
 fn one(seed: u64, twice: bool, options: Options) -> Report {
-    let plan = Plan::generate(seed);
-    let mut report = sim::run(&plan, options);
+    run_plan(&Plan::generate(seed), twice, options)
+}
+
+fn run_plan(plan: &Plan, twice: bool, options: Options) -> Report {
+    let mut report = sim::run(plan, options);
     if twice && report.failure.is_none() {
-        let again = sim::run(&plan, options);
+        let again = sim::run(plan, options);
         if again.digest != report.digest {
             let what = format!("{:016x}, then {:016x}", report.digest, again.digest);
-            report.failure = Some(Failure { way: "not the same twice".to_owned(), what });
+            report.failure = Some(Failure { way: NOT_THE_SAME.to_owned(), what });
         }
     }
     report
 }
 
 /// Makes the plan smaller, keeps it, and says how to see it again.
-fn explain(seed: u64, failure: &Failure, options: Options) -> String {
+fn explain(seed: u64, failure: &Failure, twice: bool, options: Options) -> String {
     let plan = Plan::generate(seed);
     eprintln!("seed {seed} failed: {failure}\nmaking the plan smaller ...");
     let begun = Instant::now();
-    let options = Options { is_verbose: false, ..options };
+    // Whoever runs the smaller ones must see what was seen.
+    let twice = twice || failure.way == NOT_THE_SAME;
+    let quiet = Options { is_verbose: false, ..options };
     let shrunk = shrink(&plan, TRIES_MAX, |plan| {
         let in_time = begun.elapsed() < TRYING_MAX;
-        in_time && sim::run(plan, options).failure.is_some_and(|other| other.way == failure.way)
+        let fails = || run_plan(plan, twice, quiet).failure;
+        in_time && fails().is_some_and(|other| other.way == failure.way)
     });
-    let last = sim::run(&shrunk.plan, options).failure;
+    let last = run_plan(&shrunk.plan, twice, quiet).failure;
     let last = last.map_or_else(|| failure.to_string(), |failure| failure.to_string());
+    let mut same = String::new();
+    if let Some(planted) = options.planted {
+        same += &format!(" --planted {}", planted.name());
+    }
+    if twice {
+        same += " --twice";
+    }
     let folder = Path::new("target/sim");
     let path = folder.join(format!("{seed}.plan"));
-    let text = format!("# seed {seed}: {last}\n{}", shrunk.plan);
+    let text = format!("# seed {seed}{same}: {last}\n{}", shrunk.plan);
     let kept = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &text));
     let replay = match kept {
-        Ok(()) => format!("cargo xtask sim --plan {}", path.display()),
+        Ok(()) => format!("cargo xtask sim --plan {}{same} --verbose", path.display()),
         Err(error) => format!("(the plan could not be kept: {error})"),
     };
+    let count = if options.planted.is_some() { " --count 1" } else { "" };
     format!(
         "{text}\nseed {seed}: {failure}\nin the smaller plan ({} steps of {}): {last}\n\
-         see it again:  cargo xtask sim --seed {seed} --verbose\n     or:       {replay} --verbose",
+         see it again:  cargo xtask sim --seed {seed}{count}{same} --verbose\n     or:       {replay}",
         shrunk.plan.steps.len(),
         plan.steps.len(),
     )
 }
 
-fn run_file(path: &Path, options: Options) -> Result<(), String> {
+fn run_file(path: &Path, twice: bool, options: Options) -> Result<(), String> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    let plan: Plan = text.parse().map_err(|error| format!("{name}: {error}"))?;
-    let report = sim::run(&plan, options);
+    let report = run_plan(&read(path)?, twice, options);
     report.lines.iter().for_each(|line| println!("{line}"));
     match report.failure {
         Some(failure) => Err(format!("{name}: {failure}")),
@@ -229,25 +269,39 @@ fn run_file(path: &Path, options: Options) -> Result<(), String> {
     }
 }
 
-/// Plans and seeds that failed once.
-fn run_kept(options: Options) -> Result<(), String> {
+fn read(path: &Path) -> Result<Plan, String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    text.parse().map_err(|error| format!("{name}: {error}"))
+}
+
+/// Plans and seeds that failed once, each twice.
+fn run_kept() -> Result<(), String> {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = home.join("plans");
-    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-    let mut plans: Vec<_> = entries.map(|entry| entry.path()).collect();
+    let entries = std::fs::read_dir(&folder);
+    let entries = entries.map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut plans: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     plans.retain(|path| path.extension().is_some_and(|extension| extension == "plan"));
     plans.sort();
-    for plan in plans {
-        run_file(&plan, options)?;
+    for path in &plans {
+        if let Some(failure) = run_plan(&read(path)?, true, Options::default()).failure {
+            let path = path.display();
+            let again = format!("cargo xtask sim --plan {path} --twice --verbose");
+            return Err(format!("{path}: {failure}\nsee it again:  {again}"));
+        }
     }
     let seeds = std::fs::read_to_string(home.join("seeds")).unwrap_or_default();
+    let mut count = 0;
     for line in seeds.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         let seed = line.split_whitespace().next().and_then(|seed| seed.parse().ok());
         let seed = seed.ok_or_else(|| format!("crates/testkit/seeds: {line:?} has no seed"))?;
-        if let Some(failure) = one(seed, true, options).failure {
-            return Err(explain(seed, &failure, options));
+        if let Some(failure) = one(seed, true, Options::default()).failure {
+            return Err(explain(seed, &failure, true, Options::default()));
         }
+        count += 1;
     }
+    println!("sim: {} plans and {count} seeds that failed once do not any more", plans.len());
     Ok(())
 }
 

@@ -97,6 +97,30 @@ impl Busy {
 
     /// Everything that is hidden, to be removed at the end of all.
     pub(super) fn take_hidden(&mut self) -> Vec<Hidden> {
-        self.open.drain().flat_map(|(_, open)| open.hidden).collect()
+        let mut hidden: Vec<_> = self.open.drain().flat_map(|(_, open)| open.hidden).collect();
+        // In the order in which they were hidden: that of the table is another one in each run.
+        hidden.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        hidden
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use net::clock::world::World;
+
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_comes_in_the_order_in_which_it_was_hidden() {
+        let mut busy = Busy::new(&World::new().clock());
+        let dir = FileHandle::new(&[0]).unwrap();
+        let names: Vec<_> = (0..100).map(|_| busy.hidden_name()).collect();
+        for (number, name) in (1..).zip(&names) {
+            let file = FileHandle::new(&[number]).unwrap();
+            busy.opened(&file);
+            assert_eq!(busy.hide(&file, Hidden { dir, name: name.clone() }), None);
+        }
+        let taken: Vec<_> = busy.take_hidden().into_iter().map(|hidden| hidden.name).collect();
+        assert_eq!(taken, names);
     }
 }

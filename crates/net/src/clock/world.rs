@@ -36,14 +36,22 @@ pub(super) const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 #[derive(Debug)]
 pub struct World {
     handle: Handle,
+    polls_at_once_max: u64,
 }
 
-/// Nothing can ever happen again: no task can run and no timer is set.
+/// So many polls at one instant are an endless loop: orders of magnitude above what a world with
+/// thousands of hosts needs (guess).
+const POLLS_AT_ONCE_MAX: u64 = 50_000_000;
+
+/// The root task will never be done.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-#[error("the world is stuck at {now:?}: {tasks} tasks wait for each other and no timer is set")]
-pub struct Stuck {
-    pub now: Instant,
-    pub tasks: usize,
+pub enum Stuck {
+    /// Nothing can ever happen again: no task can run and no timer is set.
+    #[error("the world is stuck at {now:?}: {tasks} tasks wait for each other and no timer is set")]
+    Waiting { now: Instant, tasks: usize },
+    /// Tasks wake each other for ever.
+    #[error("the world is stuck at {now:?}, endless: {polls} polls without time passing")]
+    Endless { now: Instant, polls: u64 },
 }
 
 /// A way into a world, and the group to which belongs what is spawned through it.
@@ -102,7 +110,13 @@ impl Default for World {
 
 impl World {
     pub fn new() -> Self {
-        Self { handle: Handle { shared: Arc::default(), group: GroupId::NONE } }
+        let handle = Handle { shared: Arc::default(), group: GroupId::NONE };
+        Self { handle, polls_at_once_max: POLLS_AT_ONCE_MAX }
+    }
+
+    /// More polls than these at one instant are [`Stuck::Endless`]; 50 million if not told.
+    pub fn limit_polls_at_once(&mut self, polls: u64) {
+        self.polls_at_once_max = polls;
     }
 
     pub fn clock(&self) -> Clock {
@@ -130,7 +144,13 @@ impl World {
         }));
         let steps = || {
             loop {
-                while self.handle.run_one() {}
+                let mut polls = 0;
+                while self.handle.run_one() {
+                    polls += 1;
+                    if polls > self.polls_at_once_max {
+                        return Err(Stuck::Endless { now: self.handle.now(), polls });
+                    }
+                }
                 if let Some(value) = output.lock().take() {
                     return Ok(value);
                 }
@@ -230,7 +250,7 @@ impl Handle {
     fn advance(&self) -> Result<(), Stuck> {
         let mut state = self.shared.state.lock();
         let Some(&(at, _)) = state.timers.keys().next() else {
-            return Err(Stuck { now: self.now(), tasks: state.tasks.len() });
+            return Err(Stuck::Waiting { now: self.now(), tasks: state.tasks.len() });
         };
         self.shared.now_ns.store(at.as_nanos(), Ordering::Relaxed);
         let mut ringing = Vec::new();
@@ -334,7 +354,28 @@ mod tests {
     fn a_world_in_which_nothing_can_happen_says_so() {
         let world = World::new();
         let stuck = world.run(std::future::pending::<()>()).unwrap_err();
-        assert_eq!(stuck, Stuck { now: Instant::EPOCH, tasks: 1 });
+        assert_eq!(stuck, Stuck::Waiting { now: Instant::EPOCH, tasks: 1 });
+    }
+
+    #[test]
+    fn a_world_in_which_time_does_not_pass_any_more_says_so() {
+        let mut world = World::new();
+        world.limit_polls_at_once(1_000);
+        let clock = world.clock();
+        let wait = Nanos::from_nanos(5);
+        // Many polls are no loop where time passes between them.
+        let passing = async move {
+            for _ in 0..2_000 {
+                clock.sleep(wait).await;
+            }
+        };
+        assert_eq!(world.run(passing), Ok(()));
+        let endless = poll_fn::<(), _>(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        });
+        let now = Instant::EPOCH + Nanos::from_nanos(10_000);
+        assert_eq!(world.run(endless), Err(Stuck::Endless { now, polls: 1_001 }));
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! An entry exists from before the call is executed. Entries of calls in progress are never
 //! evicted: their number is that of the calls in service. Of the answered ones there is a maximum;
 //! over it the oldest of a client goes that has at least its share, so that one busy client does
-//! not make the server forget the others.
+//! not make the server forget the others. Where there are more clients than answers to be had, the
+//! oldest of all goes.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
@@ -58,12 +60,21 @@ pub(super) struct Counts {
     pub(super) evicted: u64,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Settled {
+    key: Key,
+    /// Less is older; no two have the same.
+    age: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Cache {
     entries: HashMap<Key, Entry>,
     /// Each client's calls that are not in progress, oldest first.
-    settled: HashMap<IpAddr, VecDeque<Key>>,
+    settled: HashMap<IpAddr, VecDeque<Settled>>,
     settled_count: usize,
+    /// How many there ever were.
+    settled_ever: u64,
     settled_max: usize,
     counts: Counts,
 }
@@ -74,6 +85,7 @@ impl Cache {
             entries: HashMap::new(),
             settled: HashMap::new(),
             settled_count: 0,
+            settled_ever: 0,
             settled_max: settled_max.max(1),
             counts: Counts::default(),
         }
@@ -124,7 +136,9 @@ impl Cache {
         if matches!(before, Some(Entry::Answered(_) | Entry::InDoubt(_))) {
             return;
         }
-        self.settled.entry(key.client).or_default().push_back(key);
+        self.settled_ever += 1;
+        let settled = Settled { key, age: self.settled_ever };
+        self.settled.entry(key.client).or_default().push_back(settled);
         self.settled_count += 1;
         if self.settled_count > self.settled_max {
             self.evict(key.client);
@@ -132,16 +146,22 @@ impl Cache {
     }
 
     fn evict(&mut self, newest: IpAddr) {
-        let share = self.settled_max / self.settled.len().max(1);
+        // What was settled last must not be what goes, however many clients there are.
+        let share = (self.settled_max / self.settled.len().max(1)).max(1);
         let own = self.settled.get(&newest).map_or(0, VecDeque::len);
-        let busiest = || self.settled.iter().max_by_key(|(_, queue)| queue.len());
+        // Of those who have as much, who waits longest: not who is first in a table whose order is
+        // another one in each run.
+        let rank = |queue: &VecDeque<Settled>| {
+            (queue.len(), Reverse(queue.front().map(|settled| settled.age)))
+        };
+        let busiest = || self.settled.iter().max_by_key(|(_, queue)| rank(queue));
         let victim = match own > share {
             true => newest,
             false => busiest().map_or(newest, |(&client, _)| client),
         };
         let Some(queue) = self.settled.get_mut(&victim) else { return };
         if let Some(oldest) = queue.pop_front() {
-            self.entries.remove(&oldest);
+            self.entries.remove(&oldest.key);
             self.settled_count -= 1;
             self.counts.evicted += 1;
         }
@@ -153,7 +173,7 @@ impl Cache {
     fn unsettle(&mut self, key: &Key) {
         let Some(queue) = self.settled.get_mut(&key.client) else { return };
         let before = queue.len();
-        queue.retain(|settled| settled != key);
+        queue.retain(|settled| settled.key != *key);
         self.settled_count -= before - queue.len();
         if queue.is_empty() {
             self.settled.remove(&key.client);
@@ -253,5 +273,19 @@ mod tests {
             answer(&mut cache, key(client, 1));
         }
         assert_eq!((cache.len(), cache.settled.len()), (50, 50));
+    }
+
+    #[test]
+    fn with_more_clients_than_room_the_oldest_of_all_goes() {
+        let mut cache = Cache::new(50);
+        // In an order that is not that of their addresses.
+        let client = |number: u32| number.wrapping_mul(0x9e37_79b1);
+        for number in 0..1_000 {
+            answer(&mut cache, key(client(number), 1));
+            let again = cache.claim(key(client(number), 1));
+            assert!(matches!(again, Known::Answered(_)), "client {number}");
+        }
+        let known = |number| cache.entries.contains_key(&key(client(number), 1));
+        assert_eq!((0..1_000).filter(|&number| known(number)).min(), Some(950));
     }
 }

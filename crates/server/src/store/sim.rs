@@ -210,7 +210,7 @@ impl SimStore {
         self.stamp.set(time);
         let slow = self.faults.switches().slow_percent;
         state.pipeline.disk.slow_down(if slow == 0 { 100 } else { slow });
-        state.settle(now, self.options.after_failed_sync);
+        state.settle(now, &self.live, self.options.after_failed_sync);
         Begun { state, now, time }
     }
 

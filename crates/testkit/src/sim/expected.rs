@@ -93,7 +93,16 @@ impl Expected {
             (
                 Change::Create(path, _) | Change::Mkdir(path) | Change::Symlink(path),
                 Some(handle),
-            ) => self.found(path, handle),
+            ) => {
+                // It tells a file that was there from a new one, where both were possible.
+                let is_like =
+                    |tree: &&Tree| tree.find(path).is_ok_and(|thing| self.is_like(thing, handle));
+                let like: BTreeSet<Tree> = self.trees.iter().filter(is_like).cloned().collect();
+                if !like.is_empty() {
+                    self.trees = like;
+                }
+                self.found(path, handle)
+            }
             _ => Ok(()),
         }
     }

@@ -89,7 +89,8 @@ impl Machine {
         let time = time_of_day(clock, &jump_secs);
         let store = SimStore::new(options(plan), time, Arc::new(Timed(clock.clone())));
         store.faults().set(|faults| {
-            faults.lying = planted == Some(Planted::CommitEarly);
+            faults.committing_early = planted == Some(Planted::CommitEarly);
+            faults.lying = planted == Some(Planted::DriveLies);
             faults.keeping_verifier = planted == Some(Planted::VerifierKept);
         });
         let store = Arc::new(store);
@@ -156,7 +157,7 @@ impl Machine {
         let mut state = inner.state.lock();
         state.running = None;
         state.lives += 1;
-        state.store = Arc::new(state.store.crash(inner.seed.wrapping_add(state.lives) << 1));
+        state.store = Arc::new(state.store.crash(inner.seed.wrapping_add(state.lives)));
         state.drains = state.ports.iter().map(|port| port.drain(&inner.clock)).collect();
         state.down
     }

@@ -46,6 +46,10 @@ const PATIENCE: Nanos = Nanos::from_secs(24 * 3_600);
 /// How long it takes until nothing is under way any more.
 const QUIET: Nanos = Nanos::from_secs(120);
 
+/// A loop without end is found, and made smaller, in seconds (guess); a plan's run takes less
+/// altogether.
+const POLLS_AT_ONCE_MAX: u64 = 2_000_000;
+
 /// A mistake that is made on purpose, to see whether it is noticed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Planted {
@@ -55,6 +59,8 @@ pub enum Planted {
     VerifierKept,
     /// A COMMIT is answered before the disk has it.
     CommitEarly,
+    /// The drive says that it has synced when it has not.
+    DriveLies,
 }
 
 /// How to carry a plan out.
@@ -100,13 +106,15 @@ pub(crate) struct Stage {
 }
 
 impl Planted {
-    pub const ALL: [Self; 3] = [Self::ReplyCacheOff, Self::VerifierKept, Self::CommitEarly];
+    pub const ALL: [Self; 4] =
+        [Self::ReplyCacheOff, Self::VerifierKept, Self::CommitEarly, Self::DriveLies];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::ReplyCacheOff => "reply-cache-off",
             Self::VerifierKept => "verifier-kept",
             Self::CommitEarly => "commit-early",
+            Self::DriveLies => "drive-lies",
         }
     }
 }
@@ -137,7 +145,8 @@ impl fmt::Display for Failure {
 
 /// Carries a plan out.
 pub fn run(plan: &Plan, options: Options) -> Report {
-    let world = World::new();
+    let mut world = World::new();
+    world.limit_polls_at_once(POLLS_AT_ONCE_MAX);
     let clock = world.clock();
     let trace = Arc::new(Mutex::new(Trace::new(options.is_verbose)));
     let history = Arc::new(History::default());

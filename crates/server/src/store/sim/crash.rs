@@ -1,7 +1,7 @@
 //! What a loss of power leaves.
 
 use super::journal::{Entry, Stable, Stamp};
-use super::{Arc, SimStore};
+use super::{Arc, SimStore, mixed};
 
 /// A drive writes so much at once; less of it is not torn.
 const TORN_BYTES: usize = 4096;
@@ -29,7 +29,7 @@ impl SimStore {
             }
             None => return Self::reborn(self, None),
         };
-        let mut random = Random(seed | 1);
+        let mut random = Random::new(seed);
         let mut all_there = true;
         for entry in state.pipeline.on_its_way() {
             // More often than not it has come, so that crashes meet long beginnings.
@@ -60,10 +60,30 @@ impl SimStore {
 struct Random(u64);
 
 impl Random {
+    /// Seeds next to each other are as different as any; its state must not be 0.
+    fn new(seed: u64) -> Self {
+        Self(mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)).max(1))
+    }
+
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) % end.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_next_to_each_other_differ() {
+        let numbers = |seed| {
+            let mut random = Random::new(seed);
+            std::array::from_fn::<_, 4, _>(|_| random.below(u64::MAX))
+        };
+        let all: std::collections::BTreeSet<_> = (0..1_000).map(numbers).collect();
+        assert_eq!(all.len(), 1_000);
     }
 }

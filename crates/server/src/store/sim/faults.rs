@@ -26,6 +26,9 @@ pub struct Switches {
     /// The drive says that it has synced and has not: what it was given last is only in its own
     /// memory ([`DRIVE_CACHE_BYTES`]), and a crash loses it although it was said to be stable.
     pub lying: bool,
+    /// COMMITs and stable WRITEs are answered when their data start for the disk, not when they
+    /// are there: a server that does not wait for its fsync.
+    pub committing_early: bool,
     /// The write verifier is the same after a crash: a server that does not notice that it has
     /// lost something.
     pub keeping_verifier: bool,

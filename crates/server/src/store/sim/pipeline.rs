@@ -63,7 +63,7 @@ pub(super) struct Pipeline {
     pub(super) disk: Disk,
     pub(super) blocks: Blocks,
     pub(super) stable: Option<Stable>,
-    faults: Faults,
+    pub(super) faults: Faults,
     gathering: Batch,
     flights: VecDeque<Flight>,
     /// Stable by what a lying drive says, and in its own memory only.

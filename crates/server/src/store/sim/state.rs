@@ -47,11 +47,18 @@ impl State {
     }
 
     /// Does what is due by `now`.
-    pub(super) fn settle(&mut self, now: Instant, after_failed_sync: AfterFailedSync) {
+    pub(super) fn settle(
+        &mut self,
+        now: Instant,
+        live: &MemStore,
+        after_failed_sync: AfterFailedSync,
+    ) {
         self.pipeline.settle(now);
         for entry in std::mem::take(&mut self.pipeline.failed) {
-            if let Entry::Data { handle, file, offset, len, attr, .. } = entry
+            // A file may be gone or shorter by now: then nothing, or less, is left to be written.
+            if let Entry::Data { handle, file, offset, len, .. } = entry
                 && after_failed_sync == AfterFailedSync::KeepDirty
+                && let Ok((_, attr)) = live.peek(&handle, 0, 0)
             {
                 self.wrote(&handle, &attr, file, offset, len);
             }
@@ -104,7 +111,8 @@ impl State {
             return None;
         }
         let covered = self.pipeline.syncing(batch);
-        Some(covered.unwrap_or_else(|| self.pipeline.start(now, true)))
+        let ticket = covered.unwrap_or_else(|| self.pipeline.start(now, true));
+        (!self.pipeline.faults.switches().committing_early).then_some(ticket)
     }
 
     /// Begins to write what is dirty, as far as it is time.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use server::durable::Committed;
 use server::store::Store;
 use server::store::sim::{AfterFailedSync, SimOptions, SimStore};
-use server::types::{Stability, Status};
+use server::types::{SetAttr, Stability, Status};
 
-use super::{ROOT, Timeline, commit, make, options, write};
+use super::{ROOT, Timeline, Work, commit, make, options, write};
 
 async fn contents(store: &SimStore, name: &[u8]) -> Vec<u8> {
     let found = store.lookup(&ROOT, &store.root(), name).await.result.unwrap();
@@ -36,6 +36,58 @@ fn a_failed_sync_is_told_to_all_it_covers_and_changes_the_verifier() {
             assert_eq!(after.stats().divergences, 0);
         });
     }
+}
+
+#[test]
+fn what_failed_of_a_file_that_is_gone_or_shorter_by_now_is_not_dirty_again() {
+    for (size, left_bytes) in [(None, 0), (Some(5), 5)] {
+        let timeline = Timeline::default();
+        let rule = AfterFailedSync::KeepDirty;
+        let store = timeline.store(SimOptions { after_failed_sync: rule, ..options("hdd") });
+        let own = Arc::clone(&store);
+        let file = timeline.finish(async move {
+            let file = make(&own, b"a").await.unwrap();
+            write(&own, &file, 0, &[1; 20_000], Stability::Unstable).await.unwrap();
+            own.faults().set(|switches| switches.failing_syncs = 1);
+            file
+        });
+        let (one, other) = (Arc::clone(&store), Arc::clone(&store));
+        let committing: Work = Box::pin(async move {
+            assert_eq!(commit(&one, &file).await, Err(Status::Io));
+        });
+        let changing: Work = Box::pin(async move {
+            let changed = match size {
+                None => other.remove(&ROOT, &other.root(), b"a").await,
+                Some(_) => {
+                    let changes = SetAttr { size, ..SetAttr::default() };
+                    other.set_attr(&ROOT, &file.handle, changes, None).await
+                }
+            };
+            changed.result.unwrap();
+        });
+        timeline.run(vec![committing, changing], u64::MAX);
+        assert_eq!(store.stats().unstable_bytes, left_bytes);
+    }
+}
+
+#[test]
+fn a_commit_that_is_early_may_be_lost_until_the_disk_has_it() {
+    let timeline = Timeline::default();
+    let store = timeline.store(options("hdd"));
+    timeline.finish(async move {
+        store.faults().set(|switches| switches.committing_early = true);
+        let file = make(&store, b"a").await.unwrap();
+        write(&store, &file, 0, b"data", Stability::Unstable).await.unwrap();
+        commit(&store, &file).await.unwrap();
+        let mut kept = 0;
+        for seed in 0..20 {
+            kept += u32::from(contents(&store.crash(seed), b"a").await == b"data");
+        }
+        assert!((1..20).contains(&kept), "{kept}");
+        // It is on its way, and comes there.
+        store.settle(&file.handle).await.unwrap();
+        assert_eq!(contents(&store.crash(1), b"a").await, b"data");
+    });
 }
 
 #[test]
