@@ -36,7 +36,8 @@ usage: cargo xtask sim [OPTION]...
   --verbose       what happens, line by line
   --print         the plan, and nothing happens; with --planted, a small one that notices it
 
-What failed once (crates/testkit/plans, crates/testkit/seeds) runs first, but with --plan and --print.
+What failed once (crates/testkit/plans, crates/testkit/seeds) runs first, but with --plan and
+--print.
 ";
 
 #[derive(Default)]
@@ -250,7 +251,8 @@ fn explain(seed: u64, failure: &Failure, twice: bool, options: Options) -> Strin
     let count = if options.planted.is_some() { " --count 1" } else { "" };
     format!(
         "{text}\nseed {seed}: {failure}\nin the smaller plan ({} steps of {}): {last}\n\
-         see it again:  cargo xtask sim --seed {seed}{count}{same} --verbose\n     or:       {replay}",
+         see it again:  cargo xtask sim --seed {seed}{count}{same} --verbose\n     \
+         or:       {replay}",
         shrunk.plan.steps.len(),
         plan.steps.len(),
     )

@@ -149,6 +149,10 @@ pub(crate) fn enlarge(socket: &impl AsFd) {
     setsockopt(socket, sockopt::SndBuf, &SOCKET_BYTES).ok();
 }
 
+fn is_transient(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
 /// The next datagram: its bytes in the front of `space`, and how it came.
 fn receive(
     socket: &UdpSocket,
@@ -214,6 +218,12 @@ impl Datagrams for Udp {
         message: &Message,
         route: &Route,
     ) -> Poll<io::Result<()>> {
+        // A new socket is not known to be writable until the runtime has looked at it, and who
+        // sends one datagram must not lose it for that.
+        match self.send(message, route) {
+            Err(cause) if is_transient(&cause) => {}
+            sent => return Poll::Ready(sent),
+        }
         loop {
             match self.socket.try_io(Interest::WRITABLE, || self.send(message, route)) {
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {

@@ -7,7 +7,7 @@
 //! oldest of all goes.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -72,6 +72,8 @@ pub(super) struct Cache {
     entries: HashMap<Key, Entry>,
     /// Each client's calls that are not in progress, oldest first.
     settled: HashMap<IpAddr, VecDeque<Settled>>,
+    /// Those who have any, by [`rank`]: the last has most.
+    ranked: BTreeSet<Rank>,
     settled_count: usize,
     /// How many there ever were.
     settled_ever: u64,
@@ -84,6 +86,7 @@ impl Cache {
         Self {
             entries: HashMap::new(),
             settled: HashMap::new(),
+            ranked: BTreeSet::new(),
             settled_count: 0,
             settled_ever: 0,
             settled_max: settled_max.max(1),
@@ -138,7 +141,7 @@ impl Cache {
         }
         self.settled_ever += 1;
         let settled = Settled { key, age: self.settled_ever };
-        self.settled.entry(key.client).or_default().push_back(settled);
+        self.change(key.client, |queue| queue.push_back(settled));
         self.settled_count += 1;
         if self.settled_count > self.settled_max {
             self.evict(key.client);
@@ -149,41 +152,52 @@ impl Cache {
         // What was settled last must not be what goes, however many clients there are.
         let share = (self.settled_max / self.settled.len().max(1)).max(1);
         let own = self.settled.get(&newest).map_or(0, VecDeque::len);
-        // Of those who have as much, who waits longest: not who is first in a table whose order is
-        // another one in each run.
-        let rank = |queue: &VecDeque<Settled>| {
-            (queue.len(), Reverse(queue.front().map(|settled| settled.age)))
-        };
-        let busiest = || self.settled.iter().max_by_key(|(_, queue)| rank(queue));
         let victim = match own > share {
             true => newest,
-            false => busiest().map_or(newest, |(&client, _)| client),
+            false => self.ranked.last().map_or(newest, |&(.., client)| client),
         };
-        let Some(queue) = self.settled.get_mut(&victim) else { return };
-        if let Some(oldest) = queue.pop_front() {
+        if let Some(oldest) = self.change(victim, VecDeque::pop_front) {
             self.entries.remove(&oldest.key);
             self.settled_count -= 1;
             self.counts.evicted += 1;
         }
-        if queue.is_empty() {
-            self.settled.remove(&victim);
-        }
     }
 
     fn unsettle(&mut self, key: &Key) {
-        let Some(queue) = self.settled.get_mut(&key.client) else { return };
-        let before = queue.len();
-        queue.retain(|settled| settled.key != *key);
-        self.settled_count -= before - queue.len();
-        if queue.is_empty() {
-            self.settled.remove(&key.client);
+        let gone = self.change(key.client, |queue| {
+            let before = queue.len();
+            queue.retain(|settled| settled.key != *key);
+            before - queue.len()
+        });
+        self.settled_count -= gone;
+    }
+
+    /// Changes what a client has, and its rank with it.
+    fn change<T>(&mut self, client: IpAddr, change: impl FnOnce(&mut VecDeque<Settled>) -> T) -> T {
+        let queue = self.settled.entry(client).or_default();
+        if let Some(rank) = rank(client, queue) {
+            self.ranked.remove(&rank);
         }
+        let changed = change(queue);
+        match rank(client, queue) {
+            Some(rank) => drop(self.ranked.insert(rank)),
+            None => drop(self.settled.remove(&client)),
+        }
+        changed
     }
 
     #[cfg(test)]
     fn len(&self) -> usize {
         self.entries.len()
     }
+}
+
+/// How many a client has, and of those who have as many, who waits longest: not who is first in a
+/// table whose order is another one in each run. No two have the same.
+type Rank = (usize, Reverse<u64>, IpAddr);
+
+fn rank(client: IpAddr, queue: &VecDeque<Settled>) -> Option<Rank> {
+    queue.front().map(|oldest| (queue.len(), Reverse(oldest.age), client))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! reference beside them.
 //!
 //! ```text
-//!   plan --> clients (client.rs, data.rs, public.rs; hands.rs) --links--> machine.rs: engine, store
+//!   plan --> clients (client.rs, data.rs, public.rs; hands.rs) --links--> machine.rs: the server
 //!              |  every outcome                                     ^
 //!              v                                                    | fate.rs: faults
 //!            reference            history.rs: what went wrong, when-'

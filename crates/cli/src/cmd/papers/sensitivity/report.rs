@@ -37,8 +37,8 @@ const METHOD: [&str; 3] = [
      o is spun by the server for each message. Baseline: L 10 us, o 80 us, 26 MB/s, as in the \
      paper (no o where the server is somebody else's). Response times are those at 400 operations \
      a second with Poisson arrivals, counted from the intended start: the operations' medians, \
-     weighted by how many there were; saturation is what 16 outstanding operations reach. Live points are medians of runs that went over all points in \
-     turn.",
+     weighted by how many there were; saturation is what 16 outstanding operations reach. Live \
+     points are medians of runs that went over all points in turn.",
     "The world is the same client and server in virtual time. From the live baseline it is told \
      the processor's time for an operation, 1 / saturation - 2 o, and how much of the response \
      time nothing else explains. All other points of it are predictions.",
