@@ -68,7 +68,7 @@ pub type Sky = Arc<Mutex<Weather>>;
 #[derive(Debug)]
 pub struct Lossy {
     clock: Clock,
-    sky: Option<(Sky, Weather)>,
+    sky: Option<(Sky, Arc<Mutex<Weather>>)>,
     shape: Shape,
     lane: Follower,
     incoming: Arc<Mutex<Queue>>,
@@ -100,8 +100,10 @@ pub fn pair(clock: &Clock, weather: Weather) -> io::Result<(Lossy, Lossy)> {
 pub fn pair_under(clock: &Clock, sky: &Sky) -> io::Result<(Lossy, Lossy)> {
     let weather = *sky.lock();
     let mut ends = pair_through(clock, &shape(weather, clock.now()))?;
+    // Both ends are the same link, so that what one has seen holds for the other.
+    let known = Arc::new(Mutex::new(weather));
     for end in [&mut ends.0, &mut ends.1] {
-        end.sky = Some((Arc::clone(sky), weather));
+        end.sky = Some((Arc::clone(sky), Arc::clone(&known)));
     }
     Ok(ends)
 }
@@ -140,10 +142,10 @@ fn shape(weather: Weather, now: Instant) -> Shape {
 impl Lossy {
     /// Looks at the sky.
     fn look_up(&mut self, now: Instant) {
-        let Some((sky, known)) = &mut self.sky else {
+        let Some((sky, known)) = &self.sky else {
             return;
         };
-        let weather = *sky.lock();
+        let (weather, mut known) = (*sky.lock(), known.lock());
         if weather != *known {
             *known = weather;
             let profile = Profile::symmetric("weather", weather.conditions());
