@@ -46,7 +46,10 @@ impl Files {
         new: Sattr3,
     ) -> Result<Fattr3, Error> {
         let acting = self.acting(who);
-        self.inner.write_behind.arrive(file, None).await;
+        match new.size {
+            Some(_) => self.settle_before_cut(file).await,
+            None => self.inner.write_behind.arrive(file, None).await,
+        }
         let change = self.changing(file);
         let result = acting.session.setattr(file, new, None).await;
         let wcc = self.settle(change, result, |wcc| *wcc)?;
@@ -63,6 +66,13 @@ impl Files {
             }
             None => self.fetch(&acting, file).await,
         }
+    }
+
+    /// What was written to a file that is about to be cut becomes stable before. Did it only arrive,
+    /// a server that forgets it would be sent it again, maybe after the cut. Errors stay for the
+    /// writers.
+    pub(super) async fn settle_before_cut(&self, file: FileHandle) {
+        self.inner.write_behind.commit_at_close(file).await.ok();
     }
 
     /// Which of the rights `asked` for (`ACCESS3_*`) the caller has.

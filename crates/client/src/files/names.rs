@@ -176,11 +176,10 @@ impl Files {
         (dir, name): (FileHandle, &[u8]),
         attributes: Sattr3,
     ) -> Result<Found, Error> {
-        // What we have written to a file that is about to be cut arrives before.
         if let Some(Target::File(file)) = self.find(&dir, name)
             && attributes.size.is_some()
         {
-            self.inner.write_behind.arrive(file, None).await;
+            self.settle_before_cut(file).await;
         }
         let how = CreateHow::Unchecked(attributes);
         let made = self.make(acting, dir, name, acting.session.create(dir, name, how)).await?;
