@@ -64,7 +64,9 @@ fn a_stream_tells_both_ends_rates_and_what_the_kernel_dropped() {
     for one in [tcp, udp] {
         assert!(metric(one, "sent_mib_per_s") > 0.0 && metric(one, "received_mib_per_s") > 0.0);
         assert_eq!(one["metrics"]["sent_mib_per_s"]["n"], 2);
-        assert_eq!(one["warnings"][0]["code"], "loopback");
+        // A busy machine adds others.
+        let warnings = one["warnings"].as_array().unwrap();
+        assert!(warnings.iter().any(|warning| warning["code"] == "loopback"), "{one}");
     }
     assert!(metric(udp, "received") <= metric(udp, "sent"));
     let slow = ["stream", "--proto", "udp", "--rate", "1M", "--time", "100ms", "--repeats", "1"];
