@@ -68,9 +68,9 @@ impl Files {
         }
     }
 
-    /// What was written to a file that is about to be cut becomes stable before. Did it only arrive,
-    /// a server that forgets it would be sent it again, maybe after the cut. Errors stay for the
-    /// writers.
+    /// What was written to a file that is about to be cut becomes stable before. Did it only
+    /// arrive, a server that forgets it would be sent it again, maybe after the cut. Errors stay
+    /// for the writers.
     pub(super) async fn settle_before_cut(&self, file: FileHandle) {
         self.inner.write_behind.commit_at_close(file).await.ok();
     }
