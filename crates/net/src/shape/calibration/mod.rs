@@ -30,7 +30,7 @@ use super::profile::Profile;
 use crate::clock::{Clock, Lateness};
 use crate::processor::Processor;
 
-/// Largest error at the median: this, or [`ERROR_SHARE`] of what was asked if that is more.
+/// Largest error at the median: this, or 2 % of what was asked if that is more.
 pub const ERROR_MAX: Nanos = Nanos::from_micros(5);
 const ERROR_SHARE: u64 = 50; // 2 %
 
