@@ -1,6 +1,7 @@
 //! A mix of operations at the wire, as the SFS benchmarks have it: the generator.
 //!
 //! - [`table`]: the named mixes, and how sure we are of them.
+//! - [`listing`]: mixes that are written in files.
 //! - [`step`]: which operation comes next, and on which file.
 //! - [`arrivals`]: when it is meant to start.
 //! - `perform`: the call itself, through the production client.
@@ -14,6 +15,7 @@
 //! counts as failed; a call without an answer ends the run.
 
 pub mod arrivals;
+pub mod listing;
 pub mod operation;
 pub mod outcome;
 mod perform;
@@ -204,11 +206,7 @@ impl Generator<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        match done.step {
-            Step::Create { number, .. } => self.files.settle(number, moved.is_some()),
-            Step::Remove { number, .. } => self.files.settle(number, moved.is_none()),
-            _ => {}
-        }
+        done.step.settle(self.files, moved.is_some());
         // Throughput is what came while we measured, whenever that was meant to start.
         if self.window.contains(done.answered) {
             match moved {
