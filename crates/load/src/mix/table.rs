@@ -26,6 +26,19 @@ pub enum Sureness {
     Counted,
 }
 
+impl Sureness {
+    /// In a word, for records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Partly => "partly",
+            Self::Remembered => "remembered",
+            Self::Given => "given",
+            Self::Counted => "counted",
+        }
+    }
+}
+
 /// A mix with a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
