@@ -17,6 +17,7 @@
 //! - [`seqwrite`]: one sequential write with its every call, at the wire.
 //! - [`seqwrite_files`]: one sequential write with its every call, through a file system.
 //! - [`study`]: probes and sweeps in order, interleaved, repeated.
+//! - [`tasks`]: parallel writers.
 
 pub mod basic;
 pub mod cpu;
@@ -37,3 +38,4 @@ pub mod scratch;
 pub mod seqwrite;
 pub mod seqwrite_files;
 pub mod study;
+pub mod tasks;

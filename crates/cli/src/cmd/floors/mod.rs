@@ -121,7 +121,7 @@ fn failure(error: LoadError) -> Failure {
 }
 
 /// The beginning of every record here.
-fn record(name: &str) -> Record {
+pub(crate) fn record(name: &str) -> Record {
     let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
     let mut record = Record::new(tool, load::environment::rfc3339(&Clock::real()));
     record.environment = load::environment::describe();
@@ -181,7 +181,7 @@ fn warn_of_generator(record: &mut Record, share: f64) {
 }
 
 /// Several records as a list, one as itself.
-fn json(records: &[Record]) -> String {
+pub(crate) fn json(records: &[Record]) -> String {
     match records {
         [only] => only.to_json_pretty(),
         _ => {
@@ -193,14 +193,14 @@ fn json(records: &[Record]) -> String {
 }
 
 /// Adds the median, its interval, the lowest and the highest.
-fn spread(record: &mut Record, name: &str, sample: &Sample, unit: &str) {
+pub(crate) fn spread(record: &mut Record, name: &str, sample: &Sample, unit: &str) {
     record.estimate(name, &sample.median_estimate(), unit, sample.n() as u64);
     record.metric(&format!("{name}_min"), sample.min(), unit);
     record.metric(&format!("{name}_max"), sample.max(), unit);
 }
 
 /// `median (lowest..highest)`.
-fn cell(sample: Option<&Sample>, places: usize) -> String {
+pub(crate) fn cell(sample: Option<&Sample>, places: usize) -> String {
     sample.map_or_else(
         || "-".to_owned(),
         |sample| {
@@ -211,12 +211,12 @@ fn cell(sample: Option<&Sample>, places: usize) -> String {
 }
 
 /// Of the values that there are.
-fn sample(values: impl IntoIterator<Item = f64>) -> Option<Sample> {
+pub(crate) fn sample(values: impl IntoIterator<Item = f64>) -> Option<Sample> {
     Sample::new(values.into_iter().collect::<Vec<f64>>()).ok()
 }
 
 /// A number of bytes in the largest unit that leaves it whole.
-fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let whole = units
         .into_iter()
