@@ -96,8 +96,7 @@ impl From<LoadError> for Failure {
             }
             LoadError::Length { .. } => Self::environment(
                 error,
-                "see who else writes there, and the system's log; `nfskit bench basic` finds what is \
-                 wrong with a server",
+                "see who else writes there; `nfskit bench basic` finds what is wrong with a server",
             ),
             LoadError::Local { .. } => Self::environment(
                 error,

@@ -5,15 +5,15 @@
 //! among writers, and the server's way of committing many files at once. The more tasks and the
 //! longer and the more numerous the files, the less a cache helps, which is what the thesis wanted.
 //!
-//! | in the thesis | here |
-//! |---|---|
-//! | section 4.2, figures 4.3 and 4.4, table 4.1: 1, 2, 4, 8, 10, 20 tasks of one client, 1 MB | `Names::Same`, 1 MiB |
-//! | figure 4.5, table 4.2: ten different files | `Names::Different`, 1 MiB |
-//! | figure 4.6, table 4.3: ten different files | `Names::Different`, 32 MiB |
-//! | section 4.3, figures 4.7 and 4.8, tables 4.4 and 4.5: the client is the server | a target on this host |
-//! | section 6.1, figures 6.1 to 6.6, table 6.1: disks of 2.89, 11 and 42 MB/s | `Names::Same`, 1 and 32 MiB |
-//! | appendix B.3: 8 threads, sizes growing by 16 KB up to 32 MB, mounted anew for each | a sweep |
-//! | sections 10.2 and 10.3, tables 10.2 to 10.4: two servers, two clients | writers of several targets |
+//! | in the thesis | what | here |
+//! |---|---|---|
+//! | 4.2, table 4.1, figures 4.3, 4.4 | 1 to 20 tasks of one client, 1 MB | `Names::Same` |
+//! | table 4.2, figure 4.5 | ten different files | `Names::Different` |
+//! | table 4.3, figure 4.6 | the same with 32 MB | `Names::Different` |
+//! | 4.3, tables 4.4, 4.5 | the client is the server | a target on this host |
+//! | 6.1, table 6.1, figures 6.1 to 6.6 | disks of 2.89, 11, 42 MB/s | `Names::Same` |
+//! | appendix B.3 | 8 threads, files growing by 16 KB to 32 MB | a sweep |
+//! | 10.2, 10.3, tables 10.2 to 10.4 | two servers, two clients | writers of several targets |
 //!
 //! A task does ten times (`times`) what test 5 does: makes the file or cuts it to nothing, asks for
 //! its size, writes it in calls of 8 KiB, closes it, asks for its size again. Each task has a
@@ -25,8 +25,8 @@
 //!   started them one after the other, and saw the first at an advantage (section 4.2).
 //! - Making and removing directories is not in any time, and neither is mounting.
 //! - Table 4.1 prints the mean of the tasks' throughputs, with its standard deviation; from the
-//!   numbers tables 4.2 to 4.5 print their sum. Here there are both, and the throughput of all bytes
-//!   until the last task has ended, which is less than the sum when tasks end at different times.
+//!   numbers tables 4.2 to 4.5 print their sum. Here there are both, and the throughput of all
+//!   bytes until the last task has ended, less than the sum when tasks end at different times.
 //! - The thesis's sizes in MB are 2^20 bytes; its Mbps are 10^6 bits for each second.
 
 mod local;

@@ -179,8 +179,7 @@ fn write_own(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     write!(
         out,
-        "generator   up to {:.0} % of one processor of {processors}, with our client where a server \
-         is the target",
+        "generator   up to {:.0} % of one processor of {processors}, with our client for a server",
         share * 100.0
     )?;
     if is_busy(share) {
