@@ -6,6 +6,7 @@ pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
+pub(crate) mod tasks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -242,6 +243,7 @@ pub(crate) enum Bench {
     Rtt(floors::Rtt),
     Spray(floors::Spray),
     Storage(floors::Storage),
+    Tasks(tasks::Tasks),
 }
 
 #[derive(Debug, Subcommand)]

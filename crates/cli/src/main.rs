@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         args::Command::Bench(args::Bench::Storage(storage)) => {
             cmd::floors::storage(storage, args.verbosity())
         }
+        args::Command::Bench(args::Bench::Tasks(tasks)) => cmd::tasks::run(tasks, args.verbosity()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -120,13 +120,6 @@ fn failure(error: LoadError) -> Failure {
     }
 }
 
-/// The beginning of every record here.
-fn record(name: &str) -> Record {
-    let mut record = records::begin(records::now());
-    record.workload.name = name.to_owned();
-    record
-}
-
 /// What is told in the end: `failed`, if something did and there is nothing to show.
 fn ended(failed: Option<LoadError>) -> Result<(), Failure> {
     match failed {
