@@ -15,5 +15,6 @@ pub mod sensitivity;
 pub mod station;
 pub mod sweep;
 mod symmetric;
+pub mod trace;
 pub mod transaction;
 pub mod whatif;
