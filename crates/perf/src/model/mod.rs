@@ -11,6 +11,7 @@ pub mod least_squares;
 pub mod loggp;
 pub mod queue;
 pub mod recovered;
+pub mod saved;
 pub mod sensitivity;
 pub mod station;
 pub mod sweep;
