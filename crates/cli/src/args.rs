@@ -6,6 +6,7 @@ pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
+pub(crate) mod probe;
 pub(crate) mod tasks;
 
 use std::net::SocketAddr;
@@ -54,6 +55,7 @@ impl Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Study(Study),
+    Probe(probe::Probe),
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
     Link(Box<crate::cmd::link::Args>),

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     });
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
+        args::Command::Probe(probe) => cmd::probe::run(probe, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
         args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),

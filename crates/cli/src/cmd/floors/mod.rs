@@ -33,7 +33,6 @@ use crate::cmd::seqwrite;
 use crate::cmd::study;
 use crate::exit::Failure;
 use crate::output::Bars;
-use crate::records;
 use crate::served::Interrupts;
 
 pub(crate) use rtt::run as rtt;

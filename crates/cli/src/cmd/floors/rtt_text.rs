@@ -13,7 +13,7 @@ use perf::units::Nanos;
 use super::rtt::name;
 use super::{LOOPBACK, warn_of_loopback};
 use crate::args::floors::Rtt;
-use crate::records::{bytes, cell, sample, spread};
+use crate::records::{self, bytes, cell, sample, spread};
 
 pub(super) struct Report<'a> {
     pub(super) args: &'a Rtt,

@@ -1,6 +1,6 @@
 //! `nfskit study`: probe, measure, explain, predict and apply, report.
 
-mod explain;
+pub(crate) mod explain;
 mod outcome;
 mod record;
 mod report;
