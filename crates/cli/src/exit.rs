@@ -98,6 +98,10 @@ impl From<LoadError> for Failure {
                 error,
                 "free space in that directory, or name another with --store",
             ),
+            LoadError::NoRoom { .. } => Self::environment(
+                error,
+                "free space on the server, another export, or fewer files: --file-set-max SIZE",
+            ),
             LoadError::Timer(_) => {
                 Self::environment(error, "raise the limit of open files (ulimit -n)")
             }
