@@ -2,6 +2,7 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod curve;
 pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
@@ -241,6 +242,7 @@ pub(crate) enum Bench {
     Policies(bench::Policies),
     Fsx(bench::Fsx),
     Basic(bench::Basic),
+    Curve(Box<curve::Curve>),
     Stream(floors::Stream),
     Rtt(floors::Rtt),
     Spray(floors::Spray),

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
             cmd::papers::sensitivity::run(sensitivity, args.verbosity())
         }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
+        args::Command::Bench(args::Bench::Curve(curve)) => cmd::curve::run(curve, args.verbosity()),
         args::Command::Bench(args::Bench::Stream(stream)) => {
             cmd::floors::stream(stream, args.verbosity())
         }
