@@ -253,7 +253,9 @@ pub(crate) enum Bench {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Papers {
     Loggp(papers::Loggp),
+    Predict(papers::Predict),
     Sensitivity(papers::Sensitivity),
+    Whatif(papers::WhatIf),
 }
 
 #[derive(Debug, Subcommand)]

@@ -51,8 +51,14 @@ fn main() -> ExitCode {
         args::Command::Papers(args::Papers::Loggp(loggp)) => {
             cmd::papers::loggp::run(loggp, args.verbosity())
         }
+        args::Command::Papers(args::Papers::Predict(predict)) => {
+            cmd::papers::predict::run(predict, args.verbosity())
+        }
         args::Command::Papers(args::Papers::Sensitivity(sensitivity)) => {
             cmd::papers::sensitivity::run(sensitivity, args.verbosity())
+        }
+        args::Command::Papers(args::Papers::Whatif(whatif)) => {
+            cmd::papers::whatif::run(whatif, args.verbosity())
         }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
         args::Command::Bench(args::Bench::Curve(curve)) => cmd::curve::run(curve, args.verbosity()),
