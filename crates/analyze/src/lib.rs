@@ -1,3 +1,6 @@
-//! Explains records: the report in HTML, and its summary for the terminal.
+//! Explains records: the report in HTML, and its summary for the terminal; and what captures of
+//! the network say.
 
+pub mod capture;
 pub mod report;
+pub mod trace;

@@ -6,6 +6,7 @@ pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
+pub(crate) mod trace;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
     Link(Box<crate::cmd::link::Args>),
+    Trace(Box<trace::Trace>),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),

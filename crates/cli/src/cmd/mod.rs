@@ -12,3 +12,4 @@ pub(crate) mod policies;
 pub(crate) mod seqwrite;
 pub(crate) mod serve;
 pub(crate) mod study;
+pub(crate) mod trace;

@@ -28,5 +28,6 @@ mod simulate;
 mod storage;
 mod study;
 mod targets;
+mod trace;
 mod usage;
 mod versions;
