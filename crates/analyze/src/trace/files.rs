@@ -3,8 +3,9 @@
 //! At most [`FILES_MAX`] files are told apart; what comes on top counts as "other files".
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
-use foldhash::fast::RandomState;
+use foldhash::quality::RandomState;
 
 /// Files that are told apart.
 pub const FILES_MAX: usize = 1 << 17;
@@ -20,10 +21,15 @@ impl FileId {
     pub const OTHER: Self = Self(0);
 }
 
+/// The table of files. A handle is known by 64 bits of a hash with a random seed, so that finding
+/// it touches one place in memory: among all files that there can be, two have the same hash once
+/// in two thousand million captures.
 #[derive(Debug)]
 pub struct Files {
-    by_handle: HashMap<Box<[u8]>, FileId, RandomState>,
+    by_hash: HashMap<u64, FileId, foldhash::fast::RandomState>,
+    seed: RandomState,
     files: Vec<File>,
+    usages: Vec<Usage>,
     /// Handles that found no place.
     pub refused: u64,
 }
@@ -34,7 +40,6 @@ struct File {
     handle: Box<[u8]>,
     name: Option<Box<[u8]>>,
     parent: FileId,
-    usage: Usage,
 }
 
 /// What was done with a file.
@@ -50,8 +55,13 @@ pub struct Usage {
 
 impl Default for Files {
     fn default() -> Self {
-        let files = vec![File::default()];
-        Self { by_handle: HashMap::default(), files, refused: 0 }
+        Self {
+            by_hash: HashMap::default(),
+            seed: RandomState::default(),
+            files: vec![File::default()],
+            usages: vec![Usage::default()],
+            refused: 0,
+        }
     }
 }
 
@@ -61,7 +71,8 @@ impl Files {
         if handle.is_empty() {
             return FileId::OTHER;
         }
-        if let Some(&id) = self.by_handle.get(handle) {
+        let hash = self.seed.hash_one(handle);
+        if let Some(&id) = self.by_hash.get(&hash) {
             return id;
         }
         let Some(id) =
@@ -71,7 +82,8 @@ impl Files {
             return FileId::OTHER;
         };
         let id = FileId(id);
-        self.by_handle.insert(handle.into(), id);
+        self.by_hash.insert(hash, id);
+        self.usages.push(Usage::default());
         self.files.push(File { handle: handle.into(), ..File::default() });
         id
     }
@@ -121,14 +133,14 @@ impl Files {
     }
 
     pub(super) fn usage(&mut self, id: FileId) -> Option<&mut Usage> {
-        self.files.get_mut(id.0 as usize).map(|file| &mut file.usage)
+        self.usages.get_mut(id.0 as usize)
     }
 
     /// The files that had calls, with the most bytes first, then the most calls.
     pub fn busiest(&self, most: usize) -> Vec<(FileId, Usage)> {
-        let all = self.files.iter().enumerate().filter_map(|(index, file)| {
+        let all = self.usages.iter().enumerate().filter_map(|(index, usage)| {
             let id = FileId(u32::try_from(index).ok()?);
-            (file.usage.calls > 0).then_some((id, file.usage))
+            (usage.calls > 0).then_some((id, *usage))
         });
         let mut all: Vec<(FileId, Usage)> = all.collect();
         all.sort_by_key(|(id, usage)| {
