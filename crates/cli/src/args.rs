@@ -6,6 +6,8 @@ pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
+pub(crate) mod probe;
+pub(crate) mod tasks;
 pub(crate) mod trace;
 
 use std::net::SocketAddr;
@@ -54,6 +56,7 @@ impl Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Study(Study),
+    Probe(probe::Probe),
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
     Link(Box<crate::cmd::link::Args>),
@@ -244,6 +247,7 @@ pub(crate) enum Bench {
     Rtt(floors::Rtt),
     Spray(floors::Spray),
     Storage(floors::Storage),
+    Tasks(tasks::Tasks),
 }
 
 #[derive(Debug, Subcommand)]

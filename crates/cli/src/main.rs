@@ -9,6 +9,7 @@ mod log;
 mod metrics;
 mod output;
 mod processors;
+mod records;
 mod served;
 mod sockets;
 mod state;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     });
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
+        args::Command::Probe(probe) => cmd::probe::run(probe, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
         args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         args::Command::Bench(args::Bench::Storage(storage)) => {
             cmd::floors::storage(storage, args.verbosity())
         }
+        args::Command::Bench(args::Bench::Tasks(tasks)) => cmd::tasks::run(tasks, args.verbosity()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

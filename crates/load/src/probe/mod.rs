@@ -13,6 +13,7 @@
 //! Trials go round by round, every size and stability once a round, so that what drifts drifts
 //! under all of them. A parameter is the median over the rounds' own values.
 
+pub mod concurrency;
 pub mod local;
 
 use bytes::Bytes;

@@ -1,6 +1,6 @@
 //! `nfskit study`: probe, measure, explain, predict and apply, report.
 
-mod explain;
+pub(crate) mod explain;
 mod outcome;
 mod record;
 mod report;
@@ -160,32 +160,56 @@ pub(crate) async fn in_scratch<T>(
     interrupts: &mut Interrupts,
     work: impl AsyncFnOnce(&Scratch) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let clock = &plain.clock;
     let session = tokio::select! {
         biased;
         () = interrupts.next() => return Err(Failure::interrupted()),
         session = plain.connect() => session?,
     };
-    // An interrupt must not lose the directory between its making and our knowing of it.
-    let tag = format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id());
-    let name = Scratch::name_for(&tag);
-    let scratch = match Scratch::create(&session, &name).await {
-        Ok(scratch) => scratch,
-        Err(error) => return Err(not_made(plain, &name, error).await),
-    };
+    let held = Held::make(plain, session).await?;
     let outcome = tokio::select! {
         biased;
         () = interrupts.next() => Err(Failure::interrupted()),
-        outcome = work(&scratch) => outcome,
+        outcome = work(&held.scratch) => outcome,
     };
-    let removed = clock.within(REMOVE_LIMIT, remove(&session, plain, &scratch)).await;
-    match (outcome, removed) {
-        (outcome, Ok(Ok(()))) => outcome,
-        (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(scratch.name()))),
-        (Ok(_), Err(elapsed)) => {
-            Err(Failure::environment(elapsed, "the server's log").and(left_behind(scratch.name())))
+    held.release(plain, outcome).await
+}
+
+/// A scratch directory on a server, and the connection by which it is removed.
+#[derive(Debug)]
+pub(crate) struct Held {
+    session: Session,
+    pub(crate) scratch: Scratch,
+}
+
+impl Held {
+    /// Makes the directory. Not to be dropped before it is done: an interrupt must not lose the
+    /// directory between its making and our knowing of it.
+    pub(crate) async fn make(plain: &Reached, session: Session) -> Result<Self, Failure> {
+        let tag = format!("{:x}-{}", plain.clock.since_1970().as_nanos(), std::process::id());
+        let name = Scratch::name_for(&tag);
+        match Scratch::create(&session, &name).await {
+            Ok(scratch) => Ok(Self { session, scratch }),
+            Err(error) => Err(not_made(plain, &name, error).await),
         }
-        (Err(failure), _) => Err(failure.and(left_behind(scratch.name()))),
+    }
+
+    /// Removes it with everything in it, and gives what came of the work there.
+    pub(crate) async fn release<T>(
+        self,
+        plain: &Reached,
+        outcome: Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let Self { session, scratch } = self;
+        let removed = plain.clock.within(REMOVE_LIMIT, remove(&session, plain, &scratch)).await;
+        match (outcome, removed) {
+            (outcome, Ok(Ok(()))) => outcome,
+            (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(scratch.name()))),
+            (Ok(_), Err(elapsed)) => {
+                let failure = Failure::environment(elapsed, "the server's log");
+                Err(failure.and(left_behind(scratch.name())))
+            }
+            (Err(failure), _) => Err(failure.and(left_behind(scratch.name()))),
+        }
     }
 }
 
@@ -398,10 +422,6 @@ pub(crate) fn options(target: &Target, reply_limit: Nanos, links: Shape) -> moun
     }
 }
 
-/// Others may use this much before a run is called disturbed: the kernel's own threads, which
-/// write our data back, need some.
-const NEIGHBOURS_SHARE_MAX: f64 = 0.2;
-
 fn warnings(outcome: &Outcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, text: String, try_: &str| {
@@ -433,7 +453,7 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
         );
     }
     if let Some(share) = outcome.neighbours_share
-        && share > NEIGHBOURS_SHARE_MAX
+        && share > crate::records::NEIGHBOURS_SHARE_MAX
         && !outcome.target.is_on_this_host
     {
         warn(
