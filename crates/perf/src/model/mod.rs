@@ -7,6 +7,7 @@ pub mod disk;
 pub mod error;
 pub mod fit;
 pub mod infer;
+pub mod informed;
 pub mod least_squares;
 pub mod loggp;
 pub mod queue;

@@ -29,6 +29,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::curve::{self, CurveError};
 use super::error::{ModelError, not_negative};
 use super::least_squares::{FitError, Fitted, Found, Parameter, Unidentified, minimize_from};
 use crate::stats::{Estimate, student_t_975};
@@ -95,6 +96,34 @@ pub struct Explained {
     pub groups: Vec<Group>,
     /// Transactions that were looked at.
     pub transactions: usize,
+}
+
+/// Reads a trace: four columns under the heading `sent_us answered_us bytes stable`, the last 0 or
+/// 1; as a curve's file is built otherwise (see [`super::curve`]).
+pub fn parse(text: &str) -> Result<Vec<Transaction>, CurveError> {
+    let heading = |cells: &[&str]| (cells == HEADING).then_some(());
+    let ((), rows) = curve::rows(text, "sent_us answered_us bytes stable", heading)?;
+    let transaction = |(row, [sent_us, answered_us, bytes, stable]): (usize, [f64; 4])| {
+        let wrong = |what, got| CurveError::NotPositive { row, what, got };
+        if !(answered_us.is_finite() && sent_us.is_finite() && answered_us > sent_us) {
+            return Err(wrong("response time", answered_us - sent_us));
+        }
+        if !(0.0..=1e12).contains(&bytes) {
+            return Err(wrong("number of bytes", bytes));
+        }
+        let work = if stable > 0.0 { Work::Stable } else { Work::Memory };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+        let bytes = bytes as u64;
+        Ok(Transaction { sent_us, answered_us, bytes, work })
+    };
+    rows.into_iter().map(transaction).collect()
+}
+
+const HEADING: [&str; 4] = ["sent_us", "answered_us", "bytes", "stable"];
+
+/// Whether a text is such a file.
+pub fn is_trace(text: &str) -> bool {
+    text.lines().map(str::trim).any(|line| line.starts_with(HEADING[0]))
 }
 
 impl Explained {
