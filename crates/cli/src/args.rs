@@ -9,6 +9,7 @@ pub(crate) mod model;
 pub(crate) mod papers;
 pub(crate) mod probe;
 pub(crate) mod tasks;
+pub(crate) mod trace;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
     Link(Box<crate::cmd::link::Args>),
+    Trace(Box<trace::Trace>),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
         args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),
+        args::Command::Trace(trace) => cmd::trace::run(trace, args.verbosity()),
         args::Command::Man(man) => cmd::generated::man(man),
         args::Command::Completions(completions) => cmd::generated::completions(completions),
         args::Command::Bench(args::Bench::Seqwrite(seqwrite)) => {

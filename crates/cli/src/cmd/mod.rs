@@ -15,3 +15,4 @@ pub(crate) mod seqwrite;
 pub(crate) mod serve;
 pub(crate) mod study;
 pub(crate) mod tasks;
+pub(crate) mod trace;

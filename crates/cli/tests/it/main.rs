@@ -29,5 +29,6 @@ mod storage;
 mod study;
 mod targets;
 mod tasks;
+mod trace;
 mod usage;
 mod versions;
