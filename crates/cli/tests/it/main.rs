@@ -28,5 +28,7 @@ mod simulate;
 mod storage;
 mod study;
 mod targets;
+mod tasks;
+mod trace;
 mod usage;
 mod versions;

@@ -82,6 +82,7 @@ pub async fn build_telling(
     Ok(FileSet {
         root,
         accessed,
+        accessed_max: accessed,
         large: (0..files.len()).filter(is_large).collect(),
         touched: Touched::default(),
         bytes: files.iter().map(|file| file.bytes).sum(),

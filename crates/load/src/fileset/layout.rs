@@ -68,6 +68,11 @@ impl Layout {
         Self::of_bytes(bytes, seed)
     }
 
+    /// About the bytes of its files.
+    pub fn bytes(&self) -> u64 {
+        self.files as u64 * MEAN_BYTES
+    }
+
     /// Files that a run touches: at least one.
     pub fn accessed_files(&self) -> usize {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]

@@ -35,8 +35,9 @@ pub struct FileSet {
     root: FileHandle,
     dirs: Vec<FileHandle>,
     files: Vec<File>,
-    /// The first so many of `files` are those that are touched.
+    /// The first so many of `files` are those that are touched; the layout lets so many be.
     accessed: usize,
+    accessed_max: usize,
     /// Numbers of those that hold a whole block, in order.
     large: Vec<usize>,
     /// What a run has touched so far.
@@ -125,10 +126,12 @@ impl FileSet {
         self.dirs[number % self.dirs.len()]
     }
 
-    /// From here on only the first so many files are touched, at least one: the working set of a
-    /// run. Forgets which ones were touched before.
-    pub fn narrow(&mut self, accessed: usize) {
-        self.accessed = accessed.clamp(1, self.files.len().max(1));
+    /// From here on only this share of the files that the layout lets a run touch are touched, at
+    /// least one: the working set of a run. Forgets which ones were touched before.
+    pub fn narrow_to(&mut self, share: f64) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
+        let accessed = (self.accessed_max as f64 * share).ceil() as usize;
+        self.accessed = accessed.clamp(1, self.accessed_max.max(1));
         self.touched.clear();
     }
 
