@@ -7,6 +7,8 @@ pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
+pub(crate) mod probe;
+pub(crate) mod tasks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -54,6 +56,7 @@ impl Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Study(Study),
+    Probe(probe::Probe),
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
     Link(Box<crate::cmd::link::Args>),
@@ -244,12 +247,15 @@ pub(crate) enum Bench {
     Rtt(floors::Rtt),
     Spray(floors::Spray),
     Storage(floors::Storage),
+    Tasks(tasks::Tasks),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Papers {
     Loggp(papers::Loggp),
+    Predict(papers::Predict),
     Sensitivity(papers::Sensitivity),
+    Whatif(papers::WhatIf),
 }
 
 #[derive(Debug, Subcommand)]

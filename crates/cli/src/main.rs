@@ -9,6 +9,7 @@ mod log;
 mod metrics;
 mod output;
 mod processors;
+mod ranks;
 mod records;
 mod served;
 mod sockets;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     });
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
+        args::Command::Probe(probe) => cmd::probe::run(probe, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
         args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),
@@ -49,8 +51,14 @@ fn main() -> ExitCode {
         args::Command::Papers(args::Papers::Loggp(loggp)) => {
             cmd::papers::loggp::run(loggp, args.verbosity())
         }
+        args::Command::Papers(args::Papers::Predict(predict)) => {
+            cmd::papers::predict::run(predict, args.verbosity())
+        }
         args::Command::Papers(args::Papers::Sensitivity(sensitivity)) => {
             cmd::papers::sensitivity::run(sensitivity, args.verbosity())
+        }
+        args::Command::Papers(args::Papers::Whatif(whatif)) => {
+            cmd::papers::whatif::run(whatif, args.verbosity())
         }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
         args::Command::Bench(args::Bench::Curve(curve)) => cmd::curve::run(curve, args.verbosity()),
@@ -64,6 +72,7 @@ fn main() -> ExitCode {
         args::Command::Bench(args::Bench::Storage(storage)) => {
             cmd::floors::storage(storage, args.verbosity())
         }
+        args::Command::Bench(args::Bench::Tasks(tasks)) => cmd::tasks::run(tasks, args.verbosity()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

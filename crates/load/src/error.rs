@@ -11,6 +11,8 @@ pub enum Error {
     Client(#[from] client::error::Error),
     #[error(transparent)]
     Floor(#[from] net::floor::error::FloorError),
+    #[error("{path} has {found} bytes, and not {expected}")]
+    Length { path: PathBuf, found: u64, expected: u64 },
     #[error("{doing} in {path}: {cause}")]
     Local { doing: &'static str, path: PathBuf, cause: io::Error },
     #[error(

@@ -18,6 +18,7 @@
 //! - [`seqwrite`]: one sequential write with its every call, at the wire.
 //! - [`seqwrite_files`]: one sequential write with its every call, through a file system.
 //! - [`study`]: probes and sweeps in order, interleaved, repeated.
+//! - [`tasks`]: parallel writers.
 
 pub mod basic;
 pub mod cpu;
@@ -39,3 +40,4 @@ pub mod scratch;
 pub mod seqwrite;
 pub mod seqwrite_files;
 pub mod study;
+pub mod tasks;

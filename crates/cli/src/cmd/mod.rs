@@ -10,6 +10,8 @@ pub(crate) mod model;
 pub(crate) mod mount;
 pub(crate) mod papers;
 pub(crate) mod policies;
+pub(crate) mod probe;
 pub(crate) mod seqwrite;
 pub(crate) mod serve;
 pub(crate) mod study;
+pub(crate) mod tasks;

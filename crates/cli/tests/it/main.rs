@@ -28,5 +28,6 @@ mod simulate;
 mod storage;
 mod study;
 mod targets;
+mod tasks;
 mod usage;
 mod versions;

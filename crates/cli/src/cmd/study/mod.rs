@@ -1,6 +1,6 @@
 //! `nfskit study`: probe, measure, explain, predict and apply, report.
 
-mod explain;
+pub(crate) mod explain;
 mod outcome;
 mod record;
 mod report;
@@ -238,7 +238,8 @@ async fn not_made(plain: &Reached, name: &str, error: client::error::Error) -> F
     }
 }
 
-const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
+/// How long a directory of a few files may take to be removed.
+pub(crate) const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
 
 /// Over the connection that was kept aside, or a new one if that broke.
 async fn remove(session: &Session, subject: &Reached, scratch: &Scratch) -> Result<(), Failure> {
