@@ -6,7 +6,6 @@ pub(crate) mod floors;
 pub(crate) mod fsx;
 pub(crate) mod generated;
 pub(crate) mod link;
-#[allow(dead_code, reason = "workloads of mixes come next")]
 pub(crate) mod mix;
 pub(crate) mod model;
 pub(crate) mod mount;
