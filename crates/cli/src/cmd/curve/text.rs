@@ -55,8 +55,8 @@ pub(super) fn generator(outcome: &Outcome) -> String {
         processes => format!("{processes} processes of "),
     };
     format!(
-        "{processes}{} thread(s), {} connection(s); busy at most {:.0} % of a thread; at best {} us \
-         of it an operation",
+        "{processes}{} thread(s), {} connection(s); busy at most {:.0} % of a thread; at best \
+         {} us of it an operation",
         outcome.threads,
         outcome.connections,
         100.0 * busiest.fold(0.0, f64::max),
