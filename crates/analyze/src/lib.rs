@@ -1,3 +1,5 @@
-//! Explains records: the report in HTML, and its summary for the terminal.
+//! Explains records: the report in HTML, and its summary for the terminal. Reads what others have
+//! counted.
 
+pub mod counters;
 pub mod report;

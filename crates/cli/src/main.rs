@@ -9,6 +9,7 @@ mod log;
 mod metrics;
 mod output;
 mod processors;
+mod records;
 mod served;
 mod sockets;
 mod state;

@@ -21,14 +21,13 @@ use server::store::dir::{DirOptions, DirStore, Identity};
 use server::store::mem::{MemOptions, MemStore};
 use server::store::sim::{SimOptions, SimStore, WriteBack};
 use server::store::{Medium, Store};
-use server::types::{Caller, Time};
+use server::types::Caller;
 use server::{
-    Engine, EngineConfig, Export, Exports, Peer, Replies, Rule, Squash, TimeOfDay, Transport,
-    Versions,
+    Engine, EngineConfig, Export, Exports, Peer, Replies, Rule, Squash, Transport, Versions,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wire::rpc::Answer;
-use world::machine::Timed;
+use world::machine::{Timed, time_of_day};
 
 use crate::args::CommitMode;
 use crate::exit::Failure;
@@ -140,16 +139,6 @@ pub(crate) fn emulated(
     // Nobody can ask for a crash of it, and so data need to be held once only.
     let options = SimOptions { disk, memory, write_back, crashes: false, ..defaults };
     SimStore::new(options, time_of_day(clock), Arc::new(Timed(clock.clone())))
-}
-
-/// The time as files have it.
-pub(crate) fn time_of_day(clock: &Clock) -> TimeOfDay {
-    let clock = clock.clone();
-    Arc::new(move || {
-        let now = clock.since_1970();
-        let secs = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        Time { secs, nanos: now.subsec_nanos() }
-    })
 }
 
 /// An engine, as connections see it.

@@ -28,11 +28,12 @@ use net::transport::lossy::{self, Sky};
 use net::transport::memory::{self, Memory};
 use perf::model::transaction::Server;
 use perf::units::Nanos;
+use server::Replies;
 use server::store::Store;
 use server::store::mem::{MemOptions, MemStore};
-use server::types::{Caller, Time};
+use server::types::Caller;
 use server::{CommitMode, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
-use server::{Replies, TimeOfDay};
+use world::machine::time_of_day;
 
 use crate::outage::Outage;
 
@@ -201,13 +202,4 @@ impl<S: Store> Subject for Site<S> {
 /// An empty memory store that tells the world's time.
 pub fn memory_store(clock: &Clock) -> MemStore {
     MemStore::new(MemOptions::default(), time_of_day(clock))
-}
-
-fn time_of_day(clock: &Clock) -> TimeOfDay {
-    let clock = clock.clone();
-    Arc::new(move || {
-        let now = clock.since_1970();
-        let secs = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        Time { secs, nanos: now.subsec_nanos() }
-    })
 }

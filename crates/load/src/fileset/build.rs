@@ -6,6 +6,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use wire::nfs3::{FileHandle, NewObject, Sattr3, StableHow};
 
 use super::layout::Layout;
+use super::touched::Touched;
 use super::{BLOCK_BYTES, Entry, File, FileSet, entry_name, file_name, symlink_name};
 use crate::error::Error;
 use crate::scratch::file;
@@ -54,7 +55,8 @@ pub async fn build(session: &Session, root: FileHandle, layout: &Layout) -> Resu
     Ok(FileSet {
         root,
         accessed,
-        large: (0..accessed).filter(is_large).collect(),
+        large: (0..files.len()).filter(is_large).collect(),
+        touched: Touched::default(),
         bytes: files.iter().map(|file| file.bytes).sum(),
         dirs,
         files,

@@ -8,12 +8,15 @@
 
 mod build;
 pub mod layout;
+mod touched;
 
 use fastrand::Rng;
 use wire::nfs3::FileHandle;
 
 pub use build::build;
 pub use layout::Layout;
+
+use self::touched::Touched;
 
 /// What SFS lets its files grow by while it runs, as a share.
 const GROWTH_MAX: f64 = 0.1;
@@ -29,8 +32,10 @@ pub struct FileSet {
     files: Vec<File>,
     /// The first so many of `files` are those that are touched.
     accessed: usize,
-    /// Numbers of those that hold a whole block, of the touched ones.
+    /// Numbers of those that hold a whole block, in order.
     large: Vec<usize>,
+    /// What a run has touched so far.
+    touched: Touched,
     entries: Vec<Entry>,
     symlinks: Vec<FileHandle>,
     bytes: u64,
@@ -98,9 +103,23 @@ impl FileSet {
         self.dirs[number % self.dirs.len()]
     }
 
+    /// From here on only the first so many files are touched, at least one: the working set of a
+    /// run. Forgets which ones were touched before.
+    pub fn narrow(&mut self, accessed: usize) {
+        self.accessed = accessed.clamp(1, self.files.len().max(1));
+        self.touched.clear();
+    }
+
+    /// Different files that were touched since the set was made, or narrowed.
+    pub fn touched_files(&self) -> usize {
+        self.touched.count()
+    }
+
     /// A file that is touched.
-    pub fn file(&self, random: &mut Rng) -> FileHandle {
-        self.files[random.usize(..self.accessed)].handle
+    pub fn file(&mut self, random: &mut Rng) -> FileHandle {
+        let number = random.usize(..self.accessed);
+        self.touched.touch(number);
+        self.files[number].handle
     }
 
     pub fn dir(&self, random: &mut Rng) -> FileHandle {
@@ -108,7 +127,7 @@ impl FileSet {
     }
 
     /// A symbolic link; a set without any has its files asked, which is an error of the caller's.
-    pub fn symlink(&self, random: &mut Rng) -> FileHandle {
+    pub fn symlink(&mut self, random: &mut Rng) -> FileHandle {
         match self.symlinks.len() {
             0 => self.file(random),
             len => self.symlinks[random.usize(..len)],
@@ -116,14 +135,17 @@ impl FileSet {
     }
 
     /// The name of a file, or one that never was.
-    pub fn name(&self, is_there: bool, random: &mut Rng) -> Name {
+    pub fn name(&mut self, is_there: bool, random: &mut Rng) -> Name {
         let number = random.usize(..self.accessed);
+        if is_there {
+            self.touched.touch(number);
+        }
         let name = if is_there { file_name(number) } else { format!("missing.{number:05}") };
         Name { dir: self.dir_of(number), name }
     }
 
     /// Where to read so many bytes: within a file, at a block's beginning.
-    pub fn to_read(&self, bytes: u32, random: &mut Rng) -> Range {
+    pub fn to_read(&mut self, bytes: u32, random: &mut Rng) -> Range {
         self.within(bytes, random).1
     }
 
@@ -134,7 +156,9 @@ impl FileSet {
         if !(appends && may_grow) {
             return self.within(bytes, random).1;
         }
-        let file = &mut self.files[random.usize(..self.accessed)];
+        let number = random.usize(..self.accessed);
+        self.touched.touch(number);
+        let file = &mut self.files[number];
         let range = Range { file: file.handle, offset: file.bytes, bytes };
         file.bytes += u64::from(bytes);
         self.grown_bytes += u64::from(bytes);
@@ -142,11 +166,13 @@ impl FileSet {
     }
 
     /// A whole block lies in a file that has one; what is less, in any.
-    fn within(&self, bytes: u32, random: &mut Rng) -> (usize, Range) {
-        let number = match self.large.len() {
+    fn within(&mut self, bytes: u32, random: &mut Rng) -> (usize, Range) {
+        let large = self.large.partition_point(|number| *number < self.accessed);
+        let number = match large {
             len if len > 0 && u64::from(bytes) >= BLOCK_BYTES => self.large[random.usize(..len)],
             _ => random.usize(..self.accessed),
         };
+        self.touched.touch(number);
         let file = self.files[number];
         let blocks = (file.bytes / BLOCK_BYTES).max(1);
         let offset = random.u64(..blocks) * BLOCK_BYTES;

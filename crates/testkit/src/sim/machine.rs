@@ -26,7 +26,7 @@ use server::{Engine, EngineConfig, Export, Exported, Exports, Peer, Replies, Rul
 use server::{TimeOfDay, Transport};
 use wire::nfs3::FileHandle;
 use wire::record::Message;
-use world::machine::Timed;
+use world::machine::{Timed, time_of_day};
 
 use super::history::History;
 use super::{Failure, Planted};
@@ -86,7 +86,7 @@ impl Machine {
         history: &Arc<History>,
     ) -> Self {
         let jump_secs = Arc::new(AtomicI64::new(0));
-        let time = time_of_day(clock, &jump_secs);
+        let time = jumping_time(clock, &jump_secs);
         let store = SimStore::new(options(plan), time, Arc::new(Timed(clock.clone())));
         store.faults().set(|faults| {
             faults.committing_early = planted == Some(Planted::CommitEarly);
@@ -130,7 +130,7 @@ impl Machine {
         let config = EngineConfig { threads: 256, ..EngineConfig::default() };
         let mut engine = Engine::new(exports, config);
         if inner.planted != Some(Planted::ReplyCacheOff) {
-            let time = time_of_day(&inner.clock, &inner.jump_secs);
+            let time = jumping_time(&inner.clock, &inner.jump_secs);
             engine = engine.remembering(Replies::in_memory(REPLIES_MAX, time));
         }
         let engine = Arc::new(engine);
@@ -320,13 +320,12 @@ fn exported(store: Arc<SimStore>) -> Exported<SimStore> {
     Exported { export: Export::ruled(rule), store }
 }
 
-fn time_of_day(clock: &Clock, jump_secs: &Arc<AtomicI64>) -> TimeOfDay {
-    let (clock, jump_secs) = (clock.clone(), Arc::clone(jump_secs));
+/// The time, as far off as somebody has set it.
+fn jumping_time(clock: &Clock, jump_secs: &Arc<AtomicI64>) -> TimeOfDay {
+    let (time, jump_secs) = (time_of_day(clock), Arc::clone(jump_secs));
     Arc::new(move || {
-        let now = clock.since_1970();
-        let secs = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let secs = secs.saturating_add(jump_secs.load(Ordering::Relaxed));
-        Time { secs, nanos: now.subsec_nanos() }
+        let Time { secs, nanos } = time();
+        Time { secs: secs.saturating_add(jump_secs.load(Ordering::Relaxed)), nanos }
     })
 }
 

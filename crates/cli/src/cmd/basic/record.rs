@@ -1,15 +1,14 @@
 //! The run record.
 
 use load::basic::{CALL_BYTES, Ended, Measured, Plan, Test};
-use perf::record::{Run as Record, Target, Tool};
+use perf::record::{Run as Record, Target};
 use serde_json::{Value, json};
 
 use super::Ran;
+use crate::records;
 
 pub(super) fn json(ran: &Ran, plan: &Plan) -> String {
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let mut record = Record::new(tool, ran.started.clone());
-    record.environment = load::environment::describe();
+    let mut record = records::begin(ran.started.clone());
     record.target = target(ran);
     parameters(&mut record, ran, plan);
     ran.measured.iter().for_each(|one| measured(&mut record, one));

@@ -23,8 +23,7 @@ use net::floor::error::FloorError;
 use net::floor::rpc::Service;
 use net::shape::Shape;
 use net::transport::tcp;
-use perf::record::{Run as Record, Tool};
-use perf::stats::Sample;
+use perf::record::Run as Record;
 use perf::units::Nanos;
 use tokio::sync::oneshot;
 
@@ -34,6 +33,7 @@ use crate::cmd::seqwrite;
 use crate::cmd::study;
 use crate::exit::Failure;
 use crate::output::Bars;
+use crate::records;
 use crate::served::Interrupts;
 
 pub(crate) use rtt::run as rtt;
@@ -121,30 +121,10 @@ fn failure(error: LoadError) -> Failure {
 }
 
 /// The beginning of every record here.
-pub(crate) fn record(name: &str) -> Record {
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let mut record = Record::new(tool, load::environment::rfc3339(&Clock::real()));
-    record.environment = load::environment::describe();
+fn record(name: &str) -> Record {
+    let mut record = records::begin(records::now());
     record.workload.name = name.to_owned();
     record
-}
-
-/// Marks a record whose run was ended by a failure.
-fn mark_partial(record: &mut Record, failed: Option<&LoadError>) {
-    if let Some(error) = failed {
-        record.warn(
-            "partial",
-            &format!("the run ended before its end: {error}"),
-            "the numbers are of what was done before; run again",
-        );
-    }
-}
-
-/// The line of a report whose run was ended by a failure.
-fn partial_line(failed: Option<&LoadError>) -> String {
-    failed.map_or_else(String::new, |error| {
-        format!("PARTIAL     the run ended before its end: {error}\n")
-    })
 }
 
 /// What is told in the end: `failed`, if something did and there is nothing to show.
@@ -166,63 +146,5 @@ fn warn_of_loopback(record: &mut Record, is_loopback: bool) {
             "both ends are on this host: the kernel's part, and no network's",
             "a far end on the other host",
         );
-    }
-}
-
-/// A generator that uses so much of a processor may be what limits.
-const BUSY_SHARE: f64 = 0.9;
-
-fn warn_of_generator(record: &mut Record, share: f64) {
-    record.metric("generator_cpu_share", share, "");
-    if share > BUSY_SHARE {
-        let text = format!("the generator used {:.0} % of a processor", share * 100.0);
-        record.warn("client-was-bottleneck", &text, "a faster processor here, or larger messages");
-    }
-}
-
-/// Several records as a list, one as itself.
-pub(crate) fn json(records: &[Record]) -> String {
-    match records {
-        [only] => only.to_json_pretty(),
-        _ => {
-            let records: Vec<String> = records.iter().map(Record::to_json_pretty).collect();
-            let records: Vec<&str> = records.iter().map(|record| record.trim()).collect();
-            format!("[\n{}\n]\n", records.join(",\n"))
-        }
-    }
-}
-
-/// Adds the median, its interval, the lowest and the highest.
-pub(crate) fn spread(record: &mut Record, name: &str, sample: &Sample, unit: &str) {
-    record.estimate(name, &sample.median_estimate(), unit, sample.n() as u64);
-    record.metric(&format!("{name}_min"), sample.min(), unit);
-    record.metric(&format!("{name}_max"), sample.max(), unit);
-}
-
-/// `median (lowest..highest)`.
-pub(crate) fn cell(sample: Option<&Sample>, places: usize) -> String {
-    sample.map_or_else(
-        || "-".to_owned(),
-        |sample| {
-            let (median, min, max) = (sample.median(), sample.min(), sample.max());
-            format!("{median:.places$} ({min:.places$}..{max:.places$})")
-        },
-    )
-}
-
-/// Of the values that there are.
-pub(crate) fn sample(values: impl IntoIterator<Item = f64>) -> Option<Sample> {
-    Sample::new(values.into_iter().collect::<Vec<f64>>()).ok()
-}
-
-/// A number of bytes in the largest unit that leaves it whole.
-pub(crate) fn bytes(bytes: u64) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let whole = units
-        .into_iter()
-        .find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
-    match whole {
-        Some((shift, unit)) => format!("{} {unit}", bytes >> shift),
-        None => format!("{bytes} B"),
     }
 }

@@ -1,7 +1,6 @@
 //! `nfskit bench rtt`: response times of messages, and whole transfers.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use load::floor::rtt::{self, Exchange, Measured, Plan, TRIALS_MAX};
 use load::floor::{Outcome, Protocol};
@@ -13,11 +12,12 @@ use perf::units::Nanos;
 
 use super::rtt_text::Report;
 use super::{block_on, failure};
-use super::{ended, mark_partial, null_service, on_a_thread, partial_line, resolve};
+use super::{ended, null_service, on_a_thread, resolve};
 use crate::args::Verbosity;
 use crate::args::floors::{Rtt, message_sizes};
 use crate::exit::Failure;
 use crate::output;
+use crate::records;
 use crate::served::Interrupts;
 
 /// Most bytes of a transfer: at the rate of the slowest link we emulate, 80 s.
@@ -73,17 +73,11 @@ pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
     let addresses: Vec<_> = services.collect();
     let report =
         Report { args, plan: &plan, peers: &peers, addresses: &addresses, measured: &measured };
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&(report.text() + &partial_line(failed.as_ref())))?;
-    }
     if let Some(path) = &args.latencies {
         output::write(path, &csv(&plan, &measured))?;
     }
-    if let Some(path) = &args.json {
-        let mut record = report.record();
-        mark_partial(&mut record, failed.as_ref());
-        output::write(path, &record.to_json_pretty())?;
-    }
+    let (text, record) = (|| report.text(), || vec![report.record()]);
+    records::deliver(text, record, args.json.as_deref(), verbosity, failed.as_ref())?;
     ended(failed)
 }
 

@@ -11,8 +11,9 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 
 use super::rtt::name;
-use super::{LOOPBACK, bytes, cell, record, sample, spread, warn_of_loopback};
+use super::{LOOPBACK, record, warn_of_loopback};
 use crate::args::floors::Rtt;
+use crate::records::{bytes, cell, sample, spread};
 
 pub(super) struct Report<'a> {
     pub(super) args: &'a Rtt,

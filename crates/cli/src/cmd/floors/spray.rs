@@ -1,7 +1,6 @@
 //! `nfskit bench spray`: calls at a rate, and how many are lost.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use load::floor::Outcome;
 use load::floor::spray::{self, Run};
@@ -17,13 +16,13 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 use wire::spray::{ARRAY_LEN_MAX, OVERHEAD_BYTES, PROGRAM, VERSION};
 
-use super::{LOOPBACK, warn_of_generator, warn_of_loopback};
-use super::{block_on, cell, failure, sample, spread};
-use super::{ended, mark_partial, null_service, on_a_thread, partial_line, record, resolve};
+use super::{LOOPBACK, warn_of_loopback};
+use super::{block_on, failure};
+use super::{ended, null_service, on_a_thread, record, resolve};
 use crate::args::Verbosity;
 use crate::args::floors::Spray;
 use crate::exit::Failure;
-use crate::output;
+use crate::records::{self, cell, sample, spread};
 use crate::served::Interrupts;
 
 /// Of [`OVERHEAD_BYTES`], what is not of the call: the headers of Ethernet, IP and UDP.
@@ -66,14 +65,8 @@ pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
         return failed.map_or(Ok(()), |error| Err(failure(error)));
     }
     let report = Report { args, what, service, peer, runs: &runs };
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&(report.text() + &partial_line(failed.as_ref())))?;
-    }
-    if let Some(path) = &args.json {
-        let mut record = report.record();
-        mark_partial(&mut record, failed.as_ref());
-        output::write(path, &record.to_json_pretty())?;
-    }
+    let (text, record) = (|| report.text(), || vec![report.record()]);
+    records::deliver(text, record, args.json.as_deref(), verbosity, failed.as_ref())?;
     ended(failed)
 }
 
@@ -290,7 +283,7 @@ impl Report<'_> {
         record.metric("received", self.sum(|run| run.sprayed.came) as f64, "calls");
         record.metric("refused", self.sum(|run| run.sprayed.refused) as f64, "calls");
         record.metric("late_calls", self.sum(|run| run.sprayed.late) as f64, "calls");
-        warn_of_generator(&mut record, self.own_share());
+        records::generator(&mut record, self.own_share());
         warn_of_loopback(&mut record, self.service.address.ip().is_loopback());
         if is_null {
             record.histogram("response_time", &self.response_times());

@@ -1,7 +1,6 @@
 //! `nfskit bench storage`: what a local directory can do.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use load::floor::storage::{self, APPEND_BYTES, Measured, Plan, Run};
 use load::floor::{Outcome, mib_per_s};
@@ -13,12 +12,12 @@ use perf::record::{Durability, Run as Record, Target};
 use perf::stats::Sample;
 use perf::units::Nanos;
 
-use super::{block_on, bytes, cell, failure, sample, spread};
-use super::{ended, mark_partial, on_a_thread, partial_line, record};
+use super::{block_on, failure};
+use super::{ended, on_a_thread, record};
 use crate::args::Verbosity;
 use crate::args::floors::Storage;
 use crate::exit::Failure;
-use crate::output;
+use crate::records::{self, bytes, cell, sample, spread};
 use crate::served::Interrupts;
 
 /// Room that must be left besides: a file system needs some for its own accounts.
@@ -55,14 +54,8 @@ pub(crate) fn run(args: &Storage, verbosity: Verbosity) -> Result<(), Failure> {
         return failed.map_or(Ok(()), |error| Err(failure(error)));
     }
     let report = Report { args, file_system, measured: &measured };
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&(report.text() + &partial_line(failed.as_ref())))?;
-    }
-    if let Some(path) = &args.json {
-        let mut record = report.record();
-        mark_partial(&mut record, failed.as_ref());
-        output::write(path, &record.to_json_pretty())?;
-    }
+    let (text, record) = (|| report.text(), || vec![report.record()]);
+    records::deliver(text, record, args.json.as_deref(), verbosity, failed.as_ref())?;
     ended(failed)
 }
 

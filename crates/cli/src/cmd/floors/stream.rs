@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use load::floor::stream::{self, Measured, Plan, Run};
 use load::floor::{Outcome, Protocol, mib_per_s};
@@ -12,13 +11,13 @@ use net::floor::protocol::RUN_MAX;
 use perf::record::{Run as Record, Target};
 use perf::stats::Sample;
 
-use super::{LOOPBACK, warn_of_generator, warn_of_loopback};
-use super::{block_on, bytes, cell, failure, far, json, sample, spread};
-use super::{ended, mark_partial, on_a_thread, partial_line, record, resolve};
+use super::{LOOPBACK, warn_of_loopback};
+use super::{block_on, failure, far};
+use super::{ended, on_a_thread, record, resolve};
 use crate::args::Verbosity;
 use crate::args::floors::{Proto, Stream, message_sizes};
 use crate::exit::Failure;
-use crate::output;
+use crate::records::{self, bytes, cell, sample, spread};
 use crate::served::Interrupts;
 
 const TCP_SIZES: [u64; 3] = [8 << 10, 64 << 10, 1 << 20];
@@ -62,14 +61,8 @@ pub(crate) fn run(args: &Stream, verbosity: Verbosity) -> Result<(), Failure> {
         return failed.map_or(Ok(()), |error| Err(failure(error)));
     }
     let report = Report { args, address, measured: &measured };
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&(report.text() + &partial_line(failed.as_ref())))?;
-    }
-    if let Some(path) = &args.json {
-        let mut records = report.records();
-        records.iter_mut().for_each(|record| mark_partial(record, failed.as_ref()));
-        output::write(path, &json(&records))?;
-    }
+    let (text, all) = (|| report.text(), || report.records());
+    records::deliver(text, all, args.json.as_deref(), verbosity, failed.as_ref())?;
     ended(failed)
 }
 
@@ -236,7 +229,7 @@ impl Report<'_> {
         }
         record.metric("generator_cpu_us_per_message", cpu_us(one, false), "us");
         record.metric("far_cpu_us_per_message", cpu_us(one, true), "us");
-        warn_of_generator(&mut record, own_share(one));
+        records::generator(&mut record, own_share(one));
         warn_of_loopback(&mut record, self.address.ip().is_loopback());
         record.metric("late_messages", sum(one, |r| Some(r.streamed.late)).unwrap_or(0) as f64, "");
         if one.protocol == Protocol::Udp {

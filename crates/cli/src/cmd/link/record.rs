@@ -2,10 +2,11 @@
 
 use net::relay::Counts;
 use net::shape::profile::Profile;
-use perf::record::{Run as Record, Target, Tool};
+use perf::record::Target;
 
 use super::banner::Leg;
 use super::stats::Statistics;
+use crate::records;
 
 pub(super) fn json(
     counts: &Counts,
@@ -13,9 +14,7 @@ pub(super) fn json(
     profile: &Profile,
     statistics: &Statistics,
 ) -> String {
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let mut record = Record::new(tool, statistics.began.clone());
-    record.environment = load::environment::describe();
+    let mut record = records::begin(statistics.began.clone());
     let server = legs.first().map(|leg| leg.server.to_string());
     record.target = Target { kind: "server".to_owned(), url: server, ..Target::default() };
     record.workload.name = "link".to_owned();

@@ -9,11 +9,12 @@ mod whatif;
 
 use std::path::Path;
 
-use perf::record::{Run as Record, Target, Tool, Workload};
+use perf::record::{Run as Record, Target, Workload};
 
 use crate::args::{Model, Verbosity};
 use crate::exit::Failure;
 use crate::output;
+use crate::records;
 
 /// Runs the command.
 pub(crate) fn run(model: &Model, verbosity: Verbosity) -> Result<(), Failure> {
@@ -28,9 +29,7 @@ pub(crate) fn run(model: &Model, verbosity: Verbosity) -> Result<(), Failure> {
 
 /// A record of something computed, from a file or from parameters.
 fn record(name: &str, from: Option<&Path>) -> Record {
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let started = load::environment::rfc3339(&net::clock::Clock::real());
-    let mut record = Record::new(tool, started);
+    let mut record = records::computed(records::now());
     let path = from.map(|path| path.display().to_string());
     record.target = Target { kind: "model".to_owned(), path, ..Target::default() };
     record.workload = Workload { name: name.to_owned(), ..Workload::default() };

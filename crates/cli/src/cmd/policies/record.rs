@@ -1,18 +1,16 @@
 //! The run record of the five policies.
 
 use load::latencies;
-use net::clock::Clock;
-use perf::record::{Run as Record, Target, Tool, Warning};
+use perf::record::{Run as Record, Target, Warning};
 use perf::stats::Sample;
 
 use super::text::findings;
 use super::{CALL_BYTES, Measured, Outcome};
 use crate::args::bench::Policies;
+use crate::records;
 
 pub(super) fn json(outcome: &Outcome, args: &Policies) -> String {
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let mut record = Record::new(tool, load::environment::rfc3339(&Clock::real()));
-    record.environment = load::environment::describe();
+    let mut record = records::begin(records::now());
     let kind = if outcome.url.is_some() { "server" } else { "embedded" };
     record.target = Target {
         kind: kind.to_owned(),

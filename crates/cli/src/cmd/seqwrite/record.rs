@@ -2,14 +2,14 @@
 
 use load::latencies::{self, Summary};
 use load::seqwrite_files::Mark;
-use net::clock::Clock;
 use perf::histogram::Histogram;
-use perf::record::{Run as Record, Target, Tool};
+use perf::record::{Run as Record, Target};
 use perf::series::Series;
 use perf::units::Nanos;
 
 use super::files::{At, Measured};
 use crate::args::bench::Seqwrite;
+use crate::records;
 
 /// Points of the plotted calls of a run.
 const SERIES_POINTS_MAX: usize = 4_000;
@@ -45,9 +45,7 @@ fn records(measured: &[Measured], args: &Seqwrite) -> Vec<Record> {
 
 fn record(measured: &Measured, args: &Seqwrite) -> Record {
     let Measured { place, workload, runs } = measured;
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let mut record = Record::new(tool, load::environment::rfc3339(&Clock::real()));
-    record.environment = load::environment::describe();
+    let mut record = records::begin(records::now());
     let (kind, path, url) = match &place.at {
         At::Dir(_) => ("directory", Some(place.name()), None),
         At::Target(_) => ("server", None, Some(place.name())),

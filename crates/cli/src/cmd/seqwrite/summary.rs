@@ -10,6 +10,7 @@ use perf::units::Nanos;
 use super::files::Measured;
 use super::record::ratio;
 use crate::args::bench::Seqwrite;
+use crate::records;
 
 /// Columns of the longest bar.
 const BAR_COLUMNS: usize = 40;
@@ -31,9 +32,9 @@ fn write_group(out: &mut String, group: &[Measured], args: &Seqwrite) -> std::fm
     writeln!(
         out,
         "seqwrite    {} in {} calls of {}; median of {}, in MiB (2^20 bytes) for each second",
-        bytes(workload.file_bytes),
+        records::bytes(workload.file_bytes),
         workload.calls(),
-        bytes(u64::from(workload.call_bytes)),
+        records::bytes(u64::from(workload.call_bytes)),
         first.runs.len(),
     )?;
     let longest = group.iter().map(|one| one.place.name().chars().count()).max().unwrap_or(0);
@@ -171,29 +172,9 @@ fn survived(durability: Option<Durability>) -> &'static str {
     }
 }
 
-/// A number of bytes in the largest unit that leaves it whole.
-fn bytes(bytes: u64) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let whole = units
-        .into_iter()
-        .find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
-    match whole {
-        Some((shift, unit)) => format!("{} {unit}", bytes >> shift),
-        None => format!("{bytes} bytes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_stay_whole() {
-        assert_eq!(bytes(25 << 20), "25 MiB");
-        assert_eq!(bytes(8192), "8 KiB");
-        assert_eq!(bytes(1 << 30), "1 GiB");
-        assert_eq!(bytes(1500), "1500 bytes");
-    }
 
     #[test]
     fn a_bar_with_one_call_among_many_is_seen() {

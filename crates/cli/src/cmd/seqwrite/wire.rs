@@ -9,7 +9,7 @@ use load::seqwrite::{self, Workload};
 use net::clock::Clock;
 use net::shape::Shape;
 use perf::histogram::Histogram;
-use perf::record::{Durability, Run, Target, Tool};
+use perf::record::{Durability, Run, Target};
 use perf::stats::Sample;
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
@@ -20,6 +20,7 @@ use crate::cmd::study::{self, Reached};
 use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
+use crate::records;
 use crate::served::Interrupts;
 
 const FILE_BYTES: u64 = 256 << 20;
@@ -109,9 +110,7 @@ fn record(
     call_bytes: u32,
     runs: &[seqwrite::Run],
 ) -> Run {
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let mut run = Run::new(tool, load::environment::rfc3339(clock));
-    run.environment = load::environment::describe();
+    let mut run = records::begin(load::environment::rfc3339(clock));
     run.target = Target {
         kind: "server".to_owned(),
         url: Some(plan.target.to_string()),

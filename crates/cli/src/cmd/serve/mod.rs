@@ -13,6 +13,7 @@ use server::store::Store;
 use server::store::dir::{self, DirOptions, DirStore};
 use server::types::Caller;
 use server::{Export, Exports, Replies, Squash, Versions};
+use world::machine::time_of_day;
 
 use crate::args::{self, MetadataSync, Verbosity};
 use crate::emulated;
@@ -91,7 +92,7 @@ async fn serve_passing<S: Store>(
     let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
     let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
     let exports = Exports::one(export, store);
-    let replies = Replies::in_memory(REPLIES_MAX, served::time_of_day(&clock));
+    let replies = Replies::in_memory(REPLIES_MAX, time_of_day(&clock));
     let server = Server { args, verbosity, clock, interrupts, sockets, replies };
     let mut banner = Banner::new(args);
     banner.serves(&[spec], None);
@@ -370,7 +371,7 @@ fn replies(
     state: Option<&State>,
     banner: &mut Banner<'_>,
 ) -> Replies {
-    let time = served::time_of_day(clock);
+    let time = time_of_day(clock);
     let Some(state) = state else {
         return Replies::in_memory(REPLIES_MAX, time);
     };

@@ -422,10 +422,6 @@ pub(crate) fn options(target: &Target, reply_limit: Nanos, links: Shape) -> moun
     }
 }
 
-/// Others may use this much before a run is called disturbed: the kernel's own threads, which
-/// write our data back, need some.
-const NEIGHBOURS_SHARE_MAX: f64 = 0.2;
-
 fn warnings(outcome: &Outcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, text: String, try_: &str| {
@@ -457,7 +453,7 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
         );
     }
     if let Some(share) = outcome.neighbours_share
-        && share > NEIGHBOURS_SHARE_MAX
+        && share > crate::records::NEIGHBOURS_SHARE_MAX
         && !outcome.target.is_on_this_host
     {
         warn(

@@ -6,22 +6,21 @@ use client::transfer::{Event, Kind};
 use load::study::Measured;
 use perf::histogram::Histogram;
 use perf::model::transaction::Server;
-use perf::record::{Run, Target, Tool, Workload};
+use perf::record::{Run, Target, Workload};
 use perf::series::Series;
 use perf::units::{Instant, Nanos};
 use serde_json::{Map, Value, json};
 
 use super::outcome::Outcome;
 use crate::emulated;
+use crate::records;
 
 /// Points kept of each series; the calls themselves are in calls.csv.
 const SERIES_POINTS_MAX: usize = 1_000;
 
 /// The whole record.
 pub(crate) fn record(outcome: &Outcome) -> Run {
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let mut run = Run::new(tool, outcome.started.clone());
-    run.environment = load::environment::describe();
+    let mut run = records::begin(outcome.started.clone());
     run.target = target(outcome);
     run.workload = workload(outcome);
     parameters(&mut run, outcome);

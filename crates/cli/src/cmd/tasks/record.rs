@@ -8,17 +8,16 @@ use super::plan::{Plan, files};
 use super::summary::{deviation, each, is_busy};
 use super::{Measured, Outcome};
 use crate::args::tasks::Tasks;
-use crate::cmd::floors;
+use crate::records;
 
-/// The record, or the list of records when there are several.
-pub(super) fn json(outcome: &Outcome, plan: &Plan, args: &Tasks) -> String {
-    let records: Vec<Record> =
-        outcome.measured.iter().map(|one| record(one, outcome, plan, args)).collect();
-    floors::json(&records)
+/// One for each case.
+pub(super) fn all(outcome: &Outcome, plan: &Plan, args: &Tasks) -> Vec<Record> {
+    outcome.measured.iter().map(|one| record(one, outcome, plan, args)).collect()
 }
 
 fn record(one: &Measured, outcome: &Outcome, plan: &Plan, args: &Tasks) -> Record {
-    let mut record = floors::record("tasks");
+    let mut record = records::begin(records::now());
+    record.workload.name = "tasks".to_owned();
     record.target = target(one, outcome);
     let (case, work) = (&one.case, &one.case.workload);
     let seats = plan.seats(case);
@@ -51,18 +50,18 @@ fn record(one: &Measured, outcome: &Outcome, plan: &Plan, args: &Tasks) -> Recor
     ];
     for (name, sample) in samples {
         if let Some(sample) = sample {
-            floors::spread(&mut record, name, &sample, "Mbit/s");
+            records::spread(&mut record, name, &sample, "Mbit/s");
         }
     }
     if let Some(sample) = one.sample(|run| run.wall.as_secs_f64()) {
-        floors::spread(&mut record, "all_s", &sample, "s");
+        records::spread(&mut record, "all_s", &sample, "s");
     }
     if case.only.is_none() && outcome.places.len() > 1 {
         for target in 0..outcome.places.len() {
             let of_it = one.sample(|run| run.sum_mbit_per_s(|task| task.target == target));
             if let Some(sample) = of_it {
                 let name = format!("target_{}_sum_mbit_per_s", target + 1);
-                floors::spread(&mut record, &name, &sample, "Mbit/s");
+                records::spread(&mut record, &name, &sample, "Mbit/s");
             }
         }
     }
@@ -115,10 +114,6 @@ fn spans(one: &Measured) -> Value {
 }
 
 fn warn(record: &mut Record, one: &Measured, outcome: &Outcome) {
-    if let Some(failure) = &outcome.failed {
-        let text = format!("the run ended before its end: {}", failure.what());
-        record.warn("partial", &text, "the numbers are of what was done before; run again");
-    }
     if is_busy(one.own_share()) {
         let text = format!("the generator used {:.0} % of a processor", one.own_share() * 100.0);
         record.warn("client-was-bottleneck", &text, "a faster processor here, or larger calls");

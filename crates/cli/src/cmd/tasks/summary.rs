@@ -6,7 +6,7 @@ use load::tasks::{Names, Run};
 
 use super::plan::{Case, Plan};
 use super::{Measured, Outcome};
-use crate::cmd::floors::{bytes, cell};
+use crate::records::{bytes, cell};
 
 /// A client that uses so much of all processors may be what limits.
 const BUSY_SHARE: f64 = 0.9;
@@ -47,11 +47,7 @@ fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
         out,
         "caches      as the tasks leave them: files are not read, and nothing is dropped"
     )?;
-    write_own(out, outcome)?;
-    if let Some(failure) = &outcome.failed {
-        writeln!(out, "PARTIAL     the run ended before its end: {}", failure.what())?;
-    }
-    Ok(())
+    write_own(out, outcome)
 }
 
 fn write_group(

@@ -1,14 +1,13 @@
 //! The run record of a simulation.
 
-use perf::record::{Durability, Run as Record, Target, Tool, Workload};
+use perf::record::{Durability, Target, Workload};
 
 use super::Simulated;
+use crate::records;
 
 pub(super) fn json(simulated: &Simulated) -> String {
     let Simulated { topology, outcome, .. } = simulated;
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let mut record = Record::new(tool, simulated.started.clone());
-    record.environment = load::environment::describe();
+    let mut record = records::begin(simulated.started.clone());
     let durability = Some(Durability::Memory);
     record.target =
         Target { kind: "world".to_owned(), version: Some(3), durability, ..Target::default() };

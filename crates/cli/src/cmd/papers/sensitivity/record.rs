@@ -1,15 +1,14 @@
 //! The run record of the sensitivities.
 
-use perf::record::{Run, Target, Tool, Warning};
+use perf::record::{Run, Target};
 
 use super::Outcome;
 use super::findings::{Found, GOAL_PCT, model};
 use super::points::{Measured, Part};
+use crate::records;
 
 pub(super) fn json(outcome: &Outcome) -> String {
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
-    let mut record = Run::new(tool, outcome.started.clone());
-    record.environment = load::environment::describe();
+    let mut record = records::begin(outcome.started.clone());
     let kind = if outcome.url.is_some() { "server" } else { "embedded" };
     record.target = Target {
         kind: kind.to_owned(),
@@ -45,13 +44,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
     record.metric("within_goal", outcome.findings.within_goal as f64, "");
     record.metric("goal_pct", GOAL_PCT, "%");
     record.metric("worst_difference_pct", outcome.findings.worst_pct, "%");
-    if let Some(share) = outcome.neighbours_share {
-        record.metric("neighbours_share", share, "");
-        if share > 0.2 {
-            let text = format!("others used {:.0} % of the processors", 100.0 * share);
-            record.warnings.push(Warning::new("busy_machine", &text, "when the machine is quiet"));
-        }
-    }
+    records::neighbours(&mut record, outcome.neighbours_share);
     record.to_json_pretty()
 }
 
