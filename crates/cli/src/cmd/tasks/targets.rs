@@ -11,7 +11,6 @@ use client::url::Target;
 use load::error::Error as LoadError;
 use load::place::{self, FileSystem};
 use load::scratch::Scratch;
-use load::study::Subject;
 use load::tasks::{At, Server, Writer};
 use net::clock::Clock;
 use net::shape::Shape;
@@ -195,7 +194,9 @@ impl<'a> Targets<'a> {
         let mut outcome = outcome;
         for made in self.made {
             outcome = match made {
-                Made::Server(remote) => remote.held.clear(&remote.plain, REMOVE_LIMIT, outcome).await,
+                Made::Server(remote) => {
+                    remote.held.clear(&remote.plain, REMOVE_LIMIT, outcome).await
+                }
                 Made::Dir(dir) => removed(&dir, outcome),
             };
         }
