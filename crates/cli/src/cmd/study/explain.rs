@@ -62,7 +62,8 @@ impl Explanation {
                     &findings.path,
                     server,
                     &study::transfer(&row.configuration, run.commit_bytes),
-                ),
+                )
+                .map(|mib_per_s| mib_per_s * run.ends(&findings.path, server, &row.configuration)),
                 simulated_mib_per_s: None,
                 full: run.full(&findings.path, server, &row.configuration),
                 measured_mib_per_s: row.median(),
@@ -87,7 +88,7 @@ impl Explanation {
             .enumerate()
             .flat_map(|(subject, server)| rows_as(subject, *server))
             .collect();
-        models::simulate(&mut rows, &findings.path, &servers, run.commit_bytes, run.simulation);
+        models::simulate(&mut rows, &findings.path, &servers, &run);
         let errors: Vec<f64> = rows.iter().map(|row| row.error_pct().abs()).collect();
         let smallest = sizes.first().copied().unwrap_or(8192);
         Self {
@@ -124,6 +125,13 @@ pub(crate) struct PlannedRun {
 }
 
 impl PlannedRun {
+    /// What beginning and end of the run leave of the steady state, by the formula.
+    pub(super) fn ends(&self, path: &Path, server: Server, configuration: &Configuration) -> f64 {
+        let transfer = study::transfer(configuration, self.commit_bytes);
+        let steady = path.predict(server, &transfer).mib_per_s;
+        self.predict(path, server, configuration).mib_per_s / steady
+    }
+
     /// With calls without end outstanding.
     fn full(&self, path: &Path, server: Server, configuration: &Configuration) -> (f64, Bound) {
         let transfer = study::transfer(configuration, self.commit_bytes);

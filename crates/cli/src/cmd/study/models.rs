@@ -8,9 +8,8 @@
 use load::study::{Measured, transfer};
 use perf::model::transaction::{Bound, Path, Server, Transfer};
 use perf::model::whatif::path::Case;
-use perf::units::Nanos;
 
-use super::explain::{Row, median};
+use super::explain::{PlannedRun, Row, median};
 
 /// The models, the simplest first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -129,23 +128,21 @@ pub(crate) fn closed(path: &Path, server: Server, transfer: &Transfer) -> Option
 }
 
 /// Runs the rows in worlds, the most telling first, until the time is up.
-pub(crate) fn simulate(
-    rows: &mut [Row],
-    path: &Path,
-    servers: &[Server],
-    commit: u64,
-    time: Nanos,
-) {
+///
+/// A world has the steady state; what beginning and end of the run leave of it, the formula says.
+pub(crate) fn simulate(rows: &mut [Row], path: &Path, servers: &[Server], run: &PlannedRun) {
     let clock = net::clock::Clock::real();
     let began = clock.now();
     for wanted in [1, 4, 16, 64, 2, 8, 32] {
         for row in rows.iter_mut().filter(|row| row.configuration.outstanding == wanted) {
-            if clock.now().since(began) >= time {
+            if clock.now().since(began) >= run.simulation {
                 return;
             }
             let server = servers[row.configuration.subject];
-            let transfer = transfer(&row.configuration, commit);
-            row.simulated_mib_per_s = world::path::mib_per_s(path, server, &transfer).ok();
+            let transfer = transfer(&row.configuration, run.commit_bytes);
+            let steady = world::path::mib_per_s(path, server, &transfer).ok();
+            let ends = run.ends(path, server, &row.configuration);
+            row.simulated_mib_per_s = steady.map(|mib_per_s| mib_per_s * ends);
         }
     }
 }
