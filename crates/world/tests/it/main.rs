@@ -4,5 +4,6 @@
 
 mod crashes;
 mod digest;
+mod probe;
 mod simulate;
 mod thesis;
