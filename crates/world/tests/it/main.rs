@@ -6,3 +6,4 @@ mod crashes;
 mod digest;
 mod simulate;
 mod thesis;
+mod traces;
