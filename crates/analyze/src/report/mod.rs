@@ -28,6 +28,7 @@ mod panels;
 pub mod policies;
 mod summary;
 mod throughput;
+pub mod trace;
 mod transfers;
 
 use perf::histogram::Histogram;
