@@ -6,6 +6,7 @@ pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
+pub(crate) mod suite13;
 pub(crate) mod tasks;
 
 use std::net::SocketAddr;
@@ -243,6 +244,7 @@ pub(crate) enum Bench {
     Rtt(floors::Rtt),
     Spray(floors::Spray),
     Storage(floors::Storage),
+    Suite13(suite13::Suite13),
     Tasks(tasks::Tasks),
 }
 

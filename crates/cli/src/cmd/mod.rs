@@ -12,4 +12,5 @@ pub(crate) mod policies;
 pub(crate) mod seqwrite;
 pub(crate) mod serve;
 pub(crate) mod study;
+pub(crate) mod suite13;
 pub(crate) mod tasks;
