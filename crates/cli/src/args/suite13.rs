@@ -12,8 +12,8 @@ use super::{count, target};
 ///
 /// The tests of a paper of 1997 on caching files on the client's disk: the five phases of the
 /// Andrew benchmark, large files and directories, small reads and writes; each alone, then four
-/// copies at once. Elapsed time, and the calls of each procedure where a place is NFS. A nfs:// URL
-/// is mounted through our own client (FUSE) for the time of the run; everything else is a directory.
+/// copies at once. Elapsed time, and the calls of each procedure where a place is NFS. A nfs://
+/// URL is mounted through our own client (FUSE) for the time of the run; all else is a directory.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit bench suite13 --compare local=/tmp kernel=/mnt/nfs nfskit=nfs://server/export

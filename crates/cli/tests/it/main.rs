@@ -27,6 +27,7 @@ mod served;
 mod simulate;
 mod storage;
 mod study;
+mod suite13;
 mod targets;
 mod tasks;
 mod usage;

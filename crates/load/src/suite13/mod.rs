@@ -12,8 +12,8 @@
 //! | 2 | copy files | 71 files into it | 34 C files, 35 headers, a Makefile, a README |
 //! | 3 | stat | twice through the hierarchy, every file | readdir and lstat |
 //! | 4 | read | twice, every file searched for a string | readdir, open, read, close |
-//! | 5 | build | a package of moderate size | the 71 files: make, 34 times cc, and once to link |
-//! | 6 | untar | an archive of 4.3 MB, about 400 files and directories | 40 directories, 360 files |
+//! | 5 | build | a package of moderate size | the 71 files: make, 34 times cc, one link |
+//! | 6 | untar | 4.3 MB, about 400 files and directories | 40 directories, 360 files |
 //! | 7 | list | directories of 500 files, four times | 10 directories of 50, readdir alone |
 //! | 8 | read | a file of 6.1 MB | in calls of 8 KiB |
 //! | 9 | read again | the same file | the same |
@@ -26,15 +26,15 @@
 //!
 //! Where it differs, or the paper does not say:
 //!
-//! - What is copied, unpacked and built lies on the file system under test. The paper does not say
-//!   where its sources were.
-//! - Archives are unpacked as tar does it, directories made, files written, times and modes set, but
-//!   in this process: the same on every system.
+//! - What is copied, unpacked and built lies on the file system under test. The paper does not
+//!   say where its sources were.
+//! - Archives are unpacked as tar does it (directories made, files written, times and modes set),
+//!   but in this process: the same on every system.
 //! - The paper read 8 MB of unrelated files between tests, which in a memory of 20 MB pushed out
 //!   what was cached. Memories have grown: see [`cold`] for what can be done now.
-//! - Results are checked: what was read and written, byte by byte, and what the built program prints.
-//!   It is done after the time and the calls were taken, but for test 13, where each byte is compared
-//!   when it is read.
+//! - Results are checked: what was read and written, byte by byte, and what the built program
+//!   prints. It is done after the time and the calls were taken, but for test 13, where each byte
+//!   is compared when it is read.
 //! - A change is flushed to stable storage in a time of its own, after the test's: NFS does so at
 //!   each close, a local file system does not, and what survives the same can be compared.
 

@@ -156,8 +156,8 @@ fn perform(step: &Step<'_>, test: Test) -> Result<Seen, Failed> {
     }
 }
 
-/// Does what the test needs to find and has not been done in `dir` by another one: which is known by
-/// what is there, or by its being one of those `chosen`.
+/// Does what the test needs to find and has not been done in `dir` by another one: which is known
+/// by what is there, or by its being one of those `chosen`.
 ///
 /// # Errors
 /// As the system says.

@@ -88,8 +88,8 @@ fn write_times(out: &mut String, outcome: &Outcome, plan: &Plan, copies: u32) ->
     for place in outcome.places.iter().skip(1).filter(|place| !is_fair(place, first, plan)) {
         writeln!(
             out,
-            "            writing tests of {} are not compared with those of {}: what is written does \
-             not survive the same (--mix-durability)",
+            "            writing tests of {} and {} are not compared: what is written does not \
+             survive the same (--mix-durability)",
             place.name, first.name
         )?;
     }
