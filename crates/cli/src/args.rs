@@ -8,6 +8,7 @@ pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
 pub(crate) mod probe;
+pub(crate) mod suite13;
 pub(crate) mod tasks;
 pub(crate) mod trace;
 
@@ -249,6 +250,7 @@ pub(crate) enum Bench {
     Rtt(floors::Rtt),
     Spray(floors::Spray),
     Storage(floors::Storage),
+    Suite13(suite13::Suite13),
     Tasks(tasks::Tasks),
 }
 
