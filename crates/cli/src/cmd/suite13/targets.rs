@@ -157,12 +157,7 @@ impl Reaching<'_> {
     /// Connects and makes the directory, unless interrupted before.
     async fn reach(self, interrupts: &mut Interrupts) -> Result<Target, Failure> {
         let Self { place, target, plan, options, embedded, at, plain } = self;
-        let session = tokio::select! {
-            biased;
-            () = interrupts.next() => return Err(Failure::interrupted()),
-            session = plain.connect() => session?,
-        };
-        let held = Held::make(&plain, session).await?;
+        let held = Held::make(&plain, interrupts).await?;
         let cached = match plan.caches {
             Caches::Cold => "mounted anew",
             Caches::Paper => "8 MB of other files read",
