@@ -6,10 +6,10 @@ pub(crate) mod floors;
 pub(crate) mod fsx;
 pub(crate) mod generated;
 pub(crate) mod link;
-#[allow(dead_code, reason = "workloads of mixes come next")]
 pub(crate) mod mix;
 pub(crate) mod model;
 pub(crate) mod mount;
+pub(crate) mod nhfsstone;
 pub(crate) mod papers;
 pub(crate) mod policies;
 pub(crate) mod probe;

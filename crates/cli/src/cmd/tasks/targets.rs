@@ -195,7 +195,9 @@ impl<'a> Targets<'a> {
         let mut outcome = outcome;
         for made in self.made {
             outcome = match made {
-                Made::Server(remote) => remote.held.clear(&remote.plain, REMOVE_LIMIT, outcome).await,
+                Made::Server(remote) => {
+                    remote.held.clear(&remote.plain, REMOVE_LIMIT, outcome).await
+                }
                 Made::Dir(dir) => removed(&dir, outcome),
             };
         }
