@@ -11,9 +11,7 @@ mod text;
 
 use client::url::Target;
 use load::cpu::Neighbours;
-use load::curve::{
-    self, Alone, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step,
-};
+use load::curve::{self, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step};
 use load::mix::Mix;
 use net::clock::Clock;
 use net::shape::Shape;
@@ -25,6 +23,7 @@ use crate::args::curve::Curve as Args;
 use crate::cmd::study::{self, Held, Reached};
 use crate::exit::Failure;
 use crate::output::{self, Bars};
+use crate::ranks::Ranks;
 use crate::records;
 use crate::served::Interrupts;
 
@@ -73,11 +72,17 @@ impl Outcome {
 /// Runs the command.
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let settings = settings(args)?;
-    let mut alone = Alone;
-    let measuring = measure(args, settings, &mut alone, verbosity);
+    let mut ranks = Ranks::join()?;
+    let verbosity = if ranks.is_first() { verbosity } else { Verbosity::Quiet };
+    let measuring = measure(args, settings, &mut ranks, verbosity);
     let outcome = net::runtime::block_on(measuring)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    deliver(args, outcome, verbosity)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))
+        .and_then(|measured| measured)
+        .map_err(|failure| ranks.fail(failure))?;
+    match ranks.is_first() {
+        true => deliver(args, outcome, verbosity),
+        false => Ok(()),
+    }
 }
 
 /// What the arguments ask for.

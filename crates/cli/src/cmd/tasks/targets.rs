@@ -11,7 +11,6 @@ use client::url::Target;
 use load::error::Error as LoadError;
 use load::place::{self, FileSystem};
 use load::scratch::Scratch;
-use load::study::Subject;
 use load::tasks::{At, Server, Writer};
 use net::clock::Clock;
 use net::shape::Shape;
