@@ -4,7 +4,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "automation runs in real time, outside every world")]
 
+mod captures;
 mod check;
+mod generator;
 mod guest;
 mod host;
 mod interop;
@@ -22,6 +24,7 @@ usage: cargo xtask COMMAND
 
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
+  generator [--rounds N]  processor time of `bench curve` beside libnfs and fio
   interop                 the release binary against libnfs and NFS-Ganesha
   guest [OPTION]          the Linux kernel's client, in a guest, against the release binary
   mounts [OPTION]...      programs and exercises on `nfskit mount`; servers good, lossy and dead
@@ -34,8 +37,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = workspace_root().and_then(|root| match words.as_slice() {
+        ["captures", options @ ..] => captures::run(&root, options),
         ["check", options @ ..] => check::run(&root, options),
         ["tidy"] => tidy::run(&root),
+        ["generator", options @ ..] => generator::run(&root, options),
         ["interop"] => interop::run(&root),
         [interop::INSIDE, scratch, nfskit] => {
             interop::run_inside(scratch.as_ref(), nfskit.as_ref())

@@ -2,11 +2,15 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod curve;
 pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
 pub(crate) mod probe;
+pub(crate) mod suite13;
+pub(crate) mod tasks;
+pub(crate) mod trace;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -58,6 +62,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
     Link(Box<crate::cmd::link::Args>),
+    Trace(Box<trace::Trace>),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),
@@ -240,10 +245,13 @@ pub(crate) enum Bench {
     Policies(bench::Policies),
     Fsx(bench::Fsx),
     Basic(bench::Basic),
+    Curve(Box<curve::Curve>),
     Stream(floors::Stream),
     Rtt(floors::Rtt),
     Spray(floors::Spray),
     Storage(floors::Storage),
+    Suite13(suite13::Suite13),
+    Tasks(tasks::Tasks),
 }
 
 #[derive(Debug, Subcommand)]

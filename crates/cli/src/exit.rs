@@ -68,6 +68,12 @@ impl Failure {
         &self.advice
     }
 
+    /// How the process ends.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         if !self.what.is_empty() {
             eprintln!("nfskit: {}", self.what);
@@ -94,9 +100,17 @@ impl From<LoadError> for Failure {
                 let advice = floor_advice(&error);
                 Self::environment(error, advice)
             }
+            LoadError::Length { .. } => Self::environment(
+                error,
+                "see who else writes there; `nfskit bench basic` finds what is wrong with a server",
+            ),
             LoadError::Local { .. } => Self::environment(
                 error,
                 "free space in that directory, or name another with --store",
+            ),
+            LoadError::NoRoom { .. } => Self::environment(
+                error,
+                "free space on the server, another export, or fewer files: --file-set-max SIZE",
             ),
             LoadError::Timer(_) => {
                 Self::environment(error, "raise the limit of open files (ulimit -n)")

@@ -9,6 +9,7 @@ mod log;
 mod metrics;
 mod output;
 mod processors;
+mod ranks;
 mod records;
 mod served;
 mod sockets;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
         args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),
+        args::Command::Trace(trace) => cmd::trace::run(trace, args.verbosity()),
         args::Command::Man(man) => cmd::generated::man(man),
         args::Command::Completions(completions) => cmd::generated::completions(completions),
         args::Command::Bench(args::Bench::Seqwrite(seqwrite)) => {
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
             cmd::papers::whatif::run(whatif, args.verbosity())
         }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
+        args::Command::Bench(args::Bench::Curve(curve)) => cmd::curve::run(curve, args.verbosity()),
         args::Command::Bench(args::Bench::Stream(stream)) => {
             cmd::floors::stream(stream, args.verbosity())
         }
@@ -70,6 +73,10 @@ fn main() -> ExitCode {
         args::Command::Bench(args::Bench::Storage(storage)) => {
             cmd::floors::storage(storage, args.verbosity())
         }
+        args::Command::Bench(args::Bench::Suite13(suite13)) => {
+            cmd::suite13::run(suite13, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Tasks(tasks)) => cmd::tasks::run(tasks, args.verbosity()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

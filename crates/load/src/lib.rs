@@ -1,6 +1,7 @@
 //! Probes and workloads: makes load and measures it. Explains nothing.
 //!
 //! - [`basic`]: the Connectathon suite's basic tests, and a reader of its logs.
+//! - [`curve`]: response time over throughput, from next to nothing up to the saturation.
 //! - [`environment`]: the machine, as a run record wants it.
 //! - [`deck`]: random choice in exact shares.
 //! - [`fileset`]: the files that a mix of operations works on.
@@ -17,9 +18,12 @@
 //! - [`seqwrite`]: one sequential write with its every call, at the wire.
 //! - [`seqwrite_files`]: one sequential write with its every call, through a file system.
 //! - [`study`]: probes and sweeps in order, interleaved, repeated.
+//! - [`suite13`]: the thirteen tests of a paper on caching, with what each asked of a server.
+//! - [`tasks`]: parallel writers.
 
 pub mod basic;
 pub mod cpu;
+pub mod curve;
 pub mod deck;
 pub mod environment;
 pub mod error;
@@ -37,3 +41,5 @@ pub mod scratch;
 pub mod seqwrite;
 pub mod seqwrite_files;
 pub mod study;
+pub mod suite13;
+pub mod tasks;

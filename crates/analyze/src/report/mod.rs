@@ -21,12 +21,14 @@ pub mod curves;
 mod cycles;
 mod figure;
 mod latency;
+pub mod load_curve;
 mod number;
 mod page;
 mod panels;
 pub mod policies;
 mod summary;
 mod throughput;
+pub mod trace;
 mod transfers;
 
 use perf::histogram::Histogram;

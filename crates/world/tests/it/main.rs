@@ -7,3 +7,4 @@ mod digest;
 mod probe;
 mod simulate;
 mod thesis;
+mod traces;

@@ -161,32 +161,60 @@ pub(crate) async fn in_scratch<T>(
     interrupts: &mut Interrupts,
     work: impl AsyncFnOnce(&Scratch) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let clock = &plain.clock;
-    let session = tokio::select! {
-        biased;
-        () = interrupts.next() => return Err(Failure::interrupted()),
-        session = plain.connect() => session?,
-    };
-    // An interrupt must not lose the directory between its making and our knowing of it.
-    let tag = format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id());
-    let name = Scratch::name_for(&tag);
-    let scratch = match Scratch::create(&session, &name).await {
-        Ok(scratch) => scratch,
-        Err(error) => return Err(not_made(plain, &name, error).await),
-    };
+    let held = Held::make(plain, interrupts).await?;
     let outcome = tokio::select! {
         biased;
         () = interrupts.next() => Err(Failure::interrupted()),
-        outcome = work(&scratch) => outcome,
+        outcome = work(&held.scratch) => outcome,
     };
-    let removed = clock.within(REMOVE_LIMIT, remove(&session, plain, &scratch)).await;
-    match (outcome, removed) {
-        (outcome, Ok(Ok(()))) => outcome,
-        (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(scratch.name()))),
-        (Ok(_), Err(elapsed)) => {
-            Err(Failure::environment(elapsed, "the server's log").and(left_behind(scratch.name())))
+    held.clear(plain, REMOVE_LIMIT, outcome).await
+}
+
+/// A scratch directory, and the connection that is kept aside for its removal.
+#[derive(Debug)]
+pub(crate) struct Held {
+    session: Session,
+    pub(crate) scratch: Scratch,
+}
+
+impl Held {
+    /// Makes a directory of a name that nobody else has.
+    pub(crate) async fn make(
+        plain: &Reached,
+        interrupts: &mut Interrupts,
+    ) -> Result<Self, Failure> {
+        let session = tokio::select! {
+            biased;
+            () = interrupts.next() => return Err(Failure::interrupted()),
+            session = plain.connect() => session?,
+        };
+        // An interrupt must not lose the directory between its making and our knowing of it.
+        let tag = format!("{:x}-{}", plain.clock.since_1970().as_nanos(), std::process::id());
+        let name = Scratch::name_for(&tag);
+        match Scratch::create(&session, &name).await {
+            Ok(scratch) => Ok(Self { session, scratch }),
+            Err(error) => Err(not_made(plain, &name, error).await),
         }
-        (Err(failure), _) => Err(failure.and(left_behind(scratch.name()))),
+    }
+
+    /// Removes it within this time. What was to be told is told, and what is left behind.
+    pub(crate) async fn clear<T>(
+        self,
+        plain: &Reached,
+        limit: Nanos,
+        outcome: Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let Self { session, scratch } = self;
+        let removed = plain.clock.within(limit, remove(&session, plain, &scratch)).await;
+        match (outcome, removed) {
+            (outcome, Ok(Ok(()))) => outcome,
+            (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(scratch.name()))),
+            (Ok(_), Err(elapsed)) => {
+                let failure = Failure::environment(elapsed, "the server's log");
+                Err(failure.and(left_behind(scratch.name())))
+            }
+            (Err(failure), _) => Err(failure.and(left_behind(scratch.name()))),
+        }
     }
 }
 
@@ -211,7 +239,8 @@ async fn not_made(plain: &Reached, name: &str, error: client::error::Error) -> F
     }
 }
 
-const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
+/// How long a directory of a few files may take to be removed.
+pub(crate) const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
 
 /// Over the connection that was kept aside, or a new one if that broke.
 async fn remove(session: &Session, subject: &Reached, scratch: &Scratch) -> Result<(), Failure> {

@@ -86,7 +86,7 @@ fn writes_that_are_at_hand_are_gathered_into_one_sync() {
     let mut syncs = 0;
     while !is_done() {
         if disk.began.try_recv().is_err() {
-            std::thread::yield_now();
+            thread::yield_now();
             continue;
         }
         syncs += 1;

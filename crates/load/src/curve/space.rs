@@ -1,0 +1,32 @@
+//! Is there room for the files? Asked before the first is made.
+
+use client::session::Session;
+use wire::nfs3::FileHandle;
+
+use crate::error::Error;
+use crate::fileset::Layout;
+
+/// Asks the server for the room that this user has (FSSTAT). A server that does not count files
+/// says none of any, and is believed to have enough.
+///
+/// # Errors
+/// [`Error::NoRoom`], or the call failed.
+pub(super) async fn check(
+    session: &Session,
+    dir: FileHandle,
+    layout: &Layout,
+) -> Result<(), Error> {
+    let need = layout.need();
+    let free = session.fsstat(dir).await?;
+    let lacks_bytes = free.tbytes > 0 && free.abytes < need.bytes;
+    let lacks_files = free.tfiles > 0 && free.afiles < need.inodes;
+    if lacks_bytes || lacks_files {
+        return Err(Error::NoRoom {
+            need_bytes: need.bytes,
+            free_bytes: free.abytes,
+            need_files: need.inodes,
+            free_files: free.afiles,
+        });
+    }
+    Ok(())
+}
