@@ -2,11 +2,13 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod curve;
 pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
 pub(crate) mod probe;
+pub(crate) mod suite13;
 pub(crate) mod tasks;
 pub(crate) mod trace;
 
@@ -243,17 +245,21 @@ pub(crate) enum Bench {
     Policies(bench::Policies),
     Fsx(bench::Fsx),
     Basic(bench::Basic),
+    Curve(Box<curve::Curve>),
     Stream(floors::Stream),
     Rtt(floors::Rtt),
     Spray(floors::Spray),
     Storage(floors::Storage),
+    Suite13(suite13::Suite13),
     Tasks(tasks::Tasks),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Papers {
     Loggp(papers::Loggp),
+    Predict(papers::Predict),
     Sensitivity(papers::Sensitivity),
+    Whatif(papers::WhatIf),
 }
 
 #[derive(Debug, Subcommand)]

@@ -68,6 +68,12 @@ impl Failure {
         &self.advice
     }
 
+    /// How the process ends.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         if !self.what.is_empty() {
             eprintln!("nfskit: {}", self.what);

@@ -9,6 +9,7 @@ mod log;
 mod metrics;
 mod output;
 mod processors;
+mod ranks;
 mod records;
 mod served;
 mod sockets;
@@ -51,10 +52,17 @@ fn main() -> ExitCode {
         args::Command::Papers(args::Papers::Loggp(loggp)) => {
             cmd::papers::loggp::run(loggp, args.verbosity())
         }
+        args::Command::Papers(args::Papers::Predict(predict)) => {
+            cmd::papers::predict::run(predict, args.verbosity())
+        }
         args::Command::Papers(args::Papers::Sensitivity(sensitivity)) => {
             cmd::papers::sensitivity::run(sensitivity, args.verbosity())
         }
+        args::Command::Papers(args::Papers::Whatif(whatif)) => {
+            cmd::papers::whatif::run(whatif, args.verbosity())
+        }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
+        args::Command::Bench(args::Bench::Curve(curve)) => cmd::curve::run(curve, args.verbosity()),
         args::Command::Bench(args::Bench::Stream(stream)) => {
             cmd::floors::stream(stream, args.verbosity())
         }
@@ -64,6 +72,9 @@ fn main() -> ExitCode {
         }
         args::Command::Bench(args::Bench::Storage(storage)) => {
             cmd::floors::storage(storage, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Suite13(suite13)) => {
+            cmd::suite13::run(suite13, args.verbosity())
         }
         args::Command::Bench(args::Bench::Tasks(tasks)) => cmd::tasks::run(tasks, args.verbosity()),
     };

@@ -233,11 +233,7 @@ impl<'a> Generator<'a> {
             }
             Err(error) => return Some(error),
         };
-        match done.step {
-            Step::Create { number, .. } => self.files.settle(number, moved.is_some()),
-            Step::Remove { number, .. } => self.files.settle(number, moved.is_none()),
-            _ => {}
-        }
+        done.step.settle(self.files, moved.is_some());
         // Throughput is what came while we measured, whenever that was meant to start.
         if self.window.contains(done.answered) {
             match moved {

@@ -1,6 +1,7 @@
 //! A mix of operations at the wire, as the SFS benchmarks have it: the generator.
 //!
 //! - [`table`]: the named mixes, and how sure we are of them.
+//! - [`listing`]: mixes that are written in files.
 //! - [`step`]: which operation comes next, and on which file.
 //! - [`arrivals`]: when it is meant to start.
 //! - `perform`: the call itself, through the production client.
@@ -18,6 +19,7 @@
 pub mod arrivals;
 pub mod effort;
 mod generator;
+pub mod listing;
 pub mod operation;
 pub mod outcome;
 mod perform;

@@ -150,6 +150,13 @@ impl Outcome {
         self.operations.values().map(|tally| tally.failed).sum()
     }
 
+    /// Those of all operations together.
+    pub fn response_times(&self) -> Histogram {
+        let mut all = Histogram::new();
+        self.operations.values().for_each(|tally| all.merge(&tally.response_time));
+        all
+    }
+
     /// The benchmarks' response time: that of all operations over their number. `None` without
     /// any.
     pub fn response_mean(&self) -> Option<Nanos> {

@@ -5,6 +5,7 @@
 
 mod basic;
 mod close_to_open;
+mod curve;
 mod datagrams;
 mod files;
 mod host;
@@ -12,6 +13,7 @@ mod losses;
 mod mix;
 mod mixture;
 mod network;
+mod operations;
 mod persistent;
 mod recover;
 mod restarts;
