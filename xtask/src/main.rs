@@ -4,6 +4,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "automation runs in real time, outside every world")]
 
+mod captures;
 mod check;
 mod guest;
 mod host;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = workspace_root().and_then(|root| match words.as_slice() {
+        ["captures", options @ ..] => captures::run(&root, options),
         ["check", options @ ..] => check::run(&root, options),
         ["tidy"] => tidy::run(&root),
         ["interop"] => interop::run(&root),

@@ -1,5 +1,7 @@
 //! Explains records: the report in HTML, and its summary for the terminal. Reads what others have
-//! counted.
+//! counted, and says what captures of the network show.
 
+pub mod capture;
 pub mod counters;
 pub mod report;
+pub mod trace;

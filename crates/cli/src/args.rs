@@ -2,12 +2,15 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod curve;
 pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
 pub(crate) mod papers;
+pub(crate) mod probe;
 pub(crate) mod suite13;
 pub(crate) mod tasks;
+pub(crate) mod trace;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -55,9 +58,11 @@ impl Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Study(Study),
+    Probe(probe::Probe),
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
     Link(Box<crate::cmd::link::Args>),
+    Trace(Box<trace::Trace>),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),
@@ -240,6 +245,7 @@ pub(crate) enum Bench {
     Policies(bench::Policies),
     Fsx(bench::Fsx),
     Basic(bench::Basic),
+    Curve(Box<curve::Curve>),
     Stream(floors::Stream),
     Rtt(floors::Rtt),
     Spray(floors::Spray),
@@ -251,7 +257,9 @@ pub(crate) enum Bench {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Papers {
     Loggp(papers::Loggp),
+    Predict(papers::Predict),
     Sensitivity(papers::Sensitivity),
+    Whatif(papers::WhatIf),
 }
 
 #[derive(Debug, Subcommand)]

@@ -68,6 +68,12 @@ impl Failure {
         &self.advice
     }
 
+    /// How the process ends.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         if !self.what.is_empty() {
             eprintln!("nfskit: {}", self.what);
@@ -101,6 +107,10 @@ impl From<LoadError> for Failure {
             LoadError::Local { .. } => Self::environment(
                 error,
                 "free space in that directory, or name another with --store",
+            ),
+            LoadError::NoRoom { .. } => Self::environment(
+                error,
+                "free space on the server, another export, or fewer files: --file-set-max SIZE",
             ),
             LoadError::Timer(_) => {
                 Self::environment(error, "raise the limit of open files (ulimit -n)")

@@ -9,6 +9,7 @@ mod log;
 mod metrics;
 mod output;
 mod processors;
+mod ranks;
 mod records;
 mod served;
 mod sockets;
@@ -33,9 +34,11 @@ fn main() -> ExitCode {
     });
     let outcome = match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
+        args::Command::Probe(probe) => cmd::probe::run(probe, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
         args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),
+        args::Command::Trace(trace) => cmd::trace::run(trace, args.verbosity()),
         args::Command::Man(man) => cmd::generated::man(man),
         args::Command::Completions(completions) => cmd::generated::completions(completions),
         args::Command::Bench(args::Bench::Seqwrite(seqwrite)) => {
@@ -49,10 +52,17 @@ fn main() -> ExitCode {
         args::Command::Papers(args::Papers::Loggp(loggp)) => {
             cmd::papers::loggp::run(loggp, args.verbosity())
         }
+        args::Command::Papers(args::Papers::Predict(predict)) => {
+            cmd::papers::predict::run(predict, args.verbosity())
+        }
         args::Command::Papers(args::Papers::Sensitivity(sensitivity)) => {
             cmd::papers::sensitivity::run(sensitivity, args.verbosity())
         }
+        args::Command::Papers(args::Papers::Whatif(whatif)) => {
+            cmd::papers::whatif::run(whatif, args.verbosity())
+        }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
+        args::Command::Bench(args::Bench::Curve(curve)) => cmd::curve::run(curve, args.verbosity()),
         args::Command::Bench(args::Bench::Stream(stream)) => {
             cmd::floors::stream(stream, args.verbosity())
         }

@@ -48,6 +48,14 @@ impl Bars {
         }
     }
 
+    /// As [`Self::show`], with what it is doing now, in a bar that goes on.
+    pub(crate) fn show_as(&mut self, name: &str, doing: &str, share: f64) {
+        self.show(name, share);
+        if let Some((_, bar)) = &self.current {
+            bar.set_message(doing.to_owned());
+        }
+    }
+
     pub(crate) fn finish(&mut self) {
         if let Some((_, bar)) = self.current.take() {
             bar.finish();

@@ -25,6 +25,13 @@ pub(crate) fn begin(started: String) -> Record {
     record
 }
 
+/// The beginning of a record of this workload, which begins now.
+pub(crate) fn of(workload: &str) -> Record {
+    let mut record = begin(now());
+    record.workload.name = workload.to_owned();
+    record
+}
+
 /// The same of what was not measured, for which no machine matters.
 pub(crate) fn computed(started: String) -> Record {
     let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };

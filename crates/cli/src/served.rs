@@ -310,15 +310,39 @@ impl Embedded {
     /// On an empty store in memory, on one thread of its own: a server with one processor, which
     /// spends `overhead` on each message.
     pub(crate) fn single(bytes_max: u64, overhead: Nanos) -> Result<Self, Failure> {
-        let store = memory(&Clock::real(), bytes_max);
+        Self::one_processor(None, bytes_max, overhead, 1)
+    }
+
+    /// The same on a directory, or in memory, with so many calls in service at once.
+    pub(crate) fn one_processor(
+        dir: Option<&Path>,
+        bytes_max: u64,
+        overhead: Nanos,
+        threads: u32,
+    ) -> Result<Self, Failure> {
+        let commit_mode = CommitMode::Concurrent;
         let links = busy(overhead).into();
-        let options = Options::embedded(CommitMode::Concurrent, 1);
-        Self::start_on(store, Options { links, ..options })
+        let options = Options { links, ..Options::embedded(commit_mode, threads) };
+        match dir {
+            Some(dir) => {
+                let store = open(dir, &dir_options(commit_mode)).map_err(cannot_open)?;
+                Self::start_on_threads(store, options, 1)
+            }
+            None => Self::start_on_threads(memory(&Clock::real(), bytes_max), options, 1),
+        }
     }
 
     fn start_on<S: Store>(store: S, options: Options) -> Result<Self, Failure> {
-        let medium = store.medium();
         let workers = worker_threads().min(options.threads as usize);
+        Self::start_on_threads(store, options, workers)
+    }
+
+    fn start_on_threads<S: Store>(
+        store: S,
+        options: Options,
+        workers: usize,
+    ) -> Result<Self, Failure> {
+        let medium = store.medium();
         let begun = Background::start(workers, move || async move {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let sockets = Sockets::bind(any, false).map_err(|refused| refused.cause)?;

@@ -15,6 +15,11 @@ pub enum Error {
     Length { path: PathBuf, found: u64, expected: u64 },
     #[error("{doing} in {path}: {cause}")]
     Local { doing: &'static str, path: PathBuf, cause: io::Error },
+    #[error(
+        "no room: {need_files} files with {need_bytes} bytes are needed, there is room for \
+         {free_files} with {free_bytes}"
+    )]
+    NoRoom { need_bytes: u64, free_bytes: u64, need_files: u64, free_files: u64 },
     #[error("no timer: {0}")]
     Timer(io::Error),
     #[error("too few answers to compute {what}")]

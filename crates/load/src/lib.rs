@@ -1,6 +1,7 @@
 //! Probes and workloads: makes load and measures it. Explains nothing.
 //!
 //! - [`basic`]: the Connectathon suite's basic tests, and a reader of its logs.
+//! - [`curve`]: response time over throughput, from next to nothing up to the saturation.
 //! - [`environment`]: the machine, as a run record wants it.
 //! - [`deck`]: random choice in exact shares.
 //! - [`fileset`]: the files that a mix of operations works on.
@@ -22,6 +23,7 @@
 
 pub mod basic;
 pub mod cpu;
+pub mod curve;
 pub mod deck;
 pub mod environment;
 pub mod error;

@@ -104,13 +104,14 @@ impl Scratch {
 pub(crate) async fn file(
     session: &Session,
     dir: FileHandle,
-    name: &str,
+    name: impl AsRef<[u8]>,
 ) -> Result<FileHandle, Error> {
+    let name = name.as_ref();
     let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
-    let made = session.create(dir, name.as_bytes(), CreateHow::Unchecked(attributes)).await?;
+    let made = session.create(dir, name, CreateHow::Unchecked(attributes)).await?;
     match made.obj {
         Some(handle) => Ok(handle),
-        None => Ok(session.lookup(dir, name.as_bytes()).await?.object),
+        None => Ok(session.lookup(dir, name).await?.object),
     }
 }
 

@@ -17,7 +17,7 @@ use perf::units::Nanos;
 use wire::nfs3::{FileHandle, StableHow};
 
 use crate::error::Error;
-use crate::probe::{self, Effort, Files, Outstanding};
+use crate::probe::{self, Effort, Files, Outstanding, concurrency};
 use crate::scratch::Scratch;
 use crate::seqwrite::{self, Run, Workload};
 
@@ -97,6 +97,32 @@ impl Plan {
         applications: 2,
         application_time: Nanos::from_millis(250),
         ..Self::FULL
+    };
+
+    /// About fifteen seconds: the parameters are what counts, and the sweep only tests them.
+    pub const PROBE: Self = Self {
+        repeats: (3, 3),
+        sweep_time: Nanos::from_secs(9),
+        run_time: Nanos::from_millis(100),
+        rounds: (12, 80),
+        round_time: Nanos::from_secs(2),
+        bursts: (8, 12),
+        bursts_time: Nanos::from_millis(3_500),
+        burst_time: Nanos::from_millis(60),
+        ..Self::QUICK
+    };
+
+    /// Under ten seconds.
+    pub const PROBE_QUICK: Self = Self {
+        repeats: (1, 1),
+        sweep_time: Nanos::from_secs(3),
+        run_time: Nanos::from_millis(60),
+        rounds: (6, 20),
+        round_time: Nanos::from_millis(600),
+        bursts: (6, 6),
+        bursts_time: Nanos::from_millis(1_000),
+        burst_time: Nanos::from_millis(40),
+        ..Self::QUICK
     };
 }
 
@@ -312,6 +338,25 @@ impl<'a, S: Subject> Study<'a, S> {
     /// [`Error::TooFew`].
     pub fn findings(&self) -> Result<probe::Findings, Error> {
         self.samples.findings(self.ends()?.1, self.workspace.commit_probe_bytes)
+    }
+
+    /// How many calls the last subject works on side by side: one portion.
+    ///
+    /// # Errors
+    /// Any call's.
+    pub async fn concurrency(
+        &self,
+        rounds: usize,
+        busy: concurrency::Busy<'_>,
+    ) -> Result<concurrency::Samples, Error> {
+        let Workspace { files, sweep_bytes, .. } = self.workspace;
+        let effort = concurrency::Effort {
+            rounds,
+            burst_time: self.plan.burst_time,
+            file_bytes: sweep_bytes,
+        };
+        let session = self.ends()?.1;
+        concurrency::sample(self.clock, session, files.burst, &self.data, &effort, busy).await
     }
 
     fn ends(&self) -> Result<(&Session, &Session), Error> {

@@ -127,6 +127,14 @@ impl Sample {
         self.standard_deviation().filter(|_| mean > 0.0).map(|deviation| deviation / mean)
     }
 
+    /// 95 % interval of the mean (Student's t): for means of batches, which are nearly normal.
+    /// `None` for a single value.
+    pub fn mean_ci95(&self) -> Option<Interval> {
+        let error = self.standard_deviation()? / (self.n() as f64).sqrt();
+        let half = student_t_975(self.n() - 1)? * error;
+        Some(Interval { lo: self.mean() - half, hi: self.mean() + half })
+    }
+
     /// 95 % interval of the median from order statistics: exact for every distribution, because
     /// how many values fall below the true median is binomial with one half. `None` below six
     /// values, whose whole range covers the median less often than 95 times in 100.
@@ -490,6 +498,10 @@ mod tests {
         let s = sample([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
         assert_eq!((s.mean(), s.median(), s.mad()), (5.0, 4.5, 0.5));
         close(s.standard_deviation().unwrap(), (32.0f64 / 7.0).sqrt(), 1e-12);
+        // t(7) = 2.365.
+        let half = 2.365 * (32.0f64 / 7.0).sqrt() / 8.0f64.sqrt();
+        close(s.mean_ci95().unwrap().hi, 5.0 + half, 1e-9);
+        assert_eq!(sample([3.0]).mean_ci95(), None);
         close(s.coefficient_of_variation().unwrap(), (32.0f64 / 7.0).sqrt() / 5.0, 1e-12);
         assert_eq!(sample([3.0]).coefficient_of_variation(), None);
         assert_eq!(sample([-1.0, 1.0]).coefficient_of_variation(), None);

@@ -38,6 +38,7 @@
 pub mod client;
 pub mod cost;
 pub mod machine;
+pub mod path;
 pub mod server;
 pub mod simulate;
 pub mod stage;

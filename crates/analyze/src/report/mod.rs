@@ -21,6 +21,7 @@ pub mod curves;
 mod cycles;
 mod figure;
 mod latency;
+pub mod load_curve;
 mod number;
 mod page;
 mod panels;

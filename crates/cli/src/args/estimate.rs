@@ -79,40 +79,60 @@ pub(crate) struct Infer {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Explains a sweep of outstanding calls by a cycle and a slowest stage.
+/// Explains measurements by a model's parameters, each with its interval.
+///
+/// A sweep of outstanding calls by a cycle and a slowest stage, a trace by the way and the servers
+/// at its end, a curve of response time as `infer` does; which of them a file is, its heading says.
+/// Says what the data do not show, and refuses what the model does not explain.
 #[derive(Debug, Parser)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   nfskit model fit sweep.txt
+  nfskit model fit trace.txt --json fit.json
 
 A sweep, with its units in the first line; a window may come several times:
   outstanding  throughput_per_s
   1            1980
-  2            3890")]
+  2            3890
+A trace: one call with its reply in a line; stable is 1 for stable WRITEs and COMMITs:
+  sent_us  answered_us  bytes  stable
+  0        214          8192   0
+A curve:
+  throughput_per_s  response_ms
+  3037              1.1")]
 pub(crate) struct Fit {
-    /// The sweep: a file of two columns.
-    #[arg(value_name = "SWEEP")]
-    pub(crate) sweep: PathBuf,
+    /// The measurements: a file of columns.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) known: Known,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Infers a server from its curve, and predicts what a change would do to it.
+/// Predicts what a change would do to a server that was measured.
 ///
-/// Answers by the open formula and, with --callers, by mean value analysis: response time with its
-/// interval, saturation, and what limits.
+/// Of a curve, or the record of `model infer`: response time and saturation, by the open formula
+/// and, with --callers, by mean value analysis. Of the record of `nfskit probe`: throughput of a
+/// sequential write, by the formula of the transaction cycle, by mean value analysis, and by a
+/// world, which is the program itself in virtual time. Of a sweep, or the record of `model fit`:
+/// calls a second. Each with its interval, and with what limits.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit model whatif f840.txt L+1ms
   nfskit model whatif f840.txt --cpus 2 --disks 76 --callers 96 disks=152 cache=64G
   nfskit model whatif f840.txt \"clients x2\" --rate 12000
+  nfskit model whatif probe.json L=5ms outstanding=32
+  nfskit model whatif sweep.txt \"outstanding x4\" --outstanding 8
 
-Changes: L=TIME L+TIME o+TIME cpu=TIME cpus=N disk=TIME disks=N cache=SIZE clients=N, and each of
-them with a factor, as in \"cpu x0.5\". All together are one change of the server.")]
+Changes of a curve: L=TIME L+TIME o+TIME cpu=TIME cpus=N disk=TIME disks=N cache=SIZE clients=N; of
+a probe: L o G=RATE outstanding wsize threads disks write-log=nvme|TIME; of a sweep: L+ o+
+outstanding; and each of them with a factor, as in \"cpu x0.5\". All together are one change.")]
 pub(crate) struct WhatIf {
-    /// The curve: a file of two columns, as for `nfskit model infer`.
-    #[arg(value_name = "CURVE")]
-    pub(crate) curve: PathBuf,
+    /// A curve or a sweep (a file of two columns), or a record of `probe`, `model infer` or `model
+    /// fit`.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
     /// What changes.
     #[arg(value_name = "CHANGE", required = true, value_parser = change)]
     pub(crate) changes: Vec<Change>,
@@ -124,6 +144,10 @@ pub(crate) struct WhatIf {
     /// Callers, for the closed model.
     #[arg(long, value_name = "N", value_parser = count(1..=100_000))]
     pub(crate) callers: Option<u32>,
+    /// Calls outstanding before the change, of a probe and a sweep [default: what the probe
+    /// recommends; 1].
+    #[arg(long, value_name = "N", value_parser = count(1..=65_536))]
+    pub(crate) outstanding: Option<u32>,
     /// Latency of the measured network, one way, which L= replaces.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) latency: Option<Nanos>,

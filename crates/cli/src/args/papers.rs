@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use client::url::Target;
 use load::mix::Mix;
+use net::shape::profile::Profile;
 use perf::units::Nanos;
 
 use super::{count, target, time};
@@ -59,6 +60,75 @@ pub(crate) enum Symbol {
     Gap,
     #[value(name = "G")]
     GapPerByte,
+}
+
+/// Predicts a server's upper load points and its saturation from the lower ones, and measures them.
+///
+/// WRITEs of 8 KiB with 1 to 64 outstanding, on servers of our own with one processor: in memory,
+/// in a directory with UNSTABLE, in a directory with FILE_SYNC. The model is fitted to the lower
+/// half of the points and to the processor's time for a call in them; nothing of the upper half is
+/// looked at. Martin and Culler 1999 were off by 24 and 30 % at worst.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit papers predict                           about a minute and a half
+  nfskit papers predict --quick --json predict.json
+  nfskit papers predict --dir /srv/data --link 1ms/1g")]
+pub(crate) struct Predict {
+    /// Where the directory for the servers' files is made [default: the system's temporary one].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The emulated link in front of the servers.
+    #[arg(long, value_name = "PROFILE", default_value = "lan-1g")]
+    pub(crate) link: Profile,
+    /// o: what a server's processor spends on each message besides.
+    #[arg(long, value_name = "TIME", default_value = "80us", value_parser = time)]
+    pub(crate) overhead: Nanos,
+    /// Each point once or twice, and shortly.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// How long a call of the protocol may wait for its reply before the run gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) reply_limit: Nanos,
+    /// Ends with exit code 1 unless the error is 5 % at the median and 15 % at worst.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Prints tables in Markdown instead.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Predicts what five changes gain, applies them, and measures.
+///
+/// L + 1 ms, G to 100 Mbit/s, o + 50 us, one thread, four times as many calls outstanding: for
+/// WRITEs of 8 KiB with four outstanding, to a server of our own in memory. What a probe of the
+/// unchanged path finds is all that the formula of the cycle, mean value analysis and the world
+/// know.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit papers whatif                            about forty seconds
+  nfskit papers whatif --quick --json whatif.json")]
+pub(crate) struct WhatIf {
+    /// The emulated link before any change.
+    #[arg(long, value_name = "PROFILE", default_value = "200us/1g")]
+    pub(crate) link: Profile,
+    /// Measures less.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// How long a call of the protocol may wait for its reply before the run gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) reply_limit: Nanos,
+    /// Ends with exit code 1 unless the formula's error is 10 % at the median.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Prints tables in Markdown instead.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// Runs a mix of operations while L, o and G are varied, on a live system and in a world.

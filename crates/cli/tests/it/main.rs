@@ -30,5 +30,6 @@ mod study;
 mod suite13;
 mod targets;
 mod tasks;
+mod trace;
 mod usage;
 mod versions;

@@ -131,7 +131,7 @@ fn what_cannot_be_is_told() {
     std::fs::write(&file, "").unwrap();
     on(&[format!("a={}", file.display())], "").complains(3, &["not a directory"]);
     std::fs::remove_file(file).unwrap();
-    on(&[here.clone()], "--scale 10 --copies 64000").complains_of_usage();
+    on(std::slice::from_ref(&here), "--scale 10 --copies 64000").complains_of_usage();
     assert_eq!(names(dir.path()), [] as [String; 0]);
 }
 

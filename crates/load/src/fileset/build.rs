@@ -6,8 +6,9 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use wire::nfs3::{FileHandle, NewObject, Sattr3, StableHow};
 
 use super::layout::Layout;
+use super::names::Names;
 use super::touched::Touched;
-use super::{BLOCK_BYTES, Entry, File, FileSet, entry_name, file_name, symlink_name};
+use super::{BLOCK_BYTES, File, FileSet, Kind, Label, file_label};
 use crate::error::Error;
 use crate::scratch::file;
 use crate::seqwrite::pattern;
@@ -19,35 +20,61 @@ const AT_ONCE: usize = 8;
 const WRITE_BYTES_MAX: u32 = 64 << 10;
 
 /// What a symbolic link says: as long as SFS's, and nowhere.
-const SYMLINK_DATA: &[u8] = b"./symlinknamelongstuff";
+pub(crate) const SYMLINK_DATA: &[u8] = b"./symlinknamelongstuff";
 
 /// Makes the set in `root`, an empty directory. What is there when it fails, stays.
 ///
 /// # Errors
 /// Any call's.
 pub async fn build(session: &Session, root: FileHandle, layout: &Layout) -> Result<FileSet, Error> {
+    build_telling(session, root, layout, |_| {}).await
+}
+
+/// As [`build`], and tells how much of it is done, from 0 to 1.
+///
+/// # Errors
+/// Any call's.
+pub async fn build_telling(
+    session: &Session,
+    root: FileHandle,
+    layout: &Layout,
+    tell: impl FnMut(f64),
+) -> Result<FileSet, Error> {
+    let lengths = layout.lengths();
     let call_bytes = session.sizes().write_bytes_max.clamp(1, WRITE_BYTES_MAX);
     let maker = Maker { session, data: pattern(call_bytes as usize) };
-    let names = (0..layout.dirs()).map(|number| format!("dir_{number:05}"));
-    let dirs: Vec<FileHandle> = stream::iter(names)
-        .map(|name| maker.dir(root, name))
+    // Every second name is there at the beginning.
+    let made = |count: usize| count.div_ceil(2);
+    let names = layout.dirs() + lengths.len() + made(layout.entries) + made(layout.subdirs);
+    let data: u64 = lengths.iter().map(|bytes| blocks(*bytes)).sum();
+    let all = (names + layout.symlinks) as u64 + data;
+    let mut progress = Progress { done: 0, all, tell };
+    let dirs: Vec<FileHandle> = stream::iter(0..layout.dirs())
+        .map(|number| maker.dir(root, format!("dir_{number:05}").into_bytes()))
         .buffered(AT_ONCE)
+        .inspect_ok(|_| progress.add(1))
         .try_collect()
         .await?;
     let dir_of = |number: usize| dirs[number % dirs.len()];
-    let files: Vec<File> = stream::iter(layout.lengths().into_iter().enumerate())
-        .map(|(number, bytes)| maker.file(dir_of(number), file_name(number), bytes))
+    let files: Vec<File> = stream::iter(lengths.into_iter().enumerate())
+        .map(|(number, bytes)| maker.file(dir_of(number), file_label(number), bytes))
         .buffered(AT_ONCE)
+        .inspect_ok(|file| progress.add(1 + blocks(file.bytes)))
         .try_collect()
         .await?;
-    let entries: Vec<Entry> = stream::iter(0..layout.entries)
-        .map(|number| maker.entry(dir_of(number), number))
-        .buffered(AT_ONCE)
-        .try_collect()
-        .await?;
+    for (kind, count) in [(Kind::File, layout.entries), (Kind::Dir, layout.subdirs)] {
+        let there = (0..u32::try_from(count).unwrap_or(u32::MAX)).step_by(2);
+        stream::iter(there)
+            .map(|number| maker.entry(dir_of(number as usize), kind, number))
+            .buffered(AT_ONCE)
+            .inspect_ok(|()| progress.add(1))
+            .try_collect::<()>()
+            .await?;
+    }
     let symlinks: Vec<FileHandle> = stream::iter(0..layout.symlinks)
-        .map(|number| maker.symlink(dir_of(number), symlink_name(number)))
+        .map(|number| maker.symlink(dir_of(number), number))
         .buffered(AT_ONCE)
+        .inspect_ok(|_| progress.add(1))
         .try_collect()
         .await?;
     let accessed = layout.accessed_files().min(files.len());
@@ -55,15 +82,35 @@ pub async fn build(session: &Session, root: FileHandle, layout: &Layout) -> Resu
     Ok(FileSet {
         root,
         accessed,
+        accessed_max: accessed,
         large: (0..files.len()).filter(is_large).collect(),
         touched: Touched::default(),
         bytes: files.iter().map(|file| file.bytes).sum(),
         dirs,
         files,
-        entries,
+        entries: Names::new(layout.entries),
+        subdirs: Names::new(layout.subdirs),
         symlinks,
         grown_bytes: 0,
     })
+}
+
+/// Work in the unit of one call: a name, or a block of data.
+struct Progress<F> {
+    done: u64,
+    all: u64,
+    tell: F,
+}
+
+impl<F: FnMut(f64)> Progress<F> {
+    fn add(&mut self, done: u64) {
+        self.done += done;
+        (self.tell)((self.done as f64 / self.all.max(1) as f64).min(1.0));
+    }
+}
+
+fn blocks(bytes: u64) -> u64 {
+    bytes / BLOCK_BYTES
 }
 
 struct Maker<'a> {
@@ -72,14 +119,14 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    async fn dir(&self, root: FileHandle, name: String) -> Result<FileHandle, Error> {
+    async fn dir(&self, root: FileHandle, name: Vec<u8>) -> Result<FileHandle, Error> {
         let attributes = Sattr3 { mode: Some(0o700), ..Sattr3::default() };
-        let made = self.session.mkdir(root, name.as_bytes(), attributes).await?;
+        let made = self.session.mkdir(root, &name, attributes).await?;
         self.handle(made, root, &name).await
     }
 
-    async fn file(&self, dir: FileHandle, name: String, bytes: u64) -> Result<File, Error> {
-        let handle = file(self.session, dir, &name).await?;
+    async fn file(&self, dir: FileHandle, name: Label, bytes: u64) -> Result<File, Error> {
+        let handle = file(self.session, dir, name.as_bytes()).await?;
         let mut offset = 0;
         while offset < bytes {
             let len = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(self.data.len());
@@ -96,30 +143,31 @@ impl Maker<'_> {
         Ok(File { handle, bytes })
     }
 
-    /// Every second one is there at the beginning.
-    async fn entry(&self, dir: FileHandle, number: usize) -> Result<Entry, Error> {
-        let is_there = number.is_multiple_of(2);
-        if is_there {
-            file(self.session, dir, &entry_name(number)).await?;
+    async fn entry(&self, dir: FileHandle, kind: Kind, number: u32) -> Result<(), Error> {
+        let name = kind.label(number);
+        match kind {
+            Kind::File => drop(file(self.session, dir, name.as_bytes()).await?),
+            Kind::Dir => drop(self.dir(dir, name.as_bytes().to_vec()).await?),
         }
-        Ok(Entry { is_there, is_busy: false })
+        Ok(())
     }
 
-    async fn symlink(&self, dir: FileHandle, name: String) -> Result<FileHandle, Error> {
-        let attributes = Sattr3::default();
-        let made = self.session.symlink(dir, name.as_bytes(), attributes, SYMLINK_DATA).await?;
-        self.handle(made, dir, &name).await
+    async fn symlink(&self, dir: FileHandle, number: usize) -> Result<FileHandle, Error> {
+        let name = Label::new(b"symlink.", u32::try_from(number).unwrap_or(u32::MAX));
+        let (name, attributes) = (name.as_bytes(), Sattr3::default());
+        let made = self.session.symlink(dir, name, attributes, SYMLINK_DATA).await?;
+        self.handle(made, dir, name).await
     }
 
     async fn handle(
         &self,
         made: NewObject,
         dir: FileHandle,
-        name: &str,
+        name: &[u8],
     ) -> Result<FileHandle, Error> {
         match made.obj {
             Some(handle) => Ok(handle),
-            None => Ok(self.session.lookup(dir, name.as_bytes()).await?.object),
+            None => Ok(self.session.lookup(dir, name).await?.object),
         }
     }
 }

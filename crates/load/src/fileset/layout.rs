@@ -2,6 +2,7 @@
 
 use fastrand::Rng;
 
+use super::GROWTH_MAX;
 use crate::deck::Deck;
 
 /// Lengths of the files that are read and written, in KiB, with their shares of 100 (SFS 3.0,
@@ -18,6 +19,16 @@ pub const BYTES_PER_RATE: u64 = 10 << 20;
 /// The most files that are made: a directory entry, a handle and a length of each are kept.
 pub const FILES_MAX: usize = 4_000_000;
 
+/// File systems give room in pieces of this, mostly.
+const ALLOCATED: u64 = 4 << 10;
+
+/// What a set needs, beside names that a mix makes and does not remove.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Need {
+    pub bytes: u64,
+    pub inodes: u64,
+}
+
 /// See the module's head.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
@@ -27,6 +38,8 @@ pub struct Layout {
     pub accessed: f64,
     /// Names that come and go; half of them are there at the beginning.
     pub entries: usize,
+    /// Directories that come and go, likewise.
+    pub subdirs: usize,
     pub symlinks: usize,
     pub files_per_dir: usize,
     pub seed: u64,
@@ -37,7 +50,15 @@ impl Layout {
     pub fn of_bytes(bytes: u64, seed: u64) -> Self {
         let files = usize::try_from(bytes.div_ceil(MEAN_BYTES)).unwrap_or(FILES_MAX);
         let files = files.clamp(1, FILES_MAX);
-        Self { files, accessed: 0.1, entries: 100, symlinks: 20, files_per_dir: 30, seed }
+        Self {
+            files,
+            accessed: 0.1,
+            entries: 100,
+            subdirs: 40,
+            symlinks: 20,
+            files_per_dir: 30,
+            seed,
+        }
     }
 
     /// Scaled to a rate, as SFS scales.
@@ -45,6 +66,11 @@ impl Layout {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let bytes = (per_s.max(0.0) * bytes_per_rate as f64) as u64;
         Self::of_bytes(bytes, seed)
+    }
+
+    /// About the bytes of its files.
+    pub fn bytes(&self) -> u64 {
+        self.files as u64 * MEAN_BYTES
     }
 
     /// Files that a run touches: at least one.
@@ -56,6 +82,17 @@ impl Layout {
 
     pub fn dirs(&self) -> usize {
         self.files.div_ceil(self.files_per_dir.max(1)).max(1)
+    }
+
+    /// What a server must have for it, and for what it may grow by while it runs.
+    pub fn need(&self) -> Need {
+        let dirs = self.dirs() as u64;
+        let names = (self.files + self.entries + self.subdirs + self.symlinks) as u64;
+        let files: u64 = self.lengths().iter().map(|bytes| bytes.next_multiple_of(ALLOCATED)).sum();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let growth = (files as f64 * GROWTH_MAX).ceil() as u64;
+        let others = (dirs + (self.entries + self.subdirs + self.symlinks) as u64) * ALLOCATED;
+        Need { bytes: files + growth + others, inodes: names + dirs }
     }
 
     /// Length of each file: the first are those that a run touches, so that these have the
@@ -80,6 +117,9 @@ mod tests {
         // SFS's own constant for 25 operations a second: 975 files.
         assert!((957..=975).contains(&layout.accessed_files()), "{layout:?}");
         assert_eq!(layout.dirs(), layout.files.div_ceil(30));
+        let need = layout.need();
+        assert!(need.bytes > bytes * 11 / 10 && need.bytes < bytes * 13 / 10, "{need:?}");
+        assert_eq!(need.inodes, (layout.files + layout.dirs() + 160) as u64);
         // 95 decks and a part of one.
         assert!((95..=96).contains(&lengths.iter().filter(|bytes| **bytes == 1 << 20).count()));
     }

@@ -2,20 +2,25 @@
 //!
 //! - [`layout`]: how many of what, as SFS has it, scaled.
 //! - `build`: makes them on a server.
+//! - `names`: names that come and go.
 //!
 //! Files that are read and written never go away. Names that come and go are others, so that no
 //! operation meets what another one has just removed: every call has the answer that is expected.
 
-mod build;
+pub(crate) mod build;
+mod label;
 pub mod layout;
+mod names;
 mod touched;
 
 use fastrand::Rng;
 use wire::nfs3::FileHandle;
 
-pub use build::build;
-pub use layout::Layout;
+pub use build::{build, build_telling};
+pub use label::Label;
+pub use layout::{Layout, Need};
 
+use self::names::{Names, Taken};
 use self::touched::Touched;
 
 /// What SFS lets its files grow by while it runs, as a share.
@@ -30,13 +35,17 @@ pub struct FileSet {
     root: FileHandle,
     dirs: Vec<FileHandle>,
     files: Vec<File>,
-    /// The first so many of `files` are those that are touched.
+    /// The first so many of `files` are those that are touched; the layout lets so many be.
     accessed: usize,
+    accessed_max: usize,
     /// Numbers of those that hold a whole block, in order.
     large: Vec<usize>,
     /// What a run has touched so far.
     touched: Touched,
-    entries: Vec<Entry>,
+    /// Files, links, symbolic links and pipes that come and go.
+    entries: Names,
+    /// Directories that do.
+    subdirs: Names,
     symlinks: Vec<FileHandle>,
     bytes: u64,
     grown_bytes: u64,
@@ -48,14 +57,6 @@ struct File {
     bytes: u64,
 }
 
-/// A name that comes and goes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    is_there: bool,
-    /// A call is about to change it.
-    is_busy: bool,
-}
-
 /// Bytes of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Range {
@@ -65,22 +66,44 @@ pub struct Range {
 }
 
 /// A name in a directory of the set.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Name {
     pub dir: FileHandle,
-    pub name: String,
+    pub label: Label,
 }
 
-fn file_name(number: usize) -> String {
-    format!("file_en.{number:05}")
+/// A name that an operation changes; from here until [`FileSet::settle`] no other one gets it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Entry {
+    pub name: Name,
+    /// As it is before: the answer is another one where that is not what the operation needs.
+    pub is_there: bool,
+    kind: Kind,
+    number: u32,
 }
 
-fn entry_name(number: usize) -> String {
-    format!("dir_ent.{number:05}")
+/// What an entry is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// Anything but a directory: made by CREATE, SYMLINK, MKNOD and LINK, moved by RENAME, removed
+    /// by REMOVE.
+    File,
+    /// Made by MKDIR, removed by RMDIR.
+    Dir,
 }
 
-fn symlink_name(number: usize) -> String {
-    format!("symlink.{number:05}")
+impl Kind {
+    fn label(self, number: u32) -> Label {
+        match self {
+            Self::File => Label::new(b"dir_ent.", number),
+            Self::Dir => Label::new(b"dir_sub.", number),
+        }
+    }
+}
+
+fn file_label(number: usize) -> Label {
+    // A set has at most FILES_MAX.
+    Label::new(b"file_en.", u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 impl FileSet {
@@ -103,10 +126,12 @@ impl FileSet {
         self.dirs[number % self.dirs.len()]
     }
 
-    /// From here on only the first so many files are touched, at least one: the working set of a
-    /// run. Forgets which ones were touched before.
-    pub fn narrow(&mut self, accessed: usize) {
-        self.accessed = accessed.clamp(1, self.files.len().max(1));
+    /// From here on only this share of the files that the layout lets a run touch are touched, at
+    /// least one: the working set of a run. Forgets which ones were touched before.
+    pub fn narrow_to(&mut self, share: f64) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
+        let accessed = (self.accessed_max as f64 * share).ceil() as usize;
+        self.accessed = accessed.clamp(1, self.accessed_max.max(1));
         self.touched.clear();
     }
 
@@ -140,8 +165,11 @@ impl FileSet {
         if is_there {
             self.touched.touch(number);
         }
-        let name = if is_there { file_name(number) } else { format!("missing.{number:05}") };
-        Name { dir: self.dir_of(number), name }
+        let label = match is_there {
+            true => file_label(number),
+            false => Label::new(b"missing.", u32::try_from(number).unwrap_or(u32::MAX)),
+        };
+        Name { dir: self.dir_of(number), label }
     }
 
     /// Where to read so many bytes: within a file, at a block's beginning.
@@ -179,23 +207,39 @@ impl FileSet {
         (number, Range { file: file.handle, offset, bytes })
     }
 
-    /// A name to make or to remove, with its number; from here until [`FileSet::settle`] no other
-    /// call gets it. If all names are in the wrong state, one of them all the same: then CREATE
-    /// finds a file and REMOVE finds none. `None` while calls are about to change all of them.
-    pub fn entry(&mut self, to_be_there: bool, random: &mut Rng) -> Option<(usize, Name)> {
-        let begin = random.usize(..self.entries.len().max(1));
-        let around = (begin..self.entries.len()).chain(0..begin);
-        let free: Vec<usize> = around.filter(|at| !self.entries[*at].is_busy).collect();
-        let fitting = free.iter().find(|at| self.entries[**at].is_there != to_be_there);
-        let number = *fitting.or_else(|| free.first())?;
-        self.entries[number].is_busy = true;
-        Some((number, Name { dir: self.dir_of(number), name: entry_name(number) }))
+    /// A name to make. `None` while calls are about to change all of them.
+    pub fn to_make(&mut self, kind: Kind, random: &mut Rng) -> Option<Entry> {
+        let taken = self.names(kind).take_absent(random)?;
+        Some(self.entry(kind, taken))
+    }
+
+    /// A name to remove. `None` as with [`FileSet::to_make`].
+    pub fn to_remove(&mut self, kind: Kind, random: &mut Rng) -> Option<Entry> {
+        let taken = self.names(kind).take_there(random)?;
+        Some(self.entry(kind, taken))
     }
 
     /// What became of a name.
-    pub fn settle(&mut self, number: usize, is_there: bool) {
-        if let Some(entry) = self.entries.get_mut(number) {
-            *entry = Entry { is_there, is_busy: false };
+    pub fn settle(&mut self, entry: &Entry, is_there: bool) {
+        self.names(entry.kind).settle(entry.number, is_there);
+    }
+
+    /// Operations that found no name in the state that they need: they made what was there, or
+    /// removed what was not.
+    pub fn hollow(&self) -> u64 {
+        self.entries.hollow() + self.subdirs.hollow()
+    }
+
+    fn names(&mut self, kind: Kind) -> &mut Names {
+        match kind {
+            Kind::File => &mut self.entries,
+            Kind::Dir => &mut self.subdirs,
         }
+    }
+
+    fn entry(&self, kind: Kind, taken: Taken) -> Entry {
+        let Taken { number, is_there } = taken;
+        let name = Name { dir: self.dir_of(number as usize), label: kind.label(number) };
+        Entry { name, is_there, kind, number }
     }
 }

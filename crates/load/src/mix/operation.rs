@@ -1,11 +1,16 @@
 //! The operations that a mix is made of: procedures of NFS v3, in the order of the RFC.
+//!
+//! Version 2's ROOT and WRITECACHE are none: the first has been obsolete since the Mount protocol,
+//! the second was for a version that never came (RFC 1094, section 2.2), and a server has nothing to
+//! do for them.
 
 use std::fmt;
 use std::str::FromStr;
 
+use client::url::Version;
 use thiserror::Error;
 
-/// One procedure. Over version 2 a session makes it what that version has instead.
+/// One procedure.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Operation {
     Null,
@@ -17,11 +22,18 @@ pub enum Operation {
     Read,
     Write,
     Create,
+    Mkdir,
+    Symlink,
+    Mknod,
     Remove,
+    Rmdir,
+    Rename,
+    Link,
     Readdir,
     Readdirplus,
     Fsstat,
     Fsinfo,
+    Pathconf,
     Commit,
 }
 
@@ -31,7 +43,7 @@ pub enum Operation {
 pub struct UnknownOperation(pub String);
 
 impl Operation {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 22] = [
         Self::Null,
         Self::Getattr,
         Self::Setattr,
@@ -41,11 +53,18 @@ impl Operation {
         Self::Read,
         Self::Write,
         Self::Create,
+        Self::Mkdir,
+        Self::Symlink,
+        Self::Mknod,
         Self::Remove,
+        Self::Rmdir,
+        Self::Rename,
+        Self::Link,
         Self::Readdir,
         Self::Readdirplus,
         Self::Fsstat,
         Self::Fsinfo,
+        Self::Pathconf,
         Self::Commit,
     ];
 
@@ -60,12 +79,36 @@ impl Operation {
             Self::Read => "read",
             Self::Write => "write",
             Self::Create => "create",
+            Self::Mkdir => "mkdir",
+            Self::Symlink => "symlink",
+            Self::Mknod => "mknod",
             Self::Remove => "remove",
+            Self::Rmdir => "rmdir",
+            Self::Rename => "rename",
+            Self::Link => "link",
             Self::Readdir => "readdir",
             Self::Readdirplus => "readdirplus",
             Self::Fsstat => "fsstat",
             Self::Fsinfo => "fsinfo",
+            Self::Pathconf => "pathconf",
             Self::Commit => "commit",
+        }
+    }
+
+    /// Whether this version has a procedure for it. Over version 2 a session makes of the others
+    /// what that version has instead, or answers by itself.
+    pub const fn is_in(self, version: Version) -> bool {
+        match (version, self) {
+            (
+                Version::Two,
+                Self::Access
+                | Self::Mknod
+                | Self::Readdirplus
+                | Self::Fsinfo
+                | Self::Pathconf
+                | Self::Commit,
+            ) => false,
+            (Version::Two | Version::Three, _) => true,
         }
     }
 }
@@ -79,8 +122,27 @@ impl fmt::Display for Operation {
 impl FromStr for Operation {
     type Err = UnknownOperation;
 
+    /// In letters of any case; `statfs` is what version 2 calls FSSTAT.
     fn from_str(name: &str) -> Result<Self, UnknownOperation> {
-        let found = Self::ALL.into_iter().find(|operation| operation.name() == name);
+        if name.eq_ignore_ascii_case("statfs") {
+            return Ok(Self::Fsstat);
+        }
+        let is_named = |operation: &Self| operation.name().eq_ignore_ascii_case(name);
+        let found = Self::ALL.into_iter().find(is_named);
         found.ok_or_else(|| UnknownOperation(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_read_in_any_case_and_version_2_lacks_six() {
+        assert_eq!("ReadDirPlus".parse(), Ok(Operation::Readdirplus));
+        assert_eq!("STATFS".parse(), Ok(Operation::Fsstat));
+        assert!("wrcache".parse::<Operation>().is_err());
+        let in_two = Operation::ALL.iter().filter(|operation| operation.is_in(Version::Two));
+        assert_eq!(in_two.count(), 16);
     }
 }

@@ -5,13 +5,27 @@ use std::collections::BTreeMap;
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 
+use super::effort::Effort;
 use super::operation::Operation;
 use super::table::Mix;
-use crate::cpu::Usage;
 
 /// An operation that starts later than this after it was meant to is a late one: far more than the
 /// clock's own error, and a noticeable part of a response.
 pub const LATE: Nanos = Nanos::from_millis(1);
+
+/// Equal parts of a run, whose means say how sure its own are (batch means).
+pub const BATCHES: usize = 20;
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Batch {
+    /// Answers that came in it and were as expected.
+    pub answered: u64,
+    /// Those of operations that were meant to start in it.
+    pub responses: u64,
+    /// The sum of their response times.
+    pub response_total: Nanos,
+}
 
 /// One kind of operation.
 #[derive(Clone, Debug, Default)]
@@ -39,17 +53,28 @@ pub struct Outcome {
     pub unexpected: u64,
     /// By how much operations started later than they were meant to.
     pub lateness: Histogram,
-    /// How many by more than [`LATE`].
+    /// How many by more than [`LATE`], though there was room: the generator's own fault.
     pub late: u64,
+    /// How many by more than [`LATE`] because as many were outstanding as may be.
+    pub held: u64,
+    /// Operations of an open loop that never started, because the server was too far behind.
+    pub given_up: u64,
     /// Bytes of the READs and WRITEs among the [`Self::answered`].
     pub read_bytes: u64,
     pub written_bytes: u64,
     /// The most operations that were outstanding at a time.
     pub outstanding_max: usize,
-    /// Processor time of the generator in the measured part; a world has none.
-    pub cpu: Option<Usage>,
+    /// What the measured part cost the generator; a world has none.
+    pub effort: Option<Effort>,
+    /// Equal parts of the run: none, or [`BATCHES`].
+    pub batches: Vec<Batch>,
+    /// Files that the run might touch, and different ones that it did, from its warm-up on.
+    pub accessed: usize,
+    pub touched: usize,
     /// The first unexpected answer, for people.
     pub first_failure: Option<String>,
+    /// Why the run ended before its end, for people.
+    pub broken: Option<String>,
 }
 
 impl Outcome {
@@ -63,9 +88,73 @@ impl Outcome {
         self.answered as f64 / self.span.as_secs_f64()
     }
 
+    /// Adds another generator's run of the same time.
+    pub fn merge(&mut self, other: Self) {
+        for (operation, theirs) in other.operations {
+            let ours = self.operations.entry(operation).or_default();
+            ours.response_time.merge(&theirs.response_time);
+            ours.total += theirs.total;
+            ours.failed += theirs.failed;
+        }
+        if self.batches.len() < other.batches.len() {
+            self.batches.resize(other.batches.len(), Batch::default());
+        }
+        for (ours, theirs) in self.batches.iter_mut().zip(other.batches) {
+            ours.answered += theirs.answered;
+            ours.responses += theirs.responses;
+            ours.response_total += theirs.response_total;
+        }
+        self.span = self.span.max(other.span);
+        self.meant += other.meant;
+        self.answered += other.answered;
+        self.unexpected += other.unexpected;
+        self.lateness.merge(&other.lateness);
+        self.late += other.late;
+        self.held += other.held;
+        self.given_up += other.given_up;
+        self.read_bytes += other.read_bytes;
+        self.written_bytes += other.written_bytes;
+        self.outstanding_max += other.outstanding_max;
+        match (&mut self.effort, other.effort) {
+            (Some(ours), Some(theirs)) => ours.merge(&theirs),
+            (ours, theirs) => *ours = ours.or(theirs),
+        }
+        self.accessed += other.accessed;
+        self.touched += other.touched;
+        self.first_failure = self.first_failure.take().or(other.first_failure);
+        self.broken = self.broken.take().or(other.broken);
+    }
+
+    /// Adds a later run of the same: its time comes on top, and its batches behind ours.
+    pub fn append(&mut self, later: Self) {
+        if self.span == Nanos::ZERO {
+            *self = later;
+            return;
+        }
+        let span = self.span + later.span;
+        let outstanding_max = self.outstanding_max.max(later.outstanding_max);
+        let (accessed, touched) = (self.accessed, self.touched.min(later.touched));
+        let threads = self.effort.map_or(0, |effort| effort.threads);
+        let mut batches = std::mem::take(&mut self.batches);
+        batches.extend(&later.batches);
+        self.merge(Self { batches: Vec::new(), ..later });
+        (self.span, self.outstanding_max, self.batches) = (span, outstanding_max, batches);
+        (self.accessed, self.touched) = (accessed, touched);
+        if let Some(effort) = &mut self.effort {
+            effort.threads = threads;
+        }
+    }
+
     /// Of what was meant to start in that time.
     pub fn failed(&self) -> u64 {
         self.operations.values().map(|tally| tally.failed).sum()
+    }
+
+    /// Those of all operations together.
+    pub fn response_times(&self) -> Histogram {
+        let mut all = Histogram::new();
+        self.operations.values().for_each(|tally| all.merge(&tally.response_time));
+        all
     }
 
     /// The benchmarks' response time: that of all operations over their number. `None` without

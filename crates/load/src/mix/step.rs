@@ -10,7 +10,7 @@ use wire::nfs3::FileHandle;
 use super::operation::Operation;
 use super::table::Mix;
 use crate::deck::Deck;
-use crate::fileset::{BLOCK_BYTES, FileSet, Name, Range};
+use crate::fileset::{BLOCK_BYTES, Entry, FileSet, Kind, Name, Range};
 
 /// LOOKUPs of 100 that look for what is not there (SFS 3.0).
 const MISSING: u32 = 35;
@@ -33,13 +33,42 @@ pub enum Step {
     Readlink(FileHandle),
     Read(Range),
     Write { to: Range, is_stable: bool },
-    Create { of: Name, number: usize },
-    Remove { of: Name, number: usize },
+    Create(Entry),
+    Mkdir(Entry),
+    Symlink(Entry),
+    Mknod(Entry),
+    Remove(Entry),
+    Rmdir(Entry),
+    Rename { from: Entry, to: Entry },
+    Link { file: FileHandle, to: Entry },
     Readdir(FileHandle),
     Readdirplus(FileHandle),
     Fsstat(FileHandle),
     Fsinfo(FileHandle),
+    Pathconf(FileHandle),
     Commit(FileHandle),
+}
+
+impl Step {
+    /// Gives back the names that it has taken; `is_done` unless its answer was unexpected.
+    pub fn settle(&self, files: &mut FileSet, is_done: bool) {
+        match self {
+            Self::Create(entry)
+            | Self::Mkdir(entry)
+            | Self::Symlink(entry)
+            | Self::Mknod(entry)
+            | Self::Link { to: entry, .. } => files.settle(entry, is_done || entry.is_there),
+            Self::Remove(entry) | Self::Rmdir(entry) => {
+                files.settle(entry, !is_done && entry.is_there);
+            }
+            Self::Rename { from, to } => {
+                let is_moved = is_done && from.is_there;
+                files.settle(from, !is_moved && from.is_there);
+                files.settle(to, is_moved || to.is_there);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Deals out steps: the same for the same seed, whatever the answers, as long as they come in the
@@ -102,20 +131,60 @@ impl Dealer {
                 self.written = Some(to.file);
                 Step::Write { to, is_stable: self.is_stable }
             }
-            Operation::Create => match files.entry(true, random) {
-                Some((number, of)) => Step::Create { of, number },
+            Operation::Create => made(Kind::File, files, random, Step::Create),
+            Operation::Mkdir => made(Kind::Dir, files, random, Step::Mkdir),
+            Operation::Symlink => made(Kind::File, files, random, Step::Symlink),
+            Operation::Mknod => made(Kind::File, files, random, Step::Mknod),
+            Operation::Remove => removed(Kind::File, files, random, Step::Remove),
+            Operation::Rmdir => removed(Kind::Dir, files, random, Step::Rmdir),
+            Operation::Rename => match files.to_remove(Kind::File, random) {
+                Some(from) => match files.to_make(Kind::File, random) {
+                    Some(to) => Step::Rename { from, to },
+                    None => {
+                        files.settle(&from, from.is_there);
+                        Step::Getattr(files.file(random))
+                    }
+                },
                 None => Step::Getattr(files.file(random)),
             },
-            Operation::Remove => match files.entry(false, random) {
-                Some((number, of)) => Step::Remove { of, number },
-                None => Step::Getattr(files.file(random)),
-            },
+            Operation::Link => {
+                let file = files.file(random);
+                made(Kind::File, files, random, |to| Step::Link { file, to })
+            }
             Operation::Readdir => Step::Readdir(files.dir(random)),
             Operation::Readdirplus => Step::Readdirplus(files.dir(random)),
             Operation::Fsstat => Step::Fsstat(files.root()),
             Operation::Fsinfo => Step::Fsinfo(files.root()),
+            Operation::Pathconf => Step::Pathconf(files.root()),
             Operation::Commit => Step::Commit(self.written.unwrap_or_else(|| files.file(random))),
         }
+    }
+}
+
+/// A step that makes a name. While calls are about to change all names there is none, and a GETATTR
+/// keeps the rate.
+fn made(
+    kind: Kind,
+    files: &mut FileSet,
+    random: &mut Rng,
+    step: impl FnOnce(Entry) -> Step,
+) -> Step {
+    match files.to_make(kind, random) {
+        Some(entry) => step(entry),
+        None => Step::Getattr(files.file(random)),
+    }
+}
+
+/// A step that removes a name, likewise.
+fn removed(
+    kind: Kind,
+    files: &mut FileSet,
+    random: &mut Rng,
+    step: impl FnOnce(Entry) -> Step,
+) -> Step {
+    match files.to_remove(kind, random) {
+        Some(entry) => step(entry),
+        None => Step::Getattr(files.file(random)),
     }
 }
 

@@ -13,11 +13,13 @@
 //! Trials go round by round, every size and stability once a round, so that what drifts drifts
 //! under all of them. A parameter is the median over the rounds' own values.
 
+pub mod concurrency;
 pub mod local;
 
 use bytes::Bytes;
 use client::session::Session;
 use client::transfer::{Kind, Limit};
+use client::url::Version;
 use futures_util::future::join_all;
 use net::clock::Clock;
 use perf::model::fit::line_relative;
@@ -339,6 +341,10 @@ impl Burst<'_> {
         let bytes = self.effort.commit_probe_bytes;
         let run = self.run(call_bytes, 4, u64::MAX, bytes, None).await?;
         let commit = run.events.iter().rev().find(|event| event.kind == Kind::Commit);
+        if commit.is_none() && self.session.version() == Version::Two {
+            // Its WRITEs are stable: it has no COMMIT, which so takes no time.
+            return Ok(0.0);
+        }
         let commit = commit.ok_or(Error::TooFew { what: "the time of a COMMIT" })?;
         Ok(commit.received.since(commit.sent).as_micros_f64())
     }

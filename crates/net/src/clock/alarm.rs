@@ -39,6 +39,9 @@ struct Real {
 const LEAD: Nanos = Nanos::from_micros(110);
 
 impl Alarm {
+    /// How long before its moment a real alarm begins to watch the clock.
+    pub const LEAD: Nanos = LEAD;
+
     pub(super) fn real(clock: Clock) -> io::Result<Self> {
         Ok(Self(Kind::Real(Real { clock, timer: Timer::new()?, armed: None })))
     }

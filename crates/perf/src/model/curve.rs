@@ -50,8 +50,8 @@ pub enum CurveError {
          as in \"{example}\"; it says {text:?}"
     )]
     Units { row: usize, example: &'static str, text: String },
-    #[error("row {row}: two numbers are needed, got {text:?}")]
-    Row { row: usize, text: String },
+    #[error("row {row}: {need} numbers are needed, got {text:?}")]
+    Row { row: usize, need: usize, text: String },
     #[error("row {row}: the {what} is {got}: it has to be a finite number above 0")]
     NotPositive { row: usize, what: &'static str, got: f64 },
     #[error("row {row}: the throughput of {got} a second does not exceed the {before} before it")]
@@ -116,16 +116,16 @@ impl Curve {
     }
 }
 
-/// The number of a row, and its two numbers.
-pub(super) type Row = (usize, [f64; 2]);
+/// The number of a row, and its numbers.
+pub(super) type Row<const N: usize> = (usize, [f64; N]);
 
-/// Row by row, two numbers below a heading that means something; comments and empty lines left
+/// Row by row, so many numbers below a heading that means something; comments and empty lines left
 /// out.
-pub(super) fn rows<T>(
+pub(super) fn rows<T, const N: usize>(
     text: &str,
     example: &'static str,
     heading: impl Fn(&[&str]) -> Option<T>,
-) -> Result<(T, Vec<Row>), CurveError> {
+) -> Result<(T, Vec<Row<N>>), CurveError> {
     let mut meaning = None;
     let mut rows = Vec::new();
     for (row, line) in (1..).zip(text.lines()) {
@@ -146,9 +146,9 @@ pub(super) fn rows<T>(
             continue;
         }
         let numbers: Vec<f64> = cells.iter().map_while(|cell| cell.parse().ok()).collect();
-        match numbers[..] {
-            [x, y] if cells.len() == 2 => rows.push((row, [x, y])),
-            _ => return Err(CurveError::Row { row, text: clip(line) }),
+        match <[f64; N]>::try_from(numbers) {
+            Ok(numbers) if cells.len() == N => rows.push((row, numbers)),
+            _ => return Err(CurveError::Row { row, need: N, text: clip(line) }),
         }
     }
     let meaning = meaning.ok_or(CurveError::TooFew { got: 0, need: POINTS_MIN })?;
@@ -260,8 +260,8 @@ pub(crate) mod tests {
         );
         assert!(said(&format!("{heading}NaN 1\n200 2")).contains("row 2: the throughput is NaN"));
         assert!(said(&format!("{heading}1 1\n2 inf")).contains("row 3: the response time is inf"));
-        assert!(said(&format!("{heading}1 1\n2 two")).starts_with("row 3: two numbers are needed"));
-        assert!(said(&format!("{heading}1 1 1\n2 2")).starts_with("row 2: two numbers"));
+        assert!(said(&format!("{heading}1 1\n2 two")).starts_with("row 3: 2 numbers are needed"));
+        assert!(said(&format!("{heading}1 1 1\n2 2")).starts_with("row 2: 2 numbers"));
         assert!(said(&"\n".repeat(ROWS_MAX + 1)).contains("more than"));
     }
 }

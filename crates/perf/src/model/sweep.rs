@@ -143,7 +143,7 @@ fn check(observed: &[Observed]) -> Result<(), FitError> {
     Ok(())
 }
 
-fn throughput(form: Form, values: &[f64], outstanding: u32) -> Result<f64, ModelError> {
+pub(super) fn throughput(form: Form, values: &[f64], outstanding: u32) -> Result<f64, ModelError> {
     within("outstanding calls", outstanding.into(), 1, OUTSTANDING_MAX.into())?;
     let (cycle_us, stage_us) = (values[0], values[1]);
     match form {

@@ -12,6 +12,7 @@ mod losses;
 mod mix;
 mod mixture;
 mod network;
+mod operations;
 mod persistent;
 mod recover;
 mod restarts;

@@ -33,7 +33,6 @@ use crate::cmd::seqwrite;
 use crate::cmd::study;
 use crate::exit::Failure;
 use crate::output::Bars;
-use crate::records;
 use crate::served::Interrupts;
 
 pub(crate) use rtt::run as rtt;
@@ -118,13 +117,6 @@ fn failure(error: LoadError) -> Failure {
         LoadError::Floor(FloorError::Stopped) => Failure::interrupted(),
         error => seqwrite::failure(error),
     }
-}
-
-/// The beginning of every record here.
-fn record(name: &str) -> Record {
-    let mut record = records::begin(records::now());
-    record.workload.name = name.to_owned();
-    record
 }
 
 /// What is told in the end: `failed`, if something did and there is nothing to show.

@@ -11,9 +11,9 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 
 use super::rtt::name;
-use super::{LOOPBACK, record, warn_of_loopback};
+use super::{LOOPBACK, warn_of_loopback};
 use crate::args::floors::Rtt;
-use crate::records::{bytes, cell, sample, spread};
+use crate::records::{self, bytes, cell, sample, spread};
 
 pub(super) struct Report<'a> {
     pub(super) args: &'a Rtt,
@@ -156,7 +156,7 @@ impl Report<'_> {
     }
 
     pub(super) fn record(&self) -> Record {
-        let mut record = record("rtt");
+        let mut record = records::of("rtt");
         let kind = if self.args.to.is_some() { "far-end" } else { "server" };
         record.target = Target { kind: kind.to_owned(), ..Target::default() };
         record.target.other.insert("peers".to_owned(), self.peers.into());

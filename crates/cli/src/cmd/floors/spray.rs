@@ -18,7 +18,7 @@ use wire::spray::{ARRAY_LEN_MAX, OVERHEAD_BYTES, PROGRAM, VERSION};
 
 use super::{LOOPBACK, warn_of_loopback};
 use super::{block_on, failure};
-use super::{ended, null_service, on_a_thread, record, resolve};
+use super::{ended, null_service, on_a_thread, resolve};
 use crate::args::Verbosity;
 use crate::args::floors::Spray;
 use crate::exit::Failure;
@@ -245,7 +245,7 @@ impl Report<'_> {
     }
 
     fn record(&self) -> Record {
-        let mut record = record("spray");
+        let mut record = records::of("spray");
         let is_null = self.args.target.is_some();
         record.target = Target {
             kind: if is_null { "server" } else { "far-end" }.to_owned(),

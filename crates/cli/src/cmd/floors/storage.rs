@@ -13,7 +13,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 
 use super::{block_on, failure};
-use super::{ended, on_a_thread, record};
+use super::{ended, on_a_thread};
 use crate::args::Verbosity;
 use crate::args::floors::Storage;
 use crate::exit::Failure;
@@ -203,7 +203,7 @@ impl Report<'_> {
 
     fn record(&self) -> Record {
         let Self { args, file_system, measured } = self;
-        let mut record = record("storage");
+        let mut record = records::of("storage");
         record.target = Target {
             kind: "directory".to_owned(),
             path: Some(args.dir.display().to_string()),

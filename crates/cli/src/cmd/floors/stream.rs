@@ -13,7 +13,7 @@ use perf::stats::Sample;
 
 use super::{LOOPBACK, warn_of_loopback};
 use super::{block_on, failure, far};
-use super::{ended, on_a_thread, record, resolve};
+use super::{ended, on_a_thread, resolve};
 use crate::args::Verbosity;
 use crate::args::floors::{Proto, Stream, message_sizes};
 use crate::exit::Failure;
@@ -202,7 +202,7 @@ impl Report<'_> {
     }
 
     fn record(&self, one: &Measured) -> Record {
-        let mut record = record("stream");
+        let mut record = records::of("stream");
         record.target = Target {
             kind: "far-end".to_owned(),
             proto: Some(one.protocol.name().to_owned()),

@@ -16,22 +16,38 @@ use crate::exit::Failure;
 
 /// Runs the command.
 pub(super) fn run(args: &Infer, verbosity: Verbosity) -> Result<(), Failure> {
-    let (curve, inferred) = infer(&args.curve, &args.known, "infer")?;
-    let mut record = super::record("infer", Some(&args.curve));
+    let text = super::read(&args.curve, "infer")?;
+    let curve =
+        Curve::parse(&text).map_err(|error| super::unreadable(&args.curve, "infer", &error))?;
+    explain(&curve, &args.curve, &args.known, args.json.as_deref(), verbosity)
+}
+
+/// A curve explained.
+pub(super) fn explain(
+    curve: &Curve,
+    path: &Path,
+    known: &Known,
+    json: Option<&Path>,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    let inferred = infer(curve, path, known)?;
+    let mut record = super::record("infer", Some(path));
+    let mut measured = "throughput_per_s response_us\n".to_owned();
+    for point in curve.points() {
+        writeln!(measured, "{} {}", point.per_s, point.response_us).ok();
+    }
+    super::source::keep(&mut record.model, &measured);
     record.metric("overall_response_us", curve.overall_response_us(), "us");
     parameters(&mut record, &inferred);
     for said in inferred.unidentified() {
         record.warn("not-identified", &said, "");
     }
-    super::show(&text(&curve, &inferred), &record, args.json.as_deref(), verbosity)
+    super::show(&text(curve, &inferred), &record, json, verbosity)
 }
 
-/// The curve of a file, and the server it shows.
-pub(super) fn infer(path: &Path, known: &Known, verb: &str) -> Result<(Curve, Inferred), Failure> {
-    let text = super::read(path, verb)?;
-    let curve = Curve::parse(&text).map_err(|error| super::unreadable(path, verb, &error))?;
-    let inferred = Inferred::from(&curve, known.given()).map_err(|error| failure(path, &error))?;
-    Ok((curve, inferred))
+/// The server that a file's curve shows.
+pub(super) fn infer(curve: &Curve, path: &Path, known: &Known) -> Result<Inferred, Failure> {
+    Inferred::from(curve, known.given()).map_err(|error| failure(path, &error))
 }
 
 pub(super) fn failure(path: &Path, error: &FitError) -> Failure {

@@ -5,6 +5,7 @@ mod infer;
 mod known;
 mod predict;
 pub(crate) mod simulate;
+mod source;
 mod whatif;
 
 use std::path::Path;

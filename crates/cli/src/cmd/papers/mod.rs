@@ -2,4 +2,7 @@
 //! side.
 
 pub(crate) mod loggp;
+pub(crate) mod predict;
 pub(crate) mod sensitivity;
+pub(crate) mod whatif;
+mod writes;

@@ -1,6 +1,6 @@
 //! `nfskit study`: probe, measure, explain, predict and apply, report.
 
-mod explain;
+pub(crate) mod explain;
 mod outcome;
 mod record;
 mod report;
@@ -160,21 +160,16 @@ pub(crate) async fn in_scratch<T>(
     interrupts: &mut Interrupts,
     work: impl AsyncFnOnce(&Scratch) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let session = tokio::select! {
-        biased;
-        () = interrupts.next() => return Err(Failure::interrupted()),
-        session = plain.connect() => session?,
-    };
-    let held = Held::make(plain, session).await?;
+    let held = Held::make(plain, interrupts).await?;
     let outcome = tokio::select! {
         biased;
         () = interrupts.next() => Err(Failure::interrupted()),
         outcome = work(&held.scratch) => outcome,
     };
-    held.release(plain, outcome).await
+    held.clear(plain, REMOVE_LIMIT, outcome).await
 }
 
-/// A scratch directory on a server, and the connection by which it is removed.
+/// A scratch directory, and the connection that is kept aside for its removal.
 #[derive(Debug)]
 pub(crate) struct Held {
     session: Session,
@@ -182,9 +177,17 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Makes the directory. Not to be dropped before it is done: an interrupt must not lose the
-    /// directory between its making and our knowing of it.
-    pub(crate) async fn make(plain: &Reached, session: Session) -> Result<Self, Failure> {
+    /// Makes a directory of a name that nobody else has.
+    pub(crate) async fn make(
+        plain: &Reached,
+        interrupts: &mut Interrupts,
+    ) -> Result<Self, Failure> {
+        let session = tokio::select! {
+            biased;
+            () = interrupts.next() => return Err(Failure::interrupted()),
+            session = plain.connect() => session?,
+        };
+        // An interrupt must not lose the directory between its making and our knowing of it.
         let tag = format!("{:x}-{}", plain.clock.since_1970().as_nanos(), std::process::id());
         let name = Scratch::name_for(&tag);
         match Scratch::create(&session, &name).await {
@@ -193,14 +196,15 @@ impl Held {
         }
     }
 
-    /// Removes it with everything in it, and gives what came of the work there.
-    pub(crate) async fn release<T>(
+    /// Removes it within this time. What was to be told is told, and what is left behind.
+    pub(crate) async fn clear<T>(
         self,
         plain: &Reached,
+        limit: Nanos,
         outcome: Result<T, Failure>,
     ) -> Result<T, Failure> {
         let Self { session, scratch } = self;
-        let removed = plain.clock.within(REMOVE_LIMIT, remove(&session, plain, &scratch)).await;
+        let removed = plain.clock.within(limit, remove(&session, plain, &scratch)).await;
         match (outcome, removed) {
             (outcome, Ok(Ok(()))) => outcome,
             (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(scratch.name()))),
@@ -234,7 +238,8 @@ async fn not_made(plain: &Reached, name: &str, error: client::error::Error) -> F
     }
 }
 
-const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
+/// How long a directory of a few files may take to be removed.
+pub(crate) const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
 
 /// Over the connection that was kept aside, or a new one if that broke.
 async fn remove(session: &Session, subject: &Reached, scratch: &Scratch) -> Result<(), Failure> {

@@ -17,7 +17,7 @@ use super::thread::blocking;
 use crate::args::suite13::Caches;
 use crate::cmd::mount::Embedded;
 use crate::cmd::seqwrite;
-use crate::cmd::study::{Held, Reached};
+use crate::cmd::study::{Held, REMOVE_LIMIT, Reached};
 use crate::exit::Failure;
 
 /// Room that must be left besides the files: a file system needs some for its own accounts.
@@ -170,7 +170,7 @@ impl Target {
                     (Ok(_), Err(failure)) => Err(failure),
                     (Err(failure), Err(left)) => Err(failure.and(left.what())),
                 };
-                server.held.release(&server.plain, outcome).await
+                server.held.clear(&server.plain, REMOVE_LIMIT, outcome).await
             }
         }
     }

@@ -10,7 +10,6 @@ use client::url::Target as Url;
 use load::error::Error as LoadError;
 use load::place::FileSystem;
 use load::scratch::Scratch;
-use load::study::Subject;
 use net::clock::Clock;
 use net::shape::Shape;
 use perf::record::Durability;
@@ -157,12 +156,7 @@ impl Reaching<'_> {
     /// Connects and makes the directory, unless interrupted before.
     async fn reach(self, interrupts: &mut Interrupts) -> Result<Target, Failure> {
         let Self { place, target, plan, options, embedded, at, plain } = self;
-        let session = tokio::select! {
-            biased;
-            () = interrupts.next() => return Err(Failure::interrupted()),
-            session = plain.connect() => session?,
-        };
-        let held = Held::make(&plain, session).await?;
+        let held = Held::make(&plain, interrupts).await?;
         let cached = match plan.caches {
             Caches::Cold => "mounted anew",
             Caches::Paper => "8 MB of other files read",

@@ -16,8 +16,7 @@ pub(super) fn all(outcome: &Outcome, plan: &Plan, args: &Tasks) -> Vec<Record> {
 }
 
 fn record(one: &Measured, outcome: &Outcome, plan: &Plan, args: &Tasks) -> Record {
-    let mut record = records::begin(records::now());
-    record.workload.name = "tasks".to_owned();
+    let mut record = records::of("tasks");
     record.target = target(one, outcome);
     let (case, work) = (&one.case, &one.case.workload);
     let seats = plan.seats(case);

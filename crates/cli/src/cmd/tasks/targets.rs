@@ -11,7 +11,6 @@ use client::url::Target;
 use load::error::Error as LoadError;
 use load::place::{self, FileSystem};
 use load::scratch::Scratch;
-use load::study::Subject;
 use load::tasks::{At, Server, Writer};
 use net::clock::Clock;
 use net::shape::Shape;
@@ -20,7 +19,7 @@ use perf::record::Durability;
 use super::plan::{Case, Plan};
 use crate::args::tasks::Tasks;
 use crate::cmd::seqwrite::failure;
-use crate::cmd::study::{self, Held, Reached};
+use crate::cmd::study::{self, Held, REMOVE_LIMIT, Reached};
 use crate::emulated;
 use crate::exit::Failure;
 use crate::served::{Interrupts, raise_descriptor_limit};
@@ -128,12 +127,7 @@ impl<'a> Targets<'a> {
         for target in &self.args.target {
             let options = study::options(target, self.args.reply_limit, Shape::default());
             let plain = Reached::new(self.clock, None, target, options);
-            let session = tokio::select! {
-                biased;
-                () = interrupts.next() => return Err(Failure::interrupted()),
-                session = plain.connect() => session?,
-            };
-            let held = Held::make(&plain, session).await?;
+            let held = Held::make(&plain, interrupts).await?;
             self.made.push(Made::Server(Box::new(Remote { target, plain, held })));
         }
         let tag = format!("{:x}-{}", self.clock.since_1970().as_nanos(), std::process::id());
@@ -200,7 +194,9 @@ impl<'a> Targets<'a> {
         let mut outcome = outcome;
         for made in self.made {
             outcome = match made {
-                Made::Server(remote) => remote.held.release(&remote.plain, outcome).await,
+                Made::Server(remote) => {
+                    remote.held.clear(&remote.plain, REMOVE_LIMIT, outcome).await
+                }
                 Made::Dir(dir) => removed(&dir, outcome),
             };
         }

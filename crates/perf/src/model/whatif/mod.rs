@@ -15,6 +15,7 @@
 
 pub mod path;
 pub mod server;
+pub mod sweep;
 
 use std::str::FromStr;
 

@@ -4,7 +4,7 @@
 //! | change | in the model |
 //! |---|---|
 //! | L | 2 T_prop grows by 2 L |
-//! | o | T_op by 2 o (call and reply at one end), and as much for each call of a full pipe |
+//! | o | T_op and the pipe's time for a call by 2 o (call and reply at one end) |
 //! | G | T_ser and the pipe's time for a KiB: at least the link's |
 //! | outstanding, wsize | the transfer |
 //! | threads | calls that the server works on at a time |
@@ -83,7 +83,6 @@ impl Case {
             What::Overhead if change.how == How::Add => {
                 path.op_us += 2.0 * change.value;
                 path.capacity.call_us += 2.0 * change.value;
-                path.overhead_us += 2.0 * change.value;
             }
             What::Overhead => return foreign("the cycle contains it: say how much is added"),
             What::Gap if change.how == How::Set => {

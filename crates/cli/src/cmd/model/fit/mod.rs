@@ -1,21 +1,47 @@
-//! `nfskit model fit`: a sweep of outstanding calls explained.
+//! `nfskit model fit`: a sweep of outstanding calls, a trace or a curve explained.
+
+mod trace;
 
 use std::fmt::Write;
+use std::path::Path;
 
-use perf::model::sweep::{self, Explained, Form, Observed};
+use perf::model::sweep::{Explained, Form, Observed};
 
 use super::infer::{failure, row};
+use super::source::{Source, keep};
 use crate::args::Verbosity;
 use crate::args::estimate::Fit;
 use crate::exit::Failure;
 
 /// Runs the command.
 pub(super) fn run(args: &Fit, verbosity: Verbosity) -> Result<(), Failure> {
-    let text = super::read(&args.sweep, "fit")?;
-    let observed =
-        sweep::parse(&text).map_err(|error| super::unreadable(&args.sweep, "fit", &error))?;
-    let (best, other) = Explained::best(&observed).map_err(|error| failure(&args.sweep, &error))?;
-    let mut record = super::record("fit", Some(&args.sweep));
+    let json = args.json.as_deref();
+    match Source::read(&args.file, "fit")? {
+        Source::Curve(curve) => {
+            super::infer::explain(&curve, &args.file, &args.known, json, verbosity)
+        }
+        Source::Sweep(observed) => explain(&observed, &args.file, json, verbosity),
+        Source::Trace(transactions) => trace::explain(&transactions, &args.file, json, verbosity),
+        Source::Path(_) => Err(Failure::usage(
+            format!("{}: a probe's record holds parameters already", args.file.display()),
+            "nfskit model whatif, with a change",
+        )),
+    }
+}
+
+fn explain(
+    observed: &[Observed],
+    file: &Path,
+    json: Option<&Path>,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    let (best, other) = Explained::best(observed).map_err(|error| failure(file, &error))?;
+    let mut record = super::record("fit", Some(file));
+    let mut text = "outstanding throughput_per_s\n".to_owned();
+    for Observed { outstanding, per_s } in observed {
+        writeln!(text, "{outstanding} {per_s}").ok();
+    }
+    keep(&mut record.model, &text);
     for explained in [Some(&best), other.as_ref()].into_iter().flatten() {
         let form = name(explained.form);
         for found in &explained.fitted.parameters {
@@ -28,11 +54,11 @@ pub(super) fn run(args: &Fit, verbosity: Verbosity) -> Result<(), Failure> {
     for said in best.unidentified() {
         record.warn("not-identified", &said, "");
     }
-    let text = screen(&observed, &best, other.as_ref());
-    super::show(&text, &record, args.json.as_deref(), verbosity)
+    let text = screen(observed, &best, other.as_ref());
+    super::show(&text, &record, json, verbosity)
 }
 
-fn name(form: Form) -> &'static str {
+pub(super) fn name(form: Form) -> &'static str {
     match form {
         Form::Corner => "corner",
         Form::Curve => "curve",

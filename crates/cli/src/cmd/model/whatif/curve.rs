@@ -1,20 +1,21 @@
-//! `nfskit model whatif`: a change of a server that a curve shows.
+//! A change of a server that a curve shows.
 
 use std::fmt::Write;
 
+use perf::model::curve::Curve;
 use perf::model::whatif::server::{Answer, Base, Method, Outlook, answer};
-use perf::stats::Estimate;
 use perf::units::Nanos;
 
-use super::known::name;
-use super::span;
+use super::super::known::name;
+use super::super::{infer, record, show, span};
+use super::{interval, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
 use crate::exit::Failure;
 
 /// Runs the command.
-pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
-    let (curve, inferred) = super::infer::infer(&args.curve, &args.known, "whatif")?;
+pub(super) fn run(args: &WhatIf, curve: &Curve, verbosity: Verbosity) -> Result<(), Failure> {
+    let inferred = infer::infer(curve, &args.file, &args.known)?;
     let base = Base {
         per_s: args.rate.unwrap_or_else(|| curve.peak_per_s() / 2.0),
         callers: args.callers,
@@ -22,10 +23,9 @@ pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
         messages_per_op: args.messages,
         client_pays: false,
     };
-    let answers = answer(&inferred, &base, &args.changes)
-        .map_err(|error| Failure::usage(error, "nfskit model whatif --help lists the changes"))?;
+    let answers = answer(&inferred, &base, &args.changes).map_err(refused)?;
 
-    let mut record = super::record("whatif", Some(&args.curve));
+    let mut record = record("whatif", Some(&args.file));
     let mut text = String::new();
     writeln!(text, "{:<8}{:<8}{:>10}  {:<42}saturation", "", "", "calls/s", "response time").ok();
     for Answer { method, before, after } in &answers {
@@ -47,7 +47,7 @@ pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
         writeln!(text, "note: {said}").ok();
         record.warn("not-identified", &said, "");
     }
-    super::show(&text, &record, args.json.as_deref(), verbosity)
+    show(&text, &record, args.json.as_deref(), verbosity)
 }
 
 fn row(method: &str, when: &str, outlook: &Outlook) -> String {
@@ -60,10 +60,4 @@ fn row(method: &str, when: &str, outlook: &Outlook) -> String {
     let saturation = format!("{:.0}{}", saturation.value, interval(saturation, &per_s));
     let by = name(outlook.bottleneck);
     format!("{method:<8}{when:<8}{:>10.1}  {response:<42}{saturation}, by {by}", outlook.per_s)
-}
-
-fn interval(estimate: &Estimate, said: &dyn Fn(f64) -> String) -> String {
-    estimate.ci95.map_or_else(String::new, |interval| {
-        format!(" ({} to {})", said(interval.lo), said(interval.hi))
-    })
 }

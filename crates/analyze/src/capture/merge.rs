@@ -1,0 +1,49 @@
+//! Several captures as one, in the order of time.
+
+use super::{Capture, CaptureError, Note, Packet};
+
+/// Captures whose packets come in the order of their time, as far as each file is in order.
+#[derive(Debug)]
+pub struct Merged<'r> {
+    captures: Vec<Capture<'r>>,
+    /// Whose packet was given last.
+    given: Option<usize>,
+}
+
+impl<'r> Merged<'r> {
+    /// # Errors
+    /// When the first packet of one cannot be read.
+    pub fn new(mut captures: Vec<Capture<'r>>) -> Result<Self, CaptureError> {
+        for capture in &mut captures {
+            capture.advance()?;
+        }
+        Ok(Self { captures, given: None })
+    }
+
+    /// The next packet of all; `None` at the end of all.
+    ///
+    /// # Errors
+    /// When a file cannot be read any more.
+    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
+        if let Some(index) = self.given.take() {
+            self.captures[index].advance()?;
+        }
+        let earliest = self.captures.iter().enumerate();
+        let earliest = earliest.filter_map(|(index, capture)| Some((capture.at_ns()?, index)));
+        let Some((_, index)) = earliest.min() else { return Ok(None) };
+        self.given = Some(index);
+        Ok(self.captures[index].packet())
+    }
+
+    /// What was wrong with the files.
+    pub fn notes(&self) -> Vec<Note> {
+        self.captures.iter().flat_map(|capture| capture.notes().iter().cloned()).collect()
+    }
+
+    /// Packets and bytes read of all files.
+    pub fn read(&self) -> (u64, u64) {
+        let packets = self.captures.iter().map(Capture::packets).sum();
+        let bytes = self.captures.iter().map(Capture::bytes).sum();
+        (packets, bytes)
+    }
+}

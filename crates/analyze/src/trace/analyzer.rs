@@ -1,0 +1,211 @@
+//! Packets in, what they say out.
+
+use std::collections::BTreeMap;
+
+use super::connections::Connections;
+use super::files::Files;
+use super::filter::Filter;
+use super::rpc::{Each, Rpc};
+use super::series::Series;
+use super::stream::{LISTING_LEN, Record, Stream, StreamCounts};
+use super::talks::Talks;
+use super::totals::Totals;
+use crate::capture::{Packet, Protocol, Segment, Sliced, Slicer, TcpPart};
+
+/// Packets between two looks for calls that wait in vain.
+const SWEEP_PACKETS: u64 = 1 << 20;
+/// Sorts of packets that are told apart.
+const SORTS_MAX: usize = 16;
+
+/// Takes packets in the order of their time.
+#[derive(Debug, Default)]
+pub struct Analyzer {
+    slicer: Slicer,
+    connections: Connections,
+    rpc: Rpc,
+    /// What no RPC message was found in: packets by sort.
+    others: BTreeMap<&'static str, u64>,
+    packets: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Analyzer {
+    pub fn new(filter: Filter) -> Self {
+        Self { rpc: Rpc { filter, ..Rpc::default() }, ..Self::default() }
+    }
+
+    /// For who wants counts only: files are not told apart.
+    #[must_use]
+    pub fn without_files(mut self) -> Self {
+        self.rpc.without_files = true;
+        self
+    }
+
+    /// Takes a packet; `each` is told of every transaction that it completes.
+    pub fn packet(
+        &mut self,
+        packet: &Packet<'_>,
+        each: &mut dyn FnMut(&super::Transaction, &Files, &Talks),
+    ) {
+        self.packets += 1;
+        if self.first_ns == 0 {
+            self.first_ns = packet.at_ns;
+            self.rpc.begin_ns = packet.at_ns;
+        }
+        self.last_ns = self.last_ns.max(packet.at_ns);
+        if self.packets.is_multiple_of(SWEEP_PACKETS) {
+            self.rpc.expire(packet.at_ns);
+        }
+        let (connections, rpc, others) = (&mut self.connections, &mut self.rpc, &mut self.others);
+        match self.slicer.slice(packet) {
+            Sliced::Segment(segment) => match segment.protocol {
+                Protocol::Tcp(part) => tcp(connections, rpc, &segment, part, each),
+                Protocol::Udp => {
+                    if !udp(connections, rpc, &segment, each) {
+                        other(others, "UDP without RPC");
+                    }
+                }
+            },
+            Sliced::Fragment => {}
+            Sliced::Other(sort) => other(others, sort),
+        }
+    }
+
+    /// Nothing more comes.
+    pub fn end(&mut self) {
+        self.rpc.end();
+        for connection in self.connections.iter_mut() {
+            let Some(streams) = &connection.streams else { continue };
+            let talk = connection.line.talk();
+            if let Some(talk) = talk.and_then(|talk| self.rpc.talks.get_mut(talk)) {
+                streams.iter().for_each(|stream| talk.streams.add(stream.counts));
+            }
+        }
+    }
+
+    pub const fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// When the first packet came, and the last.
+    pub const fn span_ns(&self) -> (u64, u64) {
+        (self.first_ns, self.last_ns)
+    }
+
+    pub const fn totals(&self) -> &Totals {
+        &self.rpc.totals
+    }
+
+    pub const fn talks(&self) -> &Talks {
+        &self.rpc.talks
+    }
+
+    pub const fn files(&self) -> &Files {
+        &self.rpc.files
+    }
+
+    pub const fn series(&self) -> &Series {
+        &self.rpc.series
+    }
+
+    /// Packets that are no TCP and no RPC, by sort.
+    pub fn others(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.others.iter().map(|(sort, count)| (*sort, *count))
+    }
+
+    /// Connections and pairs of ends that were followed, RPC or not; and those forgotten for want
+    /// of room.
+    pub fn connections(&self) -> (usize, u64) {
+        (self.connections.len(), self.connections.forgotten)
+    }
+
+    /// Calls that wait for their reply.
+    pub fn waiting(&self) -> usize {
+        self.rpc.calls.len()
+    }
+}
+
+fn other(others: &mut BTreeMap<&'static str, u64>, sort: &'static str) {
+    if others.len() < SORTS_MAX || others.contains_key(sort) {
+        *others.entry(sort).or_default() += 1;
+    }
+}
+
+/// A segment of TCP, with both directions of its connection.
+fn tcp(
+    connections: &mut Connections,
+    rpc: &mut Rpc,
+    segment: &Segment<'_>,
+    part: TcpPart,
+    each: &mut Each<'_>,
+) {
+    let now = segment.at_ns;
+    let (connection, from) = connections.of(segment.from, segment.to, true, now);
+    let line = &mut connection.line;
+    let streams = connection.streams.get_or_insert_default();
+    let before: usize = streams.iter().map(Stream::buffered).sum();
+    if part.syn {
+        streams[from].begin(part.seq.wrapping_add(1));
+    }
+    if part.window == 0
+        && !part.rst
+        && !part.syn
+        && let Some(talk) = line.talk().and_then(|talk| rpc.talks.get_mut(talk))
+    {
+        talk.pace.zero_window();
+    }
+    if let Some(ack) = part.ack
+        && streams[1 - from].has_hole()
+    {
+        streams[1 - from].acknowledged(now, ack, &mut |record: Record<'_>| {
+            rpc.record(line, 1 - from, &record, each)
+        });
+    }
+    if segment.len > 0 {
+        let stream = &mut streams[from];
+        // Names are in replies to whom the other end called.
+        stream.head_len = if line.listings[1 - from] > 0 { LISTING_LEN } else { 0 };
+        let again = stream.counts.again;
+        let seq = part.seq.wrapping_add(u32::from(part.syn));
+        stream.segment(now, seq, segment.payload, segment.len, &mut |record: Record<'_>| {
+            rpc.record(line, from, &record, each)
+        });
+        if stream.counts.again > again
+            && let Some(talk) = line.talk().and_then(|talk| rpc.talks.get_mut(talk))
+        {
+            talk.pace.tcp_sent_again();
+        }
+    }
+    let after: usize = streams.iter().map(Stream::buffered).sum();
+    if after != before {
+        connections.buffered(before, after);
+    }
+}
+
+/// A datagram; false when it is no RPC message.
+fn udp(
+    connections: &mut Connections,
+    rpc: &mut Rpc,
+    segment: &Segment<'_>,
+    each: &mut Each<'_>,
+) -> bool {
+    if segment.payload.len() < 8 || !super::message::is_message(segment.payload) {
+        return false;
+    }
+    let now = segment.at_ns;
+    let (connection, from) = connections.of(segment.from, segment.to, false, now);
+    let record =
+        Record { first_ns: now, last_ns: now, head: segment.payload, tail: &[], len: segment.len };
+    rpc.record(&mut connection.line, from, &record, each)
+}
+
+impl StreamCounts {
+    pub(super) const fn add(&mut self, other: Self) {
+        self.again_bytes += other.again_bytes;
+        self.again += other.again;
+        self.early += other.early;
+        self.missing_bytes += other.missing_bytes;
+        self.resyncs += other.resyncs;
+    }
+}

@@ -1,0 +1,128 @@
+//! Calls that wait for their reply, by connection and transaction number.
+//!
+//! At most [`CALLS_MAX`] wait; one more takes the place of all that are older than
+//! [`PATIENCE_NS`], and if none is, is not followed.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::files::FileId;
+use super::operation::Operation;
+use super::talks::TalkId;
+
+/// Calls that wait.
+pub const CALLS_MAX: usize = 1 << 18;
+/// After this time a call counts as unanswered.
+pub const PATIENCE_NS: u64 = 120_000_000_000;
+
+/// A connection and a transaction number.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Key {
+    pub(super) talk: TalkId,
+    /// Calls of the server to the client have numbers of their own.
+    pub(super) from_server: bool,
+    pub(super) xid: u32,
+}
+
+/// A call that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub(super) operation: Operation,
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) file: FileId,
+    pub(super) offset: u64,
+    pub(super) count: u32,
+    pub(super) stable: u8,
+    pub(super) len: u32,
+    pub(super) retransmissions: u16,
+    pub(super) outstanding: u32,
+    pub(super) is_wrapped: bool,
+    /// The name in a LOOKUP and its like.
+    pub(super) name: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: HashMap<u64, u32, RandomState>,
+    slots: Vec<Open>,
+    free: Vec<u32>,
+}
+
+impl Key {
+    fn word(self) -> u64 {
+        (u64::from(self.talk.0) << 33) | (u64::from(self.from_server) << 32) | u64::from(self.xid)
+    }
+
+    fn from_word(word: u64) -> Self {
+        Self {
+            talk: TalkId(u32::try_from(word >> 33).unwrap_or(0)),
+            from_server: word & (1 << 32) != 0,
+            xid: u32::try_from(word & 0xffff_ffff).unwrap_or(0),
+        }
+    }
+}
+
+impl Calls {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn find(&mut self, key: Key) -> Option<&mut Open> {
+        let slot = *self.open.get(&key.word())?;
+        self.slots.get_mut(slot as usize)
+    }
+
+    /// Keeps a call, with a buffer for its name that was used before if there is one. False when
+    /// there is no place for it.
+    pub(super) fn insert(&mut self, key: Key, call: Open, name: &[u8]) -> bool {
+        if self.open.len() >= CALLS_MAX {
+            return false;
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                let old = &mut self.slots[slot as usize];
+                let mut buffer = std::mem::take(&mut old.name);
+                buffer.clear();
+                *old = Open { name: buffer, ..call };
+                slot
+            }
+            None => {
+                let Ok(slot) = u32::try_from(self.slots.len()) else { return false };
+                self.slots.push(call);
+                slot
+            }
+        };
+        self.slots[slot as usize].name.extend_from_slice(name);
+        self.open.insert(key.word(), slot);
+        true
+    }
+
+    /// Takes a call out. What is returned may be overwritten by the next call.
+    pub(super) fn remove(&mut self, key: Key) -> Option<&Open> {
+        let slot = self.open.remove(&key.word())?;
+        self.free.push(slot);
+        self.slots.get(slot as usize)
+    }
+
+    /// Takes out what is older than [`PATIENCE_NS`]; `each` is told.
+    pub(super) fn expire(&mut self, now: u64, mut each: impl FnMut(Key, &Open)) {
+        let (slots, free) = (&self.slots, &mut self.free);
+        self.open.retain(|key, slot| {
+            let call = &slots[*slot as usize];
+            let stays = now.saturating_sub(call.last_ns) < PATIENCE_NS;
+            if !stays {
+                each(Key::from_word(*key), call);
+                free.push(*slot);
+            }
+            stays
+        });
+    }
+
+    /// What still waits.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (Key, &Open)> {
+        let of = |slot: u32| self.slots.get(slot as usize);
+        self.open.iter().filter_map(move |(key, slot)| Some((Key::from_word(*key), of(*slot)?)))
+    }
+}

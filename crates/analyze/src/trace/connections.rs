@@ -1,0 +1,137 @@
+//! TCP connections and pairs of UDP ends, found by their addresses.
+//!
+//! At most [`CONNECTIONS_MAX`] are followed, and at most [`BUFFERS_MAX`] bytes kept of records and
+//! early segments of all; over it the quarter that was silent for longest is forgotten. What was
+//! counted of them stays.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::rpc::Line;
+use super::stream::Stream;
+use crate::capture::End;
+
+/// Connections that are followed.
+pub const CONNECTIONS_MAX: usize = 1 << 16;
+/// Bytes kept of all of them.
+pub const BUFFERS_MAX: usize = 64 << 20;
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Key {
+    ends: [End; 2],
+    is_tcp: bool,
+}
+
+/// A connection; of UDP without streams.
+#[derive(Debug)]
+pub(super) struct Connection {
+    key: Key,
+    pub(super) line: Line,
+    pub(super) streams: Option<Box<[Stream; 2]>>,
+    pub(super) last_ns: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    by_ends: HashMap<Key, u32, RandomState>,
+    slots: Vec<Option<Connection>>,
+    free: Vec<u32>,
+    /// The one that was asked for last, which is often asked for again.
+    last: Option<(Key, u32)>,
+    buffered: usize,
+    pub(super) forgotten: u64,
+}
+
+impl Connections {
+    /// The connection of two ends, and which of its ends `from` is.
+    pub(super) fn of(
+        &mut self,
+        from: End,
+        to: End,
+        is_tcp: bool,
+        now: u64,
+    ) -> (&mut Connection, usize) {
+        let (ends, place) = if from <= to { ([from, to], 0) } else { ([to, from], 1) };
+        let key = Key { ends, is_tcp };
+        let slot = match self.last {
+            Some((last, slot)) if last == key => slot,
+            _ => match self.by_ends.get(&key) {
+                Some(&slot) => slot,
+                None => self.insert(key, now),
+            },
+        };
+        self.last = Some((key, slot));
+        // What the table names is never empty.
+        let connection = &mut self.slots[slot as usize];
+        let connection = connection.get_or_insert_with(|| Connection::new(key, now));
+        connection.last_ns = now;
+        (connection, place)
+    }
+
+    fn insert(&mut self, key: Key, now: u64) -> u32 {
+        if self.by_ends.len() >= CONNECTIONS_MAX {
+            self.forget_the_silent();
+        }
+        let connection = Connection::new(key, now);
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(connection);
+                slot
+            }
+            None => {
+                self.slots.push(Some(connection));
+                u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        self.by_ends.insert(key, slot);
+        slot
+    }
+
+    /// The buffers of a connection grew or shrank from `before` to `after` bytes.
+    pub(super) fn buffered(&mut self, before: usize, after: usize) {
+        self.buffered = (self.buffered + after).saturating_sub(before);
+        if self.buffered > BUFFERS_MAX {
+            self.forget_the_silent();
+        }
+    }
+
+    fn forget_the_silent(&mut self) {
+        let mut times: Vec<(u64, u32)> = self
+            .by_ends
+            .values()
+            .filter_map(|&slot| Some((self.slots[slot as usize].as_ref()?.last_ns, slot)))
+            .collect();
+        times.sort_unstable();
+        times.truncate(times.len().div_ceil(4));
+        for (_, slot) in times {
+            if let Some(connection) = self.slots[slot as usize].take() {
+                self.by_ends.remove(&connection.key);
+                self.buffered = self.buffered.saturating_sub(connection.buffered());
+                self.free.push(slot);
+                self.forgotten += 1;
+            }
+        }
+        self.last = None;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_ends.len()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.slots.iter_mut().flatten()
+    }
+}
+
+impl Connection {
+    fn new(key: Key, now: u64) -> Self {
+        let line = Line::new(key.ends, key.is_tcp);
+        Self { key, line, streams: None, last_ns: now }
+    }
+
+    /// Bytes that its streams keep.
+    pub(super) fn buffered(&self) -> usize {
+        self.streams.as_ref().map_or(0, |streams| streams.iter().map(Stream::buffered).sum())
+    }
+}

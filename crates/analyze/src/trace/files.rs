@@ -1,0 +1,166 @@
+//! Files by their handles, with the names that calls have told.
+//!
+//! At most [`FILES_MAX`] files are told apart; what comes on top counts as "other files".
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+
+/// Files that are told apart.
+pub const FILES_MAX: usize = 1 << 17;
+/// Names that a path is made of.
+const DEPTH_MAX: usize = 32;
+
+/// A file's place in the table.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct FileId(u32);
+
+impl FileId {
+    /// No file, or one of those that found no place.
+    pub const OTHER: Self = Self(0);
+}
+
+/// The table of files. A handle is known by 64 bits of a hash with a random seed, so that finding
+/// it touches one place in memory: among all files that there can be, two have the same hash once
+/// in two thousand million captures.
+#[derive(Debug)]
+pub struct Files {
+    by_hash: HashMap<u64, FileId, foldhash::fast::RandomState>,
+    seed: RandomState,
+    files: Vec<File>,
+    usages: Vec<Usage>,
+    /// Handles that found no place.
+    pub refused: u64,
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug, Default)]
+struct File {
+    handle: Box<[u8]>,
+    name: Option<Box<[u8]>>,
+    parent: FileId,
+}
+
+/// What was done with a file.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Usage {
+    pub calls: u64,
+    pub errors: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    pub latency_ns_sum: u64,
+    pub latency_ns_max: u64,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            by_hash: HashMap::default(),
+            seed: RandomState::default(),
+            files: vec![File::default()],
+            usages: vec![Usage::default()],
+            refused: 0,
+        }
+    }
+}
+
+impl Files {
+    /// The file of a handle.
+    pub(super) fn of(&mut self, handle: &[u8]) -> FileId {
+        if handle.is_empty() {
+            return FileId::OTHER;
+        }
+        let hash = self.seed.hash_one(handle);
+        if let Some(&id) = self.by_hash.get(&hash) {
+            return id;
+        }
+        let Some(id) =
+            u32::try_from(self.files.len()).ok().filter(|_| self.files.len() < FILES_MAX)
+        else {
+            self.refused += 1;
+            return FileId::OTHER;
+        };
+        let id = FileId(id);
+        self.by_hash.insert(hash, id);
+        self.usages.push(Usage::default());
+        self.files.push(File { handle: handle.into(), ..File::default() });
+        id
+    }
+
+    /// A call has told that this handle is `name` in `parent`.
+    pub(super) fn learn(&mut self, parent: FileId, name: &[u8], handle: &[u8]) {
+        if name.is_empty() || handle.is_empty() || matches!(name, b"." | b"..") {
+            return;
+        }
+        let id = self.of(handle);
+        if id == FileId::OTHER || id == parent {
+            return;
+        }
+        let Some(file) = self.files.get_mut(id.0 as usize) else { return };
+        if file.parent != parent || file.name.as_deref() != Some(name) {
+            file.name = Some(name.into());
+            file.parent = parent;
+        }
+    }
+
+    /// The bytes of a file's handle.
+    pub fn handle(&self, id: FileId) -> &[u8] {
+        self.files.get(id.0 as usize).map_or(&[], |file| &file.handle)
+    }
+
+    /// The path as far as it is known: `src/main.c`, `../main.c`, or the handle's first bytes.
+    pub fn path(&self, id: FileId) -> String {
+        let mut names: Vec<String> = Vec::new();
+        let mut at = id;
+        while let Some(file) = self.files.get(at.0 as usize).filter(|_| at != FileId::OTHER) {
+            let Some(name) = file.name.as_deref() else { break };
+            if names.len() == DEPTH_MAX {
+                names.push("..".to_owned());
+                break;
+            }
+            names.push(String::from_utf8_lossy(name).escape_debug().to_string());
+            at = file.parent;
+        }
+        if names.is_empty() {
+            return match self.handle(id) {
+                [] => "other files".to_owned(),
+                handle => short_hex(handle),
+            };
+        }
+        names.reverse();
+        names.join("/")
+    }
+
+    pub(super) fn usage(&mut self, id: FileId) -> Option<&mut Usage> {
+        self.usages.get_mut(id.0 as usize)
+    }
+
+    /// The files that had calls, with the most bytes first, then the most calls.
+    pub fn busiest(&self, most: usize) -> Vec<(FileId, Usage)> {
+        let all = self.usages.iter().enumerate().filter_map(|(index, usage)| {
+            let id = FileId(u32::try_from(index).ok()?);
+            (usage.calls > 0).then_some((id, *usage))
+        });
+        let mut all: Vec<(FileId, Usage)> = all.collect();
+        all.sort_by_key(|(id, usage)| {
+            (std::cmp::Reverse((usage.read_bytes + usage.written_bytes, usage.calls)), *id)
+        });
+        all.truncate(most);
+        all
+    }
+
+    /// Files that were told apart.
+    pub fn count(&self) -> usize {
+        self.files.len() - 1
+    }
+}
+
+/// Handles differ at their ends, if they differ little.
+fn short_hex(handle: &[u8]) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    match handle.len() {
+        0..=16 => format!("handle {}", hex(handle)),
+        len => format!("handle {}..{}", hex(&handle[..6]), hex(&handle[len - 8..])),
+    }
+}

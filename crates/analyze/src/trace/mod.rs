@@ -1,0 +1,44 @@
+//! What a capture says: RPC transactions, their times, and the pace of the conversation.
+//!
+//! ```text
+//!  packet --capture::Slicer--> segment --stream.rs--> records --message.rs--> calls and replies
+//!     --calls.rs--> transactions --> talks.rs (counts), pace.rs (turns, gaps), series.rs (over
+//!     time), files.rs (by file), and whoever else wants them
+//! ```
+//!
+//! [`Analyzer`] takes packets one after the other, and keeps what does not grow with their number:
+//! calls without a reply, connections, talks, files and counts, each with a stated maximum.
+
+mod analyzer;
+mod calls;
+mod connections;
+mod facts;
+mod files;
+mod filter;
+mod message;
+pub mod mix;
+mod operation;
+mod pace;
+mod rpc;
+mod series;
+mod spread;
+mod stream;
+mod talks;
+mod totals;
+mod transaction;
+mod v4;
+
+pub use analyzer::Analyzer;
+pub use calls::{CALLS_MAX, PATIENCE_NS};
+pub use connections::{BUFFERS_MAX, CONNECTIONS_MAX};
+pub use files::{FILES_MAX, FileId, Files, Usage};
+pub use filter::Filter;
+pub use message::{RECORD_LEN_MAX, Verdict};
+pub use operation::{Kind, OPERATIONS, Operation, Program};
+pub use pace::{Cause, GAP_FACTOR, GAP_NS_MIN, GAPS_MAX, Gap, Pace};
+pub use series::{COLUMNS_MAX, Column, POINTS_MAX, Point, ROWS, Series, row_begins_us};
+pub use spread::Spread;
+pub use stream::{EARLY_BYTES_MAX, EARLY_MAX, HEAD_LEN, StreamCounts, TAIL_LEN};
+pub use talks::{Ends, TALKS_MAX, Talk, TalkId, Talks, Tallies, Tally};
+pub use totals::{OperationTotal, Sync, Totals};
+pub use transaction::Transaction;

@@ -1,0 +1,289 @@
+//! The pace of a talk: how many calls are outstanding, how long a turn takes, and where it stands
+//! still.
+//!
+//! Stop-and-wait is a client that has one call outstanding, waits for the reply, and calls again.
+//! Its cycle is the time from one such call to the next. A gap is a time without a reply that is
+//! much longer than the talk's replies usually are apart ([`GAP_FACTOR`] times, and [`GAP_NS_MIN`]
+//! at least).
+
+use super::operation::Kind;
+use super::spread::Spread;
+
+/// How many times longer than the usual distance of replies a gap is.
+pub const GAP_FACTOR: u64 = 20;
+/// Shorter ones are none.
+pub const GAP_NS_MIN: u64 = 5_000_000;
+/// Gaps of a talk that are kept: the longest.
+pub const GAPS_MAX: usize = 256;
+/// Replies before the usual distance is known.
+const SETTLED: u64 = 16;
+/// Weight of a new distance is one in so many.
+const SMOOTHING: u64 = 16;
+
+/// What a talk waited for in a gap, as far as the capture shows it.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Cause {
+    /// A COMMIT had no reply.
+    Commit,
+    /// A WRITE that was to be stable had no reply.
+    StableWrite,
+    /// An end announced a TCP window of zero.
+    ZeroWindow,
+    /// A call was sent again.
+    Retransmission,
+    /// TCP sent bytes again.
+    TcpRecovery,
+    /// Calls were outstanding, and nothing else is to be seen.
+    SilentServer,
+    /// No call was outstanding.
+    SilentClient,
+}
+
+impl Cause {
+    pub const ALL: [Self; 7] = [
+        Self::Commit,
+        Self::StableWrite,
+        Self::ZeroWindow,
+        Self::Retransmission,
+        Self::TcpRecovery,
+        Self::SilentServer,
+        Self::SilentClient,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Commit => "COMMIT outstanding",
+            Self::StableWrite => "stable WRITE outstanding",
+            Self::ZeroWindow => "TCP window of zero",
+            Self::Retransmission => "RPC retransmission timeout",
+            Self::TcpRecovery => "TCP loss recovery",
+            Self::SilentServer => "silent server",
+            Self::SilentClient => "silent client",
+        }
+    }
+}
+
+/// A time in which a talk stood still.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Gap {
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    pub cause: Cause,
+    /// Calls outstanding at its end.
+    pub outstanding: u32,
+    /// Calls that were sent again in it.
+    pub retransmissions: u32,
+    /// Bytes of data that the talk had moved until then.
+    pub moved_bytes: u64,
+}
+
+impl Gap {
+    pub const fn ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+}
+
+/// Times by kind of what was outstanding, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Shares {
+    none: u64,
+    one: u64,
+    more: u64,
+    commit: u64,
+    stable: u64,
+}
+
+/// The pace of one talk.
+#[derive(Debug, Default)]
+pub struct Pace {
+    outstanding: u32,
+    commits: u32,
+    stable_writes: u32,
+    /// When one of these changed last.
+    since_ns: u64,
+    total: Shares,
+    /// Since the last reply.
+    silence: Shares,
+    /// What was seen since the last reply.
+    again: u32,
+    tcp_again: u32,
+    zero_windows: u32,
+    last_reply_ns: u64,
+    replies: u64,
+    usual_ns: u64,
+    /// The last call that was made while none was outstanding, and since when nothing else was.
+    lone: Option<(Kind, u64)>,
+    pub outstanding_max: u32,
+    /// From a reply to the next call, when none was outstanding.
+    pub think: Spread,
+    /// From one lone READ to the next, and from one lone WRITE to the next.
+    pub read_cycle: Spread,
+    pub write_cycle: Spread,
+    pub gaps: Vec<Gap>,
+    /// Number and nanoseconds of all gaps by cause, in the order of [`Cause::ALL`].
+    pub by_cause: [(u64, u64); 7],
+    pub moved_bytes: u64,
+}
+
+impl Pace {
+    /// Time goes on until `now`.
+    fn advance(&mut self, now: u64) {
+        let ns = now.saturating_sub(self.since_ns);
+        let is_begun = self.since_ns > 0;
+        self.since_ns = self.since_ns.max(now);
+        if !is_begun {
+            return;
+        }
+        let now = Shares {
+            none: if self.outstanding == 0 { ns } else { 0 },
+            one: if self.outstanding == 1 { ns } else { 0 },
+            more: if self.outstanding > 1 { ns } else { 0 },
+            commit: if self.commits > 0 { ns } else { 0 },
+            stable: if self.stable_writes > 0 { ns } else { 0 },
+        };
+        self.total.add(now);
+        self.silence.add(now);
+    }
+
+    /// A call was made; how many are outstanding now.
+    pub(super) fn called(&mut self, now: u64, kind: Kind, is_stable: bool) -> u32 {
+        self.advance(now);
+        if self.outstanding == 0 {
+            if self.last_reply_ns > 0 {
+                self.think.record(now.saturating_sub(self.last_reply_ns));
+            }
+            if let Some((before, at)) = self.lone
+                && before == kind
+            {
+                match kind {
+                    Kind::Read => self.read_cycle.record(now.saturating_sub(at)),
+                    Kind::Write => self.write_cycle.record(now.saturating_sub(at)),
+                    _ => {}
+                }
+            }
+            self.lone = Some((kind, now));
+        } else {
+            self.lone = None;
+        }
+        self.outstanding += 1;
+        self.commits += u32::from(kind == Kind::Commit);
+        self.stable_writes += u32::from(kind == Kind::Write && is_stable);
+        self.outstanding_max = self.outstanding_max.max(self.outstanding);
+        self.outstanding
+    }
+
+    /// A call is over, with a reply or without hope.
+    fn over(&mut self, kind: Kind, is_stable: bool) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        let commits = u32::from(kind == Kind::Commit);
+        self.commits = self.commits.saturating_sub(commits);
+        let stable = u32::from(kind == Kind::Write && is_stable);
+        self.stable_writes = self.stable_writes.saturating_sub(stable);
+    }
+
+    pub(super) fn replied(&mut self, now: u64, kind: Kind, is_stable: bool, bytes: u32) {
+        self.advance(now);
+        let silent = now.saturating_sub(self.last_reply_ns);
+        let is_settled = self.replies >= SETTLED;
+        let limit = self.usual_ns.saturating_mul(GAP_FACTOR).max(GAP_NS_MIN);
+        if is_settled && silent > limit {
+            let gap = Gap {
+                begin_ns: self.last_reply_ns,
+                end_ns: now,
+                cause: self.cause(silent),
+                outstanding: self.outstanding,
+                retransmissions: self.again,
+                moved_bytes: self.moved_bytes,
+            };
+            self.keep(gap);
+        }
+        if self.replies > 0 {
+            // One that is far off moves the usual distance by no more than another.
+            let silent = if is_settled { silent.min(self.usual_ns * 4 + 1) } else { silent };
+            self.usual_ns = match self.replies {
+                1 => silent,
+                _ => (self.usual_ns * (SMOOTHING - 1) + silent) / SMOOTHING,
+            };
+        }
+        self.over(kind, is_stable);
+        self.replies += 1;
+        self.last_reply_ns = now;
+        self.silence = Shares::default();
+        (self.again, self.tcp_again, self.zero_windows) = (0, 0, 0);
+        self.moved_bytes += u64::from(bytes);
+    }
+
+    /// A call will not be answered any more.
+    pub(super) fn expired(&mut self, now: u64, kind: Kind, is_stable: bool) {
+        self.advance(now);
+        self.over(kind, is_stable);
+    }
+
+    pub(super) fn sent_again(&mut self) {
+        self.again = self.again.saturating_add(1);
+    }
+
+    pub(super) fn tcp_sent_again(&mut self) {
+        self.tcp_again = self.tcp_again.saturating_add(1);
+    }
+
+    pub(super) fn zero_window(&mut self) {
+        self.zero_windows = self.zero_windows.saturating_add(1);
+    }
+
+    /// What a silence of `ns` came from.
+    fn cause(&self, ns: u64) -> Cause {
+        let most = ns / 2;
+        let Shares { none, commit, stable, .. } = self.silence;
+        match () {
+            () if commit > most => Cause::Commit,
+            () if self.zero_windows > 0 => Cause::ZeroWindow,
+            () if self.again > 0 => Cause::Retransmission,
+            () if self.tcp_again > 0 => Cause::TcpRecovery,
+            () if stable > most => Cause::StableWrite,
+            () if none > most => Cause::SilentClient,
+            () => Cause::SilentServer,
+        }
+    }
+
+    fn keep(&mut self, gap: Gap) {
+        if let Some(place) = Cause::ALL.iter().position(|cause| *cause == gap.cause) {
+            self.by_cause[place].0 += 1;
+            self.by_cause[place].1 += gap.ns();
+        }
+        if self.gaps.len() < GAPS_MAX {
+            self.gaps.push(gap);
+            return;
+        }
+        let shortest = self.gaps.iter_mut().min_by_key(|kept| kept.ns());
+        if let Some(shortest) = shortest
+            && shortest.ns() < gap.ns()
+        {
+            *shortest = gap;
+        }
+    }
+
+    /// Nanoseconds with no, exactly one, and more calls outstanding.
+    pub const fn time_with(&self) -> (u64, u64, u64) {
+        (self.total.none, self.total.one, self.total.more)
+    }
+
+    /// Share of the time with calls outstanding in which it was exactly one: 1 is stop-and-wait.
+    pub fn stop_and_wait(&self) -> Option<f64> {
+        let (_, one, more) = self.time_with();
+        let busy = one + more;
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let share = one as f64 / busy as f64;
+        (busy > 0).then_some(share)
+    }
+}
+
+impl Shares {
+    fn add(&mut self, other: Self) {
+        self.none += other.none;
+        self.one += other.one;
+        self.more += other.more;
+        self.commit += other.commit;
+        self.stable += other.stable;
+    }
+}

@@ -1,0 +1,356 @@
+//! Records as calls and replies, and both together as transactions.
+
+use super::calls::{Calls, Key, Open};
+use super::facts::{self, Answered, Asked};
+use super::files::{FileId, Files};
+use super::filter::Filter;
+use super::message::{self, CallHead, Verdict};
+use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
+use super::series::Series;
+use super::stream::Record;
+use super::talks::{Ends, TalkId, Talks};
+use super::totals::Totals;
+use super::transaction::Transaction;
+use super::v4;
+use crate::capture::End;
+
+/// Who is told of each transaction.
+pub(super) type Each<'e> = dyn FnMut(&Transaction, &Files, &Talks) + 'e;
+
+/// What the messages of all connections come together in.
+#[derive(Debug, Default)]
+pub(super) struct Rpc {
+    pub(super) calls: Calls,
+    pub(super) files: Files,
+    pub(super) talks: Talks,
+    pub(super) totals: Totals,
+    pub(super) series: Series,
+    pub(super) filter: Filter,
+    /// Transactions are not counted by file.
+    pub(super) without_files: bool,
+    pub(super) outstanding: u32,
+    /// When the first packet came.
+    pub(super) begin_ns: u64,
+}
+
+/// What of a connection a message needs to know.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Both ends, in the order of their addresses.
+    pub(super) ends: [End; 2],
+    pub(super) is_tcp: bool,
+    /// The talk in which the first, or the second, is the client.
+    pub(super) talks: [Option<TalkId>; 2],
+    /// Calls whose replies have names in them, by who made them.
+    pub(super) listings: [u32; 2],
+}
+
+impl Line {
+    pub(super) const fn new(ends: [End; 2], is_tcp: bool) -> Self {
+        Self { ends, is_tcp, talks: [None; 2], listings: [0; 2] }
+    }
+
+    /// The talk, if a call was seen.
+    pub(super) fn talk(&self) -> Option<TalkId> {
+        self.talks[0].or(self.talks[1])
+    }
+}
+
+impl Rpc {
+    /// A record that end `from` of a line sent; false when it is no message.
+    pub(super) fn record(
+        &mut self,
+        line: &mut Line,
+        from: usize,
+        record: &Record<'_>,
+        each: &mut Each<'_>,
+    ) -> bool {
+        if !message::is_message(record.head) {
+            return false;
+        }
+        match message::word(record.head, 4) {
+            Some(0) => self.call(line, from, record),
+            Some(1) => self.reply(line, from, record, each),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The talk in which end `client` calls.
+    fn talk(&mut self, line: &mut Line, client: usize) -> TalkId {
+        let talks = &mut self.talks;
+        *line.talks[client].get_or_insert_with(|| {
+            talks.of(Ends {
+                client: line.ends[client],
+                server: line.ends[1 - client],
+                is_tcp: line.is_tcp,
+            })
+        })
+    }
+
+    fn call(&mut self, line: &mut Line, from: usize, record: &Record<'_>) {
+        let Some(head) = message::call(record.head) else { return };
+        let program = Program::of(head.program, head.version);
+        // A server calls back over the connection that its client made.
+        let from_server = program == Program::Nfs4Callback && line.talks[1 - from].is_some();
+        let id = match from_server {
+            true => self.talk(line, 1 - from),
+            false => self.talk(line, from),
+        };
+        let key = Key { talk: id, from_server, xid: head.xid };
+        let now = record.last_ns;
+        if self.is_again(key, program, &head, now) {
+            return;
+        }
+        let (operation, asked) = self.asked(record, &head, program);
+        let ends = self.talks.get(id).and_then(|talk| talk.ends);
+        let since = record.first_ns.saturating_sub(self.begin_ns);
+        if !self.filter.takes_call(ends, operation, since) {
+            return;
+        }
+        let file = match self.without_files {
+            true => FileId::OTHER,
+            false => self.files.of(asked.handle),
+        };
+        let is_stable = asked.stable > 0;
+        let kind = operation.kind();
+        let Some(talk) = self.talks.get_mut(id) else { return };
+        if talk.first_ns == 0 {
+            talk.first_ns = record.first_ns;
+        }
+        talk.last_ns = now;
+        self.totals.called(operation, record.first_ns);
+        let outstanding = match from_server {
+            true => 0,
+            false => talk.pace.called(now, kind, is_stable),
+        };
+        self.outstanding += 1;
+        line.listings[from] += u32::from(facts::is_listing(operation));
+        let open = Open {
+            operation,
+            first_ns: record.first_ns,
+            last_ns: now,
+            file,
+            offset: asked.offset,
+            count: asked.count,
+            stable: asked.stable,
+            len: record.len,
+            retransmissions: 0,
+            outstanding,
+            is_wrapped: head.is_wrapped,
+            name: Vec::new(),
+        };
+        let name = if self.without_files { &[] } else { asked.name };
+        if !self.calls.insert(key, open.clone(), name) {
+            self.expire(now);
+            if !self.calls.insert(key, open, name) {
+                self.totals.unfollowed += 1;
+            }
+        }
+    }
+
+    /// Whether a call was seen before; counts it if so.
+    fn is_again(&mut self, key: Key, program: Program, head: &CallHead, now: u64) -> bool {
+        let Some(talk) = self.talks.get_mut(key.talk) else { return true };
+        if let Some(open) = self.calls.find(key) {
+            let code = u8::try_from(head.procedure).unwrap_or(u8::MAX);
+            let is_same = open.operation.program == program
+                && (program == Program::Nfs4 || open.operation.code == code);
+            if is_same {
+                open.retransmissions = open.retransmissions.saturating_add(1);
+                let operation = open.operation;
+                talk.retransmissions += 1;
+                talk.pace.sent_again();
+                self.totals.sent_again(operation);
+                return true;
+            }
+            // The number was used again: whoever had it got no reply.
+            let (kind, is_stable) = (open.operation.kind(), open.stable > 0);
+            talk.pace.expired(now, kind, is_stable);
+            talk.unanswered += 1;
+            self.totals.unanswered += 1;
+            self.calls.remove(key);
+            return false;
+        }
+        if talk.was_answered(key.xid, key.from_server) {
+            talk.retransmissions += 1;
+            talk.pace.sent_again();
+            return true;
+        }
+        false
+    }
+
+    /// What a call asks for.
+    fn asked<'a>(
+        &mut self,
+        record: &Record<'a>,
+        head: &CallHead,
+        program: Program,
+    ) -> (Operation, Asked<'a>) {
+        let args = head.args.and_then(|args| record.head.get(args..));
+        if program == Program::Nfs4 {
+            if head.procedure == 0 {
+                return (Operation { program, code: V4_NULL }, Asked::default());
+            }
+            let Some(at) = head.args else {
+                return (Operation { program, code: V4_EMPTY }, Asked::default());
+            };
+            let counts = &mut self.totals.v4_operations;
+            let compound = v4::call(record, at, |operation| {
+                if let Some(count) = counts.get_mut(operation as usize) {
+                    *count += 1;
+                }
+            });
+            return (Operation::new(program, compound.main), compound.asked);
+        }
+        let operation = Operation::new(program, head.procedure);
+        (operation, args.map(|args| facts::asked(operation, args)).unwrap_or_default())
+    }
+
+    fn reply(&mut self, line: &mut Line, from: usize, record: &Record<'_>, each: &mut Each<'_>) {
+        let Some(head) = message::reply(record.head) else { return };
+        // Nearly always the reply of a server; otherwise of a client that was called back.
+        let of_server = line.talks[1 - from].map(|talk| (talk, false));
+        let of_client = line.talks[from].map(|talk| (talk, true));
+        let now = record.last_ns;
+        for (talk, from_server) in of_server.into_iter().chain(of_client) {
+            let key = Key { talk, from_server, xid: head.xid };
+            if self.answered(line, key, 1 - from, record, &head, each) {
+                return;
+            }
+        }
+        let Some((id, _)) = of_server else { return };
+        let Some(talk) = self.talks.get_mut(id) else { return };
+        talk.last_ns = now;
+        match talk.was_answered(head.xid, false) {
+            true => talk.duplicate_replies += 1,
+            false => talk.unasked_replies += 1,
+        }
+    }
+
+    /// The call of a reply, if it waits, becomes a transaction.
+    fn answered(
+        &mut self,
+        line: &mut Line,
+        key: Key,
+        caller: usize,
+        record: &Record<'_>,
+        head: &message::ReplyHead,
+        each: &mut Each<'_>,
+    ) -> bool {
+        let Some(open) = self.calls.remove(key) else { return false };
+        let operation = open.operation;
+        let results = head.results.map(|at| if open.is_wrapped { at + 8 } else { at });
+        let results = results.and_then(|at| record.head.get(at..));
+        let mut answered = match (operation.program, results) {
+            (_, None) => Answered::default(),
+            (Program::Nfs4, Some(results)) if operation.code != V4_NULL => {
+                v4::reply(results, u32::from(operation.code))
+            }
+            (_, Some(results)) => facts::answered(operation, results),
+        };
+        if head.verdict != Verdict::Success {
+            answered = Answered::default();
+        }
+        if !self.without_files {
+            self.files.learn(open.file, &open.name, answered.handle);
+            if operation.program == Program::Nfs3 && operation.code == 17 {
+                let (files, parent) = (&mut self.files, open.file);
+                facts::listed(results.unwrap_or_default(), |name, handle| {
+                    files.learn(parent, name, handle);
+                });
+            }
+        }
+        let kind = operation.kind();
+        let is_good = head.verdict == Verdict::Success && answered.status.unwrap_or(0) == 0;
+        let bytes = match kind {
+            Kind::Read | Kind::Write if is_good => {
+                // No server moves more than was asked for.
+                answered.count.unwrap_or(open.count).min(open.count)
+            }
+            _ => 0,
+        };
+        let transaction = Transaction {
+            talk: key.talk,
+            xid: key.xid,
+            operation,
+            call_first_ns: open.first_ns,
+            call_ns: open.last_ns,
+            reply_first_ns: record.first_ns,
+            reply_ns: record.last_ns,
+            verdict: head.verdict,
+            status: answered.status,
+            file: open.file,
+            offset: open.offset,
+            count: open.count,
+            bytes,
+            stable: open.stable,
+            call_len: open.len,
+            reply_len: record.len,
+            retransmissions: open.retransmissions,
+            outstanding: open.outstanding,
+        };
+        let listings = &mut line.listings[caller];
+        *listings = listings.saturating_sub(u32::from(facts::is_listing(operation)));
+        if let Some(talk) = self.talks.get_mut(key.talk) {
+            talk.last_ns = record.last_ns;
+            talk.remember(key.xid, key.from_server);
+            if !key.from_server {
+                talk.pace.replied(record.last_ns, kind, transaction.stable > 0, bytes);
+            }
+        }
+        self.count(&transaction, each);
+        true
+    }
+
+    fn count(&mut self, transaction: &Transaction, each: &mut Each<'_>) {
+        let outstanding = self.outstanding;
+        self.outstanding = self.outstanding.saturating_sub(1);
+        if !self.filter.takes_file(&self.files, transaction.file) {
+            return;
+        }
+        let latency_ns = transaction.latency().as_nanos();
+        if let Some(talk) = self.talks.get_mut(transaction.talk) {
+            talk.tallies.of(transaction.operation).count(transaction);
+        }
+        self.totals.answered(transaction);
+        self.series.record(transaction.reply_ns, latency_ns, transaction.bytes, outstanding);
+        if let Some(usage) = self.files.usage(transaction.file) {
+            usage.calls += 1;
+            usage.errors += u64::from(transaction.is_error());
+            match transaction.operation.kind() {
+                Kind::Write => usage.written_bytes += u64::from(transaction.bytes),
+                _ => usage.read_bytes += u64::from(transaction.bytes),
+            }
+            usage.latency_ns_sum = usage.latency_ns_sum.saturating_add(latency_ns);
+            usage.latency_ns_max = usage.latency_ns_max.max(latency_ns);
+        }
+        each(transaction, &self.files, &self.talks);
+    }
+
+    /// Gives up calls that waited too long.
+    pub(super) fn expire(&mut self, now: u64) {
+        let (talks, totals) = (&mut self.talks, &mut self.totals);
+        let outstanding = &mut self.outstanding;
+        self.calls.expire(now, |key, open| {
+            *outstanding = outstanding.saturating_sub(1);
+            totals.unanswered += 1;
+            if let Some(talk) = talks.get_mut(key.talk) {
+                talk.unanswered += 1;
+                if !key.from_server {
+                    talk.pace.expired(now, open.operation.kind(), open.stable > 0);
+                }
+            }
+        });
+    }
+
+    /// Nothing more comes: what waits is unanswered.
+    pub(super) fn end(&mut self) {
+        for (key, _) in self.calls.waiting() {
+            self.totals.unanswered += 1;
+            if let Some(talk) = self.talks.get_mut(key.talk) {
+                talk.unanswered += 1;
+            }
+        }
+    }
+}

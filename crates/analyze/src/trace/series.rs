@@ -1,0 +1,167 @@
+//! What happened over time, in a number of columns that does not grow: when the last is full, two
+//! become one.
+
+use super::spread::Spread;
+
+/// Columns there are at most.
+pub const COLUMNS_MAX: usize = 1024;
+/// The width of a column at first.
+const WIDTH_NS: u64 = 1_000_000;
+/// Rows of the heat map: two for each doubling from 1 us on.
+pub const ROWS: usize = 54;
+/// Transactions that are kept as points.
+pub const POINTS_MAX: usize = 1 << 13;
+
+/// One column of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Calls that got their reply.
+    pub calls: u64,
+    /// Read or written.
+    pub bytes: u64,
+    pub latency_ns_sum: u64,
+    /// Most calls outstanding at once.
+    pub outstanding_max: u32,
+    /// Calls by their latency.
+    pub rows: [u32; ROWS],
+}
+
+impl Default for Column {
+    fn default() -> Self {
+        Self { calls: 0, bytes: 0, latency_ns_sum: 0, outstanding_max: 0, rows: [0; ROWS] }
+    }
+}
+
+/// A transaction as a point of a plot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// When its reply came.
+    pub at_ns: u64,
+    pub latency_ns: u64,
+    pub bytes: u32,
+    /// Read and written until then.
+    pub cumulative_bytes: u64,
+}
+
+#[derive(Debug)]
+pub struct Series {
+    begin_ns: u64,
+    width_ns: u64,
+    columns: Vec<Column>,
+    points: Vec<Point>,
+    /// One transaction in so many is a point.
+    stride: u64,
+    turn: u64,
+    cumulative_bytes: u64,
+    pub latency: Spread,
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Self {
+            begin_ns: 0,
+            width_ns: WIDTH_NS,
+            columns: Vec::new(),
+            points: Vec::new(),
+            stride: 1,
+            turn: 0,
+            cumulative_bytes: 0,
+            latency: Spread::default(),
+        }
+    }
+}
+
+impl Series {
+    pub(super) fn record(&mut self, at_ns: u64, latency_ns: u64, bytes: u32, outstanding: u32) {
+        self.cumulative_bytes += u64::from(bytes);
+        self.latency.record(latency_ns);
+        let column = self.column(at_ns);
+        column.calls += 1;
+        column.bytes += u64::from(bytes);
+        column.latency_ns_sum = column.latency_ns_sum.saturating_add(latency_ns);
+        column.outstanding_max = column.outstanding_max.max(outstanding);
+        column.rows[row(latency_ns)] += 1;
+        self.turn += 1;
+        if self.turn >= self.stride {
+            self.turn = 0;
+            self.point(Point { at_ns, latency_ns, bytes, cumulative_bytes: self.cumulative_bytes });
+        }
+    }
+
+    fn column(&mut self, at_ns: u64) -> &mut Column {
+        if self.columns.is_empty() {
+            self.begin_ns = at_ns;
+        }
+        let mut index = at_ns.saturating_sub(self.begin_ns) / self.width_ns;
+        while index >= COLUMNS_MAX as u64 {
+            self.halve();
+            index = at_ns.saturating_sub(self.begin_ns) / self.width_ns;
+        }
+        let index = usize::try_from(index).unwrap_or(COLUMNS_MAX - 1);
+        if self.columns.len() <= index {
+            self.columns.resize(index + 1, Column::default());
+        }
+        &mut self.columns[index]
+    }
+
+    fn halve(&mut self) {
+        self.width_ns = self.width_ns.saturating_mul(2);
+        let pairs = self.columns.chunks(2).map(|pair| {
+            let mut joined = pair[0];
+            if let Some(second) = pair.get(1) {
+                joined.calls += second.calls;
+                joined.bytes += second.bytes;
+                joined.latency_ns_sum = joined.latency_ns_sum.saturating_add(second.latency_ns_sum);
+                joined.outstanding_max = joined.outstanding_max.max(second.outstanding_max);
+                joined.rows.iter_mut().zip(second.rows).for_each(|(own, other)| *own += other);
+            }
+            joined
+        });
+        self.columns = pairs.collect();
+    }
+
+    fn point(&mut self, point: Point) {
+        if self.points.len() >= POINTS_MAX {
+            let mut keep = false;
+            self.points.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.stride *= 2;
+        }
+        self.points.push(point);
+    }
+
+    /// When the first column begins, and how wide each is.
+    pub const fn scale_ns(&self) -> (u64, u64) {
+        (self.begin_ns, self.width_ns)
+    }
+
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Every so many transactions, one.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    pub const fn cumulative_bytes(&self) -> u64 {
+        self.cumulative_bytes
+    }
+}
+
+/// The row of a latency.
+fn row(latency_ns: u64) -> usize {
+    let us = (latency_ns / 1000).max(1);
+    let octave = us.ilog2();
+    // The upper half of a doubling begins at its square root of two.
+    let half = usize::from(us.saturating_mul(5) >= (7_u64 << octave));
+    (octave as usize * 2 + half).min(ROWS - 1)
+}
+
+/// The latency in microseconds at which a row begins.
+pub fn row_begins_us(row: usize) -> f64 {
+    let octave = i32::try_from(row / 2).unwrap_or(0);
+    2_f64.powi(octave) * if row % 2 == 1 { 1.4 } else { 1.0 }
+}

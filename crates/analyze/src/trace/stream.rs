@@ -1,0 +1,445 @@
+//! One direction of a TCP connection: segments in, records out, without a copy of bulk data.
+//!
+//! What comes in order is read where it lies. Of a record that one segment holds, the record's
+//! bytes are lent to whoever takes it; of a longer one the first [`HEAD_LEN`] bytes and the last
+//! [`TAIL_LEN`] are kept, and what is between is skipped by its length. A hole in what is skipped
+//! harms nothing.
+//!
+//! What comes too early waits for what is missing: at most [`EARLY_BYTES_MAX`] bytes and
+//! [`EARLY_MAX`] segments, of which those inside bulk data cost no bytes. When that is full, or the
+//! other end acknowledges what we have not seen, the missing bytes are given up, and the stream is
+//! read on from the next place where a record can begin.
+
+use std::collections::VecDeque;
+
+use wire::record::{FRAGMENT_HEADER_LEN, Fragment};
+
+use super::message::{self, RECORD_LEN_MAX, TELLING_LEN};
+
+/// Bytes kept from the start of a record that is longer than a segment: enough for the
+/// credential, two handles and two names.
+pub const HEAD_LEN: usize = 2048;
+/// Bytes kept from its end: what stands behind the data of a WRITE in a COMPOUND.
+pub const TAIL_LEN: usize = 512;
+/// What is kept of replies to READDIRPLUS.
+pub(super) const LISTING_LEN: usize = 128 << 10;
+/// Segments that came too early.
+pub const EARLY_MAX: usize = 1024;
+/// Bytes of them.
+pub const EARLY_BYTES_MAX: usize = 512 << 10;
+/// Bytes in which the start of a record is looked for at every place; after them only at the
+/// starts of segments.
+const SEARCHED_MAX: u32 = 256 << 10;
+/// Fragments that a record may have.
+const FRAGMENTS_MAX: u32 = 4096;
+
+/// A record, or what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'a> {
+    /// When its first byte came.
+    pub(super) first_ns: u64,
+    /// When its last byte came.
+    pub(super) last_ns: u64,
+    /// Its bytes from the start on: all of them, or the first.
+    pub(super) head: &'a [u8],
+    /// Its last bytes, if there are some that `head` does not have.
+    pub(super) tail: &'a [u8],
+    /// Bytes it had.
+    pub(super) len: u32,
+}
+
+/// What was met besides records.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct StreamCounts {
+    /// Bytes that came again.
+    pub again_bytes: u64,
+    /// Segments that came again.
+    pub again: u64,
+    /// Segments that came before what stands before them.
+    pub early: u64,
+    /// Bytes that were never seen.
+    pub missing_bytes: u64,
+    /// Times that the stream was read on from a new place.
+    pub resyncs: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// The number of the byte that comes next; none before the first segment.
+    next: Option<u32>,
+    state: State,
+    /// Of the record in progress.
+    first_ns: u64,
+    /// Its bytes so far.
+    have: u32,
+    fragments: u32,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    early: VecDeque<Early>,
+    early_bytes: usize,
+    /// A record was found: there are more.
+    has_records: bool,
+    /// Bytes of the record that are kept when it is split.
+    pub(super) head_len: usize,
+    pub(super) counts: StreamCounts,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Where records begin is not known.
+    Searching { searched: u32 },
+    /// Bytes of a mark.
+    Mark { bytes: [u8; FRAGMENT_HEADER_LEN], have: usize },
+    /// `left` bytes of a fragment are to come.
+    Body { left: u32, last: bool },
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Searching { searched: 0 }
+    }
+}
+
+const MARK: State = State::Mark { bytes: [0; FRAGMENT_HEADER_LEN], have: 0 };
+
+/// A segment that waits for what is before it.
+#[derive(Debug)]
+struct Early {
+    seq: u32,
+    len: u32,
+    /// What was captured of it, if it is needed.
+    bytes: Vec<u8>,
+}
+
+/// How far `to` is after `from`, around the end of the numbers; negative when it is before.
+#[expect(clippy::cast_possible_wrap, reason = "that is how sequence numbers compare")]
+const fn after(from: u32, to: u32) -> i32 {
+    to.wrapping_sub(from) as i32
+}
+
+impl Stream {
+    /// The connection begins (again): the next byte has this number.
+    pub(super) fn begin(&mut self, next: u32) {
+        self.next = Some(next);
+        self.forget_record();
+        self.state = MARK;
+        self.early.clear();
+        self.early_bytes = 0;
+    }
+
+    /// Bytes of memory that it keeps.
+    pub(super) fn buffered(&self) -> usize {
+        self.head.capacity() + self.tail.capacity() + self.early_bytes
+    }
+
+    /// Whether bytes are missing that the other end may have.
+    pub(super) fn has_hole(&self) -> bool {
+        !self.early.is_empty()
+    }
+
+    /// The other end has everything before `ack`.
+    pub(super) fn acknowledged(
+        &mut self,
+        now: u64,
+        ack: u32,
+        take: &mut impl FnMut(Record<'_>) -> bool,
+    ) {
+        while let (Some(next), Some(first)) = (self.next, self.early.front()) {
+            if after(first.seq, ack) < 0 || after(next, first.seq) <= 0 {
+                return;
+            }
+            self.give_up(now, take);
+        }
+    }
+
+    /// Takes a segment. `take` gets each record that becomes complete, and says whether it was
+    /// one; if not, the place is lost.
+    pub(super) fn segment(
+        &mut self,
+        now: u64,
+        seq: u32,
+        payload: &[u8],
+        len: u32,
+        take: &mut impl FnMut(Record<'_>) -> bool,
+    ) {
+        if len == 0 {
+            return;
+        }
+        let next = *self.next.get_or_insert(seq);
+        let ahead = after(next, seq);
+        if ahead == 0 && self.early.is_empty() {
+            self.next = Some(seq.wrapping_add(len));
+            self.consume(now, payload, len, take);
+            return;
+        }
+        if ahead.unsigned_abs() > 1 << 29 {
+            // Not of this stream: another connection between the same ports.
+            self.begin(seq);
+            self.lose_sync();
+            return self.segment(now, seq, payload, len, take);
+        }
+        if ahead > 0 {
+            self.keep_early(now, seq, payload, len, take);
+        } else {
+            self.overlapping(now, seq, payload, len, take);
+        }
+        self.catch_up(now, take);
+    }
+
+    /// A segment that begins where we are, or before.
+    fn overlapping(
+        &mut self,
+        now: u64,
+        seq: u32,
+        payload: &[u8],
+        len: u32,
+        take: &mut impl FnMut(Record<'_>) -> bool,
+    ) {
+        let Some(next) = self.next else { return };
+        let known = after(seq, next).unsigned_abs();
+        let again = known.min(len);
+        // A byte before the next is a question whether the other end is alive.
+        if again > 1 {
+            self.counts.again += 1;
+            self.counts.again_bytes += u64::from(again);
+        }
+        if len > known {
+            self.next = Some(seq.wrapping_add(len));
+            let payload = payload.get(known as usize..).unwrap_or_default();
+            self.consume(now, payload, len - known, take);
+        }
+    }
+
+    fn keep_early(
+        &mut self,
+        now: u64,
+        seq: u32,
+        payload: &[u8],
+        len: u32,
+        take: &mut impl FnMut(Record<'_>) -> bool,
+    ) {
+        let at = self.early.partition_point(|early| after(early.seq, seq) >= 0);
+        if at > 0 && self.early.get(at - 1).is_some_and(|e| e.seq == seq && e.len >= len) {
+            self.counts.again += 1;
+            self.counts.again_bytes += u64::from(len);
+            return;
+        }
+        self.counts.early += 1;
+        let bytes = if self.is_bulk(seq, len) { Vec::new() } else { payload.to_vec() };
+        self.early_bytes += bytes.len();
+        self.early.insert(at, Early { seq, len, bytes });
+        while self.early.len() > EARLY_MAX || self.early_bytes > EARLY_BYTES_MAX {
+            self.give_up(now, take);
+        }
+    }
+
+    /// Whether a segment lies within data that are skipped.
+    fn is_bulk(&self, seq: u32, len: u32) -> bool {
+        let (State::Body { left, last: true }, Some(next)) = (&self.state, self.next) else {
+            return false;
+        };
+        let begin = after(next, seq).unsigned_abs();
+        let keeps_head = self.have as usize + (begin as usize) < self.head_len.max(HEAD_LEN);
+        let tail = u32::try_from(TAIL_LEN).unwrap_or(u32::MAX);
+        !keeps_head && begin.saturating_add(len).saturating_add(tail) <= *left
+    }
+
+    /// Takes what waited and is no longer early.
+    fn catch_up(&mut self, now: u64, take: &mut impl FnMut(Record<'_>) -> bool) {
+        while let (Some(next), Some(first)) = (self.next, self.early.front()) {
+            let known = after(first.seq, next);
+            if known < 0 {
+                return;
+            }
+            let Some(early) = self.early.pop_front() else { return };
+            self.early_bytes -= early.bytes.len();
+            let known = known.unsigned_abs();
+            if early.len > known {
+                self.next = Some(early.seq.wrapping_add(early.len));
+                let bytes = early.bytes.get(known as usize..).unwrap_or_default();
+                self.consume(now, bytes, early.len - known, take);
+            }
+        }
+    }
+
+    /// Goes on behind the first hole.
+    fn give_up(&mut self, now: u64, take: &mut impl FnMut(Record<'_>) -> bool) {
+        let (Some(next), Some(first)) = (self.next, self.early.front()) else { return };
+        let hole = after(next, first.seq).max(0).unsigned_abs();
+        self.counts.missing_bytes += u64::from(hole);
+        self.next = Some(first.seq);
+        self.consume(now, &[], hole, take);
+        self.catch_up(now, take);
+    }
+
+    fn lose_sync(&mut self) {
+        self.counts.resyncs += u64::from(self.has_records);
+        self.state = State::Searching { searched: 0 };
+        self.forget_record();
+    }
+
+    fn forget_record(&mut self) {
+        self.have = 0;
+        self.fragments = 0;
+        self.head.clear();
+        self.tail.clear();
+    }
+
+    /// Reads `len` bytes in order, of which those in `bytes` were captured.
+    fn consume(
+        &mut self,
+        now: u64,
+        mut bytes: &[u8],
+        mut len: u32,
+        take: &mut impl FnMut(Record<'_>) -> bool,
+    ) {
+        while len > 0 {
+            match &mut self.state {
+                State::Searching { searched } => {
+                    let thorough = *searched < SEARCHED_MAX;
+                    *searched = searched.saturating_add(len);
+                    let found = match thorough {
+                        true => message::find_mark(bytes),
+                        false => message::is_marked(bytes, true).then_some(0),
+                    };
+                    let Some(at) = found else { return };
+                    bytes = &bytes[at..];
+                    len -= u32::try_from(at).unwrap_or(len).min(len);
+                    self.state = MARK;
+                }
+                State::Mark { bytes: mark, have } => {
+                    if self.fragments == 0 && *have == 0 {
+                        self.first_ns = now;
+                    }
+                    let Some((&byte, rest)) = bytes.split_first() else {
+                        // The mark itself was not captured.
+                        self.lose_sync();
+                        return;
+                    };
+                    // All of it at once, as nearly always.
+                    if let (0, Some((whole, rest))) = (*have, bytes.split_first_chunk()) {
+                        (bytes, len) = (rest, len - 4);
+                        let fragment = Fragment::from_header(*whole);
+                        if let Some(used) = self.begin_fragment(now, fragment, bytes, take) {
+                            bytes = &bytes[used..];
+                            len -= u32::try_from(used).unwrap_or(len).min(len);
+                        }
+                        continue;
+                    }
+                    mark[*have] = byte;
+                    *have += 1;
+                    (bytes, len) = (rest, len - 1);
+                    if *have == FRAGMENT_HEADER_LEN {
+                        let fragment = Fragment::from_header(*mark);
+                        self.begin_fragment(now, fragment, &[], take);
+                    }
+                }
+                State::Body { left, last } => {
+                    let part = (*left).min(len);
+                    *left -= part;
+                    let is_over = (*left == 0).then_some(*last);
+                    let (fragment_left, is_last) = (*left, *last);
+                    let captured = bytes.len().min(part as usize);
+                    let (own, rest) = bytes.split_at(captured);
+                    bytes = rest;
+                    len -= part;
+                    self.keep(own, part, fragment_left, is_last);
+                    self.have = self.have.saturating_add(part);
+                    match is_over {
+                        None => {
+                            if self.head.len() >= TELLING_LEN && !message::is_message(&self.head) {
+                                self.lose_sync();
+                            }
+                        }
+                        Some(true) => self.deliver(now, take),
+                        Some(false) => self.state = MARK,
+                    }
+                }
+            }
+        }
+    }
+
+    /// A fragment begins, and `bytes` follow. If it is a whole record, and all of it is there, it
+    /// is taken where it lies, and its length returned.
+    fn begin_fragment(
+        &mut self,
+        now: u64,
+        fragment: Fragment,
+        bytes: &[u8],
+        take: &mut impl FnMut(Record<'_>) -> bool,
+    ) -> Option<usize> {
+        let Fragment { last, len } = fragment;
+        self.fragments += 1;
+        let is_first = self.fragments == 1;
+        let wrong = self.have.saturating_add(len) > RECORD_LEN_MAX
+            || self.fragments > FRAGMENTS_MAX
+            || (is_first && last && len < 8)
+            || (is_first && bytes.len() >= 8 && !message::is_message(bytes));
+        if wrong {
+            self.lose_sync();
+            return None;
+        }
+        if is_first
+            && last
+            && let Some(head) = bytes.get(..len as usize)
+        {
+            self.fragments = 0;
+            self.state = MARK;
+            let record = Record { first_ns: self.first_ns, last_ns: now, head, tail: &[], len };
+            self.has_records = true;
+            if !take(record) {
+                self.lose_sync();
+            }
+            return Some(len as usize);
+        }
+        self.state = match len {
+            0 if last => MARK,
+            0 => MARK,
+            left => State::Body { left, last },
+        };
+        if len == 0 && last {
+            self.deliver(now, take);
+        }
+        None
+    }
+
+    /// Keeps what is needed of the next `part` bytes of the record, of which `own` were captured.
+    fn keep(&mut self, own: &[u8], part: u32, left: u32, is_last: bool) {
+        let head_max = self.head_len.max(HEAD_LEN);
+        let have = self.have as usize;
+        let mut from = 0;
+        if self.head.len() == have && have < head_max {
+            from = own.len().min(head_max - have);
+            self.head.extend_from_slice(&own[..from]);
+        }
+        // How far the end of `own` is from the end of the record, when that is known.
+        let behind = left as usize + (part as usize - own.len());
+        if !is_last || behind >= TAIL_LEN {
+            return;
+        }
+        let wanted = TAIL_LEN - behind;
+        let start = own.len().saturating_sub(wanted).max(from);
+        self.tail.extend_from_slice(&own[start..]);
+        if own.len() < part as usize {
+            // A hole: what stands before it is not the end.
+            self.tail.clear();
+        }
+    }
+
+    fn deliver(&mut self, now: u64, take: &mut impl FnMut(Record<'_>) -> bool) {
+        self.state = MARK;
+        let record = Record {
+            first_ns: self.first_ns,
+            last_ns: now,
+            head: &self.head,
+            tail: &self.tail,
+            len: self.have,
+        };
+        self.has_records = true;
+        let is_good = record.head.len() < 8 || take(record);
+        self.forget_record();
+        if !is_good {
+            self.lose_sync();
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Counts over all talks.
+
+use perf::histogram::Histogram;
+use perf::units::Nanos;
+
+use super::operation::{Kind, OPERATIONS, Operation};
+use super::transaction::Transaction;
+
+/// What is counted of an operation in all talks.
+#[derive(Clone, Debug, Default)]
+pub struct OperationTotal {
+    /// Calls seen, answered or not, repetitions not counted.
+    pub calls: u64,
+    pub replies: u64,
+    pub errors: u64,
+    pub bytes: u64,
+    pub retransmissions: u64,
+    /// Exact, for means.
+    pub latency_ns_sum: u64,
+    pub latency_ns_min: u64,
+    pub latency_ns_max: u64,
+    pub latency: Histogram,
+}
+
+/// How data are made stable.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Sync {
+    /// WRITEs by what they ask for: UNSTABLE, DATA_SYNC, FILE_SYNC.
+    pub writes: [u64; 3],
+    pub written_bytes: u64,
+    pub commits: u64,
+    /// WRITEs of less than 4 KiB.
+    pub small_writes: u64,
+}
+
+#[derive(Debug)]
+pub struct Totals {
+    operations: Vec<Option<Box<OperationTotal>>>,
+    /// Operations inside COMPOUNDs of version 4, by number.
+    pub v4_operations: [u64; 128],
+    pub sync: Sync,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    /// Calls that no filter left out, and that got no reply.
+    pub unanswered: u64,
+    /// Calls that found no place in the table.
+    pub unfollowed: u64,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self {
+            operations: (0..OPERATIONS).map(|_| None).collect(),
+            v4_operations: [0; 128],
+            sync: Sync::default(),
+            first_ns: 0,
+            last_ns: 0,
+            unanswered: 0,
+            unfollowed: 0,
+        }
+    }
+}
+
+impl Totals {
+    fn of(&mut self, operation: Operation) -> &mut OperationTotal {
+        self.operations[operation.index()].get_or_insert_default()
+    }
+
+    pub(super) fn called(&mut self, operation: Operation, at_ns: u64) {
+        if self.first_ns == 0 {
+            self.first_ns = at_ns;
+        }
+        self.last_ns = self.last_ns.max(at_ns);
+        self.of(operation).calls += 1;
+    }
+
+    pub(super) fn sent_again(&mut self, operation: Operation) {
+        self.of(operation).retransmissions += 1;
+    }
+
+    pub(super) fn answered(&mut self, transaction: &Transaction) {
+        self.last_ns = self.last_ns.max(transaction.reply_ns);
+        let latency = transaction.latency();
+        let ns = latency.as_nanos();
+        let total = self.of(transaction.operation);
+        total.latency_ns_min = if total.replies == 0 { ns } else { total.latency_ns_min.min(ns) };
+        total.latency_ns_max = total.latency_ns_max.max(ns);
+        total.latency_ns_sum = total.latency_ns_sum.saturating_add(ns);
+        total.replies += 1;
+        total.errors += u64::from(transaction.is_error());
+        total.bytes += u64::from(transaction.bytes);
+        total.latency.record(latency);
+        match transaction.operation.kind() {
+            Kind::Write => {
+                let sync = &mut self.sync;
+                sync.writes[usize::from(transaction.stable.min(2))] += 1;
+                sync.written_bytes += u64::from(transaction.bytes);
+                sync.small_writes += u64::from(transaction.count < 4096);
+            }
+            Kind::Commit => self.sync.commits += 1,
+            _ => {}
+        }
+    }
+
+    /// Operations that were called, in the order of their programs and numbers.
+    pub fn operations(&self) -> impl Iterator<Item = (Operation, &OperationTotal)> {
+        let all = self.operations.iter().enumerate();
+        all.filter_map(|(index, total)| Some((Operation::at(index)?, total.as_deref()?)))
+    }
+
+    /// Calls of all operations.
+    pub fn calls(&self) -> u64 {
+        self.operations().map(|(_, total)| total.calls).sum()
+    }
+
+    pub fn replies(&self) -> u64 {
+        self.operations().map(|(_, total)| total.replies).sum()
+    }
+
+    /// From the first call to the last reply.
+    pub const fn span(&self) -> Nanos {
+        Nanos::from_nanos(self.last_ns.saturating_sub(self.first_ns))
+    }
+}

@@ -1,0 +1,53 @@
+//! A call and its reply.
+
+use perf::units::Nanos;
+
+use super::files::FileId;
+use super::message::Verdict;
+use super::operation::Operation;
+use super::talks::TalkId;
+
+/// A call with its reply. Times are nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Transaction {
+    pub talk: TalkId,
+    pub xid: u32,
+    pub operation: Operation,
+    /// The first byte of the call, the first time it was sent.
+    pub call_first_ns: u64,
+    /// Its last byte.
+    pub call_ns: u64,
+    pub reply_first_ns: u64,
+    /// The last byte of the first reply.
+    pub reply_ns: u64,
+    pub verdict: Verdict,
+    /// `nfsstat` of any version; none without one.
+    pub status: Option<u32>,
+    pub file: FileId,
+    pub offset: u64,
+    /// Bytes that were asked to be read or written.
+    pub count: u32,
+    /// Bytes that were.
+    pub bytes: u32,
+    /// `stable_how` that a WRITE asked for.
+    pub stable: u8,
+    pub call_len: u32,
+    pub reply_len: u32,
+    /// Times that the call was sent again.
+    pub retransmissions: u16,
+    /// Calls of the connection without a reply when this one was made, with it.
+    pub outstanding: u32,
+}
+
+impl Transaction {
+    /// From the last byte of the call to the last byte of the reply, as tshark counts it.
+    pub const fn latency(&self) -> Nanos {
+        Nanos::from_nanos(self.reply_ns.saturating_sub(self.call_ns))
+    }
+
+    /// The server refused it, or it failed there.
+    pub fn is_error(&self) -> bool {
+        matches!(self.verdict, Verdict::Refused(_) | Verdict::Denied(_))
+            || self.status.is_some_and(|status| status != 0)
+    }
+}

@@ -1,0 +1,51 @@
+//! The arguments of `nfskit trace`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Parser;
+use perf::units::Nanos;
+
+/// Says what captures of the network show: latency for each operation, the pace of the
+/// conversation, where it stands still and why.
+///
+/// Captures are pcap or pcapng files, packed with gzip or zstd or not; `-` is standard input.
+/// Several are read as one, in the order of time. NFS is found on any port, over TCP and UDP.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit trace nfs.pcap
+  tcpdump -i eth0 -w - port 2049 | nfskit trace -
+  nfskit trace nfs.pcap --operation WRITE,COMMIT --from 10s --csv calls.csv
+  nfskit trace monday-*.pcap.gz --html report.html --json -")]
+pub(crate) struct Trace {
+    /// Captures, or `-`.
+    #[arg(value_name = "FILE|-", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only calls of these clients.
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub(crate) client: Vec<IpAddr>,
+    /// Only calls to these servers.
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub(crate) server: Vec<IpAddr>,
+    /// Only these operations, by the RFC's names.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) operation: Vec<String>,
+    /// Only files whose path, or handle in hexadecimal, has this in it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) file: Option<String>,
+    /// Only calls from this time on, counted from the first packet.
+    #[arg(long, value_name = "TIME", value_parser = super::time)]
+    pub(crate) from: Option<Nanos>,
+    /// Only calls before this time, counted from the first packet.
+    #[arg(long, value_name = "TIME", value_parser = super::time)]
+    pub(crate) until: Option<Nanos>,
+    /// Writes everything that was counted to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Writes a line for every call that got its reply.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Writes how often each procedure was called, in percent, as a mix of operations.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) mix: Option<PathBuf>,
+}

@@ -1,0 +1,310 @@
+//! `nfskit bench curve`: response time over throughput, of one server or several side by side.
+//!
+//! `load::curve` does the work and says what differs from SPEC SFS, whose benchmark this is after.
+//! Here are the generators' threads, the scratch directories, and what is told of it all.
+
+mod csv;
+mod generators;
+mod record;
+mod report;
+mod text;
+
+use client::url::Target;
+use load::cpu::Neighbours;
+use load::curve::{
+    self, Alone, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step,
+};
+use load::mix::Mix;
+use net::clock::Clock;
+use net::shape::Shape;
+use perf::units::Nanos;
+
+use self::generators::{Generators, Way};
+use crate::args::Verbosity;
+use crate::args::curve::Curve as Args;
+use crate::cmd::study::{self, Held, Reached};
+use crate::exit::Failure;
+use crate::output::{self, Bars};
+use crate::records;
+use crate::served::Interrupts;
+
+/// Everything that was measured, and how.
+#[derive(Debug)]
+struct Outcome {
+    settings: Settings,
+    started: String,
+    took: Nanos,
+    threads: u32,
+    /// Processes that generated together.
+    processes: u32,
+    connections: usize,
+    servers: Vec<Server>,
+    neighbours_share: Option<f64>,
+}
+
+/// A server with its curve.
+#[derive(Debug)]
+struct Server {
+    target: Target,
+    measured: Measured,
+    signature: Option<Signature>,
+}
+
+impl Outcome {
+    /// Points that do not hold a rule.
+    fn invalid(&self) -> usize {
+        let points = self.servers.iter().flat_map(|server| &server.measured.points);
+        points.filter(|point| !point.is_valid()).count()
+    }
+
+    /// What differs from SFS's rules, for a server.
+    fn deviations(&self, server: &Server) -> Vec<String> {
+        let built = server.measured.built;
+        let points = &server.measured.points;
+        let peak = points.iter().map(|point| match point.kind {
+            curve::Kind::Open => point.load,
+            curve::Kind::Closed => point.outcome.achieved_per_s(),
+        });
+        let peak = peak.fold(0.0, f64::max);
+        curve::validity::deviations(&self.settings, Some((built.bytes, peak)))
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
+    let settings = settings(args)?;
+    let mut alone = Alone;
+    let measuring = measure(args, settings, &mut alone, verbosity);
+    let outcome = net::runtime::block_on(measuring)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    deliver(args, outcome, verbosity)
+}
+
+/// What the arguments ask for.
+fn settings(args: &Args) -> Result<Settings, Failure> {
+    let loads = match (&args.closed[..], &args.loads[..]) {
+        ([], []) => Loads::Find { points: args.points as usize },
+        ([], rates) => Loads::Rates(rates.to_vec()),
+        ([most], _) => Loads::Outstanding(steps(*most, args.points)),
+        (numbers, _) => Loads::Outstanding(numbers.iter().map(|number| *number as usize).collect()),
+    };
+    if loads.count() > curve::POINTS_MAX {
+        let most = curve::POINTS_MAX;
+        return Err(Failure::usage(format!("more than {most} points"), "fewer loads"));
+    }
+    Ok(Settings {
+        mix: mix(&args.mix)?,
+        arrivals: args.arrivals,
+        loads,
+        warm_up: args.warm_up,
+        time: args.time,
+        repeats: args.repeats as usize,
+        outstanding_max: args.outstanding_max as usize,
+        files: Files {
+            bytes_per_rate: args.file_set_per_op,
+            bytes_max: args.file_set_max,
+            accessed: f64::from(args.accessed) / 100.0,
+        },
+        seed: args.seed,
+    })
+}
+
+fn mix(word: &str) -> Result<Mix, Failure> {
+    let named = word.parse();
+    named.map_err(|error| Failure::usage(error, "one of the mixes of nfskit bench curve --help"))
+}
+
+/// Numbers of outstanding operations up to the most, each the same factor above the one before.
+fn steps(most: u32, points: u32) -> Vec<usize> {
+    if points <= 1 {
+        return vec![most as usize];
+    }
+    let mut steps: Vec<usize> = (0..points)
+        .map(|step| {
+            let exponent = f64::from(step) / f64::from(points - 1);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            let outstanding = f64::from(most).powf(exponent).round() as usize;
+            outstanding
+        })
+        .collect();
+    // Where they are close to each other, the next ones: as many points as there are numbers.
+    for at in 1..steps.len() {
+        steps[at] = steps[at].max(steps[at - 1] + 1);
+    }
+    steps.retain(|outstanding| *outstanding <= most as usize);
+    steps
+}
+
+/// Measures as one of the processes that `gather` knows.
+async fn measure<G: Gather>(
+    args: &Args,
+    settings: Settings,
+    gather: &mut G,
+    verbosity: Verbosity,
+) -> Result<Outcome, Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let started = load::environment::rfc3339(&clock);
+    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+    let plain = args.target.iter().map(|target| {
+        let options = study::options(target, args.reply_limit, Shape::default());
+        Reached::new(&clock, None, target, options)
+    });
+    let plain: Vec<Reached> = plain.collect();
+    let mut held = Vec::new();
+    let mut outcome = Ok(Vec::new());
+    for reached in &plain {
+        match Held::make(reached, &mut interrupts).await {
+            Ok(made) => held.push(made),
+            Err(failure) => {
+                outcome = Err(failure);
+                break;
+            }
+        }
+    }
+    let mut bars = Bars::new(verbosity);
+    if outcome.is_ok() {
+        outcome = tokio::select! {
+            biased;
+            () = interrupts.next() => Err(Failure::interrupted()),
+            measured = curves(&clock, args, &settings, &held, gather, &mut bars) => measured,
+        };
+    }
+    let now = clock.now();
+    let neighbours_share = neighbours.share(now);
+    let files = match &outcome {
+        Ok(measured) => measured.iter().map(|measured| measured.built.files).sum(),
+        // Interrupted: what there may be.
+        Err(_) => settings.files.layout(f64::INFINITY, 0).files,
+    };
+    if !held.is_empty() {
+        bars.show("removing the files", 0.0);
+    }
+    let mut left = Vec::new();
+    for (made, reached) in held.into_iter().zip(&plain) {
+        let limit = generators::remove_limit(files);
+        left.extend(made.clear(reached, limit, Ok(())).await.err());
+    }
+    bars.clear();
+    let measured = match (outcome, left.into_iter().next()) {
+        (Ok(measured), None) => measured,
+        (Err(failure), None) => return Err(failure),
+        (Err(failure), Some(left)) => return Err(failure.and(left.what())),
+        (Ok(measured), Some(left)) => {
+            // The curve is kept; where the server is gone, that is told anyway.
+            if measured.iter().all(|measured| measured.broken.is_none()) {
+                eprintln!("nfskit: {}", left.what());
+            }
+            measured
+        }
+    };
+    let servers = args.target.iter().zip(measured).map(|(target, measured)| Server {
+        target: target.clone(),
+        signature: Signature::of(&measured.points),
+        measured,
+    });
+    Ok(Outcome {
+        servers: servers.collect(),
+        settings,
+        started,
+        took: now.since(begun),
+        threads: args.threads,
+        processes: gather.share().ranks,
+        connections: connections(args),
+        neighbours_share,
+    })
+}
+
+/// Connections of this process to each target.
+fn connections(args: &Args) -> usize {
+    args.connections.unwrap_or(args.threads).max(args.threads) as usize
+}
+
+async fn curves<G: Gather>(
+    clock: &Clock,
+    args: &Args,
+    settings: &Settings,
+    held: &[Held],
+    gather: &mut G,
+    bars: &mut Bars,
+) -> Result<Vec<Measured>, Failure> {
+    let mut subjects = Vec::new();
+    for (target, held) in args.target.iter().zip(held) {
+        let way = Way {
+            clock: clock.clone(),
+            target: target.clone(),
+            options: study::options(target, args.reply_limit, Shape::default()),
+            dir: held.scratch.dir(),
+            connections: connections(args),
+        };
+        subjects.push(Generators::start(&way, gather.share(), args.threads).await?);
+    }
+    let mut told =
+        |progress: Progress| bars.show_as("curve", &doing(args, progress), progress.done);
+    let measured = curve::measure(clock, gather, &mut subjects, settings, &mut told).await;
+    measured.map_err(|error| Failure::environment(error, "the other processes' messages"))
+}
+
+/// What a bar says.
+fn doing(args: &Args, progress: Progress) -> String {
+    let of = match args.target.len() {
+        1 => String::new(),
+        _ => format!("{}: ", args.target[progress.subject].host),
+    };
+    let step = match progress.step {
+        Step::Files { bytes } => format!("files, {} MiB", bytes >> 20),
+        Step::Search { outstanding } => format!("saturation, {outstanding} outstanding"),
+        Step::Point { load } if args.closed.is_empty() => format!("{load:.0}/s"),
+        Step::Point { load } => format!("{load:.0} outstanding"),
+    };
+    format!("{of}{step}, {:.0} s left", progress.left.as_secs_f64())
+}
+
+/// Prints and writes what was measured, and ends as it deserves.
+fn deliver(args: &Args, outcome: Outcome, verbosity: Verbosity) -> Result<(), Failure> {
+    let is_empty = outcome.servers.iter().all(|server| server.measured.points.is_empty());
+    if !is_empty {
+        if let Some(html) = &args.html {
+            output::write(html, &report::html(&outcome))?;
+        }
+        if let Some(csv) = &args.csv {
+            output::write(csv, &csv::points(&outcome))?;
+        }
+        let text = || text::text(&outcome);
+        let records = || record::records(&outcome);
+        records::deliver(text, records, args.json.as_deref(), verbosity, None::<&String>)?;
+    }
+    let invalid = outcome.invalid();
+    let first = outcome
+        .servers
+        .into_iter()
+        .find_map(|server| Some((server.target, server.measured.broken?)));
+    if let Some((target, broken)) = first {
+        let failure = match broken.cause {
+            Some(error) => Failure::from(error),
+            None => Failure::environment(broken.why, "the message of the other process"),
+        };
+        let kept =
+            if is_empty { "nothing was measured" } else { "what was measured before is kept" };
+        return Err(failure.and(format!("{target}: {kept}")));
+    }
+    match invalid {
+        0 => Ok(()),
+        1 => Err(Failure::check("a point does not hold the rules", ADVICE)),
+        _ => Err(Failure::check(format!("{invalid} points do not hold the rules"), ADVICE)),
+    }
+}
+
+const ADVICE: &str = "what the report says of each; a longer --time helps most";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outstanding_numbers_rise_to_the_last() {
+        assert_eq!(steps(64, 10), [1, 2, 3, 4, 6, 10, 16, 25, 40, 64]);
+        assert_eq!(steps(4, 10), [1, 2, 3, 4]);
+        assert_eq!((steps(64, 1), steps(1, 10)), (vec![64], vec![1]));
+    }
+}

@@ -1,0 +1,152 @@
+//! The run record of a curve, one for each server.
+
+use load::curve::{Kind, Loads, Point};
+use load::mix::Operation;
+use perf::record::{Run as Record, Target};
+use serde_json::json;
+
+use super::text::{us_per_operation, verdict};
+use super::{Outcome, Server};
+use crate::records;
+
+/// One for each server.
+pub(super) fn records(outcome: &Outcome) -> Vec<Record> {
+    outcome.servers.iter().map(|server| record(outcome, server)).collect()
+}
+
+fn record(outcome: &Outcome, server: &Server) -> Record {
+    let mut record = records::begin(outcome.started.clone());
+    let (target, built) = (&server.target, &server.measured.built);
+    record.target = Target {
+        kind: "server".to_owned(),
+        url: Some(target.to_string()),
+        version: Some(match target.version {
+            client::url::Version::Two => 2,
+            client::url::Version::Three => 3,
+        }),
+        proto: Some(target.protocol.name().to_owned()),
+        ..Target::default()
+    };
+    record.workload.name = "curve".to_owned();
+    parameters(&mut record, outcome);
+    record.metric("files", built.files as f64, "");
+    record.metric("file_bytes", built.bytes as f64, "B");
+    record.metric("took_s", outcome.took.as_secs_f64(), "s");
+    if let Some(signature) = &server.signature {
+        let n = server.measured.points.len() as u64;
+        record.estimate("base_us", &signature.base_us, "us", n);
+        if let (Some(slope), Some(intercept)) = (&signature.slope, &signature.intercept_us) {
+            record.estimate("slope_us_per_op_s", slope, "us s", n);
+            record.estimate("intercept_us", intercept, "us", n);
+        }
+        record.metric("knee_per_s", signature.knee.0, "1/s");
+        record.metric("knee_us", signature.knee.1, "us");
+        record.estimate("saturation_per_s", &signature.saturation_per_s, "1/s", n);
+        if let Some(overall) = &signature.overall_us {
+            record.estimate("overall_response_us", overall, "us", n);
+        }
+    }
+    if let Some(search) = &server.measured.search {
+        record.metric("found_per_s", search.best_per_s(), "1/s");
+    }
+    for point in &server.measured.points {
+        add_point(&mut record, point);
+    }
+    let verdicts = server.measured.points.iter().map(|point| (name(point), json!(verdict(point))));
+    let verdicts: serde_json::Map<_, _> = verdicts.collect();
+    record.other.insert("verdicts".to_owned(), verdicts.into());
+    let deviations = outcome.deviations(server);
+    record.other.insert("not_as_sfs".to_owned(), json!(deviations));
+    for point in &server.measured.points {
+        for breach in &point.breaches {
+            record.warn(breach.code(), &format!("{}: {breach}", name(point)), breach.advice());
+        }
+    }
+    if let Some(broken) = &server.measured.broken {
+        record.warn("partial", &broken.why, "the numbers are of what was done before; run again");
+    }
+    records::neighbours(&mut record, outcome.neighbours_share);
+    record
+}
+
+fn parameters(record: &mut Record, outcome: &Outcome) {
+    let settings = &outcome.settings;
+    let loads = match &settings.loads {
+        Loads::Find { points } => json!(format!("{points} up to the saturation, one above")),
+        Loads::Rates(rates) => json!(rates),
+        Loads::Outstanding(numbers) => json!(numbers),
+    };
+    let kind = match settings.kind() {
+        Kind::Open => "open",
+        Kind::Closed => "closed",
+    };
+    let parameters = [
+        ("mix", json!(settings.mix.name)),
+        ("mix_source", json!(settings.mix.source)),
+        ("loop", json!(kind)),
+        ("arrivals", json!(settings.arrivals.name())),
+        ("loads", loads),
+        ("warm_up_ns", json!(settings.warm_up.as_nanos())),
+        ("time_ns", json!(settings.time.as_nanos())),
+        ("repeats", json!(settings.repeats)),
+        ("outstanding_max", json!(settings.outstanding_max)),
+        ("file_bytes_per_op_s", json!(settings.files.bytes_per_rate)),
+        ("file_bytes_max", json!(settings.files.bytes_max)),
+        ("accessed", json!(settings.files.accessed)),
+        ("threads", json!(outcome.threads)),
+        ("processes", json!(outcome.processes)),
+        ("connections", json!(outcome.connections)),
+        ("seed", json!(settings.seed)),
+    ];
+    for (name, value) in parameters {
+        record.workload.parameters.insert(name.to_owned(), value);
+    }
+}
+
+/// How a point's metrics begin.
+fn name(point: &Point) -> String {
+    match point.kind {
+        Kind::Open => format!("load/{:.3}", point.load),
+        Kind::Closed => format!("outstanding/{:.0}", point.load),
+    }
+}
+
+fn add_point(record: &mut Record, point: &Point) {
+    let (name, run) = (name(point), &point.outcome);
+    let batches = run.batches.len() as u64;
+    let mut metric = |what: &str, value: f64, unit: &str| {
+        record.metric(&format!("{name}/{what}"), value, unit);
+    };
+    metric("offered_per_s", run.offered_per_s(), "1/s");
+    metric("read_mib_per_s", mib_per_s(point, run.read_bytes), "MiB/s");
+    metric("written_mib_per_s", mib_per_s(point, run.written_bytes), "MiB/s");
+    metric("late", run.late as f64, "");
+    metric("held", run.held as f64, "");
+    metric("given_up", run.given_up as f64, "");
+    metric("failed", run.failed() as f64, "");
+    metric("touched_files", run.touched as f64, "");
+    metric("accessed_files", run.accessed as f64, "");
+    metric("outstanding_mean", point.outstanding(), "");
+    metric("outstanding_max", run.outstanding_max as f64, "");
+    if let Some(effort) = run.effort {
+        metric("generator_cpu_share", effort.busiest, "");
+        metric("generator_watched_us", effort.watched.as_micros_f64(), "us");
+    }
+    if let Some(us) = us_per_operation(point) {
+        metric("generator_us_per_op", us, "us");
+    }
+    record.estimate(&format!("{name}/achieved_per_s"), &point.achieved_per_s(), "1/s", batches);
+    if let Some(response) = point.response_us() {
+        record.estimate(&format!("{name}/response_us"), &response, "us", batches);
+    }
+    record.histogram(&format!("{name}/lateness"), &run.lateness);
+    for operation in Operation::ALL {
+        if let Some(tally) = run.operations.get(&operation) {
+            record.histogram(&format!("{name}/{}", operation.name()), &tally.response_time);
+        }
+    }
+}
+
+fn mib_per_s(point: &Point, bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20) / point.outcome.span.as_secs_f64()
+}

@@ -1,0 +1,245 @@
+//! What is printed of a curve.
+
+use load::curve::{Kind, Point, Signature};
+use load::mix::Operation;
+use perf::stats::Estimate;
+use perf::units::Nanos;
+
+use super::{Outcome, Server};
+use crate::records::bytes;
+
+/// The report as text.
+pub(super) fn text(outcome: &Outcome) -> String {
+    let settings = &outcome.settings;
+    let mut text = format!("mix         {}: {}\n", settings.mix.name, settings.mix.source);
+    text += &format!("load        {}\n", load(outcome));
+    text += &format!("generator   {}\n", generator(outcome));
+    text += &format!("cached      {CACHED}\n");
+    text += &format!("durable     {}\n", durable(outcome));
+    for server in &outcome.servers {
+        text += &of_server(outcome, server);
+    }
+    text += &format!("\n{LEGEND}");
+    text
+}
+
+pub(super) const CACHED: &str = "nothing by the client: each operation is a call; what the server \
+                                 keeps is its own affair";
+
+const LEGEND: &str = "over: more was offered than the server can do. Response times count from \
+                      when an operation was\nmeant to start; late: started more than 1 ms later by \
+                      the generator's fault; held: because of\n--outstanding-max. Intervals (95 %) \
+                      of points are those of batch means, the others' of a bootstrap.\n";
+
+/// Which loop with which times.
+pub(super) fn load(outcome: &Outcome) -> String {
+    let settings = &outcome.settings;
+    let loop_ = match settings.kind() {
+        Kind::Open => format!("open loop, {} arrivals", settings.arrivals),
+        Kind::Closed => "closed loop".to_owned(),
+    };
+    let repeats = match settings.repeats {
+        1 => String::new(),
+        repeats => format!(" x {repeats}"),
+    };
+    format!("{loop_}, {}{repeats} a point after {}", settings.time, settings.warm_up)
+}
+
+/// The most that generating took.
+pub(super) fn generator(outcome: &Outcome) -> String {
+    let points = || outcome.servers.iter().flat_map(|server| &server.measured.points);
+    let busiest = points().filter_map(|point| point.outcome.effort).map(|effort| effort.busiest);
+    let per_operation = points().filter_map(us_per_operation).fold(f64::INFINITY, f64::min);
+    let processes = match outcome.processes {
+        1 => String::new(),
+        processes => format!("{processes} processes of "),
+    };
+    format!(
+        "{processes}{} thread(s), {} connection(s); busy at most {:.0} % of a thread; at best {} us \
+         of it an operation",
+        outcome.threads,
+        outcome.connections,
+        100.0 * busiest.fold(0.0, f64::max),
+        number(per_operation),
+    )
+}
+
+/// Processor time of the generators for an operation.
+pub(super) fn us_per_operation(point: &Point) -> Option<f64> {
+    let effort = point.outcome.effort?;
+    let answered = point.outcome.answered;
+    (answered > 0).then(|| effort.busy.as_micros_f64() / answered as f64)
+}
+
+/// What a WRITE asks for.
+pub(super) fn durable(outcome: &Outcome) -> &'static str {
+    match outcome.settings.mix.commits() {
+        true => "WRITEs are UNSTABLE, and the mix's COMMITs make them stable",
+        false => "each WRITE is FILE_SYNC: stable before it is answered",
+    }
+}
+
+fn of_server(outcome: &Outcome, server: &Server) -> String {
+    let (measured, built) = (&server.measured, &server.measured.built);
+    let mut text = format!("\n{}\n", server.target);
+    text += &format!(
+        "files       {} with {}, of which {} are touched at the highest load\n",
+        built.files,
+        mib(built.bytes),
+        built.accessed
+    );
+    if let Some(search) = &measured.search {
+        let steps = search.steps().iter().map(|(n, per_s)| format!("{n}: {per_s:.0}/s"));
+        let steps: Vec<String> = steps.collect();
+        text += &format!("found       with so many outstanding, {}\n", steps.join(", "));
+    }
+    text += &format!("{HEADING}\n");
+    for point in &measured.points {
+        text += &row(point);
+    }
+    for point in &measured.points {
+        for breach in &point.breaches {
+            text += &format!("INVALID     at {}: {breach}\n", shown_load(point));
+        }
+    }
+    if let Some(point) = typical(&measured.points) {
+        text += &operations(point);
+    }
+    if let Some(signature) = &server.signature {
+        text += &of_signature(signature);
+    }
+    let deviations = outcome.deviations(server);
+    if !deviations.is_empty() {
+        text += &format!("not as SFS  {}\n", deviations.join("; "));
+    }
+    if let Some(broken) = &measured.broken {
+        text += &format!("PARTIAL     {}\n", broken.why);
+    }
+    text
+}
+
+const HEADING: &str = "      load   achieved/s    mean ms      +-      p50      p99    p99.9       \
+                       late    held  us/op  verdict";
+
+fn row(point: &Point) -> String {
+    let run = &point.outcome;
+    let times = run.response_times();
+    let response = point.response_us();
+    let half = response.and_then(|response| response.ci95).map(|ci| (ci.hi - ci.lo) / 2.0);
+    let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| number(us / 1e3));
+    let quantile = |share| Some(Nanos::as_micros_f64(times.quantile(share)));
+    format!(
+        "{:>10} {:>12.1} {:>10} {:>7} {:>8} {:>8} {:>8} {:>10} {:>7} {:>6}  {}\n",
+        shown_load(point),
+        run.achieved_per_s(),
+        ms(response.map(|response| response.value)),
+        ms(half),
+        ms(quantile(0.5)),
+        ms(quantile(0.99)),
+        ms(quantile(0.999)),
+        run.late,
+        run.held,
+        us_per_operation(point).map_or_else(|| "-".to_owned(), |us| format!("{us:.1}")),
+        verdict(point),
+    )
+}
+
+/// What a point is worth.
+pub(super) fn verdict(point: &Point) -> String {
+    let codes: Vec<&str> = point.breaches.iter().map(load::curve::Breach::code).collect();
+    match (codes.is_empty(), point.is_over()) {
+        (true, false) => "valid".to_owned(),
+        (true, true) => "over".to_owned(),
+        (false, _) => format!("INVALID: {}", codes.join(", ")),
+    }
+}
+
+/// The load in its unit.
+pub(super) fn shown_load(point: &Point) -> String {
+    match point.kind {
+        Kind::Open => format!("{:.1}/s", point.load),
+        Kind::Closed => format!("{:.0} out", point.load),
+    }
+}
+
+/// The highest load that the server kept up with.
+pub(super) fn typical(points: &[Point]) -> Option<&Point> {
+    points.iter().rfind(|point| point.is_valid() && !point.is_over())
+}
+
+fn operations(point: &Point) -> String {
+    let mut text = format!("operations  at {}, in ms:\n", shown_load(point));
+    for operation in Operation::ALL {
+        let Some(tally) = point.outcome.operations.get(&operation) else { continue };
+        let times = &tally.response_time;
+        let ms = |share| number(times.quantile(share).as_millis_f64());
+        text += &format!(
+            "  {:<12} {:>8}   p50 {:>7}   p90 {:>7}   p99 {:>7}   p99.9 {:>7}   max {:>7}\n",
+            operation.name(),
+            times.count(),
+            ms(0.5),
+            ms(0.9),
+            ms(0.99),
+            ms(0.999),
+            number(times.max().as_millis_f64()),
+        );
+    }
+    text
+}
+
+fn of_signature(signature: &Signature) -> String {
+    lines(signature).iter().map(|(name, value)| format!("{name:<11} {value}\n")).collect()
+}
+
+/// The numbers of a curve, each with its name.
+pub(super) fn lines(signature: &Signature) -> Vec<(&'static str, String)> {
+    let ms = |estimate: &Estimate| with_interval(&scaled(estimate, 1e-3), "ms");
+    let mut lines = vec![("base", ms(&signature.base_us))];
+    if let Some(slope) = &signature.slope {
+        lines.push(("slope", with_interval(slope, "us for each operation a second")));
+    }
+    let (per_s, response_us) = signature.knee;
+    lines.push(("knee", format!("{} a second, {} ms", number(per_s), number(response_us / 1e3))));
+    lines.push(("saturation", with_interval(&signature.saturation_per_s, "a second")));
+    if let Some(overall) = &signature.overall_us {
+        lines.push(("overall", format!("{}, overall response time", ms(overall))));
+    }
+    lines
+}
+
+fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
+    let ci95 = estimate.ci95.map(|mut ci| {
+        (ci.lo, ci.hi) = (ci.lo * factor, ci.hi * factor);
+        ci
+    });
+    Estimate { value: estimate.value * factor, ci95 }
+}
+
+fn with_interval(estimate: &Estimate, unit: &str) -> String {
+    let interval = estimate
+        .ci95
+        .map(|ci| format!(" ({}..{})", number(ci.lo), number(ci.hi)))
+        .unwrap_or_default();
+    format!("{} {unit}{interval}", number(estimate.value))
+}
+
+/// Three digits that count.
+pub(super) fn number(value: f64) -> String {
+    let places = match value.abs() {
+        size if !size.is_finite() => return "-".to_owned(),
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.9995 => 2,
+        size if size >= 0.099_95 => 3,
+        size if size >= 0.009_995 => 4,
+        _ => 5,
+    };
+    format!("{value:.places$}")
+}
+
+fn mib(count: u64) -> String {
+    match count >> 20 {
+        0 => bytes(count),
+        mib => format!("{mib} MiB"),
+    }
+}

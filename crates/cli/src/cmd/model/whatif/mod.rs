@@ -1,0 +1,37 @@
+//! `nfskit model whatif`: a change of a server that was measured, by its curve, by a probe, or by a
+//! sweep of outstanding calls.
+
+mod curve;
+mod path;
+mod sweep;
+
+use perf::model::whatif::WhatIfError;
+use perf::stats::Estimate;
+
+use super::source::Source;
+use crate::args::Verbosity;
+use crate::args::estimate::WhatIf;
+use crate::exit::Failure;
+
+/// Runs the command.
+pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
+    match Source::read(&args.file, "whatif")? {
+        Source::Curve(curve) => curve::run(args, &curve, verbosity),
+        Source::Path(saved) => path::run(args, &saved, verbosity),
+        Source::Sweep(observed) => sweep::run(args, &observed, verbosity),
+        Source::Trace(_) => Err(Failure::usage(
+            format!("{}: changes are asked of curves, probes and sweeps", args.file.display()),
+            "nfskit model fit explains a trace",
+        )),
+    }
+}
+
+fn refused(error: WhatIfError) -> Failure {
+    Failure::usage(error, "nfskit model whatif --help lists the changes")
+}
+
+fn interval(estimate: &Estimate, said: &dyn Fn(f64) -> String) -> String {
+    estimate.ci95.map_or_else(String::new, |interval| {
+        format!(" ({} to {})", said(interval.lo), said(interval.hi))
+    })
+}

@@ -1,0 +1,49 @@
+//! The run record of upper load points predicted.
+
+use perf::record::{Target, Workload};
+
+use super::{AIMS, Outcome};
+use crate::records;
+
+pub(super) fn json(outcome: &Outcome) -> String {
+    let mut record = records::begin(outcome.started.clone());
+    record.target = Target {
+        kind: "embedded".to_owned(),
+        version: Some(3),
+        proto: Some("tcp".to_owned()),
+        ..Target::default()
+    };
+    let mut workload = Workload { name: "papers-predict".to_owned(), ..Workload::default() };
+    workload.parameters.insert("link".to_owned(), outcome.link.clone().into());
+    workload.parameters.insert("overhead".to_owned(), outcome.overhead.to_string().into());
+    record.workload = workload;
+    let n = outcome.repeats as u64;
+    for server in &outcome.servers {
+        let key = server.kind.key;
+        for found in &server.informed.fitted.parameters {
+            record.estimate(&format!("{key}/{}", found.name), &found.estimate, found.unit, n);
+        }
+        for (form, error) in &server.forms {
+            record.metric(&format!("{key}/typical_error/{}", form.name()), *error, "1");
+        }
+        for point in &server.points {
+            let name = |what: &str| format!("{key}/{}/{what}", point.outstanding);
+            record.estimate(&name("measured_per_s"), &point.measured, "1/s", n);
+            record.estimate(&name("model_per_s"), &point.model, "1/s", n);
+            if point.is_predicted {
+                record.metric(&name("error_pct"), point.error_pct(), "%");
+            }
+        }
+    }
+    for (kind, error) in &outcome.refused {
+        record.warn("not-explained", &format!("{}: {error}", kind.name), "");
+    }
+    let (median, worst) = outcome.verdict();
+    record.metric("predictions", outcome.errors_pct().len() as f64, "");
+    record.metric("error_pct_median", median, "%");
+    record.metric("error_pct_worst", worst, "%");
+    record.metric("aim_pct_median", AIMS.0, "%");
+    record.metric("aim_pct_worst", AIMS.1, "%");
+    records::neighbours(&mut record, outcome.neighbours_share);
+    record.to_json_pretty()
+}

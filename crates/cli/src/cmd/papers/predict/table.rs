@@ -1,0 +1,82 @@
+//! Predicted beside measured, for a terminal or a document.
+
+use std::fmt::Write as _;
+
+use perf::stats::Estimate;
+
+use super::{Outcome, Point, SATURATED, Server};
+
+pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
+    let mut text = String::new();
+    let Outcome { link, overhead, took, repeats, .. } = outcome;
+    writeln!(
+        text,
+        "WRITEs of 8 KiB behind {link}, o {overhead} at the server; medians of {repeats} runs; \
+         {:.0} s",
+        took.as_secs_f64()
+    )
+    .ok();
+    for server in &outcome.servers {
+        section(&mut text, server, markdown);
+    }
+    for (kind, error) in &outcome.refused {
+        writeln!(text, "\n{}: {error}", kind.name).ok();
+    }
+    writeln!(text, "\n{}", outcome.summary()).ok();
+    text
+}
+
+fn section(text: &mut String, server: &Server, markdown: bool) {
+    let forms = server.forms.iter().map(|(form, error)| {
+        let percent = 100.0 * error;
+        format!("{} {percent:.1} %", form.name())
+    });
+    let forms = forms.collect::<Vec<_>>().join(", ");
+    let chosen = server.informed.form.name();
+    writeln!(text, "\n{}: {chosen} (typical errors: {forms})", server.kind.name).ok();
+    let parameters = server
+        .informed
+        .fitted
+        .parameters
+        .iter()
+        .map(|found| format!("{} {}", found.name, spread(&found.estimate, 1)));
+    writeln!(text, "{}", parameters.collect::<Vec<_>>().join("; ")).ok();
+    match markdown {
+        true => text.push_str(
+            "\n| outstanding | measured (range), calls/s | model (95 %) | error |\n|---|---|---|---|\n",
+        ),
+        false => {
+            writeln!(
+                text,
+                "\n{:>12}  {:<28}{:<28}{:>8}",
+                "outstanding", "measured (range), calls/s", "model (95 %)", "error"
+            )
+            .ok();
+        }
+    }
+    for point in &server.points {
+        row(text, point, markdown);
+    }
+}
+
+fn row(text: &mut String, point: &Point, markdown: bool) {
+    let name = match (point.outstanding, point.is_predicted) {
+        (SATURATED, _) => format!("saturation {SATURATED}"),
+        (outstanding, true) => outstanding.to_string(),
+        (outstanding, false) => format!("fitted {outstanding}"),
+    };
+    let (measured, model) = (spread(&point.measured, 0), spread(&point.model, 0));
+    let error = format!("{:+.1} %", point.error_pct());
+    match markdown {
+        true => writeln!(text, "| {name} | {measured} | {model} | {error} |").ok(),
+        false => writeln!(text, "{name:>14}  {measured:<26}{model:<28}{error:>8}").ok(),
+    };
+}
+
+fn spread(estimate: &Estimate, places: usize) -> String {
+    let value = estimate.value;
+    match estimate.ci95 {
+        Some(ci95) => format!("{value:.places$} ({:.places$} to {:.places$})", ci95.lo, ci95.hi),
+        None => format!("{value:.places$}"),
+    }
+}

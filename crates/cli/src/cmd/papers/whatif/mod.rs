@@ -1,0 +1,185 @@
+//! `nfskit papers whatif`: five changes predicted, applied and measured.
+
+mod changes;
+mod record;
+mod table;
+
+use std::path::Path;
+
+use load::cpu::Neighbours;
+use load::scratch::Scratch;
+use load::study::{self as sweep, Plan, Subject};
+use net::clock::Clock;
+use perf::model::whatif::path::Case;
+use perf::stats::{Estimate, Interval, Sample};
+use perf::units::Nanos;
+
+use self::changes::{Applied, OUTSTANDING, all, base, case};
+use super::writes::Writes;
+use crate::args::Verbosity;
+use crate::args::papers::WhatIf;
+use crate::exit::Failure;
+use crate::output::{self, Bars};
+use crate::records;
+use crate::served::Interrupts;
+
+/// The aim for the median error of the formula's gains, percent.
+const AIM_PCT: f64 = 10.0;
+
+/// One change.
+#[derive(Debug)]
+struct Verified {
+    name: &'static str,
+    /// By the formula, by mean value analysis, in a world.
+    formula: f64,
+    closed: f64,
+    world: Option<f64>,
+    /// Median of the runs' ratios, and their range.
+    measured: Estimate,
+}
+
+impl Verified {
+    fn error_pct(&self) -> f64 {
+        100.0 * (self.formula / self.measured.value - 1.0)
+    }
+}
+
+#[derive(Debug)]
+struct Outcome {
+    link: String,
+    started: String,
+    took: Nanos,
+    repeats: usize,
+    base: Case,
+    base_per_s: f64,
+    verified: Vec<Verified>,
+    neighbours_share: Option<f64>,
+}
+
+impl Outcome {
+    fn errors_pct(&self) -> Vec<f64> {
+        self.verified.iter().map(|verified| verified.error_pct().abs()).collect()
+    }
+
+    fn median_pct(&self) -> f64 {
+        Sample::new(self.errors_pct()).map_or(f64::NAN, |sample| sample.median())
+    }
+
+    fn summary(&self) -> String {
+        let worst = self.errors_pct().into_iter().fold(0.0, f64::max);
+        format!(
+            "{} changes, the formula's error {:.1} % at the median (aim {AIM_PCT} %), worst \
+             {worst:.1} %",
+            self.verified.len(),
+            self.median_pct()
+        )
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
+    let outcome = net::runtime::block_on(measure(args, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+        output::print(&table::text(&outcome, args.markdown))?;
+    }
+    if let Some(json) = &args.json {
+        output::write(json, &record::json(&outcome))?;
+    }
+    let is_met = outcome.median_pct() <= AIM_PCT;
+    if args.check && !is_met {
+        let advice = "again on a quiet machine, without --quick";
+        return Err(Failure::check(outcome.summary(), advice));
+    }
+    Ok(())
+}
+
+async fn measure(args: &WhatIf, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let mut bars = Bars::new(verbosity);
+    let outcome = tokio::select! {
+        biased;
+        () = interrupts.next() => Err(Failure::interrupted()),
+        outcome = verify(&clock, args, &mut bars) => outcome,
+    };
+    bars.clear();
+    outcome
+}
+
+async fn verify(clock: &Clock, args: &WhatIf, bars: &mut Bars) -> Result<Outcome, Failure> {
+    let started = records::now();
+    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+    let (repeats, time) = if args.quick { (3, 100) } else { (9, 300) };
+    let time = Nanos::from_millis(time);
+    let unchanged = base(&args.link);
+    let before = Writes::begin(clock, args.reply_limit, &unchanged).await?;
+    bars.show("the parts", 0.0);
+    let base = probed(clock, &before, args.quick).await?;
+    let changes = all(&unchanged);
+    let (mut verified, mut bases) = (Vec::new(), Vec::new());
+    for (at, Applied { name, change, setting, outstanding }) in changes.iter().enumerate() {
+        let after = Writes::begin(clock, args.reply_limit, setting).await?;
+        after.run(*outstanding, time).await?; // warm-up
+        let mut ratios = Vec::with_capacity(repeats);
+        for repeat in 0..repeats {
+            let share = (at * repeats + repeat) as f64 / (changes.len() * repeats) as f64;
+            bars.show("changes", share);
+            let unchanged = before.run(OUTSTANDING, time).await?.per_s;
+            ratios.push(after.run(*outstanding, time).await?.per_s / unchanged);
+            bases.push(unchanged);
+        }
+        verified.push(predicted(name, change, &base, ratios)?);
+    }
+    let now = clock.now();
+    Ok(Outcome {
+        link: args.link.to_string(),
+        started,
+        took: now.since(begun),
+        repeats,
+        base,
+        base_per_s: Sample::new(bases).map_or(f64::NAN, |sample| sample.median()),
+        verified,
+        neighbours_share: neighbours.share(now),
+    })
+}
+
+/// The parameters of the unchanged path, which is all that the predictions rest on.
+async fn probed(clock: &Clock, writes: &Writes<'_>, quick: bool) -> Result<Case, Failure> {
+    let plan = if quick { Plan::PROBE_QUICK } else { Plan::PROBE };
+    let subjects = [writes.reached()];
+    let session = subjects[0].connect().await?;
+    let scratch = Scratch::create(&session, &Scratch::name_for("probe")).await?;
+    let mut study = sweep::Study::begin(clock, plan, &subjects, &scratch).await?;
+    study.warm_up().await?;
+    for _ in 0..=plan.repeats.0 {
+        study.probe(&mut |_, _| {}).await?;
+    }
+    let case = case(study.findings()?.path);
+    drop(study);
+    scratch.remove(&session).await?;
+    Ok(case)
+}
+
+fn predicted(
+    name: &'static str,
+    change: &str,
+    base: &Case,
+    ratios: Vec<f64>,
+) -> Result<Verified, Failure> {
+    let impossible = |error: &dyn std::fmt::Display| Failure::check(error, "report this as a bug");
+    let change = change.parse().map_err(|error| impossible(&error))?;
+    let after = base.changed(&[change]).map_err(|error| impossible(&error))?;
+    let closed = |case: &Case| case.closed_mib_per_s().map_err(|error| impossible(&error));
+    let world = |case: &Case| world::path::mib_per_s(&case.path, case.server, &case.transfer).ok();
+    let sample = Sample::new(ratios).map_err(|error| impossible(&error))?;
+    let range = Interval { lo: sample.min(), hi: sample.max() };
+    let in_world = if after.threads.is_some() { None } else { world(base).zip(world(&after)) };
+    Ok(Verified {
+        name,
+        formula: after.formula().mib_per_s / base.formula().mib_per_s,
+        closed: closed(&after)? / closed(base)?,
+        world: in_world.map(|(before, after)| after / before),
+        measured: Estimate { value: sample.median(), ci95: Some(range) },
+    })
+}

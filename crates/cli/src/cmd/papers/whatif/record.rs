@@ -1,0 +1,38 @@
+//! The run record of changes verified.
+
+use perf::model::saved::SavedPath;
+use perf::model::whatif::path::Spread;
+use perf::record::{Target, Workload};
+
+use super::{AIM_PCT, Outcome};
+use crate::records;
+
+pub(super) fn json(outcome: &Outcome) -> String {
+    let mut record = records::begin(outcome.started.clone());
+    record.target = Target {
+        kind: "embedded".to_owned(),
+        version: Some(3),
+        proto: Some("tcp".to_owned()),
+        ..Target::default()
+    };
+    let mut workload = Workload { name: "papers-whatif".to_owned(), ..Workload::default() };
+    workload.parameters.insert("link".to_owned(), outcome.link.clone().into());
+    record.workload = workload;
+    let n = outcome.repeats as u64;
+    record.metric("base_per_s", outcome.base_per_s, "1/s");
+    for verified in &outcome.verified {
+        let name = |what: &str| format!("{}/{what}", verified.name);
+        record.estimate(&name("measured_gain"), &verified.measured, "ratio", n);
+        record.metric(&name("formula_gain"), verified.formula, "ratio");
+        record.metric(&name("mva_gain"), verified.closed, "ratio");
+        if let Some(world) = verified.world {
+            record.metric(&name("simulation_gain"), world, "ratio");
+        }
+        record.metric(&name("error_pct"), verified.error_pct(), "%");
+    }
+    record.metric("error_pct_median", outcome.median_pct(), "%");
+    record.metric("aim_pct_median", AIM_PCT, "%");
+    SavedPath::of(&outcome.base, &Spread::default()).write(&mut record.model);
+    records::neighbours(&mut record, outcome.neighbours_share);
+    record.to_json_pretty()
+}

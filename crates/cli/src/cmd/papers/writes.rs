@@ -1,0 +1,134 @@
+//! A closed loop of WRITEs of 8 KiB to a server of our own that has one processor, apart from the
+//! client's.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use client::mount::{self, Mounted};
+use client::session::Session;
+use client::transfer::{Kind, Limit};
+use load::scratch::Scratch;
+use load::seqwrite::{self, Workload};
+use net::clock::Clock;
+use net::shape::profile::Profile;
+use perf::units::Nanos;
+use wire::nfs3::{FileHandle, StableHow};
+
+use crate::cmd::study::{self, Reached};
+use crate::exit::Failure;
+use crate::processors::apart;
+use crate::served::Embedded;
+
+/// The thesis's block.
+pub(super) const CALL_BYTES: u32 = 8 << 10;
+
+/// The file, which is overwritten; and what a server in memory holds, with room for a probe's.
+const FILE_BYTES: u64 = 16 << 20;
+const STORE_BYTES_MAX: u64 = 1 << 30;
+
+/// A server and the way to it.
+#[derive(Clone, Debug)]
+pub(super) struct Setting<'a> {
+    /// In memory without.
+    pub(super) dir: Option<&'a Path>,
+    pub(super) stable: StableHow,
+    pub(super) link: Profile,
+    pub(super) overhead: Nanos,
+    /// Calls in service at once.
+    pub(super) threads: u32,
+}
+
+/// The server, running, with a session and a file.
+#[derive(Debug)]
+pub(super) struct Writes<'a> {
+    clock: &'a Clock,
+    server: Embedded,
+    reply_limit: Nanos,
+    link: Profile,
+    stable: StableHow,
+    session: Session,
+    file: FileHandle,
+    data: Bytes,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ran {
+    /// Calls a second, without the beginning and the end.
+    pub(super) per_s: f64,
+    /// Time of the server's processor for each.
+    pub(super) server_us: f64,
+}
+
+impl<'a> Writes<'a> {
+    pub(super) async fn begin(
+        clock: &'a Clock,
+        reply_limit: Nanos,
+        setting: &Setting<'_>,
+    ) -> Result<Self, Failure> {
+        let Setting { dir, stable, link, overhead, threads } = setting;
+        let server = apart(|| Embedded::one_processor(*dir, STORE_BYTES_MAX, *overhead, *threads))?;
+        let target = server.target();
+        let options = study::options(&target, reply_limit, link.clone().into());
+        let Mounted { session, .. } = mount::mount(clock, &target, &options).await?;
+        let scratch = Scratch::create(&session, &Scratch::name_for("writes")).await?;
+        let file = scratch.file(&session, "f").await?;
+        let data = seqwrite::pattern(CALL_BYTES as usize);
+        let (link, stable) = (link.clone(), *stable);
+        let writes = Self { clock, server, reply_limit, link, stable, session, file, data };
+        // The file's blocks are there before anything counts.
+        writes.write(8, StableHow::Unstable, FILE_BYTES, None).await?;
+        Ok(writes)
+    }
+
+    /// The same server, to be probed.
+    pub(super) fn reached(&self) -> Reached {
+        let target = self.server.target();
+        let options = study::options(&target, self.reply_limit, self.link.clone().into());
+        Reached::new(self.clock, None, &target, options)
+    }
+
+    pub(super) async fn run(&self, outstanding: u32, time: Nanos) -> Result<Ran, Failure> {
+        let outstanding = outstanding as usize;
+        let run = self.write(outstanding, self.stable, u64::MAX, Some(time)).await?;
+        let writes = run.events.iter().filter(|event| event.kind == Kind::Write);
+        let replies: Vec<_> = writes.map(|event| event.received).collect();
+        let steady = match replies.len() {
+            count if count >= 4 * outstanding => &replies[outstanding..count - outstanding],
+            _ => &replies[..],
+        };
+        let per_s = match steady {
+            [first, .., last] if last > first => {
+                (steady.len() - 1) as f64 / last.since(*first).as_secs_f64()
+            }
+            _ => {
+                return Err(Failure::environment(
+                    format!("{} answers in {time} make no rate", replies.len()),
+                    "a faster disk or link, or without --quick",
+                ));
+            }
+        };
+        let server = run.cpu.process.saturating_sub(run.cpu.thread);
+        Ok(Ran { per_s, server_us: server.as_micros_f64() / replies.len() as f64 })
+    }
+
+    async fn write(
+        &self,
+        outstanding: usize,
+        stable: StableHow,
+        total_bytes: u64,
+        time: Option<Nanos>,
+    ) -> Result<seqwrite::Run, Failure> {
+        let workload = Workload {
+            call_bytes: CALL_BYTES,
+            outstanding,
+            file_bytes: FILE_BYTES,
+            total_bytes,
+            commit_bytes: u64::MAX,
+            stable,
+            limit: Limit { time, drain: None },
+        };
+        let (clock, session) = (self.clock, &self.session);
+        Ok(seqwrite::run(clock, session, self.file, &self.data, workload).await?)
+    }
+}

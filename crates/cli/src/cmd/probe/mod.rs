@@ -1,0 +1,161 @@
+//! `nfskit probe`: the parameters of somebody's server from the client's side alone.
+
+mod page;
+mod record;
+mod said;
+mod screen;
+
+use std::path::Path;
+
+use load::cpu::{Neighbours, Usage};
+use load::probe::Findings;
+use load::probe::concurrency::Concurrency;
+use load::scratch::Scratch;
+use load::study::{self as sweep, Plan, Step};
+use net::clock::Clock;
+use net::shape::Shape;
+use perf::model::saved::SavedPath;
+use perf::model::whatif::path::{Case, Spread};
+use perf::stats::Estimate;
+use perf::units::Nanos;
+
+use crate::args::Verbosity;
+use crate::args::probe::Probe;
+use crate::cmd::study::explain::{Explanation, PlannedRun};
+use crate::cmd::study::{self, Reached};
+use crate::exit::Failure;
+use crate::output::{self, Bars};
+use crate::records;
+use crate::served::Interrupts;
+
+/// Everything that was found, and how.
+#[derive(Debug)]
+struct Outcome {
+    url: String,
+    version: u32,
+    proto: &'static str,
+    link: String,
+    started: String,
+    took: Nanos,
+    findings: Findings,
+    concurrency: Concurrency,
+    explanation: Explanation,
+    commit_bytes: u64,
+    /// Repetitions of the sweep.
+    repeats: usize,
+    neighbours_share: Option<f64>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
+    let outcome = net::runtime::block_on(measure(args, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if let Some(html) = &args.html {
+        output::write(html, &page::html(&outcome))?;
+    }
+    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+        output::print(&screen::text(&outcome))?;
+    }
+    match &args.json {
+        Some(json) => output::write(json, &record::json(&outcome)),
+        None => Ok(()),
+    }
+}
+
+async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let mut interrupts = Interrupts::catch()?;
+    let clock = Clock::real();
+    let reached = |links| {
+        let options = study::options(&args.target, args.reply_limit, links);
+        Reached::new(&clock, None, &args.target, options)
+    };
+    let link = args.link.clone().unwrap_or_default();
+    let (plain, subject) = (reached(Shape::default()), reached(link.clone().into()));
+    let mut bars = Bars::new(verbosity);
+    let started = records::now();
+    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+    let outcome = study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+        let plan = if args.quick { Plan::PROBE_QUICK } else { Plan::PROBE };
+        let subjects = [subject.clone()];
+        let mut study = sweep::Study::begin(&clock, plan, &subjects, scratch).await?;
+        study.warm_up().await?;
+        // The client is this thread.
+        let busy = || Some(Usage::now().thread);
+        let rounds = if args.quick { 3 } else { 5 };
+        let mut samples = study.concurrency(rounds, &busy).await?;
+        let mut told = |step, share: f64| match step {
+            Step::Probe => bars.show("the parts", share),
+            Step::Measure | Step::Apply => bars.show("calls outstanding", share),
+        };
+        study.probe(&mut told).await?;
+        let measured = study.sweep(&mut told).await?;
+        samples.absorb(study.concurrency(rounds, &busy).await?);
+        let findings = study.findings()?;
+        let commit_bytes = study.commit_bytes();
+        let planned =
+            PlannedRun { commit_bytes, time: plan.run_time, drain: plan.drain.max(plan.run_time) };
+        let sizes = study.call_bytes();
+        let explanation = Explanation::new(planned, &findings, &[None], &sizes, &measured);
+        let now = clock.now();
+        Ok(Outcome {
+            url: args.target.to_string(),
+            version: args.target.version.number(),
+            proto: args.target.protocol.name(),
+            link: link.to_string(),
+            started,
+            took: now.since(begun),
+            concurrency: samples.findings(&findings.op_us, &findings.block_us)?,
+            findings,
+            explanation,
+            commit_bytes,
+            repeats: measured.first().map_or(0, |measured| measured.mib_per_s.len()),
+            neighbours_share: neighbours.share(now),
+        })
+    })
+    .await;
+    bars.clear();
+    outcome
+}
+
+impl Outcome {
+    /// As `nfskit model` takes it: the window that the model recommends.
+    fn saved(&self) -> SavedPath {
+        let Findings { path, .. } = &self.findings;
+        let after = self.explanation.after;
+        let case = Case {
+            path: *path,
+            server: self.explanation.servers[0],
+            transfer: sweep::transfer(&after, self.commit_bytes),
+            latency_us: 0.0,
+            threads: None,
+        };
+        SavedPath::of(&case, &self.spread())
+    }
+
+    fn spread(&self) -> Spread {
+        let findings = &self.findings;
+        // Of 1; a parameter of nearly nothing is not uncertain by hundreds of itself.
+        let share = |estimate: &Estimate| {
+            let half = estimate.ci95.map_or(0.0, |ci95| (ci95.hi - ci95.lo) / 2.0);
+            (half / estimate.value.abs().max(f64::MIN_POSITIVE)).min(1.0)
+        };
+        Spread {
+            round_trip: share(&findings.round_trip),
+            ser: share(&findings.ser_us_per_kib),
+            op: share(&findings.op_us),
+            overhead: share(&findings.overhead_us),
+            capacity: share(&self.concurrency.small_us),
+            storage: share(&findings.commit_us),
+        }
+    }
+
+    /// 2 T_prop, halved.
+    fn t_prop(&self) -> Estimate {
+        let Estimate { value, ci95 } = self.findings.round_trip;
+        let half = |interval: perf::stats::Interval| perf::stats::Interval {
+            lo: interval.lo / 2.0,
+            hi: interval.hi / 2.0,
+        };
+        Estimate { value: value / 2.0, ci95: ci95.map(half) }
+    }
+}

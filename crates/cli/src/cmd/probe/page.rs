@@ -1,0 +1,78 @@
+//! The report of a probe: throughput over calls outstanding, as predicted and as measured.
+
+use analyze::report::curves::{CurvesPlot, CurvesReport, Line, html as page};
+
+use super::screen::parameters;
+use super::{Outcome, said};
+use crate::cmd::study::explain::{Row, bytes, sentence};
+
+pub(super) fn html(outcome: &Outcome) -> String {
+    let explanation = &outcome.explanation;
+    let mut facts = vec![
+        ("Server".to_owned(), outcome.url.clone()),
+        ("Link".to_owned(), outcome.link.clone()),
+        ("Made".to_owned(), outcome.started.clone()),
+    ];
+    for parameter in parameters(outcome) {
+        let interval = parameter
+            .estimate
+            .ci95
+            .map_or_else(String::new, |ci95| format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi));
+        let least = if parameter.at_least { "at least " } else { "" };
+        let value = format!("{least}{:.3} {}{interval}", parameter.estimate.value, parameter.unit);
+        facts.push((parameter.name.to_owned(), value));
+    }
+    let first = explanation.row(explanation.before).map(sentence);
+    let notes = said::unidentified(outcome).into_iter().map(|(_, said)| said);
+    let mut sizes: Vec<u32> =
+        explanation.rows.iter().map(|row| row.configuration.call_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    page(&CurvesReport {
+        title: "A server, seen from its client".to_owned(),
+        facts,
+        findings: first.into_iter().chain(notes).collect(),
+        plots: sizes.into_iter().map(|size| plot(outcome, size)).collect(),
+        method: METHOD.map(str::to_owned).into(),
+        command: format!("nfskit probe '{}'", outcome.url),
+    })
+}
+
+const METHOD: [&str; 2] = [
+    "NULL calls, single WRITEs of 1 KiB to 1 MiB (UNSTABLE and FILE_SYNC in turn), bursts of both \
+     with many calls outstanding, COMMITs: docs/models.md, sections 6 and 19. Each parameter is \
+     the median over its rounds, with the 95 % interval of the median.",
+    "Predictions use only these parameters; no number was adjusted to the sweep that they stand \
+     beside.",
+];
+
+fn plot(outcome: &Outcome, size: u32) -> CurvesPlot {
+    let rows: Vec<&Row> = outcome.explanation.curve(0, size).collect();
+    let points = |of: &dyn Fn(&Row) -> f64| -> Vec<(f64, f64)> {
+        rows.iter().map(|row| (row.configuration.outstanding as f64, of(row))).collect()
+    };
+    let line = |name: &str, is_line, points| Line { name: name.to_owned(), is_line, points };
+    CurvesPlot {
+        title: format!("WRITEs of {}", bytes(size)),
+        caption: String::new(),
+        x: "calls outstanding".to_owned(),
+        y: "MiB/s".to_owned(),
+        is_logarithmic: true,
+        curves: vec![
+            line("predicted", true, points(&|row| row.prediction.mib_per_s)),
+            line("measured", false, points(&|row| row.measured_mib_per_s)),
+        ],
+        columns: ["outstanding", "predicted", "measured", "error"].map(str::to_owned).into(),
+        rows: rows
+            .iter()
+            .map(|row| {
+                vec![
+                    row.configuration.outstanding.to_string(),
+                    format!("{:.1}", row.prediction.mib_per_s),
+                    format!("{:.1}", row.measured_mib_per_s),
+                    format!("{:+.1} %", row.error_pct()),
+                ]
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,50 @@
+//! The run record of a probe; `nfskit model` reads its `model.path`.
+
+use perf::record::{Target, Warning, Workload};
+
+use super::screen::parameters;
+use super::{Outcome, said};
+use crate::records;
+
+pub(super) fn json(outcome: &Outcome) -> String {
+    let mut record = records::begin(outcome.started.clone());
+    record.target = Target {
+        kind: "server".to_owned(),
+        url: Some(outcome.url.clone()),
+        version: Some(outcome.version),
+        proto: Some(outcome.proto.to_owned()),
+        ..Target::default()
+    };
+    let mut workload = Workload { name: "probe".to_owned(), ..Workload::default() };
+    workload.parameters.insert("link".to_owned(), outcome.link.clone().into());
+    workload.parameters.insert("commit_bytes".to_owned(), outcome.commit_bytes.into());
+    record.workload = workload;
+    for parameter in parameters(outcome) {
+        record.estimate(parameter.key, &parameter.estimate, parameter.unit, parameter.n);
+        if parameter.at_least {
+            record.metric(&format!("{}_at_least", parameter.key), 1.0, "");
+        }
+    }
+    for &(bytes, unstable, stable) in &outcome.findings.writes_us {
+        record.metric(&format!("write_unstable_us_{bytes}b"), unstable, "us");
+        record.metric(&format!("write_file_sync_us_{bytes}b"), stable, "us");
+    }
+    let explanation = &outcome.explanation;
+    for row in &explanation.rows {
+        let (size, n) = (row.configuration.call_bytes, row.configuration.outstanding);
+        let name = |what: &str| format!("{what}_mib_per_s_{size}b_n{n}");
+        record.metric(&name("throughput"), row.measured_mib_per_s, "MiB/s");
+        record.metric(&name("predicted"), row.prediction.mib_per_s, "MiB/s");
+    }
+    record.metric("best_window", explanation.after.outstanding as f64, "calls");
+    record.metric("best_call_bytes", f64::from(explanation.after.call_bytes), "B");
+    record.metric("model_error_pct_median", explanation.error_pct_median, "%");
+    record.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
+    record.metric("repeats", outcome.repeats as f64, "");
+    outcome.saved().write(&mut record.model);
+    records::neighbours(&mut record, outcome.neighbours_share);
+    for (code, said) in said::unidentified(outcome) {
+        record.warnings.push(Warning::new(&format!("not-identified-{code}"), &said, ""));
+    }
+    record.to_json_pretty()
+}

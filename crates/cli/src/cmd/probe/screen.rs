@@ -1,0 +1,133 @@
+//! What a probe found, on one screen.
+
+use std::fmt::Write as _;
+
+use load::probe::concurrency::Servers;
+use perf::model::transaction::Server;
+use perf::stats::Estimate;
+
+use super::{Outcome, said};
+use crate::cmd::study::explain::{bytes, sentence};
+
+pub(super) fn text(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    let Outcome { url, link, took, .. } = outcome;
+    writeln!(text, "{url}, link {link}; {:.0} s\n", took.as_secs_f64()).ok();
+    writeln!(text, "{:<20}{:>12} {:<8}  {:<24}n", "parameter", "value", "unit", "95 % interval")
+        .ok();
+    for parameter in parameters(outcome) {
+        writeln!(text, "{}", row(&parameter)).ok();
+    }
+    let form = match outcome.explanation.servers[0] {
+        Server::Stall => "stops for its disk",
+        Server::Concurrent => "works on while its disk does",
+    };
+    let explanation = &outcome.explanation;
+    let after = explanation.after;
+    writeln!(
+        text,
+        "\nThe server {form}. Best: calls of {}, {} outstanding.",
+        bytes(after.call_bytes),
+        after.outstanding
+    )
+    .ok();
+    if let Some(row) = explanation.row(explanation.before) {
+        writeln!(text, "{}", sentence(row)).ok();
+    }
+    text.push_str(&curve(outcome));
+    for (_, said) in said::unidentified(outcome) {
+        writeln!(text, "note: {said}").ok();
+    }
+    text
+}
+
+/// A parameter as it is shown and recorded.
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    /// In the record.
+    pub(super) key: &'static str,
+    pub(super) estimate: Estimate,
+    pub(super) unit: &'static str,
+    pub(super) n: u64,
+    pub(super) at_least: bool,
+}
+
+pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
+    let (findings, concurrency) = (&outcome.findings, &outcome.concurrency);
+    let plain = |value: f64| Estimate { value, ci95: None };
+    let (null, rounds) = (findings.null_us.len() as u64, findings.rounds as u64);
+    let (bursts, full) = (findings.bursts as u64, concurrency.rounds as u64);
+    let parameter =
+        |name, key, estimate, unit, n| Parameter { name, key, estimate, unit, n, at_least: false };
+    let mut all = vec![
+        parameter("T_prop", "t_prop_us", outcome.t_prop(), "us", null),
+        parameter("T_ser", "t_ser_us_per_kib", findings.ser_us_per_kib, "us/KiB", rounds),
+    ];
+    let capacity = findings.path.capacity;
+    all.push(parameter("G", "gap_us_per_kib", plain(capacity.us_per_kib), "us/KiB", bursts));
+    all.push(parameter("g", "gap_us", plain(capacity.call_us), "us", bursts));
+    all.push(parameter("o", "overhead_us", findings.overhead_us, "us", bursts));
+    if let Some(client) = concurrency.client_us {
+        all.push(parameter("T_op, client", "t_op_client_us", client, "us", full));
+    }
+    all.push(parameter("T_op, server", "t_op_us", findings.op_us, "us", rounds));
+    all.push(parameter("T_B, 8 KiB", "t_b_us", findings.block_us, "us", rounds));
+    all.push(parameter("T_B, COMMIT", "commit_us", findings.commit_us, "us", bursts));
+    let counted = |name, key, servers: Option<Servers>| {
+        let Servers { count, at_least } = servers?;
+        Some(Parameter { name, key, estimate: count, unit: "", n: full, at_least })
+    };
+    all.extend(counted("servers", "servers", concurrency.servers));
+    all.extend(counted("stable together", "stable_servers", concurrency.stable_servers));
+    all
+}
+
+fn row(parameter: &Parameter) -> String {
+    let Parameter { name, estimate, unit, n, at_least, .. } = parameter;
+    let interval = match estimate.ci95 {
+        _ if *at_least => "at least".to_owned(),
+        Some(ci95) => format!("{} to {}", number(ci95.lo), number(ci95.hi)),
+        None => "-".to_owned(),
+    };
+    format!("{name:<20}{:>12} {unit:<8}  {interval:<24}{n}", number(estimate.value))
+}
+
+/// Three digits or so.
+fn number(value: f64) -> String {
+    match value.abs() {
+        large if large >= 100.0 => format!("{value:.0}"),
+        middle if middle >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Throughput over calls outstanding: by the model, and measured.
+fn curve(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    let explanation = &outcome.explanation;
+    let mut sizes: Vec<u32> =
+        explanation.rows.iter().map(|row| row.configuration.call_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    write!(text, "\n{:<12}", "outstanding").ok();
+    for &size in &sizes {
+        write!(text, "{:>30}", format!("{} (MiB/s)", bytes(size))).ok();
+    }
+    write!(text, "\n{:<12}", "").ok();
+    for _ in &sizes {
+        write!(text, "{:>11}{:>11}{:>8}", "predicted", "measured", "error").ok();
+    }
+    for window in load::study::WINDOWS {
+        write!(text, "\n{window:<12}").ok();
+        for &size in &sizes {
+            let row =
+                explanation.curve(0, size).find(|row| row.configuration.outstanding == window);
+            let Some(row) = row else { continue };
+            let (predicted, measured) = (row.prediction.mib_per_s, row.measured_mib_per_s);
+            write!(text, "{predicted:>11.1}{measured:>11.1}{:>+6.0} %", row.error_pct()).ok();
+        }
+    }
+    let (median, worst) = (explanation.error_pct_median, explanation.error_pct_worst);
+    writeln!(text, "\nerror {median:.1} % at the median, worst {worst:.0} %").ok();
+    text
+}

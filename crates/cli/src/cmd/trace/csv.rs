@@ -1,0 +1,92 @@
+//! `--csv`: a line for every transaction.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+
+use analyze::trace::{Files, Talks, Transaction, Verdict};
+
+use crate::exit::Failure;
+use crate::output;
+
+const HEAD: &str = "call_s,reply_s,latency_us,client,server,transport,xid,operation,status,file,\
+                    offset,count,bytes,stable,call_len,reply_len,retransmissions,outstanding\n";
+
+pub(super) struct Csv {
+    path: PathBuf,
+    out: Box<dyn Write>,
+    /// Told at the end: lines are many.
+    failed: Option<io::Error>,
+}
+
+impl Csv {
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        let out: Box<dyn Write> = match path == Path::new("-") {
+            true => Box::new(BufWriter::new(stdout().lock())),
+            false => {
+                let file = File::create(path);
+                let file = file.map_err(|cause| output::cannot_write(path, &cause))?;
+                Box::new(BufWriter::with_capacity(1 << 20, file))
+            }
+        };
+        let mut csv = Self { path: path.to_owned(), out, failed: None };
+        csv.keep(HEAD.as_bytes());
+        Ok(csv)
+    }
+
+    pub(super) fn line(&mut self, transaction: &Transaction, files: &Files, talks: &Talks) {
+        let Transaction { operation, offset, count, bytes, .. } = transaction;
+        let ends = talks.get(transaction.talk).and_then(|talk| talk.ends);
+        let (client, server, transport) = match ends {
+            Some(ends) => (
+                ends.client.to_string(),
+                ends.server.to_string(),
+                if ends.is_tcp { "tcp" } else { "udp" },
+            ),
+            None => (String::new(), String::new(), ""),
+        };
+        let status = match (transaction.verdict, transaction.status) {
+            (Verdict::Success, Some(status)) => status.to_string(),
+            (Verdict::Success, None) => String::new(),
+            (Verdict::Refused(status), _) => format!("accept_stat={status}"),
+            (Verdict::Denied(status), _) => format!("reject_stat={status}"),
+            (Verdict::Unknown, _) => "cut".to_owned(),
+        };
+        let line = format!(
+            "{},{},{:.3},{client},{server},{transport},{:#x},{operation},{status},{},{offset},\
+             {count},{bytes},{},{},{},{},{}\n",
+            seconds(transaction.call_ns),
+            seconds(transaction.reply_ns),
+            transaction.latency().as_micros_f64(),
+            transaction.xid,
+            output::field(&files.path(transaction.file)),
+            transaction.stable,
+            transaction.call_len,
+            transaction.reply_len,
+            transaction.retransmissions,
+            transaction.outstanding,
+        );
+        self.keep(line.as_bytes());
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(bytes).err();
+        }
+    }
+
+    pub(super) fn end(mut self) -> Result<(), Failure> {
+        let failed = self.failed.take().or_else(|| self.out.flush().err());
+        match failed {
+            // Who read it wants no more.
+            Some(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Some(cause) => Err(output::cannot_write(&self.path, &cause)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Seconds since 1970, to the nanosecond.
+fn seconds(ns: u64) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}

@@ -1,0 +1,232 @@
+//! `--json`: everything that was counted.
+
+use analyze::trace::{Analyzer, Cause, OperationTotal, Spread, Talk, TalkId, Tallies};
+use perf::units::Nanos;
+use serde_json::{Map, Value, json};
+
+use super::Seen;
+
+/// Files that are listed.
+const FILES_MAX: usize = 1000;
+
+pub(super) fn text(seen: &Seen) -> String {
+    let analyzer = &seen.analyzer;
+    let (first, last) = analyzer.span_ns();
+    let (connections, forgotten) = analyzer.connections();
+    let notes: Vec<String> = seen.notes.iter().map(ToString::to_string).collect();
+    let others: Map<String, Value> =
+        analyzer.others().map(|(sort, count)| (sort.to_owned(), json!(count))).collect();
+    let totals = analyzer.totals();
+    let value = json!({
+        "capture": {
+            "files": seen.files,
+            "packets": analyzer.packets(),
+            "bytes": seen.bytes,
+            "first_s": seconds(first),
+            "span_s": seconds(last.saturating_sub(first)),
+            "notes": notes,
+            "connections_followed": connections,
+            "connections_forgotten": forgotten,
+            "other_packets": others,
+        },
+        "calls": totals.calls(),
+        "replies": totals.replies(),
+        "unanswered": totals.unanswered,
+        "unfollowed": totals.unfollowed,
+        "operations": operations(analyzer),
+        "v4_operations": v4_operations(analyzer),
+        "sync": {
+            "unstable": totals.sync.writes[0],
+            "data_sync": totals.sync.writes[1],
+            "file_sync": totals.sync.writes[2],
+            "commits": totals.sync.commits,
+            "small_writes": totals.sync.small_writes,
+            "written_bytes": totals.sync.written_bytes,
+        },
+        "clients": sides(analyzer, true),
+        "servers": sides(analyzer, false),
+        "connections": analyzer.talks().iter().map(|(id, talk)| one(analyzer, id, talk, first))
+            .collect::<Vec<Value>>(),
+        "files": files(analyzer),
+    });
+    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn operations(analyzer: &Analyzer) -> Vec<Value> {
+    let of = |total: &OperationTotal| {
+        let us = |q: f64| total.latency.quantile(q).as_micros_f64();
+        json!({
+            "mean": mean_us(total.latency_ns_sum, total.replies),
+            "min": Nanos::from_nanos(total.latency_ns_min).as_micros_f64(),
+            "p50": us(0.5),
+            "p90": us(0.9),
+            "p95": us(0.95),
+            "p99": us(0.99),
+            "p999": us(0.999),
+            "max": Nanos::from_nanos(total.latency_ns_max).as_micros_f64(),
+            "histogram": total.latency.to_base64(),
+        })
+    };
+    let all = analyzer.totals().operations();
+    all.map(|(operation, total)| {
+        json!({
+            "program": operation.program.name(),
+            "operation": operation.name(),
+            "calls": total.calls,
+            "replies": total.replies,
+            "errors": total.errors,
+            "bytes": total.bytes,
+            "retransmissions": total.retransmissions,
+            "latency_us": of(total),
+        })
+    })
+    .collect()
+}
+
+fn v4_operations(analyzer: &Analyzer) -> Map<String, Value> {
+    let counts = analyzer.totals().v4_operations.iter().enumerate();
+    let counts = counts.filter(|(_, count)| **count > 0);
+    counts
+        .map(|(number, count)| {
+            (analyze::trace::Operation::v4(number).name().to_owned(), json!(count))
+        })
+        .collect()
+}
+
+/// All talks of a client, or of a server, together.
+fn sides(analyzer: &Analyzer, clients: bool) -> Vec<Value> {
+    let mut sides: std::collections::BTreeMap<String, (Tallies, u64)> = Default::default();
+    for (_, talk) in analyzer.talks().iter() {
+        let name = match talk.ends {
+            Some(ends) if clients => ends.client.ip().to_string(),
+            Some(ends) => ends.server.to_string(),
+            None => "others".to_owned(),
+        };
+        let (tallies, connections) = sides.entry(name).or_default();
+        tallies.merge(&talk.tallies);
+        *connections += 1;
+    }
+    let all = sides.into_iter();
+    all.map(|(name, (tallies, connections))| {
+        json!({ "address": name, "connections": connections, "operations": tally(&tallies) })
+    })
+    .collect()
+}
+
+fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
+    let pace = &talk.pace;
+    let (none, one, more) = pace.time_with();
+    let gaps: Vec<Value> = pace
+        .gaps
+        .iter()
+        .map(|gap| {
+            json!({
+                "begin_s": seconds(gap.begin_ns.saturating_sub(begin_ns)),
+                "span_s": seconds(gap.ns()),
+                "cause": gap.cause.name(),
+                "outstanding": gap.outstanding,
+                "retransmissions": gap.retransmissions,
+                "moved_bytes": gap.moved_bytes,
+            })
+        })
+        .collect();
+    let causes = Cause::ALL.iter().zip(pace.by_cause).filter(|(_, (count, _))| *count > 0);
+    let causes: Map<String, Value> = causes
+        .map(|(cause, (count, ns))| {
+            (cause.name().to_owned(), json!({ "count": count, "span_s": seconds(ns) }))
+        })
+        .collect();
+    json!({
+        "name": analyzer.talks().name(id),
+        "operations": tally(&talk.tallies),
+        "retransmissions": talk.retransmissions,
+        "duplicate_replies": talk.duplicate_replies,
+        "unasked_replies": talk.unasked_replies,
+        "unanswered": talk.unanswered,
+        "tcp": {
+            "segments_again": talk.streams.again,
+            "segments_early": talk.streams.early,
+            "bytes_missing": talk.streams.missing_bytes,
+            "resyncs": talk.streams.resyncs,
+        },
+        "pace": {
+            "stop_and_wait": pace.stop_and_wait(),
+            "idle_s": seconds(none),
+            "one_outstanding_s": seconds(one),
+            "more_outstanding_s": seconds(more),
+            "outstanding_max": pace.outstanding_max,
+            "think_us": spread(&pace.think),
+            "read_cycle_us": spread(&pace.read_cycle),
+            "write_cycle_us": spread(&pace.write_cycle),
+        },
+        "gap_causes": causes,
+        "gaps": gaps,
+    })
+}
+
+fn tally(tallies: &Tallies) -> Vec<Value> {
+    let mut all: Vec<_> = tallies.iter().collect();
+    all.sort_by_key(|(operation, _)| *operation);
+    all.into_iter()
+        .map(|(operation, tally)| {
+            json!({
+                "program": operation.program.name(),
+                "operation": operation.name(),
+                "replies": tally.calls(),
+                "errors": tally.errors,
+                "bytes": tally.bytes,
+                "retransmissions": tally.retransmissions,
+                "latency_us": spread(&tally.latency),
+            })
+        })
+        .collect()
+}
+
+fn spread(spread: &Spread) -> Value {
+    if spread.count() == 0 {
+        return Value::Null;
+    }
+    let us = |q: f64| spread.quantile(q).as_micros_f64();
+    json!({
+        "count": spread.count(),
+        "mean": spread.mean().as_micros_f64(),
+        "min": spread.min().as_micros_f64(),
+        "p25": us(0.25),
+        "p50": us(0.5),
+        "p75": us(0.75),
+        "p95": us(0.95),
+        "p99": us(0.99),
+        "max": spread.max().as_micros_f64(),
+    })
+}
+
+fn files(analyzer: &Analyzer) -> Vec<Value> {
+    let files = analyzer.files();
+    let busiest = files.busiest(FILES_MAX).into_iter();
+    busiest
+        .map(|(id, usage)| {
+            let handle: String = files.handle(id).iter().map(|b| format!("{b:02x}")).collect();
+            json!({
+                "path": files.path(id),
+                "handle": handle,
+                "calls": usage.calls,
+                "errors": usage.errors,
+                "read_bytes": usage.read_bytes,
+                "written_bytes": usage.written_bytes,
+                "latency_us_mean": mean_us(usage.latency_ns_sum, usage.calls),
+                "latency_us_max": Nanos::from_nanos(usage.latency_ns_max).as_micros_f64(),
+            })
+        })
+        .collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a mean")]
+fn mean_us(sum_ns: u64, count: u64) -> f64 {
+    sum_ns as f64 / 1000.0 / (count as f64).max(1.0)
+}
+
+fn seconds(ns: u64) -> f64 {
+    Nanos::from_nanos(ns).as_secs_f64()
+}

@@ -1,0 +1,124 @@
+//! `nfskit trace`: what captures of the network show.
+
+mod csv;
+mod json;
+mod screen;
+
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::path::Path;
+
+use analyze::capture::{Capture, CaptureError, Merged, Note};
+use analyze::trace::mix::{Counts, counts};
+use analyze::trace::{Analyzer, Filter};
+
+use crate::args::Verbosity;
+use crate::args::trace::Trace;
+use crate::exit::Failure;
+use crate::output;
+
+/// What was read.
+struct Seen {
+    analyzer: Analyzer,
+    notes: Vec<Note>,
+    bytes: u64,
+    files: usize,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
+    let filter = Filter {
+        clients: args.client.clone(),
+        servers: args.server.clone(),
+        operations: args.operation.iter().map(|name| name.to_uppercase()).collect(),
+        file: args.file.clone(),
+        from_ns: args.from.map(|time| time.as_nanos()),
+        until_ns: args.until.map(|time| time.as_nanos()),
+    };
+    let mut csv = args.csv.as_deref().map(csv::Csv::create).transpose()?;
+    let captures: Result<Vec<Capture<'_>>, Failure> =
+        args.files.iter().map(|path| open(path)).collect();
+    let mut merged = Merged::new(captures?).map_err(failure)?;
+    let mut analyzer = Analyzer::new(filter);
+    while let Some(packet) = merged.next_packet().map_err(failure)? {
+        match &mut csv {
+            None => analyzer.packet(&packet, &mut |_, _, _| {}),
+            Some(csv) => analyzer.packet(&packet, &mut |transaction, files, talks| {
+                csv.line(transaction, files, talks);
+            }),
+        }
+    }
+    analyzer.end();
+    if let Some(csv) = csv {
+        csv.end()?;
+    }
+    let (_, bytes) = merged.read();
+    let read = Seen { analyzer, notes: merged.notes(), bytes, files: args.files.len() };
+    show(args, &read, verbosity)
+}
+
+fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> {
+    for note in &read.notes {
+        eprintln!("nfskit: {note}");
+    }
+    let stdout = Path::new("-");
+    let outs = [&args.json, &args.csv, &args.mix];
+    let is_taken = outs.iter().any(|out| out.as_deref() == Some(stdout));
+    if verbosity > Verbosity::Quiet && !is_taken {
+        output::print(&screen::text(read))?;
+    }
+    if let Some(path) = &args.json {
+        output::write(path, &json::text(read))?;
+    }
+    if let Some(path) = &args.mix {
+        let Some(found) = counts(&read.analyzer) else {
+            return Err(Failure::check(
+                "no call of NFS version 2 or 3 was found, so there is no mix",
+                "a capture of such a client, with whole packets (tcpdump -s 0)",
+            ));
+        };
+        output::write(path, &mix(&found))?;
+    }
+    Ok(())
+}
+
+/// A capture, from a file or standard input.
+fn open(path: &Path) -> Result<Capture<'static>, Failure> {
+    let name = path.display().to_string();
+    let reader: Box<dyn Read> = match path == Path::new("-") {
+        true => Box::new(stdin().lock()),
+        false => {
+            let file = File::open(path).map_err(|cause| {
+                Failure::environment(
+                    format!("cannot read {name}: {cause}"),
+                    "a capture, as tcpdump -w FILE makes it",
+                )
+            })?;
+            Box::new(file)
+        }
+    };
+    Capture::open(&name, reader).map_err(failure)
+}
+
+fn failure(error: CaptureError) -> Failure {
+    let advice = match &error {
+        CaptureError::Link { .. } => "a capture on another interface, or without monitor mode",
+        CaptureError::Empty { .. } | CaptureError::NotACapture { .. } => {
+            "a pcap or pcapng file, as tcpdump -w FILE or dumpcap make it"
+        }
+        CaptureError::Io { .. } => "see whether the file is whole, and may be read",
+    };
+    Failure::environment(error, advice)
+}
+
+/// A mix as text: a line for each procedure with its share in percent.
+fn mix(counts: &Counts) -> String {
+    let calls = counts.calls();
+    let mut text = format!("# nfskit mix: NFS v{}, {calls} calls\n", counts.version);
+    for (_, name, count) in &counts.procedures {
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let percent = *count as f64 / calls as f64 * 100.0;
+        text.push_str(&format!("{name} {percent:.4}\n"));
+    }
+    text
+}

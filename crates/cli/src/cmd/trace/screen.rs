@@ -1,0 +1,302 @@
+//! One screen of what a capture says.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use analyze::trace::{Analyzer, Cause, Gap, Kind, Spread, Talk, TalkId};
+use perf::units::Nanos;
+
+use super::Seen;
+
+/// Lines of a table.
+const ROWS_MAX: usize = 12;
+/// Lines of the shorter ones.
+const FEW: usize = 5;
+
+pub(super) fn text(seen: &Seen) -> String {
+    let mut out = String::new();
+    head(&mut out, seen);
+    let analyzer = &seen.analyzer;
+    if analyzer.totals().calls() == 0 {
+        nothing(&mut out, analyzer);
+        return out;
+    }
+    operations(&mut out, analyzer);
+    pace(&mut out, analyzer);
+    character(&mut out, analyzer);
+    gaps(&mut out, analyzer);
+    files(&mut out, analyzer);
+    out
+}
+
+fn head(out: &mut String, seen: &Seen) {
+    let (first, last) = seen.analyzer.span_ns();
+    let files = if seen.files == 1 { String::new() } else { format!("{} files, ", seen.files) };
+    writeln!(
+        out,
+        "capture     {files}{} packets, {}, {}",
+        seen.analyzer.packets(),
+        bytes(seen.bytes),
+        Nanos::from_nanos(last.saturating_sub(first)),
+    )
+    .ok();
+}
+
+/// What there was instead.
+fn nothing(out: &mut String, analyzer: &Analyzer) {
+    let (connections, _) = analyzer.connections();
+    let tcp = (connections > 0).then(|| format!("{connections} connections without RPC"));
+    let others = analyzer.others().map(|(sort, count)| format!("{count} packets of {sort}"));
+    let others: Vec<String> = others.chain(tcp).collect();
+    let others = if others.is_empty() { "nothing else".to_owned() } else { others.join(", ") };
+    writeln!(out, "no NFS found: {others}").ok();
+}
+
+fn operations(out: &mut String, analyzer: &Analyzer) {
+    let totals = analyzer.totals();
+    let talks = analyzer.talks();
+    let ends: Vec<_> = talks.iter().filter_map(|(_, talk)| talk.ends).collect();
+    let clients: BTreeSet<_> = ends.iter().map(|ends| ends.client.ip()).collect();
+    let servers: BTreeSet<_> = ends.iter().map(|ends| ends.server.ip()).collect();
+    writeln!(
+        out,
+        "calls       {} in {} ({:.0}/s); {}, {}, {}",
+        totals.calls(),
+        totals.span(),
+        rate(totals.calls(), totals.span()),
+        plural(clients.len(), "client"),
+        plural(servers.len(), "server"),
+        plural(ends.len(), "connection"),
+    )
+    .ok();
+    let mut rows: Vec<_> = totals.operations().collect();
+    rows.sort_by_key(|(operation, total)| (std::cmp::Reverse(total.calls), *operation));
+    writeln!(
+        out,
+        "\n{:<16}{:>10}{:>8}{:>7}{:>11}{:>10}{:>10}{:>10}{:>10}",
+        "operation", "calls", "errors", "again", "data", "mean", "p50", "p99", "max"
+    )
+    .ok();
+    for (operation, total) in rows.iter().take(ROWS_MAX) {
+        let mean = total.latency_ns_sum.checked_div(total.replies).unwrap_or(0);
+        writeln!(
+            out,
+            "{:<16}{:>10}{:>8}{:>7}{:>11}{:>10}{:>10}{:>10}{:>10}",
+            operation.to_string(),
+            total.calls,
+            total.errors,
+            total.retransmissions,
+            if total.bytes > 0 { bytes(total.bytes) } else { "-".to_owned() },
+            Nanos::from_nanos(mean).to_string(),
+            total.latency.quantile(0.5).to_string(),
+            total.latency.quantile(0.99).to_string(),
+            Nanos::from_nanos(total.latency_ns_max).to_string(),
+        )
+        .ok();
+    }
+    if rows.len() > ROWS_MAX {
+        writeln!(out, "and {} more operations (--json)", rows.len() - ROWS_MAX).ok();
+    }
+}
+
+/// The pace of the talk with the most calls.
+fn pace(out: &mut String, analyzer: &Analyzer) {
+    let Some((id, talk)) = busiest(analyzer) else { return };
+    let pace = &talk.pace;
+    writeln!(out, "\npace        {}", analyzer.talks().name(id)).ok();
+    if let Some(share) = pace.stop_and_wait() {
+        let verdict = match share {
+            share if share > 0.9 => "stop-and-wait",
+            share if share > 0.5 => "mostly stop-and-wait",
+            _ => "several at once",
+        };
+        writeln!(
+            out,
+            "            {verdict}: exactly one call outstanding in {:.0} % of the busy time, at \
+             most {}",
+            share * 100.0,
+            pace.outstanding_max
+        )
+        .ok();
+    }
+    for (name, cycle) in [("WRITE", &pace.write_cycle), ("READ", &pace.read_cycle)] {
+        if cycle.count() >= 10 {
+            writeln!(out, "            {name} cycle {}", spread(cycle)).ok();
+        }
+    }
+    if pace.think.count() >= 10 {
+        writeln!(out, "            think time (reply to next call) {}", spread(&pace.think)).ok();
+    }
+}
+
+/// How data are made stable, and what the calls are for.
+fn character(out: &mut String, analyzer: &Analyzer) {
+    let totals = analyzer.totals();
+    let sync = totals.sync;
+    let writes: u64 = sync.writes.iter().sum();
+    if writes > 0 {
+        let stable = percent(sync.writes[1] + sync.writes[2], writes);
+        let mib = mebibytes(sync.written_bytes);
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        let commits = sync.commits as f64 / mib.max(1e-9);
+        writeln!(
+            out,
+            "sync        {stable:.0} % of WRITEs stable, {commits:.3} COMMITs per MiB, {:.0} % of \
+             WRITEs under 4 KiB",
+            percent(sync.small_writes, writes)
+        )
+        .ok();
+    }
+    let of = |kind: Kind| -> u64 {
+        let all = totals.operations().filter(|(operation, _)| operation.kind() == kind);
+        all.map(|(_, total)| total.calls).sum()
+    };
+    let calls = totals.calls();
+    let attributes = percent(of(Kind::Attributes), calls);
+    let links = percent(of(Kind::Readlink), calls);
+    let storm = if attributes > 60.0 { " (an attribute storm)" } else { "" };
+    writeln!(out, "calls for   attributes {attributes:.0} %{storm}, symbolic links {links:.0} %")
+        .ok();
+    let talks = || analyzer.talks().iter().map(|(_, talk)| talk);
+    let again: u64 = talks().map(|talk| talk.retransmissions).sum();
+    let twice: u64 = talks().map(|talk| talk.duplicate_replies).sum();
+    let unasked: u64 = talks().map(|talk| talk.unasked_replies).sum();
+    let tcp_again: u64 = talks().map(|talk| talk.streams.again).sum();
+    let missing: u64 = talks().map(|talk| talk.streams.missing_bytes).sum();
+    writeln!(
+        out,
+        "losses      calls sent again {again}, replies twice {twice}, without call {unasked}, \
+         calls without reply {}; TCP segments again {tcp_again}, bytes missing {missing}",
+        totals.unanswered
+    )
+    .ok();
+}
+
+fn gaps(out: &mut String, analyzer: &Analyzer) {
+    let mut causes: Vec<(Cause, u64, u64)> = Vec::new();
+    for (place, cause) in Cause::ALL.into_iter().enumerate() {
+        let of = analyzer.talks().iter().map(|(_, talk)| talk.pace.by_cause[place]);
+        let (count, ns) = of.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        if count > 0 {
+            causes.push((cause, count, ns));
+        }
+    }
+    if causes.is_empty() {
+        return;
+    }
+    causes.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
+    let said: Vec<String> = causes
+        .iter()
+        .map(|(cause, count, ns)| format!("{count} {} ({})", cause.name(), Nanos::from_nanos(*ns)))
+        .collect();
+    writeln!(out, "\ngaps        {}", said.join(", ")).ok();
+    let (begin, _) = analyzer.span_ns();
+    for (gap, slope) in longest(analyzer).into_iter().take(FEW) {
+        let at = Nanos::from_nanos(gap.begin_ns.saturating_sub(begin));
+        let again = match gap.retransmissions {
+            0 => String::new(),
+            n => format!(", {n} calls sent again"),
+        };
+        let slope = slope.map_or_else(String::new, |slope| format!("; {slope} before it"));
+        writeln!(
+            out,
+            "            at {at}: {} of {}{again}{slope}",
+            Nanos::from_nanos(gap.ns()),
+            gap.cause.name()
+        )
+        .ok();
+    }
+}
+
+/// The longest gaps of all, each with the rate between it and the gap before.
+fn longest(analyzer: &Analyzer) -> Vec<(Gap, Option<String>)> {
+    let mut all: Vec<(Gap, Option<String>)> = Vec::new();
+    for (_, talk) in analyzer.talks().iter() {
+        let mut gaps = talk.pace.gaps.clone();
+        gaps.sort_by_key(|gap| gap.begin_ns);
+        let mut before = (talk.first_ns, 0);
+        for gap in gaps {
+            let span = Nanos::from_nanos(gap.begin_ns.saturating_sub(before.0));
+            let moved = gap.moved_bytes.saturating_sub(before.1);
+            let slope = (moved > 0 && span > Nanos::ZERO)
+                .then(|| format!("{:.1} MiB/s", mebibytes(moved) / span.as_secs_f64()));
+            before = (gap.end_ns, gap.moved_bytes);
+            all.push((gap, slope));
+        }
+    }
+    all.sort_by_key(|(gap, _)| std::cmp::Reverse(gap.ns()));
+    all
+}
+
+fn files(out: &mut String, analyzer: &Analyzer) {
+    let busiest = analyzer.files().busiest(FEW);
+    if busiest.is_empty() {
+        return;
+    }
+    let count = analyzer.files().count();
+    writeln!(out, "\nfiles       {count}; the busiest:").ok();
+    for (id, usage) in busiest {
+        writeln!(
+            out,
+            "            {}: {} calls, read {}, written {}",
+            analyzer.files().path(id),
+            usage.calls,
+            bytes(usage.read_bytes),
+            bytes(usage.written_bytes)
+        )
+        .ok();
+    }
+}
+
+/// The talk with the most calls.
+pub(super) fn busiest(analyzer: &Analyzer) -> Option<(TalkId, &Talk)> {
+    analyzer.talks().iter().max_by_key(|(id, talk)| {
+        let calls: u64 = talk.tallies.iter().map(|(_, tally)| tally.calls()).sum();
+        (calls, std::cmp::Reverse(*id))
+    })
+}
+
+fn spread(spread: &Spread) -> String {
+    format!(
+        "{} (half of them {} to {})",
+        spread.quantile(0.5),
+        spread.quantile(0.25),
+        spread.quantile(0.75)
+    )
+}
+
+fn plural(count: usize, what: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{s}")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate")]
+fn rate(count: u64, span: Nanos) -> f64 {
+    count as f64 / span.as_secs_f64().max(1e-9)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share")]
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 / (whole as f64).max(1.0) * 100.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate")]
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Bytes in the power of 1,024 that reads best.
+#[expect(clippy::cast_precision_loss, reason = "four digits are shown")]
+fn bytes(bytes: u64) -> String {
+    let (mut number, mut unit) = (bytes as f64, "B");
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if number < 1024.0 {
+            break;
+        }
+        (number, unit) = (number / 1024.0, next);
+    }
+    match unit {
+        "B" => format!("{bytes} B"),
+        _ => format!("{number:.2} {unit}"),
+    }
+}

@@ -1,0 +1,233 @@
+//! A curve in a few numbers: base, slope, saturation, knee (Martin & Culler 1999, section 2.2), and
+//! the overall response time of SPEC.
+//!
+//! - The saturation is the highest throughput of any point.
+//! - The knee is the point with the most throughput for its response time (Kleinrock's power): up
+//!   to there, more load costs little.
+//! - The base is the response time of the point with the least throughput.
+//! - The slope is that of the least-squares line through the points up to the knee, of which there
+//!   have to be three.
+//! - The overall response time is the area under the curve from the origin, over the highest
+//!   throughput (`perf::model::curve`), of the points that kept up with their load: beyond, response
+//!   times say how long was measured, and curves turn back.
+//!
+//! Intervals come from a bootstrap of the batches: each point's are drawn again, with replacement,
+//! a thousand times. They cover what varies within the run, and not what differs from day to day.
+
+use fastrand::Rng;
+use perf::model::curve::{Curve, Point as CurvePoint};
+use perf::stats::{Estimate, Interval, Sample, fit_least_squares};
+
+use super::Point;
+use super::point::response_us;
+
+/// How often batches are drawn again.
+const DRAWS: usize = 1_000;
+
+/// Points that a slope needs.
+const SLOPE_POINTS_MIN: usize = 3;
+
+/// See the module's head; times in microseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signature {
+    pub base_us: Estimate,
+    /// Microseconds for each operation a second.
+    pub slope: Option<Estimate>,
+    /// Where the slope's line meets the axis of times.
+    pub intercept_us: Option<Estimate>,
+    pub saturation_per_s: Estimate,
+    /// Throughput and response time.
+    pub knee: (f64, f64),
+    pub overall_us: Option<Estimate>,
+}
+
+/// Throughput and mean response time, of the whole and of its batches.
+struct Seen {
+    per_s: f64,
+    response_us: f64,
+    kept_up: bool,
+    /// Answers a second and mean response time of each batch.
+    batches: Vec<(f64, f64)>,
+}
+
+impl Signature {
+    /// Of points in any order. `None` without a point that was answered; points whose run was
+    /// broken off do not count.
+    pub fn of(points: &[Point]) -> Option<Self> {
+        let mut seen: Vec<Seen> = points.iter().filter_map(Seen::of).collect();
+        seen.sort_by(|a, b| a.per_s.total_cmp(&b.per_s));
+        let plain: Vec<(f64, f64)> =
+            seen.iter().map(|seen| (seen.per_s, seen.response_us)).collect();
+        let (saturation_per_s, _) = *plain.last()?;
+        let (base_us, knee) = (plain[0].1, knee(&plain)?);
+        let line = line(&plain[..=knee]);
+        let overall_us = overall_us(&seen, &plain);
+
+        let mut random = Rng::with_seed(1);
+        let mut drawn = Drawn::default();
+        for _ in 0..DRAWS {
+            let again: Vec<(f64, f64)> = seen.iter().map(|seen| seen.draw(&mut random)).collect();
+            drawn.base.push(again[0].1);
+            drawn.saturation.extend(again.last().map(|(per_s, _)| *per_s));
+            if let Some((intercept, slope)) = self::line(&again[..=knee]) {
+                drawn.intercept.push(intercept);
+                drawn.slope.push(slope);
+            }
+            drawn.overall.extend(self::overall_us(&seen, &again));
+        }
+        Some(Self {
+            base_us: estimate(base_us, drawn.base),
+            slope: line.map(|(_, slope)| estimate(slope, drawn.slope)),
+            intercept_us: line.map(|(intercept, _)| estimate(intercept, drawn.intercept)),
+            saturation_per_s: estimate(saturation_per_s, drawn.saturation),
+            knee: plain[knee],
+            overall_us: overall_us.map(|overall_us| estimate(overall_us, drawn.overall)),
+        })
+    }
+}
+
+#[derive(Default)]
+struct Drawn {
+    base: Vec<f64>,
+    slope: Vec<f64>,
+    intercept: Vec<f64>,
+    saturation: Vec<f64>,
+    overall: Vec<f64>,
+}
+
+impl Seen {
+    fn of(point: &Point) -> Option<Self> {
+        let outcome = &point.outcome;
+        let (per_s, response) = (outcome.achieved_per_s(), outcome.response_mean()?);
+        if outcome.broken.is_some() || !(per_s.is_finite() && per_s > 0.0) {
+            return None;
+        }
+        let batch_s = outcome.span.as_secs_f64() / outcome.batches.len().max(1) as f64;
+        let batches = outcome
+            .batches
+            .iter()
+            .filter_map(|batch| Some((batch.answered as f64 / batch_s, response_us(batch)?)));
+        Some(Self {
+            per_s,
+            response_us: response.as_micros_f64(),
+            kept_up: point.kept_up,
+            batches: batches.collect(),
+        })
+    }
+
+    /// The point, had other batches of it been seen.
+    fn draw(&self, random: &mut Rng) -> (f64, f64) {
+        let n = self.batches.len();
+        if n == 0 {
+            return (self.per_s, self.response_us);
+        }
+        let (mut per_s, mut total) = (0.0, 0.0);
+        for _ in 0..n {
+            let (rate, response_us) = self.batches[random.usize(..n)];
+            per_s += rate;
+            total += rate * response_us;
+        }
+        let response_us = if per_s > 0.0 { total / per_s } else { self.response_us };
+        (per_s / n as f64, response_us)
+    }
+}
+
+/// The number of the point with the highest power.
+fn knee(points: &[(f64, f64)]) -> Option<usize> {
+    let power = |(per_s, response_us): &(f64, f64)| per_s / response_us.max(f64::MIN_POSITIVE);
+    (0..points.len()).max_by(|a, b| power(&points[*a]).total_cmp(&power(&points[*b])))
+}
+
+/// Intercept and slope.
+fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    if points.len() < SLOPE_POINTS_MIN {
+        return None;
+    }
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    let fit = fit_least_squares(&x, &y).ok()?;
+    Some((fit.intercept.value, fit.slope.value))
+}
+
+/// Of the points that kept up; where two have the same throughput, the first.
+fn overall_us(seen: &[Seen], points: &[(f64, f64)]) -> Option<f64> {
+    let mut on_curve: Vec<CurvePoint> = Vec::new();
+    for (_, &(per_s, response_us)) in seen.iter().zip(points).filter(|(seen, _)| seen.kept_up) {
+        if on_curve.last().is_none_or(|last| per_s > last.per_s) {
+            on_curve.push(CurvePoint { per_s, response_us });
+        }
+    }
+    Some(Curve::new(on_curve).ok()?.overall_response_us())
+}
+
+fn estimate(value: f64, drawn: Vec<f64>) -> Estimate {
+    let ci95 = Sample::new(drawn).ok().filter(|sample| sample.n() > 1).map(|sample| Interval {
+        lo: sample.quantile(0.025).min(value),
+        hi: sample.quantile(0.975).max(value),
+    });
+    Estimate { value, ci95 }
+}
+
+#[cfg(test)]
+mod tests {
+    use perf::units::Nanos;
+
+    use super::super::Kind;
+    use super::*;
+    use crate::mix::outcome::{Batch, Tally};
+    use crate::mix::{Operation, Outcome};
+
+    /// A point of 20 s whose batches vary by a tenth up and down.
+    fn point(per_s: u64, response_us: u64, kept_up: bool) -> Point {
+        let mut outcome = Outcome { span: Nanos::from_secs(20), ..Outcome::default() };
+        let response_time = std::iter::once(Nanos::from_micros(response_us)).collect();
+        let total = Nanos::from_micros(response_us);
+        outcome.operations.insert(Operation::Read, Tally { response_time, total, failed: 0 });
+        outcome.answered = per_s * 20;
+        outcome.meant = per_s * 20;
+        outcome.batches = (0..20)
+            .map(|number| {
+                let tenth = if number % 2 == 0 { 9 } else { 11 };
+                let response_total = Nanos::from_micros(response_us * tenth / 10) * per_s;
+                Batch { answered: per_s, responses: per_s, response_total }
+            })
+            .collect();
+        Point { kind: Kind::Open, load: per_s as f64, outcome, kept_up, breaches: Vec::new() }
+    }
+
+    #[test]
+    fn a_straight_line_with_a_bend_has_its_numbers() {
+        // 1000 us + 1 us for each operation a second, up to 800; then it bends.
+        let mut points: Vec<Point> =
+            (1..=8).map(|n| point(100 * n, 1_000 + 100 * n, true)).collect();
+        points.push(point(900, 4_000, true));
+        points.push(point(950, 30_000, false));
+        points.reverse();
+        let found = Signature::of(&points).unwrap();
+        assert_eq!(found.base_us.value, 1_100.0);
+        assert_eq!(found.saturation_per_s.value, 950.0);
+        assert_eq!(found.knee, (800.0, 1_800.0));
+        let slope = found.slope.unwrap();
+        assert!((slope.value - 1.0).abs() < 1e-9, "{slope:?}");
+        assert!(slope.ci95.unwrap().contains(1.0));
+        assert!((found.intercept_us.unwrap().value - 1_000.0).abs() < 1e-6);
+        // From the origin to 1100 us, then 1100 to 1800 us, then to 4000 us, over 900 a second.
+        let area = 50.0 * 1_100.0 + 700.0 * 1_450.0 + 100.0 * 2_900.0;
+        let overall = found.overall_us.unwrap();
+        assert!((overall.value - area / 900.0).abs() < 1e-6, "{overall:?}");
+        let base = found.base_us.ci95.unwrap();
+        // The standard error of 20 batches that vary by a tenth is 24.6 us.
+        assert!(base.hi - base.lo > 60.0 && base.hi - base.lo < 140.0, "{base:?}");
+    }
+
+    #[test]
+    fn few_points_have_few_numbers() {
+        assert_eq!(Signature::of(&[]), None);
+        let one = Signature::of(&[point(100, 500, true)]).unwrap();
+        assert_eq!((one.slope, one.overall_us), (None, None));
+        assert_eq!(one.knee, (100.0, 500.0));
+        let mut broken = point(100, 500, true);
+        broken.outcome.broken = Some("gone".to_owned());
+        assert_eq!(Signature::of(&[broken]), None);
+        assert_eq!(Signature::of(&[point(0, 500, true)]), None);
+    }
+}

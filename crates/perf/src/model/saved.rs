@@ -1,0 +1,216 @@
+//! A path as a run record keeps it, under `model.path`: what a probe found, to be asked later.
+//!
+//! All numbers are flat, named with their units, and checked when they are read: a record may have
+//! been edited.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::transaction::{Capacity, Path, Server, Storage, Transfer};
+use super::whatif::path::{Case, Spread};
+
+/// The name under `model`.
+pub const NAME: &str = "path";
+
+/// See the module's head.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct SavedPath {
+    pub round_trip_us: f64,
+    pub ser_us_per_kib: f64,
+    pub op_us: f64,
+    pub overhead_us: f64,
+    pub capacity_call_us: f64,
+    pub capacity_us_per_kib: f64,
+    pub sync_us: f64,
+    pub sync_us_per_kib: f64,
+    pub sync_left_us_per_kib: f64,
+    pub unhidden_us_per_kib: f64,
+    /// Whether the server stops for its disk.
+    pub stalls: bool,
+    pub latency_us: f64,
+    pub call_bytes: u64,
+    pub outstanding: u32,
+    pub commit_bytes: u64,
+    /// Half widths of the intervals, as shares of 1, in the order of [`Spread`].
+    #[serde(default)]
+    pub spread: [f64; 6],
+}
+
+/// Why a record has no path.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum SavedError {
+    #[error("the record has no model.path: one of nfskit probe has")]
+    Missing,
+    #[error("model.path: {0}")]
+    Form(String),
+    #[error("model.path: {name} is {got}: it has to be a finite number, 0 or more")]
+    Number { name: &'static str, got: f64 },
+    #[error("model.path: {name} is 0")]
+    Zero { name: &'static str },
+}
+
+impl SavedPath {
+    pub fn of(case: &Case, spread: &Spread) -> Self {
+        let Case { path, server, transfer, latency_us, .. } = case;
+        let Path { capacity, storage, .. } = path;
+        Self {
+            round_trip_us: path.round_trip_us,
+            ser_us_per_kib: path.ser_us_per_kib,
+            op_us: path.op_us,
+            overhead_us: path.overhead_us,
+            capacity_call_us: capacity.call_us,
+            capacity_us_per_kib: capacity.us_per_kib,
+            sync_us: storage.sync_us,
+            sync_us_per_kib: storage.us_per_kib,
+            sync_left_us_per_kib: storage.left_us_per_kib,
+            unhidden_us_per_kib: storage.unhidden_us_per_kib,
+            stalls: *server == Server::Stall,
+            latency_us: *latency_us,
+            call_bytes: transfer.call_bytes,
+            outstanding: transfer.outstanding,
+            commit_bytes: transfer.commit_bytes,
+            spread: [
+                spread.round_trip,
+                spread.ser,
+                spread.op,
+                spread.overhead,
+                spread.capacity,
+                spread.storage,
+            ],
+        }
+    }
+
+    /// As it stands under `model`.
+    pub fn write(&self, model: &mut Map<String, Value>) {
+        // A struct of numbers is always a value.
+        if let Ok(value) = serde_json::to_value(self) {
+            model.insert(NAME.to_owned(), value);
+        }
+    }
+
+    /// From what stands under `model`.
+    ///
+    /// Fails where there is none, or its numbers cannot be.
+    pub fn read(model: &Map<String, Value>) -> Result<Self, SavedError> {
+        let value = model.get(NAME).ok_or(SavedError::Missing)?;
+        let saved: Self = serde_json::from_value(value.clone())
+            .map_err(|error| SavedError::Form(error.to_string()))?;
+        saved.check()?;
+        Ok(saved)
+    }
+
+    fn check(&self) -> Result<(), SavedError> {
+        let numbers = [
+            ("round_trip_us", self.round_trip_us),
+            ("ser_us_per_kib", self.ser_us_per_kib),
+            ("op_us", self.op_us),
+            ("overhead_us", self.overhead_us),
+            ("capacity_call_us", self.capacity_call_us),
+            ("capacity_us_per_kib", self.capacity_us_per_kib),
+            ("sync_us", self.sync_us),
+            ("sync_us_per_kib", self.sync_us_per_kib),
+            ("sync_left_us_per_kib", self.sync_left_us_per_kib),
+            ("unhidden_us_per_kib", self.unhidden_us_per_kib),
+            ("latency_us", self.latency_us),
+        ];
+        let spread = self.spread.map(|share| ("spread", share));
+        for (name, got) in numbers.into_iter().chain(spread) {
+            if !(got.is_finite() && got >= 0.0) {
+                return Err(SavedError::Number { name, got });
+            }
+        }
+        let counts = [
+            ("call_bytes", self.call_bytes),
+            ("outstanding", self.outstanding.into()),
+            ("commit_bytes", self.commit_bytes),
+        ];
+        match counts.into_iter().find(|(_, count)| *count == 0) {
+            Some((name, _)) => Err(SavedError::Zero { name }),
+            None => Ok(()),
+        }
+    }
+
+    pub fn case(&self) -> Case {
+        Case {
+            path: Path {
+                round_trip_us: self.round_trip_us,
+                ser_us_per_kib: self.ser_us_per_kib,
+                op_us: self.op_us,
+                overhead_us: self.overhead_us,
+                capacity: Capacity {
+                    call_us: self.capacity_call_us,
+                    us_per_kib: self.capacity_us_per_kib,
+                },
+                storage: Storage {
+                    sync_us: self.sync_us,
+                    us_per_kib: self.sync_us_per_kib,
+                    left_us_per_kib: self.sync_left_us_per_kib,
+                    unhidden_us_per_kib: self.unhidden_us_per_kib,
+                },
+            },
+            server: if self.stalls { Server::Stall } else { Server::Concurrent },
+            transfer: Transfer {
+                call_bytes: self.call_bytes,
+                outstanding: self.outstanding,
+                commit_bytes: self.commit_bytes,
+            },
+            latency_us: self.latency_us,
+            threads: None,
+        }
+    }
+
+    pub fn spread(&self) -> Spread {
+        let [round_trip, ser, op, overhead, capacity, storage] = self.spread;
+        Spread { round_trip, ser, op, overhead, capacity, storage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved() -> SavedPath {
+        SavedPath {
+            round_trip_us: 200.0,
+            ser_us_per_kib: 8.0,
+            op_us: 60.0,
+            overhead_us: 2.0,
+            capacity_call_us: 10.0,
+            capacity_us_per_kib: 8.0,
+            sync_us: 100.0,
+            sync_us_per_kib: 5.0,
+            sync_left_us_per_kib: 1.0,
+            unhidden_us_per_kib: 0.5,
+            stalls: true,
+            latency_us: 50.0,
+            call_bytes: 8192,
+            outstanding: 4,
+            commit_bytes: 1 << 20,
+            spread: [0.1, 0.0, 0.2, 0.0, 0.0, 0.3],
+        }
+    }
+
+    #[test]
+    fn what_is_saved_is_read_as_it_was() {
+        let mut model = Map::new();
+        saved().write(&mut model);
+        let read = SavedPath::read(&model).unwrap();
+        assert_eq!(read, saved());
+        assert_eq!(SavedPath::of(&read.case(), &read.spread()), saved());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_its_name() {
+        let refused = |saved: SavedPath| {
+            let mut model = Map::new();
+            saved.write(&mut model);
+            SavedPath::read(&model).unwrap_err().to_string()
+        };
+        assert!(refused(SavedPath { op_us: -1.0, ..saved() }).contains("op_us is -1"));
+        assert!(refused(SavedPath { outstanding: 0, ..saved() }).contains("outstanding is 0"));
+        // JSON has no such number: it becomes null.
+        assert!(refused(SavedPath { op_us: f64::NAN, ..saved() }).contains("model.path"));
+        assert_eq!(SavedPath::read(&Map::new()), Err(SavedError::Missing));
+    }
+}

@@ -1,0 +1,151 @@
+//! Changes to a sweep of outstanding calls that was explained: throughput by the corner's formula,
+//! by mean value analysis, and with the interval that the fit gives it.
+//!
+//! | change | in the model |
+//! |---|---|
+//! | L | T grows by 2 L |
+//! | o | T and S grow by 2 o: a call and its reply at the stage that is full first |
+//! | outstanding, clients | N |
+//!
+//! The parameters are calls a second: what depends on bytes (G, wsize) or on a disk is not in it.
+
+use super::super::error::within;
+use super::super::sweep::{Explained, Form, OUTSTANDING_MAX};
+use super::{Change, How, What, WhatIfError};
+use crate::stats::{Estimate, Interval, student_t_975};
+
+/// What is predicted with so many calls outstanding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlook {
+    pub outstanding: u32,
+    /// Calls a second, by the form that explains the sweep.
+    pub per_s: Estimate,
+    pub saturation_per_s: f64,
+    /// Whether the stage is full (or the window too small to fill it).
+    pub is_full: bool,
+}
+
+/// Before and after changes. Fails where a change is not part of the model or cannot be.
+pub fn answer(
+    explained: &Explained,
+    outstanding: u32,
+    changes: &[Change],
+) -> Result<[Outlook; 2], WhatIfError> {
+    Ok([outlook(explained, outstanding, &[])?, outlook(explained, outstanding, changes)?])
+}
+
+fn outlook(
+    explained: &Explained,
+    outstanding: u32,
+    changes: &[Change],
+) -> Result<Outlook, WhatIfError> {
+    let fitted = &explained.fitted;
+    let values: Vec<f64> = fitted.parameters.iter().map(|found| found.estimate.value).collect();
+    let of = |values: &[f64]| -> Result<(f64, f64, u32), WhatIfError> {
+        let (values, calls) = changed(values, outstanding, changes)?;
+        Ok((explained.form.per_s(&values, calls)?, values[1], calls))
+    };
+    let (value, stage_us, calls) = of(&values)?;
+    let slope = |i: usize| -> Result<f64, WhatIfError> {
+        let stepped = |by: f64| {
+            let mut values = values.clone();
+            values[i] *= by.exp();
+            Ok::<f64, WhatIfError>(of(&values)?.0.ln())
+        };
+        Ok((stepped(STEP)? - stepped(-STEP)?) / (2.0 * STEP))
+    };
+    let slopes = (0..values.len()).map(slope).collect::<Result<Vec<f64>, _>>()?;
+    let mut variance = 0.0;
+    for (row, a) in fitted.covariance.iter().zip(&slopes) {
+        for (c, b) in row.iter().zip(&slopes) {
+            variance += a * c * b;
+        }
+    }
+    let free = fitted.residuals.len().saturating_sub(values.len());
+    let half = student_t_975(free).unwrap_or(12.7) * variance.max(0.0).sqrt();
+    let interval = Interval { lo: value / half.exp(), hi: value * half.exp() };
+    let saturation_per_s = 1e6 / stage_us;
+    Ok(Outlook {
+        outstanding: calls,
+        per_s: Estimate { value, ci95: half.is_finite().then_some(interval) },
+        saturation_per_s,
+        is_full: value > 0.98 * saturation_per_s,
+    })
+}
+
+const STEP: f64 = 1e-4;
+
+fn changed(
+    values: &[f64],
+    outstanding: u32,
+    changes: &[Change],
+) -> Result<(Vec<f64>, u32), WhatIfError> {
+    let (mut values, mut calls) = (values.to_vec(), outstanding);
+    for change in changes {
+        let foreign = |why| Err(WhatIfError::Foreign { what: change.what, why });
+        match change.what {
+            What::Latency if change.how == How::Add => values[0] += 2.0 * change.value,
+            What::Latency => return foreign("T contains it: say how much is added, as in L+1ms"),
+            What::Overhead if change.how == How::Add => {
+                values[0] += 2.0 * change.value;
+                values[1] += 2.0 * change.value;
+            }
+            What::Overhead => return foreign("T contains it: say how much is added, as in o+50us"),
+            What::Outstanding | What::Clients => {
+                calls = change.of_count(calls);
+                within("outstanding calls", calls.into(), 1, OUTSTANDING_MAX.into())?;
+            }
+            _ => return foreign("a sweep counts calls: give a probe's record, or a curve"),
+        }
+    }
+    Ok((values, calls))
+}
+
+/// Both forms know their throughput.
+impl Form {
+    fn per_s(
+        self,
+        values: &[f64],
+        outstanding: u32,
+    ) -> Result<f64, super::super::error::ModelError> {
+        super::super::sweep::throughput(self, values, outstanding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::sweep::Observed;
+    use super::*;
+
+    fn explained() -> Explained {
+        let observed: Vec<Observed> = [1, 2, 4, 8, 16, 32, 64]
+            .into_iter()
+            .map(|outstanding| {
+                let per_s = (f64::from(outstanding) * 1e6 / 500.0).min(25_000.0);
+                Observed { outstanding, per_s: per_s * (1.0 + 0.002 * f64::from(outstanding % 3)) }
+            })
+            .collect();
+        Explained::from(&observed, Form::Corner).unwrap()
+    }
+
+    #[test]
+    fn latency_counts_below_the_knee_and_overhead_above_it() {
+        let ask = |outstanding, text: &str| {
+            let [before, after] =
+                answer(&explained(), outstanding, &[text.parse().unwrap()]).unwrap();
+            after.per_s.value / before.per_s.value
+        };
+        assert!((ask(1, "L+1ms") - 0.2).abs() < 0.01);
+        assert!((ask(64, "o+30us") - 0.4).abs() < 0.01);
+        assert!((ask(4, "outstanding x4") - 3.1).abs() < 0.2);
+        let [_, after] = answer(&explained(), 4, &["outstanding=64".parse().unwrap()]).unwrap();
+        assert!(after.is_full && (after.per_s.value / 25_000.0 - 1.0).abs() < 0.01, "{after:?}");
+    }
+
+    #[test]
+    fn what_a_sweep_does_not_contain_is_refused() {
+        for text in ["wsize=1M", "G=1Gbit/s", "L=5ms", "outstanding=0", "cache=1G", "disks=2"] {
+            assert!(answer(&explained(), 4, &[text.parse().unwrap()]).is_err(), "{text}");
+        }
+    }
+}
