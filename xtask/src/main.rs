@@ -6,6 +6,7 @@
 
 mod captures;
 mod check;
+mod generator;
 mod guest;
 mod host;
 mod interop;
@@ -23,6 +24,7 @@ usage: cargo xtask COMMAND
 
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
+  generator [--rounds N]  processor time of `bench curve` beside libnfs and fio
   interop                 the release binary against libnfs and NFS-Ganesha
   guest [OPTION]          the Linux kernel's client, in a guest, against the release binary
   mounts [OPTION]...      programs and exercises on `nfskit mount`; servers good, lossy and dead
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["captures", options @ ..] => captures::run(&root, options),
         ["check", options @ ..] => check::run(&root, options),
         ["tidy"] => tidy::run(&root),
+        ["generator", options @ ..] => generator::run(&root, options),
         ["interop"] => interop::run(&root),
         [interop::INSIDE, scratch, nfskit] => {
             interop::run_inside(scratch.as_ref(), nfskit.as_ref())

@@ -32,7 +32,9 @@ use server::Replies;
 use server::store::Store;
 use server::store::mem::{MemOptions, MemStore};
 use server::types::Caller;
-use server::{CommitMode, Engine, EngineConfig, Export, Exports, Peer, Rule, Squash, Transport};
+use server::{
+    CommitMode, Engine, EngineConfig, Export, Exports, Labour, Peer, Rule, Squash, Transport,
+};
 use world::machine::time_of_day;
 
 use crate::outage::Outage;
@@ -62,6 +64,16 @@ impl Site<MemStore> {
 }
 
 impl<S: Store> Site<S> {
+    /// A server that spends time on calls.
+    ///
+    /// # Panics
+    /// It has been connected to.
+    #[must_use]
+    pub fn labouring(self, labour: Arc<dyn Labour>) -> Self {
+        let engine = Arc::try_unwrap(self.engine).ok().expect("nobody is connected yet");
+        Self { engine: Arc::new(engine.labouring(labour)), ..self }
+    }
+
     pub fn new(store: S, clock: &Clock, links: LinkPair, commit_mode: CommitMode) -> Self {
         let threads = match commit_mode {
             CommitMode::Stall => 1,

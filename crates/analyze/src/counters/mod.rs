@@ -3,6 +3,7 @@
 //! - [`server`]: `/proc/net/rpc/nfsd`, what a server has served since it booted.
 //! - [`client`]: `/proc/net/rpc/nfs`, what all mounts of a host have called.
 //! - [`mountstats`]: `/proc/self/mountstats`, each mount by itself, with times.
+//! - [`nfsstat`]: what the program of that name prints, in the layouts of 35 years.
 //! - [`mod@procedures`]: calls by procedure, and the names of procedures.
 //! - [`rpc`]: what files of servers and clients have in common.
 //!
@@ -16,6 +17,7 @@
 pub mod client;
 mod fields;
 pub mod mountstats;
+pub mod nfsstat;
 pub mod problem;
 pub mod procedures;
 pub mod rpc;

@@ -169,9 +169,9 @@ fn figure(servers: &[LoadCurve], sight_ms: f64) -> Option<Figure> {
     let title = "Response time over throughput";
     let left_out = points().filter(|point| !seen(point)).count();
     let mut caption = String::from(
-        "Markers are the load points with their intervals, joined where they hold all rules; \
-         hollow ones are over the saturation or do not hold them. Dashes: base and slope up to the \
-         knee, and upright the saturation. The large ring is the knee.",
+        "Markers are the load points with their intervals, joined where the server kept up with \
+         its load; hollow ones do not hold the rules, or are over the saturation. Dashes: base and \
+         slope up to the knee, and upright the saturation. The large ring is the knee.",
     );
     if left_out > 0 {
         caption += &format!(" {left_out} more lie above the plot, and are in the table.");
@@ -248,8 +248,8 @@ fn draw_points(
     y: &Axis,
 ) -> Drawn {
     let at = |point: &LoadPoint| Some((x.position(point.per_s)?, y.position(point.response_ms)?));
-    let valid = server.points.iter().filter(|point| point.worth == Worth::Valid).filter_map(at);
-    chart.draw_series(LineSeries::new(valid, Ink::Series(index).stroke(2.0)))?;
+    let kept = server.points.iter().filter(|point| point.worth != Worth::Over).filter_map(at);
+    chart.draw_series(LineSeries::new(kept, Ink::Series(index).stroke(2.0)))?;
     let (plot, stroke) = (chart.plotting_area(), Ink::Series(index).stroke(1.5));
     for point in &server.points {
         let Some((px, py)) = at(point) else { continue };

@@ -6,6 +6,7 @@ pub(crate) mod floors;
 pub(crate) mod fsx;
 pub(crate) mod generated;
 pub(crate) mod link;
+pub(crate) mod mix;
 pub(crate) mod model;
 pub(crate) mod mount;
 pub(crate) mod papers;

@@ -20,6 +20,7 @@ mod observed;
 mod papers;
 mod peer;
 mod policies;
+mod probe;
 mod program;
 mod rpc;
 mod serve;

@@ -92,15 +92,15 @@ impl From<GatherError> for Stop {
 ///
 /// # Errors
 /// Another process is gone. What happens to servers is part of the result.
-pub async fn measure<S: Subject, G: Gather>(
+pub async fn measure<S: Subject, G: Gather, T: FnMut(Progress)>(
     clock: &Clock,
     gather: &mut G,
     subjects: &mut [S],
     settings: &Settings,
-    told: &mut dyn FnMut(Progress),
+    told: &mut T,
 ) -> Result<Vec<Measured>, GatherError> {
-    let mut course = Course { clock, gather, settings, told, timetable: Timetable::default() };
-    course.timetable = Timetable::new(settings, subjects.len());
+    let timetable = Timetable::new(settings, subjects.len());
+    let mut course = Course { clock, gather, settings, told, timetable };
     let mut found: Vec<(Measured, Vec<f64>, Vec<Outcome>)> = Vec::new();
     for (number, subject) in subjects.iter_mut().enumerate() {
         let (measured, loads) = course.prepare(number, subject).await?;
@@ -151,15 +151,15 @@ fn assess(
     measured
 }
 
-struct Course<'a, G> {
+struct Course<'a, G, T> {
     clock: &'a Clock,
     gather: &'a mut G,
     settings: &'a Settings,
-    told: &'a mut dyn FnMut(Progress),
+    told: &'a mut T,
     timetable: Timetable,
 }
 
-impl<G: Gather> Course<'_, G> {
+impl<G: Gather, T: FnMut(Progress)> Course<'_, G, T> {
     /// Makes the files of a server, and decides on its loads.
     async fn prepare<S: Subject>(
         &mut self,
@@ -305,7 +305,7 @@ impl<G: Gather> Course<'_, G> {
     }
 
     /// Succeeds when it did for all.
-    async fn agree<T>(&mut self, own: Result<T, Error>) -> Result<T, Stop> {
+    async fn agree<A>(&mut self, own: Result<A, Error>) -> Result<A, Stop> {
         let why = own.as_ref().err().map(ToString::to_string);
         let outcome = Outcome { broken: why, ..Outcome::default() };
         let merged = self.gather.merge(outcome).await?.broken;

@@ -48,6 +48,7 @@ impl Share {
             files: part(whole.files),
             // As few names would be in use all the time.
             entries: whole.entries,
+            subdirs: whole.subdirs,
             symlinks: part(whole.symlinks),
             seed: self.seed(whole.seed),
             ..*whole

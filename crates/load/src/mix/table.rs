@@ -26,6 +26,19 @@ pub enum Sureness {
     Counted,
 }
 
+impl Sureness {
+    /// In a word, for records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Partly => "partly",
+            Self::Remembered => "remembered",
+            Self::Given => "given",
+            Self::Counted => "counted",
+        }
+    }
+}
+
 /// A mix with a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
@@ -122,7 +135,8 @@ pub const MIXES: [Mix; 4] = [
 pub struct UnknownMix(pub String);
 
 /// Parts into which the shares of a mix that has no name here are rounded, unless they are whole by
-/// themselves: the first of these that holds them exactly, or the last. Few parts keep a short run close to the mix.
+/// themselves: the first of these that holds them exactly, or the last. Few parts keep a short run
+/// close to the mix.
 const PARTS: [u32; 3] = [100, 1_000, 10_000];
 
 impl Mix {

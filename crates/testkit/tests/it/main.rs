@@ -5,6 +5,7 @@
 
 mod basic;
 mod close_to_open;
+mod curve;
 mod datagrams;
 mod files;
 mod host;

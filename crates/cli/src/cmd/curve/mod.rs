@@ -9,11 +9,9 @@ mod record;
 mod report;
 mod text;
 
-use client::url::Target;
+use client::url::{Target, Version};
 use load::cpu::Neighbours;
-use load::curve::{
-    self, Alone, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step,
-};
+use load::curve::{self, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step};
 use load::mix::Mix;
 use net::clock::Clock;
 use net::shape::Shape;
@@ -22,9 +20,11 @@ use perf::units::Nanos;
 use self::generators::{Generators, Way};
 use crate::args::Verbosity;
 use crate::args::curve::Curve as Args;
+use crate::cmd::mix;
 use crate::cmd::study::{self, Held, Reached};
 use crate::exit::Failure;
 use crate::output::{self, Bars};
+use crate::ranks::Ranks;
 use crate::records;
 use crate::served::Interrupts;
 
@@ -73,11 +73,17 @@ impl Outcome {
 /// Runs the command.
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let settings = settings(args)?;
-    let mut alone = Alone;
-    let measuring = measure(args, settings, &mut alone, verbosity);
-    let outcome = net::runtime::block_on(measuring)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    deliver(args, outcome, verbosity)
+    let mut ranks = Ranks::join()?;
+    let told = if ranks.is_first() { verbosity } else { Verbosity::Quiet };
+    let outcome = net::runtime::block_on(measure(args, settings, &mut ranks, told))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))
+        .and_then(|outcome| outcome);
+    match outcome {
+        Ok(outcome) if ranks.is_first() => deliver(args, outcome, verbosity),
+        // The first process tells what all have seen.
+        Ok(_) => Ok(()),
+        Err(failure) => Err(ranks.fail(failure)),
+    }
 }
 
 /// What the arguments ask for.
@@ -93,7 +99,7 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         return Err(Failure::usage(format!("more than {most} points"), "fewer loads"));
     }
     Ok(Settings {
-        mix: mix(&args.mix)?,
+        mix: mix(args)?,
         arrivals: args.arrivals,
         loads,
         warm_up: args.warm_up,
@@ -109,9 +115,21 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
     })
 }
 
-fn mix(word: &str) -> Result<Mix, Failure> {
-    let named = word.parse();
-    named.map_err(|error| Failure::usage(error, "one of the mixes of nfskit bench curve --help"))
+/// The mix that was asked for, of which every target's version has all operations.
+fn mix(args: &Args) -> Result<Mix, Failure> {
+    let versions = || args.target.iter().map(|target| target.version);
+    let usual = match versions().all(|version| version == Version::Two) {
+        true => "sfs97-v2",
+        false => "sfs97-v3",
+    };
+    let mix = mix::read(args.mix.as_deref().unwrap_or(usual), versions().next())?;
+    for version in versions() {
+        if let Some(operation) = mix.lacking(version) {
+            let what = format!("mix {mix}: NFS version {} has no {operation}", version.number());
+            return Err(Failure::usage(what, "targets of one version"));
+        }
+    }
+    Ok(mix)
 }
 
 /// Numbers of outstanding operations up to the most, each the same factor above the one before.

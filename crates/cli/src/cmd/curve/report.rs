@@ -96,8 +96,8 @@ fn point(point: &Point) -> Option<LoadPoint> {
         response_ms: response.value / 1e3,
         interval_ms: interval,
         worth: match (point.is_valid(), point.is_over()) {
-            (false, _) => Worth::Invalid,
-            (true, true) => Worth::Over,
+            (_, true) => Worth::Over,
+            (false, false) => Worth::Invalid,
             (true, false) => Worth::Valid,
         },
     })
