@@ -156,6 +156,7 @@ fn throughput_plot(kib: u32) -> ThroughputPlot {
                     measured_mib_s: Some(measured),
                     spread_mib_s: Some(Interval { lo: measured * 0.96, hi: measured * 1.03 }),
                     predicted_mib_s: Some(predicted),
+                    simulated_mib_s: None,
                 }
             })
             .collect(),

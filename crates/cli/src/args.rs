@@ -6,8 +6,10 @@ pub(crate) mod curve;
 pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
+pub(crate) mod nhfsstone;
 pub(crate) mod papers;
 pub(crate) mod probe;
+pub(crate) mod suite13;
 pub(crate) mod tasks;
 pub(crate) mod trace;
 
@@ -245,10 +247,12 @@ pub(crate) enum Bench {
     Fsx(bench::Fsx),
     Basic(bench::Basic),
     Curve(Box<curve::Curve>),
+    Nhfsstone(Box<nhfsstone::Nhfsstone>),
     Stream(floors::Stream),
     Rtt(floors::Rtt),
     Spray(floors::Spray),
     Storage(floors::Storage),
+    Suite13(suite13::Suite13),
     Tasks(tasks::Tasks),
 }
 

@@ -62,6 +62,9 @@ fn main() -> ExitCode {
             cmd::papers::whatif::run(whatif, args.verbosity())
         }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
+        args::Command::Bench(args::Bench::Nhfsstone(nhfsstone)) => {
+            cmd::nhfsstone::run(nhfsstone, args.verbosity())
+        }
         args::Command::Bench(args::Bench::Curve(curve)) => cmd::curve::run(curve, args.verbosity()),
         args::Command::Bench(args::Bench::Stream(stream)) => {
             cmd::floors::stream(stream, args.verbosity())
@@ -72,6 +75,9 @@ fn main() -> ExitCode {
         }
         args::Command::Bench(args::Bench::Storage(storage)) => {
             cmd::floors::storage(storage, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Suite13(suite13)) => {
+            cmd::suite13::run(suite13, args.verbosity())
         }
         args::Command::Bench(args::Bench::Tasks(tasks)) => cmd::tasks::run(tasks, args.verbosity()),
     };

@@ -10,6 +10,7 @@
 //! - [`fuzzing`]: what fuzz targets run.
 //! - [`latencies`]: what the times of single calls say.
 //! - [`mix`]: a mix of operations at the wire, open loop or closed.
+//! - [`nhfsstone`]: the benchmark of that name.
 //! - [`recover`]: LogGP put into a path and read back.
 //! - [`scratch`]: the directory on the server that a run may use, and its removal.
 //! - [`place`]: a directory as a place to measure: file system, durability, room.
@@ -18,6 +19,7 @@
 //! - [`seqwrite`]: one sequential write with its every call, at the wire.
 //! - [`seqwrite_files`]: one sequential write with its every call, through a file system.
 //! - [`study`]: probes and sweeps in order, interleaved, repeated.
+//! - [`suite13`]: the thirteen tests of a paper on caching, with what each asked of a server.
 //! - [`tasks`]: parallel writers.
 
 pub mod basic;
@@ -32,6 +34,7 @@ pub mod fsx;
 pub mod fuzzing;
 pub mod latencies;
 pub mod mix;
+pub mod nhfsstone;
 pub mod place;
 pub mod policies;
 pub mod probe;
@@ -40,4 +43,5 @@ pub mod scratch;
 pub mod seqwrite;
 pub mod seqwrite_files;
 pub mod study;
+pub mod suite13;
 pub mod tasks;

@@ -41,6 +41,11 @@ impl Server {
         self.service.pid()
     }
 
+    /// What it has printed so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.service.lines()
+    }
+
     pub(crate) fn stop(self) -> Result<(), String> {
         self.service.stop(STOP_WITHIN)
     }

@@ -52,7 +52,8 @@ pub(super) fn provide(root: &Path, scratch: &Path) -> Result<(), String> {
     std::fs::write(scratch.join(ENGINE), engine).map_err(|error| error.to_string())
 }
 
-fn engine(root: &Path) -> Result<String, String> {
+/// The word by which fio finds the engine, which is built if there is none.
+pub(crate) fn engine(root: &Path) -> Result<String, String> {
     let fio = tools::find("fio", "fio")?;
     let own = Command::new(&fio).arg("--enghelp").output().map_err(|error| error.to_string())?;
     if String::from_utf8_lossy(&own.stdout).lines().any(|line| line.trim() == "nfs") {

@@ -17,6 +17,7 @@ mod portmap;
 mod served;
 mod study;
 
+pub(crate) use fio::engine as fio_engine;
 use std::path::Path;
 
 use crate::host::report::Report;

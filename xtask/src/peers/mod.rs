@@ -27,6 +27,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::host::{build, isolate, scratch};
+pub(crate) use cpu::CpuTime;
 use durability::Syncs;
 use options::Options;
 use outcome::Outcomes;

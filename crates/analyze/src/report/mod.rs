@@ -28,6 +28,7 @@ mod panels;
 pub mod policies;
 mod summary;
 mod throughput;
+pub mod trace;
 mod transfers;
 
 use perf::histogram::Histogram;
@@ -146,6 +147,8 @@ pub struct CurvePoint {
     /// Lowest and highest repetition, or an interval: the bars of the plot.
     pub spread_mib_s: Option<Interval>,
     pub predicted_mib_s: Option<f64>,
+    /// By a run of the program in virtual time, with the same parameters.
+    pub simulated_mib_s: Option<f64>,
 }
 
 impl CurvePoint {
@@ -287,6 +290,7 @@ mod fixtures {
                                 measured_mib_s: Some(value()),
                                 spread_mib_s: Some(interval),
                                 predicted_mib_s: Some(value()),
+                                simulated_mib_s: None,
                             })
                             .into(),
                     })

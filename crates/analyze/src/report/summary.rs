@@ -84,7 +84,7 @@ fn parameters(parameters: &[Parameter], width: usize) -> Block {
 
 /// The curves side by side, as many as fit beneath one heading; rows are the windows.
 fn throughput(plot: &ThroughputPlot, width: usize) -> Vec<Block> {
-    let per_table = ((width - WINDOW_COLUMNS) / CURVE_COLUMNS).max(1);
+    let per_table = ((width - WINDOW_COLUMNS) / columns(&plot.curves)).max(1);
     plot.curves
         .chunks(per_table)
         .map(|curves| throughput_table(&plot.title, curves, width))
@@ -94,8 +94,14 @@ fn throughput(plot: &ThroughputPlot, width: usize) -> Vec<Block> {
 
 /// Columns of the window size.
 const WINDOW_COLUMNS: usize = 5;
-/// Columns of one curve: three numbers with their space.
-const CURVE_COLUMNS: usize = 33;
+/// Columns of one curve: three numbers with their space, or four where some points were simulated.
+fn columns(curves: &[Curve]) -> usize {
+    if is_simulated(curves) { 41 } else { 33 }
+}
+
+fn is_simulated(curves: &[Curve]) -> bool {
+    curves.iter().flat_map(|curve| &curve.points).any(|point| point.simulated_mib_s.is_some())
+}
 
 fn throughput_table(title: &str, curves: &[Curve], width: usize) -> Block {
     let mut windows: Vec<u32> = curves.iter().flat_map(|c| &c.points).map(|p| p.n).collect();
@@ -105,12 +111,16 @@ fn throughput_table(title: &str, curves: &[Curve], width: usize) -> Block {
         return Vec::new();
     }
     let heading = clipped(&format!("{title}, MiB/s"), width);
+    let (columns, is_simulated) = (columns(curves), is_simulated(curves));
     let mut names = format!("{:>WINDOW_COLUMNS$}", "");
     let mut heads = format!("{:>WINDOW_COLUMNS$}", "N");
     for curve in curves {
-        let name = clipped(&curve.name, CURVE_COLUMNS - 2);
-        names += &format!("{name:>CURVE_COLUMNS$}");
-        heads += &format!("{:>12}{:>11}{:>10}", "predicted", "measured", "error");
+        let name = clipped(&curve.name, columns - 2);
+        names += &format!("{name:>columns$}");
+        heads += &match is_simulated {
+            true => format!("{:>11}{:>11}{:>10}{:>9}", "formula", "simulated", "measured", "error"),
+            false => format!("{:>12}{:>11}{:>10}", "predicted", "measured", "error"),
+        };
     }
     // One line for both where the heading fits before the first name.
     let heading_chars = heading.chars().count();
@@ -125,12 +135,16 @@ fn throughput_table(title: &str, curves: &[Curve], width: usize) -> Block {
         for curve in curves {
             let absent = CurvePoint::default();
             let point = curve.points.iter().find(|p| p.n == n).unwrap_or(&absent);
-            line += &format!(
-                "{:>12}{:>11}{:>10}",
-                optional(point.predicted_mib_s),
-                optional(point.measured_mib_s),
-                percent(point.error_pct())
-            );
+            let predicted = optional(point.predicted_mib_s);
+            let measured = optional(point.measured_mib_s);
+            let error = percent(point.error_pct());
+            line += &match is_simulated {
+                true => {
+                    let simulated = optional(point.simulated_mib_s);
+                    format!("{predicted:>11}{simulated:>11}{measured:>10}{error:>9}")
+                }
+                false => format!("{predicted:>12}{measured:>11}{error:>10}"),
+            };
         }
         lines.push(line);
     }
@@ -259,6 +273,7 @@ mod tests {
                     measured_mib_s: Some(20.0),
                     spread_mib_s: None,
                     predicted_mib_s: Some(21.0),
+                    simulated_mib_s: None,
                 })
                 .collect(),
         };
@@ -285,6 +300,20 @@ mod tests {
 ";
         assert!(text.contains(expected), "{text}");
         assert!(text.contains("\n   64        21.0"), "{text}");
+    }
+
+    #[test]
+    fn a_simulation_stands_between_formula_and_measurement_where_there_is_one() {
+        let mut report = study(1);
+        for curve in &mut report.throughput[0].curves {
+            curve.points[0].simulated_mib_s = Some(20.5);
+        }
+        let text = summary(&report, 96);
+        let expected = "    N    formula  simulated  measured    error    formula";
+        assert!(text.contains(expected), "{text}");
+        let first = "\n    1       21.0       20.5      20.0   +5.0 %       21.0";
+        assert!(text.contains(first), "{text}");
+        assert!(text.contains("\n    2       21.0          –      20.0"), "{text}");
     }
 
     #[test]

@@ -179,6 +179,7 @@ fn table(plot: &ThroughputPlot) -> Table {
         "spread (MiB/s)",
         "model (MiB/s)",
         "error",
+        "simulated (MiB/s)",
     ]);
     for curve in &plot.curves {
         for point in &curve.points {
@@ -193,6 +194,7 @@ fn table(plot: &ThroughputPlot) -> Table {
                 spread,
                 optional(point.predicted_mib_s),
                 percent(point.error_pct()),
+                optional(point.simulated_mib_s),
             ]);
         }
     }

@@ -35,7 +35,7 @@ pub use files::{FILES_MAX, FileId, Files, Usage};
 pub use filter::Filter;
 pub use message::{RECORD_LEN_MAX, Verdict};
 pub use operation::{Kind, OPERATIONS, Operation, Program};
-pub use pace::{Cause, GAP_FACTOR, GAP_NS_MIN, GAPS_MAX, Gap, Pace};
+pub use pace::{Cause, Done, GAP_FACTOR, GAP_NS_MIN, GAPS_MAX, Gap, Pace, Phase};
 pub use series::{COLUMNS_MAX, Column, POINTS_MAX, Point, ROWS, Series, row_begins_us};
 pub use spread::Spread;
 pub use stream::{EARLY_BYTES_MAX, EARLY_MAX, HEAD_LEN, StreamCounts, TAIL_LEN};

@@ -73,8 +73,50 @@ pub struct Gap {
     pub outstanding: u32,
     /// Calls that were sent again in it.
     pub retransmissions: u32,
-    /// Bytes of data that the talk had moved until then.
+    /// What the talk had done when it began.
+    pub before: Done,
+    /// What it had done when it was over.
+    pub after: Done,
+}
+
+/// What a talk has done until a moment.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Done {
+    /// Data read and written.
     pub moved_bytes: u64,
+    pub replies: u64,
+    /// Nanoseconds with exactly one call outstanding, and with more.
+    pub one_ns: u64,
+    pub more_ns: u64,
+}
+
+/// A time between two gaps.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Phase {
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    /// What was done in it.
+    pub done: Done,
+}
+
+impl Phase {
+    /// Bytes a second: the slope of the cumulative transfer.
+    pub fn bytes_per_s(&self) -> Option<f64> {
+        let ns = self.end_ns.saturating_sub(self.begin_ns);
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        let rate = self.done.moved_bytes as f64 / (ns as f64 / 1e9);
+        (ns > 0 && self.done.moved_bytes > 0).then_some(rate)
+    }
+
+    /// As [`Pace::stop_and_wait`].
+    pub fn stop_and_wait(&self) -> Option<f64> {
+        share(self.done.one_ns, self.done.more_ns)
+    }
+
+    /// Mean nanoseconds from one reply to the next.
+    pub fn turn_ns(&self) -> Option<u64> {
+        self.end_ns.saturating_sub(self.begin_ns).checked_div(self.done.replies)
+    }
 }
 
 impl Gap {
@@ -123,6 +165,8 @@ pub struct Pace {
     /// Number and nanoseconds of all gaps by cause, in the order of [`Cause::ALL`].
     pub by_cause: [(u64, u64); 7],
     pub moved_bytes: u64,
+    /// When the last reply came.
+    done_at_reply: Done,
 }
 
 impl Pace {
@@ -193,7 +237,8 @@ impl Pace {
                 cause: self.cause(silent),
                 outstanding: self.outstanding,
                 retransmissions: self.again,
-                moved_bytes: self.moved_bytes,
+                before: self.done_at_reply,
+                after: self.done(),
             };
             self.keep(gap);
         }
@@ -211,6 +256,7 @@ impl Pace {
         self.silence = Shares::default();
         (self.again, self.tcp_again, self.zero_windows) = (0, 0, 0);
         self.moved_bytes += u64::from(bytes);
+        self.done_at_reply = self.done();
     }
 
     /// A call will not be answered any more.
@@ -270,12 +316,48 @@ impl Pace {
 
     /// Share of the time with calls outstanding in which it was exactly one: 1 is stop-and-wait.
     pub fn stop_and_wait(&self) -> Option<f64> {
-        let (_, one, more) = self.time_with();
-        let busy = one + more;
-        #[expect(clippy::cast_precision_loss, reason = "a share")]
-        let share = one as f64 / busy as f64;
-        (busy > 0).then_some(share)
+        share(self.total.one, self.total.more)
     }
+
+    const fn done(&self) -> Done {
+        Done {
+            moved_bytes: self.moved_bytes,
+            replies: self.replies,
+            one_ns: self.total.one,
+            more_ns: self.total.more,
+        }
+    }
+
+    /// The times between the gaps that were kept, and before the first and behind the last.
+    pub fn phases(&self, begin_ns: u64) -> Vec<Phase> {
+        let mut gaps: Vec<&Gap> = self.gaps.iter().collect();
+        gaps.sort_by_key(|gap| gap.begin_ns);
+        let mut phases = Vec::with_capacity(gaps.len() + 1);
+        let mut from = (begin_ns, Done::default());
+        for gap in gaps {
+            phases.push(phase(from, (gap.begin_ns, gap.before)));
+            from = (gap.end_ns, gap.after);
+        }
+        phases.push(phase(from, (self.last_reply_ns.max(from.0), self.done_at_reply)));
+        phases.retain(|phase| phase.done.replies > 1);
+        phases
+    }
+}
+
+fn phase((begin_ns, from): (u64, Done), (end_ns, to): (u64, Done)) -> Phase {
+    let done = Done {
+        moved_bytes: to.moved_bytes.saturating_sub(from.moved_bytes),
+        replies: to.replies.saturating_sub(from.replies),
+        one_ns: to.one_ns.saturating_sub(from.one_ns),
+        more_ns: to.more_ns.saturating_sub(from.more_ns),
+    };
+    Phase { begin_ns, end_ns, done }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share")]
+fn share(one: u64, more: u64) -> Option<f64> {
+    let busy = one + more;
+    (busy > 0).then_some(one as f64 / busy as f64)
 }
 
 impl Shares {

@@ -13,6 +13,8 @@ use clap::Parser;
 #[command(after_help = "Examples:
   nfskit model simulate office.toml
   nfskit model simulate office.toml --seed 7 --json run.json
+  nfskit model simulate office.toml --curve --html office.html
+  nfskit model simulate probe.json                the path that nfskit probe found
 
 A topology, in which all but [[clients]] may be left out:
   seed = 1
@@ -29,9 +31,17 @@ A topology, in which all but [[clients]] may be left out:
   at = \"5s\"
   down = \"1s\"")]
 pub(crate) struct Simulate {
-    /// What is in the world: a TOML file.
-    #[arg(value_name = "TOPOLOGY.toml")]
+    /// What is in the world: a TOML file, or a record of `nfskit probe`, whose path then leads to
+    /// stable WRITEs.
+    #[arg(value_name = "TOPOLOGY.toml|RECORD")]
     pub(crate) topology: PathBuf,
+    /// Runs it again at a tenth to nearly all of what it can do, which is what it did, and gives
+    /// response time over throughput.
+    #[arg(long)]
+    pub(crate) curve: bool,
+    /// Writes a report: utilization of each resource over time, and the curve.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Another seed than the topology's.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

@@ -42,6 +42,9 @@ pub(crate) struct Trace {
     /// Writes everything that was counted to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Writes a report with plots: transfer, rates and times, calls outstanding, gaps.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Writes a line for every call that got its reply.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) csv: Option<PathBuf>,

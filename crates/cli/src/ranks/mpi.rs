@@ -47,7 +47,7 @@ impl Mpi {
         eprintln!("process {} of {}:", self.share.rank, self.share.ranks);
         // The code goes to the launcher, which makes what it likes of it.
         let code = failure.code();
-        drop(failure.report());
+        let _ = failure.report();
         self.world.abort(i32::from(code))
     }
 

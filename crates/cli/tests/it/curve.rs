@@ -25,7 +25,8 @@ fn curve(targets: &[String], options: &[&str]) -> Finished {
 fn records(finished: &Finished) -> Value {
     assert!(matches!(finished.code, Some(0 | 1)), "{finished:?}");
     let records: Value = serde_json::from_str(&finished.stdout).unwrap();
-    for record in records.as_array().unwrap_or(&vec![records.clone()]) {
+    let all = records.as_array().cloned().unwrap_or_else(|| vec![records.clone()]);
+    for record in &all {
         let codes = record["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]);
         let excused = ["late-starts", "mix", "client-was-bottleneck", "shortfall", "busy_machine"];
         let codes: Vec<&str> = codes.map(|code| code.as_str().unwrap()).collect();

@@ -95,6 +95,90 @@ fn parameters_make_a_curve() {
     assert!(finished.stdout.contains("with 24 callers"));
 }
 
+/// As a probe of a path 100 us away leaves it.
+const PROBED: &str = r#"{"schema": "nfskit.run/1", "tool": {"version": "0"},
+"started": "2026-01-01T00:00:00Z", "model": {"path": {"round_trip_us": 210.0,
+"ser_us_per_kib": 8.5, "op_us": 40.0, "overhead_us": 1.0, "capacity_call_us": 3.0,
+"capacity_us_per_kib": 8.2, "sync_us": 100.0, "sync_us_per_kib": 2.0, "sync_left_us_per_kib": 0.5,
+"unhidden_us_per_kib": 0.1, "stalls": false, "latency_us": 0.0, "call_bytes": 8192,
+"outstanding": 2, "commit_bytes": 4194304, "spread": [0.05, 0.02, 0.1, 0.2, 0.05, 0.3]}}}"#;
+
+#[test]
+fn a_probed_path_is_changed_by_formula_mean_value_analysis_and_simulation() {
+    let files = Files::new();
+    let probed = files.with("probe.json", PROBED);
+    let json = files.with("whatif.json", "");
+    let finished = run(["model", "whatif", &probed, "L+1ms", "--json", &json]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for part in ["formula", "MVA", "simulation", "bound by", "the way (2 T_prop)", "gain"] {
+        assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
+    }
+    let record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let value = |name: &str| record["metrics"][name]["value"].as_f64().unwrap();
+    let (formula, world) = (value("formula/after/mib_per_s"), value("simulation/after/mib_per_s"));
+    assert!((world / formula - 1.0).abs() < 0.1, "{record}");
+    assert!(record["metrics"]["formula/after/mib_per_s"]["ci95"].is_array(), "{record}");
+    let many = run(["model", "whatif", &probed, "outstanding=64", "wsize=64K"]);
+    assert!(many.stdout.contains("always busy"), "{many:?}");
+    let foreign = run(["model", "whatif", &probed, "cache=64G"]);
+    assert_eq!(foreign.code, Some(2), "{foreign:?}");
+    let simulated = run(["model", "simulate", &probed]);
+    assert_eq!(simulated.code, Some(0), "{simulated:?}");
+    let broken = files.with("broken.json", &PROBED.replace("210.0", "-1.0"));
+    let refused = run(["model", "whatif", &broken, "L+1ms"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("round_trip_us is -1"), "{refused:?}");
+}
+
+#[test]
+fn what_a_fit_saved_is_changed_as_what_it_was_fitted_to() {
+    let files = Files::new();
+    let sweep = files.with(
+        "sweep.txt",
+        "outstanding throughput_per_s\n1 1980\n2 3890\n4 7600\n8 14000\n16 22500\n32 24800\n",
+    );
+    let saved = files.with("fit.json", "");
+    run(["model", "fit", &sweep, "--json", &saved]);
+    let ask = |file: &str| run(["model", "whatif", file, "outstanding x4", "--outstanding", "4"]);
+    let (direct, by_record) = (ask(&sweep), ask(&saved));
+    assert_eq!(direct.code, Some(0), "{direct:?}");
+    assert_eq!(direct.stdout, by_record.stdout);
+    let curve = files.with("f840.txt", F840);
+    let saved = files.with("infer.json", "");
+    run(["model", "infer", &curve, "--cpus", "2", "--disks", "76", "--json", &saved]);
+    let asked = run(["model", "whatif", &saved, "L+1ms", "--cpus", "2", "--disks", "76"]);
+    assert!(asked.stdout.contains("by the processor"), "{asked:?}");
+    let fitted = run(["model", "fit", &curve, "--cpus", "2", "--disks", "76"]);
+    assert!(fitted.stdout.contains("overall response time 1.559 ms"), "{fitted:?}");
+}
+
+#[test]
+fn a_trace_is_explained_and_what_it_does_not_show_is_said() {
+    let files = Files::new();
+    let mut text = "sent_us answered_us bytes stable\n".to_owned();
+    // Two callers, one server: 100 us of way, 60 us for a call, 8 us a KiB.
+    let (mut free, mut next) = (0.0_f64, [0.0_f64, 10.0]);
+    for call in 0..400 {
+        let own = usize::from(next[1] < next[0]);
+        let kib = [1.0, 8.0, 64.0][call % 3];
+        let sent = next[own];
+        let done = free.max(sent + 50.0) + 60.0 + 8.0 * kib;
+        (free, next[own]) = (done, done + 50.0);
+        let (answered, bytes) = (next[own], kib * 1024.0);
+        text.push_str(&format!("{sent} {answered} {bytes} 0\n"));
+    }
+    let finished = run(["model", "fit", &files.with("trace.txt", &text)]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for part in ["400 of 400 transactions", "way", "op", "ser", "servers", "typical error"] {
+        assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
+    }
+    let broken = files.with("broken.txt", "sent_us answered_us bytes stable\n5 4 0 0\n");
+    let refused = run(["model", "fit", &broken]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("row 2: the response time is -1"), "{refused:?}");
+}
+
 #[test]
 fn a_bad_file_is_told_by_its_row_and_reason() {
     let files = Files::new();

@@ -105,6 +105,26 @@ fn somebody_elses_server_is_left_clean_and_spends_no_overhead() {
 }
 
 #[test]
+fn upper_load_points_and_changes_are_predicted_beside_what_is_measured() {
+    let predicted = run(["papers", "predict", "--quick", "--markdown"]);
+    assert_eq!((predicted.code, predicted.stderr.as_str()), (Some(0), ""), "{predicted:?}");
+    // On a busy machine a server may not be explained: then it is said so, with its residuals.
+    for part in ["memory", "directory, UNSTABLE", "directory, FILE_SYNC", "predictions, error"] {
+        assert!(predicted.stdout.contains(part), "no {part:?} in {predicted:?}");
+    }
+    let changed = run(["papers", "whatif", "--quick", "--json", "-"]);
+    assert_eq!((changed.code, changed.stderr.as_str()), (Some(0), ""), "{changed:?}");
+    let record: Value = serde_json::from_str(&changed.stdout).unwrap();
+    let value = |name: &str| record["metrics"][name]["value"].as_f64().unwrap();
+    // 2 ms more there and back make less than a half of it on any machine.
+    assert!(value("L + 1 ms/formula_gain") < 0.9, "{record}");
+    assert!(value("L + 1 ms/measured_gain") < 0.9, "{record}");
+    for name in ["G to 100 Mbit/s", "o + 50 us", "threads 1", "outstanding x 4"] {
+        assert!(value(&format!("{name}/measured_gain")) > 0.0, "{record}");
+    }
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused() {
     let refused = |arguments: &[&str], parts: &[&str]| {
         let finished = run(arguments);

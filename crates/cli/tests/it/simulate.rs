@@ -48,6 +48,20 @@ fn a_topology_is_run_the_same_each_time_and_another_seed_gives_another_run() {
 }
 
 #[test]
+fn utilization_over_time_and_the_curve_are_reported() {
+    let (place, path) = file(TOPOLOGY.split("[[faults]]").next().unwrap());
+    let page = place.path().join("page.html");
+    let page_name = page.to_str().unwrap();
+    let finished = run(["model", "simulate", &path, "--curve", "--html", page_name]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("rate") && finished.stdout.contains("p95"), "{finished:?}");
+    let page = std::fs::read_to_string(page).unwrap();
+    for part in ["Utilization over time", "Response time over throughput", "<svg"] {
+        assert!(page.contains(part), "no {part:?}");
+    }
+}
+
+#[test]
 fn a_topology_that_cannot_be_had_is_refused_with_its_line() {
     let (_place, path) = file(&TOPOLOGY.replace("ssd-sata", "floppy"));
     let refused = run(["model", "simulate", &path]);

@@ -11,7 +11,7 @@ use crate::server::Server;
 
 /// What a server did in the time that counts. Of a server that started again in it, its disk and
 /// its cache are those of the last life.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServerOutcome {
     pub number: usize,
     pub cores: usize,
@@ -26,7 +26,23 @@ pub struct ServerOutcome {
     pub cache_misses: u64,
     /// How often it had started at the end.
     pub lives: u64,
+    /// Utilization in equal slices of the time that counts.
+    pub over_time: Vec<Slice>,
 }
+
+/// A part of the time that counts. What begins in a slice is counted in it, so that one may be a
+/// little over 1, and the next a little under what it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slice {
+    /// The slice's end, from the beginning of the time that counts.
+    pub until: Nanos,
+    /// Of 1.
+    pub processor: f64,
+    pub disk: f64,
+}
+
+/// Slices that the time is cut into.
+const SLICES: u64 = 50;
 
 /// Reads a server's counters at two moments.
 #[derive(Debug)]
@@ -60,8 +76,16 @@ impl Meter {
         clock.spawn(async move {
             own.sleep(after).await;
             let begin = Reading::of(&server);
-            own.sleep(span).await;
-            done.send(between(&server, number, &begin, span)).ok();
+            let mut over_time = Vec::new();
+            let (began, mut last) = (own.now(), Reading::of(&server));
+            for slice in 1..=SLICES {
+                let until = span * slice / SLICES;
+                own.sleep((began + until).since(own.now())).await;
+                let now = Reading::of(&server);
+                over_time.push(part(&server, &last, &now, until, span / SLICES));
+                last = now;
+            }
+            done.send(ServerOutcome { over_time, ..between(&server, number, &begin, span) }).ok();
         });
         Self { outcome }
     }
@@ -69,6 +93,22 @@ impl Meter {
     /// Waits for the second moment; none if the world ended before.
     pub(super) async fn read(self) -> Option<ServerOutcome> {
         self.outcome.await.ok()
+    }
+}
+
+fn part(server: &Server, last: &Reading, now: &Reading, until: Nanos, span: Nanos) -> Slice {
+    let share = |busy: Nanos, servers: usize| {
+        busy.as_secs_f64() / (span.as_secs_f64() * servers.max(1) as f64)
+    };
+    // A crash begins the disk's count again.
+    let disk = match last.lives == now.lives {
+        true => now.store.disk_busy.saturating_sub(last.store.disk_busy),
+        false => now.store.disk_busy,
+    };
+    Slice {
+        until,
+        processor: share(now.processor.busy - last.processor.busy, now.processor.cores),
+        disk: share(disk, server.spec().store.disk.parallel),
     }
 }
 
@@ -105,5 +145,6 @@ fn between(server: &Server, number: usize, begin: &Reading, span: Nanos) -> Serv
         cache_hits: since(end.store.cache_hits, begin.store.cache_hits),
         cache_misses: since(end.store.cache_misses, begin.store.cache_misses),
         lives: end.lives,
+        over_time: Vec::new(),
     }
 }

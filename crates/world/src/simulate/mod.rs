@@ -28,7 +28,7 @@ use crate::server::Server;
 use crate::stage::{Stage, World};
 use crate::trace::Digest;
 
-pub use self::meter::ServerOutcome;
+pub use self::meter::{ServerOutcome, Slice};
 pub use self::topology::{Topology, TopologyError};
 
 /// Operations that may be outstanding in an open loop, for each client, and of all together.

@@ -4,5 +4,7 @@
 
 mod crashes;
 mod digest;
+mod probe;
 mod simulate;
 mod thesis;
+mod traces;

@@ -31,6 +31,11 @@ fn a_closed_loop_on_one_busy_processor_gets_what_it_has() {
     let server = &outcome.servers[0];
     assert!(server.processor_utilization > 0.98, "{server:?}");
     assert_eq!((outcome.failed, server.lives), (0, 1));
+    let slices = &server.over_time;
+    assert_eq!(slices.len(), 50);
+    let mean = slices.iter().map(|slice| slice.processor).sum::<f64>() / slices.len() as f64;
+    assert!((mean / server.processor_utilization - 1.0).abs() < 0.01, "{mean}");
+    assert!(slices.iter().all(|slice| (0.8..1.2).contains(&slice.processor)), "{slices:?}");
     // In a closed loop N = X R.
     let mean = outcome.response_time.mean().as_secs_f64();
     assert!((mean * outcome.per_s / 6.0 - 1.0).abs() < 0.03, "{mean}");

@@ -92,8 +92,12 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
         samples.absorb(study.concurrency(rounds, &busy).await?);
         let findings = study.findings()?;
         let commit_bytes = study.commit_bytes();
-        let planned =
-            PlannedRun { commit_bytes, time: plan.run_time, drain: plan.drain.max(plan.run_time) };
+        let planned = PlannedRun {
+            commit_bytes,
+            time: plan.run_time,
+            drain: plan.drain.max(plan.run_time),
+            simulation: Nanos::ZERO,
+        };
         let sizes = study.call_bytes();
         let explanation = Explanation::new(planned, &findings, &[None], &sizes, &measured);
         let now = clock.now();

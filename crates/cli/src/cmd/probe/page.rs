@@ -22,7 +22,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
         let value = format!("{least}{:.3} {}{interval}", parameter.estimate.value, parameter.unit);
         facts.push((parameter.name.to_owned(), value));
     }
-    let first = explanation.row(explanation.before).map(sentence);
+    let first = explanation.row(explanation.before).map(|row| sentence(row, &explanation.choice));
     let notes = said::unidentified(outcome).into_iter().map(|(_, said)| said);
     let mut sizes: Vec<u32> =
         explanation.rows.iter().map(|row| row.configuration.call_bytes).collect();

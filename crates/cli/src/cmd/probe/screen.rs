@@ -32,7 +32,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
     )
     .ok();
     if let Some(row) = explanation.row(explanation.before) {
-        writeln!(text, "{}", sentence(row)).ok();
+        writeln!(text, "{}", sentence(row, &explanation.choice)).ok();
     }
     text.push_str(&curve(outcome));
     for (_, said) in said::unidentified(outcome) {

@@ -2,15 +2,22 @@
 
 use load::probe::Findings;
 use load::study::{self, Configuration, Measured};
-use perf::model::transaction::{Bound, Path, Prediction, Server, Term};
+use perf::model::transaction::{Bound, Path, Prediction, Server, Term, Transfer};
 use perf::stats::Sample;
 use perf::units::Nanos;
+
+use super::models::{self, Choice};
 
 /// Predicted beside measured, for one configuration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) configuration: Configuration,
     pub(crate) prediction: Prediction,
+    /// By mean value analysis, and in a world.
+    pub(crate) closed_mib_per_s: Option<f64>,
+    pub(crate) simulated_mib_per_s: Option<f64>,
+    /// With calls without end outstanding, and what is full then.
+    pub(crate) full: (f64, Bound),
     pub(crate) measured_mib_per_s: f64,
 }
 
@@ -29,6 +36,8 @@ pub(crate) struct Explanation {
     pub(crate) servers: Vec<Server>,
     pub(crate) error_pct_median: f64,
     pub(crate) error_pct_worst: f64,
+    /// Which of the models is believed.
+    pub(crate) choice: Choice,
     /// The configuration to start from: the first subject, the smallest call, one outstanding.
     pub(crate) before: Configuration,
     /// What the model recommends on the last subject.
@@ -49,6 +58,14 @@ impl Explanation {
             of_subject.map(move |row| Row {
                 configuration: row.configuration,
                 prediction: run.predict(&findings.path, server, &row.configuration),
+                closed_mib_per_s: models::closed(
+                    &findings.path,
+                    server,
+                    &study::transfer(&row.configuration, run.commit_bytes),
+                )
+                .map(|mib_per_s| mib_per_s * run.ends(&findings.path, server, &row.configuration)),
+                simulated_mib_per_s: None,
+                full: run.full(&findings.path, server, &row.configuration),
                 measured_mib_per_s: row.median(),
             })
         };
@@ -66,16 +83,18 @@ impl Explanation {
                 })
             })
             .collect();
-        let rows: Vec<Row> = servers
+        let mut rows: Vec<Row> = servers
             .iter()
             .enumerate()
             .flat_map(|(subject, server)| rows_as(subject, *server))
             .collect();
+        models::simulate(&mut rows, &findings.path, &servers, &run);
         let errors: Vec<f64> = rows.iter().map(|row| row.error_pct().abs()).collect();
         let smallest = sizes.first().copied().unwrap_or(8192);
         Self {
             error_pct_worst: errors.iter().copied().fold(0.0, f64::max),
             error_pct_median: median(errors),
+            choice: Choice::of(&rows, measured),
             rows,
             before: Configuration { subject: 0, call_bytes: smallest, outstanding: 1 },
             after: recommend(run.commit_bytes, findings, sizes, servers.len().saturating_sub(1)),
@@ -101,9 +120,26 @@ pub(crate) struct PlannedRun {
     pub(crate) commit_bytes: u64,
     pub(crate) time: Nanos,
     pub(crate) drain: Nanos,
+    /// How long worlds may be run for, all together.
+    pub(crate) simulation: Nanos,
 }
 
 impl PlannedRun {
+    /// What beginning and end of the run leave of the steady state, by the formula.
+    pub(super) fn ends(&self, path: &Path, server: Server, configuration: &Configuration) -> f64 {
+        let transfer = study::transfer(configuration, self.commit_bytes);
+        let steady = path.predict(server, &transfer).mib_per_s;
+        self.predict(path, server, configuration).mib_per_s / steady
+    }
+
+    /// With calls without end outstanding.
+    fn full(&self, path: &Path, server: Server, configuration: &Configuration) -> (f64, Bound) {
+        let transfer = study::transfer(configuration, self.commit_bytes);
+        let without = Path { overhead_us: 0.0, ..*path };
+        let full = without.predict(server, &Transfer { outstanding: u32::MAX, ..transfer });
+        (full.mib_per_s, full.bound)
+    }
+
     /// What the run should show. How many calls and COMMITs it will have follows from the model's
     /// own rate; where the calls outstanding at its end would take longer than the drain to come
     /// back, it will be abandoned and shows the steady state.
@@ -155,13 +191,13 @@ fn recommend(
 }
 
 /// Names the dominating term in a sentence.
-pub(crate) fn sentence(row: &Row) -> String {
+pub(crate) fn sentence(row: &Row, choice: &Choice) -> String {
     let cycle = row.prediction.cycle;
     let share = |us: f64| 100.0 * us / cycle.total_us();
     let size = bytes(row.configuration.call_bytes);
     let n = row.configuration.outstanding;
     let calls = if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
-    let why = match row.prediction.bound {
+    let why = match choice.bound(row) {
         Bound::Cycle(Term::Prop) => format!(
             "propagation dominates: {:.0} % of each cycle of {:.0} us is the way there and back \
               (2 T_prop), while link, processor and disk wait",

@@ -1,6 +1,7 @@
 //! `nfskit study`: probe, measure, explain, predict and apply, report.
 
 pub(crate) mod explain;
+mod models;
 mod outcome;
 mod record;
 mod report;
@@ -314,8 +315,12 @@ impl Attempt<'_> {
         let findings = study.findings()?;
         let known: Vec<Option<Server>> = self.subjects.iter().map(Subject::server).collect();
         let sizes = study.call_bytes();
-        let planned =
-            PlannedRun { commit_bytes, time: plan.run_time, drain: plan.drain.max(plan.run_time) };
+        let planned = PlannedRun {
+            commit_bytes,
+            time: plan.run_time,
+            drain: plan.drain.max(plan.run_time),
+            simulation: if self.args.quick { SIMULATION_QUICK } else { SIMULATION },
+        };
         let explanation = Explanation::new(planned, &findings, &known, &sizes, &measured);
         let applied = if self.subjects.len() > 1 {
             let (before, after) = (explanation.before, explanation.after);
@@ -372,6 +377,10 @@ fn measure_ceiling(
 }
 
 const LOCAL_TRIALS: usize = 60;
+
+/// How long worlds are run for beside what was measured.
+const SIMULATION: Nanos = Nanos::from_secs(10);
+const SIMULATION_QUICK: Nanos = Nanos::from_millis(1_500);
 
 fn step_name(step: Step) -> &'static str {
     match step {

@@ -113,6 +113,7 @@ impl Outcome {
                 commit_bytes: self.commit_bytes,
                 time,
                 drain: self.plan.drain.max(time),
+                simulation: perf::units::Nanos::ZERO,
             };
             run.predict(&self.findings.path, server, &configuration).mib_per_s
         };

@@ -127,6 +127,12 @@ fn throughput(run: &mut Run, outcome: &Outcome) {
         }
         let predicted = row.prediction.mib_per_s;
         run.metric(&format!("predicted_mib_per_s_{suffix}"), predicted, "MiB/s");
+        if let Some(closed) = row.closed_mib_per_s {
+            run.metric(&format!("mva_mib_per_s_{suffix}"), closed, "MiB/s");
+        }
+        if let Some(simulated) = row.simulated_mib_per_s {
+            run.metric(&format!("simulated_mib_per_s_{suffix}"), simulated, "MiB/s");
+        }
     }
 }
 
@@ -141,6 +147,11 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
         .collect();
     run.metric("model_error_pct_median_n1_n64", super::explain::median(main), "%");
     run.metric("model_error_pct_median", explanation.error_pct_median, "%");
+    run.metric("repetitions_differ_pct", explanation.choice.noise_pct, "%");
+    for (model, error) in &explanation.choice.errors_pct {
+        let name = model.name().replace(' ', "_");
+        run.metric(&format!("error_pct_median_{name}"), *error, "%");
+    }
     run.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
     run.metric("link_mib_per_s", outcome.link_mib_per_s(), "MiB/s");
     match &outcome.local {

@@ -70,7 +70,9 @@ fn environment(run: &Run) -> Vec<(String, String)> {
 
 fn headline(outcome: &Outcome) -> Headline {
     let explanation = &outcome.explanation;
-    let first = explanation.row(explanation.before).map(sentence).unwrap_or_default();
+    let choice = &explanation.choice;
+    let row = explanation.row(explanation.before);
+    let first = row.map(|row| sentence(row, choice)).unwrap_or_default();
     let after = explanation.after;
     let gain = format!(
         "{} calls with {} outstanding{} should give {:.1} times as much; measured {:.1} times.",
@@ -83,7 +85,7 @@ fn headline(outcome: &Outcome) -> Headline {
     let fact =
         |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
     Headline {
-        sentence: format!("{first} {gain}"),
+        sentence: format!("{first} {gain} {}", choice.sentence()),
         facts: vec![
             fact("predicted gain", format!("{:.2} x", outcome.predicted_gain()), String::new()),
             fact(
@@ -266,6 +268,7 @@ fn point(outcome: &Outcome, row: &explain::Row) -> CurvePoint {
         measured_mib_s: Some(row.measured_mib_per_s),
         spread_mib_s: spread.map(|(lo, hi)| Interval { lo, hi }),
         predicted_mib_s: Some(row.prediction.mib_per_s),
+        simulated_mib_s: row.simulated_mib_per_s,
     }
 }
 

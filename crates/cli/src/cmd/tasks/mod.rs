@@ -6,7 +6,6 @@ mod summary;
 mod targets;
 
 use std::fmt::Write;
-use std::path::Path;
 
 use load::tasks::{self as writers, Run};
 use net::clock::Clock;
@@ -19,6 +18,7 @@ use crate::args::tasks::Tasks;
 use crate::cmd::seqwrite;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
+use crate::records;
 use crate::served::{Interrupts, worker_threads};
 
 /// All repetitions of one case.
@@ -31,8 +31,7 @@ struct Measured {
 impl Measured {
     /// Of the repetitions; there is one at least.
     fn sample(&self, value: impl Fn(&Run) -> f64) -> Option<Sample> {
-        let values = self.runs.iter().map(value).filter(|value| value.is_finite());
-        Sample::new(values.collect::<Vec<f64>>()).ok()
+        records::sample(self.runs.iter().map(value).filter(|value| value.is_finite()))
     }
 
     /// The repetition with the median time until the last task had ended.
@@ -67,15 +66,17 @@ pub(crate) fn run(args: &Tasks, verbosity: Verbosity) -> Result<(), Failure> {
     if outcome.measured.is_empty() {
         return outcome.failed.map_or(Ok(()), Err);
     }
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&summary::text(&outcome, &plan))?;
-    }
     if let Some(file) = &args.csv {
         output::write(file, &csv(&outcome))?;
     }
-    if let Some(json) = &args.json {
-        output::write(json, &record::json(&outcome, &plan, args))?;
-    }
+    let failed = outcome.failed.as_ref().map(Failure::what);
+    records::deliver(
+        || summary::text(&outcome, &plan),
+        || record::all(&outcome, &plan, args),
+        args.json.as_deref(),
+        verbosity,
+        failed.as_ref(),
+    )?;
     match outcome.failed {
         None => Ok(()),
         Some(failure) => Err(failure.and("what was measured before is kept")),

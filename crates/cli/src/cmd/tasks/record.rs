@@ -10,11 +10,9 @@ use super::{Measured, Outcome};
 use crate::args::tasks::Tasks;
 use crate::records;
 
-/// The record, or the list of records when there are several.
-pub(super) fn json(outcome: &Outcome, plan: &Plan, args: &Tasks) -> String {
-    let records: Vec<Record> =
-        outcome.measured.iter().map(|one| record(one, outcome, plan, args)).collect();
-    records::list(&records)
+/// One for each case.
+pub(super) fn all(outcome: &Outcome, plan: &Plan, args: &Tasks) -> Vec<Record> {
+    outcome.measured.iter().map(|one| record(one, outcome, plan, args)).collect()
 }
 
 fn record(one: &Measured, outcome: &Outcome, plan: &Plan, args: &Tasks) -> Record {
@@ -115,10 +113,6 @@ fn spans(one: &Measured) -> Value {
 }
 
 fn warn(record: &mut Record, one: &Measured, outcome: &Outcome) {
-    if let Some(failure) = &outcome.failed {
-        let text = format!("the run ended before its end: {}", failure.what());
-        record.warn("partial", &text, "the numbers are of what was done before; run again");
-    }
     if is_busy(one.own_share()) {
         let text = format!("the generator used {:.0} % of a processor", one.own_share() * 100.0);
         record.warn("client-was-bottleneck", &text, "a faster processor here, or larger calls");

@@ -47,11 +47,7 @@ fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
         out,
         "caches      as the tasks leave them: files are not read, and nothing is dropped"
     )?;
-    write_own(out, outcome)?;
-    if let Some(failure) = &outcome.failed {
-        writeln!(out, "PARTIAL     the run ended before its end: {}", failure.what())?;
-    }
-    Ok(())
+    write_own(out, outcome)
 }
 
 fn write_group(

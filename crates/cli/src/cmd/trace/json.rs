@@ -128,7 +128,22 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
                 "cause": gap.cause.name(),
                 "outstanding": gap.outstanding,
                 "retransmissions": gap.retransmissions,
-                "moved_bytes": gap.moved_bytes,
+                "moved_bytes": gap.before.moved_bytes,
+            })
+        })
+        .collect();
+    let phases: Vec<Value> = pace
+        .phases(talk.first_ns)
+        .iter()
+        .map(|phase| {
+            json!({
+                "begin_s": seconds(phase.begin_ns.saturating_sub(begin_ns)),
+                "span_s": seconds(phase.end_ns.saturating_sub(phase.begin_ns)),
+                "replies": phase.done.replies,
+                "bytes": phase.done.moved_bytes,
+                "bytes_per_s": phase.bytes_per_s(),
+                "stop_and_wait": phase.stop_and_wait(),
+                "turn_us": phase.turn_ns().map(|ns| Nanos::from_nanos(ns).as_micros_f64()),
             })
         })
         .collect();
@@ -163,6 +178,7 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
         },
         "gap_causes": causes,
         "gaps": gaps,
+        "phases": phases,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod page;
 mod screen;
 
 use std::fs::File;
@@ -62,13 +63,17 @@ fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> 
         eprintln!("nfskit: {note}");
     }
     let stdout = Path::new("-");
-    let outs = [&args.json, &args.csv, &args.mix];
+    let outs = [&args.json, &args.csv, &args.html, &args.mix];
     let is_taken = outs.iter().any(|out| out.as_deref() == Some(stdout));
     if verbosity > Verbosity::Quiet && !is_taken {
         output::print(&screen::text(read))?;
     }
     if let Some(path) = &args.json {
         output::write(path, &json::text(read))?;
+    }
+    if let Some(path) = &args.html {
+        let words: Vec<String> = std::env::args().collect();
+        output::write(path, &page::text(read, words.join(" ")))?;
     }
     if let Some(path) = &args.mix {
         let Some(found) = counts(&read.analyzer) else {
@@ -100,7 +105,7 @@ fn open(path: &Path) -> Result<Capture<'static>, Failure> {
     Capture::open(&name, reader).map_err(failure)
 }
 
-fn failure(error: CaptureError) -> Failure {
+pub(super) fn failure(error: CaptureError) -> Failure {
     let advice = match &error {
         CaptureError::Link { .. } => "a capture on another interface, or without monitor mode",
         CaptureError::Empty { .. } | CaptureError::NotACapture { .. } => {

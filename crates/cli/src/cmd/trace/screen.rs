@@ -191,40 +191,43 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
         .collect();
     writeln!(out, "\ngaps        {}", said.join(", ")).ok();
     let (begin, _) = analyzer.span_ns();
-    for (gap, slope) in longest(analyzer).into_iter().take(FEW) {
-        let at = Nanos::from_nanos(gap.begin_ns.saturating_sub(begin));
+    let at = |ns: u64| Nanos::from_nanos(ns.saturating_sub(begin));
+    for gap in longest(analyzer).iter().take(FEW) {
         let again = match gap.retransmissions {
             0 => String::new(),
             n => format!(", {n} calls sent again"),
         };
-        let slope = slope.map_or_else(String::new, |slope| format!("; {slope} before it"));
+        let (span, cause) = (Nanos::from_nanos(gap.ns()), gap.cause.name());
+        writeln!(out, "            at {}: {span} of {cause}{again}", at(gap.begin_ns)).ok();
+    }
+    let Some((_, talk)) = busiest(analyzer) else { return };
+    let mut phases = talk.pace.phases(talk.first_ns);
+    phases.sort_by_key(|phase| std::cmp::Reverse(phase.done.replies));
+    phases.truncate(FEW);
+    phases.sort_by_key(|phase| phase.begin_ns);
+    writeln!(out, "between     the busiest connection moved").ok();
+    for phase in phases {
+        let slope = phase.bytes_per_s().map_or_else(
+            || format!("{} replies", phase.done.replies),
+            |rate| format!("{:.1} MiB/s", rate / f64::from(1 << 20)),
+        );
+        let turn = Nanos::from_nanos(phase.turn_ns().unwrap_or(0));
+        let one = phase.stop_and_wait().unwrap_or(0.0) * 100.0;
         writeln!(
             out,
-            "            at {at}: {} of {}{again}{slope}",
-            Nanos::from_nanos(gap.ns()),
-            gap.cause.name()
+            "            {} to {}: {slope}, a reply every {turn}, one outstanding in {one:.0} %",
+            at(phase.begin_ns),
+            at(phase.end_ns)
         )
         .ok();
     }
 }
 
-/// The longest gaps of all, each with the rate between it and the gap before.
-fn longest(analyzer: &Analyzer) -> Vec<(Gap, Option<String>)> {
-    let mut all: Vec<(Gap, Option<String>)> = Vec::new();
-    for (_, talk) in analyzer.talks().iter() {
-        let mut gaps = talk.pace.gaps.clone();
-        gaps.sort_by_key(|gap| gap.begin_ns);
-        let mut before = (talk.first_ns, 0);
-        for gap in gaps {
-            let span = Nanos::from_nanos(gap.begin_ns.saturating_sub(before.0));
-            let moved = gap.moved_bytes.saturating_sub(before.1);
-            let slope = (moved > 0 && span > Nanos::ZERO)
-                .then(|| format!("{:.1} MiB/s", mebibytes(moved) / span.as_secs_f64()));
-            before = (gap.end_ns, gap.moved_bytes);
-            all.push((gap, slope));
-        }
-    }
-    all.sort_by_key(|(gap, _)| std::cmp::Reverse(gap.ns()));
+/// The gaps of all, the longest first.
+pub(super) fn longest(analyzer: &Analyzer) -> Vec<Gap> {
+    let gaps = analyzer.talks().iter().flat_map(|(_, talk)| talk.pace.gaps.iter().copied());
+    let mut all: Vec<Gap> = gaps.collect();
+    all.sort_by_key(|gap| std::cmp::Reverse(gap.ns()));
     all
 }
 
@@ -246,6 +249,16 @@ fn files(out: &mut String, analyzer: &Analyzer) {
         )
         .ok();
     }
+}
+
+/// What a reader takes home, in sentences.
+pub(super) fn findings(seen: &Seen) -> Vec<String> {
+    let mut text = String::new();
+    pace(&mut text, &seen.analyzer);
+    character(&mut text, &seen.analyzer);
+    gaps(&mut text, &seen.analyzer);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| line.split_whitespace().collect::<Vec<&str>>().join(" ")).collect()
 }
 
 /// The talk with the most calls.

@@ -1,6 +1,8 @@
 //! `nfskit model simulate`: production code in a world of stated times.
 
+mod page;
 mod record;
+mod saved;
 mod screen;
 
 use std::fs;
@@ -8,7 +10,7 @@ use std::path::Path;
 
 use net::clock::Clock;
 use perf::units::Nanos;
-use world::simulate::{self, Outcome, SimulateError, Topology};
+use world::simulate::{self, Outcome, ServerOutcome, SimulateError, Topology};
 
 use crate::args::Verbosity;
 use crate::args::model::Simulate;
@@ -23,7 +25,22 @@ struct Simulated {
     /// Real time.
     took: Nanos,
     memory_bytes_max: Option<u64>,
+    /// Load points, if they were asked for.
+    curve: Vec<LoadPoint>,
 }
+
+/// Response time at a rate.
+struct LoadPoint {
+    asked_per_s: f64,
+    per_s: f64,
+    mean: Nanos,
+    p95: Nanos,
+    processor: f64,
+    disk: f64,
+}
+
+/// Load points, in percent of what the topology does by itself.
+const PERCENTS: [f64; 10] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0];
 
 /// Runs the command.
 pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> {
@@ -32,9 +49,13 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     let started = load::environment::rfc3339(&clock);
     let begun = clock.now();
     let outcome = simulate::run(&topology).map_err(failure)?;
+    let curve = if args.curve { curve(&topology, outcome.per_s)? } else { Vec::new() };
     let took = clock.now().since(begun);
     let memory_bytes_max = memory_bytes_max();
-    let simulated = Simulated { topology, outcome, started, took, memory_bytes_max };
+    let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };
+    if let Some(html) = &args.html {
+        output::write(html, &page::html(&simulated, args))?;
+    }
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         output::print(&screen::text(&simulated))?;
     }
@@ -50,8 +71,34 @@ fn read(path: &Path, seed: Option<u64>) -> Result<Topology, Failure> {
         Failure::usage(format!("{}: {cause}", path.display()), advice)
     };
     let text = fs::read_to_string(path).map_err(|cause| about(&cause))?;
+    let text = match text.trim_start().starts_with('{') {
+        true => saved::topology(&text).map_err(|cause| about(&cause))?,
+        false => text,
+    };
     let topology = Topology::parse(&text).map_err(|cause| about(&cause))?;
     Ok(Topology { seed: seed.unwrap_or(topology.seed), ..topology })
+}
+
+/// The same world at rates up to what it does when nobody waits.
+fn curve(topology: &Topology, most_per_s: f64) -> Result<Vec<LoadPoint>, Failure> {
+    let point = |percent: f64| {
+        let asked_per_s = most_per_s * percent / 100.0;
+        let mut topology = topology.clone();
+        topology.workload.rate = Some(asked_per_s);
+        let outcome = simulate::run(&topology).map_err(failure)?;
+        let servers = outcome.servers.len().max(1) as f64;
+        let mean =
+            |of: fn(&ServerOutcome) -> f64| outcome.servers.iter().map(of).sum::<f64>() / servers;
+        Ok(LoadPoint {
+            asked_per_s,
+            per_s: outcome.per_s,
+            mean: outcome.response_time.mean(),
+            p95: outcome.response_time.quantile(0.95),
+            processor: mean(|server| server.processor_utilization),
+            disk: mean(|server| server.disk_utilization),
+        })
+    };
+    PERCENTS.into_iter().filter(|_| most_per_s > 0.0).map(point).collect()
 }
 
 fn failure(error: SimulateError) -> Failure {

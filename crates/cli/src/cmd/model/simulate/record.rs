@@ -1,6 +1,7 @@
 //! The run record of a simulation.
 
 use perf::record::{Durability, Target, Workload};
+use perf::series::Series;
 
 use super::Simulated;
 use crate::records;
@@ -43,6 +44,19 @@ pub(super) fn json(simulated: &Simulated) -> String {
         record.metric(&name("disk_utilization"), server.disk_utilization, "1");
         record.metric(&name("cache_hits"), server.cache_hits as f64, "pages");
         record.metric(&name("cache_misses"), server.cache_misses as f64, "pages");
+        let (mut processor, mut disk) = (Series::new("1"), Series::new("1"));
+        for slice in &server.over_time {
+            processor.push(slice.until, slice.processor);
+            disk.push(slice.until, slice.disk);
+        }
+        record.series(&name("cpu_utilization"), &processor);
+        record.series(&name("disk_utilization"), &disk);
+    }
+    for point in &simulated.curve {
+        let name = |what: &str| format!("curve/{:.1}/{what}", point.asked_per_s);
+        record.metric(&name("per_s"), point.per_s, "1/s");
+        record.metric(&name("response_us"), point.mean.as_micros_f64(), "us");
+        record.metric(&name("response_us_p95"), point.p95.as_micros_f64(), "us");
     }
     record.metric("client/cpu_utilization_max", outcome.client.utilization, "1");
     if !outcome.response_time.is_empty() {

@@ -43,6 +43,7 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
     for (number, server) in outcome.servers.iter().enumerate() {
         server_rows(text, number + 1, server)?;
     }
+    curve(text, simulated)?;
     let client = &outcome.client;
     let share = format!("{:.1} %", client.utilization * 100.0);
     writeln!(text, "{:<14}{share:>10}   the busiest client's processor", "client")?;
@@ -63,7 +64,7 @@ fn write_all(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
     )
 }
 
-fn setting(topology: &Topology) -> String {
+pub(super) fn setting(topology: &Topology) -> String {
     let workload = &topology.workload;
     let load = match workload.rate {
         Some(rate) => format!("{rate} operations/s"),
@@ -85,6 +86,28 @@ fn setting(topology: &Topology) -> String {
         workload.mix,
         workload.time.nanos(),
     )
+}
+
+/// Load points, where they were asked for.
+fn curve(text: &mut String, simulated: &Simulated) -> std::fmt::Result {
+    if simulated.curve.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        text,
+        "{:<14}{:>10}{:>10}{:>10}{:>8}{:>8}",
+        "rate", "got", "mean", "p95", "cpu", "disk"
+    )?;
+    for point in &simulated.curve {
+        let (mean, p95) = (point.mean.to_string(), point.p95.to_string());
+        let (cpu, disk) = (100.0 * point.processor, 100.0 * point.disk);
+        writeln!(
+            text,
+            "{:<14.1}{:>10.1}{mean:>10}{p95:>10}{cpu:>6.0} %{disk:>6.0} %",
+            point.asked_per_s, point.per_s
+        )?;
+    }
+    Ok(())
 }
 
 fn row(text: &mut String, name: &str, times: &Histogram) -> std::fmt::Result {

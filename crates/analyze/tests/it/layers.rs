@@ -1,0 +1,124 @@
+//! What stands before TCP and UDP.
+
+use crate::frames::{RAW, Said, WHOLE, analyze, fragment4, ipv4, pcap, tcp, udp};
+
+/// A call and its reply, as packets of IPv4 over UDP.
+fn pair() -> [Vec<u8>; 2] {
+    let call = Said::Null { xid: 5 }.message();
+    let reply = Said::Nothing { xid: 5 }.message();
+    [ipv4(17, true, &udp(true, &call)), ipv4(17, false, &udp(false, &reply))]
+}
+
+fn behind(head: &[u8]) -> Vec<Vec<u8>> {
+    pair().map(|packet| [head, &packet].concat()).into()
+}
+
+fn is_found(link: u32, packets: &[Vec<u8>]) {
+    let found = analyze(pcap(link, packets, WHOLE));
+    assert_eq!(found.transactions.len(), 1, "link type {link}");
+}
+
+#[test]
+fn every_link_layer_is_read() {
+    let ethernet = |kinds: &[u8]| [&[1; 12][..], kinds].concat();
+    is_found(1, &behind(&ethernet(&[8, 0])));
+    is_found(1, &behind(&ethernet(&[0x81, 0, 0, 7, 8, 0])));
+    is_found(1, &behind(&ethernet(&[0x88, 0xa8, 0, 7, 0x81, 0, 0, 9, 8, 0])));
+    is_found(113, &behind(&[&[0; 14][..], &[8, 0]].concat()));
+    is_found(276, &behind(&[&[8, 0][..], &[0; 18]].concat()));
+    is_found(0, &behind(&[2, 0, 0, 0]));
+    is_found(108, &behind(&[0, 0, 0, 2]));
+    is_found(RAW, &behind(&[]));
+    is_found(228, &behind(&[]));
+    // The length of the frame check sequence, which the file has, and its flag.
+    is_found(0x2400_0001, &behind(&ethernet(&[8, 0])));
+}
+
+#[test]
+fn padding_and_check_sequences_behind_the_datagram_are_no_payload() {
+    let packets: Vec<Vec<u8>> =
+        pair().into_iter().map(|packet| [&packet[..], &[0xee; 9]].concat()).collect();
+    is_found(RAW, &packets);
+}
+
+#[test]
+fn fragments_come_together_in_any_order_and_cut_off() {
+    let call = udp(true, &Said::Write { xid: 5, bytes: 5_000 }.message());
+    let reply = udp(false, &Said::Written { xid: 5, bytes: 5_000 }.message());
+    let (one, two) = (&call[..1480], &call[1480..2960]);
+    let fragments = [
+        fragment4(17, true, &call[2960..], 2960, false),
+        fragment4(17, true, two, 1480, true),
+        fragment4(17, true, one, 0, true),
+    ];
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
+        let mut packets: Vec<Vec<u8>> = order.map(|at| fragments[at].clone()).into();
+        packets.push(ipv4(17, false, &reply));
+        for snap in [WHOLE, 300] {
+            let found = analyze(pcap(RAW, &packets, snap));
+            assert_eq!(found.transactions.len(), 1, "{order:?} {snap}");
+            assert_eq!(found.transactions[0].bytes, 5_000);
+        }
+    }
+}
+
+/// IPv6 with these extension headers, of which `first` is the first.
+fn ipv6(from_client: bool, first: u8, carried: &[u8]) -> Vec<u8> {
+    let mut ip = vec![0x60, 0, 0, 0];
+    ip.extend(u16::try_from(carried.len()).unwrap().to_be_bytes());
+    ip.extend([first, 64]);
+    let (own, peer) = if from_client { (1, 2) } else { (2, 1) };
+    ip.extend([&[0xfd; 15][..], &[own], &[0xfd; 15], &[peer]].concat());
+    ip.extend(carried);
+    ip
+}
+
+#[test]
+fn extension_headers_and_fragments_of_version_6_are_read() {
+    let call = udp(true, &Said::Write { xid: 5, bytes: 3_000 }.message());
+    let reply = udp(false, &Said::Written { xid: 5, bytes: 3_000 }.message());
+    let fragment = |data: &[u8], offset: u16, more: bool| {
+        // hop-by-hop, then a fragment header, then UDP
+        let hops = [44, 0, 1, 4, 0, 0, 0, 0];
+        let [a, b] = (offset | u16::from(more)).to_be_bytes();
+        ipv6(true, 0, &[&hops[..], &[17, 0, a, b, 0, 0, 0, 9], data].concat())
+    };
+    let packets = [
+        fragment(&call[1440..], 1440, false),
+        fragment(&call[..1440], 0, true),
+        ipv6(false, 17, &reply),
+    ];
+    let found = analyze(pcap(RAW, &packets, WHOLE));
+    assert_eq!(found.transactions.len(), 1);
+    assert_eq!(found.transactions[0].bytes, 3_000);
+}
+
+#[test]
+fn segments_that_the_card_is_to_cut_have_no_length_in_the_header() {
+    let record = Said::Write { xid: 5, bytes: 60_000 }.record();
+    let mut call = ipv4(6, true, &tcp(true, 1, 1, &record));
+    call[2..4].copy_from_slice(&[0, 0]);
+    let reply = Said::Written { xid: 5, bytes: 60_000 }.record();
+    is_found(RAW, &[call, ipv4(6, false, &tcp(false, 1, 1, &reply))]);
+}
+
+#[test]
+fn packets_cut_off_by_a_snap_length_still_have_their_heads_and_times() {
+    let said: Vec<(Said, Said)> = (0..50)
+        .map(|xid| (Said::Write { xid, bytes: 8192 }, Said::Written { xid, bytes: 8192 }))
+        .collect();
+    let (mut sent, mut packets) = ([1_u32, 1], Vec::new());
+    for (call, reply) in &said {
+        for (direction, message) in [call, reply].into_iter().enumerate() {
+            let record = message.record();
+            for segment in record.chunks(1448) {
+                let segment = tcp(direction == 0, sent[direction], 0, segment);
+                packets.push(ipv4(6, direction == 0, &segment));
+                sent[direction] += u32::try_from(segment.len() - 20).unwrap();
+            }
+        }
+    }
+    let found = analyze(pcap(RAW, &packets, 192));
+    assert_eq!(found.transactions.len(), 50);
+    assert!(found.transactions.iter().all(|t| t.bytes == 8192 && t.latency().as_nanos() == 1000));
+}

@@ -1,0 +1,225 @@
+//! TCP: the same transactions however the streams are cut, reordered, repeated and lost.
+
+use proptest::prelude::*;
+
+use crate::frames::{RAW, Said, WHOLE, analyze, ipv4, pcap, tcp};
+
+/// A conversation: each call and its reply.
+fn conversation() -> impl Strategy<Value = Vec<(Said, Said)>> {
+    let pair = prop_oneof![
+        (0..40_000_u32).prop_map(|bytes| (0, bytes)),
+        (0..200_u32).prop_map(|len| (1, len)),
+        Just((2, 0)),
+    ];
+    prop::collection::vec(pair, 1..12).prop_map(|pairs| {
+        let all = (100_u32..).zip(pairs);
+        all.map(|(xid, (kind, n))| match kind {
+            0 => (Said::Write { xid, bytes: n }, Said::Written { xid, bytes: n }),
+            1 => {
+                let name = "n".repeat(1 + n as usize);
+                (Said::Lookup { xid, name }, Said::Found { xid, handle: 50 + xid })
+            }
+            _ => (Said::Null { xid }, Said::Nothing { xid }),
+        })
+        .collect()
+    })
+}
+
+/// A piece of a stream: which direction, from where, how long.
+type Piece = (bool, usize, usize);
+
+/// Calls first and replies then, in pieces.
+fn pieces(said: &[(Said, Said)], cuts: &[usize]) -> (Vec<u8>, Vec<u8>, Vec<Piece>) {
+    let calls: Vec<u8> = said.iter().flat_map(|(call, _)| call.record()).collect();
+    let replies: Vec<u8> = said.iter().flat_map(|(_, reply)| reply.record()).collect();
+    let mut all = Vec::new();
+    for (from_client, stream) in [(true, &calls), (false, &replies)] {
+        let mut at = 0;
+        for len in cuts.iter().cycle() {
+            if at == stream.len() {
+                break;
+            }
+            let len = (*len).min(stream.len() - at);
+            all.push((from_client, at, len));
+            at += len;
+        }
+    }
+    (calls, replies, all)
+}
+
+/// The first packet of a direction.
+fn begin(from_client: bool) -> Vec<u8> {
+    let next = if from_client { 0xffff_f000 } else { 77_u32 };
+    let mut syn = tcp(from_client, next - 1, 0, &[]);
+    syn[13] = 2;
+    ipv4(6, from_client, &syn)
+}
+
+fn packet(calls: &[u8], replies: &[u8], (from_client, at, len): Piece) -> Vec<u8> {
+    let (stream, begin) = if from_client { (calls, 0xffff_f000) } else { (replies, 77_u32) };
+    let seq = begin.wrapping_add(u32::try_from(at).unwrap());
+    ipv4(6, from_client, &tcp(from_client, seq, 0, &stream[at..at + len]))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_cuts_any_near_order_and_any_repetition_give_the_same_transactions(
+        said in conversation(),
+        cuts in prop::collection::vec(28..9000_usize, 1..8),
+        swaps in prop::collection::vec((any::<prop::sample::Index>(), 1..4_usize), 0..12),
+        repeats in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        grown in prop::collection::vec((any::<prop::sample::Index>(), 0..500_usize), 0..6),
+    ) {
+        let (calls, replies, all) = pieces(&said, &cuts);
+        let mut frames = vec![begin(true), begin(false)];
+        for direction in [true, false] {
+            let of = all.iter().filter(|piece| piece.0 == direction);
+            let mut pieces: Vec<Piece> = of.copied().collect();
+            // Segments that begin before what they bring, as retransmissions are cut anew.
+            for (index, grow) in &grown {
+                let piece = index.get_mut(&mut pieces[..]);
+                let grow = (*grow).min(piece.1);
+                *piece = (piece.0, piece.1 - grow, piece.2 + grow);
+            }
+            for index in &repeats {
+                pieces.push(*index.get(&pieces));
+                let len = pieces.len();
+                pieces.swap(index.index(len), len - 1);
+            }
+            for (index, far) in &swaps {
+                let at = index.index(pieces.len());
+                let to = (at + far).min(pieces.len() - 1);
+                pieces.swap(at, to);
+            }
+            frames.extend(pieces.iter().map(|piece| packet(&calls, &replies, *piece)));
+        }
+        let found = analyze(pcap(RAW, &frames, WHOLE));
+        let mut seen: Vec<u32> = found.transactions.iter().map(|found| found.xid).collect();
+        seen.sort_unstable();
+        let expected: Vec<u32> = (100..).take(said.len()).collect();
+        prop_assert_eq!(seen, expected);
+        for transaction in &found.transactions {
+            let (call, reply) = &said[transaction.xid as usize - 100];
+            prop_assert_eq!(transaction.call_len as usize, call.message().len());
+            prop_assert_eq!(transaction.reply_len as usize, reply.message().len());
+            if let Said::Write { bytes, .. } = call {
+                prop_assert_eq!(transaction.bytes, *bytes);
+            }
+        }
+        let talk = found.analyzer.talks().iter().next().unwrap().1;
+        prop_assert_eq!((talk.streams.missing_bytes, talk.streams.resyncs), (0, 0));
+    }
+
+    #[test]
+    fn whatever_is_lost_what_comes_behind_is_found_again(
+        said in conversation(),
+        cuts in prop::collection::vec(200..3000_usize, 1..6),
+        lost in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+        snap in 60..4000_usize,
+    ) {
+        let mut said = said;
+        said.extend((1000..1010).map(|xid| (Said::Null { xid }, Said::Nothing { xid })));
+        let (calls, replies, mut pieces) = pieces(&said, &cuts);
+        for index in lost {
+            pieces.remove(index.index(pieces.len()));
+            if pieces.is_empty() {
+                break;
+            }
+        }
+        let frames: Vec<Vec<u8>> =
+            pieces.iter().map(|piece| packet(&calls, &replies, *piece)).collect();
+        let found = analyze(pcap(RAW, &frames, snap));
+        prop_assert!(found.transactions.len() <= said.len());
+    }
+}
+
+/// One packet for each message, calls and replies by turns.
+fn by_turns(said: &[(Said, Said)]) -> Vec<Vec<u8>> {
+    let (mut sent, mut frames) = ([1_u32, 1], Vec::new());
+    for (call, reply) in said {
+        for (direction, message) in [call, reply].into_iter().enumerate() {
+            let record = message.record();
+            let segment = tcp(direction == 0, sent[direction], sent[1 - direction], &record);
+            frames.push(ipv4(6, direction == 0, &segment));
+            sent[direction] += u32::try_from(record.len()).unwrap();
+        }
+    }
+    frames
+}
+
+fn lookups(count: u32) -> Vec<(Said, Said)> {
+    let one = |xid| {
+        let name = format!("file-{xid}");
+        (Said::Lookup { xid, name }, Said::Found { xid, handle: 1000 + xid })
+    };
+    (0..count).map(one).collect()
+}
+
+#[test]
+fn a_transaction_has_its_names_sizes_and_times() {
+    let said = [
+        (Said::Lookup { xid: 1, name: "a name".into() }, Said::Found { xid: 1, handle: 1 }),
+        (Said::Write { xid: 2, bytes: 30_000 }, Said::Written { xid: 2, bytes: 30_000 }),
+    ];
+    let found = analyze(pcap(RAW, &by_turns(&said), WHOLE));
+    let [lookup, write] = found.transactions[..] else { panic!("{:?}", found.transactions) };
+    assert_eq!((lookup.operation.name(), write.operation.name()), ("LOOKUP", "WRITE"));
+    assert_eq!((write.bytes, write.stable, write.xid), (30_000, 2, 2));
+    assert_eq!(found.paths[1], "a name");
+    assert_eq!(lookup.latency().as_nanos(), 1000);
+    assert_eq!(lookup.call_ns, 1_000_000_001_000);
+}
+
+#[test]
+fn bytes_that_were_not_captured_are_given_up_when_the_other_end_has_them() {
+    let said = lookups(20);
+    let mut frames = by_turns(&said);
+    frames.remove(10); // a call
+    frames.remove(16); // a reply
+    let found = analyze(pcap(RAW, &frames, WHOLE));
+    // The reply without its call, and the call without its reply, are all that is missing.
+    assert_eq!(found.transactions.len(), 18);
+    let talk = found.analyzer.talks().iter().next().unwrap().1;
+    assert_eq!((talk.unasked_replies, talk.unanswered), (1, 1));
+    assert!(talk.streams.missing_bytes > 0);
+}
+
+#[test]
+fn a_capture_that_begins_in_the_middle_of_a_write_finds_the_next_record() {
+    let write = Said::Write { xid: 1, bytes: 5_000 }.record();
+    let mut frames = vec![ipv4(6, true, &tcp(true, 1, 1, &write[3_001..]))];
+    let mut seq = 1 + u32::try_from(write.len() - 3_001).unwrap();
+    for xid in 2..10 {
+        let call = Said::Null { xid }.record();
+        frames.push(ipv4(6, true, &tcp(true, seq, 1, &call)));
+        seq += u32::try_from(call.len()).unwrap();
+        let reply = Said::Nothing { xid }.record();
+        let at = 1 + (xid - 2) * u32::try_from(reply.len()).unwrap();
+        frames.push(ipv4(6, false, &tcp(false, at, seq, &reply)));
+    }
+    let found = analyze(pcap(RAW, &frames, WHOLE));
+    assert!(found.transactions.len() >= 7, "{}", found.transactions.len());
+}
+
+#[test]
+fn calls_and_replies_that_come_again_are_told_apart() {
+    let said = lookups(4);
+    let frames = |repeated: &[&Said]| {
+        let mut frames: Vec<Vec<u8>> = Vec::new();
+        for message in repeated {
+            let datagram = crate::frames::udp(message.is_call(), &message.message());
+            frames.push(ipv4(17, message.is_call(), &datagram));
+        }
+        frames
+    };
+    let [(a, ra), (b, rb), (c, rc), (d, _)] = &said[..] else { panic!() };
+    // a: sent again before its reply; b: behind it; c: answered twice; d: never answered.
+    let order = [a, a, ra, b, rb, b, rb, c, rc, rc, d];
+    let found = analyze(pcap(RAW, &frames(&order), WHOLE));
+    assert_eq!(found.transactions.len(), 3);
+    assert_eq!(found.transactions[0].retransmissions, 1);
+    let talk = found.analyzer.talks().iter().next().unwrap().1;
+    assert_eq!((talk.retransmissions, talk.duplicate_replies, talk.unanswered), (2, 2, 1));
+}

@@ -1,0 +1,163 @@
+//! Which model explains a sweep best, and what it is bound by according to that model.
+//!
+//! Three models have the same parameters, those of the probe, and none is adjusted to the sweep:
+//! the formula of the cycle, mean value analysis, and a world, which is the program itself in
+//! virtual time. The one with the smallest median error is taken, if it is better than the formula
+//! by more than the repetitions differ among themselves: what is not, is noise, and the formula
+//! says most.
+
+use load::study::{Measured, transfer};
+use perf::model::transaction::{Bound, Path, Server, Transfer};
+use perf::model::whatif::path::Case;
+
+use super::explain::{PlannedRun, Row, median};
+
+/// The models, the simplest first.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Model {
+    Formula,
+    Closed,
+    World,
+}
+
+impl Model {
+    pub(crate) const ALL: [Self; 3] = [Self::Formula, Self::Closed, Self::World];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Formula => "formula",
+            Self::Closed => "mean value analysis",
+            Self::World => "simulation",
+        }
+    }
+
+    fn of(self, row: &Row) -> Option<f64> {
+        match self {
+            Self::Formula => Some(row.prediction.mib_per_s),
+            Self::Closed => row.closed_mib_per_s,
+            Self::World => row.simulated_mib_per_s,
+        }
+    }
+}
+
+/// The models with their errors, over the rows that all of them predict.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    pub(crate) best: Model,
+    /// Median errors, percent.
+    pub(crate) errors_pct: Vec<(Model, f64)>,
+    /// By how much repetitions differ from their median, percent: the median over the rows.
+    pub(crate) noise_pct: f64,
+}
+
+impl Choice {
+    pub(crate) fn of(rows: &[Row], measured: &[Measured]) -> Self {
+        let shared: Vec<&Row> =
+            rows.iter().filter(|row| row.simulated_mib_per_s.is_some()).collect();
+        // Without a simulation: the other two, over all.
+        let shared = if shared.is_empty() { rows.iter().collect() } else { shared };
+        let error = |model: Model| {
+            let errors: Option<Vec<f64>> = shared
+                .iter()
+                .map(|row| {
+                    let predicted = model.of(row)?;
+                    Some(100.0 * (predicted / row.measured_mib_per_s - 1.0).abs())
+                })
+                .collect();
+            Some((model, median(errors?)))
+        };
+        let errors_pct: Vec<(Model, f64)> =
+            Model::ALL.into_iter().filter_map(error).filter(|(_, e)| e.is_finite()).collect();
+        let noise_pct = median(measured.iter().map(spread_pct).collect());
+        let noise_pct = if noise_pct.is_finite() { noise_pct } else { 0.0 };
+        let best = best(&errors_pct, noise_pct);
+        Self { best, errors_pct, noise_pct }
+    }
+
+    /// `explained by the formula (median error 6.2 %; mean value analysis 11 %)`.
+    pub(crate) fn sentence(&self) -> String {
+        let error = |model: Model| {
+            let found = self.errors_pct.iter().find(|(own, _)| *own == model);
+            found.map_or(f64::NAN, |(_, error)| *error)
+        };
+        let others = self.errors_pct.iter().filter(|(model, _)| *model != self.best);
+        let others: Vec<String> =
+            others.map(|(model, error)| format!("{} {error:.1} %", model.name())).collect();
+        let of_others = match others.is_empty() {
+            true => String::new(),
+            false => format!("; {}", others.join(", ")),
+        };
+        let (name, own) = (self.best.name(), error(self.best));
+        format!("Explained by the {name}: median error {own:.1} %{of_others}.")
+    }
+
+    /// What a row is bound by: full, if the model that explains best has it near to what the
+    /// slowest stage can do, and else the largest term of the cycle.
+    pub(crate) fn bound(&self, row: &Row) -> Bound {
+        let Some(predicted) = self.best.of(row).filter(|_| self.best != Model::Formula) else {
+            return row.prediction.bound;
+        };
+        match row.full {
+            (mib_per_s, bound) if predicted >= FULL * mib_per_s => bound,
+            _ => Bound::Cycle(row.prediction.cycle.dominating()),
+        }
+    }
+}
+
+/// A stage that is busy for so much of the time is what limits.
+const FULL: f64 = 0.9;
+
+fn best(errors_pct: &[(Model, f64)], noise_pct: f64) -> Model {
+    let formula = errors_pct.iter().find(|(model, _)| *model == Model::Formula);
+    let least = errors_pct.iter().min_by(|(_, a), (_, b)| a.total_cmp(b));
+    match (formula, least) {
+        (Some((_, formula)), Some((model, least))) if formula - least > noise_pct => *model,
+        (Some(_), _) | (_, None) => Model::Formula,
+        (None, Some((model, _))) => *model,
+    }
+}
+
+fn spread_pct(measured: &Measured) -> f64 {
+    let (lo, hi) = measured.spread();
+    100.0 * (hi - lo) / 2.0 / measured.median()
+}
+
+/// By mean value analysis.
+pub(crate) fn closed(path: &Path, server: Server, transfer: &Transfer) -> Option<f64> {
+    let case = Case { path: *path, server, transfer: *transfer, latency_us: 0.0, threads: None };
+    case.closed_mib_per_s().ok()
+}
+
+/// Runs the rows in worlds, the most telling first, until the time is up.
+///
+/// A world has the steady state; what beginning and end of the run leave of it, the formula says.
+pub(crate) fn simulate(rows: &mut [Row], path: &Path, servers: &[Server], run: &PlannedRun) {
+    let clock = net::clock::Clock::real();
+    let began = clock.now();
+    for wanted in [1, 4, 16, 64, 2, 8, 32] {
+        for row in rows.iter_mut().filter(|row| row.configuration.outstanding == wanted) {
+            if clock.now().since(began) >= run.simulation {
+                return;
+            }
+            let server = servers[row.configuration.subject];
+            let transfer = transfer(&row.configuration, run.commit_bytes);
+            let steady = world::path::mib_per_s(path, server, &transfer).ok();
+            let ends = run.ends(path, server, &row.configuration);
+            row.simulated_mib_per_s = steady.map(|mib_per_s| mib_per_s * ends);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_taken_for_more_than_the_noise_only() {
+        let errors = |closed| vec![(Model::Formula, 9.0), (Model::Closed, closed)];
+        assert_eq!(best(&errors(8.0), 2.0), Model::Formula);
+        assert_eq!(best(&errors(5.0), 2.0), Model::Closed);
+        assert_eq!(best(&errors(20.0), 2.0), Model::Formula);
+        assert_eq!(best(&[], 0.0), Model::Formula);
+    }
+}

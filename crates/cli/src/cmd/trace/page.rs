@@ -1,0 +1,164 @@
+//! `--html`: the capture as a report.
+
+use analyze::report::policies::Numbers;
+use analyze::report::trace::{HeatMap, TraceReport, html};
+use analyze::report::{Latency, LatencyPlot, Stall, Transfer, TransferPlot};
+use analyze::trace::{Analyzer, Gap, Operation, OperationTotal, ROWS, row_begins_us};
+use perf::histogram::Histogram;
+use perf::units::Nanos;
+
+use super::Seen;
+use super::screen::{busiest, findings, longest};
+
+/// Gaps in the table.
+const GAPS_MAX: usize = 100;
+/// Operations whose response times have a plot of their own.
+const PLOTS_MAX: usize = 4;
+
+pub(super) fn text(seen: &Seen, command: String) -> String {
+    let analyzer = &seen.analyzer;
+    let (first, last) = analyzer.span_ns();
+    let totals = analyzer.totals();
+    html(&TraceReport {
+        title: "What the capture says".to_owned(),
+        facts: [
+            ("Packets", analyzer.packets().to_string()),
+            ("Time", Nanos::from_nanos(last.saturating_sub(first)).to_string()),
+            ("Calls", totals.calls().to_string()),
+            ("Without reply", totals.unanswered.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into(),
+        findings: findings(seen),
+        tables: vec![operations(analyzer), gaps(analyzer)],
+        cumulative: cumulative(analyzer),
+        rates: rates(analyzer),
+        latency: latency(analyzer),
+        outstanding: outstanding(analyzer),
+        heat: heat(analyzer),
+        command,
+    })
+}
+
+/// Milliseconds since the first packet.
+fn ms(analyzer: &Analyzer, ns: u64) -> f64 {
+    Nanos::from_nanos(ns.saturating_sub(analyzer.span_ns().0)).as_millis_f64()
+}
+
+fn sorted(analyzer: &Analyzer) -> Vec<(Operation, &OperationTotal)> {
+    let mut all: Vec<_> = analyzer.totals().operations().collect();
+    all.sort_by_key(|(operation, total)| (std::cmp::Reverse(total.calls), *operation));
+    all
+}
+
+fn operations(analyzer: &Analyzer) -> Numbers {
+    let columns = ["operation", "calls", "errors", "sent again", "bytes", "mean", "p50", "p99"];
+    let rows = sorted(analyzer).into_iter().map(|(operation, total)| {
+        let mean = total.latency_ns_sum.checked_div(total.replies).unwrap_or(0);
+        vec![
+            operation.to_string(),
+            total.calls.to_string(),
+            total.errors.to_string(),
+            total.retransmissions.to_string(),
+            total.bytes.to_string(),
+            Nanos::from_nanos(mean).to_string(),
+            total.latency.quantile(0.5).to_string(),
+            total.latency.quantile(0.99).to_string(),
+        ]
+    });
+    Numbers {
+        title: "Operations".to_owned(),
+        caption: "Response time from the call's last byte to the reply's last byte.".to_owned(),
+        columns: columns.map(String::from).into(),
+        rows: rows.collect(),
+    }
+}
+
+fn gaps(analyzer: &Analyzer) -> Numbers {
+    let columns = ["at (ms)", "long", "cause", "outstanding", "sent again"];
+    let row = |gap: &Gap| {
+        vec![
+            format!("{:.3}", ms(analyzer, gap.begin_ns)),
+            Nanos::from_nanos(gap.ns()).to_string(),
+            gap.cause.name().to_owned(),
+            gap.outstanding.to_string(),
+            gap.retransmissions.to_string(),
+        ]
+    };
+    Numbers {
+        title: "Gaps".to_owned(),
+        caption: "Times without a reply, much longer than usual: the longest first.".to_owned(),
+        columns: columns.map(String::from).into(),
+        rows: longest(analyzer).iter().take(GAPS_MAX).map(row).collect(),
+    }
+}
+
+fn cumulative(analyzer: &Analyzer) -> TransferPlot {
+    #[expect(clippy::cast_precision_loss, reason = "a place in a plot")]
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let moved = analyzer.series().points().iter().filter(|point| point.cumulative_bytes > 0);
+    let points = moved.map(|point| (ms(analyzer, point.at_ns), mib(point.cumulative_bytes)));
+    let stalls = busiest(analyzer).map(|(_, talk)| talk.pace.gaps.as_slice()).unwrap_or_default();
+    let stall = |gap: &Gap| Stall {
+        start_ms: ms(analyzer, gap.begin_ns),
+        end_ms: ms(analyzer, gap.end_ns),
+        label: gap.cause.name().to_owned(),
+    };
+    let mut stalls: Vec<Stall> = stalls.iter().map(stall).collect();
+    stalls.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
+    let name = "all connections".to_owned();
+    TransferPlot {
+        title: "Data read and written".to_owned(),
+        transfers: vec![Transfer { name, points: points.collect(), stalls }],
+    }
+}
+
+fn rates(analyzer: &Analyzer) -> Vec<(f64, f64)> {
+    let moved = analyzer.series().points().iter();
+    let moved = moved.filter(|point| point.bytes > 0 && point.latency_ns > 0);
+    moved
+        .map(|point| {
+            let seconds = Nanos::from_nanos(point.latency_ns).as_secs_f64();
+            let rate = f64::from(point.bytes) / f64::from(1 << 20) / seconds;
+            (ms(analyzer, point.at_ns), rate)
+        })
+        .collect()
+}
+
+fn latency(analyzer: &Analyzer) -> LatencyPlot {
+    let mut all = Histogram::new();
+    let rows = sorted(analyzer);
+    rows.iter().for_each(|(_, total)| all.merge(&total.latency));
+    let points = analyzer.series().points().iter();
+    let calls = points.map(|point| {
+        (ms(analyzer, point.at_ns), Nanos::from_nanos(point.latency_ns).as_millis_f64())
+    });
+    let name = "all operations".to_owned();
+    let mut latencies = vec![Latency { name, calls: calls.collect(), histogram: all }];
+    latencies.extend(rows.iter().take(PLOTS_MAX).map(|(operation, total)| Latency {
+        name: operation.to_string(),
+        calls: Vec::new(),
+        histogram: total.latency.clone(),
+    }));
+    LatencyPlot { title: "Response times".to_owned(), latencies }
+}
+
+fn outstanding(analyzer: &Analyzer) -> Vec<(f64, f64)> {
+    let (begin, width) = analyzer.series().scale_ns();
+    let columns = (0_u64..).zip(analyzer.series().columns());
+    columns
+        .map(|(index, column)| {
+            (ms(analyzer, begin + index * width), f64::from(column.outstanding_max))
+        })
+        .collect()
+}
+
+fn heat(analyzer: &Analyzer) -> HeatMap {
+    let (_, width) = analyzer.series().scale_ns();
+    let columns = analyzer.series().columns().iter();
+    HeatMap {
+        column_ms: Nanos::from_nanos(width).as_millis_f64(),
+        rows_us: (0..ROWS).map(row_begins_us).collect(),
+        columns: columns.map(|column| column.rows.map(u64::from).into()).collect(),
+    }
+}

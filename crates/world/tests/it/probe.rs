@@ -1,0 +1,99 @@
+//! A server in a world is probed as any other, from its client's side alone: its parameters are
+//! found within 5 %.
+
+use client::error::Error;
+use client::session::Session;
+use load::probe::Findings;
+use load::probe::concurrency::Concurrency;
+use load::scratch::Scratch;
+use load::study::{Plan, Study, Subject};
+use net::shape::conditions::Overhead;
+use net::shape::profile::Profile;
+use perf::model::transaction::Server as Kind;
+use perf::units::Nanos;
+use server::store::sim::{SimOptions, WriteBack};
+use wire::nfs3::Procedure;
+use world::{Client, ClientSpec, Costs, Server, ServerSpec, World};
+
+const LATENCY_US: f64 = 100.0;
+const SPENT_US: f64 = 5.0;
+const OP_US: f64 = 60.0;
+const CORES: usize = 3;
+/// 1 Gbit/s.
+const US_PER_KIB: f64 = 8.192;
+const SYNC_US: f64 = 500.0;
+/// 200 MB/s.
+const DISK_US_PER_KIB: f64 = 5.12;
+
+struct Far {
+    client: Client,
+    server: Server,
+}
+
+impl Subject for Far {
+    fn server(&self) -> Option<Kind> {
+        None
+    }
+
+    async fn connect(&self) -> Result<Session, Error> {
+        self.client.mount(&self.server).await
+    }
+}
+
+fn probed(cores: usize) -> (Findings, Concurrency) {
+    let world = World::new(1);
+    let run = world.run(move |stage| async move {
+        let disk = "rate=200MB/s,seek=0,sync=500us".parse().unwrap();
+        let store = SimOptions { disk, write_back: WriteBack::OnDemand, ..SimOptions::default() };
+        let costs = Costs::default().with(Procedure::Write, Nanos::from_micros_f64(OP_US));
+        let server = stage.server(ServerSpec { cores, costs, store, ..ServerSpec::default() });
+        let spent = Nanos::from_micros_f64(SPENT_US);
+        let link = Profile {
+            overhead: Overhead { send: spent, receive: spent },
+            ..Profile::of("way", Nanos::from_micros_f64(LATENCY_US), 1_000_000_000)
+        };
+        let client = stage.client(ClientSpec::behind(link));
+        let session = client.mount(&server).await.unwrap();
+        let scratch = Scratch::create(&session, "probe").await.unwrap();
+        let subjects = [Far { client: client.clone(), server }];
+        let plan = Plan { file_bytes_max: 16 << 20, ..Plan::PROBE_QUICK };
+        let mut study = Study::begin(stage.clock(), plan, &subjects, &scratch).await.unwrap();
+        study.warm_up().await.unwrap();
+        study.probe(&mut |_, _| {}).await.unwrap();
+        let busy = || Some(client.load().busy);
+        let samples = study.concurrency(3, &busy).await.unwrap();
+        let findings = study.findings().unwrap();
+        let concurrency = samples.findings(&findings.op_us, &findings.block_us).unwrap();
+        (findings, concurrency)
+    });
+    run.unwrap()
+}
+
+#[track_caller]
+fn assert_near(what: &str, got: f64, want: f64) {
+    assert!((got / want - 1.0).abs() < 0.05, "{what}: {got} is not {want}");
+}
+
+#[test]
+fn the_parameters_of_a_server_are_found_from_its_client() {
+    let (findings, concurrency) = probed(CORES);
+    assert_near("2 T_prop", findings.round_trip.value, 2.0 * (LATENCY_US + SPENT_US));
+    assert_near("T_ser", findings.ser_us_per_kib.value, US_PER_KIB);
+    assert_near("G", findings.path.capacity.us_per_kib, US_PER_KIB);
+    assert_near("T_op, server", findings.op_us.value, OP_US);
+    assert_near("T_B", findings.block_us.value, SYNC_US + 8.0 * DISK_US_PER_KIB);
+    assert_near("sync", findings.path.storage.sync_us, SYNC_US);
+    assert_near("rate", findings.path.storage.us_per_kib, DISK_US_PER_KIB);
+    assert_near("T_op, client", concurrency.client_us.unwrap().value, 2.0 * SPENT_US);
+    let servers = concurrency.servers.unwrap();
+    assert_near("servers", servers.count.value, CORES as f64);
+    assert!(!servers.at_least, "{concurrency:?}");
+}
+
+#[test]
+fn more_servers_than_the_client_can_keep_busy_are_a_least_number() {
+    let (_, concurrency) = probed(64);
+    let servers = concurrency.servers.unwrap();
+    // 60 us of work come every 10 us: six, at least.
+    assert!(servers.at_least && servers.count.value > 4.0, "{concurrency:?}");
+}

@@ -1,0 +1,172 @@
+//! The programs that are compared, and how they are started.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::host::nfskit::Server;
+use crate::host::tools;
+use crate::interop;
+
+const GETATTR: &str = include_str!("scripts/getattr.c");
+/// GETATTRs outstanding.
+const GETATTRS: u32 = 64;
+/// READs outstanding.
+const READS: u32 = 16;
+
+/// What a program does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Work {
+    Getattr,
+    Read,
+}
+
+impl Work {
+    pub(super) const ALL: [Self; 2] = [Self::Getattr, Self::Read];
+
+    pub(super) fn procedure(self) -> &'static str {
+        match self {
+            Self::Getattr => "GETATTR",
+            Self::Read => "READ",
+        }
+    }
+}
+
+/// What is started.
+#[derive(Clone, Debug)]
+enum How {
+    Ours { nfskit: PathBuf, mix: PathBuf },
+    Libnfs { program: PathBuf },
+    Fio { engine: String, scratch: PathBuf },
+}
+
+/// See the module's head.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) work: Work,
+    how: How,
+}
+
+/// All of them; what is missing is built or named.
+pub(super) fn provide(root: &Path, scratch: &Path, nfskit: &Path) -> Result<Vec<Program>, String> {
+    let ours = |name, work: Work| {
+        let mix = scratch.join(format!("{}.mix", work.procedure()));
+        let line = format!("{} 100\n", work.procedure().to_lowercase());
+        std::fs::write(&mix, line).map_err(|error| format!("{}: {error}", mix.display()))?;
+        Ok::<_, String>(Program { name, work, how: How::Ours { nfskit: nfskit.to_owned(), mix } })
+    };
+    let libnfs = How::Libnfs { program: compile(scratch)? };
+    let fio = How::Fio { engine: interop::fio_engine(root)?, scratch: scratch.to_owned() };
+    Ok(vec![
+        ours("nfskit, GETATTR", Work::Getattr)?,
+        Program { name: "libnfs, GETATTR", work: Work::Getattr, how: libnfs },
+        ours("nfskit, READ", Work::Read)?,
+        Program { name: "fio nfs engine, READ", work: Work::Read, how: fio },
+    ])
+}
+
+fn compile(scratch: &Path) -> Result<PathBuf, String> {
+    let cc = tools::find("cc", "gcc libnfs-dev")?;
+    let (source, program) = (scratch.join("getattr.c"), scratch.join("getattr"));
+    std::fs::write(&source, GETATTR).map_err(|error| error.to_string())?;
+    let built = Command::new(cc)
+        .args(["-O2", "-Wall", "-Wextra", "-Werror"])
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-lnfs")
+        .output()
+        .map_err(|error| error.to_string())?;
+    match built.status.success() {
+        true => Ok(program),
+        false => Err(format!(
+            "libnfs's loop does not build (apt-get install libnfs-dev): {}",
+            String::from_utf8_lossy(&built.stderr).lines().next().unwrap_or_default()
+        )),
+    }
+}
+
+impl Program {
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self.how, How::Ours { .. })
+    }
+
+    /// Starts it for about so many seconds.
+    pub(super) fn start(&self, server: &Server, seconds: u32) -> Result<Running, String> {
+        let mut command = match &self.how {
+            How::Ours { nfskit, mix } => {
+                let outstanding = if self.work == Work::Getattr { GETATTRS } else { READS };
+                let mut command = Command::new(nfskit);
+                command.args(["bench", "curve", "--target", &server.address.url("")]);
+                command.arg("--mix").arg(mix).args(["--closed", &outstanding.to_string()]);
+                command.args(["--points", "1", "--warm-up", "0", "--file-set-max", "16M"]);
+                command.args(["--time", &format!("{seconds}s"), "--accessed", "100"]);
+                command
+            }
+            How::Libnfs { program } => {
+                let mut command = Command::new(program);
+                let port = server.address.nfs_port.to_string();
+                command.args(["127.0.0.1", &port, "/", &GETATTRS.to_string()]);
+                command.arg(seconds.to_string());
+                command
+            }
+            How::Fio { engine, scratch } => {
+                let mut command = Command::new("fio");
+                // A thread, so that there is one process to look at.
+                command.args(["--name=read", "--thread", "--rw=randread", "--bs=8k"]);
+                command.args(["--size=16m", "--filename=fio-file", "--time_based"]);
+                command.arg(format!("--iodepth={READS}")).arg(format!("--runtime={seconds}"));
+                command.arg(format!("--ioengine={engine}"));
+                command.arg(format!("--nfs_url={}", server.address.url("")));
+                command.arg("--output=fio.out").current_dir(scratch);
+                command
+            }
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| format!("{}: {error}", self.name))?;
+        Ok(Running { child })
+    }
+}
+
+/// Ended when it is dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+}
+
+impl Running {
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn has_ended(&mut self) -> Result<bool, String> {
+        self.child.try_wait().map(|ended| ended.is_some()).map_err(|error| error.to_string())
+    }
+
+    /// What it has complained of.
+    pub(super) fn complaint(&mut self) -> String {
+        self.child.kill().ok();
+        let mut text = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            std::io::Read::read_to_string(&mut stderr, &mut text).ok();
+        }
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// Lets it end by itself, so that it removes its files; fio's engine may never end.
+    pub(super) fn end(mut self) {
+        for _ in 0..100 {
+            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
