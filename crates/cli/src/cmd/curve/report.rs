@@ -22,10 +22,11 @@ pub(super) fn html(outcome: &Outcome) -> String {
         ("Machine", environment.kernel.unwrap_or_default()),
         ("Made", outcome.started.clone()),
     ];
+    let notes = outcome.servers.iter().flat_map(|server| notes(outcome, server));
     page(&LoadCurves {
         title: format!("Load curve, {}", settings.mix.name),
         facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
-        notes: outcome.servers.iter().flat_map(|server| notes(outcome, server)).collect(),
+        notes: text::neighbours(outcome).into_iter().chain(notes).collect(),
         servers: outcome.servers.iter().map(curve).collect(),
         tables: outcome.servers.iter().flat_map(tables).collect(),
         method: METHOD.map(str::to_owned).into(),
