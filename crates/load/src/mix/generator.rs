@@ -55,7 +55,6 @@ pub(super) struct Generator<'a> {
     sessions: &'a [Session],
     files: &'a mut FileSet,
     dealer: Dealer,
-    data: Bytes,
     window: Window,
     /// What could not start by then is given up.
     give_up: Instant,
@@ -88,7 +87,6 @@ impl<'a> Generator<'a> {
             sessions,
             files,
             dealer,
-            data: pattern(usize::try_from(BLOCK_BYTES).unwrap_or(0)),
             window,
             give_up: window.end + plan.time,
             started: 0,
@@ -109,6 +107,8 @@ impl<'a> Generator<'a> {
             Load::Closed { outstanding } => (None, outstanding.max(1)),
         };
         let mut alarm = self.clock.alarm().map_err(Error::Timer)?;
+        // Operations borrow what they need: they are many, and each would count its copies.
+        let data = pattern(usize::try_from(BLOCK_BYTES).unwrap_or(0));
         let mut calls = FuturesUnordered::new();
         let mut next = match &mut schedule {
             Some(schedule) => schedule.next(self.dealer.random()),
@@ -131,7 +131,7 @@ impl<'a> Generator<'a> {
                     }
                 }
                 (Come::Due(now), schedule) => {
-                    calls.push(self.start(next, now));
+                    calls.push(self.start(next, now, &data));
                     self.outcome.outstanding_max = self.outcome.outstanding_max.max(calls.len());
                     if let Some(schedule) = schedule {
                         next = schedule.next(self.dealer.random());
@@ -200,9 +200,14 @@ impl<'a> Generator<'a> {
     }
 
     /// The next operation, which was meant to start at `meant`.
-    fn start(&mut self, meant: Instant, now: Instant) -> impl Future<Output = Done> + use<> {
+    fn start<'d>(
+        &mut self,
+        meant: Instant,
+        now: Instant,
+        data: &'d Bytes,
+    ) -> impl Future<Output = Done> + use<'a, 'd> {
         let (operation, step) = self.dealer.next(self.files);
-        let session = self.sessions[self.started % self.sessions.len()].clone();
+        let session = &self.sessions[self.started % self.sessions.len()];
         self.started += 1;
         if self.window.contains(meant) {
             self.meter.begin(self.clock, now);
@@ -216,9 +221,9 @@ impl<'a> Generator<'a> {
                 self.outcome.late += u64::from(!was_held);
             }
         }
-        let (clock, data) = (self.clock.clone(), self.data.clone());
+        let clock = self.clock;
         async move {
-            let answer = perform(&session, &step, &data).await;
+            let answer = perform(session, &step, data).await;
             Done { operation, step, meant, answered: clock.now(), answer }
         }
     }
