@@ -102,7 +102,8 @@ fn additions(text: &mut String, ran: &Ran) {
     if outcome.failed() > 0 {
         let first = outcome.first_failure.as_deref().unwrap_or("");
         let failed = outcome.failed();
-        writeln!(text, "failed      {failed} calls had an unexpected answer; the first: {first}").ok();
+        writeln!(text, "failed      {failed} calls had an unexpected answer; the first: {first}")
+            .ok();
     }
     if ran.retransmissions > 0 {
         writeln!(text, "sent again  {} calls", ran.retransmissions).ok();
