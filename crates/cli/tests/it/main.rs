@@ -8,6 +8,7 @@
 mod basic;
 mod bench;
 mod capture;
+mod curve;
 mod exports;
 mod floors;
 mod hostile;
