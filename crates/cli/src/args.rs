@@ -9,6 +9,7 @@ pub(crate) mod model;
 pub(crate) mod nhfsstone;
 pub(crate) mod papers;
 pub(crate) mod probe;
+pub(crate) mod suite13;
 pub(crate) mod tasks;
 pub(crate) mod trace;
 
@@ -251,6 +252,7 @@ pub(crate) enum Bench {
     Rtt(floors::Rtt),
     Spray(floors::Spray),
     Storage(floors::Storage),
+    Suite13(suite13::Suite13),
     Tasks(tasks::Tasks),
 }
 

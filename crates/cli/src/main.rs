@@ -76,6 +76,9 @@ fn main() -> ExitCode {
         args::Command::Bench(args::Bench::Storage(storage)) => {
             cmd::floors::storage(storage, args.verbosity())
         }
+        args::Command::Bench(args::Bench::Suite13(suite13)) => {
+            cmd::suite13::run(suite13, args.verbosity())
+        }
         args::Command::Bench(args::Bench::Tasks(tasks)) => cmd::tasks::run(tasks, args.verbosity()),
     };
     match outcome {

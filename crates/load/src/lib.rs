@@ -19,6 +19,7 @@
 //! - [`seqwrite`]: one sequential write with its every call, at the wire.
 //! - [`seqwrite_files`]: one sequential write with its every call, through a file system.
 //! - [`study`]: probes and sweeps in order, interleaved, repeated.
+//! - [`suite13`]: the thirteen tests of a paper on caching, with what each asked of a server.
 //! - [`tasks`]: parallel writers.
 
 pub mod basic;
@@ -42,4 +43,5 @@ pub mod scratch;
 pub mod seqwrite;
 pub mod seqwrite_files;
 pub mod study;
+pub mod suite13;
 pub mod tasks;

@@ -16,5 +16,6 @@ pub(crate) mod probe;
 pub(crate) mod seqwrite;
 pub(crate) mod serve;
 pub(crate) mod study;
+pub(crate) mod suite13;
 pub(crate) mod tasks;
 pub(crate) mod trace;

@@ -29,6 +29,7 @@ mod served;
 mod simulate;
 mod storage;
 mod study;
+mod suite13;
 mod targets;
 mod tasks;
 mod trace;

@@ -75,7 +75,7 @@ fn procedures(page: &mut Page, counters: &Counters, version: Version) {
     }
 }
 
-fn named(number: usize, version: Version) -> String {
+pub(super) fn named(number: usize, version: Version) -> String {
     let code = u32::try_from(number).unwrap_or(u32::MAX);
     let name = match version {
         Version::Three => wire::nfs3::Procedure::from_code(code).map(|known| known.name()),

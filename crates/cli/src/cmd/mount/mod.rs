@@ -2,6 +2,7 @@
 
 mod args;
 mod background;
+mod embedded;
 mod failures;
 pub(crate) mod helper;
 mod metrics;
@@ -22,6 +23,7 @@ use crate::exit::Failure;
 use crate::served::{self, Interrupts};
 
 pub(crate) use self::args::Args;
+pub(crate) use self::embedded::{Embedded, obstacle};
 use self::reach::Reached;
 use self::settings::Settings;
 use self::voice::Voice;

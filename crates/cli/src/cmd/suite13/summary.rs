@@ -1,0 +1,175 @@
+//! The outcome as text: a table of times for each number of copies, and the calls of each test.
+
+use std::fmt::Write;
+
+use load::suite13::Test;
+use perf::record::Durability;
+
+use super::plan::Plan;
+use super::target::Described;
+use super::{Measured, Outcome};
+use crate::records::{cell, sample};
+
+/// Columns of a place.
+const WIDTH: usize = 36;
+
+pub(super) fn text(outcome: &Outcome, plan: &Plan) -> String {
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    write(&mut text, outcome, plan).ok();
+    text
+}
+
+fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
+    for &copies in &plan.copies {
+        write_times(out, outcome, plan, copies)?;
+        write_calls(out, outcome, plan, copies)?;
+        writeln!(out)?;
+    }
+    for place in &outcome.places {
+        writeln!(
+            out,
+            "{:11} {} ({}): what a test has changed survives {}",
+            place.name,
+            place.place,
+            place.file_system,
+            survives(place.durability)
+        )?;
+        writeln!(out, "            before each test: {}", place.cached)?;
+    }
+    writeln!(out, "            what servers keep in memory is theirs, and is not dropped")?;
+    write_own(out, outcome)?;
+    if !plan.missing.is_empty() {
+        let missing = plan.missing.join(" and ");
+        writeln!(
+            out,
+            "left off    test 5: there is no {missing} here; install a C compiler and make"
+        )?;
+    }
+    Ok(())
+}
+
+fn write_times(out: &mut String, outcome: &Outcome, plan: &Plan, copies: u32) -> std::fmt::Result {
+    let at_once = if copies == 1 { "alone".to_owned() } else { format!("{copies} copies at once") };
+    let flushed = if plan.sync { "* to its flush, " } else { "" };
+    let scale = match plan.scale {
+        1.0 => "as large as the paper's".to_owned(),
+        scale => format!("{scale} of the paper's sizes"),
+    };
+    writeln!(
+        out,
+        "suite13     {at_once}; seconds, {flushed}medians of up to {} runs; {scale}, seed {}",
+        plan.repeats, plan.seed
+    )?;
+    write!(out, "{:29}", "")?;
+    for place in &outcome.places {
+        write!(out, "{:>WIDTH$}", place.name)?;
+    }
+    writeln!(out)?;
+    for &test in &plan.tests {
+        let mark = if plan.sync && test.writes() { "*" } else { "" };
+        write!(out, "{:>3} {:25}", test.number(), format!("{}{mark}", test.name()))?;
+        for target in 0..outcome.places.len() {
+            let one = outcome.of(target, copies, test);
+            let span = one.and_then(|one| one.seconds(|ran| Some(ran.span())));
+            let mut shown = cell(span.as_ref(), 4);
+            if target > 0 {
+                let ratio = match ratio(outcome, plan, target, copies, test) {
+                    Some(ratio) => format!(" x{ratio:<6.2}"),
+                    None => " -      ".to_owned(),
+                };
+                shown += &ratio;
+            }
+            write!(out, "{shown:>WIDTH$}")?;
+        }
+        writeln!(out)?;
+    }
+    let first = &outcome.places[0];
+    for place in outcome.places.iter().skip(1).filter(|place| !is_fair(place, first, plan)) {
+        writeln!(
+            out,
+            "            writing tests of {} and {} are not compared: what is written does not \
+             survive the same (--mix-durability)",
+            place.name, first.name
+        )?;
+    }
+    Ok(())
+}
+
+/// Calls of every test, in the run whose time is the median.
+fn write_calls(out: &mut String, outcome: &Outcome, plan: &Plan, copies: u32) -> std::fmt::Result {
+    for (target, place) in outcome.places.iter().enumerate() {
+        let rows: Vec<&Measured> =
+            plan.tests.iter().filter_map(|test| outcome.of(target, copies, *test)).collect();
+        if rows.iter().all(|row| row.typical().is_none_or(|ran| ran.calls.is_none())) {
+            continue;
+        }
+        writeln!(out, "calls       of {}, counted {}", place.name, place.counted)?;
+        for row in rows {
+            let Some(calls) = row.typical().and_then(|ran| ran.calls.as_ref()) else { continue };
+            let (test, total) = (row.test, calls.total());
+            writeln!(out, "{:>3} {:25}{total:>8}  {}", test.number(), test.name(), calls.words())?;
+        }
+    }
+    Ok(())
+}
+
+/// The median time of a test over that of the first place; `None` where there is none, or where
+/// what was written does not survive the same.
+pub(super) fn ratio(
+    outcome: &Outcome,
+    plan: &Plan,
+    target: usize,
+    copies: u32,
+    test: Test,
+) -> Option<f64> {
+    let (place, first) = (&outcome.places[target], &outcome.places[0]);
+    if test.writes() && !is_fair(place, first, plan) {
+        return None;
+    }
+    let median = |target| {
+        let span = outcome.of(target, copies, test)?.seconds(|ran| Some(ran.span()))?;
+        Some(span.median())
+    };
+    let ratio = median(target)? / median(0)?;
+    ratio.is_finite().then_some(ratio)
+}
+
+/// Whether what is written to one survives what it survives on the other.
+pub(super) fn is_fair(place: &Described, first: &Described, plan: &Plan) -> bool {
+    let is_known = place.durability.is_some();
+    plan.mix_durability || (is_known && place.durability == first.durability)
+}
+
+fn survives(durability: Option<Durability>) -> &'static str {
+    match durability {
+        None => "what is not known from here",
+        Some(Durability::Memory) => "nothing: it lies in memory",
+        Some(Durability::PageCache) => "the end of this program, but no loss of power",
+        Some(Durability::Stable) => "a loss of power",
+    }
+}
+
+/// Share of a processor that this process used: median of all tests' runs, and the highest.
+pub(super) fn own_share(outcome: &Outcome, target: usize) -> Option<(f64, f64)> {
+    let rows = outcome.measured.iter().filter(|row| row.target == target);
+    let shares =
+        rows.flat_map(|row| &row.runs).map(|ran| ran.cpu.as_secs_f64() / ran.span().as_secs_f64());
+    let shares = sample(shares.filter(|share| share.is_finite()))?;
+    Some((shares.median(), shares.max()))
+}
+
+fn write_own(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    for (target, place) in outcome.places.iter().enumerate() {
+        let Some((median, most)) = own_share(outcome, target) else { continue };
+        writeln!(
+            out,
+            "generator   on {}: {:.0} % of one processor, up to {:.0} %{}; compilers apart",
+            place.name,
+            median * 100.0,
+            most * 100.0,
+            if place.is_server { ", with our client" } else { "" },
+        )?;
+    }
+    Ok(())
+}
