@@ -12,6 +12,7 @@ mod host;
 mod interop;
 mod mounts;
 mod peers;
+mod ranks;
 mod sim;
 mod stress;
 mod tidy;
@@ -25,11 +26,12 @@ usage: cargo xtask COMMAND
   captures [generate ...] nfskit trace against tshark, on captures made here; large ones
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
-  generator [--rounds N]  processor time of `bench curve` beside libnfs and fio
+  generator [OPTION]...   processor time of `bench curve` beside libnfs and fio
   interop                 the release binary against libnfs and NFS-Ganesha
   guest [OPTION]          the Linux kernel's client, in a guest, against the release binary
   mounts [OPTION]...      programs and exercises on `nfskit mount`; servers good, lossy and dead
   peers [OPTION]...       nfskit serve measured side by side with NFS-Ganesha and unfs3
+  ranks                   `bench curve` as two processes of an MPI, beside one
   sim [OPTION]...         random plans with faults, in worlds, against the reference
   stress [OPTION]...      the release binary killed again and again under load, for 5 minutes
 ";
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
             mounts::run_inside(scratch.as_ref(), nfskit.as_ref(), options)
         }
         [mounts::CLOSE_TO_OPEN, words @ ..] => mounts::run_close_to_open(words),
+        ["ranks"] => ranks::run(&root),
         ["sim", options @ ..] => sim::run(&root, options),
         ["stress", options @ ..] => stress::run(&root, options),
         _ => Err(USAGE.to_owned()),

@@ -16,8 +16,7 @@ pub(super) fn all(outcome: &Outcome, plan: &Plan, args: &Suite13) -> Vec<Record>
 }
 
 fn record(outcome: &Outcome, plan: &Plan, args: &Suite13, target: usize, copies: u32) -> Record {
-    let mut record = records::begin(records::now());
-    record.workload.name = "suite13".to_owned();
+    let mut record = records::of("suite13");
     record.target = describe(outcome, target);
     let caches = match args.caches {
         Caches::Cold => "cold",

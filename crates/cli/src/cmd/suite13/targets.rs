@@ -10,7 +10,6 @@ use client::url::Target as Url;
 use load::error::Error as LoadError;
 use load::place::FileSystem;
 use load::scratch::Scratch;
-use load::study::Subject;
 use net::clock::Clock;
 use net::shape::Shape;
 use perf::record::Durability;
