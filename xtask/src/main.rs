@@ -12,6 +12,7 @@ mod host;
 mod interop;
 mod mounts;
 mod peers;
+mod ranks;
 mod sim;
 mod stress;
 mod tidy;
@@ -22,13 +23,15 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
+  captures [generate ...] nfskit trace against tshark, on captures made here; large ones
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
-  generator [--rounds N]  processor time of `bench curve` beside libnfs and fio
+  generator [OPTION]...   processor time of `bench curve` beside libnfs and fio
   interop                 the release binary against libnfs and NFS-Ganesha
   guest [OPTION]          the Linux kernel's client, in a guest, against the release binary
   mounts [OPTION]...      programs and exercises on `nfskit mount`; servers good, lossy and dead
   peers [OPTION]...       nfskit serve measured side by side with NFS-Ganesha and unfs3
+  ranks                   `bench curve` as two processes of an MPI, beside one
   sim [OPTION]...         random plans with faults, in worlds, against the reference
   stress [OPTION]...      the release binary killed again and again under load, for 5 minutes
 ";
@@ -38,6 +41,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = workspace_root().and_then(|root| match words.as_slice() {
         ["captures", options @ ..] => captures::run(&root, options),
+        [captures::INSIDE, scratch, nfskit] => {
+            captures::run_inside(scratch.as_ref(), nfskit.as_ref())
+        }
         ["check", options @ ..] => check::run(&root, options),
         ["tidy"] => tidy::run(&root),
         ["generator", options @ ..] => generator::run(&root, options),
@@ -55,6 +61,7 @@ fn main() -> ExitCode {
             mounts::run_inside(scratch.as_ref(), nfskit.as_ref(), options)
         }
         [mounts::CLOSE_TO_OPEN, words @ ..] => mounts::run_close_to_open(words),
+        ["ranks"] => ranks::run(&root),
         ["sim", options @ ..] => sim::run(&root, options),
         ["stress", options @ ..] => stress::run(&root, options),
         _ => Err(USAGE.to_owned()),

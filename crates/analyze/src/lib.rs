@@ -3,5 +3,6 @@
 
 pub mod capture;
 pub mod counters;
+pub mod fuzzing;
 pub mod report;
 pub mod trace;

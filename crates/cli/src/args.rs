@@ -6,6 +6,7 @@ pub(crate) mod curve;
 pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
+pub(crate) mod nhfsstone;
 pub(crate) mod papers;
 pub(crate) mod probe;
 pub(crate) mod suite13;
@@ -248,6 +249,7 @@ pub(crate) enum Bench {
     Fsx(bench::Fsx),
     Basic(bench::Basic),
     Curve(Box<curve::Curve>),
+    Nhfsstone(Box<nhfsstone::Nhfsstone>),
     Stream(floors::Stream),
     Rtt(floors::Rtt),
     Spray(floors::Spray),

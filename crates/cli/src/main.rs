@@ -63,6 +63,9 @@ fn main() -> ExitCode {
             cmd::papers::whatif::run(whatif, args.verbosity())
         }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
+        args::Command::Bench(args::Bench::Nhfsstone(nhfsstone)) => {
+            cmd::nhfsstone::run(nhfsstone, args.verbosity())
+        }
         args::Command::Bench(args::Bench::Curve(curve)) => cmd::curve::run(curve, args.verbosity()),
         args::Command::Bench(args::Bench::Stream(stream)) => {
             cmd::floors::stream(stream, args.verbosity())

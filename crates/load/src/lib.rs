@@ -10,6 +10,7 @@
 //! - [`fuzzing`]: what fuzz targets run.
 //! - [`latencies`]: what the times of single calls say.
 //! - [`mix`]: a mix of operations at the wire, open loop or closed.
+//! - [`nhfsstone`]: the benchmark of that name.
 //! - [`recover`]: LogGP put into a path and read back.
 //! - [`scratch`]: the directory on the server that a run may use, and its removal.
 //! - [`place`]: a directory as a place to measure: file system, durability, room.
@@ -33,6 +34,7 @@ pub mod fsx;
 pub mod fuzzing;
 pub mod latencies;
 pub mod mix;
+pub mod nhfsstone;
 pub mod place;
 pub mod policies;
 pub mod probe;

@@ -40,8 +40,8 @@ const COMMIT_BYTES: (u64, u64) = (4 << 20, 48 << 20);
 /// COMMITs of a run; what counts is between the first and the last.
 const COMMITS: u64 = 3;
 
-/// Throughput of the transfer in MiB/s in its steady state: between the first COMMIT's reply and the
-/// last one's.
+/// Throughput of the transfer in MiB/s in its steady state: between the first COMMIT's reply and
+/// the last one's.
 ///
 /// COMMITs come more often than in a long transfer, each with its share of what a sync takes, so
 /// that T_B of a block is the same and the run is short.

@@ -18,7 +18,7 @@ use crate::peers::CpuTime;
 use counters::Counters;
 use programs::{Program, Work};
 
-const USAGE: &str = "usage: cargo xtask generator [--rounds N]";
+const USAGE: &str = "usage: cargo xtask generator [--rounds N] [--check]";
 /// A run is looked at for so long.
 const LOOK: Duration = Duration::from_secs(2);
 /// And lasts so long at most: it has to lay out its files first.
@@ -40,13 +40,20 @@ struct Look {
     bytes_per_call: f64,
 }
 
-/// Measures, prints a line for each program, and fails when what is asked for is not reached.
+/// Measures, and prints a line for each program; with `--check` fails when a goal is missed, which
+/// is for a quiet machine.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let rounds = match words {
-        [] => 3,
-        ["--rounds", number] => number.parse().map_err(|_| USAGE.to_owned())?,
-        _ => return Err(USAGE.to_owned()),
-    };
+    let (mut rounds, mut is_check, mut words) = (3, false, words.iter());
+    while let Some(word) = words.next() {
+        match (*word, words.as_slice()) {
+            ("--check", _) => is_check = true,
+            ("--rounds", [number, rest @ ..]) => {
+                rounds = number.parse().map_err(|_| USAGE.to_owned())?;
+                words = rest.iter();
+            }
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
     let nfskit = build::release(root, "generator", "nfskit", "nfskit")?;
     let scratch = scratch::make("generator")?;
     let programs = programs::provide(root, scratch.path(), &nfskit)?;
@@ -69,7 +76,13 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         let Look { per_s, cpu_us, bytes_per_call } = look;
         println!("{:24}{per_s:>14.0}{cpu_us:>14.2}{bytes_per_call:>12.0}", program.name);
     }
-    verdict(&medians)
+    match (missed(&medians), is_check) {
+        (missed, true) if !missed.is_empty() => Err(format!("generator: {}", missed.join("; "))),
+        (missed, _) => {
+            missed.iter().for_each(|what| println!("missed: {what}"));
+            Ok(())
+        }
+    }
 }
 
 /// Waits until it is in its midst, and looks.
@@ -110,8 +123,8 @@ fn median(looks: &[Look]) -> Look {
     }
 }
 
-/// Prints the ratios; fails when one is missed.
-fn verdict(medians: &[(&Program, Look)]) -> Result<(), String> {
+/// Prints the ratios; gives the goals that are missed.
+fn missed(medians: &[(&Program, Look)]) -> Vec<String> {
     let mut missed = Vec::new();
     for work in Work::ALL {
         let of = |is_ours: bool| {
@@ -130,8 +143,5 @@ fn verdict(medians: &[(&Program, Look)]) -> Result<(), String> {
             missed.push(format!("{:.0} GETATTR/s, and not {RATE_MIN}", ours.per_s));
         }
     }
-    match missed.is_empty() {
-        true => Ok(()),
-        false => Err(format!("generator: {}", missed.join("; "))),
-    }
+    missed
 }

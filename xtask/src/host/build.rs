@@ -12,9 +12,21 @@ pub(crate) fn release(
     package: &str,
     bin: &str,
 ) -> Result<PathBuf, String> {
+    release_with(root, command, package, bin, &[])
+}
+
+/// The same, with features that are not on by themselves.
+pub(crate) fn release_with(
+    root: &Path,
+    command: &str,
+    package: &str,
+    bin: &str,
+    features: &[&str],
+) -> Result<PathBuf, String> {
     println!("{command}: cargo build --release --package={package}");
     let output = Command::new(cargo_program())
         .args(["build", "--release", "--package", package, "--bin", bin])
+        .args(["--features", &features.join(",")])
         .arg("--message-format=json-render-diagnostics")
         .current_dir(root)
         .stderr(Stdio::inherit())

@@ -120,6 +120,11 @@ impl Analyzer {
         (self.connections.len(), self.connections.forgotten)
     }
 
+    /// Bytes kept of records and early segments.
+    pub const fn buffered(&self) -> usize {
+        self.connections.buffered
+    }
+
     /// Calls that wait for their reply.
     pub fn waiting(&self) -> usize {
         self.rpc.calls.len()
@@ -179,7 +184,7 @@ fn tcp(
     }
     let after: usize = streams.iter().map(Stream::buffered).sum();
     if after != before {
-        connections.buffered(before, after);
+        connections.changed(before, after);
     }
 }
 

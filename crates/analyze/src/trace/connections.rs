@@ -39,7 +39,7 @@ pub(super) struct Connections {
     free: Vec<u32>,
     /// The one that was asked for last, which is often asked for again.
     last: Option<(Key, u32)>,
-    buffered: usize,
+    pub(super) buffered: usize,
     pub(super) forgotten: u64,
 }
 
@@ -89,7 +89,7 @@ impl Connections {
     }
 
     /// The buffers of a connection grew or shrank from `before` to `after` bytes.
-    pub(super) fn buffered(&mut self, before: usize, after: usize) {
+    pub(super) fn changed(&mut self, before: usize, after: usize) {
         self.buffered = (self.buffered + after).saturating_sub(before);
         if self.buffered > BUFFERS_MAX {
             self.forget_the_silent();

@@ -17,7 +17,8 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use analyze::counters::nfsstat::{self, Section, Side};
-use analyze::counters::{Procedures, mountstats, server};
+use analyze::counters::{self, Procedures, mountstats, server};
+use analyze::trace;
 use client::url::Version;
 use load::mix::table::{MIXES, Sureness};
 use load::mix::{Mix, Operation, listing};
@@ -34,16 +35,6 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Fewer calls than this make no mix: one of them would be a percent and more.
 const CALLS_MIN: u64 = 100;
-
-/// What a capture begins with: pcap in both byte orders, with microseconds or nanoseconds, and
-/// pcapng.
-const CAPTURES: [[u8; 4]; 5] = [
-    [0xa1, 0xb2, 0xc3, 0xd4],
-    [0xd4, 0xc3, 0xb2, 0xa1],
-    [0xa1, 0xb2, 0x3c, 0x4d],
-    [0x4d, 0x3c, 0xb2, 0xa1],
-    [0x0a, 0x0d, 0x0d, 0x0a],
-];
 
 /// The mix that a word stands for, in this version or in whichever it is of.
 ///
@@ -76,54 +67,53 @@ fn single(word: &str) -> Option<Mix> {
 fn of_source(word: &str, version: Option<Version>) -> Result<Mix, Failure> {
     let name = || word.to_owned();
     if word == "nfsd" {
-        let text = counters(Path::new(NFSD), "a host where nfsd runs, or a copy of its file")?;
+        let text = of_system(Path::new(NFSD), "a host where nfsd runs, or a copy of its file")?;
         return of_server(name(), &text, NFSD, version);
     }
     if let Some(rest) = word.strip_prefix("mountstats")
         && (rest.is_empty() || rest.starts_with(':'))
     {
-        let text = counters(Path::new(MOUNTSTATS), "a host that mounts something with NFS")?;
+        let text = of_system(Path::new(MOUNTSTATS), "a host that mounts something with NFS")?;
         return of_mounts(name(), &text, MOUNTSTATS, rest.strip_prefix(':'), version);
     }
-    let path = Path::new(word);
     let shown = if word == "-" { "standard input" } else { word };
-    let text = match word {
-        "-" => bounded(std::io::stdin().lock()),
-        _ => File::open(path).and_then(|file| {
-            // A capture is read elsewhere, and may be long.
-            let mut file = file;
-            let mut head = [0; 4];
-            match file.read_exact(&mut head) {
-                Ok(()) if CAPTURES.contains(&head) => Ok(head.to_vec()),
-                Ok(()) => bounded(head.as_slice().chain(file)),
-                Err(short) if short.kind() == ErrorKind::UnexpectedEof => {
-                    bounded(File::open(path)?)
-                }
-                Err(other) => Err(other),
-            }
-        }),
+    let opened: std::io::Result<Box<dyn Read>> = match word {
+        "-" => Ok(Box::new(std::io::stdin())),
+        _ => File::open(word).map(|file| Box::new(file) as Box<dyn Read>),
     };
-    let text = match text {
-        Ok(text) => text,
+    match opened.and_then(|mut file| Ok((head(&mut file)?, file))) {
+        // It may be long, and is read piece by piece.
+        Ok((head, file)) if trace::mix::is_capture(&head) => {
+            of_capture(name(), shown, Box::new(std::io::Cursor::new(head).chain(file)), version)
+        }
+        Ok((head, file)) => match bounded(head.as_slice().chain(file)) {
+            Ok(text) => of_text(name(), &text, shown, version),
+            Err(cause) => Err(unreadable(shown, &cause)),
+        },
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             let known = MIXES.map(|mix| mix.name).join(", ");
-            return Err(Failure::usage(
+            Err(Failure::usage(
                 format!("unknown mix {word:?}: there is no file of that name either"),
                 format!("{known}, the name of an operation, nfsd, mountstats, or a file"),
-            ));
+            ))
         }
-        Err(cause) => {
-            return Err(Failure::environment(
-                format!("cannot read {shown}: {cause}"),
-                "another file with --mix",
-            ));
-        }
-    };
-    of_text(name(), &text, shown, version)
+        Err(cause) => Err(unreadable(shown, &cause)),
+    }
+}
+
+fn unreadable(shown: &str, cause: &std::io::Error) -> Failure {
+    Failure::environment(format!("cannot read {shown}: {cause}"), "another file with --mix")
+}
+
+/// The first bytes, from which a capture is recognised.
+fn head(file: &mut impl Read) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    file.take(4).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 /// A file of the system's.
-fn counters(path: &Path, advice: &str) -> Result<Vec<u8>, Failure> {
+fn of_system(path: &Path, advice: &str) -> Result<Vec<u8>, Failure> {
     File::open(path).and_then(bounded).map_err(|cause| {
         Failure::environment(format!("cannot read {}: {cause}", path.display()), advice)
     })
@@ -148,9 +138,6 @@ fn of_text(
     file: &str,
     version: Option<Version>,
 ) -> Result<Mix, Failure> {
-    if text.get(..4).is_some_and(|head| CAPTURES.iter().any(|known| known == head)) {
-        return of_capture(name, file, version);
-    }
     let lossy = String::from_utf8_lossy(text);
     let begins = |tags: &[&str]| {
         lossy.lines().take(1_000).any(|line| {
@@ -172,12 +159,25 @@ fn of_text(
     }
 }
 
-/// Calls by procedure of a capture. It is read where captures are.
-fn of_capture(_name: String, file: &str, _version: Option<Version>) -> Result<Mix, Failure> {
-    Err(Failure::usage(
-        format!("{file} is a capture, from which no mix can be read yet"),
-        "what nfsstat prints on one of its hosts, in a file",
-    ))
+/// Calls that were seen on the wire.
+fn of_capture(
+    name: String,
+    file: &str,
+    reader: Box<dyn Read>,
+    version: Option<Version>,
+) -> Result<Mix, Failure> {
+    let (counts, _) = trace::mix::mix(file, reader).map_err(super::trace::failure)?;
+    let counted = counts.and_then(|counts| {
+        let version = counters::Version::of(counts.version.into())?;
+        let calls = |number: u32| {
+            let own = counts.procedures.iter().filter(move |(code, ..)| *code == number);
+            own.map(|(.., calls)| calls).sum()
+        };
+        let calls = (0..).zip(version.names()).map(|(number, _)| calls(number)).collect();
+        Some(Procedures { version, calls })
+    });
+    let counted = counted.into_iter().collect();
+    Counted { name, file, who: "a capture", counted, v4: 0 }.mix(version)
 }
 
 fn of_listing(
@@ -196,7 +196,7 @@ fn of_listing(
 }
 
 /// What is wrong with counters.
-fn broken(file: &str) -> impl Fn(analyze::counters::Problem) -> Failure {
+fn broken(file: &str) -> impl Fn(counters::Problem) -> Failure {
     move |problem| {
         let advice = "the whole of what the kernel or nfsstat prints, unchanged";
         Failure::usage(format!("{file}: {problem}"), advice)
@@ -221,7 +221,7 @@ fn of_client(
     file: &str,
     version: Option<Version>,
 ) -> Result<Mix, Failure> {
-    let client = analyze::counters::client::read(text).map_err(broken(file))?;
+    let client = counters::client::read(text).map_err(broken(file))?;
     let v4 = client.v4.map_or(0, |v4| v4.total());
     let counted = [client.v2, client.v3].into_iter().flatten().collect();
     Counted { name, file, who: "the kernel's client", counted, v4 }.mix(version)
@@ -239,7 +239,7 @@ fn of_nfsstat(
         let sections = || sections.iter().filter(move |section| section.side == side);
         let counted = sections().filter_map(Section::procedures).collect();
         let v4 = sections().filter(|section| {
-            section.version == Some(analyze::counters::Version::V4) && !section.is_inside_compound
+            section.version == Some(counters::Version::V4) && !section.is_inside_compound
         });
         let calls = v4.flat_map(|section| &section.values);
         let calls = calls.filter(|value| value.name != "total").map(|value| value.count);
@@ -279,7 +279,7 @@ fn of_mounts(
             vec![mount]
         }
     };
-    let of = |version: analyze::counters::Version| {
+    let of = |version: counters::Version| {
         let of_version =
             || chosen.iter().filter(|mount| mount.version() == Some(version.number().into()));
         let calls = |name: &&str| {
@@ -291,7 +291,7 @@ fn of_mounts(
     let v4 = chosen.iter().filter(|mount| mount.version() == Some(4));
     let v4 = v4.flat_map(|mount| &mount.operations).map(|operation| operation.calls);
     let v4 = v4.fold(0, u64::saturating_add);
-    let counted = vec![of(analyze::counters::Version::V2), of(analyze::counters::Version::V3)];
+    let counted = vec![of(counters::Version::V2), of(counters::Version::V3)];
     Counted { name, file, who: "the kernel's client", counted, v4 }.mix(version)
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod link;
 pub(crate) mod mix;
 pub(crate) mod model;
 pub(crate) mod mount;
+pub(crate) mod nhfsstone;
 pub(crate) mod papers;
 pub(crate) mod policies;
 pub(crate) mod probe;

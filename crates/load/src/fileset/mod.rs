@@ -10,7 +10,7 @@
 pub(crate) mod build;
 mod label;
 pub mod layout;
-mod names;
+pub(crate) mod names;
 mod touched;
 
 use fastrand::Rng;

@@ -12,7 +12,7 @@ pub(super) const NAMES_MAX: u32 = 30_000;
 
 /// See the module's head.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     there: Vec<u32>,
     absent: Vec<u32>,
     /// All that there ever were.
@@ -22,21 +22,21 @@ pub(super) struct Names {
 
 /// A name for an operation, and whether there is one now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Taken {
-    pub(super) number: u32,
-    pub(super) is_there: bool,
+pub(crate) struct Taken {
+    pub(crate) number: u32,
+    pub(crate) is_there: bool,
 }
 
 impl Names {
     /// So many names; those with an even number are there.
-    pub(super) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         let count = u32::try_from(count).unwrap_or(NAMES_MAX).min(NAMES_MAX);
         let (there, absent) = (0..count).partition(|number| number % 2 == 0);
         Self { there, absent, count, hollow: 0 }
     }
 
     /// One that is there, to be removed or renamed.
-    pub(super) fn take_there(&mut self, random: &mut Rng) -> Option<Taken> {
+    pub(crate) fn take_there(&mut self, random: &mut Rng) -> Option<Taken> {
         if let Some(number) = draw(&mut self.there, random) {
             return Some(Taken { number, is_there: true });
         }
@@ -46,7 +46,7 @@ impl Names {
     }
 
     /// One that is not there, to be made.
-    pub(super) fn take_absent(&mut self, random: &mut Rng) -> Option<Taken> {
+    pub(crate) fn take_absent(&mut self, random: &mut Rng) -> Option<Taken> {
         if let Some(number) = draw(&mut self.absent, random).or_else(|| self.grow()) {
             return Some(Taken { number, is_there: false });
         }
@@ -56,13 +56,18 @@ impl Names {
     }
 
     /// What became of a name.
-    pub(super) fn settle(&mut self, number: u32, is_there: bool) {
+    pub(crate) fn settle(&mut self, number: u32, is_there: bool) {
         let list = if is_there { &mut self.there } else { &mut self.absent };
         list.push(number);
     }
 
+    /// How many are there that no call is about to change.
+    pub(crate) fn there(&self) -> usize {
+        self.there.len()
+    }
+
     /// Operations that found no name in the state that they need.
-    pub(super) fn hollow(&self) -> u64 {
+    pub(crate) fn hollow(&self) -> u64 {
         self.hollow
     }
 

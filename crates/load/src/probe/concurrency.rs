@@ -3,7 +3,7 @@
 //!
 //! | found | from |
 //! |---|---|
-//! | time per call of a full pipe | bursts of small WRITEs, UNSTABLE and FILE_SYNC, many outstanding |
+//! | time per call of a full pipe | bursts of WRITEs, UNSTABLE and FILE_SYNC, many outstanding |
 //! | the same without work | bursts of NULL calls |
 //! | T_op of the client | its processor's time in the small bursts, over their calls |
 //!

@@ -20,8 +20,9 @@
 //! How many servers there are is tried; the range holds those whose fit is as good within 95 % (as
 //! in [`super::infer`]).
 //!
-//! Intervals: the wider of the curvature's and the jackknife's. They cover the truth in some 25 of 30
-//! traces with noise of 5 % in every service, not in 28: calls that wait for each other share it.
+//! Intervals: the wider of the curvature's and the jackknife's. They cover the truth in some 25 of
+//! 30 traces with noise of 5 % in every service, not in 28: calls that wait for each other share
+//! it.
 //!
 //! Source: ours. Assumptions: first come, first served; any server takes any call; the way does not
 //! carry more for one call than for another (its bytes are in `ser`, where they make others wait).

@@ -13,6 +13,7 @@ mod losses;
 mod mix;
 mod mixture;
 mod network;
+mod nhfsstone;
 mod operations;
 mod persistent;
 mod recover;

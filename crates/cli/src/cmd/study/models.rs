@@ -1,9 +1,10 @@
 //! Which model explains a sweep best, and what it is bound by according to that model.
 //!
-//! Three models have the same parameters, those of the probe, and none is adjusted to the sweep: the
-//! formula of the cycle, mean value analysis, and a world, which is the program itself in virtual
-//! time. The one with the smallest median error is taken, if it is better than the formula by more
-//! than the repetitions differ among themselves: what is not, is noise, and the formula says most.
+//! Three models have the same parameters, those of the probe, and none is adjusted to the sweep:
+//! the formula of the cycle, mean value analysis, and a world, which is the program itself in
+//! virtual time. The one with the smallest median error is taken, if it is better than the formula
+//! by more than the repetitions differ among themselves: what is not, is noise, and the formula
+//! says most.
 
 use load::study::{Measured, transfer};
 use perf::model::transaction::{Bound, Path, Server, Transfer};

@@ -105,7 +105,7 @@ fn open(path: &Path) -> Result<Capture<'static>, Failure> {
     Capture::open(&name, reader).map_err(failure)
 }
 
-fn failure(error: CaptureError) -> Failure {
+pub(super) fn failure(error: CaptureError) -> Failure {
     let advice = match &error {
         CaptureError::Link { .. } => "a capture on another interface, or without monitor mode",
         CaptureError::Empty { .. } | CaptureError::NotACapture { .. } => {

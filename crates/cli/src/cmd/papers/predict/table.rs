@@ -43,7 +43,8 @@ fn section(text: &mut String, server: &Server, markdown: bool) {
     writeln!(text, "{}", parameters.collect::<Vec<_>>().join("; ")).ok();
     match markdown {
         true => text.push_str(
-            "\n| outstanding | measured (range), calls/s | model (95 %) | error |\n|---|---|---|---|\n",
+            "\n| outstanding | measured (range), calls/s | model (95 %) | error |\n\
+             |---|---|---|---|\n",
         ),
         false => {
             writeln!(

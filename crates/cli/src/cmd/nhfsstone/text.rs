@@ -1,0 +1,120 @@
+//! What is printed: the table and the summary of the original, then what it did not know.
+
+use std::fmt::Write;
+
+use load::mix::Operation;
+use load::nhfsstone::Outcome;
+use load::nhfsstone::outcome::{BACKGROUND_TIME, Tally};
+use perf::histogram::Histogram;
+
+use super::Ran;
+use crate::args::Verbosity;
+
+/// The original's columns.
+const HEADER: &str = "op        want       got    calls      secs  msec/call    time %\n";
+
+pub(super) fn text(ran: &Ran, verbosity: Verbosity) -> String {
+    let outcome = &ran.outcome;
+    let mut text = String::new();
+    if verbosity > Verbosity::Normal {
+        let plan = &ran.plan;
+        // Writing to a String does not fail.
+        writeln!(
+            text,
+            "{} calls at {} calls/sec by {} processes, seed {}\n",
+            plan.calls, plan.load_per_s, plan.tasks, plan.seed
+        )
+        .ok();
+    }
+    text += HEADER;
+    for operation in outcome.in_order() {
+        text += &row(outcome, operation);
+    }
+    text += "\n";
+    text += &summary(outcome);
+    if !outcome.is_valid() {
+        writeln!(text, "{}", invalid(outcome)).ok();
+    }
+    text += "\n";
+    additions(&mut text, ran);
+    text
+}
+
+fn row(outcome: &Outcome, operation: Operation) -> String {
+    let none = Tally::default();
+    let tally = outcome.operations.get(&operation).unwrap_or(&none);
+    let wanted = 100.0 * outcome.mix.share(operation);
+    let places = usize::from((wanted - wanted.round()).abs() > 0.005) * 2;
+    let seconds = tally.total.as_secs_f64();
+    let each = 1e3 * seconds / tally.calls.max(1) as f64;
+    let share = 100.0 * seconds / outcome.total().as_secs_f64().max(f64::MIN_POSITIVE);
+    format!(
+        "{:<8}{:>5.places$}%{:>9.2}%{:>9}{:>10.2}{:>11.2}{:>9.2}%\n",
+        operation.name(),
+        wanted,
+        outcome.percent(operation),
+        tally.calls,
+        seconds,
+        each,
+        share,
+    )
+}
+
+fn summary(outcome: &Outcome) -> String {
+    format!(
+        "{:.0} sec {} calls {:.2} calls/sec {:.2} msec/call\n",
+        outcome.elapsed.as_secs_f64(),
+        outcome.calls(),
+        outcome.calls_per_s(),
+        outcome.mean().as_millis_f64(),
+    )
+}
+
+/// The original's words.
+pub(super) fn invalid(outcome: &Outcome) -> String {
+    format!("INVALID RUN, mix generated is off by {:.2}%", outcome.off_percent())
+}
+
+fn additions(text: &mut String, ran: &Ran) {
+    let outcome = &ran.outcome;
+    writeln!(text, "mix         {}: {}", outcome.mix.name, outcome.mix.source).ok();
+    let mut times = Histogram::default();
+    for tally in outcome.operations.values() {
+        times.merge(&tally.times);
+    }
+    let ms = |share| times.quantile(share).as_millis_f64();
+    writeln!(
+        text,
+        "times       median {:.3} ms, 95 % under {:.3} ms, 99 % under {:.3} ms, longest {:.3} ms",
+        ms(0.5),
+        ms(0.95),
+        ms(0.99),
+        times.max().as_millis_f64()
+    )
+    .ok();
+    writeln!(
+        text,
+        "rate        {:.2} calls/sec asked for; at most {:.2} s behind",
+        ran.plan.load_per_s, outcome.behind_max
+    )
+    .ok();
+    writeln!(text, "mix is off  {:.2}%, of which 10% are allowed", outcome.off_percent()).ok();
+    if outcome.failed() > 0 {
+        let first = outcome.first_failure.as_deref().unwrap_or("");
+        let failed = outcome.failed();
+        writeln!(text, "failed      {failed} calls had an unexpected answer; the first: {first}")
+            .ok();
+    }
+    if ran.retransmissions > 0 {
+        writeln!(text, "sent again  {} calls", ran.retransmissions).ok();
+    }
+    let counted = |calls: Option<u64>| calls.map_or("not known".to_owned(), |n| n.to_string());
+    let (server, client) = (counted(ran.background.server), counted(ran.background.client));
+    let seconds = BACKGROUND_TIME.as_secs_f64();
+    writeln!(
+        text,
+        "background  calls in {seconds} s before: {server} at this host's server, {client} of its \
+         mounts"
+    )
+    .ok();
+}

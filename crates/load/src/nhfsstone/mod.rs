@@ -1,0 +1,234 @@
+//! nhfsstone: Legato's benchmark of 1990, at the wire.
+//!
+//! What it stresses: a server, with a mix of calls that nfsstat has counted somewhere, at a rate
+//! that is given and below what the server can do. Its results are the mix that was generated, the
+//! time, the calls, their rate, and their mean time; Sun's tuning guide of 1990 plots the last over
+//! the one before. LADDIS and SFS came from it. Numbers here are those of version 1.22.
+//!
+//! - `choice`: which operation comes next, so that the calls come to be the mix.
+//! - `pace`: how long a task sleeps before it, so that the calls come to be the rate.
+//! - `files`: the 40 files of a task, and what an operation does with them.
+//! - [`outcome`]: the results, and whether they count.
+//!
+//! How it differs:
+//! - The original makes system calls and reads the kernel's counters to see what became of them;
+//!   this makes the calls of the protocol, and knows each. There is no client cache to be cheated:
+//!   its long names and its reopened files are kept, and have nothing left to do.
+//! - An operation is as many calls as the original counts for it: a file that is read is a GETATTR
+//!   and a READ of each of its blocks, one that is written a LOOKUP, a GETATTR and WRITEs; what the
+//!   mix has none of is left out of that. WRITEs are stable, as all of version 2 are, unless the
+//!   mix has COMMITs.
+//! - Rewritten files keep their length, so that the lengths stay those of the benchmark.
+//! - It sleeps as long as it means to, where the original could not sleep less than 20 ms.
+//! - Operations of version 3 may be in the mix.
+//! - A time counts from when the operation was due, which is when its task has slept. As in the
+//!   original a task that waits for an answer asks for nothing else, so that a server that stops
+//!   shows in the rate and in [`Outcome::behind_max`] rather than in the times; the workload
+//!   `curve` is the one that counts from a schedule.
+
+mod choice;
+mod files;
+pub mod outcome;
+mod pace;
+
+use client::error::Error as ClientError;
+use client::session::Session;
+use fastrand::Rng;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt, TryStreamExt};
+use net::clock::Clock;
+use perf::units::{Instant, Nanos};
+use wire::nfs3::FileHandle;
+
+pub use outcome::Outcome;
+
+use self::choice::Choice;
+use self::files::{Call, Files};
+use self::pace::Pace;
+use crate::error::Error;
+use crate::mix::{Mix, Operation};
+
+/// What the benchmark does without options.
+pub const LOAD_PER_S: f64 = 30.0;
+pub const CALLS: u64 = 5_000;
+pub const TASKS: usize = 7;
+
+/// A run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    pub mix: Mix,
+    /// Calls a second of all tasks.
+    pub load_per_s: f64,
+    /// When it ends.
+    pub calls: u64,
+    /// Processes of the original.
+    pub tasks: usize,
+    pub seed: u64,
+}
+
+/// A server's directory for some of the tasks.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub session: Session,
+    pub dir: FileHandle,
+}
+
+/// The tasks' files, made.
+#[derive(Debug)]
+pub struct Prepared {
+    tasks: Vec<Task>,
+}
+
+#[derive(Debug)]
+struct Task {
+    session: Session,
+    files: Files,
+    random: Rng,
+}
+
+/// Makes the files of all tasks, which go to the places in turn. Tells how much is done.
+///
+/// # Errors
+/// Any call's, or no place.
+pub async fn prepare(
+    places: &[Place],
+    plan: &Plan,
+    mut tell: impl FnMut(f64),
+) -> Result<Prepared, Error> {
+    if places.is_empty() {
+        return Err(Error::TooFew { what: "nhfsstone: there is no directory" });
+    }
+    let mut tasks = Vec::new();
+    for number in 0..plan.tasks {
+        let Place { session, dir } = &places[number % places.len()];
+        let mut random = Rng::with_seed(plan.seed.wrapping_add(number as u64));
+        let files = Files::make(session, *dir, number, &mut random).await?;
+        tasks.push(Task { session: session.clone(), files, random });
+        tell(tasks.len() as f64 / plan.tasks.max(1) as f64);
+    }
+    Ok(Prepared { tasks })
+}
+
+/// Runs it, and gives the tasks' files back. `told` hears of every call's end.
+///
+/// # Errors
+/// No timer. A call without an answer ends the run, and stands in the outcome.
+pub async fn run(
+    clock: &Clock,
+    prepared: Prepared,
+    plan: &Plan,
+    told: &mut (dyn FnMut(&Outcome) + Send),
+) -> (Outcome, Option<ClientError>) {
+    let begin = clock.now();
+    let mut driver = Driver {
+        choice: Choice::new(&plan.mix),
+        pace: Pace::new(plan, begin),
+        outcome: Outcome::new(plan),
+        random: Rng::with_seed(plan.seed ^ u64::MAX),
+        begin,
+        is_stable: !plan.mix.commits(),
+        clock: clock.clone(),
+    };
+    let mut events: FuturesUnordered<BoxFuture<'static, Event>> = FuturesUnordered::new();
+    for task in prepared.tasks {
+        events.push(driver.sleep(task, begin));
+    }
+    let mut broken = None;
+    while let Some(event) = events.next().await {
+        let now = clock.now();
+        match event {
+            Event::Awake { task, due } if driver.outcome.calls() < plan.calls => {
+                events.push(driver.begin(task, due));
+            }
+            Event::Awake { .. } => {}
+            Event::Done { task, calls, ended } => {
+                driver.count(&calls, now);
+                told(&driver.outcome);
+                if let Err(error) = ended {
+                    broken = Some(error);
+                    break;
+                }
+                if driver.outcome.calls() < plan.calls {
+                    events.push(driver.sleep(task, now));
+                }
+            }
+        }
+    }
+    (driver.outcome, broken)
+}
+
+enum Event {
+    /// A task has slept, until `due` or a little longer.
+    Awake { task: Task, due: Instant },
+    /// An operation has had its answers, or an error that is none.
+    Done { task: Task, calls: Vec<Call>, ended: Result<(), ClientError> },
+}
+
+struct Driver {
+    choice: Choice,
+    pace: Pace,
+    outcome: Outcome,
+    random: Rng,
+    begin: Instant,
+    is_stable: bool,
+    clock: Clock,
+}
+
+impl Driver {
+    fn sleep(&mut self, task: Task, now: Instant) -> BoxFuture<'static, Event> {
+        let span = self.pace.sleep(&mut self.random);
+        let clock = self.clock.clone();
+        async move {
+            clock.sleep(span).await;
+            Event::Awake { task, due: now + span }
+        }
+        .boxed()
+    }
+
+    fn begin(&mut self, mut task: Task, due: Instant) -> BoxFuture<'static, Event> {
+        let operation = self.choice.next(&self.outcome, &mut self.random);
+        let (clock, is_stable) = (self.clock.clone(), self.is_stable);
+        let has = |operation| self.outcome.mix.share(operation) > 0.0;
+        let (looks_up, asks_attributes) = (has(Operation::Lookup), has(Operation::Getattr));
+        self.pace.begun();
+        async move {
+            let mut calls = Vec::new();
+            let Task { session, files, random } = &mut task;
+            let mut work = files::Work {
+                clock: &clock,
+                session,
+                is_stable,
+                looks_up,
+                asks_attributes,
+                due,
+                calls: &mut calls,
+            };
+            let ended = files.perform(operation, &mut work, random).await;
+            Event::Done { task, calls, ended }
+        }
+        .boxed()
+    }
+
+    fn count(&mut self, calls: &[Call], now: Instant) {
+        let took = calls.iter().fold(Nanos::ZERO, |sum, call| sum + call.took);
+        for call in calls {
+            self.outcome.count(call);
+        }
+        self.outcome.elapsed = now.since(self.begin);
+        let behind = self.pace.done(now, self.outcome.calls(), took);
+        self.outcome.behind_max = self.outcome.behind_max.max(behind);
+    }
+}
+
+/// So many calls at a time while files are made.
+const AT_ONCE: usize = 8;
+
+/// Does the work for all of these, a few at a time.
+async fn each<T, F: Future<Output = Result<T, Error>>>(
+    work: impl Iterator<Item = F>,
+) -> Result<Vec<T>, Error> {
+    futures_util::stream::iter(work).buffered(AT_ONCE).try_collect().await
+}
+
+#[cfg(test)]
+mod tests;

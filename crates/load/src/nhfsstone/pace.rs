@@ -1,0 +1,110 @@
+//! How long a task sleeps before an operation: anything from nothing to twice a mean, which follows
+//! from the rate, and is corrected by how many calls there were and should have been.
+
+use fastrand::Rng;
+use perf::units::{Instant, Nanos};
+
+use super::Plan;
+
+/// How often the mean is corrected: 5 s in the original, for which it was work.
+const SAMPLE: Nanos = Nanos::from_secs(1);
+
+/// A thousandth of all calls ahead or behind changes the mean by this share of it.
+const CORRECTION: f64 = 1.0 / 20.0;
+
+/// However much it is behind, a task is not without sleep.
+const MEAN_MIN_S: f64 = 1e-4;
+
+/// See the module's head. Takes the time, and decides only.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    load_per_s: f64,
+    tasks: f64,
+    planned: f64,
+    begin: Instant,
+    sampled: Instant,
+    mean_s: f64,
+    operations: u64,
+    /// What all operations so far have taken.
+    busy: Nanos,
+}
+
+impl Pace {
+    pub(super) fn new(plan: &Plan, begin: Instant) -> Self {
+        let tasks = plan.tasks.max(1) as f64;
+        Self {
+            load_per_s: plan.load_per_s,
+            tasks,
+            planned: plan.calls.max(1) as f64,
+            begin,
+            sampled: begin,
+            mean_s: tasks / plan.load_per_s,
+            operations: 0,
+            busy: Nanos::ZERO,
+        }
+    }
+
+    /// How long the next task is to sleep.
+    pub(super) fn sleep(&self, random: &mut Rng) -> Nanos {
+        Nanos::from_secs_f64(2.0 * self.mean_s * random.f64())
+    }
+
+    /// An operation begins.
+    pub(super) fn begun(&mut self) {
+        self.operations += 1;
+    }
+
+    /// There were so many calls until now; the last operation took so long. Gives back by how many
+    /// seconds of the rate they are behind.
+    pub(super) fn done(&mut self, now: Instant, calls: u64, took: Nanos) -> f64 {
+        self.busy += took;
+        let wanted = now.since(self.begin).as_secs_f64() * self.load_per_s;
+        let ahead = calls as f64 - wanted;
+        if now.since(self.sampled) >= SAMPLE {
+            self.sampled = now;
+            // A task's distance from operation to operation is its sleep and the operation.
+            let operations = self.operations.max(1) as f64;
+            let distance_s = self.tasks * (calls.max(1) as f64 / operations) / self.load_per_s;
+            let sleep_s = (distance_s - self.busy.as_secs_f64() / operations).max(0.0);
+            let thousandths = 1_000.0 * ahead / self.planned;
+            let corrected = sleep_s + sleep_s * thousandths * CORRECTION;
+            self.mean_s = corrected.clamp(MEAN_MIN_S, 10.0 * distance_s.max(MEAN_MIN_S));
+        }
+        (-ahead).max(0.0) / self.load_per_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mix::table::MIXES;
+
+    /// Calls a second of one task whose operations are of two calls and take `took`.
+    fn rate(load_per_s: f64, took: Nanos) -> f64 {
+        let plan = Plan { mix: MIXES[0], load_per_s, calls: 3_000, tasks: 1, seed: 1 };
+        let mut random = Rng::with_seed(2);
+        let (mut now, mut calls) = (Instant::EPOCH, 0);
+        let mut pace = Pace::new(&plan, now);
+        while calls < plan.calls {
+            now = now + pace.sleep(&mut random) + took;
+            pace.begun();
+            calls += 2;
+            pace.done(now, calls, took);
+        }
+        calls as f64 / now.since(Instant::EPOCH).as_secs_f64()
+    }
+
+    #[test]
+    fn the_rate_is_what_it_should_be_whatever_an_operation_takes() {
+        for took in [Nanos::ZERO, Nanos::from_millis(20), Nanos::from_millis(50)] {
+            let rate = rate(30.0, took);
+            assert!((rate / 30.0 - 1.0).abs() < 0.02, "{took:?}: {rate}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_cannot_be_is_as_high_as_it_can_be() {
+        let rate = rate(30.0, Nanos::from_millis(200));
+        assert!((9.8..=10.0).contains(&rate), "{rate}");
+    }
+}

@@ -1,0 +1,54 @@
+use super::*;
+use crate::mix::table::{MIXES, Sureness};
+
+/// Chooses, and counts what operations of several calls make of it.
+fn chosen(mix: Mix, calls: u64) -> Outcome {
+    let plan = Plan { mix, load_per_s: 30.0, calls, tasks: 7, seed: 1 };
+    let choice = Choice::new(&mix);
+    let mut outcome = Outcome::new(&plan);
+    let mut random = Rng::with_seed(9);
+    while outcome.calls() < calls {
+        let operation = choice.next(&outcome, &mut random);
+        let mut count = |operation| {
+            outcome.count(&Call { operation, took: Nanos::from_micros(1), failure: None });
+        };
+        match operation {
+            Operation::Read => {
+                count(Operation::Getattr);
+                (0..random.u32(1..6)).for_each(|_| count(operation));
+            }
+            Operation::Write => {
+                count(Operation::Lookup);
+                count(Operation::Getattr);
+                (0..random.u32(1..6)).for_each(|_| count(operation));
+            }
+            other => count(other),
+        }
+    }
+    outcome
+}
+
+#[test]
+fn the_calls_come_to_be_the_mix_although_operations_are_of_several() {
+    for mix in MIXES {
+        let outcome = chosen(mix, 5_000);
+        assert!(outcome.off_percent() < 3.0, "{mix}: {}", outcome.off_percent());
+        assert!(outcome.is_valid());
+    }
+    // What brings calls with it that nobody wants comes to be another mix.
+    let only =
+        Mix::kept("read".to_owned(), &[(Operation::Read, 100.0)], Sureness::Given, String::new());
+    let outcome = chosen(only, 1_000);
+    assert!(!outcome.is_valid(), "{}", outcome.off_percent());
+}
+
+#[test]
+fn operations_have_the_numbers_of_version_2() {
+    assert_eq!(outcome::operation(0), Some(Operation::Null));
+    assert_eq!(outcome::operation(3), None);
+    assert_eq!(outcome::operation(17), Some(Operation::Fsstat));
+    assert_eq!(outcome::operation(18), Some(Operation::Access));
+    assert_eq!(outcome::operation(24), None);
+    assert_eq!(chosen(MIXES[0], 10).in_order().count(), 16);
+    assert_eq!(chosen(MIXES[2], 10).in_order().last(), Some(Operation::Commit));
+}
