@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Man(Man),
     #[command(hide = true)]
     Completions(Completions),
+    #[command(hide = true)]
+    Mounted(crate::cmd::mount::inside::Args),
 }
 
 /// Writes the manual pages, one for each command.

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         args::Command::Probe(probe) => cmd::probe::run(probe, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
         args::Command::Link(link) => cmd::link::run(link, args.verbosity()),
+        args::Command::Mounted(mounted) => cmd::mount::inside::run(mounted),
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),
         args::Command::Trace(trace) => cmd::trace::run(trace, args.verbosity()),
         args::Command::Man(man) => cmd::generated::man(man),

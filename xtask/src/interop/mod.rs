@@ -12,13 +12,15 @@
 //! end; what an interrupted run left is removed by the next.
 
 mod basic;
+mod curve;
 mod fio;
 mod portmap;
 mod served;
 mod study;
 
-pub(crate) use fio::engine as fio_engine;
 use std::path::Path;
+
+pub(crate) use fio::engine as fio_engine;
 
 use crate::host::report::Report;
 use crate::host::{build, isolate, scratch};

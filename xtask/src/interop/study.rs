@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::basic;
+use super::{basic, curve};
 use crate::host::child::{finish, text};
 use crate::host::ganesha::{self, Ganesha};
 use crate::host::nfskit::{Address, Server};
@@ -55,6 +55,7 @@ pub(super) fn check_ganesha(report: &mut Report, scratch: &Path, nfskit: &Path) 
     check_study(report, GANESHA, nfskit, server.address, &export);
     let urls = [("version 3, TCP", server.address.url(""))];
     basic::check(report, GANESHA, nfskit, &urls, &export);
+    curve::check(report, scratch, nfskit, &server.address.url(""));
     report.check(GANESHA, "stops", || server.stop().map(|()| String::new()));
 }
 
@@ -81,7 +82,7 @@ pub(super) fn check_own_server(report: &mut Report, scratch: &Path, nfskit: &Pat
 }
 
 /// A folder with one file of somebody else's, which must survive.
-fn make_export(export: &Path) -> Result<(), String> {
+pub(super) fn make_export(export: &Path) -> Result<(), String> {
     std::fs::create_dir_all(export)
         .and_then(|()| std::fs::write(export.join("not-ours"), "keep me\n"))
         .map_err(|error| format!("{}: {error}", export.display()))

@@ -3,7 +3,7 @@
 //! ```text
 //!   nfskit serve ───────────────────┐
 //!   NFS-Ganesha ────────────────────┤── nfskit mount ── basic, calls, tree, sqlite,
-//!   nfskit serve over a lossy link ──┘                   close-to-open, fsx, seqwrite
+//!   nfskit serve over a lossy link ──┘                   close-to-open, fsx, seqwrite, suite13
 //!   nfskit serve, killed ────────────── nfskit mount ── restart, gone-hard, gone-soft, refused
 //!   a local folder ──────────────────────────────────── the same as above: the steps are right
 //! ```

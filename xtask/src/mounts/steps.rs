@@ -29,7 +29,7 @@ pub(super) struct Stage<'a> {
 type Step = (&'static str, fn(&Stage<'_>) -> Result<String, String>);
 
 /// In their order; the quick ones first.
-pub(super) const STEPS: [Step; 7] = [
+pub(super) const STEPS: [Step; 8] = [
     ("basic", basic),
     ("calls", calls),
     ("tree", tree),
@@ -37,11 +37,12 @@ pub(super) const STEPS: [Step; 7] = [
     ("close-to-open", close_to_open),
     ("fsx", fsx),
     ("seqwrite", seqwrite),
+    ("suite13", suite13),
 ];
 
 /// Whether a step is worth its time: with packets lost, thousands of files cost minutes.
 pub(super) fn is_wanted(step: &str, kind: Kind, options: &Options) -> bool {
-    let is_long = ["calls", "tree", "seqwrite"].contains(&step);
+    let is_long = ["calls", "tree", "seqwrite", "suite13"].contains(&step);
     let is_slow = kind == Kind::LossyUdp && options.quick && is_long;
     options.wants(step) && !is_slow
 }
@@ -220,6 +221,22 @@ fn fsx(stage: &Stage<'_>) -> Result<String, String> {
     }
     let large = run("3", "8M", seconds / 2)?;
     Ok(format!("{small}; 3 files: {large}"))
+}
+
+/// The thirteen tests of the caching benchmark, alone and four at once, every byte compared.
+fn suite13(stage: &Stage<'_>) -> Result<String, String> {
+    let scale = if stage.is_quick() { "0.05" } else { "1" };
+    let place = format!("place={}", stage.place.display());
+    let mut command = Command::new(stage.nfskit);
+    command.args(["bench", "suite13", "--repeats", "1", "--scale", scale, "--json", "-"]);
+    let done = finish(command.args(["--compare", &place]), stage.within(90, 600), text)?;
+    let records: serde_json::Value =
+        serde_json::from_str(&done.value).map_err(|error| format!("its record: {error}"))?;
+    let tests = |index: usize| records[index]["tests"].as_object().map_or(0, |tests| tests.len());
+    match (tests(0), tests(1)) {
+        (13, 13) => Ok(format!("13 tests, alone and four at once, in {:.1} s", done.seconds)),
+        (alone, at_once) => Err(format!("{alone} and {at_once} tests were run, and not 13")),
+    }
 }
 
 /// The write benchmark, beside the local disk.

@@ -17,6 +17,7 @@ mod link;
 mod memory;
 mod model;
 mod mount;
+mod nhfsstone;
 mod observed;
 mod papers;
 mod peer;

@@ -5,6 +5,7 @@ mod background;
 mod embedded;
 mod failures;
 pub(crate) mod helper;
+pub(crate) mod inside;
 mod metrics;
 mod reach;
 mod settings;
@@ -23,7 +24,7 @@ use crate::exit::Failure;
 use crate::served::{self, Interrupts};
 
 pub(crate) use self::args::Args;
-pub(crate) use self::embedded::{Embedded, obstacle};
+pub(crate) use self::embedded::{Counted, Embedded, obstacle};
 use self::reach::Reached;
 use self::settings::Settings;
 use self::voice::Voice;

@@ -4,30 +4,36 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use analyze::counters::mountstats;
+use perf::units::Nanos;
 
 /// Where the kernel tells what its mounts have done.
 const MOUNTSTATS: &str = "/proc/self/mountstats";
 
 /// How many, by the names of the procedures.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Calls(pub(super) BTreeMap<String, u64>);
+pub(super) struct Calls {
+    pub(super) calls: BTreeMap<String, u64>,
+    /// Processor time of who made them, where that is another process of ours.
+    pub(super) cpu: Nanos,
+}
 
 impl Calls {
     /// Those that were not made before.
     pub(super) fn since(&self, before: &Self) -> Self {
-        let new = self.0.iter().map(|(name, calls)| {
-            (name.clone(), calls.saturating_sub(before.0.get(name).copied().unwrap_or(0)))
+        let new = self.calls.iter().map(|(name, calls)| {
+            (name.clone(), calls.saturating_sub(before.calls.get(name).copied().unwrap_or(0)))
         });
-        Self(new.filter(|(_, calls)| *calls > 0).collect())
+        let calls = new.filter(|(_, calls)| *calls > 0).collect();
+        Self { calls, cpu: self.cpu.saturating_sub(before.cpu) }
     }
 
     pub(super) fn total(&self) -> u64 {
-        self.0.values().sum()
+        self.calls.values().sum()
     }
 
     /// The most frequent first: `LOOKUP 21 MKDIR 20`.
     pub(super) fn words(&self) -> String {
-        let mut each: Vec<(&String, &u64)> = self.0.iter().collect();
+        let mut each: Vec<(&String, &u64)> = self.calls.iter().collect();
         each.sort_by_key(|(_, calls)| std::cmp::Reverse(**calls));
         each.iter().map(|(name, calls)| format!("{name} {calls}")).collect::<Vec<_>>().join(" ")
     }
@@ -45,7 +51,8 @@ fn of_mountstats(text: &[u8], dir: &Path) -> Option<Calls> {
     // Of those that are mounted on each other the last covers the others.
     let own = above.max_by_key(|mount| Path::new(&mount.point).components().count())?;
     let calls = own.operations.iter().map(|one| (one.name.to_uppercase(), one.calls));
-    Some(Calls(calls.filter(|(_, calls)| *calls > 0).collect()))
+    let calls = calls.filter(|(_, calls)| *calls > 0).collect();
+    Some(Calls { calls, cpu: Nanos::ZERO })
 }
 
 #[cfg(test)]
@@ -53,7 +60,8 @@ mod tests {
     use super::*;
 
     fn calls(pairs: &[(&str, u64)]) -> Calls {
-        Calls(pairs.iter().map(|(name, calls)| ((*name).to_owned(), *calls)).collect())
+        let calls = pairs.iter().map(|(name, calls)| ((*name).to_owned(), *calls)).collect();
+        Calls { calls, cpu: Nanos::ZERO }
     }
 
     #[test]

@@ -146,7 +146,7 @@ async fn all(
     let material = plan.material().await?;
     let mut stage = Stage { clock, plan, material: plan.warm_up().await?, number: 0 };
     for target in targets.iter_mut() {
-        target.mount(clock).await?;
+        target.mount().await?;
         target.is_enough(plan, &material)?;
         stage.phase(target, 1, |_, _| {}).await?;
     }
@@ -160,7 +160,7 @@ async fn all(
             // one's.
             let index = (turn + repeat) % targets.len();
             for &copies in &plan.copies {
-                let phase = stage.phase(&mut targets[index], copies, |test, ran| {
+                let phase = stage.phase(&targets[index], copies, |test, ran| {
                     let row = measured
                         .iter_mut()
                         .find(|row| (row.target, row.copies, row.test) == (index, copies, test));
@@ -196,7 +196,7 @@ impl Stage<'_> {
     /// All tests, by so many copies, in fresh directories, which are removed at the end.
     async fn phase(
         &mut self,
-        target: &mut Target,
+        target: &Target,
         copies: u32,
         mut told: impl FnMut(Test, Ran),
     ) -> Result<(), Failure> {
@@ -227,7 +227,7 @@ impl Stage<'_> {
 
     async fn test(
         &self,
-        target: &mut Target,
+        target: &Target,
         test: Test,
         dirs: &Arc<Vec<PathBuf>>,
     ) -> Result<Ran, Failure> {
@@ -237,18 +237,18 @@ impl Stage<'_> {
             own.iter().try_for_each(|dir| suite::catch_up(test, &chosen, &material, dir, stop))
         };
         blocking(catch_up).await?.map_err(failure)?;
-        target.cool(self.clock, self.plan, test, dirs).await?;
-        let before = target.calls();
+        target.cool(self.plan, test, dirs).await?;
+        let before = target.calls().await?;
         let (material, own) = (Arc::clone(&self.material), Arc::clone(dirs));
         let (clock, sync) = (self.clock.clone(), self.plan.sync);
         let run = move |stop: &AtomicBool| suite::run(&clock, test, &material, &own, sync, stop);
         let run = blocking(run).await?.map_err(failure)?;
-        let calls = target.calls().zip(before).map(|(after, before)| after.since(&before));
+        let calls = target.calls().await?.zip(before).map(|(after, before)| after.since(&before));
         let ran = Ran {
             elapsed: run.elapsed,
             flushed: run.flushed,
             copies: run.copies.iter().map(|copy| copy.span).collect(),
-            cpu: run.cpu,
+            cpu: run.cpu + calls.as_ref().map_or(Nanos::ZERO, |calls| calls.cpu),
             calls,
         };
         let (material, own) = (Arc::clone(&self.material), Arc::clone(dirs));

@@ -98,7 +98,7 @@ fn runs(one: &Measured) -> Value {
         run.insert("s".to_owned(), ran.span().as_secs_f64().into());
         run.insert("copies_s".to_owned(), copies);
         if let Some(calls) = &ran.calls {
-            run.insert("calls".to_owned(), json!(calls.0));
+            run.insert("calls".to_owned(), json!(calls.calls));
         }
         Value::Object(run)
     };

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use load::place;
 use load::suite13::{Material, Test, cold, room_bytes};
 use net::clock::Clock;
+use parking_lot::Mutex;
 use perf::record::Durability;
 use perf::units::Nanos;
 
@@ -15,7 +16,7 @@ use super::failure;
 use super::plan::Plan;
 use super::thread::blocking;
 use crate::args::suite13::Caches;
-use crate::cmd::mount::Embedded;
+use crate::cmd::mount::{Counted, Embedded};
 use crate::cmd::seqwrite;
 use crate::cmd::study::{Held, REMOVE_LIMIT, Reached};
 use crate::exit::Failure;
@@ -23,7 +24,9 @@ use crate::exit::Failure;
 /// Room that must be left besides the files: a file system needs some for its own accounts.
 const SPARE_BYTES: u64 = 1 << 20;
 /// How long writing back may take at the end of a mount.
-pub(super) const GRACE: Nanos = Nanos::from_secs(20);
+const GRACE: Nanos = Nanos::from_secs(20);
+/// The same after a failure.
+const FAILED_GRACE: Nanos = Nanos::from_secs(2);
 
 /// What is told of a place.
 #[derive(Clone, Debug)]
@@ -51,12 +54,24 @@ pub(super) enum Kind {
 }
 
 pub(super) struct Server {
-    pub(super) embedded: Embedded,
+    /// Locked while it is asked for something, which blocks.
+    pub(super) embedded: Arc<Mutex<Embedded>>,
     /// The server, without a mount.
     pub(super) plain: Reached,
     pub(super) held: Held,
     /// Goes after the mount.
-    pub(super) _at: MountPoint,
+    pub(super) at: MountPoint,
+}
+
+impl Server {
+    /// Asks the mount for something, on a thread of its own.
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Embedded) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let embedded = Arc::clone(&self.embedded);
+        blocking(move |_: &AtomicBool| work(&mut embedded.lock())).await?
+    }
 }
 
 /// An empty directory to mount on, removed with this value: not with what is in it, which would be
@@ -90,15 +105,15 @@ impl Target {
     pub(super) fn top(&self) -> PathBuf {
         match &self.kind {
             Kind::Dir { scratch, .. } => scratch.clone(),
-            Kind::Server(server) => server.embedded.at().join(server.held.scratch.name()),
+            Kind::Server(server) => server.at.path().join(server.held.scratch.name()),
         }
     }
 
     /// Mounts what has to be mounted.
-    pub(super) async fn mount(&mut self, clock: &Clock) -> Result<(), Failure> {
-        if let Kind::Server(server) = &mut self.kind {
-            server.embedded.mount(clock).await?;
-            self.described.file_system = format!("{}, our mount", server.embedded.spoken);
+    pub(super) async fn mount(&mut self) -> Result<(), Failure> {
+        if let Kind::Server(server) = &self.kind {
+            let spoken = server.with(Embedded::mount).await?;
+            self.described.file_system = format!("{spoken}, our mount");
         }
         Ok(())
     }
@@ -118,13 +133,12 @@ impl Target {
 
     /// Brings caches into the state in which the test is to find them.
     pub(super) async fn cool(
-        &mut self,
-        clock: &Clock,
+        &self,
         plan: &Plan,
         test: Test,
         dirs: &Arc<Vec<PathBuf>>,
     ) -> Result<(), Failure> {
-        match (plan.caches, &mut self.kind) {
+        match (plan.caches, &self.kind) {
             (Caches::Warm, _) => Ok(()),
             (Caches::Paper, _) => {
                 let read = |_: &AtomicBool| cold::Unrelated::new()?.read();
@@ -140,19 +154,25 @@ impl Target {
                 blocking(drop).await?.map_err(failure)
             }
             (Caches::Cold, Kind::Server(server)) => {
-                server.embedded.unmount(GRACE).await?;
-                server.embedded.mount(clock).await
+                let again = |embedded: &mut Embedded| {
+                    embedded.unmount(GRACE)?;
+                    embedded.mount().map(drop)
+                };
+                server.with(again).await
             }
         }
     }
 
     /// Calls since it was mounted; `None` where nobody counts them.
-    pub(super) fn calls(&self) -> Option<Calls> {
-        match &self.kind {
+    pub(super) async fn calls(&self) -> Result<Option<Calls>, Failure> {
+        Ok(match &self.kind {
             Kind::Dir { is_nfs: false, .. } => None,
             Kind::Dir { scratch, .. } => calls::of_kernel(scratch),
-            Kind::Server(server) => Some(Calls(server.embedded.calls().into_iter().collect())),
-        }
+            Kind::Server(server) => {
+                let Counted { calls, cpu } = server.with(Embedded::counted).await?;
+                Some(Calls { calls, cpu })
+            }
+        })
     }
 
     /// Unmounts, and removes the run's own directory.
@@ -163,8 +183,10 @@ impl Target {
     ) -> Result<T, Failure> {
         match self.kind {
             Kind::Dir { scratch, .. } => removed(clock, &scratch, outcome).await,
-            Kind::Server(mut server) => {
-                let unmounted = server.embedded.unmount(GRACE).await;
+            Kind::Server(server) => {
+                // What was made for a run that has failed need not be written back.
+                let grace = if outcome.is_ok() { GRACE } else { FAILED_GRACE };
+                let unmounted = server.with(move |embedded| embedded.unmount(grace)).await;
                 let outcome = match (outcome, unmounted) {
                     (outcome, Ok(())) => outcome,
                     (Ok(_), Err(failure)) => Err(failure),

@@ -4,6 +4,7 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use client::mount::Options;
 use client::url::Target as Url;
@@ -12,6 +13,7 @@ use load::place::FileSystem;
 use load::scratch::Scratch;
 use net::clock::Clock;
 use net::shape::Shape;
+use parking_lot::Mutex;
 use perf::record::Durability;
 
 use super::plan::Plan;
@@ -173,7 +175,8 @@ impl Reaching<'_> {
             counted: "by our client",
             cached: cached.to_owned(),
         };
-        let server = Server { embedded, plain, held, _at: at };
+        let embedded = Arc::new(Mutex::new(embedded));
+        let server = Server { embedded, plain, held, at };
         Ok(Target { described, kind: Kind::Server(Box::new(server)) })
     }
 }

@@ -1,0 +1,169 @@
+//! The process behind a mount that another command makes for itself: `nfskit mounted`, hidden.
+//!
+//! It is a process of its own because one that works on a mount must not serve it: killed in the
+//! middle of a request it would wait for itself. Whoever has started it asks by lines on standard
+//! input and is answered by lines on standard output:
+//!
+//! | asked | answered |
+//! |---|---|
+//! | (nothing) | `mounted SPOKEN`, or `failed CODE WHAT<tab>ADVICE` and the end |
+//! | `calls` | `calls NANOSECONDS-OF-CPU PROCEDURE=CALLS ...`, since it was mounted |
+//! | `end MILLISECONDS` | `ended`, or `failed ...`: written back and unmounted, or by force |
+//!
+//! The end of the input is as `end`: when its caller dies, the mount goes.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+
+use client::files::Files;
+use mount::session::{Ended, Mount, Options, Unmounted, check};
+use net::clock::Clock;
+use perf::units::Nanos;
+use tokio::sync::mpsc;
+
+use super::reach::{self, Reached};
+use super::settings::{Settings, split};
+use super::voice::Voice;
+use super::{failures, metrics};
+use crate::args::Verbosity;
+use crate::exit::Failure;
+use crate::served::worker_threads;
+
+/// How long writing back may take when the caller has gone.
+const ORPHAN_GRACE: Nanos = Nanos::from_secs(5);
+/// Lines that wait to be read: one is asked at a time.
+const LINES_MAX: usize = 4;
+
+/// The arguments: of our own making.
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Args {
+    source: String,
+    dir: PathBuf,
+    #[arg(short, long, default_value = "")]
+    options: String,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let served = net::runtime::block_on_threads(worker_threads().max(2), serve(args));
+    let served = served
+        .unwrap_or_else(|cause| Err(Failure::environment(cause, "raise the limits (ulimit)")));
+    match served {
+        Ok(()) => answer("ended"),
+        Err(failure) => answer(&told(&failure)),
+    }
+    Ok(())
+}
+
+fn answer(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // Nobody may be there any more.
+    writeln!(out, "{line}").and_then(|()| out.flush()).ok();
+}
+
+fn told(failure: &Failure) -> String {
+    let plain = |text: &str| text.replace(['\n', '\t'], " ");
+    format!("failed {}\t{}", plain(failure.what()), plain(failure.advice()))
+}
+
+/// What a mount in a benchmark is to be.
+pub(super) fn settings(source: &str, words: &str) -> Result<Settings, String> {
+    let mut settings = Settings::of(source)?;
+    // A server that is gone has to end what works on the mount.
+    settings.soft = true;
+    for word in split(words) {
+        settings.word(&word)?;
+    }
+    settings.flags.allow_other |= rustix::process::geteuid().is_root();
+    Ok(settings)
+}
+
+async fn serve(args: &Args) -> Result<(), Failure> {
+    let clock = Clock::real();
+    let settings = settings(&args.source, &args.options)
+        .map_err(|what| Failure::usage(what, "`nfskit mount --help`"))?;
+    let (mount, files, spoken) = start(&clock, &settings, &args.dir).await?;
+    let mut lines = listen()?;
+    answer(&format!("mounted {spoken}"));
+    let grace = loop {
+        let line = tokio::select! {
+            line = lines.recv() => line,
+            () = mount.is_over() => None,
+        };
+        match line.as_deref().map(|line| line.split_once(' ').unwrap_or((line, ""))) {
+            Some(("calls", _)) => answer(&calls(&files)),
+            Some(("end", millis)) => {
+                break millis.parse().map_or(ORPHAN_GRACE, Nanos::from_millis);
+            }
+            _ => break ORPHAN_GRACE,
+        }
+    };
+    ended(&args.dir, mount.end(grace).await)
+}
+
+async fn start(
+    clock: &Clock,
+    settings: &Settings,
+    dir: &Path,
+) -> Result<(Mount, Files, String), Failure> {
+    let at = check(dir, false).map_err(failures::directory)?;
+    let voice = Voice::new(Verbosity::Quiet);
+    let Reached { files, credential, spoken } = reach::reach(clock, settings, &voice).await?;
+    let options = Options {
+        flags: settings.flags.clone(),
+        cache: settings.kernel_cache(),
+        credential,
+        all_are_one: settings.target.uid.is_some(),
+    };
+    let mount = Mount::start(clock, files.clone(), &at, options)
+        .map_err(|error| failures::not_mounted(&error))?;
+    Ok((mount, files, spoken))
+}
+
+/// Lines of standard input, read by a thread; closed at its end.
+fn listen() -> Result<mpsc::Receiver<String>, Failure> {
+    let (send, lines) = mpsc::channel(LINES_MAX);
+    let read = move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if send.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("nfskit-asked".to_owned())
+        .spawn(read)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    Ok(lines)
+}
+
+/// Calls that have ended since it was mounted, by the names of their procedures.
+fn calls(files: &Files) -> String {
+    let counters = files.session().rpc().counters();
+    let version = files.session().version();
+    let mut line = format!("calls {}", load::cpu::Usage::now().process.as_nanos());
+    for (number, procedure) in counters.procedures.iter().enumerate() {
+        if procedure.ops > 0 {
+            // Writing to a String does not fail.
+            write!(line, " {}={}", metrics::named(number, version), procedure.ops).ok();
+        }
+    }
+    line
+}
+
+fn ended(at: &Path, ended: Ended) -> Result<(), Failure> {
+    let at = at.display();
+    if let Unmounted::Not(cause) = ended.unmounted {
+        let what = format!("{at} could not be unmounted: {cause}");
+        return Err(Failure::environment(what, format!("umount -l {at}")));
+    }
+    match ended.losses {
+        Some(losses) if losses.is_empty() => Ok(()),
+        _ => Err(Failure::environment(
+            format!("not everything that was written to {at} could be written back"),
+            "see whether the server is alive, and its disk",
+        )),
+    }
+}
