@@ -69,8 +69,8 @@ mod tests {
     fn a_clients_counters_are_read() {
         let text = b"net 18628 0 18628 6\nrpc 4329785 4 4338291\n\
             proc2 18 2 69 0 0 4410 0 0 0 0 0 0 0 0 0 0 0 99 2\n\
-            proc3 22 1 4084749 29200 94754 32580 186 47747 7981 8639 0 6356 0 6962 0 7958 0 0 241 4 4 \
-            2 39\nproc4 3 1 0 5\n";
+            proc3 22 1 4084749 29200 94754 32580 186 47747 7981 8639 0 6356 0 6962 0 7958 0 0 241 \
+            4 4 2 39\nproc4 3 1 0 5\n";
         let client = read(text).unwrap();
         assert_eq!(client.rpc.unwrap().retransmissions, 4);
         assert_eq!(client.net.unwrap().tcp_connections, 6);

@@ -41,7 +41,7 @@ pub(crate) struct Nhfsstone {
     #[arg(short, long, value_name = "N", value_parser = count(1..=1_000_000_000))]
     pub(crate) calls: Option<u32>,
     /// Tasks that do one operation at a time.
-    #[arg(short = 'p', long, value_name = "N", default_value_t = 7, value_parser = count(1..=10_000))]
+    #[arg(short, long, value_name = "N", default_value_t = 7, value_parser = count(1..=10_000))]
     pub(crate) processes: u32,
     /// Only this operation, by its number in version 2 or by its name.
     #[arg(short = 'T', long, value_name = "OPNUM|NAME")]

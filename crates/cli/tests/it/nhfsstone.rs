@@ -46,7 +46,7 @@ fn a_run_prints_the_originals_table_and_leaves_nothing() {
         let record: Value =
             serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
         assert_eq!(record["workload"]["name"], "nhfsstone");
-        assert_eq!(record["workload"]["mix"], "laddis");
+        assert_eq!(record["workload"]["parameters"]["mix"], "laddis");
         assert!(record["metrics"]["calls"]["value"].as_f64().unwrap() >= 2500.0);
         assert_eq!(record["metrics"]["failed"]["value"], 0.0);
     }

@@ -1,8 +1,8 @@
 //! The operations that a mix is made of: procedures of NFS v3, in the order of the RFC.
 //!
 //! Version 2's ROOT and WRITECACHE are none: the first has been obsolete since the Mount protocol,
-//! the second was for a version that never came (RFC 1094, section 2.2), and a server has nothing to
-//! do for them.
+//! the second was for a version that never came (RFC 1094, section 2.2), and a server has nothing
+//! to do for them.
 
 use std::fmt;
 use std::str::FromStr;
