@@ -37,6 +37,9 @@ const OUTSTANDING: usize = 48;
 /// NULL calls closer together than so many of a WRITE's say that the server is the limit.
 const NULL_IS_FASTER: f64 = 0.85;
 
+/// One server, within what its parameters are known to.
+const ONE: f64 = 0.9;
+
 /// The client's processor time so far; `None` where it cannot be known.
 pub type Busy<'a> = &'a (dyn Fn() -> Option<Nanos> + Sync);
 
@@ -149,8 +152,8 @@ fn servers(work: &Estimate, call: &Estimate, without: f64) -> Option<Servers> {
     };
     let half = half(work).zip(half(call)).map(|(work, call)| (work.powi(2) + call.powi(2)).sqrt());
     let ci95 = half.map(|half| Interval { lo: value / (1.0 + half), hi: value * (1.0 + half) });
-    let at_least = without > NULL_IS_FASTER * call.value;
-    // Where the work hides behind something else there is one, at least.
+    // A server that is waited for is not idle: below one, the calls wait for something else.
+    let at_least = without > NULL_IS_FASTER * call.value || value < ONE;
     let value = if at_least { value.max(1.0) } else { value };
     Some(Servers { count: Estimate { value, ci95: ci95.filter(|_| !at_least) }, at_least })
 }

@@ -4,6 +4,7 @@
 
 mod crashes;
 mod digest;
+mod predict;
 mod probe;
 mod simulate;
 mod thesis;

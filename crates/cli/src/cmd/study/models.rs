@@ -3,8 +3,8 @@
 //! Three models have the same parameters, those of the probe, and none is adjusted to the sweep:
 //! the formula of the cycle, mean value analysis, and a world, which is the program itself in
 //! virtual time. The one with the smallest median error is taken, if it is better than the formula
-//! by more than the repetitions differ among themselves: what is not, is noise, and the formula
-//! says most.
+//! by more than the repetitions differ among themselves, and by a tenth of its error: what is not
+//! is noise, and the formula says most.
 
 use load::study::{Measured, transfer};
 use perf::model::transaction::{Bound, Path, Server, Transfer};
@@ -54,8 +54,9 @@ impl Choice {
     pub(crate) fn of(rows: &[Row], measured: &[Measured]) -> Self {
         let shared: Vec<&Row> =
             rows.iter().filter(|row| row.simulated_mib_per_s.is_some()).collect();
-        // Without a simulation: the other two, over all.
-        let shared = if shared.is_empty() { rows.iter().collect() } else { shared };
+        // With few simulations, or none: the other two, over all.
+        let few = SIMULATED_LEAST.min(rows.len());
+        let shared = if shared.len() < few { rows.iter().collect() } else { shared };
         let error = |model: Model| {
             let errors: Option<Vec<f64>> = shared
                 .iter()
@@ -104,6 +105,13 @@ impl Choice {
     }
 }
 
+/// By so much of its error another model has to be better than the formula, whatever the noise: of
+/// one repetition it is not known.
+const BETTER: f64 = 0.1;
+
+/// Rows that make a median.
+const SIMULATED_LEAST: usize = 6;
+
 /// A stage that is busy for so much of the time is what limits.
 const FULL: f64 = 0.9;
 
@@ -111,7 +119,11 @@ fn best(errors_pct: &[(Model, f64)], noise_pct: f64) -> Model {
     let formula = errors_pct.iter().find(|(model, _)| *model == Model::Formula);
     let least = errors_pct.iter().min_by(|(_, a), (_, b)| a.total_cmp(b));
     match (formula, least) {
-        (Some((_, formula)), Some((model, least))) if formula - least > noise_pct => *model,
+        (Some((_, formula)), Some((model, least)))
+            if formula - least > noise_pct.max(BETTER * formula) =>
+        {
+            *model
+        }
         (Some(_), _) | (_, None) => Model::Formula,
         (None, Some((model, _))) => *model,
     }
@@ -158,6 +170,7 @@ mod tests {
         assert_eq!(best(&errors(8.0), 2.0), Model::Formula);
         assert_eq!(best(&errors(5.0), 2.0), Model::Closed);
         assert_eq!(best(&errors(20.0), 2.0), Model::Formula);
+        assert_eq!(best(&errors(8.9), 0.0), Model::Formula);
         assert_eq!(best(&[], 0.0), Model::Formula);
     }
 }
