@@ -198,6 +198,7 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
     for gap in longest(analyzer).iter().take(FEW) {
         let again = match gap.retransmissions {
             0 => String::new(),
+            1 => ", a call sent again".to_owned(),
             n => format!(", {n} calls sent again"),
         };
         let (span, cause) = (Nanos::from_nanos(gap.ns()), gap.cause.name());
