@@ -13,7 +13,7 @@ use pcap_file::{Endianness, PcapError, TsResolution};
 use super::{CaptureError, Link, Note, Packet};
 
 /// Bytes read at once: few system calls, and a buffer that fits the second-level cache.
-const READ_BYTES: usize = 512 << 10;
+const READ_BYTES: usize = 128 << 10;
 
 /// Longest packet or block; longer ones are damage.
 pub const BLOCK_LEN_MAX: usize = 16 << 20;

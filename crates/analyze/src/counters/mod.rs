@@ -7,6 +7,8 @@
 //! - [`mod@procedures`]: calls by procedure, and the names of procedures.
 //! - [`rpc`]: what files of servers and clients have in common.
 //!
+//! [`fuzzing`] has what fuzz targets run.
+//!
 //! Pure: text goes in, numbers come out, and what is wrong has its line and column. Lines that
 //! nobody knows yet are passed over where kernels have added some before; a known line that is
 //! broken is a [`Problem`], since half a table would be believed.
@@ -16,6 +18,7 @@
 
 pub mod client;
 mod fields;
+pub mod fuzzing;
 pub mod mountstats;
 pub mod nfsstat;
 pub mod problem;

@@ -69,6 +69,10 @@ impl Calls {
         self.open.len()
     }
 
+    pub(super) fn is_full(&self) -> bool {
+        self.open.len() >= CALLS_MAX
+    }
+
     pub(super) fn find(&mut self, key: Key) -> Option<&mut Open> {
         let slot = *self.open.get(&key.word())?;
         self.slots.get_mut(slot as usize)
@@ -77,7 +81,7 @@ impl Calls {
     /// Keeps a call, with a buffer for its name that was used before if there is one. False when
     /// there is no place for it.
     pub(super) fn insert(&mut self, key: Key, call: Open, name: &[u8]) -> bool {
-        if self.open.len() >= CALLS_MAX {
+        if self.is_full() {
             return false;
         }
         let slot = match self.free.pop() {

@@ -103,9 +103,7 @@ impl Rpc {
             return;
         }
         let (operation, asked) = self.asked(record, &head, program);
-        let ends = self.talks.get(id).and_then(|talk| talk.ends);
-        let since = record.first_ns.saturating_sub(self.begin_ns);
-        if !self.filter.takes_call(ends, operation, since) {
+        if !self.takes(id, operation, record) {
             return;
         }
         let file = match self.without_files {
@@ -141,12 +139,22 @@ impl Rpc {
             name: Vec::new(),
         };
         let name = if self.without_files { &[] } else { asked.name };
-        if !self.calls.insert(key, open.clone(), name) {
+        if self.calls.is_full() {
             self.expire(now);
-            if !self.calls.insert(key, open, name) {
-                self.totals.unfollowed += 1;
-            }
         }
+        if !self.calls.insert(key, open, name) {
+            self.totals.unfollowed += 1;
+        }
+    }
+
+    /// Whether the filter lets a call through.
+    fn takes(&self, talk: TalkId, operation: Operation, record: &Record<'_>) -> bool {
+        if self.filter.is_empty() {
+            return true;
+        }
+        let ends = self.talks.get(talk).and_then(|talk| talk.ends);
+        let since = record.first_ns.saturating_sub(self.begin_ns);
+        self.filter.takes_call(ends, operation, since)
     }
 
     /// Whether a call was seen before; counts it if so.

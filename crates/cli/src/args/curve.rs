@@ -28,9 +28,10 @@ pub(crate) struct Curve {
     /// A directory of an NFS server; again for more, each with a curve of its own.
     #[arg(long, value_name = "URL", value_parser = target, required = true)]
     pub(crate) target: Vec<Target>,
-    /// What is done how often: laddis, sfs97-v2, sfs97-v3, sfs2008-v3, an operation's name, `nfsd` or
-    /// `mountstats` for what this host's kernel has counted, or a FILE: a mix, counters, what nfsstat
-    /// prints, a capture; `-` for standard input [default: sfs97-v3; of version 2 sfs97-v2].
+    /// What is done how often: laddis, sfs97-v2, sfs97-v3, sfs2008-v3, an operation's name, `nfsd`
+    /// or `mountstats` for what this host's kernel has counted, or a FILE: a mix, counters, what
+    /// nfsstat prints, a capture; `-` for standard input [default: sfs97-v3; of version 2
+    /// sfs97-v2].
     #[arg(long, value_name = "WORD")]
     pub(crate) mix: Option<String>,
     /// How far operations start from each other: poisson, uniform or fixed.

@@ -39,6 +39,10 @@ pub(crate) struct Trace {
     /// Only calls before this time, counted from the first packet.
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     pub(crate) until: Option<Nanos>,
+    /// Fits a model to the busiest connection, and says what a larger window, a shorter way and
+    /// unstable WRITEs would give.
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// Writes everything that was counted to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -166,7 +166,7 @@ fn of_capture(
     reader: Box<dyn Read>,
     version: Option<Version>,
 ) -> Result<Mix, Failure> {
-    let (counts, _) = trace::mix::mix(file, reader).map_err(super::trace::failure)?;
+    let (counts, notes) = trace::mix::mix(file, reader).map_err(super::trace::failure)?;
     let counted = counts.and_then(|counts| {
         let version = counters::Version::of(counts.version.into())?;
         let calls = |number: u32| {
@@ -177,7 +177,8 @@ fn of_capture(
         Some(Procedures { version, calls })
     });
     let counted = counted.into_iter().collect();
-    Counted { name, file, who: "a capture", counted, v4: 0 }.mix(version)
+    let notes = notes.iter().map(ToString::to_string).collect();
+    Counted { name, file, who: "a capture", counted, v4: 0, notes }.mix(version)
 }
 
 fn of_listing(
@@ -212,7 +213,7 @@ fn of_server(
     let server = server::read(text).map_err(broken(file))?;
     let v4 = server.v4.map_or(0, |v4| v4.total());
     let counted = [server.v2, server.v3].into_iter().flatten().collect();
-    Counted { name, file, who: "the kernel's server", counted, v4 }.mix(version)
+    Counted { name, file, who: "the kernel's server", counted, v4, notes: Vec::new() }.mix(version)
 }
 
 fn of_client(
@@ -224,7 +225,7 @@ fn of_client(
     let client = counters::client::read(text).map_err(broken(file))?;
     let v4 = client.v4.map_or(0, |v4| v4.total());
     let counted = [client.v2, client.v3].into_iter().flatten().collect();
-    Counted { name, file, who: "the kernel's client", counted, v4 }.mix(version)
+    Counted { name, file, who: "the kernel's client", counted, v4, notes: Vec::new() }.mix(version)
 }
 
 fn of_nfsstat(
@@ -254,7 +255,7 @@ fn of_nfsstat(
     let sides = sides.map(|(side, who)| (of_side(side), who));
     let most = sides.into_iter().max_by_key(|((counted, _), _)| total(counted));
     let ((counted, v4), who) = most.unwrap_or_default();
-    Counted { name, file, who, counted, v4 }.mix(version)
+    Counted { name, file, who, counted, v4, notes: Vec::new() }.mix(version)
 }
 
 fn of_mounts(
@@ -292,7 +293,7 @@ fn of_mounts(
     let v4 = v4.flat_map(|mount| &mount.operations).map(|operation| operation.calls);
     let v4 = v4.fold(0, u64::saturating_add);
     let counted = vec![of(counters::Version::V2), of(counters::Version::V3)];
-    Counted { name, file, who: "the kernel's client", counted, v4 }.mix(version)
+    Counted { name, file, who: "the kernel's client", counted, v4, notes: Vec::new() }.mix(version)
 }
 
 /// Calls that somebody has counted.
@@ -305,12 +306,14 @@ pub(crate) struct Counted<'a> {
     pub(crate) counted: Vec<Procedures>,
     /// Of version 4, which are no part of a mix.
     pub(crate) v4: u64,
+    /// What else there is to be said.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Counted<'_> {
     /// The mix of the version that is wanted, or of the one with more calls.
     pub(crate) fn mix(self, version: Option<Version>) -> Result<Mix, Failure> {
-        let Self { name, file, who, counted, v4 } = self;
+        let Self { name, file, who, counted, v4, notes } = self;
         let is_wanted = |procedures: &&Procedures| {
             version.is_none_or(|version| version.number() == procedures.version.number())
         };
@@ -341,10 +344,14 @@ impl Counted<'_> {
         if v4 > 0 {
             left_out.push(format!("{v4} of version 4"));
         }
-        let left_out = match left_out.is_empty() {
+        let mut left_out = match left_out.is_empty() {
             true => String::new(),
             false => format!("; left out: calls {}", left_out.join(", ")),
         };
+        for note in notes {
+            left_out.push_str("; ");
+            left_out.push_str(&note);
+        }
         if calls < CALLS_MIN {
             let what = format!(
                 "{file}: {who} has counted {calls} calls of {wanted}, and a mix rests on \

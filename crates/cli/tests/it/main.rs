@@ -8,6 +8,7 @@
 mod basic;
 mod bench;
 mod capture;
+mod curve;
 mod exports;
 mod floors;
 mod hostile;
@@ -16,6 +17,7 @@ mod link;
 mod memory;
 mod model;
 mod mount;
+mod nhfsstone;
 mod observed;
 mod papers;
 mod peer;

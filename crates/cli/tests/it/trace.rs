@@ -43,6 +43,22 @@ fn the_capture_of_a_relay_has_each_call_twice_and_the_delay_in_one_of_them() {
     assert!(mix.stdout.contains("NULL 100.0000"), "{mix:?}");
     let csv = run(["trace", file.to_str().unwrap(), "--csv", "-"]);
     assert_eq!(csv.stdout.lines().count(), 11, "{csv:?}");
+    let page = run(["trace", file.to_str().unwrap(), "--html", "-"]);
+    for part in ["<!DOCTYPE html>", "Operations", "Response times (rt)", "Calls outstanding"] {
+        assert!(page.stdout.contains(part), "no {part:?}");
+    }
+    // Too few calls for a model, which is no failure.
+    let explained = run(["trace", file.to_str().unwrap(), "--explain"]);
+    assert_eq!(explained.code, Some(0), "{explained:?}");
+    assert!(explained.stdout.contains("model       none fits"), "{explained:?}");
+    let none = json(&run(["trace", file.to_str().unwrap(), "--operation", "READ", "--json", "-"]));
+    assert_eq!(none["calls"], 0);
+    let name = found["connections"][0]["name"].as_str().unwrap();
+    let (client, _) = name.split_once(' ').unwrap();
+    let client: std::net::SocketAddr = client.parse().unwrap();
+    let address = client.ip().to_string();
+    let own = run(["trace", file.to_str().unwrap(), "--client", &address, "--json", "-"]);
+    assert_eq!(json(&own)["calls"], 10);
 }
 
 #[test]

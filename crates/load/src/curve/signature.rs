@@ -8,8 +8,8 @@
 //! - The slope is that of the least-squares line through the points up to the knee, of which there
 //!   have to be three.
 //! - The overall response time is the area under the curve from the origin, over the highest
-//!   throughput (`perf::model::curve`), of the points that kept up with their load: beyond, response
-//!   times say how long was measured, and curves turn back.
+//!   throughput (`perf::model::curve`), of the points that kept up with their load: beyond,
+//!   response times say how long was measured, and curves turn back.
 //!
 //! Intervals come from a bootstrap of the batches: each point's are drawn again, with replacement,
 //! a thousand times. They cover what varies within the run, and not what differs from day to day.

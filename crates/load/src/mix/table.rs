@@ -181,7 +181,7 @@ impl Mix {
 
 /// Whole parts by the largest remainder: they sum to what they are parts of, and none is off by a
 /// whole one.
-fn rounded(weights: &[(Operation, f64)]) -> Vec<(Operation, u32)> {
+pub(crate) fn rounded(weights: &[(Operation, f64)]) -> Vec<(Operation, u32)> {
     let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
     let exact = |parts: u32| {
         let parts = f64::from(parts);

@@ -19,7 +19,7 @@ use crate::scratch::file;
 use crate::seqwrite::pattern;
 
 /// Files of a task.
-const FILES: usize = 40;
+const FILES: u32 = 40;
 
 /// Of a READ and a WRITE.
 const BLOCK_BYTES: u64 = 8 << 10;
@@ -161,15 +161,15 @@ impl Files {
         file(session, dir, RENAMED[0]).await?;
         let data = pattern(usize::try_from(BLOCK_BYTES).unwrap_or(0));
         let lengths: Vec<u64> = (0..FILES).map(|_| length(random)).collect();
-        let files = each((0..).zip(&lengths).map(|(number, length)| {
-            let data = &data;
+        let files = each((0..).zip(lengths).map(|(number, length)| {
+            let data = data.clone();
             async move {
                 let made = file(session, dir, file_name(number)).await?;
-                for (offset, bytes) in blocks(*length) {
-                    let data = piece(session, data, bytes);
+                for (offset, bytes) in blocks(length) {
+                    let data = piece(session, &data, bytes);
                     session.write(made, offset, data, StableHow::FileSync).await?;
                 }
-                Ok((made, *length))
+                Ok((made, length))
             }
         }))
         .await?;
@@ -182,8 +182,7 @@ impl Files {
         .await?;
         // Every second one of the others is there at the beginning.
         let others = (0..FILES).step_by(2).map(|number| async move {
-            let name = created_name(u32::try_from(number).unwrap_or(0));
-            file(session, dir, name).await.map(drop).map_err(Error::from)
+            file(session, dir, created_name(number)).await.map(drop).map_err(Error::from)
         });
         each(others).await?;
         let pool = |dir, count, write| Pool { dir, names: Names::new(count), write };
@@ -192,7 +191,7 @@ impl Files {
             files,
             symlinks,
             made: [
-                pool(dir, FILES, created_name),
+                pool(dir, FILES as usize, created_name),
                 pool(sym, 0, below_name),
                 pool(lin, 0, below_name),
             ],
@@ -413,7 +412,7 @@ impl Files {
 }
 
 fn created_name(number: u32) -> String {
-    file_name(number.saturating_add(FILES as u32))
+    file_name(number.saturating_add(FILES))
 }
 
 fn below_name(number: u32) -> String {

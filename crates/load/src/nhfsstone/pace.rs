@@ -6,8 +6,11 @@ use perf::units::{Instant, Nanos};
 
 use super::Plan;
 
-/// How often the mean is corrected: 5 s in the original, for which it was work.
-const SAMPLE: Nanos = Nanos::from_secs(1);
+/// How often the mean is corrected, at least: 5 s in the original, for which it was work.
+const SAMPLE_MAX: Nanos = Nanos::from_secs(1);
+
+/// Corrections of a run, at least.
+const SAMPLES: f64 = 50.0;
 
 /// A thousandth of all calls ahead or behind changes the mean by this share of it.
 const CORRECTION: f64 = 1.0 / 20.0;
@@ -22,6 +25,7 @@ pub(super) struct Pace {
     tasks: f64,
     planned: f64,
     begin: Instant,
+    sample: Nanos,
     sampled: Instant,
     mean_s: f64,
     operations: u64,
@@ -32,8 +36,10 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(plan: &Plan, begin: Instant) -> Self {
         let tasks = plan.tasks.max(1) as f64;
+        let part = Nanos::from_secs_f64(plan.calls as f64 / plan.load_per_s / SAMPLES);
         Self {
             load_per_s: plan.load_per_s,
+            sample: part.min(SAMPLE_MAX),
             tasks,
             planned: plan.calls.max(1) as f64,
             begin,
@@ -60,7 +66,7 @@ impl Pace {
         self.busy += took;
         let wanted = now.since(self.begin).as_secs_f64() * self.load_per_s;
         let ahead = calls as f64 - wanted;
-        if now.since(self.sampled) >= SAMPLE {
+        if now.since(self.sampled) >= self.sample {
             self.sampled = now;
             // A task's distance from operation to operation is its sleep and the operation.
             let operations = self.operations.max(1) as f64;

@@ -135,7 +135,7 @@ fn a_stub_with_exponential_service_times_matches_the_formula_at_eight_loads() {
 
 #[test]
 fn what_is_offered_comes_until_the_saturation_which_is_found() {
-    let measured = curve(SERVICE, false, settings(Loads::Find { points: 10 }, 20), 1);
+    let measured = curve(SERVICE, false, settings(Loads::Find { points: 10 }, 10), 1);
     let found = measured.search.as_ref().unwrap().best_per_s();
     assert!((found / 400.0 - 1.0).abs() < 0.06, "{found}");
     assert_eq!(measured.points.len(), 11);
@@ -148,9 +148,9 @@ fn what_is_offered_comes_until_the_saturation_which_is_found() {
     assert!(over.is_over() && over.is_valid(), "{:?}", over.breaches);
     let signature = Signature::of(&measured.points).unwrap();
     let saturation = signature.saturation_per_s;
-    assert!((saturation.value / 400.0 - 1.0).abs() < 0.03, "{saturation:?}");
-    // At a tenth of the load nobody waits.
-    assert!((signature.base_us.value / 10_000.0 - 1.0).abs() < 0.05, "{signature:?}");
+    assert!((saturation.value / 400.0 - 1.0).abs() < 0.05, "{saturation:?}");
+    // At a tenth of the load nobody waits; it has 400 service times, whose mean is within a tenth.
+    assert!((signature.base_us.value / 10_000.0 - 1.0).abs() < 0.15, "{signature:?}");
     assert!(signature.overall_us.unwrap().ci95.is_some() && signature.slope.is_some());
     // The working set of a point is in proportion to its load.
     let accessed = |at: usize| measured.points[at].outcome.accessed;

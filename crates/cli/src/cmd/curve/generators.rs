@@ -12,7 +12,6 @@ use load::error::Error;
 use load::fileset::Layout;
 use load::mix::{Plan, Ran};
 use net::clock::Clock;
-use perf::units::Nanos;
 use tokio::sync::{mpsc, oneshot};
 use wire::nfs3::FileHandle;
 
@@ -188,9 +187,4 @@ async fn obey(mut shard: Shard, mut commands: mpsc::UnboundedReceiver<Command>) 
             _ = commands.recv() => return,
         }
     }
-}
-
-/// How long files may take to be removed.
-pub(super) fn remove_limit(files: usize) -> Nanos {
-    Nanos::from_secs(20) + Nanos::from_millis(20) * files as u64
 }

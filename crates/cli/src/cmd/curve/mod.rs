@@ -5,6 +5,7 @@
 
 mod csv;
 mod generators;
+mod places;
 mod record;
 mod report;
 mod text;
@@ -18,10 +19,11 @@ use net::shape::Shape;
 use perf::units::Nanos;
 
 use self::generators::{Generators, Way};
+use self::places::Places;
 use crate::args::Verbosity;
 use crate::args::curve::Curve as Args;
 use crate::cmd::mix;
-use crate::cmd::study::{self, Held, Reached};
+use crate::cmd::study::{self, Reached};
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::ranks::Ranks;
@@ -169,25 +171,13 @@ async fn measure<G: Gather>(
         Reached::new(&clock, None, target, options)
     });
     let plain: Vec<Reached> = plain.collect();
-    let mut held = Vec::new();
-    let mut outcome = Ok(Vec::new());
-    for reached in &plain {
-        match Held::make(reached, &mut interrupts).await {
-            Ok(made) => held.push(made),
-            Err(failure) => {
-                outcome = Err(failure);
-                break;
-            }
-        }
-    }
+    let places = Places::make(&plain, &mut interrupts).await?;
     let mut bars = Bars::new(verbosity);
-    if outcome.is_ok() {
-        outcome = tokio::select! {
-            biased;
-            () = interrupts.next() => Err(Failure::interrupted()),
-            measured = curves(&clock, args, &settings, &held, gather, &mut bars) => measured,
-        };
-    }
+    let outcome = tokio::select! {
+        biased;
+        () = interrupts.next() => Err(Failure::interrupted()),
+        measured = curves(&clock, args, &settings, &places, gather, &mut bars) => measured,
+    };
     let now = clock.now();
     let neighbours_share = neighbours.share(now);
     let files = match &outcome {
@@ -195,16 +185,10 @@ async fn measure<G: Gather>(
         // Interrupted: what there may be.
         Err(_) => settings.files.layout(f64::INFINITY, 0).files,
     };
-    if !held.is_empty() {
-        bars.show("removing the files", 0.0);
-    }
-    let mut left = Vec::new();
-    for (made, reached) in held.into_iter().zip(&plain) {
-        let limit = generators::remove_limit(files);
-        left.extend(made.clear(reached, limit, Ok(())).await.err());
-    }
+    bars.show("removing the files", 0.0);
+    let left = places.clear(files).await;
     bars.clear();
-    let measured = match (outcome, left.into_iter().next()) {
+    let measured = match (outcome, left) {
         (Ok(measured), None) => measured,
         (Err(failure), None) => return Err(failure),
         (Err(failure), Some(left)) => return Err(failure.and(left.what())),
@@ -242,17 +226,17 @@ async fn curves<G: Gather>(
     clock: &Clock,
     args: &Args,
     settings: &Settings,
-    held: &[Held],
+    places: &Places<'_>,
     gather: &mut G,
     bars: &mut Bars,
 ) -> Result<Vec<Measured>, Failure> {
     let mut subjects = Vec::new();
-    for (target, held) in args.target.iter().zip(held) {
+    for (target, scratch) in args.target.iter().zip(places.dirs()) {
         let way = Way {
             clock: clock.clone(),
             target: target.clone(),
             options: study::options(target, args.reply_limit, Shape::default()),
-            dir: held.scratch.dir(),
+            dir: scratch.dir(),
             connections: connections(args),
         };
         subjects.push(Generators::start(&way, gather.share(), args.threads).await?);

@@ -22,10 +22,11 @@ pub(super) fn html(outcome: &Outcome) -> String {
         ("Machine", environment.kernel.unwrap_or_default()),
         ("Made", outcome.started.clone()),
     ];
+    let notes = outcome.servers.iter().flat_map(|server| notes(outcome, server));
     page(&LoadCurves {
         title: format!("Load curve, {}", settings.mix.name),
         facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
-        notes: outcome.servers.iter().flat_map(|server| notes(outcome, server)).collect(),
+        notes: text::neighbours(outcome).into_iter().chain(notes).collect(),
         servers: outcome.servers.iter().map(curve).collect(),
         tables: outcome.servers.iter().flat_map(tables).collect(),
         method: METHOD.map(str::to_owned).into(),
@@ -34,19 +35,19 @@ pub(super) fn html(outcome: &Outcome) -> String {
 }
 
 const METHOD: [&str; 4] = [
-    "A mix of operations in exact shares on files whose number grows with the highest load, as SPEC \
-     SFS has it: 10 MiB for each operation a second unless bounded, of which one in ten is touched. \
-     Lower loads touch fewer of them, in proportion. Every operation is one call.",
+    "A mix of operations in exact shares on files whose number grows with the highest load, as \
+     SPEC SFS has it: 10 MiB for each operation a second unless bounded, of which one in ten is \
+     touched. Lower loads touch fewer of them, in proportion. Every operation is one call.",
     "In an open loop operations start by a schedule, whatever the server does, and response times \
      count from when one was meant to start. Several servers are measured in alternation.",
     "A point holds the rules when the mix is within 1.5 points of what it should be, under 1 % of \
      the operations failed, nine in ten of the files that may be touched were, the generator was \
      neither busy nor late, and what was offered came, unless no higher load came either.",
-    "Intervals of points are those of batch means (Student's t, 20 batches in a run); those of base, \
-     slope, saturation and overall response time come from drawing these batches again a thousand \
-     times. The knee is the point with the most throughput for its response time, the slope that of \
-     the least-squares line up to it. The overall response time is the area under the curve, which \
-     begins at the origin, over the highest throughput, as SPEC publishes it.",
+    "Intervals of points are those of batch means (Student's t, 20 batches in a run); those of \
+     base, slope, saturation and overall response time come from drawing these batches again a \
+     thousand times. The knee is the point with the most throughput for its response time, the \
+     slope that of the least-squares line up to it. The overall response time is the area under \
+     the curve, which begins at the origin, over the highest throughput, as SPEC publishes it.",
 ];
 
 fn notes(outcome: &Outcome, server: &Server) -> Vec<String> {

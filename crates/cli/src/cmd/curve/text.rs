@@ -6,7 +6,7 @@ use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use super::{Outcome, Server};
-use crate::records::bytes;
+use crate::records::{NEIGHBOURS_SHARE_MAX, bytes};
 
 /// The report as text.
 pub(super) fn text(outcome: &Outcome) -> String {
@@ -14,6 +14,9 @@ pub(super) fn text(outcome: &Outcome) -> String {
     let mut text = format!("mix         {}: {}\n", settings.mix.name, settings.mix.source);
     text += &format!("load        {}\n", load(outcome));
     text += &format!("generator   {}\n", generator(outcome));
+    if let Some(neighbours) = neighbours(outcome) {
+        text += &format!("neighbours  {neighbours}\n");
+    }
     text += &format!("cached      {CACHED}\n");
     text += &format!("durable     {}\n", durable(outcome));
     for server in &outcome.servers {
@@ -55,8 +58,8 @@ pub(super) fn generator(outcome: &Outcome) -> String {
         processes => format!("{processes} processes of "),
     };
     format!(
-        "{processes}{} thread(s), {} connection(s); busy at most {:.0} % of a thread; at best {} us \
-         of it an operation",
+        "{processes}{} thread(s), {} connection(s); busy at most {:.0} % of a thread; at best \
+         {} us of it an operation",
         outcome.threads,
         outcome.connections,
         100.0 * busiest.fold(0.0, f64::max),
@@ -69,6 +72,16 @@ pub(super) fn us_per_operation(point: &Point) -> Option<f64> {
     let effort = point.outcome.effort?;
     let answered = point.outcome.answered;
     (answered > 0).then(|| effort.busy.as_micros_f64() / answered as f64)
+}
+
+/// Who else used the processors, where that may have made a generator late.
+pub(super) fn neighbours(outcome: &Outcome) -> Option<String> {
+    let share = outcome.neighbours_share.filter(|share| *share > NEIGHBOURS_SHARE_MAX)?;
+    let percent = 100.0 * share;
+    Some(format!(
+        "others used {percent:.0} % of the processors here, a server on this host among them: what \
+         starts late may be their doing"
+    ))
 }
 
 /// What a WRITE asks for.

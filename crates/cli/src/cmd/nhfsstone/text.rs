@@ -48,15 +48,16 @@ fn row(outcome: &Outcome, operation: Operation) -> String {
     let seconds = tally.total.as_secs_f64();
     let each = 1e3 * seconds / tally.calls.max(1) as f64;
     let share = 100.0 * seconds / outcome.total().as_secs_f64().max(f64::MIN_POSITIVE);
+    let name = operation.name();
+    let wanted = format!("{wanted:.places$}%");
     format!(
-        "{:<8}{:>5.places$}%{:>9.2}%{:>9}{:>10.2}{:>11.2}{:>9.2}%\n",
-        operation.name(),
-        wanted,
+        "{name}{wanted:>width$}{:>9.2}%{:>9}{:>10.2}{:>11.2}{:>9.2}%\n",
         outcome.percent(operation),
         tally.calls,
         seconds,
         each,
         share,
+        width = 14_usize.saturating_sub(name.len()),
     )
 }
 
@@ -108,7 +109,9 @@ fn additions(text: &mut String, ran: &Ran) {
     if ran.retransmissions > 0 {
         writeln!(text, "sent again  {} calls", ran.retransmissions).ok();
     }
-    let counted = |calls: Option<u64>| calls.map_or("not known".to_owned(), |n| n.to_string());
+    let counted = |calls: Option<u64>| {
+        calls.map_or_else(|| "not known".to_owned(), |calls| calls.to_string())
+    };
     let (server, client) = (counted(ran.background.server), counted(ran.background.client));
     let seconds = BACKGROUND_TIME.as_secs_f64();
     writeln!(

@@ -48,6 +48,7 @@ pub(super) fn text(seen: &Seen) -> String {
         "connections": analyzer.talks().iter().map(|(id, talk)| one(analyzer, id, talk, first))
             .collect::<Vec<Value>>(),
         "files": files(analyzer),
+        "model": seen.explained.as_ref().map(super::explain::json),
     });
     let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text.push('\n');

@@ -1,6 +1,7 @@
 //! `nfskit trace`: what captures of the network show.
 
 mod csv;
+mod explain;
 mod json;
 mod page;
 mod screen;
@@ -12,6 +13,7 @@ use std::path::Path;
 use analyze::capture::{Capture, CaptureError, Merged, Note};
 use analyze::trace::mix::{Counts, counts};
 use analyze::trace::{Analyzer, Filter};
+use perf::model::trace::Explained;
 
 use crate::args::Verbosity;
 use crate::args::trace::Trace;
@@ -24,6 +26,8 @@ struct Seen {
     notes: Vec<Note>,
     bytes: u64,
     files: usize,
+    /// The model of the busiest connection, or why there is none, if it was asked for.
+    explained: Option<Result<Explained, String>>,
 }
 
 /// Runs the command.
@@ -41,20 +45,27 @@ pub(crate) fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
         args.files.iter().map(|path| open(path)).collect();
     let mut merged = Merged::new(captures?).map_err(failure)?;
     let mut analyzer = Analyzer::new(filter);
+    let mut kept = args.explain.then(explain::Kept::default);
     while let Some(packet) = merged.next_packet().map_err(failure)? {
-        match &mut csv {
-            None => analyzer.packet(&packet, &mut |_, _, _| {}),
-            Some(csv) => analyzer.packet(&packet, &mut |transaction, files, talks| {
+        let begin_ns = analyzer.span_ns().0;
+        analyzer.packet(&packet, &mut |transaction, files, talks| {
+            if let Some(csv) = &mut csv {
                 csv.line(transaction, files, talks);
-            }),
-        }
+            }
+            if let Some(kept) = &mut kept {
+                kept.keep(transaction, begin_ns);
+            }
+        });
     }
     analyzer.end();
     if let Some(csv) = csv {
         csv.end()?;
     }
     let (_, bytes) = merged.read();
-    let read = Seen { analyzer, notes: merged.notes(), bytes, files: args.files.len() };
+    let busiest = screen::busiest(&analyzer).map(|(id, _)| id);
+    let explained = kept.zip(busiest).map(|(kept, talk)| kept.explained(talk));
+    let (notes, files) = (merged.notes(), args.files.len());
+    let read = Seen { analyzer, notes, bytes, files, explained };
     show(args, &read, verbosity)
 }
 

@@ -26,6 +26,9 @@ pub(super) fn text(seen: &Seen) -> String {
     character(&mut out, analyzer);
     gaps(&mut out, analyzer);
     files(&mut out, analyzer);
+    if let Some(explained) = &seen.explained {
+        out.push_str(&super::explain::lines(explained));
+    }
     out
 }
 
@@ -257,6 +260,9 @@ pub(super) fn findings(seen: &Seen) -> Vec<String> {
     pace(&mut text, &seen.analyzer);
     character(&mut text, &seen.analyzer);
     gaps(&mut text, &seen.analyzer);
+    if let Some(explained) = &seen.explained {
+        text.push_str(&super::explain::lines(explained));
+    }
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| line.split_whitespace().collect::<Vec<&str>>().join(" ")).collect()
 }

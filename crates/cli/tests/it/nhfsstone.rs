@@ -1,0 +1,92 @@
+//! nhfsstone and the mixes that it is given: what it prints, records, leaves and refuses.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::program::{Finished, Program, nfskit};
+use crate::served::Served;
+
+const NOTHING: [String; 0] = [];
+
+fn nhfsstone(target: &str, arguments: &[&str]) -> Command {
+    let mut command = nfskit(["bench", "nhfsstone", "--target", target]);
+    command.args(arguments);
+    command
+}
+
+fn finish(mut command: Command) -> Finished {
+    Program::start(&mut command).finish()
+}
+
+#[test]
+fn a_run_prints_the_originals_table_and_leaves_nothing() {
+    let served = Served::folder(&["--udp"]);
+    let out = tempfile::tempdir().unwrap();
+    let record = out.path().join("run.json");
+    let record_path = record.to_str().unwrap();
+    for arguments in ["", "&version=2&proto=udp"] {
+        let target = format!("{}{arguments}", served.url());
+        let command = nhfsstone(
+            &target,
+            &["--target", &target, "-c", "2500", "-l", "5000", "--busy", "--json", record_path],
+        );
+        let finished = finish(command);
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+        for part in [
+            "op        want       got    calls      secs  msec/call    time %\n",
+            "\nlookup     34%",
+            " calls/sec ",
+            " msec/call\n",
+            "\nmix is off ",
+        ] {
+            assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
+        }
+        assert_eq!(served.left_behind(), NOTHING);
+        let record: Value =
+            serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
+        assert_eq!(record["workload"]["name"], "nhfsstone");
+        assert_eq!(record["workload"]["mix"], "laddis");
+        assert!(record["metrics"]["calls"]["value"].as_f64().unwrap() >= 2500.0);
+        assert_eq!(record["metrics"]["failed"]["value"], 0.0);
+    }
+    served.stop();
+}
+
+#[test]
+fn a_mix_is_what_nfsstat_printed_or_a_file_and_a_bad_one_has_its_place() {
+    let served = Served::folder(&[]);
+    let files = tempfile::tempdir().unwrap();
+    let given = |name: &str, text: &str| {
+        let path = files.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let counted = given(
+        "counted",
+        "Client nfs v3:\nnull getattr\n0 0% 50 25%\nmkdir rmdir\n75 37% \
+                                    75 37%\n",
+    );
+    let run = |mix: &str| {
+        finish(nhfsstone(&served.url(), &["-m", mix, "-c", "200", "-l", "2000", "--busy"]))
+    };
+    let finished = run(&counted);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    assert!(finished.stdout.contains("200 calls of version 3 that"), "{finished:?}");
+    assert!(finished.stdout.contains("\nmkdir   37.50%"), "{finished:?}");
+    for (name, text, expected) in [
+        ("unknown", "getattr 50\n rea 50\n", "unknown: line 2, column 2: \"rea\" is not an"),
+        ("short", "getattr 50\nread 40\n", "short: the shares add up to 90.00, not to 100"),
+        ("broken", "rc 1 2 3\nproc3 2 1 x\n", "broken: line 2, column 11: \"x\" where a number"),
+        ("few", "rc 1 2 3\nproc3 2 1 9\n", "10 calls of version 3, and a mix rests on 100"),
+    ] {
+        let finished = run(&given(name, text));
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+        assert!(finished.stderr.contains(expected), "{finished:?}");
+        assert!(finished.stderr.contains("\n   try: "), "{finished:?}");
+    }
+    let refused = finish(nhfsstone(&served.url(), &["-T", "3"]));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(served.left_behind(), NOTHING);
+    served.stop();
+}
