@@ -17,7 +17,7 @@ use super::{count, target};
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit bench suite13 --compare local=/tmp kernel=/mnt/nfs nfskit=nfs://server/export
-  nfskit bench suite13 --compare a=nfs://server/export b=nfs://server/export?vers=2 --copies 1
+  nfskit bench suite13 --compare a=nfs://server/export b=nfs://server/export?version=2 --copies 1
   nfskit bench suite13 --compare local=/tmp nfskit=nfs://server/export --test 8,9 --caches warm
   nfskit bench suite13 --compare nfskit=nfs://server/export --scale 0.1 --repeats 1   a quick look
 
@@ -133,8 +133,8 @@ mod tests {
     fn a_place_has_a_name_and_is_a_directory_or_a_server() {
         let read = |text: &str| place(text).map(|place| (place.name, place.at));
         assert!(matches!(read("local=/tmp/x=y"), Ok((name, At::Dir(_))) if name == "local"));
-        let read_server = read("a-1=nfs://server/export?vers=2").unwrap();
-        assert!(matches!(read_server.1, At::Server(url, _) if url.ends_with("vers=2")));
+        let read_server = read("a-1=nfs://server/export?version=2").unwrap();
+        assert!(matches!(read_server.1, At::Server(url, _) if url.ends_with("version=2")));
         for wrong in ["", "/tmp", "=/tmp", "a=", "a b=/tmp", "a=http://x/y", "averyveryverylong=/"]
         {
             assert!(place(wrong).is_err(), "{wrong}");
