@@ -53,7 +53,7 @@ pub(super) struct Work<'a> {
     pub(super) clock: &'a Clock,
     pub(super) session: &'a Session,
     pub(super) is_stable: bool,
-    /// What the opening of a file is made of: only what the mix has.
+    /// What the opening of a file is made of: what the mix still lacks.
     pub(super) looks_up: bool,
     pub(super) asks_attributes: bool,
     /// From when its first call counts.

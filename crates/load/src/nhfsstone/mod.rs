@@ -15,9 +15,9 @@
 //!   this makes the calls of the protocol, and knows each. There is no client cache to be cheated:
 //!   its long names and its reopened files are kept, and have nothing left to do.
 //! - An operation is as many calls as the original counts for it: a file that is read is a GETATTR
-//!   and a READ of each of its blocks, one that is written a LOOKUP, a GETATTR and WRITEs; what the
-//!   mix has none of is left out of that. WRITEs are stable, as all of version 2 are, unless the
-//!   mix has COMMITs.
+//!   and a READ of each of its blocks, one that is written a LOOKUP, a GETATTR and WRITEs; what there
+//!   is enough of already is left out of that, as a cache would. WRITEs are stable, as all of
+//!   version 2 are, unless the mix has COMMITs.
 //! - Rewritten files keep their length, so that the lengths stay those of the benchmark.
 //! - It sleeps as long as it means to, where the original could not sleep less than 20 ms.
 //! - Operations of version 3 may be in the mix.
@@ -188,7 +188,10 @@ impl Driver {
     fn begin(&mut self, mut task: Task, due: Instant) -> BoxFuture<'static, Event> {
         let operation = self.choice.next(&self.outcome, &mut self.random);
         let (clock, is_stable) = (self.clock.clone(), self.is_stable);
-        let has = |operation| self.outcome.mix.share(operation) > 0.0;
+        let has = |operation| {
+            let wanted = 100.0 * self.outcome.mix.share(operation);
+            wanted > 0.0 && self.outcome.percent(operation) <= wanted
+        };
         let (looks_up, asks_attributes) = (has(Operation::Lookup), has(Operation::Getattr));
         self.pace.begun();
         async move {
