@@ -15,9 +15,9 @@
 //!   this makes the calls of the protocol, and knows each. There is no client cache to be cheated:
 //!   its long names and its reopened files are kept, and have nothing left to do.
 //! - An operation is as many calls as the original counts for it: a file that is read is a GETATTR
-//!   and a READ of each of its blocks, one that is written a LOOKUP, a GETATTR and WRITEs; what there
-//!   is enough of already is left out of that, as a cache would. WRITEs are stable, as all of
-//!   version 2 are, unless the mix has COMMITs.
+//!   and a READ of each of its blocks, one that is written a LOOKUP, a GETATTR and WRITEs; what
+//!   there is enough of already is left out of that, as a cache would. WRITEs are stable, as all
+//!   of version 2 are, unless the mix has COMMITs.
 //! - Rewritten files keep their length, so that the lengths stay those of the benchmark.
 //! - It sleeps as long as it means to, where the original could not sleep less than 20 ms.
 //! - Operations of version 3 may be in the mix.
