@@ -89,6 +89,14 @@ impl Gather for Ranks {
         }
     }
 
+    async fn sum(&mut self, own: Vec<f64>) -> Result<Vec<f64>, GatherError> {
+        match self {
+            Self::Alone(alone) => alone.sum(own).await,
+            #[cfg(feature = "mpi")]
+            Self::Mpi(mpi) => mpi.sum(own).await,
+        }
+    }
+
     async fn broadcast(&mut self, own: Vec<f64>) -> Result<Vec<f64>, GatherError> {
         match self {
             Self::Alone(alone) => alone.broadcast(own).await,

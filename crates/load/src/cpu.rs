@@ -46,7 +46,8 @@ impl Neighbours {
     pub fn share(&self, now: Instant) -> Option<f64> {
         let busy = busy()?.saturating_sub(self.busy?);
         let own = Usage::now().process.saturating_sub(self.own);
-        let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        // All of the machine's, also where this process may use one of them only.
+        let processors = processors()? as f64;
         let all = now.since(self.began).as_secs_f64() * processors;
         (all > 0.0).then(|| busy.saturating_sub(own).as_secs_f64() / all)
     }
@@ -60,6 +61,13 @@ pub fn machine() -> Option<Nanos> {
 
 /// Time that the processors have not been idle, from the first line of /proc/stat: user, nice,
 /// system, idle, iowait, irq, softirq, steal, in ticks of 10 ms.
+/// Processors that the machine runs.
+fn processors() -> Option<usize> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let lines = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
+    Some(lines.count().max(1))
+}
+
 fn busy() -> Option<Nanos> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<u64> = stat

@@ -3,6 +3,7 @@
 
 use load::curve::{Gather, GatherError, Share};
 use load::mix::Outcome;
+use mpi::collective::SystemOperation;
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
@@ -104,6 +105,12 @@ impl Gather for Mpi {
             }
         }
         merged.ok_or_else(|| GatherError("nobody is there".to_owned()))
+    }
+
+    async fn sum(&mut self, own: Vec<f64>) -> Result<Vec<f64>, GatherError> {
+        let mut sums = vec![0.0; own.len()];
+        self.world.all_reduce_into(&own[..], &mut sums[..], SystemOperation::sum());
+        Ok(sums)
     }
 
     async fn broadcast(&mut self, own: Vec<f64>) -> Result<Vec<f64>, GatherError> {

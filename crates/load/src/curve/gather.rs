@@ -31,6 +31,12 @@ pub trait Gather {
     /// [`GatherError`].
     fn merge(&mut self, own: Outcome) -> impl Future<Output = Result<Outcome, GatherError>>;
 
+    /// The sums of what all processes bring, number by number; as many from each.
+    ///
+    /// # Errors
+    /// [`GatherError`].
+    fn sum(&mut self, own: Vec<f64>) -> impl Future<Output = Result<Vec<f64>, GatherError>>;
+
     /// What the first process says.
     ///
     /// # Errors
@@ -52,6 +58,10 @@ impl Gather for Alone {
     }
 
     async fn merge(&mut self, own: Outcome) -> Result<Outcome, GatherError> {
+        Ok(own)
+    }
+
+    async fn sum(&mut self, own: Vec<f64>) -> Result<Vec<f64>, GatherError> {
         Ok(own)
     }
 

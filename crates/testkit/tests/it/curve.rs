@@ -229,6 +229,23 @@ impl Gather for Pair {
         Ok(merged)
     }
 
+    async fn sum(&mut self, own: Vec<f64>) -> Result<Vec<f64>, GatherError> {
+        for rank in 0..2 {
+            if rank == self.rank {
+                let mut told = self.told.lock().unwrap();
+                let sums = own.iter().enumerate().map(|(at, own)| match rank {
+                    0 => *own,
+                    _ => own + told[at],
+                });
+                *told = sums.collect();
+            }
+            self.meeting.wait().await;
+        }
+        let sums = self.told.lock().unwrap().clone();
+        self.meeting.wait().await;
+        Ok(sums)
+    }
+
     async fn broadcast(&mut self, own: Vec<f64>) -> Result<Vec<f64>, GatherError> {
         if self.rank == 0 {
             self.told.lock().unwrap().clone_from(&own);
