@@ -53,6 +53,8 @@ pub struct Informed {
     pub fitted: Fitted,
     /// Values that the fit rests on.
     values: usize,
+    /// Of the parameters as [`moved`] moves them; `None` where the values do not tell them apart.
+    covariance: Option<[[f64; 3]; 3]>,
 }
 
 impl Informed {
@@ -96,7 +98,18 @@ impl Informed {
             true
         };
         let fitted = minimize_from(&starts(observed, stage_us, form), count, residuals)?;
-        Ok(Self { form, fitted: fitted.tolerated(TOLERATED)?, values: count })
+        let fitted = fitted.tolerated(TOLERATED)?;
+        let values: Vec<f64> = fitted.parameters.iter().map(|f| f.estimate.value).collect();
+        let slopes = observed
+            .iter()
+            .map(|point| {
+                slopes(&values, form, &|values| throughput(form, values, point.outstanding))
+            })
+            .chain(stage_us.iter().map(|_| slopes(&values, form, &|values| values[1])));
+        let covariance = inverse(&squares(slopes)).map(|rows| {
+            rows.map(|row| row.map(|entry| entry * fitted.deviation * fitted.deviation))
+        });
+        Ok(Self { form, fitted, values: count, covariance })
     }
 
     /// Calls a second with so many outstanding, with the interval that the parameters give it.
@@ -112,26 +125,78 @@ impl Informed {
 
     fn estimate(&self, of: &dyn Fn(&[f64]) -> f64) -> Estimate {
         let values: Vec<f64> = self.fitted.parameters.iter().map(|f| f.estimate.value).collect();
-        let stepped = |i: usize, by: f64| {
-            let mut values = values.clone();
-            values[i] *= by.exp();
-            of(&values).ln()
+        let value = of(&values);
+        let free = self.values.saturating_sub(values.len());
+        let t = student_t_975(free).unwrap_or(12.7);
+        let interval = self.covariance.map(|covariance| {
+            let slopes = slopes(&values, self.form, of);
+            let mut variance = 0.0;
+            for (row, a) in covariance.iter().zip(&slopes) {
+                for (c, b) in row.iter().zip(&slopes) {
+                    variance += a * c * b;
+                }
+            }
+            let half = t * variance.max(0.0).sqrt();
+            let ends = [value / half.exp(), value * half.exp()];
+            // Around a corner a slope is that of one side only.
+            let third = t * covariance[2][2].max(0.0).sqrt();
+            let beyond = [third, -third].map(|by| of(&moved(&values, self.form, 2, by)));
+            let all = ends.into_iter().chain(beyond);
+            let (lo, hi) = all.fold((value, value), |(lo, hi), end| (end.min(lo), end.max(hi)));
+            Interval { lo, hi }
+        });
+        let is_finite = |interval: &Interval| interval.lo.is_finite() && interval.hi.is_finite();
+        Estimate { value, ci95: interval.filter(is_finite) }
+    }
+}
+
+/// The parameters with one of them moved: the first two by a factor, the third, which may have come
+/// to nothing, by a part of what it is measured against.
+fn moved(values: &[f64], form: Form, which: usize, by: f64) -> Vec<f64> {
+    let mut moved = values.to_vec();
+    match (which, form) {
+        (2, Form::Variable) => moved[2] = (moved[2] + by).max(0.0),
+        (2, _) => moved[2] = (moved[2] + by * values[1]).max(0.0),
+        _ => moved[which] *= by.exp(),
+    }
+    moved
+}
+
+/// How the logarithm of something changes with each parameter.
+fn slopes(values: &[f64], form: Form, of: &dyn Fn(&[f64]) -> f64) -> [f64; 3] {
+    [0, 1, 2].map(|which| {
+        let (up, down) = (moved(values, form, which, STEP), moved(values, form, which, -STEP));
+        let steps = match which {
+            // At nothing there is one side only.
+            2 if up[2] - values[2] > values[2] - down[2] + STEP * 1e-6 => STEP,
+            _ => 2.0 * STEP,
         };
-        let slopes: Vec<f64> = (0..values.len())
-            .map(|i| (stepped(i, STEP) - stepped(i, -STEP)) / (2.0 * STEP))
-            .collect();
-        let mut variance = 0.0;
-        for (row, a) in self.fitted.covariance.iter().zip(&slopes) {
-            for (c, b) in row.iter().zip(&slopes) {
-                variance += a * c * b;
+        (of(&up).ln() - of(&down).ln()) / steps
+    })
+}
+
+/// The products of all slopes, summed.
+fn squares(rows: impl Iterator<Item = [f64; 3]>) -> [[f64; 3]; 3] {
+    let mut sums = [[0.0; 3]; 3];
+    for row in rows {
+        for (sums, a) in sums.iter_mut().zip(row) {
+            for (sum, b) in sums.iter_mut().zip(row) {
+                *sum += a * b;
             }
         }
-        let free = self.values.saturating_sub(values.len());
-        let half = student_t_975(free).unwrap_or(12.7) * variance.max(0.0).sqrt();
-        let value = of(&values);
-        let interval = Interval { lo: value / half.exp(), hi: value * half.exp() };
-        Estimate { value, ci95: half.is_finite().then_some(interval) }
     }
+    sums
+}
+
+/// By cofactors; `None` of what has none.
+fn inverse(m: &[[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {
+    let cofactor = |i: usize, j: usize| {
+        let (a, b, c, d) = ((i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3);
+        m[a][c] * m[b][d] - m[a][d] * m[b][c]
+    };
+    let determinant: f64 = (0..3).map(|j| m[0][j] * cofactor(0, j)).sum();
+    let is_regular = determinant.abs() > 1e-12 * (m[0][0] * m[1][1] * m[2][2]).abs();
+    is_regular.then(|| [0, 1, 2].map(|i| [0, 1, 2].map(|j| cofactor(j, i) / determinant)))
 }
 
 /// Step of a parameter's logarithm for the slopes of an answer.
