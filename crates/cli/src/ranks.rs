@@ -12,6 +12,9 @@ use crate::exit::Failure;
 /// How launchers tell a process how many there are: Open MPI's, and those that speak PMI (MPICH,
 /// srun with its plugin).
 const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+/// `srun --mpi=pmix` tells each process its rank, and how many there are in a variable of its own,
+/// which is there without an MPI as well.
+const PMIX: (&str, &str) = ("PMIX_RANK", "SLURM_STEP_NUM_TASKS");
 
 /// This process among those of its measurement.
 pub(crate) enum Ranks {
@@ -28,7 +31,8 @@ impl std::fmt::Debug for Ranks {
 
 /// Whether a launcher has started this process among others.
 fn is_launched() -> bool {
-    SIZES.iter().filter_map(std::env::var_os).any(|size| size != "1")
+    let several = |name: &str| std::env::var_os(name).is_some_and(|size| size != "1");
+    SIZES.into_iter().any(several) || (std::env::var_os(PMIX.0).is_some() && several(PMIX.1))
 }
 
 impl Ranks {

@@ -99,7 +99,7 @@ impl Program {
                 let mut command = Command::new(nfskit);
                 command.args(["bench", "curve", "--target", &server.address.url("")]);
                 command.arg("--mix").arg(mix).args(["--closed", &outstanding.to_string()]);
-                command.args(["--points", "1", "--warm-up", "0", "--file-set-max", "16M"]);
+                command.args(["--points", "1", "--warm-up", "100ms", "--file-set-max", "16M"]);
                 command.args(["--time", &format!("{seconds}s"), "--accessed", "100"]);
                 command
             }

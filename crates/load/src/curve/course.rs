@@ -200,8 +200,11 @@ impl<G: Gather, T: FnMut(Progress)> Course<'_, G, T> {
                 // A first look on few files says how many are needed.
                 let first = self.look(number, subject, Vec::new()).await?;
                 measured.built = self.build(number, subject, first.best_per_s()).await?;
-                let again = [1, 2, 4].map(|times| times * first.enough());
-                let search = self.search(number, subject, again.into()).await?;
+                let most = self.settings.outstanding_max.clamp(1, SEARCH_OUTSTANDING_MAX);
+                let again = [1, 2, 4].map(|times| (times * first.enough()).min(most));
+                let mut again = Vec::from(again);
+                again.dedup();
+                let search = self.search(number, subject, again).await?;
                 let loads = spread(search.best_per_s(), *points);
                 measured.search = Some(search);
                 Ok(loads)

@@ -140,7 +140,7 @@ impl Maker<'_> {
             offset += u64::from(written.reply.count);
         }
         self.session.commit(handle, 0, 0).await?;
-        Ok(File { handle, bytes })
+        Ok(File { handle, bytes, built_bytes: bytes })
     }
 
     async fn entry(&self, dir: FileHandle, kind: Kind, number: u32) -> Result<(), Error> {

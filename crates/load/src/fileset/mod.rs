@@ -55,6 +55,8 @@ pub struct FileSet {
 struct File {
     handle: FileHandle,
     bytes: u64,
+    /// As it was made.
+    built_bytes: u64,
 }
 
 /// Bytes of a file.
@@ -127,12 +129,15 @@ impl FileSet {
     }
 
     /// From here on only this share of the files that the layout lets a run touch are touched, at
-    /// least one: the working set of a run. Forgets which ones were touched before.
+    /// least one: the working set of a run. Forgets which ones were touched before, and that files
+    /// have grown: each run appends as the first one, to where the files ended when they were made.
     pub fn narrow_to(&mut self, share: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
         let accessed = (self.accessed_max as f64 * share).ceil() as usize;
         self.accessed = accessed.clamp(1, self.accessed_max.max(1));
         self.touched.clear();
+        self.grown_bytes = 0;
+        self.files.iter_mut().for_each(|file| file.bytes = file.built_bytes);
     }
 
     /// Different files that were touched since the set was made, or narrowed.
@@ -177,12 +182,15 @@ impl FileSet {
         self.within(bytes, random).1
     }
 
-    /// Where to write so many bytes: at a file's end, which grows it, or within one.
+    /// Where to write so many bytes: at a file's end, which grows it, or within one, and then not
+    /// more than there are.
     pub fn to_write(&mut self, bytes: u32, appends: bool, random: &mut Rng) -> Range {
         let may_grow =
             (self.grown_bytes + u64::from(bytes)) as f64 <= GROWTH_MAX * self.bytes as f64;
         if !(appends && may_grow) {
-            return self.within(bytes, random).1;
+            let (number, range) = self.within(bytes, random);
+            let there = self.files[number].bytes.saturating_sub(range.offset).max(1);
+            return Range { bytes: u32::try_from(there).unwrap_or(bytes).min(bytes), ..range };
         }
         let number = random.usize(..self.accessed);
         self.touched.touch(number);

@@ -206,12 +206,14 @@ impl<'a> Generator<'a> {
         now: Instant,
         data: &'d Bytes,
     ) -> impl Future<Output = Done> + use<'a, 'd> {
+        let hollow = self.files.hollow();
         let (operation, step) = self.dealer.next(self.files);
         let session = &self.sessions[self.started % self.sessions.len()];
         self.started += 1;
         if self.window.contains(meant) {
             self.meter.begin(self.clock, now);
             self.outcome.meant += 1;
+            self.outcome.hollow += self.files.hollow() - hollow;
             let late = now.since(meant);
             self.outcome.lateness.record(late);
             if late > outcome::LATE {

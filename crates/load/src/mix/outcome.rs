@@ -57,6 +57,9 @@ pub struct Outcome {
     pub late: u64,
     /// How many by more than [`LATE`] because as many were outstanding as may be.
     pub held: u64,
+    /// How many found no name in the state that they need: they made what was there, or removed
+    /// what was not.
+    pub hollow: u64,
     /// Operations of an open loop that never started, because the server was too far behind.
     pub given_up: u64,
     /// Bytes of the READs and WRITEs among the [`Self::answered`].
@@ -111,6 +114,7 @@ impl Outcome {
         self.lateness.merge(&other.lateness);
         self.late += other.late;
         self.held += other.held;
+        self.hollow += other.hollow;
         self.given_up += other.given_up;
         self.read_bytes += other.read_bytes;
         self.written_bytes += other.written_bytes;

@@ -179,8 +179,13 @@ impl Driver {
         let span = self.pace.sleep(&mut self.random);
         let clock = self.clock.clone();
         async move {
-            clock.sleep(span).await;
-            Event::Awake { task, due: now + span }
+            let due = now + span;
+            match clock.alarm() {
+                Ok(mut alarm) => alarm.until(due).await,
+                // Out of descriptors: a millisecond late is better than not at all.
+                Err(_) => clock.sleep(span).await,
+            }
+            Event::Awake { task, due }
         }
         .boxed()
     }

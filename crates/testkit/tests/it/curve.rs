@@ -111,26 +111,28 @@ fn curve(service: Nanos, stalls: bool, settings: Settings, n: u32) -> Measured {
 fn a_stub_with_exponential_service_times_matches_the_formula_at_eight_loads() {
     let line = Line::new(WORKERS, SERVICE.as_micros_f64()).unwrap();
     let rates: Vec<f64> = (1..=8).map(|n| line.saturation_per_s() * 0.1 * f64::from(n)).collect();
-    // Of intervals that hold the truth 95 times in 100, one in eight misses it in every third run:
-    // this seed is one of those without.
-    let settings = Settings { seed: 14, ..settings(Loads::Rates(rates.clone()), 40) };
-    let measured = curve(SERVICE, false, settings, 1);
-    assert_eq!(measured.points.len(), 8);
-    for (point, per_s) in measured.points.iter().zip(rates) {
-        let (got, want_us) = (point.response_us().unwrap(), line.response_us(per_s).unwrap());
-        assert!(got.ci95.unwrap().contains(want_us), "at {per_s}: {got:?} is not {want_us}");
-        assert!((got.value / want_us - 1.0).abs() < 0.1, "at {per_s}: {got:?} is not {want_us}");
-        let (offered, achieved) = (point.outcome.offered_per_s(), point.outcome.achieved_per_s());
-        assert!((achieved / offered - 1.0).abs() < 0.01, "{achieved} of {offered}");
-        assert!(point.is_valid() && point.kept_up, "{:?}", point.breaches);
-        // Little's law.
-        let calls = line.calls(per_s).unwrap();
-        assert!(
-            (point.outstanding() / calls - 1.0).abs() < 0.12,
-            "{} {calls}",
-            point.outstanding()
-        );
+    let mut missed = Vec::new();
+    for seed in 1..=3 {
+        let settings = Settings { seed, ..settings(Loads::Rates(rates.clone()), 30) };
+        let measured = curve(SERVICE, false, settings, 1);
+        assert_eq!(measured.points.len(), 8);
+        for (point, per_s) in measured.points.iter().zip(rates.iter().copied()) {
+            let (got, want_us) = (point.response_us().unwrap(), line.response_us(per_s).unwrap());
+            if !got.ci95.unwrap().contains(want_us) {
+                missed.push((seed, per_s, got, want_us));
+            }
+            assert!((got.value / want_us - 1.0).abs() < 0.15, "at {per_s}: {got:?}, {want_us}");
+            let run = &point.outcome;
+            let (offered, achieved) = (run.offered_per_s(), run.achieved_per_s());
+            assert!((achieved / offered - 1.0).abs() < 0.01, "{achieved} of {offered}");
+            assert!(point.is_valid() && point.kept_up, "{:?}", point.breaches);
+            // Little's law.
+            let (calls, outstanding) = (line.calls(per_s).unwrap(), point.outstanding());
+            assert!((outstanding / calls - 1.0).abs() < 0.15, "{outstanding} {calls}");
+        }
     }
+    // Intervals that hold the truth 95 times in 100: of 24 more than 4 miss it in one of 100 tries.
+    assert!(missed.len() <= 4, "{missed:?}");
 }
 
 #[test]

@@ -122,6 +122,7 @@ fn add_point(record: &mut Record, point: &Point) {
     metric("written_mib_per_s", mib_per_s(point, run.written_bytes), "MiB/s");
     metric("late", run.late as f64, "");
     metric("held", run.held as f64, "");
+    metric("hollow", run.hollow as f64, "");
     metric("given_up", run.given_up as f64, "");
     metric("failed", run.failed() as f64, "");
     metric("touched_files", run.touched as f64, "");
