@@ -16,6 +16,10 @@ const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
 /// which is there without an MPI as well.
 const PMIX: (&str, &str) = ("PMIX_RANK", "SLURM_STEP_NUM_TASKS");
 
+/// How an interrupted process ends.
+#[cfg(feature = "mpi")]
+const INTERRUPTED: u8 = 130;
+
 /// This process among those of its measurement.
 pub(crate) enum Ranks {
     Alone(Alone),
@@ -58,10 +62,13 @@ impl Ranks {
         self.share().rank == 0
     }
 
-    /// Ends all processes where one has failed: the others would wait for it.
+    /// Ends all processes where one has failed: the others would wait for it. Those that were
+    /// interrupted all were, by their launcher, and end by themselves when they have cleaned up.
     pub(crate) fn fail(&self, failure: Failure) -> Failure {
         #[cfg(feature = "mpi")]
-        if let Self::Mpi(mpi) = self {
+        if let Self::Mpi(mpi) = self
+            && failure.code() != INTERRUPTED
+        {
             mpi.abort(failure);
         }
         failure

@@ -3,9 +3,11 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use load::mix::{Mix, Operation};
 use net::clock::Clock;
 use perf::record::{Run as Record, Tool};
 use perf::stats::Sample;
+use serde_json::Value;
 
 use crate::args::Verbosity;
 use crate::exit::Failure;
@@ -59,6 +61,22 @@ pub(crate) fn generator(record: &mut Record, share: f64) {
     if share > BUSY_SHARE {
         let text = format!("the generator used {:.0} % of a processor", share * 100.0);
         record.warn("client-was-bottleneck", &text, "a faster processor here, or larger messages");
+    }
+}
+
+/// The shares of a mix's operations.
+pub(crate) fn mix_percent(mix: &Mix) -> Value {
+    let share = |(operation, _): &(Operation, u32)| {
+        (operation.name().to_owned(), (100.0 * mix.share(*operation)).into())
+    };
+    Value::Object(mix.shares.iter().map(share).collect())
+}
+
+/// What a mix's WRITEs ask for.
+pub(crate) fn write_stability(mix: &Mix) -> &'static str {
+    match mix.commits() {
+        true => "WRITEs are UNSTABLE, and the mix's COMMITs make them stable",
+        false => "each WRITE is FILE_SYNC: stable before it is answered",
     }
 }
 

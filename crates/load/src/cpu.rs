@@ -59,8 +59,6 @@ pub fn machine() -> Option<Nanos> {
     busy()
 }
 
-/// Time that the processors have not been idle, from the first line of /proc/stat: user, nice,
-/// system, idle, iowait, irq, softirq, steal, in ticks of 10 ms.
 /// Processors that the machine runs.
 fn processors() -> Option<usize> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
@@ -68,6 +66,8 @@ fn processors() -> Option<usize> {
     Some(lines.count().max(1))
 }
 
+/// Time that the processors have not been idle, from the first line of /proc/stat: user, nice,
+/// system, idle, iowait, irq, softirq, steal, in ticks of 10 ms.
 fn busy() -> Option<Nanos> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<u64> = stat

@@ -122,7 +122,6 @@ impl Rpc {
             true => 0,
             false => talk.pace.called(now, kind, is_stable),
         };
-        self.outstanding += 1;
         line.listings[from] += u32::from(facts::is_listing(operation));
         let open = Open {
             operation,
@@ -142,8 +141,9 @@ impl Rpc {
         if self.calls.is_full() {
             self.expire(now);
         }
-        if !self.calls.insert(key, open, name) {
-            self.totals.unfollowed += 1;
+        match self.calls.insert(key, open, name) {
+            true => self.outstanding += 1,
+            false => self.totals.unfollowed += 1,
         }
     }
 
@@ -178,6 +178,7 @@ impl Rpc {
             talk.unanswered += 1;
             self.totals.unanswered += 1;
             self.calls.remove(key);
+            self.outstanding = self.outstanding.saturating_sub(1);
             return false;
         }
         if talk.was_answered(key.xid, key.from_server) {

@@ -22,6 +22,14 @@ pub struct OperationTotal {
     pub latency: Histogram,
 }
 
+impl OperationTotal {
+    /// This share of the replies came within so much: by the histogram, whose buckets are wider
+    /// than the longest one is exact.
+    pub fn latency_at(&self, share: f64) -> Nanos {
+        self.latency.quantile(share).min(Nanos::from_nanos(self.latency_ns_max))
+    }
+}
+
 /// How data are made stable.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Sync {

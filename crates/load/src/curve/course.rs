@@ -142,7 +142,7 @@ fn assess(
     let mut points: Vec<Point> = loads
         .iter()
         .zip(runs)
-        .filter(|(_, outcome)| outcome.span > Nanos::ZERO || outcome.broken.is_some())
+        .filter(|(_, outcome)| outcome.span > Nanos::ZERO)
         .map(|(load, outcome)| Point::new(*load, outcome, settings))
         .collect();
     points.sort_by(|a, b| a.load.total_cmp(&b.load));

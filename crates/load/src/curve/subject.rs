@@ -98,6 +98,9 @@ impl Subject for Shard {
         };
         let files =
             self.files.as_mut().ok_or(Error::TooFew { what: "a curve: there are no files" })?;
+        if let Some(session) = self.sessions.first() {
+            fileset::cut_back(session, files).await?;
+        }
         files.narrow_to(accessed);
         mix::run_partly(&self.clock, &self.sessions, files, &own).await
     }

@@ -105,7 +105,9 @@ impl Breach {
             Self::Generator { .. } => "more --threads, or generators on more hosts",
             Self::Late { .. } => "more --threads, or a quieter machine",
             Self::Held { .. } => "more --outstanding-max",
-            Self::Hollow { .. } => "a mix that makes as many names as it removes",
+            Self::Hollow { .. } => {
+                "a mix that makes as many names as it removes, or a shorter --time"
+            }
             Self::Shortfall { .. } => "again on a quieter machine, with a longer --time",
         }
     }
@@ -228,8 +230,8 @@ fn untouched(outcome: &Outcome, settings: &Settings) -> Option<Breach> {
         return None;
     }
     // Files are chosen at random: so many choices leave one in ten out. Not each choice is one of
-    // all files: a third of the LOOKUPs ask for none, whole blocks are those of larger files. In the
-    // named mixes that makes 1.5 times as many.
+    // all files: a third of the LOOKUPs ask for none, whole blocks are those of larger files. In
+    // the named mixes that makes 1.5 times as many.
     let choices = accessed as f64 * -(1.0 - TOUCHED_MIN).ln();
     let per_s = touching as f64 / outcome.span.as_secs_f64();
     let time = (per_s > 0.0).then(|| Nanos::from_secs_f64(1.6 * choices / per_s));

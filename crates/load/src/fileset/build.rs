@@ -113,6 +113,21 @@ fn blocks(bytes: u64) -> u64 {
     bytes / BLOCK_BYTES
 }
 
+/// Cuts files that have grown to what they were made with, so that another run can append as the
+/// first one did.
+///
+/// # Errors
+/// Any call's.
+pub async fn cut_back(session: &Session, files: &mut FileSet) -> Result<(), Error> {
+    let cut = |(file, bytes)| async move {
+        let attributes = Sattr3 { size: Some(bytes), ..Sattr3::default() };
+        session.setattr(file, attributes, None).await.map(drop)
+    };
+    let mut cuts = stream::iter(files.take_grown()).map(cut).buffered(AT_ONCE);
+    while cuts.try_next().await?.is_some() {}
+    Ok(())
+}
+
 struct Maker<'a> {
     session: &'a Session,
     data: Bytes,

@@ -16,7 +16,7 @@ mod touched;
 use fastrand::Rng;
 use wire::nfs3::FileHandle;
 
-pub use build::{build, build_telling};
+pub use build::{build, build_telling, cut_back};
 pub use label::Label;
 pub use layout::{Layout, Need};
 
@@ -25,6 +25,9 @@ use self::touched::Touched;
 
 /// What SFS lets its files grow by while it runs, as a share.
 const GROWTH_MAX: f64 = 0.1;
+
+/// How often a file is looked for that is long enough for a fragment.
+const WITHIN_TRIES: usize = 8;
 
 /// The block of SFS: READs and WRITEs that are no fragments have this length.
 pub const BLOCK_BYTES: u64 = 8 << 10;
@@ -129,15 +132,25 @@ impl FileSet {
     }
 
     /// From here on only this share of the files that the layout lets a run touch are touched, at
-    /// least one: the working set of a run. Forgets which ones were touched before, and that files
-    /// have grown: each run appends as the first one, to where the files ended when they were made.
+    /// least one: the working set of a run. Forgets which ones were touched before.
     pub fn narrow_to(&mut self, share: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
         let accessed = (self.accessed_max as f64 * share).ceil() as usize;
         self.accessed = accessed.clamp(1, self.accessed_max.max(1));
         self.touched.clear();
+    }
+
+    /// Files that have grown, with the lengths that they were made with; from here on they have
+    /// those.
+    fn take_grown(&mut self) -> Vec<(FileHandle, u64)> {
         self.grown_bytes = 0;
-        self.files.iter_mut().for_each(|file| file.bytes = file.built_bytes);
+        let grown = self.files.iter_mut().filter(|file| file.bytes > file.built_bytes);
+        grown
+            .map(|file| {
+                file.bytes = file.built_bytes;
+                (file.handle, file.built_bytes)
+            })
+            .collect()
     }
 
     /// Different files that were touched since the set was made, or narrowed.
@@ -188,7 +201,16 @@ impl FileSet {
         let may_grow =
             (self.grown_bytes + u64::from(bytes)) as f64 <= GROWTH_MAX * self.bytes as f64;
         if !(appends && may_grow) {
-            let (number, range) = self.within(bytes, random);
+            // In a file that has so many, if a few tries find one.
+            let mut tries = (0..WITHIN_TRIES).map(|_| random.usize(..self.accessed));
+            let fitting = tries.find(|number| self.files[*number].bytes >= u64::from(bytes));
+            let (number, range) = match fitting.filter(|_| u64::from(bytes) < BLOCK_BYTES) {
+                Some(number) => {
+                    (number, Range { file: self.files[number].handle, offset: 0, bytes })
+                }
+                None => self.within(bytes, random),
+            };
+            self.touched.touch(number);
             let there = self.files[number].bytes.saturating_sub(range.offset).max(1);
             return Range { bytes: u32::try_from(there).unwrap_or(bytes).min(bytes), ..range };
         }

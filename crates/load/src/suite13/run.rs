@@ -59,8 +59,7 @@ pub fn run(
     // All are there, then the clock is read, then all may go: who is first is not before that.
     let [ready, go] = [(); 2].map(|()| Barrier::new(dirs.len() + 1));
     let (ready, go, broken) = (&ready, &go, &AtomicBool::new(false));
-    let cpu = Usage::now();
-    let (begun, ended) = std::thread::scope(|scope| {
+    let (begun, cpu, ended) = std::thread::scope(|scope| {
         let copy = |dir: &'_ PathBuf| {
             let (dir, clock) = (dir.clone(), clock.clone());
             std::thread::Builder::new().name("nfskit-copy".to_owned()).spawn_scoped(
@@ -93,7 +92,7 @@ pub fn run(
             }
         }
         ready.wait();
-        let begun = clock.now();
+        let (begun, cpu) = (clock.now(), Usage::now());
         go.wait();
         let ended: Vec<_> = threads
             .into_iter()
@@ -103,7 +102,7 @@ pub fn run(
                 Err(cause) => (begun, Err(Failed::at("starting a thread for", dir)(cause))),
             })
             .collect();
-        (begun, ended)
+        (begun, cpu, ended)
     });
     let mut copies = Vec::new();
     let mut failed: Option<Failed> = None;

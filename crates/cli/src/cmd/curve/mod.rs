@@ -10,10 +10,12 @@ mod record;
 mod report;
 mod text;
 
+use std::path::Path;
+
 use client::url::{Target, Version};
 use load::cpu::Neighbours;
 use load::curve::{self, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step};
-use load::mix::Mix;
+use load::mix::{Mix, Operation};
 use net::clock::Clock;
 use net::shape::Shape;
 use perf::units::Nanos;
@@ -68,7 +70,16 @@ impl Outcome {
             curve::Kind::Closed => point.outcome.achieved_per_s(),
         });
         let peak = peak.fold(0.0, f64::max);
-        curve::validity::deviations(&self.settings, Some((built.bytes, peak)))
+        let mut found = curve::validity::deviations(&self.settings, Some((built.bytes, peak)));
+        let invalid = points.iter().filter(|point| !point.is_valid()).count();
+        if invalid > 0 {
+            found.push(format!(
+                "rules: {invalid} of {} points do not hold them, and what is said of the curve \
+                 rests on them as well",
+                points.len()
+            ));
+        }
+        found
     }
 }
 
@@ -92,7 +103,7 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
 fn settings(args: &Args) -> Result<Settings, Failure> {
     let loads = match (&args.closed[..], &args.loads[..]) {
         ([], []) => Loads::Find { points: args.points as usize },
-        ([], rates) => Loads::Rates(rates.to_vec()),
+        ([], rates) => Loads::Rates(distinct(rates)?),
         ([most], _) => Loads::Outstanding(steps(*most, args.points)),
         (numbers, _) => Loads::Outstanding(numbers.iter().map(|number| *number as usize).collect()),
     };
@@ -134,6 +145,21 @@ fn mix(args: &Args) -> Result<Mix, Failure> {
     Ok(mix)
 }
 
+/// The loads in order, each once: points are named by them.
+fn distinct(rates: &[f64]) -> Result<Vec<f64>, Failure> {
+    if let Some(rate) = rates.iter().find(|rate| **rate > RATE_MAX) {
+        let what = format!("--loads {rate}: no generator makes more than {RATE_MAX} a second");
+        return Err(Failure::usage(what, "smaller loads"));
+    }
+    let mut rates = rates.to_vec();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup_by(|a, b| (*a - *b).abs() < 1e-3);
+    Ok(rates)
+}
+
+/// The highest load that may be asked for: all that is not reached in time is counted one by one.
+const RATE_MAX: f64 = 1e7;
+
 /// Numbers of outstanding operations up to the most, each the same factor above the one before.
 fn steps(most: u32, points: u32) -> Vec<usize> {
     if points <= 1 {
@@ -162,6 +188,7 @@ async fn measure<G: Gather>(
     gather: &mut G,
     verbosity: Verbosity,
 ) -> Result<Outcome, Failure> {
+    agree_on_mix(&settings.mix, gather).await?;
     let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
     let started = load::environment::rfc3339(&clock);
@@ -171,7 +198,7 @@ async fn measure<G: Gather>(
         Reached::new(&clock, None, target, options)
     });
     let plain: Vec<Reached> = plain.collect();
-    let places = Places::make(&plain, &mut interrupts).await?;
+    let places = all_or_none(Places::make(&plain, &mut interrupts).await, gather).await?;
     let mut bars = Bars::new(verbosity);
     let outcome = tokio::select! {
         biased;
@@ -215,6 +242,37 @@ async fn measure<G: Gather>(
         connections: connections(args),
         neighbours_share,
     })
+}
+
+/// Where one process has no place to work in, none goes on, and each cleans up before any ends.
+async fn all_or_none<'a, G: Gather>(
+    made: Result<Places<'a>, Failure>,
+    gather: &mut G,
+) -> Result<Places<'a>, Failure> {
+    let failed = gather.sum(vec![f64::from(u8::from(made.is_err()))]).await;
+    let failed = failed.map_err(|error| Failure::environment(error, "the launcher's messages"))?;
+    let failure = match made {
+        Ok(places) if failed[..] == [0.0] => return Ok(places),
+        Ok(places) => places.clear(0).await,
+        Err(failure) => Some(failure),
+    };
+    gather.barrier().await.ok();
+    // The process that failed tells why.
+    Err(failure.unwrap_or_else(|| Failure::told(3)))
+}
+
+/// Each process has read the mix for itself, perhaps on another host.
+async fn agree_on_mix<G: Gather>(mix: &Mix, gather: &mut G) -> Result<(), Failure> {
+    let own: Vec<f64> = Operation::ALL.into_iter().map(|operation| mix.share(operation)).collect();
+    let first = gather.broadcast(own.clone()).await;
+    let first = first.map_err(|error| Failure::environment(error, "the launcher's messages"))?;
+    match first == own {
+        true => Ok(()),
+        false => Err(Failure::environment(
+            "this process has read another mix than the first one",
+            "a named mix, or the same file for --mix on every host; standard input has one reader",
+        )),
+    }
 }
 
 /// Connections of this process to each target.
@@ -272,6 +330,10 @@ fn deliver(args: &Args, outcome: Outcome, verbosity: Verbosity) -> Result<(), Fa
         if let Some(csv) = &args.csv {
             output::write(csv, &csv::points(&outcome))?;
         }
+        let verbosity = match args.csv.as_deref() == Some(Path::new("-")) {
+            true => Verbosity::Quiet,
+            false => verbosity,
+        };
         let text = || text::text(&outcome);
         let records = || record::records(&outcome);
         records::deliver(text, records, args.json.as_deref(), verbosity, None::<&String>)?;

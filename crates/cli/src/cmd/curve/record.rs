@@ -5,7 +5,7 @@ use load::mix::Operation;
 use perf::record::{Run as Record, Target};
 use serde_json::json;
 
-use super::text::{us_per_operation, verdict};
+use super::text::{self, us_per_operation, verdict};
 use super::{Outcome, Server};
 use crate::records;
 
@@ -83,6 +83,9 @@ fn parameters(record: &mut Record, outcome: &Outcome) {
     let parameters = [
         ("mix", json!(settings.mix.name)),
         ("mix_source", json!(settings.mix.source)),
+        ("mix_percent", records::mix_percent(&settings.mix)),
+        ("cache", json!(text::CACHED)),
+        ("write_stability", json!(text::durable(outcome))),
         ("loop", json!(kind)),
         ("arrivals", json!(settings.arrivals.name())),
         ("loads", loads),

@@ -6,7 +6,7 @@ use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use super::{Outcome, Server};
-use crate::records::{NEIGHBOURS_SHARE_MAX, bytes};
+use crate::records::{NEIGHBOURS_SHARE_MAX, bytes, write_stability};
 
 /// The report as text.
 pub(super) fn text(outcome: &Outcome) -> String {
@@ -86,10 +86,7 @@ pub(super) fn neighbours(outcome: &Outcome) -> Option<String> {
 
 /// What a WRITE asks for.
 pub(super) fn durable(outcome: &Outcome) -> &'static str {
-    match outcome.settings.mix.commits() {
-        true => "WRITEs are UNSTABLE, and the mix's COMMITs make them stable",
-        false => "each WRITE is FILE_SYNC: stable before it is answered",
-    }
+    write_stability(&outcome.settings.mix)
 }
 
 fn of_server(outcome: &Outcome, server: &Server) -> String {

@@ -7,6 +7,7 @@ mod text;
 use client::error::Error as ClientError;
 use client::mount::{self, Mounted};
 use client::url::Version;
+use load::cpu::Usage;
 use load::mix::{Mix, Operation};
 use load::nhfsstone::{self, CALLS, Outcome, Place, Plan};
 use net::clock::Clock;
@@ -35,6 +36,8 @@ struct Ran {
     background: Background,
     outcome: Outcome,
     retransmissions: u64,
+    /// Of a processor, while it ran.
+    generator_share: f64,
 }
 
 /// Runs the command.
@@ -143,7 +146,7 @@ async fn measure(
     for (one, reached) in held.into_iter().zip(&plain) {
         left = one.clear(reached, limit, Ok(())).await.err().or(left);
     }
-    let (outcome, retransmissions, broken) = match (outcome, &left) {
+    let (outcome, (retransmissions, generator_share), broken) = match (outcome, &left) {
         (Ok(outcome), _) => outcome,
         (Err(failure), None) => return Err(failure),
         (Err(failure), Some(left)) => return Err(failure.and(left.what())),
@@ -153,7 +156,7 @@ async fn measure(
         (Some(failure), Some(left)) => Some(failure.and(left.what())),
         (failure, left) => failure.or(left),
     };
-    Ok((Ran { plan, started, took, background, outcome, retransmissions }, failed))
+    Ok((Ran { plan, started, took, background, outcome, retransmissions, generator_share }, failed))
 }
 
 /// Makes the files, and runs.
@@ -163,7 +166,7 @@ async fn generate(
     plan: &Plan,
     held: &[Held],
     bars: &mut Bars,
-) -> Result<(Outcome, u64, Option<ClientError>), Failure> {
+) -> Result<(Outcome, (u64, f64), Option<ClientError>), Failure> {
     let mut places = Vec::new();
     for (target, held) in args.target.iter().zip(held) {
         let options = study::options(target, args.reply_limit, Shape::default());
@@ -175,9 +178,12 @@ async fn generate(
     let mut told = |outcome: &Outcome| {
         bars.show("nhfsstone", outcome.calls() as f64 / plan.calls as f64);
     };
+    let (began, used) = (clock.now(), Usage::now());
     let (outcome, broken) = nhfsstone::run(clock, prepared, plan, &mut told).await;
+    let took_s = clock.now().since(began).as_secs_f64();
+    let share = Usage::now().since(used).process.as_secs_f64() / took_s.max(f64::MIN_POSITIVE);
     let again = places.iter().map(|place| place.session.rpc().retransmissions()).sum();
-    Ok((outcome, again, broken))
+    Ok((outcome, (again, share), broken))
 }
 
 /// The targets, for people and for the record.

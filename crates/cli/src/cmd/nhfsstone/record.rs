@@ -1,7 +1,7 @@
 //! The run record.
 
-use perf::record::{Durability, Run as Record, Target};
-use serde_json::{Value, json};
+use perf::record::{Run as Record, Target};
+use serde_json::json;
 
 use super::{Ran, targets, text};
 use crate::args::nhfsstone::Nhfsstone as Args;
@@ -12,24 +12,17 @@ pub(super) fn record(args: &Args, ran: &Ran) -> Record {
     let (plan, outcome) = (&ran.plan, &ran.outcome);
     record.target = target(args);
     record.workload.name = "nhfsstone".to_owned();
-    let mix: serde_json::Map<String, Value> = plan
-        .mix
-        .shares
-        .iter()
-        .map(|(operation, _)| {
-            (operation.name().to_owned(), json!(100.0 * plan.mix.share(*operation)))
-        })
-        .collect();
     let given = [
         ("mix", json!(plan.mix.name)),
         ("mix_source", json!(plan.mix.source)),
         ("mix_sureness", json!(plan.mix.sureness.name())),
-        ("mix_percent", Value::Object(mix)),
+        ("mix_percent", records::mix_percent(&plan.mix)),
         ("load_per_s", json!(plan.load_per_s)),
         ("calls", json!(plan.calls)),
         ("processes", json!(plan.tasks)),
         ("seed", json!(plan.seed)),
         ("cache", json!("none of a client's: each operation is calls to the server")),
+        ("write_stability", json!(records::write_stability(&plan.mix))),
         ("background_server_calls", json!(ran.background.server)),
         ("background_client_calls", json!(ran.background.client)),
     ];
@@ -38,6 +31,7 @@ pub(super) fn record(args: &Args, ran: &Ran) -> Record {
     }
     record.metric("elapsed_s", outcome.elapsed.as_secs_f64(), "s");
     record.metric("took_s", ran.took.as_secs_f64(), "s");
+    records::generator(&mut record, ran.generator_share);
     record.metric("calls", outcome.calls() as f64, "calls");
     record.metric("calls_per_s", outcome.calls_per_s(), "calls/s");
     record.metric("call_ms_mean", outcome.mean().as_millis_f64(), "ms");
@@ -68,7 +62,6 @@ fn target(args: &Args) -> Target {
         url: Some(targets(args)),
         version: first.map(|target| target.version.number()),
         proto: first.map(|target| target.protocol.name().to_owned()),
-        durability: Some(Durability::Stable),
         ..Target::default()
     }
 }

@@ -9,6 +9,7 @@ use perf::histogram::Histogram;
 
 use super::Ran;
 use crate::args::Verbosity;
+use crate::records::write_stability;
 
 /// The original's columns.
 const HEADER: &str = "op        want       got    calls      secs  msec/call    time %\n";
@@ -79,6 +80,9 @@ pub(super) fn invalid(outcome: &Outcome) -> String {
 fn additions(text: &mut String, ran: &Ran) {
     let outcome = &ran.outcome;
     writeln!(text, "mix         {}: {}", outcome.mix.name, outcome.mix.source).ok();
+    writeln!(text, "cached      nothing by a client: each operation is calls to the server").ok();
+    writeln!(text, "durable     {}", write_stability(&outcome.mix)).ok();
+    writeln!(text, "generator   {:.0} % of a processor", 100.0 * ran.generator_share).ok();
     let mut times = Histogram::default();
     for tally in outcome.operations.values() {
         times.merge(&tally.times);

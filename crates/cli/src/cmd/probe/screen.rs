@@ -26,7 +26,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
     let after = explanation.after;
     writeln!(
         text,
-        "\nThe server {form}. Best: calls of {}, {} outstanding.",
+        "\nThe server {form}, by the form that fits better. Best: calls of {}, {} outstanding.",
         bytes(after.call_bytes),
         after.outstanding
     )

@@ -74,8 +74,12 @@ pub(super) fn lines(explained: &Result<Explained, String>) -> String {
         .collect();
     let servers = explained.servers;
     writeln!(out, "\nmodel       {servers} at once; {}", found.join(", ")).ok();
-    for change in changes(explained) {
+    let changes = changes(explained);
+    for change in &changes {
         writeln!(out, "            {}", change.text).ok();
+    }
+    if changes.is_empty() {
+        writeln!(out, "            what changes would give is not known: no limit was seen").ok();
     }
     for said in explained.unidentified() {
         writeln!(out, "            not shown: {said}").ok();
@@ -113,6 +117,11 @@ fn changes(explained: &Explained) -> Vec<Change> {
     };
     let (way, op, ser, block) = (ends("way"), ends("op"), ends("ser"), ends("block"));
     let is_stable = group.work == Work::Stable;
+    // What went to the end of what is possible was not found: no limit of the server was seen.
+    let is_found = |name: &str| find(name).is_none_or(|estimate| estimate.ci95.is_some());
+    if !is_found("way") || !is_found("op") || (is_stable && !is_found("block")) {
+        return Vec::new();
+    }
     let (servers, window) = (f64::from(explained.servers), f64::from(group.outstanding));
     let factor = |at: usize, way_share: f64, window_times: f64, without_block: bool| {
         let memory = op[at] + group.kib * ser[at];

@@ -57,7 +57,7 @@ pub(super) fn text(seen: &Seen) -> String {
 
 fn operations(analyzer: &Analyzer) -> Vec<Value> {
     let of = |total: &OperationTotal| {
-        let us = |q: f64| total.latency.quantile(q).as_micros_f64();
+        let us = |q: f64| total.latency_at(q).as_micros_f64();
         json!({
             "mean": mean_us(total.latency_ns_sum, total.replies),
             "min": Nanos::from_nanos(total.latency_ns_min).as_micros_f64(),

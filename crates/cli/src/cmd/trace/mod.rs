@@ -12,7 +12,7 @@ use std::path::Path;
 
 use analyze::capture::{Capture, CaptureError, Merged, Note};
 use analyze::trace::mix::{Counts, counts};
-use analyze::trace::{Analyzer, Filter};
+use analyze::trace::{Analyzer, Filter, OPERATIONS, Operation};
 use perf::model::trace::Explained;
 
 use crate::args::Verbosity;
@@ -30,8 +30,24 @@ struct Seen {
     explained: Option<Result<Explained, String>>,
 }
 
+/// Operations to look for must be ones that there are.
+fn check_operations(names: &[String]) -> Result<(), Failure> {
+    let is_known = |name: &String| {
+        let mut all = (0..OPERATIONS).filter_map(Operation::at);
+        all.any(|one| one.name() == name.to_uppercase() || one.to_string() == name.to_uppercase())
+    };
+    match names.iter().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::usage(
+            format!("--operation {name}: no protocol of NFS has an operation of that name"),
+            "a name as the RFCs have it, such as READDIRPLUS or COMMIT",
+        )),
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
+    check_operations(&args.operation)?;
     let filter = Filter {
         clients: args.client.clone(),
         servers: args.server.clone(),

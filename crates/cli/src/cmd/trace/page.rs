@@ -62,8 +62,8 @@ fn operations(analyzer: &Analyzer) -> Numbers {
             total.retransmissions.to_string(),
             total.bytes.to_string(),
             Nanos::from_nanos(mean).to_string(),
-            total.latency.quantile(0.5).to_string(),
-            total.latency.quantile(0.99).to_string(),
+            total.latency_at(0.5).to_string(),
+            total.latency_at(0.99).to_string(),
         ]
     });
     Numbers {

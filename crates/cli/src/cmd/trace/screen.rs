@@ -91,8 +91,8 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
             total.retransmissions,
             if total.bytes > 0 { bytes(total.bytes) } else { "-".to_owned() },
             Nanos::from_nanos(mean).to_string(),
-            total.latency.quantile(0.5).to_string(),
-            total.latency.quantile(0.99).to_string(),
+            total.latency_at(0.5).to_string(),
+            total.latency_at(0.99).to_string(),
             Nanos::from_nanos(total.latency_ns_max).to_string(),
         )
         .ok();
