@@ -60,6 +60,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let options = ["--metrics", "127.0.0.1:0"].map(str::to_owned);
     let server = Server::start_with(&nfskit, Path::new("mem:"), &options)?;
     let counters = Counters::of(&server)?;
+    programs.iter().try_for_each(|program| program.prepare(&server))?;
     let mut looks: Vec<Vec<Look>> = programs.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
         for step in 0..programs.len() {

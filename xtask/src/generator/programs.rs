@@ -12,6 +12,8 @@ const GETATTR: &str = include_str!("scripts/getattr.c");
 const GETATTRS: u32 = 64;
 /// READs outstanding.
 const READS: u32 = 16;
+/// What fio reads.
+const FILE: [&str; 2] = ["--size=16m", "--filename=fio-file"];
 
 /// What a program does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -91,6 +93,19 @@ impl Program {
         matches!(self.how, How::Ours { .. })
     }
 
+    /// Makes what it works on: fio's engine does not make the files that it reads.
+    pub(super) fn prepare(&self, server: &Server) -> Result<(), String> {
+        let How::Fio { engine, scratch } = &self.how else { return Ok(()) };
+        let mut command = Command::new("timeout");
+        // Having written all, the engine may never end.
+        command.args(["--signal=KILL", "20", "fio", "--name=write", "--thread", "--rw=write"]);
+        command.args(["--bs=256k", "--iodepth=1", FILE[0], FILE[1], "--output=fio.out"]);
+        command.arg(format!("--ioengine={engine}"));
+        command.arg(format!("--nfs_url={}", server.address.url(""))).current_dir(scratch);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().map(drop).map_err(|error| format!("fio: {error}"))
+    }
+
     /// Starts it for about so many seconds.
     pub(super) fn start(&self, server: &Server, seconds: u32) -> Result<Running, String> {
         let mut command = match &self.how {
@@ -114,7 +129,7 @@ impl Program {
                 let mut command = Command::new("fio");
                 // A thread, so that there is one process to look at.
                 command.args(["--name=read", "--thread", "--rw=randread", "--bs=8k"]);
-                command.args(["--size=16m", "--filename=fio-file", "--time_based"]);
+                command.args([FILE[0], FILE[1], "--time_based"]);
                 command.arg(format!("--iodepth={READS}")).arg(format!("--runtime={seconds}"));
                 command.arg(format!("--ioengine={engine}"));
                 command.arg(format!("--nfs_url={}", server.address.url("")));
