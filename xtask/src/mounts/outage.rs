@@ -107,7 +107,10 @@ impl Place<'_> {
         content::write(&source, 1, 4).map_err(|error| error.to_string())?;
         let began = Instant::now();
         // cp dies of an interrupt; a program that catches it waits on, as with the kernel's client.
-        let mut copy = Copy::run(Command::new("cp").arg(&source).arg(mounted.dir.join("copy")))?;
+        // Whoever started us in the background made all of us ignore interrupts.
+        let mut cp = Command::new("env");
+        cp.args(["--default-signal=INT", "cp"]).arg(&source).arg(mounted.dir.join("copy"));
+        let mut copy = Copy::run(&mut cp)?;
         let says = |lines: &[String]| {
             lines.iter().any(|line| line.contains("not responding")).then_some(())
         };
