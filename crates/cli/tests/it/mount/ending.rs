@@ -119,7 +119,10 @@ fn a_program_that_waits_for_a_server_can_be_interrupted() {
     let mounted = Mounted::new(&served, &["--actimeo", "0"]);
     fs::write(mounted.path("file"), b"data").unwrap();
     served.program.signal(Signal::STOP);
-    let cat = Program::start(Command::new("cat").arg(mounted.path("file")));
+    // Who starts us in the background makes all of us ignore interrupts.
+    let mut cat = Command::new("env");
+    cat.args(["--default-signal=INT", "cat"]).arg(mounted.path("file"));
+    let cat = Program::start(&mut cat);
     waits(&cat);
     cat.signal(Signal::INT);
     let finished = cat.finish();

@@ -295,8 +295,13 @@ fn anything() -> impl Strategy<Value = Conditions> {
         let (span, every) = (Nanos::from_nanos(span), every.map(Nanos::from_nanos));
         Outage { kind, at, span, every }
     });
-    let link = (span(), span(), 0..1_000_000_u64)
-        .prop_map(|(latency, gap, gap_per_byte_ps)| Link { latency, gap, gap_per_byte_ps });
+    // Without a rate, or with one of which the way does not hold more than it may.
+    let gap_per_byte_ps = prop_oneof![Just(0_u64), 1_000..1_000_000_u64];
+    let link = (span(), span(), gap_per_byte_ps).prop_map(|(latency, gap, gap_per_byte_ps)| Link {
+        latency,
+        gap,
+        gap_per_byte_ps,
+    });
     let mtu = prop::option::of(68..=u16::MAX);
     let queue = prop::option::of(65_536..2_000_000_u64);
     let shares = (share(), share(), share(), share(), span());
