@@ -70,7 +70,9 @@ impl Stage<'_> {
         let path = self.scratch.join(name);
         let mut command = self.command(processes);
         command.args(["bench", "curve", "--target", &self.url, "--loads", &LOADS.join(",")]);
-        command.args(["--warm-up", "500ms", "--time", "4s", "--file-set-max", "8M", "--json"]);
+        // Random arrivals of other numbers of processes are others, and as many only on average.
+        command.args(["--arrivals", "fixed", "--warm-up", "500ms", "--time", "4s"]);
+        command.args(["--file-set-max", "8M", "--json"]);
         command.arg(&path);
         // A point that does not hold a rule ends it with 1, and has its record.
         let ended = finish(&mut command, RUN_WITHIN, text);
