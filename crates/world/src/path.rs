@@ -78,8 +78,15 @@ pub fn mib_per_s(path: &Path, server: Server, transfer: &Transfer) -> Result<f64
     Ok(steady(&ran).unwrap_or_else(|| ran.mib_per_s()))
 }
 
+/// COMMITs of a run that has a steady part.
+const COMMITS_MIN: usize = 8;
+
 fn steady(run: &seqwrite::Run) -> Option<f64> {
     let of = |kind| run.events.iter().filter(move |event| event.kind == kind);
+    // Between two or three of them, there may be nothing, or a burst.
+    if of(Kind::Commit).count() < COMMITS_MIN {
+        return None;
+    }
     let first = of(Kind::Commit).next()?.received;
     let last = of(Kind::Commit).next_back()?.received;
     let between = of(Kind::Write).filter(|event| first < event.received && event.received <= last);
