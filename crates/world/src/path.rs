@@ -7,6 +7,7 @@
 //! | G, g (the slowest stage's) | rate of the link, and its pause after each message |
 //! | T_ser beyond G | time of the server for each byte, of many processors |
 //! | T_op | time of the server for a WRITE, of many processors |
+//! | the one processor's time for a call | the same, of one; what is left of the cycle is the link's |
 //! | o | time of the client for each call it sends |
 //! | T_sync, rate | the disk; it stalls, or writes back early |
 //!
@@ -21,6 +22,7 @@ use net::shape::profile::Profile;
 use perf::model::disk;
 use perf::model::loggp::Link;
 use perf::model::transaction::{Path, Server, Transfer};
+use perf::model::whatif::path::Case;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
 use wire::nfs3::{Procedure, StableHow};
@@ -49,6 +51,39 @@ const COMMITS: u64 = 3;
 /// # Errors
 /// [`SimulateError`].
 pub fn mib_per_s(path: &Path, server: Server, transfer: &Transfer) -> Result<f64, SimulateError> {
+    run(path, server, transfer, |spec| spec)
+}
+
+/// The same for a case: with its threads, and with its processor where the time of that is known.
+///
+/// # Errors
+/// [`SimulateError`].
+pub fn case_mib_per_s(case: &Case) -> Result<f64, SimulateError> {
+    let Case { mut path, server, transfer, threads, processor_us, .. } = *case;
+    if let Some(processor_us) = processor_us {
+        let kib = transfer.call_bytes as f64 / 1024.0;
+        let copied_us = kib * (path.ser_us_per_kib - path.capacity.us_per_kib);
+        let others_us = path.round_trip_us + path.op_us + copied_us - processor_us;
+        path.round_trip_us = others_us.max(0.0);
+        path.op_us = processor_us;
+        path.ser_us_per_kib = path.capacity.us_per_kib;
+    }
+    run(&path, server, &transfer, move |spec| ServerSpec {
+        cores: if processor_us.is_some() { 1 } else { spec.cores },
+        threads: match (server, threads) {
+            (Server::Concurrent, Some(threads)) => threads as usize,
+            _ => spec.threads,
+        },
+        ..spec
+    })
+}
+
+fn run(
+    path: &Path,
+    server: Server,
+    transfer: &Transfer,
+    with: impl FnOnce(ServerSpec) -> ServerSpec + Send + 'static,
+) -> Result<f64, SimulateError> {
     let mut path = *path;
     let window = 2 * u64::from(transfer.outstanding) * transfer.call_bytes;
     let (least, most) = COMMIT_BYTES;
@@ -57,7 +92,7 @@ pub fn mib_per_s(path: &Path, server: Server, transfer: &Transfer) -> Result<f64
     let transfer = Transfer { commit_bytes, ..*transfer };
     let world = World::new(1);
     let ran = world.run(move |stage| async move {
-        let server = stage.server(spec(&path, server, &transfer));
+        let server = stage.server(with(spec(&path, server, &transfer)));
         let client = stage.client(ClientSpec::behind(link(&path)));
         let session = client.mount(&server).await?;
         let scratch = Scratch::create(&session, "path").await?;

@@ -78,6 +78,7 @@ mod tests {
                 call_bytes: 8192,
                 outstanding: 8,
                 commit_bytes: 8 << 20,
+                processor_us: None,
                 spread: [0.0; 6],
             };
             let mut record = crate::records::computed("2026-01-01T00:00:00Z".to_owned());

@@ -55,12 +55,9 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
     show(&text, &record, args.json.as_deref(), verbosity)
 }
 
-/// The same in a world. A limit of threads is one of its servers', and not of the path's.
+/// The same in a world.
 fn world(case: &Case) -> Option<f64> {
-    if case.threads.is_some() {
-        return None;
-    }
-    world::path::mib_per_s(&case.path, case.server, &case.transfer).ok()
+    world::path::case_mib_per_s(case).ok()
 }
 
 fn row(when: &str, case: &Case, outlook: &Outlook, world: Option<f64>) -> String {
