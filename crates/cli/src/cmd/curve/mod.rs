@@ -336,7 +336,7 @@ fn deliver(args: &Args, outcome: Outcome, verbosity: Verbosity) -> Result<(), Fa
         };
         let text = || text::text(&outcome);
         let records = || record::records(&outcome);
-        records::deliver(text, records, args.json.as_deref(), verbosity, None::<&String>)?;
+        records::deliver(text, records, args.json.as_deref(), verbosity, None)?;
     }
     let invalid = outcome.invalid();
     let first = outcome

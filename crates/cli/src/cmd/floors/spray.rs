@@ -16,9 +16,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 use wire::spray::{ARRAY_LEN_MAX, OVERHEAD_BYTES, PROGRAM, VERSION};
 
-use super::{LOOPBACK, warn_of_loopback};
-use super::{block_on, failure};
-use super::{ended, null_service, on_a_thread, resolve};
+use super::{LOOPBACK, block_on, failure, null_service, on_a_thread, resolve, warn_of_loopback};
 use crate::args::Verbosity;
 use crate::args::floors::Spray;
 use crate::exit::Failure;
@@ -61,13 +59,13 @@ pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
         Ok((peer, service, outcome))
     })?;
     let Outcome { measured: runs, failed } = outcome;
+    let failed = failed.map(failure);
     if runs.is_empty() {
-        return failed.map_or(Ok(()), |error| Err(failure(error)));
+        return failed.map_or(Ok(()), Err);
     }
     let report = Report { args, what, service, peer, runs: &runs };
     let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(text, record, args.json.as_deref(), verbosity, failed.as_ref())?;
-    ended(failed)
+    records::deliver(text, record, args.json.as_deref(), verbosity, failed)
 }
 
 /// The smallest packet: one of NULL is without the length of an argument.

@@ -45,13 +45,11 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let plan = plan(args)?;
     let (ran, failed) = net::runtime::block_on(measure(args, plan, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    let told = failed.as_ref().map(Failure::what);
     if ran.outcome.calls() > 0 {
         let text = || text::text(&ran, verbosity);
         let records = || vec![record::record(args, &ran)];
-        records::deliver(text, records, args.json.as_deref(), verbosity, told.as_ref())?;
-    }
-    if let Some(failed) = failed {
+        records::deliver(text, records, args.json.as_deref(), verbosity, failed)?;
+    } else if let Some(failed) = failed {
         return Err(failed);
     }
     match ran.outcome.is_valid() {
