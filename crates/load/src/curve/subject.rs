@@ -6,11 +6,11 @@ use net::clock::Clock;
 use wire::nfs3::FileHandle;
 
 use super::share::Share;
-use super::space;
 use crate::error::Error;
 use crate::fileset::{self, FileSet, Layout};
 use crate::mix::{self, Outcome, Plan, Ran};
 use crate::scratch::directory;
+use crate::space;
 
 /// Files that were made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -68,7 +68,7 @@ impl Shard {
 
 impl Subject for Shard {
     async fn check(&mut self, layout: &Layout) -> Result<(), Error> {
-        space::check(self.session()?, self.dir, layout).await
+        space::check(self.session()?, self.dir, layout.need()).await
     }
 
     async fn build(&mut self, layout: &Layout) -> Result<Built, Error> {

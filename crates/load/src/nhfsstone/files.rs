@@ -17,6 +17,7 @@ use crate::fileset::names::{Names, Taken};
 use crate::mix::Operation;
 use crate::scratch::{directory, file, handle};
 use crate::seqwrite::pattern;
+use crate::space::{ALLOCATED_BYTES, Need};
 
 /// Files of a task.
 const FILES: u32 = 40;
@@ -119,6 +120,20 @@ fn length(random: &mut Rng) -> u64 {
     }
 }
 
+/// Those of a task's files, which are the first that it draws.
+fn lengths(random: &mut Rng) -> Vec<u64> {
+    (0..FILES).map(|_| length(random)).collect()
+}
+
+/// What the files of a task need that draws from this.
+pub(super) fn need(random: &mut Rng) -> Need {
+    let bytes = lengths(random).into_iter().map(|bytes| bytes.next_multiple_of(ALLOCATED_BYTES));
+    // Directories, the file that is renamed, symbolic links, and names that come and go.
+    let others = 5 + SYMLINKS as u64 + u64::from(FILES);
+    let inodes = u64::from(FILES) + others;
+    Need { bytes: bytes.sum::<u64>() + others * ALLOCATED_BYTES, inodes }
+}
+
 impl Files {
     /// Makes those of task `number`.
     ///
@@ -136,7 +151,7 @@ impl Files {
         let lin = directory(session, dir, "lin").await?;
         file(session, dir, RENAMED[0]).await?;
         let data = pattern(usize::try_from(BLOCK_BYTES).unwrap_or(0));
-        let lengths: Vec<u64> = (0..FILES).map(|_| length(random)).collect();
+        let lengths = lengths(random);
         let files = each((0..).zip(lengths).map(|(number, length)| {
             let data = data.clone();
             async move {

@@ -61,6 +61,7 @@ pub(crate) fn run(args: &Basic, verbosity: Verbosity) -> Result<(), Failure> {
         return read::run(args);
     }
     let plan = plan::of(args)?;
+    output::check([&args.json])?;
     let is_told = verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-"));
     let ran = net::runtime::block_on(measure(args, &plan, is_told))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;

@@ -27,6 +27,7 @@ const REPLY_LIMIT_MAX: Nanos = Nanos::from_secs(60);
 /// Runs the command.
 pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
     let mut plan = plan(args)?;
+    output::check([&args.json, &args.latencies])?;
     let (peers, plan, outcome) = block_on(async {
         let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
         let found = async {

@@ -20,6 +20,7 @@ use super::{LOOPBACK, block_on, failure, null_service, on_a_thread, resolve, war
 use crate::args::Verbosity;
 use crate::args::floors::Spray;
 use crate::exit::Failure;
+use crate::output;
 use crate::records::{self, cell, sample, spread};
 use crate::served::Interrupts;
 
@@ -34,6 +35,7 @@ const TIMES_MAX: u64 = 20_000_000;
 /// Runs the command.
 pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
     let what = what(args)?;
+    output::check([&args.json])?;
     let is_null = args.target.is_some();
     let (peer, service, outcome) = block_on(async {
         let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);

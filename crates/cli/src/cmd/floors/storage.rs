@@ -17,6 +17,7 @@ use crate::args::Verbosity;
 use crate::args::floors::Storage;
 use crate::exit::Failure;
 use crate::local;
+use crate::output;
 use crate::records::{self, bytes, cell, sample, spread};
 use crate::served::Interrupts;
 
@@ -30,6 +31,7 @@ const COLD_SHARE_MAX: f64 = 0.05;
 /// Runs the command.
 pub(crate) fn run(args: &Storage, verbosity: Verbosity) -> Result<(), Failure> {
     let file_system = look(args)?;
+    output::check([&args.json])?;
     let plan = Plan {
         dir: args.dir.clone(),
         file_bytes: args.size,

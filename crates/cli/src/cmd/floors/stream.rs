@@ -15,6 +15,7 @@ use super::{LOOPBACK, block_on, failure, far, on_a_thread, resolve, warn_of_loop
 use crate::args::Verbosity;
 use crate::args::floors::{Proto, Stream, message_sizes};
 use crate::exit::Failure;
+use crate::output;
 use crate::records::{self, bytes, cell, sample, spread};
 use crate::served::Interrupts;
 
@@ -28,6 +29,7 @@ pub(crate) fn run(args: &Stream, verbosity: Verbosity) -> Result<(), Failure> {
         return far::run(args.listen, verbosity);
     };
     let plans = plans(args)?;
+    output::check([&args.json])?;
     let (address, outcome) = block_on(async {
         let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
         let address = tokio::select! {

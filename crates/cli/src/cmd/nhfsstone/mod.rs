@@ -20,7 +20,7 @@ use crate::args::nhfsstone::Nhfsstone as Args;
 use crate::cmd::mix;
 use crate::cmd::study::{self, Held, Reached};
 use crate::exit::Failure;
-use crate::output::Bars;
+use crate::output::{self, Bars};
 use crate::records;
 use crate::served::Interrupts;
 
@@ -43,6 +43,7 @@ struct Ran {
 /// Runs the command.
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let plan = plan(args)?;
+    output::check([&args.json])?;
     let (ran, failed) = net::runtime::block_on(measure(args, plan, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if ran.outcome.calls() > 0 {

@@ -100,6 +100,7 @@ impl Measured {
 /// Runs the benchmark and tells the outcome.
 pub(super) fn run(args: &Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
     let workloads = workloads(args)?;
+    output::check([&args.json, &args.latencies])?;
     // Our client sends from other threads than the one that writes.
     let measured =
         net::runtime::block_on_threads(worker_threads(), measure(args, &workloads, verbosity))

@@ -90,6 +90,7 @@ impl Outcome {
 /// Runs the command.
 pub(crate) fn run(args: &Suite13, verbosity: Verbosity) -> Result<(), Failure> {
     let plan = plan::of(args)?;
+    output::check([&args.json, &args.csv])?;
     // Mounts of our own answer on other threads than those that wait for them.
     let threads = worker_threads().max(2);
     let mut outcome =

@@ -60,6 +60,7 @@ struct Outcome {
 /// Runs the command.
 pub(crate) fn run(args: &Tasks, verbosity: Verbosity) -> Result<(), Failure> {
     let plan = plan::of(args)?;
+    output::check([&args.json, &args.csv])?;
     // Our client sends from other threads than the ones that write.
     let mut outcome =
         net::runtime::block_on_threads(worker_threads(), measure(args, &plan, verbosity))
