@@ -86,8 +86,8 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|cause| cannot_write(path, &cause))
 }
 
-/// Whether what will be measured can be written there, asked before anything is measured. Nothing is
-/// left of a file that was not there; a pipe or a device is left alone.
+/// Whether what will be measured can be written there, asked before anything is measured. Nothing
+/// is left of a file that was not there; a pipe or a device is left alone.
 pub(crate) fn check<'a>(
     files: impl IntoIterator<Item = &'a Option<PathBuf>>,
 ) -> Result<(), Failure> {
