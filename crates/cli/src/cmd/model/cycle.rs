@@ -17,6 +17,7 @@ use super::whatif::bound;
 use crate::args::Verbosity;
 use crate::args::cycle::{Cycle as Args, RaidLevel};
 use crate::exit::Failure;
+use crate::records::scaled;
 
 /// One surrounding: its name, the time of a call, the time between two, and what limits.
 struct Row {
@@ -36,7 +37,7 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(error, "nfskit model cycle --help shows examples"))?;
     let mut record = super::record("cycle", None);
     let mut text = String::new();
-    writeln!(text, "calls of {}", super::bytes(args.size as f64)).ok();
+    writeln!(text, "calls of {}", scaled(args.size as f64)).ok();
     writeln!(text, "{:<44}{:>12}{:>12}{:>12}  bound by", "", "call", "spacing", "Mbit/s").ok();
     for Row { key, name, call_us, spacing_us, by } in &rows {
         let rate = mbit_per_s(args.size as f64, *spacing_us);

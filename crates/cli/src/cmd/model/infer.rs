@@ -14,6 +14,7 @@ use super::span;
 use crate::args::Verbosity;
 use crate::args::estimate::Infer;
 use crate::exit::Failure;
+use crate::records::scaled;
 
 /// Runs the command.
 pub(super) fn run(args: &Infer, verbosity: Verbosity) -> Result<(), Failure> {
@@ -117,7 +118,7 @@ fn text(curve: &Curve, inferred: &Inferred) -> String {
 /// A parameter with its interval, in the unit that reads best.
 pub(super) fn row(found: &Found) -> String {
     let said = |value: f64| match found.unit {
-        "bytes" => super::bytes(value),
+        "bytes" => scaled(value),
         _ => span(value),
     };
     let interval = match found.estimate.ci95 {

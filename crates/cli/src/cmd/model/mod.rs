@@ -72,15 +72,3 @@ fn span(us: f64) -> String {
         us => format!("{:.3} s", us / 1e6),
     }
 }
-
-/// Bytes in the power of 1,024 that reads best.
-fn bytes(bytes: f64) -> String {
-    let (mut number, mut unit) = (bytes, "B");
-    for next in ["KiB", "MiB", "GiB", "TiB"] {
-        if number < 1024.0 {
-            break;
-        }
-        (number, unit) = (number / 1024.0, next);
-    }
-    format!("{number:.2} {unit}")
-}

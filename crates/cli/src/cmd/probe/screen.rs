@@ -7,6 +7,7 @@ use perf::stats::Estimate;
 
 use super::{Outcome, said};
 use crate::cmd::study::explain::{bytes, sentence};
+use crate::records::number;
 
 pub(super) fn text(outcome: &Outcome) -> String {
     let mut text = String::new();
@@ -78,15 +79,6 @@ fn row(parameter: &Parameter) -> String {
         None => "-".to_owned(),
     };
     format!("{name:<20}{:>12} {unit:<8}  {interval:<24}{n}", number(estimate.value))
-}
-
-/// Three digits or so.
-fn number(value: f64) -> String {
-    match value.abs() {
-        large if large >= 100.0 => format!("{value:.0}"),
-        middle if middle >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
 }
 
 /// Throughput over calls outstanding: by the model, and measured.

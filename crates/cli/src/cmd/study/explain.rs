@@ -7,6 +7,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 
 use super::models::{self, Choice};
+use crate::records;
 
 /// Predicted beside measured, for one configuration.
 #[derive(Clone, Copy, Debug)]
@@ -259,11 +260,7 @@ pub(crate) fn sentence(row: &Row, choice: &Choice) -> String {
 
 /// `8 KiB`, `1 MiB`.
 pub(crate) fn bytes(bytes: u32) -> String {
-    match bytes {
-        mib if mib % (1 << 20) == 0 => format!("{} MiB", mib >> 20),
-        kib if kib % (1 << 10) == 0 => format!("{} KiB", kib >> 10),
-        other => format!("{other} B"),
-    }
+    records::bytes(bytes.into())
 }
 
 pub(crate) fn median(values: Vec<f64>) -> f64 {

@@ -7,9 +7,10 @@ use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction, Work};
 
 use super::super::infer::{failure, row};
 use super::super::source::keep;
-use super::super::{bytes, record, show, span};
+use super::super::{record, show, span};
 use crate::args::Verbosity;
 use crate::exit::Failure;
+use crate::records::scaled;
 
 pub(super) fn explain(
     transactions: &[Transaction],
@@ -78,7 +79,7 @@ fn screen(explained: &Explained, transactions: usize) -> String {
         writeln!(
             text,
             "{kind:>8}{:>12}{:>12}{:>8}{:>14}{:>14}{:>+7.1} %",
-            bytes(group.kib * 1024.0),
+            scaled(group.kib * 1024.0),
             format!("{}+", group.outstanding),
             group.calls,
             span(group.measured_us),

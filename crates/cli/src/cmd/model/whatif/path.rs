@@ -8,11 +8,12 @@ use perf::model::transaction::{Bound, Term};
 use perf::model::whatif::path::{Case, Outlook};
 use perf::units::Nanos;
 
-use super::super::{bytes, record, show, span};
+use super::super::{record, show, span};
 use super::{interval, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
 use crate::exit::Failure;
+use crate::records::scaled;
 
 pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Result<(), Failure> {
     let mut before = saved.case();
@@ -75,7 +76,7 @@ fn row(when: &str, case: &Case, outlook: &Outlook, world: Option<f64>) -> String
     let mib = |value: f64| format!("{value:.1}");
     let formula = format!("{}{}", mib(outlook.formula.value), interval(&outlook.formula, &mib));
     let world = world.map_or_else(|| "-".to_owned(), mib);
-    let size = bytes(case.transfer.call_bytes as f64);
+    let size = scaled(case.transfer.call_bytes as f64);
     format!(
         "{when:<8}{:>12}{size:>11}  {formula:<28}{:>10}{world:>12}  {}",
         case.transfer.outstanding,

@@ -6,11 +6,12 @@ use perf::model::trace::{Explained, Transaction};
 use perf::model::whatif::trace::{Case, Outlook, answer};
 
 use super::super::worlds::Stage;
-use super::super::{bytes, infer, record, show, span};
+use super::super::{infer, record, show, span};
 use super::{interval, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
 use crate::exit::Failure;
+use crate::records::scaled;
 
 pub(super) fn run(
     args: &WhatIf,
@@ -75,7 +76,7 @@ fn row(when: &str, outlook: &Outlook, simulated: Option<f64>) -> String {
 fn call(case: &Case) -> String {
     format!(
         "{} of data, way {}, demand {} on one of {} servers",
-        bytes(case.kib * 1024.0),
+        scaled(case.kib * 1024.0),
         span(case.way_us),
         span(case.demand_us()),
         case.servers
