@@ -15,7 +15,10 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         |cause: &dyn std::fmt::Display| super::unreadable(&args.file, "interim", cause);
     let text = source::text(&args.file).map_err(|cause| unreadable(&cause))?;
     let observed = parse(&text).map_err(|cause| unreadable(&cause))?;
-    let fitted = args.fit.map_or(observed.len().saturating_sub(1), |fit| fit as usize);
+    let fitted = match args.fit {
+        Some(fit) => fit as usize,
+        None => observed.len().saturating_sub(1),
+    };
     if fitted < 2 || fitted >= observed.len() {
         return Err(Failure::check(
             format!(

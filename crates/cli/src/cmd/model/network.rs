@@ -49,9 +49,10 @@ impl File {
         toml::from_str(text).map_err(|error| {
             let what = error.message().trim().to_owned();
             let before = error.span().and_then(|span| text.get(..span.start));
-            before.map_or(what.clone(), |before| {
-                format!("row {}: {what}", before.matches('\n').count() + 1)
-            })
+            match before {
+                Some(before) => format!("row {}: {what}", before.matches('\n').count() + 1),
+                None => what,
+            }
         })
     }
 

@@ -22,8 +22,9 @@ use perf::model::whatif::trace::Case;
 use perf::units::Nanos;
 use world::simulate::{self, Outcome, Topology};
 
-/// Calls of a run, about.
-const CALLS: f64 = 20_000.0;
+/// Calls of a run, about: where service is regular and nothing is drawn, and where arrivals are.
+const REGULAR_CALLS: f64 = 4_000.0;
+const RANDOM_CALLS: f64 = 10_000.0;
 
 /// Calls outstanding that one client of a world may have.
 const OUTSTANDING_MAX: u32 = 1024;
@@ -89,8 +90,8 @@ impl Stage {
              [workload]\nmix = \"getattr\"\noutstanding = {outstanding}\nfiles = \"1M\"\n\
              warm-up = \"{:.3}us\"\ntime = \"{:.3}us\"\n",
             way_us / 2.0,
-            10.0 * cycle_us + 1_000.0 * call_us,
-            CALLS * call_us,
+            10.0 * cycle_us + 200.0 * call_us,
+            REGULAR_CALLS * call_us,
             threads = outstanding.max(256),
         ))
     }
@@ -132,6 +133,7 @@ pub(super) fn file_server(server: &FileServer, per_s: f64, load: Load) -> Result
         Load::Callers(callers) => (f64::from(callers), "outstanding = 1".to_owned()),
     };
     let (cpu, disks) = (server.cpu, server.disks);
+    let calls = RANDOM_CALLS;
     let mut topology = parse(&format!(
         "[server]\ncores = {}\nper-call = \"{:.4}us\"\nper-byte = \"0\"\ncache = 0\n\
          disk = \"seek=0,rate=1000GB/s,read-access={:.3}us,parallel={}\"\nthreads = 65536\n\
@@ -143,8 +145,8 @@ pub(super) fn file_server(server: &FileServer, per_s: f64, load: Load) -> Result
         disks.service_us(),
         disks.servers(),
         server.delay_us / 2.0,
-        20.0 * base_us + 0.05 * CALLS / per_s * 1e6,
-        CALLS / per_s * 1e6,
+        20.0 * base_us + 0.05 * calls / per_s * 1e6,
+        calls / per_s * 1e6,
     ))?;
     topology.workload.mix = missing(server.cache.misses(per_s));
     Ok(topology)
