@@ -21,6 +21,7 @@ use net::shape::profile::Profile;
 use perf::model::disk;
 use perf::model::loggp::Link;
 use perf::model::transaction::{Path, Server, Transfer};
+use perf::model::whatif::path::Case;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
 use wire::nfs3::{Procedure, StableHow};
@@ -49,6 +50,30 @@ const COMMITS: u64 = 3;
 /// # Errors
 /// [`SimulateError`].
 pub fn mib_per_s(path: &Path, server: Server, transfer: &Transfer) -> Result<f64, SimulateError> {
+    run(path, server, transfer, |spec| spec)
+}
+
+/// The same for a case: with its threads.
+///
+/// # Errors
+/// [`SimulateError`].
+pub fn case_mib_per_s(case: &Case) -> Result<f64, SimulateError> {
+    let Case { path, server, transfer, threads, .. } = *case;
+    run(&path, server, &transfer, move |spec| ServerSpec {
+        threads: match (server, threads) {
+            (Server::Concurrent, Some(threads)) => threads as usize,
+            _ => spec.threads,
+        },
+        ..spec
+    })
+}
+
+fn run(
+    path: &Path,
+    server: Server,
+    transfer: &Transfer,
+    with: impl FnOnce(ServerSpec) -> ServerSpec + Send + 'static,
+) -> Result<f64, SimulateError> {
     let mut path = *path;
     let window = 2 * u64::from(transfer.outstanding) * transfer.call_bytes;
     let (least, most) = COMMIT_BYTES;
@@ -57,7 +82,7 @@ pub fn mib_per_s(path: &Path, server: Server, transfer: &Transfer) -> Result<f64
     let transfer = Transfer { commit_bytes, ..*transfer };
     let world = World::new(1);
     let ran = world.run(move |stage| async move {
-        let server = stage.server(spec(&path, server, &transfer));
+        let server = stage.server(with(spec(&path, server, &transfer)));
         let client = stage.client(ClientSpec::behind(link(&path)));
         let session = client.mount(&server).await?;
         let scratch = Scratch::create(&session, "path").await?;
@@ -166,6 +191,20 @@ mod tests {
             unhidden_us_per_kib: 0.0,
         },
     };
+
+    #[test]
+    fn one_thread_works_on_one_call_at_a_time() {
+        let path = Path { op_us: 400.0, ..PATH };
+        let transfer = Transfer { call_bytes: 8192, outstanding: 8, commit_bytes: 8 << 20 };
+        let run = |threads| {
+            let (server, latency_us) = (Server::Concurrent, 0.0);
+            case_mib_per_s(&Case { path, server, transfer, latency_us, threads }).unwrap()
+        };
+        let most = 8192.0 / 400.0 * 1e6 / f64::from(1 << 20);
+        assert!((0.75..1.02).contains(&(run(Some(1)) / most)), "{} {most}", run(Some(1)));
+        assert!(run(Some(2)) > 1.7 * run(Some(1)));
+        assert!((run(Some(10_000)) / run(None) - 1.0).abs() < 1e-9);
+    }
 
     #[test]
     fn a_world_of_a_path_has_the_throughput_of_its_formula() {

@@ -118,7 +118,13 @@ impl Case {
                 path.storage.left_us_per_kib = 0.0;
                 self.server = Server::Concurrent;
             }
-            What::Cpu | What::Cpus | What::Disk | What::Cache | What::Clients => {
+            What::Clients => {
+                return foreign("a probe is of one client: say outstanding=N, or give a curve");
+            }
+            What::Cache => {
+                return foreign("a sequential write finds nothing in a cache: give a curve");
+            }
+            What::Cpu | What::Cpus | What::Disk => {
                 return foreign("it belongs to a server with many clients: give a curve");
             }
         }
