@@ -137,6 +137,11 @@ impl Stream {
         !self.early.is_empty()
     }
 
+    /// Whether this number is the one that comes next, and nothing is missing.
+    pub(super) fn is_next(&self, seq: u32) -> bool {
+        self.early.is_empty() && self.next.is_none_or(|next| next == seq)
+    }
+
     /// The other end has everything before `ack`.
     pub(super) fn acknowledged(
         &mut self,
