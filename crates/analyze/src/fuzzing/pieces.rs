@@ -1,6 +1,8 @@
 //! Streams and datagrams in pieces: cut, repeated, overlapping, too early, missing, as the input
 //! says. What is there whole is found.
 
+use std::sync::LazyLock;
+
 use wire::record::Fragment;
 
 use super::frames::{NO_AUTH, call, ip, tcp, udp};
@@ -37,7 +39,7 @@ fn steps(input: &[u8], unit: usize, len_max: usize) -> impl Iterator<Item = (usi
 /// each packet was.
 pub fn segments(input: &[u8]) {
     let Some((&choice, rest)) = input.split_first() else { return };
-    let (stream, ends) = records();
+    let (stream, ends) = &*STREAM;
     let mut analyzer = Analyzer::new(Filter::default());
     let mut seen = vec![false; stream.len()];
     let snap_len = if choice & 2 == 0 { usize::MAX } else { SNAP_LEN };
@@ -69,6 +71,9 @@ pub fn segments(input: &[u8]) {
     }
     ended(analyzer);
 }
+
+/// Made once: that takes longer than to read it.
+static STREAM: LazyLock<(Vec<u8>, Vec<usize>)> = LazyLock::new(records);
 
 /// Calls with their marks, and where each ends. Every third is divided.
 fn records() -> (Vec<u8>, Vec<usize>) {
