@@ -92,7 +92,7 @@ pub(crate) struct Infer {
 #[command(after_help = "Examples:
   nfskit model fit sweep.txt
   nfskit model fit trace.txt --json fit.json
-  nfskit bench curve nfs://server/export --json run.json; nfskit model fit run.json --cpus 4
+  nfskit bench curve --target nfs://server/export --json run.json; nfskit model fit run.json
   nfskit trace capture.pcap --csv calls.csv; nfskit model fit calls.csv --of 10.0.0.7
 
 A sweep, with its units in the first line; a window may come several times:

@@ -88,7 +88,7 @@ fn text(source: &str) -> String {
             let us = [8.82, 11.51, 12.97, 13.96, 14.80, 15.64, 16.69, 18.43, 22.86];
             let mut text = "throughput_per_s response_ms\n100 4.39\n".to_owned();
             for (at, ms) in (2..).zip(us) {
-                writeln!(text, "{}00 {ms}", at).unwrap();
+                writeln!(text, "{at}00 {ms}").unwrap();
             }
             text
         }
