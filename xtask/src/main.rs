@@ -23,7 +23,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  captures [--large]      nfskit trace against tshark, on captures made here
+  captures [OPTION]...    nfskit trace against tshark, on captures made here
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
   generator [OPTION]...   processor time of `bench curve` beside libnfs and fio
@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = workspace_root().and_then(|root| match words.as_slice() {
         ["captures", options @ ..] => captures::run(&root, options),
-        [captures::INSIDE, scratch, nfskit, size] => {
-            captures::run_inside(scratch.as_ref(), nfskit.as_ref(), size)
+        [captures::INSIDE, scratch, nfskit, size, guest] => {
+            captures::run_inside(scratch.as_ref(), nfskit.as_ref(), size, guest)
         }
         ["check", options @ ..] => check::run(&root, options),
         ["tidy"] => tidy::run(&root),

@@ -24,7 +24,7 @@ const THROUGHPUT_OFF: f64 = 0.02;
 /// Builds with the feature, measures, and compares.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let mpirun = tools::find("mpirun", "openmpi-bin libopenmpi-dev libclang-dev")?;
-    let nfskit = build::release_with(root, "ranks", "nfskit", "nfskit", &["mpi"])?;
+    let nfskit = build::with_feature(root, "ranks", "nfskit", "nfskit", "mpi")?;
     let scratch = scratch::make("ranks")?;
     let options = ["--link", "none,L=1ms"].map(str::to_owned);
     let server = Server::start_with(&nfskit, Path::new("mem:"), &options)?;

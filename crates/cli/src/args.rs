@@ -3,6 +3,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod curve;
+pub(crate) mod cycle;
 pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod model;
@@ -268,9 +269,13 @@ pub(crate) enum Papers {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Model {
+    Cycle(cycle::Cycle),
     Fit(estimate::Fit),
     Infer(estimate::Infer),
+    Interim(cycle::Interim),
+    Network(cycle::Network),
     Predict(estimate::Predict),
+    Sensitivity(cycle::Sensitivity),
     Simulate(model::Simulate),
     Whatif(estimate::WhatIf),
 }

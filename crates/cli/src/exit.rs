@@ -110,7 +110,8 @@ impl From<LoadError> for Failure {
             ),
             LoadError::NoRoom { .. } => Self::environment(
                 error,
-                "free space on the server, another export, or fewer files: --file-set-max SIZE",
+                "free space on the server, another export, or fewer files: --file-set-max SIZE, \
+                 fewer --processes",
             ),
             LoadError::Timer(_) => {
                 Self::environment(error, "raise the limit of open files (ulimit -n)")

@@ -5,6 +5,7 @@ mod cmd;
 mod emulated;
 mod exit;
 mod exports;
+mod local;
 mod log;
 mod metrics;
 mod output;

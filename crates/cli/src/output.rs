@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -86,6 +86,25 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|cause| cannot_write(path, &cause))
 }
 
+/// Whether what will be measured can be written there, asked before anything is measured. Nothing
+/// is left of a file that was not there; a pipe or a device is left alone.
+pub(crate) fn check<'a>(
+    files: impl IntoIterator<Item = &'a Option<PathBuf>>,
+) -> Result<(), Failure> {
+    for path in files.into_iter().flatten().filter(|path| *path != Path::new("-")) {
+        let found = fs::metadata(path);
+        if found.as_ref().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            continue;
+        }
+        let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+        opened.map_err(|cause| cannot_write(path, &cause))?;
+        if found.is_err() {
+            fs::remove_file(path).ok();
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {
     Failure::environment(
         format!("cannot write {}: {cause}", path.display()),
@@ -104,6 +123,20 @@ pub(crate) fn field(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_can_be_written_is_not_touched_and_another_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (there, new) = (folder.path().join("there"), folder.path().join("new"));
+        fs::write(&there, "kept").unwrap();
+        check(&[None, Some(there.clone()), Some(new.clone()), Some("-".into())]).unwrap();
+        assert_eq!(fs::read_to_string(there).unwrap(), "kept");
+        assert!(!new.exists());
+        for bad in [folder.path().to_owned(), folder.path().join("no/where")] {
+            let failure = check(&[Some(bad.clone())]).unwrap_err();
+            assert!(failure.what().contains(&*bad.to_string_lossy()), "{failure:?}");
+        }
+    }
 
     #[test]
     fn a_field_with_a_comma_or_a_quote_is_quoted() {

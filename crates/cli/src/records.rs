@@ -1,6 +1,5 @@
 //! What the records and reports of the commands have in common.
 
-use std::fmt::Display;
 use std::path::Path;
 
 use load::mix::{Mix, Operation};
@@ -87,36 +86,37 @@ pub(crate) fn spread(record: &mut Record, name: &str, sample: &Sample, unit: &st
     record.metric(&format!("{name}_max"), sample.max(), unit);
 }
 
-/// Marks a record whose run was ended by a failure.
-pub(crate) fn mark_partial(record: &mut Record, failed: Option<&impl Display>) {
-    if let Some(error) = failed {
-        record.warn(
-            "partial",
-            &format!("the run ended before its end: {error}"),
-            "the numbers are of what was done before; run again",
-        );
-    }
-}
-
-/// Prints a report, unless it is not wanted, and writes the records to `json`; both say so when
-/// something `failed` before the end.
+/// Prints a report, unless it is not wanted, and writes the records to `json`. Where something
+/// `failed` before the end, both say so, and it is what comes of it all.
 pub(crate) fn deliver(
     text: impl FnOnce() -> String,
     records: impl FnOnce() -> Vec<Record>,
     json: Option<&Path>,
     verbosity: Verbosity,
-    failed: Option<&impl Display>,
+    failed: Option<Failure>,
 ) -> Result<(), Failure> {
+    let why = failed.as_ref().map(Failure::what);
     if verbosity > Verbosity::Quiet && json != Some(Path::new("-")) {
-        let partial = failed.map_or_else(String::new, |error| {
-            format!("PARTIAL     the run ended before its end: {error}\n")
+        let partial = why.map_or_else(String::new, |why| {
+            format!("PARTIAL     the run ended before its end: {why}\n")
         });
         output::print(&(text() + &partial))?;
     }
-    let Some(path) = json else { return Ok(()) };
-    let mut records = records();
-    records.iter_mut().for_each(|record| mark_partial(record, failed));
-    output::write(path, &list(&records))
+    if let Some(path) = json {
+        let mut records = records();
+        if let Some(why) = why {
+            let text = format!("the run ended before its end: {why}");
+            let advice = "the numbers are of what was done before; run again";
+            for record in &mut records {
+                record.warn("partial", &text, advice);
+            }
+        }
+        output::write(path, &list(&records))?;
+    }
+    match failed {
+        None => Ok(()),
+        Some(failure) => Err(failure.and("what was measured before is kept")),
+    }
 }
 
 /// Several records as a list, one as itself.
@@ -157,6 +157,35 @@ pub(crate) fn bytes(bytes: u64) -> String {
         Some((shift, unit)) => format!("{} {unit}", bytes >> shift),
         None => format!("{bytes} B"),
     }
+}
+
+/// Bytes in the power of 1,024 that reads best.
+pub(crate) fn scaled(bytes: f64) -> String {
+    let (mut number, mut unit) = (bytes, "B");
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if number < 1024.0 {
+            break;
+        }
+        (number, unit) = (number / 1024.0, next);
+    }
+    match unit {
+        "B" => format!("{number:.0} B"),
+        _ => format!("{number:.2} {unit}"),
+    }
+}
+
+/// Three digits that count.
+pub(crate) fn number(value: f64) -> String {
+    let places = match value.abs() {
+        size if !size.is_finite() => return "-".to_owned(),
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.9995 => 2,
+        size if size >= 0.099_95 => 3,
+        size if size >= 0.009_995 => 4,
+        _ => 5,
+    };
+    format!("{value:.places$}")
 }
 
 #[cfg(test)]

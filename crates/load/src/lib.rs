@@ -42,6 +42,7 @@ pub mod recover;
 pub mod scratch;
 pub mod seqwrite;
 pub mod seqwrite_files;
+pub mod space;
 pub mod study;
 pub mod suite13;
 pub mod tasks;

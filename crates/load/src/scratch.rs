@@ -7,7 +7,7 @@
 use client::error::Error;
 use client::session::Session;
 use wire::nfs3::create::CreateHow;
-use wire::nfs3::{FType, FileHandle, NfsStat3, Sattr3};
+use wire::nfs3::{FType, FileHandle, NewObject, NfsStat3, Sattr3};
 
 /// Prefix of the directory's name.
 pub const PREFIX: &str = ".nfskit-scratch-";
@@ -33,12 +33,7 @@ impl Scratch {
     /// with an error it may be there all the same: see [`Scratch::find`].
     pub async fn create(session: &Session, name: &str) -> Result<Self, Error> {
         let parent = session.root();
-        let attributes = Sattr3 { mode: Some(0o700), ..Sattr3::default() };
-        let made = session.mkdir(parent, name.as_bytes(), attributes).await?;
-        let dir = match made.obj {
-            Some(handle) => handle,
-            None => session.lookup(parent, name.as_bytes()).await?.object,
-        };
+        let dir = directory(session, parent, name).await?;
         Ok(Self { parent, name: name.to_owned(), dir })
     }
 
@@ -107,11 +102,32 @@ pub(crate) async fn file(
     name: impl AsRef<[u8]>,
 ) -> Result<FileHandle, Error> {
     let name = name.as_ref();
-    let attributes = Sattr3 { mode: Some(0o600), size: Some(0), ..Sattr3::default() };
+    let attributes = Sattr3 { size: Some(0), ..Sattr3::of_mode(0o600) };
     let made = session.create(dir, name, CreateHow::Unchecked(attributes)).await?;
+    handle(session, made, dir, name).await
+}
+
+/// Makes a directory that is its owner's only.
+pub(crate) async fn directory(
+    session: &Session,
+    parent: FileHandle,
+    name: impl AsRef<[u8]>,
+) -> Result<FileHandle, Error> {
+    let name = name.as_ref();
+    let made = session.mkdir(parent, name, Sattr3::of_mode(0o700)).await?;
+    handle(session, made, parent, name).await
+}
+
+/// The handle of what was made, which a server need not give.
+pub(crate) async fn handle(
+    session: &Session,
+    made: NewObject,
+    parent: FileHandle,
+    name: &[u8],
+) -> Result<FileHandle, Error> {
     match made.obj {
         Some(handle) => Ok(handle),
-        None => Ok(session.lookup(dir, name).await?.object),
+        None => Ok(session.lookup(parent, name).await?.object),
     }
 }
 

@@ -246,7 +246,7 @@ impl Directory<'_> {
         workload: Workload,
     ) -> Result<Run, Error> {
         let Directory { files, who, dir } = *self;
-        let attributes = Sattr3 { mode: Some(0o600), ..Sattr3::default() };
+        let attributes = Sattr3::of_mode(0o600);
         let made = files.create(who, dir, name.as_bytes(), attributes, true).await?;
         let open = files.open_made(who, made.handle);
         let run = write(clock, &open, source, workload).await;

@@ -70,7 +70,7 @@ fn specdata(rdev: u32) -> Specdata {
 
 /// What a new object of this mode is to have.
 pub(crate) fn made(mode: u32) -> Sattr3 {
-    Sattr3 { mode: Some(mode & 0o7777), ..Sattr3::default() }
+    Sattr3::of_mode(mode & 0o7777)
 }
 
 /// What MKNOD is to make; none for a regular file, which CREATE makes.
@@ -157,7 +157,7 @@ mod tests {
         let kept = SetTime::ClientTime(NfsTime { seconds: 500, nseconds: 5 });
         assert_eq!(wanted(&long_ago, now).mtime, kept);
         let chmod = Setattr { valid: fattr::MODE, mode: 0o100_644, ..Setattr::default() };
-        let mode = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+        let mode = Sattr3::of_mode(0o644);
         assert_eq!(wanted(&chmod, now), mode);
     }
 }

@@ -4,6 +4,7 @@
 //! - [`transport`]: whole messages over TCP or memory, behind one trait that wrappers stack on.
 //! - [`shape`]: the LogGP link as such a wrapper.
 //! - [`call`]: the client half of RPC: calls by XID over one transport.
+//! - [`capture`]: packets that pass the interfaces of this host.
 //! - [`control`]: lines over a socket of the file system, to tell a program that runs.
 //! - [`floor`]: messages through plain sockets: what a network can do without NFS.
 //! - [`http`]: pages for a monitoring system.
@@ -13,6 +14,7 @@
 //! - [`serve`]: the server half: connections, limits, back-pressure.
 
 pub mod call;
+pub mod capture;
 pub mod clock;
 pub mod control;
 pub mod error;

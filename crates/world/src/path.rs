@@ -7,7 +7,7 @@
 //! | G, g (the slowest stage's) | rate of the link, and its pause after each message |
 //! | T_ser beyond G | time of the server for each byte, of many processors |
 //! | T_op | time of the server for a WRITE, of many processors |
-//! | the one processor's time for a call | the same, of one; what is left of the cycle is the link's |
+//! | the one processor's time for a call | of one; what is left of the cycle is the link's |
 //! | o | time of the client for each call it sends |
 //! | T_sync, rate | the disk; it stalls, or writes back early |
 //!
@@ -201,6 +201,28 @@ mod tests {
             unhidden_us_per_kib: 0.0,
         },
     };
+
+    #[test]
+    fn one_thread_works_on_one_call_at_a_time() {
+        let path = Path { op_us: 400.0, ..PATH };
+        let transfer = Transfer { call_bytes: 8192, outstanding: 8, commit_bytes: 8 << 20 };
+        let run = |threads| {
+            let (server, latency_us) = (Server::Concurrent, 0.0);
+            case_mib_per_s(&Case {
+                path,
+                server,
+                transfer,
+                latency_us,
+                threads,
+                processor_us: None,
+            })
+            .unwrap()
+        };
+        let most = 8192.0 / 400.0 * 1e6 / f64::from(1 << 20);
+        assert!((0.75..1.02).contains(&(run(Some(1)) / most)), "{} {most}", run(Some(1)));
+        assert!(run(Some(2)) > 1.7 * run(Some(1)));
+        assert!((run(Some(10_000)) / run(None) - 1.0).abs() < 1e-9);
+    }
 
     #[test]
     fn a_world_of_a_path_has_the_throughput_of_its_formula() {

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::calls;
 use crate::host::child::{finish, text};
 
 /// For both programs and the largest capture.
-const WITHIN: Duration = Duration::from_secs(600);
+pub(super) const WITHIN: Duration = Duration::from_secs(600);
 /// tshark prints microseconds.
 const ROUNDING_US: f64 = 0.6;
 
@@ -25,14 +26,28 @@ pub(super) struct Row {
 
 type Rows = BTreeMap<String, Row>;
 
-/// What tshark finds, and in how many seconds.
-pub(super) fn by_tshark(capture: &Path, version: u32) -> Result<(Rows, f64), String> {
+/// What tshark finds.
+fn by_tshark(capture: &Path, version: u32) -> Result<Rows, String> {
     let mut command = Command::new("tshark");
     command.args(["-q", "-n", "-o", "tcp.reassemble_out_of_order:TRUE", "-r"]).arg(capture);
     // It counts replies that come twice, too, if it is not told otherwise.
     command.args(["-z", &format!("rpc,srt,100003,{version},not rpc.dup")]);
-    let finished = finish(&mut command, WITHIN, text)?;
-    Ok((table(&finished.value), finished.seconds))
+    Ok(table(&timed(&mut command)?.0))
+}
+
+/// The seconds that tshark takes for the same, without the words that make it exact.
+pub(super) fn seconds_of_tshark(capture: &Path) -> Result<f64, String> {
+    let mut command = Command::new("tshark");
+    command.args(["-q", "-n", "-r"]).arg(capture).args(["-z", "rpc,srt,100003,3"]);
+    timed(&mut command).map(|(_, seconds)| seconds)
+}
+
+/// What a program prints, and the seconds until it closed its output.
+fn timed(command: &mut Command) -> Result<(String, f64), String> {
+    let start = Instant::now();
+    let finished = finish(command, WITHIN, |output| (text(output), start.elapsed()))?;
+    let (text, taken) = finished.value;
+    Ok((text, taken.as_secs_f64()))
 }
 
 /// The lines of tshark's table: index, procedure, calls, shortest, longest, mean, sum, in seconds.
@@ -56,10 +71,9 @@ fn table(text: &str) -> Rows {
 pub(super) fn by_us(nfskit: &Path, capture: &Path) -> Result<(Value, f64), String> {
     let mut command = Command::new(nfskit);
     command.arg("trace").arg(capture).args(["--json", "-"]);
-    let finished = finish(&mut command, WITHIN, text)?;
-    let value = serde_json::from_str(&finished.value)
-        .map_err(|error| format!("{error}: {}", finished.value))?;
-    Ok((value, finished.seconds))
+    let (text, seconds) = timed(&mut command)?;
+    let value = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
+    Ok((value, seconds))
 }
 
 /// Our rows of a version of NFS.
@@ -99,7 +113,7 @@ fn compounds(rows: Rows) -> Rows {
 
 /// Compares both; says how many calls of how many procedures were alike.
 pub(super) fn compare(nfskit: &Path, capture: &Path, version: u32) -> Result<String, String> {
-    let (theirs, _) = by_tshark(capture, version)?;
+    let theirs = by_tshark(capture, version)?;
     let (found, _) = by_us(nfskit, capture)?;
     let mut ours = rows(&found, version);
     if version == 4 {
@@ -117,8 +131,9 @@ pub(super) fn compare(nfskit: &Path, capture: &Path, version: u32) -> Result<Str
     if !differing.is_empty() {
         return Err(differing.join("; "));
     }
-    let calls: u64 = ours.values().map(|row| row.calls).sum();
-    Ok(format!("{calls} calls of {} procedures", ours.len()))
+    let count: u64 = ours.values().map(|row| row.calls).sum();
+    let alone = calls::compare(nfskit, capture)?;
+    Ok(format!("{count} calls of {} procedures, {alone}", ours.len()))
 }
 
 fn are_alike(theirs: Option<&Row>, ours: Option<&Row>) -> bool {
@@ -133,7 +148,7 @@ fn are_alike(theirs: Option<&Row>, ours: Option<&Row>) -> bool {
 /// The operations inside COMPOUNDs, by tshark's fields and by us.
 pub(super) fn compare_operations(nfskit: &Path, capture: &Path) -> Result<String, String> {
     let mut command = Command::new("tshark");
-    command.args(["-n", "-r"]).arg(capture);
+    command.args(["-n", "-o", "tcp.reassemble_out_of_order:TRUE", "-r"]).arg(capture);
     command.args(["-Y", "rpc.msgtyp == 0 && nfs.procedure_v4 == 1", "-T", "fields"]);
     command.args(["-E", "occurrence=a", "-e", "nfs.opcode"]);
     let finished = finish(&mut command, WITHIN, text)?;
@@ -143,13 +158,15 @@ pub(super) fn compare_operations(nfskit: &Path, capture: &Path) -> Result<String
         *theirs.entry(number).or_default() += 1;
     }
     let (found, _) = by_us(nfskit, capture)?;
-    let ours: u64 = found["v4_operations"]
-        .as_object()
-        .map(|counts| counts.values().filter_map(Value::as_u64).sum())
-        .unwrap_or(0);
-    let all: u64 = theirs.values().sum();
-    match all == ours && all > 0 {
-        true => Ok(format!("{all} operations of {} sorts", theirs.len())),
-        false => Err(format!("tshark {all} operations, we {ours}: {}", found["v4_operations"])),
+    let counts = found["v4_operations"].as_object();
+    let counts = counts.map(|counts| counts.values().filter_map(Value::as_u64).collect());
+    // Ours have names, theirs numbers: of each sort as many.
+    let mut ours: Vec<u64> = counts.unwrap_or_default();
+    let mut of_theirs: Vec<u64> = theirs.values().copied().collect();
+    ours.sort_unstable();
+    of_theirs.sort_unstable();
+    match of_theirs == ours && !ours.is_empty() {
+        true => Ok(format!("{} operations of {} sorts", ours.iter().sum::<u64>(), ours.len())),
+        false => Err(format!("tshark {theirs:?} operations, we {}", found["v4_operations"])),
     }
 }

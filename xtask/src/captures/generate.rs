@@ -2,7 +2,8 @@
 //!
 //! `writes`: WRITEs of 64 KiB in segments of 1,448 bytes, with an acknowledgement for every other,
 //! over four connections. `metadata`: GETATTR, LOOKUP and ACCESS, one packet for a call and one
-//! for its reply, over 64 connections and 10,000 files.
+//! for its reply, over 64 connections and 10,000 files. `changing`: both by turns, each connection
+//! for four calls only, each call of another file, and one in 1,000 without a reply.
 
 use std::io::{self, Write};
 
@@ -16,6 +17,7 @@ use wire::xdr::{Bulk, Encode};
 pub(super) enum Kind {
     Writes,
     Metadata,
+    Changing,
 }
 
 /// What was made.
@@ -26,6 +28,8 @@ pub(super) struct Made {
     pub(super) calls: u64,
 }
 
+/// Connections at a time, but of `writes`.
+const LINES: u32 = 64;
 const SEGMENT: usize = 1448;
 const HEADERS: usize = 14 + 20 + 32;
 const WRITE_LEN: u32 = 64 << 10;
@@ -36,15 +40,27 @@ const STEP_NS: u64 = 1_500;
 pub(super) fn generate(kind: Kind, bytes_min: u64, out: &mut impl Write) -> io::Result<Made> {
     let mut writer = Writer { out, now_ns: 1_700_000_000_000_000_000, made: Made::default() };
     writer.head()?;
-    let lines = if kind == Kind::Writes { 4 } else { 64 };
+    let lines = if kind == Kind::Writes { 4 } else { LINES };
     let mut lines: Vec<Line> = (0..lines).map(Line::new).collect();
     let mut turn = 0_u32;
     while writer.made.bytes < bytes_min {
         let place = turn as usize % lines.len();
         let line = &mut lines[place];
         match kind {
-            Kind::Writes => one_write(&mut writer, line, turn)?,
-            Kind::Metadata => one_look(&mut writer, line, turn)?,
+            Kind::Writes => one_write(&mut writer, line, turn, line.client)?,
+            Kind::Metadata => {
+                one_look(&mut writer, line, turn, turn.wrapping_mul(2_654_435_761) % 10_000)?;
+            }
+            Kind::Changing => {
+                if (turn / LINES).is_multiple_of(4) {
+                    *line = Line::new(turn);
+                }
+                line.is_silent = turn.is_multiple_of(1000);
+                match turn % 2 {
+                    0 => one_write(&mut writer, line, turn, turn)?,
+                    _ => one_look(&mut writer, line, turn, turn)?,
+                }
+            }
         }
         turn = turn.wrapping_add(1);
     }
@@ -54,13 +70,21 @@ pub(super) fn generate(kind: Kind, bytes_min: u64, out: &mut impl Write) -> io::
 
 /// One connection: how far both directions are.
 struct Line {
-    client: u16,
+    client: u32,
     sent: [u32; 2],
+    /// The server does not answer.
+    is_silent: bool,
 }
 
 impl Line {
-    fn new(index: u16) -> Self {
-        Self { client: index, sent: [1000, 5000] }
+    fn new(client: u32) -> Self {
+        Self { client, sent: [1000, 5000], is_silent: false }
+    }
+
+    /// Where the client is: each has an address of its own.
+    fn client_end(&self) -> ([u8; 4], u16) {
+        let [_, high, middle, low] = self.client.to_be_bytes();
+        ([10, 64 | (high & 63), middle, low], 700 + u16::from(low))
     }
 }
 
@@ -101,8 +125,7 @@ impl<W: Write> Writer<'_, W> {
         let total = u16::try_from(len - 14).map_err(io::Error::other)?;
         ip[2..4].copy_from_slice(&total.to_be_bytes());
         (ip[8], ip[9]) = (64, 6);
-        let [_, host] = line.client.to_be_bytes();
-        let ends = [([10, 0, 0, host], 700 + line.client), ([10, 0, 1, 1], 2049)];
+        let ends = [line.client_end(), ([10, 0, 1, 1], 2049)];
         let (own, peer) = (ends[from], ends[1 - from]);
         ip[12..16].copy_from_slice(&own.0);
         ip[16..20].copy_from_slice(&peer.0);
@@ -156,11 +179,16 @@ fn reply(xid: u32) -> Vec<u8> {
     head
 }
 
-fn one_write<W: Write>(writer: &mut Writer<'_, W>, line: &mut Line, xid: u32) -> io::Result<()> {
+fn one_write<W: Write>(
+    writer: &mut Writer<'_, W>,
+    line: &mut Line,
+    xid: u32,
+    file: u32,
+) -> io::Result<()> {
     static DATA: [u8; WRITE_LEN as usize] = [0xa5; WRITE_LEN as usize];
     let mut head = call(xid, nfs3::Procedure::Write);
     let args = write::Args {
-        file: handle(line.client.into()),
+        file: handle(file),
         offset: u64::from(xid / 4) * u64::from(WRITE_LEN),
         count: WRITE_LEN,
         stable: StableHow::Unstable,
@@ -177,12 +205,16 @@ fn one_write<W: Write>(writer: &mut Writer<'_, W>, line: &mut Line, xid: u32) ->
         verf: [1; 8],
     };
     write::Reply::Ok(ok).encode(&mut head);
-    writer.made.calls += 1;
-    writer.record(line, 1, &Message::new(head))
+    answer(writer, line, head)
 }
 
-fn one_look<W: Write>(writer: &mut Writer<'_, W>, line: &mut Line, xid: u32) -> io::Result<()> {
-    let file = handle(xid.wrapping_mul(2_654_435_761) % 10_000);
+fn one_look<W: Write>(
+    writer: &mut Writer<'_, W>,
+    line: &mut Line,
+    xid: u32,
+    file: u32,
+) -> io::Result<()> {
+    let file = handle(file);
     let mut asked;
     let mut answered = reply(xid);
     match xid / 64 % 3 {
@@ -206,7 +238,14 @@ fn one_look<W: Write>(writer: &mut Writer<'_, W>, line: &mut Line, xid: u32) -> 
             answered.extend(0x1f_u32.to_be_bytes());
         }
     }
-    writer.made.calls += 1;
     writer.record(line, 0, &Message::new(asked))?;
-    writer.record(line, 1, &Message::new(answered))
+    answer(writer, line, answered)
+}
+
+fn answer<W: Write>(writer: &mut Writer<'_, W>, line: &mut Line, head: Vec<u8>) -> io::Result<()> {
+    writer.made.calls += 1;
+    match line.is_silent {
+        true => Ok(()),
+        false => writer.record(line, 1, &Message::new(head)),
+    }
 }

@@ -1,15 +1,18 @@
 //! `cargo xtask captures`: what `nfskit trace` says, beside what tshark says.
 //!
-//! Captures are made here: our client and libnfs against our server and NFS-Ganesha, over TCP and
-//! UDP, through a relay that loses and reorders, and with fragments. Calls and times of each
-//! procedure must be those of `tshark -z rpc,srt`. With `--large` both then read large captures
+//! Captures are made here: our client, libnfs and the kernel's client against our server and
+//! NFS-Ganesha, over TCP and UDP, through a relay and in a guest whose network loses and reorders,
+//! and with fragments. Calls and times of each procedure must be those of `tshark -z rpc,srt`, and
+//! each call must have taken what tshark says it took. With `--large` both then read large captures
 //! that are made up, against the clock, and `nfskit trace` one of 20 GB that is never on a disk, in
 //! bounded memory.
 //!
 //! Everything runs in namespaces of its own, as the interoperability tests do.
 
+mod calls;
 mod compare;
 mod generate;
+mod guest;
 mod large;
 mod scenes;
 
@@ -18,25 +21,32 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::Path;
 
 use self::generate::{Kind, Made, generate};
+use crate::guest::image::Image;
 use crate::host::report::Report;
 use crate::host::{build, isolate, scratch, tools};
 
 /// The command by which `run` calls us again inside the namespaces.
 pub(crate) const INSIDE: &str = "captures-inside";
 
+/// Sizes of captures: of real traffic, made up, or both.
+const SMALL: &str = "small";
+const LARGE: &str = "large";
+const ONLY_LARGE: &str = "only-large";
+
 const USAGE: &str = "\
-usage: cargo xtask captures [--large]          compare with tshark, also in speed
-       cargo xtask captures generate writes|metadata BYTES FILE|-";
+usage: cargo xtask captures [--large|--only-large] [--kernelvm DIR]   compare with tshark
+       cargo xtask captures generate writes|metadata|changing BYTES FILE|-";
 
 /// Runs the command.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
     match options {
-        [] => compared(root, "small"),
-        ["--large"] => compared(root, "large"),
+        ["--large", options @ ..] => compared(root, LARGE, kernelvm(options)?),
+        ["--only-large", options @ ..] => compared(root, ONLY_LARGE, kernelvm(options)?),
         ["generate", kind, bytes, file] => {
             let kind = match *kind {
                 "writes" => Kind::Writes,
                 "metadata" => Kind::Metadata,
+                "changing" => Kind::Changing,
                 _ => return Err(USAGE.to_owned()),
             };
             let bytes = bytes.parse().map_err(|_| USAGE.to_owned())?;
@@ -47,11 +57,20 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
             eprintln!("{} packets, {} bytes, {} calls", made.packets, made.bytes, made.calls);
             Ok(())
         }
+        options => compared(root, SMALL, kernelvm(options)?),
+    }
+}
+
+/// The scripts that make and run the guest, if they are not beside the checkout.
+fn kernelvm<'w>(options: &[&'w str]) -> Result<Option<&'w Path>, String> {
+    match options {
+        [] => Ok(None),
+        ["--kernelvm", folder] => Ok(Some(Path::new(*folder))),
         _ => Err(USAGE.to_owned()),
     }
 }
 
-fn compared(root: &Path, size: &str) -> Result<(), String> {
+fn compared(root: &Path, size: &str, kernelvm: Option<&Path>) -> Result<(), String> {
     for (tool, package) in [("tshark", "tshark"), ("tcpdump", "tcpdump")] {
         tools::find(tool, package)?;
     }
@@ -64,19 +83,44 @@ fn compared(root: &Path, size: &str) -> Result<(), String> {
     }
     let ourselves = std::env::current_exe()
         .map_err(|error| format!("our own program is not known: {error}"))?;
-    let words = [Path::new(INSIDE), scratch.path(), &nfskit, Path::new(size)];
+    // Made out here, where there is a network.
+    let guest = match crate::guest::missing() {
+        Some(why) => Err(why),
+        None if size == ONLY_LARGE => Err("not asked for".to_owned()),
+        None => Image::provide(root, kernelvm),
+    };
+    let guest = match &guest {
+        Ok(image) => image.scripts(),
+        Err(why) => Path::new(why),
+    };
+    let words = [Path::new(INSIDE), scratch.path(), &nfskit, Path::new(size), guest];
     match isolate::run(&ourselves, words)? {
         true => Ok(()),
         false => Err("captures failed, see above".to_owned()),
     }
 }
 
-/// Everything, in the namespaces, of which we are the first process.
-pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, size: &str) -> Result<(), String> {
+/// Everything, in the namespaces, of which we are the first process. `guest` is the absolute path
+/// of the guest's scripts, or why there is none.
+pub(crate) fn run_inside(
+    scratch: &Path,
+    nfskit: &Path,
+    size: &str,
+    guest: &str,
+) -> Result<(), String> {
     isolate::end_with_caller(scratch);
     let mut report = Report::new("captures");
-    scenes::play(&mut report, scratch, nfskit);
-    if size == "large" {
+    if size != ONLY_LARGE {
+        let with_ganesha = scenes::play(&mut report, scratch, nfskit);
+        match Path::new(guest) {
+            path if path.is_absolute() => {
+                let image = Image::built(path);
+                guest::play(&mut report, scratch, nfskit, &image, with_ganesha);
+            }
+            _ => report.skip(scenes::PEER, "Linux in a guest", guest.to_owned()),
+        }
+    }
+    if size != SMALL {
         large::measure(&mut report, scratch, nfskit);
     }
     println!("\n{report}");

@@ -10,14 +10,14 @@ use crate::host::ganesha::{self, Ganesha};
 use crate::host::nfskit::{Address, Link, Server};
 use crate::host::report::Report;
 
-const PEER: &str = "tshark";
+pub(super) const PEER: &str = "tshark";
 /// For what a client does.
 const WITHIN: Duration = Duration::from_secs(120);
 /// For tcpdump to begin, and to write what it has.
-const SOON: Duration = Duration::from_secs(10);
+pub(super) const SOON: Duration = Duration::from_secs(10);
 
-/// Plays all of them.
-pub(super) fn play(report: &mut Report, scratch: &Path, nfskit: &Path) {
+/// Plays all of them; true when NFS-Ganesha could be among them.
+pub(super) fn play(report: &mut Report, scratch: &Path, nfskit: &Path) -> bool {
     let scene = Scene { scratch, nfskit };
     report.check(PEER, "our client and server, TCP", || scene.over_loopback("tcp", ""));
     report.check(PEER, "our client and server, UDP in fragments", || {
@@ -26,10 +26,15 @@ pub(super) fn play(report: &mut Report, scratch: &Path, nfskit: &Path) {
     report.check(PEER, "a relay that loses, repeats and reorders, UDP", || scene.lossy());
     report.check(PEER, "TCP segments in another order", || scene.reordered());
     if let Err(why) = ganesha::programs().and_then(|()| ganesha::obstacle()) {
-        return report.skip(PEER, "our client and NFS-Ganesha", why);
+        report.skip(PEER, "our client and NFS-Ganesha", why);
+        return false;
     }
-    report.check(PEER, "our client and NFS-Ganesha, v3", || scene.of_ganesha("ganesha3", 3));
-    report.check(PEER, "libnfs and NFS-Ganesha, v4.0", || scene.of_ganesha("ganesha4", 4));
+    report.check(PEER, "our client and NFS-Ganesha, v3", || scene.of_ganesha("ganesha3", 3, ""));
+    report.check(PEER, "our client and NFS-Ganesha, v3 over UDP", || {
+        scene.of_ganesha("ganesha-udp", 3, "&proto=udp")
+    });
+    report.check(PEER, "libnfs and NFS-Ganesha, v4.0", || scene.of_ganesha("ganesha4", 4, ""));
+    true
 }
 
 #[derive(Clone, Copy)]
@@ -66,7 +71,7 @@ impl Scene<'_> {
         let server = self.server()?;
         let url = format!("{}{more}", server.address.url(""));
         let file = self.file(name);
-        captured(&file, || {
+        captured("lo", &file, || {
             self.basic(&url)?;
             self.writes(&url)
         })?;
@@ -78,7 +83,7 @@ impl Scene<'_> {
         let server = self.server()?;
         let file = self.file("lossy");
         let path = file.display().to_string();
-        let words = ["--udp", "--pcap", &path, "1ms/1g,loss=2%,duplicate=1%,reorder=1%:2ms,seed=7"];
+        let words = ["--udp", "--pcap", &path, "1ms/1g,loss=1%,duplicate=1%,reorder=1%:2ms,seed=7"];
         let link = Link::start(self.nfskit, server.address.nfs_port, &words)?;
         let through = Address { nfs_port: link.port, mount_port: link.port, ..server.address };
         // A client may give up on such a link; what was said until then is compared.
@@ -88,7 +93,10 @@ impl Scene<'_> {
         let alike = compare(self.nfskit, &file, 3)?;
         Ok(match outcome {
             Ok(()) => alike,
-            Err(why) => format!("{alike}; then the client gave up: {why}"),
+            Err(why) => {
+                let why = why.lines().next().unwrap_or_default();
+                format!("{alike}; then the client gave up: {why}")
+            }
         })
     }
 
@@ -101,13 +109,13 @@ impl Scene<'_> {
         compare(self.nfskit, &file, 3)
     }
 
-    fn of_ganesha(&self, name: &str, version: u32) -> Result<String, String> {
+    fn of_ganesha(&self, name: &str, version: u32, more: &str) -> Result<String, String> {
         let export = self.scratch.join("export");
         std::fs::create_dir_all(&export).map_err(|cause| cause.to_string())?;
         let ganesha = Ganesha::start(self.scratch, &export)?;
-        let url = ganesha.address.url("");
+        let url = format!("{}{more}", ganesha.address.url(""));
         let file = self.file(name);
-        captured(&file, || match version {
+        captured("lo", &file, || match version {
             3 => self.basic(&url),
             _ => self.copied(&ganesha.address),
         })?;
@@ -130,13 +138,18 @@ impl Scene<'_> {
     }
 }
 
-/// What happens on the loopback while `work` is done. Its packets are as on an Ethernet: with
+/// What happens on an interface while `work` is done. Its packets are as on an Ethernet: with
 /// 1,500 bytes, of which longer datagrams are fragments.
-fn captured(file: &Path, work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(super) fn captured(
+    interface: &str,
+    file: &Path,
+    work: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
     let mut ip = Command::new("ip");
-    finish(ip.args(["link", "set", "lo", "mtu", "1500"]), SOON, text)?;
+    finish(ip.args(["link", "set", interface, "mtu", "1500"]), SOON, text)?;
     let mut command = Command::new("tcpdump");
-    command.args(["-i", "lo", "-s", "0", "-U", "-B", "65536", "--immediate-mode", "-w"]).arg(file);
+    command.args(["-i", interface, "-s", "0", "-U", "-B", "65536", "--immediate-mode", "-w"]);
+    command.arg(file);
     let mut tcpdump = Service::start(command.args(["-Z", "root"]))?;
     tcpdump.wait_for(SOON, |lines| {
         lines.iter().any(|line| line.contains("listening on")).then_some(())

@@ -10,14 +10,19 @@ const BESIDE: &str = "../shared/kernelvm";
 const PACKAGES: &str = "gcc,git";
 
 #[derive(Debug)]
-pub(super) struct Image {
+pub(crate) struct Image {
     /// A copy of the scripts; what they build goes to `build` in it.
     scripts: PathBuf,
 }
 
 impl Image {
+    /// The image whose scripts are in this folder, as [`Self::scripts`] has told.
+    pub(crate) fn built(scripts: &Path) -> Self {
+        Self { scripts: scripts.to_owned() }
+    }
+
     /// Finds the image that was built before, or builds it.
-    pub(super) fn provide(root: &Path, kernelvm: Option<&Path>) -> Result<Self, String> {
+    pub(crate) fn provide(root: &Path, kernelvm: Option<&Path>) -> Result<Self, String> {
         let source = kernelvm.map_or_else(|| root.join(BESIDE), Path::to_path_buf);
         let recipe = recipe(&source)
             .map_err(|error| format!("guest: {}: {error}; see --kernelvm", source.display()))?;
@@ -68,8 +73,12 @@ impl Image {
         self.scripts.join("build")
     }
 
+    pub(crate) fn scripts(&self) -> &Path {
+        &self.scripts
+    }
+
     /// A guest in this network namespace, to be given a script.
-    pub(super) fn guest(&self, namespace: &str) -> Command {
+    pub(crate) fn guest(&self, namespace: &str) -> Command {
         let mut command = Command::new(self.scripts.join("run-guest.sh"));
         command.env("BUILD", self.folder()).env("NETNS", namespace);
         command

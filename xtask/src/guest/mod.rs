@@ -16,10 +16,11 @@
 //! system calls, one sort at a time; `tree.sh` is what people do, and what it leaves must be equal
 //! on NFS and on a local disk.
 
-mod image;
+pub(crate) mod image;
 pub(crate) mod material;
 mod options;
 mod servers;
+pub(crate) mod shell;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -85,7 +86,7 @@ fn work(image: &Image, servers: &Servers, material: &Path, scratch: &Path) -> Re
 }
 
 /// Why the guest cannot run here.
-fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("user-mode Linux and its network need root".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Release builds of our own programs, and where cargo put them.
+//! Builds of our own programs, and where cargo put them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,21 +12,32 @@ pub(crate) fn release(
     package: &str,
     bin: &str,
 ) -> Result<PathBuf, String> {
-    release_with(root, command, package, bin, &[])
+    build(root, command, package, bin, &["--release"])
 }
 
-/// The same, with features that are not on by themselves.
-pub(crate) fn release_with(
+/// Builds a binary with a feature that is not on by itself. It changes features of what derives are
+/// made with, so that everything is built anew: not optimized, which takes a third of the time.
+pub(crate) fn with_feature(
     root: &Path,
     command: &str,
     package: &str,
     bin: &str,
-    features: &[&str],
+    feature: &str,
 ) -> Result<PathBuf, String> {
-    println!("{command}: cargo build --release --package={package}");
+    build(root, command, package, bin, &["--features", feature])
+}
+
+fn build(
+    root: &Path,
+    command: &str,
+    package: &str,
+    bin: &str,
+    how: &[&str],
+) -> Result<PathBuf, String> {
+    println!("{command}: cargo build --package={package} {}", how.join(" "));
     let output = Command::new(cargo_program())
-        .args(["build", "--release", "--package", package, "--bin", bin])
-        .args(["--features", &features.join(",")])
+        .args(["build", "--package", package, "--bin", bin])
+        .args(how)
         .arg("--message-format=json-render-diagnostics")
         .current_dir(root)
         .stderr(Stdio::inherit())

@@ -124,10 +124,15 @@ impl Service {
     }
 
     /// Asks it to end, and fails when it does not, or not with 0.
-    pub(crate) fn stop(mut self, within: Duration) -> Result<(), String> {
+    pub(crate) fn stop(self, within: Duration) -> Result<(), String> {
         let asked = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(asked, rustix::process::Signal::TERM)
             .map_err(|error| format!("{} cannot be asked to end: {error}", self.name))?;
+        self.wait(within)
+    }
+
+    /// Waits for its end, of which it knows; fails when that does not come, or is not with 0.
+    pub(crate) fn wait(mut self, within: Duration) -> Result<(), String> {
         match ended(&mut self.child, Instant::now() + within)? {
             Some(status) if status.success() => Ok(()),
             Some(status) => {

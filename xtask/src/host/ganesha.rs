@@ -1,7 +1,7 @@
 //! NFS-Ganesha on the loopback, with a portmapper of its own.
 //!
-//! It serves NFS version 3 over TCP from one folder. Locks and quotas are off, ports are free
-//! ones, and all that it writes goes to the scratch folder.
+//! It serves NFS versions 3 and 4 from one folder, version 3 over UDP, too. Locks and quotas are
+//! off, ports are free ones, and all that it writes goes to the scratch folder.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
@@ -102,12 +102,12 @@ fn configuration_text(home: &Path, export: &Path, ports: [u16; 3]) -> String {
     let [nfs, mount, quota] = ports;
     let (home, export) = (home.display(), export.display());
     format!(
-        "NFS_CORE_PARAM {{ Protocols = 3, 4; Enable_UDP = false; Enable_NLM = false;\n  \
+        "NFS_CORE_PARAM {{ Protocols = 3, 4; Enable_UDP = true; Enable_NLM = false;\n  \
            NFS_Port = {nfs}; MNT_Port = {mount}; Rquota_Port = {quota};\n  \
            mount_path_pseudo = true; allow_set_io_flusher_fail = true; }}\n\
          NFSV4 {{ Graceless = true; RecoveryRoot = \"{home}/recovery\"; }}\n\
          EXPORT_DEFAULTS {{ SecType = sys; Squash = No_Root_Squash; Access_Type = RW;\n  \
-           Protocols = 3, 4; Transports = TCP; }}\n\
+           Protocols = 3, 4; Transports = TCP, UDP; }}\n\
          EXPORT {{ Export_Id = 1; Path = \"{export}\"; Pseudo = /export;\n  \
            FSAL {{ Name = VFS; }} }}\n\
          LOG {{ Default_Log_Level = EVENT; }}\n"

@@ -27,8 +27,10 @@ const RUN_WITHIN: Duration = Duration::from_secs(60);
 const ATTEMPTS: usize = 6;
 const BUILD: &str = include_str!("scripts/fio-engine.sh");
 /// The size of the file, and of the blocks that carry a checksum.
-const COMMON: [&str; 6] = [
+const COMMON: [&str; 7] = [
     "--name=nfskit",
+    // A process of its own would outlive the one that is killed, and hold its output.
+    "--thread",
     "--size=128m",
     "--filename=file",
     "--verify=crc32c",

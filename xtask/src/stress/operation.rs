@@ -148,7 +148,7 @@ impl Operation {
     /// Its arguments. `handle` is that of the object, `folders` are those of the client.
     pub(super) fn encode(&self, handle: FileHandle, folders: &[FileHandle], out: &mut Vec<u8>) {
         let at = |name| place(folders, name);
-        let attributes = Sattr3 { mode: Some(MODE), ..Sattr3::default() };
+        let attributes = Sattr3::of_mode(MODE);
         match self {
             Self::Create { name, how, .. } => {
                 let how = match how {

@@ -13,6 +13,8 @@ pub enum Link {
     Raw,
     CookedV1,
     CookedV2,
+    /// The network header at once, of this type: as live packets come.
+    Network(u16),
     Unread(u32),
 }
 
@@ -68,6 +70,10 @@ impl Slicer {
             }
             Link::Null => data.get(4..).map(|rest| (version(rest), rest)),
             Link::Raw => Some((version(data), data)),
+            Link::Network(kind) if VLANS.contains(&kind) => {
+                data.get(2..).and_then(|rest| tagged(rest))
+            }
+            Link::Network(kind) => Some((kind, data)),
             Link::Unread(_) => None,
         };
         match network {

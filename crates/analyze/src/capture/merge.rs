@@ -28,9 +28,16 @@ impl<'r> Merged<'r> {
         if let Some(index) = self.given.take() {
             self.captures[index].advance()?;
         }
-        let earliest = self.captures.iter().enumerate();
-        let earliest = earliest.filter_map(|(index, capture)| Some((capture.at_ns()?, index)));
-        let Some((_, index)) = earliest.min() else { return Ok(None) };
+        let index = match &self.captures[..] {
+            // One file, as nearly always: nothing to compare.
+            [_] => 0,
+            captures => {
+                let times = captures.iter().enumerate();
+                let times = times.filter_map(|(index, capture)| Some((capture.at_ns()?, index)));
+                let Some((_, index)) = times.min() else { return Ok(None) };
+                index
+            }
+        };
         self.given = Some(index);
         Ok(self.captures[index].packet())
     }

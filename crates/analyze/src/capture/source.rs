@@ -383,7 +383,9 @@ fn block(
                 .ok_or(PcapError::InvalidField("a packet of an interface that is not described"))?;
             let at_ns = interface.nanos((u64::from(high) << 32) | u64::from(low));
             // Behind type, length and the 20 bytes of its own header.
-            let (link, start, len) = (interface.link, start + 28, len as usize);
+            let (link, start) = (interface.link, start + 28);
+            // Some writers do not say how long it was.
+            let (wire_len, len) = (wire_len.max(len), len as usize);
             Step::Packet(Located { at_ns, link, wire_len, start, len })
         }
         // It has no time, without which nothing can be said.

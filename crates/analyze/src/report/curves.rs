@@ -3,13 +3,13 @@
 //!
 //! As with the study, [`CurvesReport`] is plain data, and the page needs no script and no network.
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{Markup, html};
 use plotters::prelude::*;
 
 use super::canvas::{self, Area, Axis, Drawn, Frame, Ink, draw_marker};
 use super::figure::{Figure, Key, Swatch, Table};
-use super::number::{number, tied};
-use super::page::{head, section};
+use super::number::number;
+use super::page::{list, method, page, section};
 
 /// Everything the report shows.
 #[derive(Clone, Debug, Default)]
@@ -54,46 +54,14 @@ pub struct Line {
 /// The report as one HTML file: no script, nothing fetched.
 pub fn html(report: &CurvesReport) -> String {
     let figures: Vec<Markup> = report.plots.iter().filter_map(figure).collect();
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            (head(&report.title))
-            body {
-                header {
-                    h1 { (report.title) }
-                    dl.facts {
-                        @for (name, value) in &report.facts {
-                            div { dt { (name) } dd { (value) } }
-                        }
-                    }
-                }
-                main {
-                    (section("What comes out", list(&report.findings)))
-                    (section("Curves", (!figures.is_empty()).then(|| html! {
-                        @for figure in &figures { (figure) }
-                    })))
-                    (section("How this was measured", method(report)))
-                }
-            }
-        }
+    let sections = html! {
+        (section("What comes out", list(&report.findings)))
+        (section("Curves", (!figures.is_empty()).then(|| html! {
+            @for figure in &figures { (figure) }
+        })))
+        (section("How this was measured", method(&report.method, &report.command)))
     };
-    page.into_string()
-}
-
-fn list(findings: &[String]) -> Option<Markup> {
-    let content = html! { ul { @for finding in findings { li { (tied(finding)) } } } };
-    (!findings.is_empty()).then_some(content)
-}
-
-fn method(report: &CurvesReport) -> Option<Markup> {
-    let content = html! {
-        @for paragraph in &report.method { p { (tied(paragraph)) } }
-        @if !report.command.is_empty() {
-            p { "The command that makes this report:" }
-            pre { code { (report.command) } }
-        }
-    };
-    (!report.method.is_empty() || !report.command.is_empty()).then_some(content)
+    page(&report.title, &report.facts, &sections)
 }
 
 /// Nothing without a single point.

@@ -3,15 +3,16 @@
 //!
 //! As with the study, [`LoadCurves`] is plain data, and the page needs no script and no network.
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{Markup, html};
 use perf::stats::Interval;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
+use super::Numbers;
 use super::canvas::{self, Area, Axis, Chart, Drawn, Frame, Ink, draw_marker, scaled};
 use super::figure::{Figure, Key, Swatch, Table};
 use super::number::{number, tied};
-use super::page::{head, section};
+use super::page::{list, method, page, section, table};
 
 /// Everything the report shows.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +23,7 @@ pub struct LoadCurves {
     /// Rules that are not held, and what differs from the benchmark's own.
     pub notes: Vec<String>,
     pub servers: Vec<LoadCurve>,
-    pub tables: Vec<LoadTable>,
+    pub tables: Vec<Numbers>,
     /// "How this was measured", one paragraph each.
     pub method: Vec<String>,
     /// The command line that makes this report again.
@@ -64,46 +65,16 @@ pub enum Worth {
     Invalid,
 }
 
-/// A table: the first column is text.
-#[derive(Clone, Debug, Default)]
-pub struct LoadTable {
-    pub title: String,
-    pub columns: Vec<String>,
-    pub rows: Vec<Vec<String>>,
-}
-
 /// The report as one HTML file: no script, nothing fetched.
 pub fn html(report: &LoadCurves) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            (head(&report.title))
-            body {
-                header {
-                    h1 { (report.title) }
-                    dl.facts {
-                        @for (name, value) in &report.facts {
-                            div { dt { (name) } dd { (tied(value)) } }
-                        }
-                    }
-                }
-                main {
-                    (section("The curve in numbers", numbers(&report.servers)))
-                    (section("Response time over throughput", figures(&report.servers)))
-                    (section("What to know before trusting it", notes(&report.notes)))
-                    @for table in &report.tables {
-                        @let columns = table.columns.clone();
-                        @let rows = table.rows.clone();
-                        (section(&table.title, (!table.rows.is_empty()).then(|| {
-                            Table { columns, rows }.render()
-                        })))
-                    }
-                    (section("How this was measured", method(report)))
-                }
-            }
-        }
+    let sections = html! {
+        (section("The curve in numbers", numbers(&report.servers)))
+        (section("Response time over throughput", figures(&report.servers)))
+        (section("What to know before trusting it", list(&report.notes)))
+        @for numbers in &report.tables { (table(numbers)) }
+        (section("How this was measured", method(&report.method, &report.command)))
     };
-    page.into_string()
+    page(&report.title, &report.facts, &sections)
 }
 
 /// A column for each server.
@@ -124,22 +95,6 @@ fn numbers(servers: &[LoadCurve]) -> Option<Markup> {
     };
     let rows: Vec<Vec<String>> = names.iter().map(|name| row(name)).collect();
     (!rows.is_empty()).then(|| Table { columns: columns.collect(), rows }.render())
-}
-
-fn notes(notes: &[String]) -> Option<Markup> {
-    let content = html! { ul { @for note in notes { li { (tied(note)) } } } };
-    (!notes.is_empty()).then_some(content)
-}
-
-fn method(report: &LoadCurves) -> Option<Markup> {
-    let content = html! {
-        @for paragraph in &report.method { p { (tied(paragraph)) } }
-        @if !report.command.is_empty() {
-            p { "The command that makes this report:" }
-            pre { code { (report.command) } }
-        }
-    };
-    (!report.method.is_empty() || !report.command.is_empty()).then_some(content)
 }
 
 /// All of it; and without what is over the saturation, where that presses the rest to the floor.
@@ -181,7 +136,7 @@ fn figure(servers: &[LoadCurve], sight_ms: f64) -> Option<Figure> {
         legend: legend(servers),
         drawing: canvas::svg(420, title, |area| draw(area, servers, &x, &y)),
         caption,
-        table: table(servers),
+        table: beneath(servers),
     })
 }
 
@@ -267,7 +222,7 @@ fn draw_points(
     Ok(())
 }
 
-fn table(servers: &[LoadCurve]) -> Table {
+fn beneath(servers: &[LoadCurve]) -> Table {
     let mut table = Table::new(["server", "operations a second", "response (ms)", "", "worth"]);
     for server in servers {
         for point in &server.points {
@@ -321,10 +276,11 @@ mod tests {
             facts: vec![("Mix".into(), "a <mix>".into())],
             notes: vec!["time: 10 s a point".into()],
             servers: vec![server("ours", 1.0), server("theirs", 0.5)],
-            tables: vec![LoadTable {
+            tables: vec![Numbers {
                 title: "Operations of ours".into(),
                 columns: vec!["operation".into(), "p99".into()],
                 rows: vec![vec!["read".into(), "2.0".into()]],
+                ..Numbers::default()
             }],
             method: vec!["We looked.".into()],
             command: "nfskit bench curve".into(),

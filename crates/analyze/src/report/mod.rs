@@ -234,6 +234,15 @@ pub struct Latency {
     pub histogram: Histogram,
 }
 
+/// A table beneath its heading: the first column is text.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    pub title: String,
+    pub caption: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
 /// How far `value` is above `base`, in percent of `base`; `None` where that has no meaning.
 fn percent_above(value: f64, base: f64) -> Option<f64> {
     let percent = (value / base - 1.0) * 100.0;

@@ -6,41 +6,61 @@ use perf::record::Warning;
 
 use super::figure::Table;
 use super::number::{UNKNOWN, number, percent, tied};
-use super::{Headline, Parameter, Step, StudyReport};
+use super::{Headline, Numbers, Parameter, Step, StudyReport};
 use super::{cycles, latency, throughput, transfers};
 
 /// The report as one HTML file: no script, nothing fetched.
 pub fn html(report: &StudyReport) -> String {
+    let facts = [
+        ("Target", report.target.clone()),
+        ("Durability", report.durability.map(|d| d.to_string()).unwrap_or_default()),
+        ("Link", report.link.clone()),
+        ("Made", report.generated_at.clone()),
+    ];
+    let facts = facts.map(|(name, value)| (name.to_owned(), value));
+    let sections = html! {
+        (headline(&report.headline))
+        (warnings(&report.warnings))
+        (section("What a call's time goes to", cycles::figure(&report.cycles)))
+        (parameters(&report.parameters))
+        (section("Throughput, measured and predicted",
+            all(&report.throughput, throughput::figure)))
+        (steps(&report.steps))
+        (section("Bytes over time", all(&report.transfers, transfers::figure)))
+        (section("Response times",
+            all(&report.latency, |plot| shown(latency::figures(plot)))))
+        (section("How this was measured", method(&report.method, "")))
+        (environment(report))
+    };
+    page(&report.title, &facts, &sections)
+}
+
+const STYLE: &str = include_str!("style.css");
+
+/// A page of a title, what it is about as name and value, and sections.
+pub(super) fn page(title: &str, facts: &[(String, String)], sections: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            (head(&report.title))
+            (head(title))
             body {
-                (header(report))
-                main {
-                    (headline(&report.headline))
-                    (warnings(&report.warnings))
-                    (section("What a call's time goes to", cycles::figure(&report.cycles)))
-                    (parameters(&report.parameters))
-                    (section("Throughput, measured and predicted",
-                        all(&report.throughput, throughput::figure)))
-                    (steps(&report.steps))
-                    (section("Bytes over time", all(&report.transfers, transfers::figure)))
-                    (section("Response times",
-                        all(&report.latency, |plot| shown(latency::figures(plot)))))
-                    (method(report))
-                    (environment(report))
+                header {
+                    h1 { (title) }
+                    dl.facts {
+                        @for (name, value) in facts {
+                            @if !value.is_empty() { div { dt { (name) } dd { (tied(value)) } } }
+                        }
+                    }
                 }
+                main { (sections) }
             }
         }
     };
     page.into_string()
 }
 
-const STYLE: &str = include_str!("style.css");
-
 /// What a browser is to know before it shows a page.
-pub(super) fn head(title: &str) -> Markup {
+fn head(title: &str) -> Markup {
     html! {
         head {
             meta charset="utf-8";
@@ -64,6 +84,34 @@ pub(super) fn section(heading: &str, content: Option<Markup>) -> Markup {
     }
 }
 
+/// Sentences beneath each other.
+pub(super) fn list(sentences: &[String]) -> Option<Markup> {
+    let content = html! { ul { @for sentence in sentences { li { (tied(sentence)) } } } };
+    (!sentences.is_empty()).then_some(content)
+}
+
+/// A section that is a table.
+pub(super) fn table(numbers: &Numbers) -> Markup {
+    let table = Table { columns: numbers.columns.clone(), rows: numbers.rows.clone() };
+    let content = html! {
+        (table.render())
+        @if !numbers.caption.is_empty() { p { (tied(&numbers.caption)) } }
+    };
+    section(&numbers.title, (!numbers.rows.is_empty()).then_some(content))
+}
+
+/// How it was measured, and how that is done again.
+pub(super) fn method(paragraphs: &[String], command: &str) -> Option<Markup> {
+    let content = html! {
+        @for paragraph in paragraphs { p { (tied(paragraph)) } }
+        @if !command.is_empty() {
+            p { "The command that makes this report:" }
+            pre { code { (command) } }
+        }
+    };
+    shown(content)
+}
+
 /// The figures of all `plots` that have data; `None` when none has.
 fn all<T>(plots: &[T], figure: impl Fn(&T) -> Option<Markup>) -> Option<Markup> {
     let figures: Vec<Markup> = plots.iter().filter_map(figure).collect();
@@ -72,26 +120,6 @@ fn all<T>(plots: &[T], figure: impl Fn(&T) -> Option<Markup>) -> Option<Markup> 
 
 fn shown(markup: Markup) -> Option<Markup> {
     (!markup.0.is_empty()).then_some(markup)
-}
-
-fn header(report: &StudyReport) -> Markup {
-    let durability = report.durability.map(|d| d.to_string()).unwrap_or_default();
-    let facts = [
-        ("Target", report.target.as_str()),
-        ("Durability", &durability),
-        ("Link", &report.link),
-        ("Made", &report.generated_at),
-    ];
-    html! {
-        header {
-            h1 { (report.title) }
-            dl.facts {
-                @for (name, value) in facts {
-                    @if !value.is_empty() { div { dt { (name) } dd { (value) } } }
-                }
-            }
-        }
-    }
 }
 
 fn headline(headline: &Headline) -> Markup {
@@ -195,11 +223,6 @@ fn steps(steps: &[Step]) -> Markup {
         ]);
     }
     section("What was changed, and what it gave", (!steps.is_empty()).then(|| table.render()))
-}
-
-fn method(report: &StudyReport) -> Markup {
-    let content = html! { @for paragraph in &report.method { p { (paragraph) } } };
-    section("How this was measured", shown(content))
 }
 
 fn environment(report: &StudyReport) -> Markup {

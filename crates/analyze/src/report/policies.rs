@@ -4,16 +4,16 @@
 //! As with the study, [`PoliciesReport`] is plain data, and the page needs no script and no
 //! network.
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{Markup, html};
 use plotters::prelude::*;
 
-use super::LatencyPlot;
 use super::canvas::{Axis, Ink, scaled};
 use super::figure::{Figure, Table};
 use super::latency;
 use super::number::tied;
-use super::page::{head, section};
+use super::page::{method, page, section, table};
 use super::panels::{self, Head};
+use super::{LatencyPlot, Numbers};
 
 /// Everything the report shows.
 #[derive(Clone, Debug, Default)]
@@ -65,41 +65,16 @@ pub struct SpreadPlot {
     pub caption: String,
 }
 
-/// A table: the first column is text.
-#[derive(Clone, Debug, Default)]
-pub struct Numbers {
-    pub title: String,
-    pub caption: String,
-    pub columns: Vec<String>,
-    pub rows: Vec<Vec<String>>,
-}
-
 /// The report as one HTML file: no script, nothing fetched.
 pub fn html(report: &PoliciesReport) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            (head(&report.title))
-            body {
-                header {
-                    h1 { (report.title) }
-                    dl.facts {
-                        @for (name, value) in &report.facts {
-                            div { dt { (name) } dd { (value) } }
-                        }
-                    }
-                }
-                main {
-                    (findings(&report.findings))
-                    @for numbers in &report.tables { (table(numbers)) }
-                    (figures("Every call", report.calls.iter().filter_map(calls)))
-                    (figures("How often which time", report.spreads.iter().filter_map(spread)))
-                    (section("How this was measured", method(report)))
-                }
-            }
-        }
+    let sections = html! {
+        (findings(&report.findings))
+        @for numbers in &report.tables { (table(numbers)) }
+        (figures("Every call", report.calls.iter().filter_map(calls)))
+        (figures("How often which time", report.spreads.iter().filter_map(spread)))
+        (section("How this was measured", method(&report.method, &report.command)))
     };
-    page.into_string()
+    page(&report.title, &report.facts, &sections)
 }
 
 fn findings(findings: &[Finding]) -> Markup {
@@ -119,30 +94,10 @@ fn findings(findings: &[Finding]) -> Markup {
     )
 }
 
-fn table(numbers: &Numbers) -> Markup {
-    let table = Table { columns: numbers.columns.clone(), rows: numbers.rows.clone() };
-    let content = html! {
-        (table.render())
-        @if !numbers.caption.is_empty() { p { (tied(&numbers.caption)) } }
-    };
-    section(&numbers.title, (!numbers.rows.is_empty()).then_some(content))
-}
-
 fn figures(heading: &str, figures: impl Iterator<Item = Figure>) -> Markup {
     let figures: Vec<Markup> = figures.map(|figure| figure.render()).collect();
     let content = html! { @for figure in &figures { (figure) } };
     section(heading, (!figures.is_empty()).then_some(content))
-}
-
-fn method(report: &PoliciesReport) -> Option<Markup> {
-    let content = html! {
-        @for paragraph in &report.method { p { (paragraph) } }
-        @if !report.command.is_empty() {
-            p { "The command that makes this report:" }
-            pre { code { (report.command) } }
-        }
-    };
-    (!report.method.is_empty() || !report.command.is_empty()).then_some(content)
 }
 
 fn calls(plot: &CallPlot) -> Option<Figure> {

@@ -4,15 +4,14 @@
 //! As with the study, [`TraceReport`] is plain data, and the page needs no script and no network.
 //! The first three plots are those of Boumenot 2002, chapter 11.
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{Markup, html};
 use plotters::prelude::*;
 
 use super::canvas::{Axis, Frame, Ink, chart, scaled, svg};
 use super::figure::{Figure, Table};
-use super::number::{number, tied};
-use super::page::{head, section};
-use super::policies::Numbers;
-use super::{LatencyPlot, TransferPlot, latency, transfers};
+use super::number::number;
+use super::page::{list, page, section, table};
+use super::{LatencyPlot, Numbers, TransferPlot, latency, transfers};
 
 /// Everything the report shows.
 #[derive(Clone, Debug, Default)]
@@ -54,47 +53,17 @@ const DOTS_MAX: usize = 2_000;
 
 /// The report as one HTML file: no script, nothing fetched.
 pub fn html(report: &TraceReport) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            (head(&report.title))
-            body {
-                header {
-                    h1 { (report.title) }
-                    dl.facts {
-                        @for (name, value) in &report.facts {
-                            div { dt { (name) } dd { (value) } }
-                        }
-                    }
-                }
-                main {
-                    (findings(&report.findings))
-                    @for numbers in &report.tables { (table(numbers)) }
-                    (section("Cumulative transfer (ct)", transfers::figure(&report.cumulative)))
-                    (figures("Rate of each transaction (st)", rates(&report.rates)))
-                    (section("Response times (rt)", response_times(&report.latency)))
-                    (figures("Latency over time", heat(&report.heat)))
-                    (figures("Calls outstanding", outstanding(&report.outstanding)))
-                    (section("How to make it again", again(&report.command)))
-                }
-            }
-        }
+    let sections = html! {
+        (section("What the capture says", list(&report.findings)))
+        @for numbers in &report.tables { (table(numbers)) }
+        (section("Cumulative transfer (ct)", transfers::figure(&report.cumulative)))
+        (figures("Rate of each transaction (st)", rates(&report.rates)))
+        (section("Response times (rt)", response_times(&report.latency)))
+        (figures("Latency over time", heat(&report.heat)))
+        (figures("Calls outstanding", outstanding(&report.outstanding)))
+        (section("How to make it again", again(&report.command)))
     };
-    page.into_string()
-}
-
-fn findings(findings: &[String]) -> Markup {
-    let content = html! { ul { @for finding in findings { li { (tied(finding)) } } } };
-    section("What the capture says", (!findings.is_empty()).then_some(content))
-}
-
-fn table(numbers: &Numbers) -> Markup {
-    let table = Table { columns: numbers.columns.clone(), rows: numbers.rows.clone() };
-    let content = html! {
-        (table.render())
-        @if !numbers.caption.is_empty() { p { (tied(&numbers.caption)) } }
-    };
-    section(&numbers.title, (!numbers.rows.is_empty()).then_some(content))
+    page(&report.title, &report.facts, &sections)
 }
 
 fn figures(heading: &str, figure: Option<Figure>) -> Markup {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::connections::Connections;
 use super::files::Files;
 use super::filter::Filter;
-use super::rpc::{Each, Rpc};
+use super::rpc::{Each, Line, Rpc};
 use super::series::Series;
 use super::stream::{LISTING_LEN, Record, Stream, StreamCounts};
 use super::talks::Talks;
@@ -77,8 +77,10 @@ impl Analyzer {
         self.rpc.end();
         for connection in self.connections.iter_mut() {
             let Some(streams) = &connection.streams else { continue };
-            let talk = connection.line.talk();
+            let line = &mut connection.line;
+            let talk = line.talk();
             if let Some(talk) = talk.and_then(|talk| self.rpc.talks.get_mut(talk)) {
+                line.shake(talk, self.last_ns);
                 streams.iter().for_each(|stream| talk.streams.add(stream.counts));
             }
         }
@@ -148,10 +150,17 @@ fn tcp(
     let now = segment.at_ns;
     let (connection, from) = connections.of(segment.from, segment.to, true, now);
     let line = &mut connection.line;
+    let watches = &mut connection.watches;
     let streams = connection.streams.get_or_insert_default();
+    if let Some(ack) = part.ack
+        && let Some(ns) = watches[1 - from].acknowledged(now, ack, segment.len > 0)
+    {
+        acknowledged(line, rpc, from, now, ns);
+    }
     let before: usize = streams.iter().map(Stream::buffered).sum();
     if part.syn {
         streams[from].begin(part.seq.wrapping_add(1));
+        watches[from].sent(now, part.seq.wrapping_add(1));
     }
     if part.window == 0
         && !part.rst
@@ -171,12 +180,20 @@ fn tcp(
         let stream = &mut streams[from];
         // Names are in replies to whom the other end called.
         stream.head_len = if line.listings[1 - from] > 0 { LISTING_LEN } else { 0 };
-        let again = stream.counts.again;
+        let (again, had_hole) = (stream.counts.again, stream.has_hole());
         let seq = part.seq.wrapping_add(u32::from(part.syn));
+        if stream.is_next(seq) {
+            watches[from].sent(now, seq.wrapping_add(segment.len));
+        }
         stream.segment(now, seq, segment.payload, segment.len, &mut |record: Record<'_>| {
             rpc.record(line, from, &record, each)
         });
-        if stream.counts.again > again
+        let is_again = stream.counts.again > again;
+        if is_again {
+            watches[from].spoil();
+        }
+        // What fills a hole was lost before it was captured the first time, or came late.
+        if (is_again || (had_hole && !stream.has_hole()))
             && let Some(talk) = line.talk().and_then(|talk| rpc.talks.get_mut(talk))
         {
             talk.pace.tcp_sent_again();
@@ -186,6 +203,17 @@ fn tcp(
     if after != before {
         connections.changed(before, after);
     }
+}
+
+/// End `from` has acknowledged what it got `ns` before.
+fn acknowledged(line: &mut Line, rpc: &mut Rpc, from: usize, now: u64, ns: u64) {
+    let Some(talk) = line.talk().and_then(|talk| rpc.talks.get_mut(talk)) else {
+        // Who is the client shows with the first call.
+        line.handshake[from] = Some(ns);
+        return;
+    };
+    line.shake(talk, now);
+    talk.rtt.record(line.clock(from), now, ns);
 }
 
 /// A datagram; false when it is no RPC message.

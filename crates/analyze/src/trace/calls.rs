@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::files::FileId;
+use super::message::Guard;
 use super::operation::Operation;
 use super::talks::TalkId;
 
@@ -38,7 +39,7 @@ pub(super) struct Open {
     pub(super) len: u32,
     pub(super) retransmissions: u16,
     pub(super) outstanding: u32,
-    pub(super) is_wrapped: bool,
+    pub(super) guard: Guard,
     /// The name in a LOOKUP and its like.
     pub(super) name: Vec<u8>,
 }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::rpc::Line;
+use super::rtt::Stopwatch;
 use super::stream::Stream;
 use crate::capture::End;
 
@@ -29,6 +30,8 @@ pub(super) struct Connection {
     key: Key,
     pub(super) line: Line,
     pub(super) streams: Option<Box<[Stream; 2]>>,
+    /// Of what each end sends.
+    pub(super) watches: [Stopwatch; 2],
     pub(super) last_ns: u64,
 }
 
@@ -127,7 +130,8 @@ impl Connections {
 impl Connection {
     fn new(key: Key, now: u64) -> Self {
         let line = Line::new(key.ends, key.is_tcp);
-        Self { key, line, streams: None, last_ns: now }
+        let watches = [Stopwatch::default(); 2];
+        Self { key, line, streams: None, watches, last_ns: now }
     }
 
     /// Bytes that its streams keep.

@@ -6,6 +6,11 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
+use perf::units::Nanos;
+
+use super::operation::Kind;
+use super::series::{ROWS, row, row_begins_us};
+use super::transaction::Transaction;
 
 /// Files that are told apart.
 pub const FILES_MAX: usize = 1 << 17;
@@ -43,7 +48,7 @@ struct File {
 }
 
 /// What was done with a file.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Usage {
     pub calls: u64,
     pub errors: u64,
@@ -51,6 +56,55 @@ pub struct Usage {
     pub written_bytes: u64,
     pub latency_ns_sum: u64,
     pub latency_ns_max: u64,
+    /// Calls by the row of their latency; all are halved when one is full.
+    rows: [u16; ROWS],
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self {
+            calls: 0,
+            errors: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            latency_ns_sum: 0,
+            latency_ns_max: 0,
+            rows: [0; ROWS],
+        }
+    }
+}
+
+impl Usage {
+    pub(super) fn count(&mut self, transaction: &Transaction) {
+        self.calls += 1;
+        self.errors += u64::from(transaction.is_error());
+        match transaction.operation.kind() {
+            Kind::Write => self.written_bytes += u64::from(transaction.bytes),
+            _ => self.read_bytes += u64::from(transaction.bytes),
+        }
+        let ns = transaction.latency().as_nanos();
+        self.latency_ns_sum = self.latency_ns_sum.saturating_add(ns);
+        self.latency_ns_max = self.latency_ns_max.max(ns);
+        let row = row(ns);
+        if self.rows[row] == u16::MAX {
+            self.rows.iter_mut().for_each(|count| *count /= 2);
+        }
+        self.rows[row] += 1;
+    }
+
+    /// The latency that a share `q` (0 to 1) of the calls does not exceed, within a fifth.
+    pub fn latency_at(&self, q: f64) -> Nanos {
+        let most = Nanos::from_nanos(self.latency_ns_max);
+        let all: u32 = self.rows.iter().map(|count| u32::from(*count)).sum();
+        let mut seen = 0;
+        for (row, count) in self.rows.iter().enumerate() {
+            seen += u32::from(*count);
+            if seen > 0 && f64::from(seen) >= q * f64::from(all) {
+                return Nanos::from_micros_f64(row_begins_us(row) * 1.19).min(most);
+            }
+        }
+        most
+    }
 }
 
 impl Default for Files {

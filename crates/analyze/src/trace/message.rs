@@ -31,8 +31,32 @@ pub(super) struct CallHead {
     pub(super) procedure: u32,
     /// Where the arguments begin; `None` when they are encrypted or cut off.
     pub(super) args: Option<usize>,
-    /// Results of this call carry the lengths and numbers of RPCSEC_GSS, too.
-    pub(super) is_wrapped: bool,
+    pub(super) guard: Guard,
+}
+
+/// What RPCSEC_GSS (RFC 2203) does with the arguments and results of a call.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Guard {
+    /// Another flavor.
+    #[default]
+    None,
+    /// krb5: they stand there as they would without it.
+    Authentication,
+    /// krb5i: a length and a number stand before them.
+    Integrity,
+    /// krb5p: they are encrypted.
+    Privacy,
+}
+
+impl Guard {
+    /// Where results begin, which without it begin at `at`.
+    pub(super) const fn results(self, at: usize) -> Option<usize> {
+        match self {
+            Self::None | Self::Authentication => Some(at),
+            Self::Integrity => Some(at + 8),
+            Self::Privacy => None,
+        }
+    }
 }
 
 /// The head of a reply, and where its results begin.
@@ -117,23 +141,25 @@ pub(super) fn find_mark(bytes: &[u8]) -> Option<usize> {
 pub(super) fn call(bytes: &[u8]) -> Option<CallHead> {
     let (xid, program) = (word(bytes, 0)?, word(bytes, 12)?);
     let (version, procedure) = (word(bytes, 16)?, word(bytes, 20)?);
-    let mut head = CallHead { xid, program, version, procedure, args: None, is_wrapped: false };
+    let mut head = CallHead { xid, program, version, procedure, args: None, guard: Guard::None };
     let Some((credential, verifier)) = opaque_end(bytes, 24) else { return Some(head) };
     let is_gss = word(bytes, 24) == Some(GSS);
     let Some((_, args)) = opaque_end(bytes, verifier) else { return Some(head) };
     head.args = Some(args);
     // version, procedure (0: data), sequence number, service (1: none, 2: integrity, 3: privacy)
     if is_gss && word(bytes, credential + 4) == Some(0) {
-        match word(bytes, credential + 12) {
-            Some(2) => (head.args, head.is_wrapped) = (Some(args + 8), true),
-            Some(3) => head.args = None,
-            _ => {}
-        }
+        head.guard = match word(bytes, credential + 12) {
+            Some(2) => Guard::Integrity,
+            Some(3) => Guard::Privacy,
+            _ => Guard::Authentication,
+        };
+        // Arguments are guarded as results are.
+        head.args = head.guard.results(args);
     }
     Some(head)
 }
 
-/// Reads the head of a reply; `is_wrapped` as its call was.
+/// Reads the head of a reply.
 pub(super) fn reply(bytes: &[u8]) -> Option<ReplyHead> {
     let xid = word(bytes, 0)?;
     let mut head = ReplyHead { xid, verdict: Verdict::Unknown, results: None };

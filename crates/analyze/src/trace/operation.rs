@@ -44,6 +44,8 @@ pub(super) mod v4 {
     pub(crate) const CLOSE: u32 = 4;
     pub(crate) const COMMIT: u32 = 5;
     pub(crate) const CREATE: u32 = 6;
+    pub(crate) const DELEGPURGE: u32 = 7;
+    pub(crate) const DELEGRETURN: u32 = 8;
     pub(crate) const GETATTR: u32 = 9;
     pub(crate) const GETFH: u32 = 10;
     pub(crate) const LINK: u32 = 11;
@@ -61,6 +63,7 @@ pub(super) mod v4 {
     pub(crate) const SETATTR: u32 = 34;
     pub(crate) const WRITE: u32 = 38;
     pub(crate) const SEQUENCE: u32 = 53;
+    pub(crate) const READ_PLUS: u32 = 68;
 }
 
 /// The operations of NFS version 4 by number (RFC 7531, RFC 5662, RFC 7863).
@@ -174,6 +177,27 @@ const NSM_NAMES: [&str; 7] = ["NULL", "STAT", "MON", "UNMON", "UNMON_ALL", "SIMU
 
 const ACL_NAMES: [&str; 6] = ["NULL", "GETACL", "SETACL", "GETATTR", "ACCESS", "GETXATTRDIR"];
 
+/// Procedure 0, COMPOUNDs without an operation that we know, and the operations by number (RFC 5662,
+/// RFC 7863).
+const CALLBACK_NAMES: [&str; 16] = [
+    "CB_NULL",
+    "CB_COMPOUND",
+    "?",
+    "CB_GETATTR",
+    "CB_RECALL",
+    "CB_LAYOUTRECALL",
+    "CB_NOTIFY",
+    "CB_PUSH_DELEG",
+    "CB_RECALL_ANY",
+    "CB_RECALLABLE_OBJ_AVAIL",
+    "CB_RECALL_SLOT",
+    "CB_SEQUENCE",
+    "CB_WANTS_CANCELLED",
+    "CB_NOTIFY_LOCK",
+    "CB_NOTIFY_DEVICEID",
+    "CB_OFFLOAD",
+];
+
 /// Where NFS version 4 calls back to: the transient programs that clients choose.
 const CALLBACK: std::ops::RangeInclusive<u32> = 0x4000_0000..=0x5fff_ffff;
 
@@ -264,7 +288,7 @@ impl Operation {
             Program::Nfs3 => nfs3::Procedure::from_code(number).map(nfs3::Procedure::name),
             Program::Nfs4 if self.code == V4_NULL => Some("NULL"),
             Program::Nfs4 => of(&V4_NAMES),
-            Program::Nfs4Callback => of(&["CB_NULL", "CB_COMPOUND"]),
+            Program::Nfs4Callback => of(&CALLBACK_NAMES),
             Program::NfsAcl => of(&ACL_NAMES),
             Program::Mount => mount::Procedure::from_code(number).map(mount::Procedure::name),
             Program::Nlm => of(&NLM_NAMES),

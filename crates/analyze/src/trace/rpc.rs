@@ -6,9 +6,10 @@ use super::files::{FileId, Files};
 use super::filter::Filter;
 use super::message::{self, CallHead, Verdict};
 use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
+use super::rtt::RttOf;
 use super::series::Series;
 use super::stream::Record;
-use super::talks::{Ends, TalkId, Talks};
+use super::talks::{Ends, Talk, TalkId, Talks};
 use super::totals::Totals;
 use super::transaction::Transaction;
 use super::v4;
@@ -43,16 +44,32 @@ pub(super) struct Line {
     pub(super) talks: [Option<TalkId>; 2],
     /// Calls whose replies have names in them, by who made them.
     pub(super) listings: [u32; 2],
+    /// How soon either end acknowledged, before who is the client was known.
+    pub(super) handshake: [Option<u64>; 2],
 }
 
 impl Line {
     pub(super) const fn new(ends: [End; 2], is_tcp: bool) -> Self {
-        Self { ends, is_tcp, talks: [None; 2], listings: [0; 2] }
+        Self { ends, is_tcp, talks: [None; 2], listings: [0; 2], handshake: [None; 2] }
     }
 
     /// The talk, if a call was seen.
     pub(super) fn talk(&self) -> Option<TalkId> {
         self.talks[0].or(self.talks[1])
+    }
+
+    /// What acknowledgements of this end measure.
+    pub(super) const fn clock(&self, from: usize) -> RttOf {
+        if self.talks[from].is_some() { RttOf::Client } else { RttOf::Server }
+    }
+
+    /// Tells the talk of what was measured before it began.
+    pub(super) fn shake(&mut self, talk: &mut Talk, now: u64) {
+        for from in [0, 1] {
+            if let Some(ns) = self.handshake[from].take() {
+                talk.rtt.record(self.clock(from), now, ns);
+            }
+        }
     }
 }
 
@@ -118,6 +135,7 @@ impl Rpc {
         }
         talk.last_ns = now;
         self.totals.called(operation, record.first_ns);
+        self.totals.guarded(head.guard);
         let outstanding = match from_server {
             true => 0,
             false => talk.pace.called(now, kind, is_stable),
@@ -134,7 +152,7 @@ impl Rpc {
             len: record.len,
             retransmissions: 0,
             outstanding,
-            is_wrapped: head.is_wrapped,
+            guard: head.guard,
             name: Vec::new(),
         };
         let name = if self.without_files { &[] } else { asked.name };
@@ -163,7 +181,7 @@ impl Rpc {
         if let Some(open) = self.calls.find(key) {
             let code = u8::try_from(head.procedure).unwrap_or(u8::MAX);
             let is_same = open.operation.program == program
-                && (program == Program::Nfs4 || open.operation.code == code);
+                && (is_compound(program) || open.operation.code == code);
             if is_same {
                 open.retransmissions = open.retransmissions.saturating_add(1);
                 let operation = open.operation;
@@ -212,6 +230,10 @@ impl Rpc {
             });
             return (Operation::new(program, compound.main), compound.asked);
         }
+        if program == Program::Nfs4Callback && head.procedure == 1 {
+            let main = args.map_or(1, v4::callback);
+            return (Operation::new(program, main), Asked::default());
+        }
         let operation = Operation::new(program, head.procedure);
         (operation, args.map(|args| facts::asked(operation, args)).unwrap_or_default())
     }
@@ -249,7 +271,7 @@ impl Rpc {
     ) -> bool {
         let Some(open) = self.calls.remove(key) else { return false };
         let operation = open.operation;
-        let results = head.results.map(|at| if open.is_wrapped { at + 8 } else { at });
+        let results = head.results.and_then(|at| open.guard.results(at));
         let results = results.and_then(|at| record.head.get(at..));
         let mut answered = match (operation.program, results) {
             (_, None) => Answered::default(),
@@ -306,6 +328,10 @@ impl Rpc {
             talk.remember(key.xid, key.from_server);
             if !key.from_server {
                 talk.pace.replied(record.last_ns, kind, transaction.stable > 0, bytes);
+                if transaction.is_light() {
+                    let ns = transaction.latency().as_nanos();
+                    talk.rtt.record(RttOf::Replies, record.last_ns, ns);
+                }
             }
         }
         self.count(&transaction, each);
@@ -325,14 +351,7 @@ impl Rpc {
         self.totals.answered(transaction);
         self.series.record(transaction.reply_ns, latency_ns, transaction.bytes, outstanding);
         if let Some(usage) = self.files.usage(transaction.file) {
-            usage.calls += 1;
-            usage.errors += u64::from(transaction.is_error());
-            match transaction.operation.kind() {
-                Kind::Write => usage.written_bytes += u64::from(transaction.bytes),
-                _ => usage.read_bytes += u64::from(transaction.bytes),
-            }
-            usage.latency_ns_sum = usage.latency_ns_sum.saturating_add(latency_ns);
-            usage.latency_ns_max = usage.latency_ns_max.max(latency_ns);
+            usage.count(transaction);
         }
         each(transaction, &self.files, &self.talks);
     }
@@ -362,4 +381,9 @@ impl Rpc {
             }
         }
     }
+}
+
+/// Programs whose one procedure carries a list of operations.
+const fn is_compound(program: Program) -> bool {
+    matches!(program, Program::Nfs4 | Program::Nfs4Callback)
 }

@@ -152,7 +152,7 @@ impl Series {
 }
 
 /// The row of a latency.
-fn row(latency_ns: u64) -> usize {
+pub(super) fn row(latency_ns: u64) -> usize {
     let us = (latency_ns / 1000).max(1);
     let octave = us.ilog2();
     // The upper half of a doubling begins at its square root of two.

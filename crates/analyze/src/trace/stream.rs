@@ -137,6 +137,11 @@ impl Stream {
         !self.early.is_empty()
     }
 
+    /// Whether this number is the one that comes next, and nothing is missing.
+    pub(super) fn is_next(&self, seq: u32) -> bool {
+        self.early.is_empty() && self.next.is_none_or(|next| next == seq)
+    }
+
     /// The other end has everything before `ack`.
     pub(super) fn acknowledged(
         &mut self,
@@ -371,10 +376,12 @@ impl Stream {
         let Fragment { last, len } = fragment;
         self.fragments += 1;
         let is_first = self.fragments == 1;
+        // What stands behind a short fragment is the next one's mark.
+        let own = &bytes[..bytes.len().min(len as usize)];
         let wrong = self.have.saturating_add(len) > RECORD_LEN_MAX
             || self.fragments > FRAGMENTS_MAX
             || (is_first && last && len < 8)
-            || (is_first && bytes.len() >= 8 && !message::is_message(bytes));
+            || (is_first && own.len() >= 8 && !message::is_message(own));
         if wrong {
             self.lose_sync();
             return None;

@@ -8,6 +8,7 @@ use foldhash::fast::RandomState;
 
 use super::operation::Operation;
 use super::pace::Pace;
+use super::rtt::Rtt;
 use super::spread::Spread;
 use super::stream::StreamCounts;
 use super::transaction::Transaction;
@@ -43,6 +44,7 @@ pub struct Talk {
     pub ends: Option<Ends>,
     pub tallies: Tallies,
     pub pace: Pace,
+    pub rtt: Rtt,
     pub streams: StreamCounts,
     pub first_ns: u64,
     pub last_ns: u64,
@@ -94,6 +96,7 @@ impl Talks {
             ends,
             tallies: Tallies::default(),
             pace: Pace::default(),
+            rtt: Rtt::default(),
             streams: StreamCounts::default(),
             first_ns: 0,
             last_ns: 0,

@@ -3,6 +3,7 @@
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 
+use super::message::Guard;
 use super::operation::{Kind, OPERATIONS, Operation};
 use super::transaction::Transaction;
 
@@ -41,12 +42,22 @@ pub struct Sync {
     pub small_writes: u64,
 }
 
+/// Calls with RPCSEC_GSS, by its service.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Guards {
+    pub authentication: u64,
+    pub integrity: u64,
+    /// Their operations of version 4, files, sizes and statuses are not seen.
+    pub privacy: u64,
+}
+
 #[derive(Debug)]
 pub struct Totals {
     operations: Vec<Option<Box<OperationTotal>>>,
     /// Operations inside COMPOUNDs of version 4, by number.
     pub v4_operations: [u64; 128],
     pub sync: Sync,
+    pub guards: Guards,
     pub first_ns: u64,
     pub last_ns: u64,
     /// Calls that no filter left out, and that got no reply.
@@ -61,6 +72,7 @@ impl Default for Totals {
             operations: (0..OPERATIONS).map(|_| None).collect(),
             v4_operations: [0; 128],
             sync: Sync::default(),
+            guards: Guards::default(),
             first_ns: 0,
             last_ns: 0,
             unanswered: 0,
@@ -80,6 +92,15 @@ impl Totals {
         }
         self.last_ns = self.last_ns.max(at_ns);
         self.of(operation).calls += 1;
+    }
+
+    pub(super) const fn guarded(&mut self, guard: Guard) {
+        match guard {
+            Guard::None => {}
+            Guard::Authentication => self.guards.authentication += 1,
+            Guard::Integrity => self.guards.integrity += 1,
+            Guard::Privacy => self.guards.privacy += 1,
+        }
     }
 
     pub(super) fn sent_again(&mut self, operation: Operation) {

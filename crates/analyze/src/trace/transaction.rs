@@ -4,7 +4,7 @@ use perf::units::Nanos;
 
 use super::files::FileId;
 use super::message::Verdict;
-use super::operation::Operation;
+use super::operation::{Kind, Operation};
 use super::talks::TalkId;
 
 /// A call with its reply. Times are nanoseconds since 1970.
@@ -49,5 +49,16 @@ impl Transaction {
     pub fn is_error(&self) -> bool {
         matches!(self.verdict, Verdict::Refused(_) | Verdict::Denied(_))
             || self.status.is_some_and(|status| status != 0)
+    }
+
+    /// It had to wait for no other call, and for no disk, mostly.
+    pub(super) fn is_light(&self) -> bool {
+        self.outstanding == 1
+            && self.retransmissions == 0
+            && match self.operation.kind() {
+                Kind::Attributes => true,
+                Kind::Write => self.stable == 0,
+                _ => self.operation.name() == "NULL",
+            }
     }
 }

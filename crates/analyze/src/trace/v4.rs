@@ -1,22 +1,18 @@
 //! COMPOUNDs of NFS version 4 (RFC 7530, RFC 8881, RFC 7862) by their operations.
 //!
-//! To find the next operation, the length of each one's arguments has to be known. Those that
-//! occur in ordinary traffic are; at one that is not, the list ends.
+//! To find the next operation, the length of each one's arguments has to be known: `v4_args.rs`.
 
 use wire::xdr::Reader;
 
 use super::facts::{Answered, Asked};
 use super::operation::v4;
 use super::stream::Record;
+use super::v4_args::{HANDLE_LEN_MAX, NAME_LEN_MAX, attributes, bitmap, walk as args_of};
 
 /// Operations of a COMPOUND that are looked at. Servers take a few dozen.
 const OPERATIONS_MAX: u32 = 64;
 /// Longest tag.
 const TAG_LEN_MAX: usize = 1024;
-const NAME_LEN_MAX: usize = 1024;
-const HANDLE_LEN_MAX: usize = 128;
-/// Longest attribute list, data excepted.
-const ATTRIBUTES_LEN_MAX: usize = 1 << 20;
 
 /// What a COMPOUND asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -82,123 +78,35 @@ const fn rank(operation: u32) -> u8 {
         v4::SEQUENCE => 1,
         v4::GETATTR => 2,
         v4::ACCESS | 17 | 37 => 3,
-        _ => 4,
+        // LAYOUTCOMMIT, LAYOUTGET and LAYOUTRETURN go along with OPEN, CLOSE and DELEGRETURN.
+        49..=51 => 4,
+        _ => 5,
     }
 }
 
-/// Walks over the arguments of an operation. Data at their end are not walked over: how many bytes
-/// of them follow is returned.
-fn args_of<'a>(operation: u32, r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<usize> {
-    match operation {
-        v4::ACCESS | 52 => drop(r.u32().ok()?),
-        v4::CLOSE | 21 => {
-            r.take(if operation == 21 { 28 } else { 20 }).ok()?;
+/// The main operation of a CB_COMPOUND (RFC 5662): the first that is not CB_SEQUENCE, or 1 when
+/// there is none that we know.
+pub(super) fn callback(args: &[u8]) -> u32 {
+    const CB_SEQUENCE: u32 = 11;
+    let mut r = Reader::new(args);
+    let mut walk = || -> Option<u32> {
+        r.opaque(TAG_LEN_MAX).ok()?;
+        r.take(8).ok()?; // minor version, number of the client
+        let count = r.u32().ok()?;
+        let first = r.u32().ok()?;
+        if first != CB_SEQUENCE || count < 2 {
+            return Some(first);
         }
-        v4::COMMIT => {
-            asked.offset = r.u64().ok()?;
-            asked.count = r.u32().ok()?;
-        }
-        v4::CREATE => {
-            match r.u32().ok()? {
-                3 | 4 => drop(r.take(8).ok()?),
-                5 => drop(r.opaque(NAME_LEN_MAX * 8).ok()?),
-                _ => {}
-            }
-            asked.name = r.opaque(NAME_LEN_MAX).ok()?;
-            attributes(r)?;
-        }
-        7 | 30 | 57 => drop(r.take(8).ok()?),
-        8 | 44 | 45 => drop(r.take(16).ok()?),
-        v4::GETATTR => bitmap(r)?,
-        v4::GETFH | 16 | 23 | v4::PUTROOTFH | v4::READLINK | v4::RESTOREFH | v4::SAVEFH => {}
-        v4::LINK | v4::LOOKUP | v4::REMOVE | 33 => asked.name = r.opaque(NAME_LEN_MAX).ok()?,
-        17 | 37 => attributes(r)?,
-        v4::OPEN => open(r, asked)?,
-        19 | 58 => drop(r.u32().ok()?),
-        20 => drop(r.take(20).ok()?),
-        v4::PUTFH => asked.handle = r.opaque(HANDLE_LEN_MAX).ok()?,
-        v4::READ | 68 => {
+        r.take(32).ok()?;
+        // Calls that it refers to, by session.
+        for _ in 0..r.u32().ok()?.min(OPERATIONS_MAX) {
             r.take(16).ok()?;
-            asked.offset = r.u64().ok()?;
-            asked.count = r.u32().ok()?;
+            let calls = r.u32().ok()?.min(1024) as usize;
+            r.take(calls * 8).ok()?;
         }
-        v4::READDIR => {
-            r.take(24).ok()?;
-            bitmap(r)?;
-        }
-        v4::RENAME => {
-            asked.name = r.opaque(NAME_LEN_MAX).ok()?;
-            r.opaque(NAME_LEN_MAX).ok()?;
-        }
-        v4::SETATTR => {
-            r.take(16).ok()?;
-            attributes(r)?;
-        }
-        35 => {
-            r.take(8).ok()?;
-            r.opaque(NAME_LEN_MAX).ok()?;
-            r.u32().ok()?;
-            r.opaque(NAME_LEN_MAX).ok()?;
-            r.opaque(NAME_LEN_MAX).ok()?;
-            r.u32().ok()?;
-        }
-        36 => drop(r.take(16).ok()?),
-        v4::WRITE => {
-            r.take(16).ok()?;
-            asked.offset = r.u64().ok()?;
-            asked.stable = r.u32().ok()?.try_into().unwrap_or(2);
-            asked.count = r.u32().ok()?;
-            return Some((asked.count as usize).next_multiple_of(4));
-        }
-        v4::SEQUENCE => drop(r.take(32).ok()?),
-        41 => drop(r.take(24).ok()?),
-        59 | 62 => drop(r.take(32).ok()?),
-        69 => drop(r.take(28).ok()?),
-        71 => drop(r.take(56).ok()?),
-        _ => return None,
-    }
-    Some(0)
-}
-
-/// OPEN4args
-fn open<'a>(r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<()> {
-    r.take(20).ok()?; // seqid, access, deny, clientid
-    r.opaque(NAME_LEN_MAX).ok()?; // owner
-    if r.u32().ok()? == 1 {
-        match r.u32().ok()? {
-            0 | 1 => attributes(r)?,
-            2 => drop(r.take(8).ok()?),
-            3 => {
-                r.take(8).ok()?;
-                attributes(r)?;
-            }
-            _ => return None,
-        }
-    }
-    match r.u32().ok()? {
-        0 => asked.name = r.opaque(NAME_LEN_MAX).ok()?,
-        1 => drop(r.u32().ok()?),
-        2 => {
-            r.take(16).ok()?;
-            asked.name = r.opaque(NAME_LEN_MAX).ok()?;
-        }
-        3 => asked.name = r.opaque(NAME_LEN_MAX).ok()?,
-        4 => {}
-        5 => drop(r.take(16).ok()?),
-        6 => {}
-        _ => return None,
-    }
-    Some(())
-}
-
-fn bitmap(r: &mut Reader<'_>) -> Option<()> {
-    let words = r.u32().ok()?.min(64) as usize;
-    r.take(words * 4).ok().map(|_| ())
-}
-
-fn attributes(r: &mut Reader<'_>) -> Option<()> {
-    bitmap(r)?;
-    r.opaque(ATTRIBUTES_LEN_MAX).ok().map(|_| ())
+        r.u32().ok()
+    };
+    walk().filter(|operation| (3..16).contains(operation)).unwrap_or(1)
 }
 
 /// Reads a COMPOUND's results as far as its main operation, for what that says.
@@ -221,6 +129,20 @@ pub(super) fn reply<'a>(results: &'a [u8], main: u32) -> Answered<'a> {
                     answered.count = Some(count);
                     return None; // what follows the data is not needed
                 }
+                v4::READ_PLUS => {
+                    r.u32().ok()?; // eof
+                    // Data, and holes that are none. With several parts, what was asked for counts.
+                    answered.count = match r.u32().ok()? {
+                        0 => Some(0),
+                        1 if r.u32().ok()? == 0 => {
+                            r.u64().ok()?;
+                            Some(r.u32().ok()?)
+                        }
+                        1 => Some(0),
+                        _ => None,
+                    };
+                    return None;
+                }
                 v4::WRITE => {
                     answered.count = Some(r.u32().ok()?);
                     answered.committed = r.u32().ok()?.try_into().ok();
@@ -236,6 +158,8 @@ pub(super) fn reply<'a>(results: &'a [u8], main: u32) -> Answered<'a> {
                 v4::ACCESS => drop(r.take(8).ok()?),
                 v4::COMMIT => drop(r.take(8).ok()?),
                 v4::CLOSE => drop(r.take(16).ok()?),
+                // DELEGPURGE, DELEGRETURN, NVERIFY, RENEW, VERIFY
+                v4::DELEGPURGE | v4::DELEGRETURN | 17 | 30 | 37 => {}
                 v4::GETATTR => attributes(&mut r)?,
                 v4::CREATE => {
                     r.take(20).ok()?;

@@ -18,6 +18,8 @@ pub(crate) enum Said {
     Found { xid: u32, handle: u32 },
     Null { xid: u32 },
     Nothing { xid: u32 },
+    Commit { xid: u32 },
+    Committed { xid: u32 },
 }
 
 pub(crate) fn handle(number: u32) -> FileHandle {
@@ -39,7 +41,10 @@ fn reply(xid: u32) -> Vec<u8> {
 
 impl Said {
     pub(crate) fn is_call(&self) -> bool {
-        matches!(self, Self::Write { .. } | Self::Lookup { .. } | Self::Null { .. })
+        matches!(
+            self,
+            Self::Write { .. } | Self::Lookup { .. } | Self::Null { .. } | Self::Commit { .. }
+        )
     }
 
     /// The message, without a mark.
@@ -89,6 +94,13 @@ impl Said {
             }
             Self::Null { xid } => call(*xid, nfs3::Procedure::Null),
             Self::Nothing { xid } => reply(*xid),
+            Self::Commit { xid } => {
+                let mut head = call(*xid, nfs3::Procedure::Commit);
+                nfs3::commit::Args { file: handle(1), offset: 0, count: 0 }.encode(&mut head);
+                head
+            }
+            // A status, no attributes, a verifier.
+            Self::Committed { xid } => [reply(*xid), vec![0; 20]].concat(),
         }
     }
 
@@ -140,10 +152,22 @@ pub(crate) fn udp(from_client: bool, payload: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn tcp(from_client: bool, seq: u32, ack: u32, payload: &[u8]) -> Vec<u8> {
+    tcp_with(from_client, seq, ack, 0xffff, payload)
+}
+
+pub(crate) fn tcp_with(
+    from_client: bool,
+    seq: u32,
+    ack: u32,
+    window: u16,
+    payload: &[u8],
+) -> Vec<u8> {
     let mut tcp = ports(from_client).to_vec();
     tcp.extend(seq.to_be_bytes());
     tcp.extend(ack.to_be_bytes());
-    tcp.extend([0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
+    tcp.extend([0x50, 0x10]);
+    tcp.extend(window.to_be_bytes());
+    tcp.extend([0; 4]);
     tcp.extend(payload);
     tcp
 }
@@ -160,6 +184,21 @@ pub(crate) fn pcap(link: u32, packets: &[Vec<u8>], snap: usize) -> Vec<u8> {
         file.extend(u32::try_from(kept.len()).unwrap().to_le_bytes());
         file.extend(u32::try_from(packet.len()).unwrap().to_le_bytes());
         file.extend(kept);
+    }
+    file
+}
+
+/// A file of pcap with nanoseconds, of packets that begin with their IP header, at these times.
+pub(crate) fn pcap_at(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let mut file = 0xa1b2_3c4d_u32.to_le_bytes().to_vec();
+    file.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0]);
+    file.extend(RAW.to_le_bytes());
+    for (at_ns, packet) in packets {
+        let len = packet.len() as u64;
+        for word in [1_000 + at_ns / 1_000_000_000, at_ns % 1_000_000_000, len, len] {
+            file.extend(u32::try_from(word).unwrap().to_le_bytes());
+        }
+        file.extend(packet);
     }
     file
 }

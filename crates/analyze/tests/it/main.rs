@@ -2,8 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
+mod compounds;
 mod files;
 mod frames;
+mod gaps;
 mod hostile;
 mod layers;
+mod round_trips;
+mod security;
 mod streams;

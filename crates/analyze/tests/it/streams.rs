@@ -1,6 +1,7 @@
 //! TCP: the same transactions however the streams are cut, reordered, repeated and lost.
 
 use proptest::prelude::*;
+use wire::record::Fragment;
 
 use crate::frames::{RAW, Said, WHOLE, analyze, ipv4, pcap, tcp};
 
@@ -133,6 +134,22 @@ proptest! {
         let found = analyze(pcap(RAW, &frames, snap));
         prop_assert!(found.transactions.len() <= said.len());
     }
+}
+
+#[test]
+fn a_record_may_be_divided_into_fragments_shorter_than_its_head() {
+    let message = Said::Null { xid: 7 }.message();
+    let parts = message.len().div_ceil(12);
+    let record = message.chunks(12).enumerate().flat_map(|(index, part)| {
+        let last = index + 1 == parts;
+        let mark = Fragment { last, len: u32::try_from(part.len()).unwrap() }.to_header();
+        [&mark[..], part].concat()
+    });
+    // A record before it, and one behind: there are three.
+    let around = Said::Null { xid: 6 }.record();
+    let stream = [&around[..], &record.collect::<Vec<u8>>(), &Said::Null { xid: 8 }.record()];
+    let found = analyze(pcap(RAW, &[ipv4(6, true, &tcp(true, 1, 1, &stream.concat()))], WHOLE));
+    assert_eq!(found.analyzer.totals().calls(), 3);
 }
 
 /// One packet for each message, calls and replies by turns.

@@ -11,9 +11,9 @@ use super::{count, size, time};
 /// What is known of a server, for models of it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Known {
-    /// Processors that calls are spread over, or nodes of a cluster.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count(1..=1_000_000))]
-    pub(crate) cpus: u32,
+    /// Processors that calls are spread over, or nodes of a cluster [default: 1].
+    #[arg(long, value_name = "N", value_parser = count(1..=1_000_000))]
+    pub(crate) cpus: Option<u32>,
     /// Disks.
     #[arg(long, value_name = "N", value_parser = count(1..=1_000_000))]
     pub(crate) disks: Option<u32>,
@@ -23,9 +23,10 @@ pub(crate) struct Known {
     /// Memory and NVRAM together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) cache: Option<u64>,
-    /// Data that is accessed for each call a second, as benchmarks scale it; SFS: 1,000,000 bytes.
-    #[arg(long, value_name = "SIZE", default_value = "1000000", value_parser = size)]
-    pub(crate) accessed: u64,
+    /// Data that is accessed for each call a second, as benchmarks scale it [default: 1000000
+    /// bytes, as SFS has them].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) accessed: Option<u64>,
     /// Each disk has a line of its own, instead of one for all.
     #[arg(long)]
     pub(crate) line_each: bool,
@@ -69,9 +70,12 @@ A curve, with its units in the first line:
   3037              1.1
   6071              1.3")]
 pub(crate) struct Infer {
-    /// The curve: a file of two columns.
+    /// The curve: a file of two columns, or what `bench curve` wrote with --csv or --json.
     #[arg(value_name = "CURVE")]
     pub(crate) curve: PathBuf,
+    /// Which of several servers or connections in the file: a part of its name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) of: Option<String>,
     #[command(flatten)]
     pub(crate) known: Known,
     /// Writes the run record to FILE, or to standard output with `-`.
@@ -88,6 +92,8 @@ pub(crate) struct Infer {
 #[command(after_help = "Examples:
   nfskit model fit sweep.txt
   nfskit model fit trace.txt --json fit.json
+  nfskit bench curve --target nfs://server/export --json run.json; nfskit model fit run.json
+  nfskit trace capture.pcap --csv calls.csv; nfskit model fit calls.csv --of 10.0.0.7
 
 A sweep, with its units in the first line; a window may come several times:
   outstanding  throughput_per_s
@@ -100,9 +106,13 @@ A curve:
   throughput_per_s  response_ms
   3037              1.1")]
 pub(crate) struct Fit {
-    /// The measurements: a file of columns.
+    /// The measurements: a file of columns, what `bench curve` wrote with --csv or --json, or what
+    /// `trace` wrote with --csv.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// Which of several servers or connections in the file: a part of its name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) of: Option<String>,
     #[command(flatten)]
     pub(crate) known: Known,
     /// Writes the run record to FILE, or to standard output with `-`.
@@ -112,11 +122,11 @@ pub(crate) struct Fit {
 
 /// Predicts what a change would do to a server that was measured.
 ///
-/// Of a curve, or the record of `model infer`: response time and saturation, by the open formula
-/// and, with --callers, by mean value analysis. Of the record of `nfskit probe`: throughput of a
-/// sequential write, by the formula of the transaction cycle, by mean value analysis, and by a
-/// world, which is the program itself in virtual time. Of a sweep, or the record of `model fit`:
-/// calls a second. Each with its interval, and with what limits.
+/// Of a curve: response time and saturation, by the open formula and, with --callers, by mean
+/// value analysis. Of the record of `nfskit probe`: throughput of a sequential write, by the
+/// formula of the transaction cycle and by mean value analysis. Of a sweep or a trace: calls a
+/// second, by both. All of them also by a world, which is the program itself in virtual time. Each
+/// with its interval, and with what limits.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit model whatif f840.txt L+1ms
@@ -126,13 +136,17 @@ pub(crate) struct Fit {
   nfskit model whatif sweep.txt \"outstanding x4\" --outstanding 8
 
 Changes of a curve: L=TIME L+TIME o+TIME cpu=TIME cpus=N disk=TIME disks=N cache=SIZE clients=N; of
-a probe: L o G=RATE outstanding wsize threads disks write-log=nvme|TIME; of a sweep: L+ o+
-outstanding; and each of them with a factor, as in \"cpu x0.5\". All together are one change.")]
+a probe: L o+ G=RATE outstanding wsize threads disks write-log=nvme|TIME; of a sweep: L+ o+
+outstanding; of a trace: these, G=RATE wsize cpus threads write-log; and each of them with a factor,
+as in \"cpu x0.5\". All together are one change. What a model does not contain is refused.")]
 pub(crate) struct WhatIf {
-    /// A curve or a sweep (a file of two columns), or a record of `probe`, `model infer` or `model
-    /// fit`.
+    /// A curve or a sweep (a file of two columns), a record of `probe`, `model infer` or `model
+    /// fit`, or what `bench curve` or `trace` wrote.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// Which of several servers or connections in the file: a part of its name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) of: Option<String>,
     /// What changes.
     #[arg(value_name = "CHANGE", required = true, value_parser = change)]
     pub(crate) changes: Vec<Change>,
@@ -144,8 +158,8 @@ pub(crate) struct WhatIf {
     /// Callers, for the closed model.
     #[arg(long, value_name = "N", value_parser = count(1..=100_000))]
     pub(crate) callers: Option<u32>,
-    /// Calls outstanding before the change, of a probe and a sweep [default: what the probe
-    /// recommends; 1].
+    /// Calls outstanding before the change, of a probe, a sweep and a trace [default: what the
+    /// probe recommends; 1; the trace's mean].
     #[arg(long, value_name = "N", value_parser = count(1..=65_536))]
     pub(crate) outstanding: Option<u32>,
     /// Latency of the measured network, one way, which L= replaces.
@@ -163,7 +177,7 @@ fn change(text: &str) -> Result<Change, String> {
     text.parse().map_err(|error: perf::model::whatif::WhatIfError| error.to_string())
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
     number.ok_or_else(|| format!("{text:?} is no number above 0"))
 }

@@ -15,6 +15,7 @@ use clap::Parser;
   nfskit model simulate office.toml --seed 7 --json run.json
   nfskit model simulate office.toml --curve --html office.html
   nfskit model simulate probe.json                the path that nfskit probe found
+  nfskit model simulate fit.json --curve          what model fit or model infer found
 
 A topology, in which all but [[clients]] may be left out:
   seed = 1
@@ -31,10 +32,14 @@ A topology, in which all but [[clients]] may be left out:
   at = \"5s\"
   down = \"1s\"")]
 pub(crate) struct Simulate {
-    /// What is in the world: a TOML file, or a record of `nfskit probe`, whose path then leads to
-    /// stable WRITEs.
+    /// What is in the world: a TOML file, or a record: of `nfskit probe`, whose path then leads to
+    /// WRITEs, of `model infer` or `bench curve`, whose server is asked at half its peak, or of
+    /// `model fit`.
     #[arg(value_name = "TOPOLOGY.toml|RECORD")]
     pub(crate) topology: PathBuf,
+    /// Which of several records in the file: a part of its name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) of: Option<String>,
     /// Runs it again at a tenth to nearly all of what it can do, which is what it did, and gives
     /// response time over throughput.
     #[arg(long)]

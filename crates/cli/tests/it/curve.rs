@@ -141,6 +141,16 @@ fn a_target_without_room_is_told_before_anything_is_made() {
 }
 
 #[test]
+fn a_place_for_the_record_is_looked_at_before_anything_is_made() {
+    let served = Served::memory(&[]);
+    for file in ["--json", "--csv", "--html"] {
+        let options = ["--loads", "100", file, "/no/such/folder/file"];
+        curve(&[served.url()], &options).complains(3, &["cannot write /no/such/folder/file"]);
+    }
+    assert_eq!(served.left_behind(), Vec::<String>::new());
+}
+
+#[test]
 fn what_cannot_be_worked_on_is_told_with_what_to_try() {
     let locked = Served::memory(&["--ro"]);
     curve(&[locked.url()], &["--loads", "100"]).complains(3, &["MKDIR", "writable export"]);

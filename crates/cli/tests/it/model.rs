@@ -198,3 +198,95 @@ fn a_bad_file_is_told_by_its_row_and_reason() {
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stderr.contains("2 values for 4 parameters"), "{finished:?}");
 }
+
+#[test]
+fn a_bad_sweep_trace_or_record_is_told_by_its_row_and_reason() {
+    let files = Files::new();
+    let (sweep, trace) = ("outstanding throughput_per_s\n", "sent_us answered_us bytes stable\n");
+    for (text, why) in [
+        ("outstanding throughput\n1 2\n".to_owned(), "row 1: the heading has to name two columns"),
+        (format!("{sweep}1 1980\n0 3\n"), "row 3: the number of outstanding calls is 0"),
+        (format!("{sweep}1.5 3\n"), "row 2: the number of outstanding calls is 1.5"),
+        (format!("{sweep}1 NaN\n"), "row 2: the throughput is NaN"),
+        (format!("{sweep}1 -3\n"), "row 2: the throughput is -3"),
+        (format!("{sweep}1 2 3\n"), "row 2: 2 numbers are needed"),
+        ("sent_us answered_us bytes\n1 2 3\n".to_owned(), "row 1: the heading has to name"),
+        (format!("{trace}1 2 -5 0\n"), "row 2: the number of bytes is -5"),
+        (format!("{trace}-1 2 5 0\n"), "row 2: the time at which the call was sent is -1"),
+        (format!("{trace}1 2 5 0.5\n"), "row 2: the mark of a stable call is 0.5"),
+        (format!("{trace}1 NaN 5 0\n"), "row 2: the response time is NaN"),
+        (format!("{trace}1 2 5 yes\n"), "row 2: 4 numbers are needed"),
+        ("{".to_owned(), "line 1"),
+        ("{}".to_owned(), "not a run record"),
+        ("[]".to_owned(), "there are 0 records"),
+        (PROBED.replace("model", "other"), "has nothing to explain"),
+        (PROBED.replace("210.0", "null"), "model.path"),
+        (PROBED.replace("\"outstanding\": 2", "\"outstanding\": 0"), "outstanding is 0"),
+    ] {
+        let finished = run(["model", "whatif", &files.with("bad", &text), "outstanding=4"]);
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert!(finished.stderr.contains(why), "no {why:?} in {finished:?}");
+    }
+    let binary = files.directory.path().join("binary");
+    std::fs::write(&binary, b"outstanding throughput_per_s\n1 \xff\n").unwrap();
+    let finished = run(["model", "fit", binary.to_str().unwrap()]);
+    assert!(finished.stderr.contains("row 2: this is no text"), "{finished:?}");
+    for (text, why) in [
+        (format!("{sweep}1 1980\n2 3890\n"), "2 values for"),
+        (format!("{trace}1 2 5 0\n"), "1 values for"),
+        (format!("{sweep}1 100\n2 1\n4 100\n8 1\n"), "the model does not fit"),
+    ] {
+        let finished = run(["model", "fit", &files.with("few", &text)]);
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.contains(why), "no {why:?} in {finished:?}");
+    }
+}
+
+/// As `nfskit bench curve` writes it, of two servers.
+fn curve_records(servers: &[&str]) -> String {
+    let record = |server: &&str| {
+        let mut metrics = String::new();
+        let mut verdicts = String::new();
+        for line in F840.lines().skip(1) {
+            let (per_s, ms) = line.split_once(' ').unwrap();
+            let us = ms.parse::<f64>().unwrap() * 1e3;
+            metrics += &format!(
+                "\"load/{per_s}.000/achieved_per_s\": {{\"value\": {per_s}, \"unit\": \"1/s\"}}, \
+                 \"load/{per_s}.000/response_us\": {{\"value\": {us}, \"unit\": \"us\"}}, "
+            );
+            verdicts += &format!("\"load/{per_s}.000\": \"valid\", ");
+        }
+        // Beyond its saturation.
+        metrics += "\"load/40000.000/achieved_per_s\": {\"value\": 31000, \"unit\": \"1/s\"}, \
+                    \"load/40000.000/response_us\": {\"value\": 900000, \"unit\": \"us\"}";
+        verdicts += "\"load/40000.000\": \"over\"";
+        format!(
+            "{{\"schema\": \"nfskit.run/1\", \"tool\": {{\"version\": \"0\"}}, \"started\": \"\", \
+             \"target\": {{\"kind\": \"server\", \"url\": \"{server}\"}}, \
+             \"workload\": {{\"name\": \"curve\"}}, \"metrics\": {{{metrics}}}, \
+             \"verdicts\": {{{verdicts}}}}}"
+        )
+    };
+    let records: Vec<String> = servers.iter().map(record).collect();
+    match &records[..] {
+        [one] => one.clone(),
+        all => format!("[\n{}\n]\n", all.join(",\n")),
+    }
+}
+
+#[test]
+fn a_record_of_a_measured_curve_is_fitted_as_the_curve_is() {
+    let files = Files::new();
+    let known = ["--cpus", "2", "--disks", "76"];
+    let curve = run([&["model", "fit", &files.with("f840.txt", F840)], &known[..]].concat());
+    let one = files.with("one.json", &curve_records(&["nfs://a/x"]));
+    let fitted = run([&["model", "fit", &one], &known[..]].concat());
+    assert_eq!(fitted.code, Some(0), "{fitted:?}");
+    assert_eq!(fitted.stdout, curve.stdout);
+    let two = files.with("two.json", &curve_records(&["nfs://a/x", "nfs://b/x"]));
+    let which = run(["model", "fit", &two]);
+    assert_eq!(which.code, Some(2), "{which:?}");
+    assert!(which.stderr.contains("choose with --of, of nfs://a/x, nfs://b/x"), "{which:?}");
+    let chosen = run([&["model", "fit", &two, "--of", "//b"], &known[..]].concat());
+    assert_eq!(chosen.stdout, curve.stdout);
+}

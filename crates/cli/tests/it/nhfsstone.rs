@@ -54,6 +54,14 @@ fn a_run_prints_the_originals_table_and_leaves_nothing() {
 }
 
 #[test]
+fn a_target_without_room_is_told_before_anything_is_made() {
+    let small = Served::memory(&["--mem-size", "1M"]);
+    let finished = finish(nhfsstone(&small.url(), &["-p", "8"]));
+    finished.complains(3, &["no room", "bytes are needed", "--processes"]);
+    assert_eq!(small.left_behind(), Vec::<String>::new());
+}
+
+#[test]
 fn a_mix_is_what_nfsstat_printed_or_a_file_and_a_bad_one_has_its_place() {
     let served = Served::folder(&[]);
     let files = tempfile::tempdir().unwrap();

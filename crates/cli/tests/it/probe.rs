@@ -19,6 +19,14 @@ fn a_known_way_is_found_and_the_server_left_clean() {
     for name in ["t_ser_us_per_kib", "gap_us_per_kib", "t_op_us", "t_b_us", "t_op_client_us"] {
         assert!(value(name).is_finite(), "{name}: {record}");
     }
+    for name in
+        ["t_prop_us", "t_ser_us_per_kib", "gap_us_per_kib", "gap_us", "overhead_us", "t_op_us"]
+    {
+        assert!(record["metrics"][name]["ci95"].is_array(), "{name}: {record}");
+    }
+    for name in ["error_pct_if_it_stops", "error_pct_if_it_works_on"] {
+        assert!(value(name).is_finite(), "{name}: {record}");
+    }
     assert!(record["model"]["path"]["round_trip_us"].as_f64().unwrap() > 8_000.0);
     served.stop();
 }

@@ -158,7 +158,7 @@ impl Connection {
     #[track_caller]
     pub(crate) fn creates(&mut self, name: &[u8]) -> FileHandle {
         let where_ = DirOp { dir: self.root(), name };
-        let how = create::CreateHow::Guarded(Sattr3 { mode: Some(0o644), ..Sattr3::default() });
+        let how = create::CreateHow::Guarded(Sattr3::of_mode(0o644));
         let create = Procedure::Nfs3(nfs3::Procedure::Create);
         let results = self.results(create, &create::Args { where_, how });
         from_bytes::<create::Reply>(&results).unwrap().unwrap().obj.unwrap()

@@ -33,7 +33,7 @@ async fn mounted(clock: &Clock, port: u16, query: &str) -> Session {
 
 /// Writes a file of 64 pieces, all at once, and makes it stable.
 async fn write(session: &Session, name: &str) {
-    let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o644), ..Sattr3::default() });
+    let how = CreateHow::Unchecked(Sattr3::of_mode(0o644));
     let made = session.create(session.root(), name.as_bytes(), how).await.unwrap();
     let file = made.obj.unwrap();
     let writes = (0..64).map(|number| {

@@ -161,7 +161,7 @@ impl V2<'_> {
         let attributes = match how {
             CreateHow::Unchecked(attributes) | CreateHow::Guarded(attributes) => attributes,
             // The caller sets them when he has the file.
-            CreateHow::Exclusive(_) => Sattr3 { mode: Some(0o600), ..Sattr3::default() },
+            CreateHow::Exclusive(_) => Sattr3::of_mode(0o600),
         };
         if !matches!(how, CreateHow::Unchecked(_)) {
             match self.lookup(dir, name).await {

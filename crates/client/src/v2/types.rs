@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn access_is_what_the_mode_says() {
-        let all = 0x3f;
+        let all = access::ALL;
         let file = attributes(&fattr2(FType2::Reg, mode_type::REG | 0o640, 0));
         let read_write = access::READ | access::MODIFY | access::EXTEND;
         assert_eq!(allowed(&file, 10, 0, &[], all), read_write, "owner");

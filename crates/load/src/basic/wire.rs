@@ -104,10 +104,6 @@ fn stat(attributes: Fattr3) -> Stat {
     }
 }
 
-fn attributes(mode: u32) -> Sattr3 {
-    Sattr3 { mode: Some(mode), ..Sattr3::default() }
-}
-
 impl Place for Wire {
     type Dir = Dir;
     type File = File;
@@ -125,14 +121,14 @@ impl Place for Wire {
     }
 
     async fn create(&self, dir: &Dir, name: &str) -> Answer<Told<File>> {
-        let how = CreateHow::Unchecked(Sattr3 { size: Some(0), ..attributes(0o666) });
+        let how = CreateHow::Unchecked(Sattr3 { size: Some(0), ..Sattr3::of_mode(0o666) });
         let made = self.session.create(dir.handle, name.as_bytes(), how).await?;
         let Told { value: handle, stat } = self.made(dir, name, made).await?;
         Ok(Told { value: File { handle, uncommitted: None, is_lost: false }, stat })
     }
 
     async fn create_new(&self, dir: &Dir, name: &str) -> Answer<()> {
-        let how = CreateHow::Guarded(attributes(0o666));
+        let how = CreateHow::Guarded(Sattr3::of_mode(0o666));
         self.session.create(dir.handle, name.as_bytes(), how).await?;
         Ok(())
     }
@@ -192,7 +188,7 @@ impl Place for Wire {
     }
 
     async fn make_dir(&self, dir: &Dir, name: &str) -> Answer<Told<()>> {
-        let made = self.session.mkdir(dir.handle, name.as_bytes(), attributes(0o777)).await?;
+        let made = self.session.mkdir(dir.handle, name.as_bytes(), Sattr3::of_mode(0o777)).await?;
         Ok(Told { value: (), stat: made.obj_attributes.map(stat) })
     }
 
@@ -225,7 +221,7 @@ impl Place for Wire {
 
     async fn set_mode(&self, dir: &Dir, name: &str, mode: u32) -> Answer<Told<()>> {
         let (handle, _) = self.lookup(dir, name).await?;
-        let wcc = self.session.setattr(handle, attributes(mode), None).await?;
+        let wcc = self.session.setattr(handle, Sattr3::of_mode(mode), None).await?;
         Ok(Told { value: (), stat: wcc.after.map(stat) })
     }
 
@@ -243,7 +239,7 @@ impl Place for Wire {
 
     async fn symlink(&self, dir: &Dir, name: &str, target: &str) -> Answer<Told<()>> {
         let (name, target) = (name.as_bytes(), target.as_bytes());
-        let made = self.session.symlink(dir.handle, name, attributes(0o777), target).await?;
+        let made = self.session.symlink(dir.handle, name, Sattr3::of_mode(0o777), target).await?;
         Ok(Told { value: (), stat: made.obj_attributes.map(stat) })
     }
 
@@ -286,11 +282,12 @@ impl Place for Wire {
             changes.push(Change { doing, told: wcc.after.map(stat), asked });
             Ok::<_, Refused>(())
         };
-        let made = session.create(handle, file, CreateHow::Unchecked(attributes(0o666))).await?;
+        let made =
+            session.create(handle, file, CreateHow::Unchecked(Sattr3::of_mode(0o666))).await?;
         if which == Changes::Making {
             note("create", made.dir_wcc).await?;
         }
-        let made = session.mkdir(handle, folder, attributes(0o777)).await?;
+        let made = session.mkdir(handle, folder, Sattr3::of_mode(0o777)).await?;
         if which == Changes::Making {
             note("mkdir", made.dir_wcc).await?;
         }

@@ -30,7 +30,6 @@ mod point;
 pub mod search;
 pub mod share;
 pub mod signature;
-pub mod space;
 pub mod subject;
 pub mod validity;
 

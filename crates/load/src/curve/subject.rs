@@ -3,13 +3,14 @@
 use client::session::Session;
 use futures_util::future::join_all;
 use net::clock::Clock;
-use wire::nfs3::{FileHandle, Sattr3};
+use wire::nfs3::FileHandle;
 
 use super::share::Share;
-use super::space;
 use crate::error::Error;
 use crate::fileset::{self, FileSet, Layout};
 use crate::mix::{self, Outcome, Plan, Ran};
+use crate::scratch::directory;
+use crate::space;
 
 /// Files that were made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -67,7 +68,7 @@ impl Shard {
 
 impl Subject for Shard {
     async fn check(&mut self, layout: &Layout) -> Result<(), Error> {
-        space::check(self.session()?, self.dir, layout).await
+        space::check(self.session()?, self.dir, layout.need()).await
     }
 
     async fn build(&mut self, layout: &Layout) -> Result<Built, Error> {
@@ -75,12 +76,7 @@ impl Subject for Shard {
         let layout = self.share.layout(layout);
         let name = format!("set-{}-{}", self.share.rank, self.sets);
         self.sets += 1;
-        let attributes = Sattr3 { mode: Some(0o700), ..Sattr3::default() };
-        let made = session.mkdir(self.dir, name.as_bytes(), attributes).await?;
-        let root = match made.obj {
-            Some(root) => root,
-            None => session.lookup(self.dir, name.as_bytes()).await?.object,
-        };
+        let root = directory(&session, self.dir, name).await?;
         let files = fileset::build(&session, root, &layout).await?;
         let (count, accessed) = files.files();
         let built = Built { files: count, accessed, bytes: files.bytes() };

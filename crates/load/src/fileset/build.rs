@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use client::session::Session;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use wire::nfs3::{FileHandle, NewObject, Sattr3, StableHow};
+use wire::nfs3::{FileHandle, Sattr3, StableHow};
 
 use super::layout::Layout;
 use super::names::Names;
 use super::touched::Touched;
 use super::{BLOCK_BYTES, File, FileSet, Kind, Label, file_label};
 use crate::error::Error;
-use crate::scratch::file;
+use crate::scratch::{directory, file, handle};
 use crate::seqwrite::pattern;
 
 /// Files in the making at once.
@@ -50,7 +50,7 @@ pub async fn build_telling(
     let all = (names + layout.symlinks) as u64 + data;
     let mut progress = Progress { done: 0, all, tell };
     let dirs: Vec<FileHandle> = stream::iter(0..layout.dirs())
-        .map(|number| maker.dir(root, format!("dir_{number:05}").into_bytes()))
+        .map(|number| directory(session, root, format!("dir_{number:05}")))
         .buffered(AT_ONCE)
         .inspect_ok(|_| progress.add(1))
         .try_collect()
@@ -134,12 +134,6 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    async fn dir(&self, root: FileHandle, name: Vec<u8>) -> Result<FileHandle, Error> {
-        let attributes = Sattr3 { mode: Some(0o700), ..Sattr3::default() };
-        let made = self.session.mkdir(root, &name, attributes).await?;
-        self.handle(made, root, &name).await
-    }
-
     async fn file(&self, dir: FileHandle, name: Label, bytes: u64) -> Result<File, Error> {
         let handle = file(self.session, dir, name.as_bytes()).await?;
         let mut offset = 0;
@@ -162,7 +156,7 @@ impl Maker<'_> {
         let name = kind.label(number);
         match kind {
             Kind::File => drop(file(self.session, dir, name.as_bytes()).await?),
-            Kind::Dir => drop(self.dir(dir, name.as_bytes().to_vec()).await?),
+            Kind::Dir => drop(directory(self.session, dir, name.as_bytes()).await?),
         }
         Ok(())
     }
@@ -171,18 +165,6 @@ impl Maker<'_> {
         let name = Label::new(b"symlink.", u32::try_from(number).unwrap_or(u32::MAX));
         let (name, attributes) = (name.as_bytes(), Sattr3::default());
         let made = self.session.symlink(dir, name, attributes, SYMLINK_DATA).await?;
-        self.handle(made, dir, name).await
-    }
-
-    async fn handle(
-        &self,
-        made: NewObject,
-        dir: FileHandle,
-        name: &[u8],
-    ) -> Result<FileHandle, Error> {
-        match made.obj {
-            Some(handle) => Ok(handle),
-            None => Ok(self.session.lookup(dir, name).await?.object),
-        }
+        Ok(handle(self.session, made, dir, name).await?)
     }
 }

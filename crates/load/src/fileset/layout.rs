@@ -4,6 +4,7 @@ use fastrand::Rng;
 
 use super::GROWTH_MAX;
 use crate::deck::Deck;
+use crate::space::{ALLOCATED_BYTES, Need};
 
 /// Lengths of the files that are read and written, in KiB, with their shares of 100 (SFS 3.0,
 /// `sfs_c_dat.c`).
@@ -18,16 +19,6 @@ pub const BYTES_PER_RATE: u64 = 10 << 20;
 
 /// The most files that are made: a directory entry, a handle and a length of each are kept.
 pub const FILES_MAX: usize = 4_000_000;
-
-/// File systems give room in pieces of this, mostly.
-const ALLOCATED: u64 = 4 << 10;
-
-/// What a set needs, beside names that a mix makes and does not remove.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Need {
-    pub bytes: u64,
-    pub inodes: u64,
-}
 
 /// See the module's head.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,10 +79,12 @@ impl Layout {
     pub fn need(&self) -> Need {
         let dirs = self.dirs() as u64;
         let names = (self.files + self.entries + self.subdirs + self.symlinks) as u64;
-        let files: u64 = self.lengths().iter().map(|bytes| bytes.next_multiple_of(ALLOCATED)).sum();
+        let files: u64 =
+            self.lengths().iter().map(|bytes| bytes.next_multiple_of(ALLOCATED_BYTES)).sum();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let growth = (files as f64 * GROWTH_MAX).ceil() as u64;
-        let others = (dirs + (self.entries + self.subdirs + self.symlinks) as u64) * ALLOCATED;
+        let others =
+            (dirs + (self.entries + self.subdirs + self.symlinks) as u64) * ALLOCATED_BYTES;
         Need { bytes: files + growth + others, inodes: names + dirs }
     }
 

@@ -18,7 +18,7 @@ use wire::nfs3::FileHandle;
 
 pub use build::{build, build_telling, cut_back};
 pub use label::Label;
-pub use layout::{Layout, Need};
+pub use layout::Layout;
 
 use self::names::{Names, Taken};
 use self::touched::Touched;

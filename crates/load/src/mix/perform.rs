@@ -5,7 +5,7 @@ use client::error::Error as ClientError;
 use client::session::Session;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
-use wire::nfs3::{NfsStat3, Sattr3, StableHow};
+use wire::nfs3::{NfsStat3, Sattr3, StableHow, access};
 
 use super::step::Step;
 use crate::fileset::build::SYMLINK_DATA;
@@ -14,9 +14,6 @@ use crate::fileset::{Entry, Name};
 /// Bytes of a reply to READDIR and READDIRPLUS: what holds a directory of the set, and what Linux
 /// asked for in the time of the benchmarks.
 const LISTING_BYTES: u32 = 4 << 10;
-
-/// READ, LOOKUP, MODIFY, EXTEND, DELETE and EXECUTE (RFC 1813, section 3.3.4).
-const ACCESS_ALL: u32 = 0x3f;
 
 /// Data that an operation has moved.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -38,11 +35,11 @@ pub(super) async fn perform(
     match step {
         Step::Null => drop(session.null().await?),
         Step::Getattr(file) => drop(session.getattr(*file).await?),
-        Step::Setattr(file) => drop(session.setattr(*file, mode(0o600), None).await?),
+        Step::Setattr(file) => drop(session.setattr(*file, Sattr3::of_mode(0o600), None).await?),
         Step::Lookup { of, is_there } => {
             found(session.lookup(of.dir, of.label.as_bytes()).await, *is_there)?;
         }
-        Step::Access(file) => drop(session.access(*file, ACCESS_ALL).await?),
+        Step::Access(file) => drop(session.access(*file, access::ALL).await?),
         Step::Readlink(link) => drop(session.readlink(*link).await?),
         Step::Read(range) => {
             let bytes = range.bytes.min(session.sizes().read_bytes_max);
@@ -58,12 +55,12 @@ pub(super) async fn perform(
         }
         Step::Create(entry) => {
             let Name { dir, label } = entry.name;
-            let how = CreateHow::Unchecked(mode(0o600));
+            let how = CreateHow::Unchecked(Sattr3::of_mode(0o600));
             made(session.create(dir, label.as_bytes(), how).await, entry)?;
         }
         Step::Mkdir(entry) => {
             let Name { dir, label } = entry.name;
-            made(session.mkdir(dir, label.as_bytes(), mode(0o700)).await, entry)?;
+            made(session.mkdir(dir, label.as_bytes(), Sattr3::of_mode(0o700)).await, entry)?;
         }
         Step::Symlink(entry) => {
             let Name { dir, label } = entry.name;
@@ -72,7 +69,7 @@ pub(super) async fn perform(
         }
         Step::Mknod(entry) => {
             let Name { dir, label } = entry.name;
-            let what = MknodData::Fifo(mode(0o600));
+            let what = MknodData::Fifo(Sattr3::of_mode(0o600));
             made(session.mknod(dir, label.as_bytes(), what).await, entry)?;
         }
         Step::Remove(entry) => {
@@ -103,10 +100,6 @@ pub(super) async fn perform(
         Step::Commit(file) => drop(session.commit(*file, 0, 0).await?),
     }
     Ok(moved)
-}
-
-fn mode(mode: u32) -> Sattr3 {
-    Sattr3 { mode: Some(mode), ..Sattr3::default() }
 }
 
 /// That there is no such name is the answer where there is none.

@@ -8,15 +8,16 @@ use net::clock::Clock;
 use perf::units::{Instant, Nanos};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
-use wire::nfs3::{FileHandle, NewObject, NfsStat3, Sattr3, StableHow};
+use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow, access};
 
 use super::each;
 use crate::error::Error;
 use crate::fileset::build::SYMLINK_DATA;
 use crate::fileset::names::{Names, Taken};
 use crate::mix::Operation;
-use crate::scratch::file;
+use crate::scratch::{directory, file, handle};
 use crate::seqwrite::pattern;
+use crate::space::{ALLOCATED_BYTES, Need};
 
 /// Files of a task.
 const FILES: u32 = 40;
@@ -32,9 +33,6 @@ const SYMLINKS: usize = 10;
 
 /// Bytes of a reply to READDIR, as long as a block.
 const LISTING_BYTES: u32 = 8 << 10;
-
-/// READ, LOOKUP, MODIFY, EXTEND, DELETE and EXECUTE (RFC 1813, section 3.3.4).
-const ACCESS_ALL: u32 = 0x3f;
 
 /// Pages of a directory that are read, at most.
 const PAGES_MAX: usize = 1_000;
@@ -112,27 +110,6 @@ fn file_name(number: u32) -> String {
 
 const RENAMED: [&[u8]; 2] = [b"rename1", b"rename2"];
 
-fn mode(mode: u32) -> Sattr3 {
-    Sattr3 { mode: Some(mode), ..Sattr3::default() }
-}
-
-async fn directory(session: &Session, parent: FileHandle, name: &str) -> Result<FileHandle, Error> {
-    let made = session.mkdir(parent, name.as_bytes(), mode(0o700)).await?;
-    handle(session, made, parent, name).await
-}
-
-async fn handle(
-    session: &Session,
-    made: NewObject,
-    parent: FileHandle,
-    name: &str,
-) -> Result<FileHandle, Error> {
-    match made.obj {
-        Some(handle) => Ok(handle),
-        None => Ok(session.lookup(parent, name.as_bytes()).await?.object),
-    }
-}
-
 /// Half of the files have up to 3 KiB, most others up to six blocks, and three of a hundred 32.
 fn length(random: &mut Rng) -> u64 {
     let drawn = random.u64(..100);
@@ -141,6 +118,20 @@ fn length(random: &mut Rng) -> u64 {
         50..97 => (drawn % 6 + 1) * BLOCK_BYTES,
         _ => LARGE_BLOCKS * BLOCK_BYTES,
     }
+}
+
+/// Those of a task's files, which are the first that it draws.
+fn lengths(random: &mut Rng) -> Vec<u64> {
+    (0..FILES).map(|_| length(random)).collect()
+}
+
+/// What the files of a task need that draws from this.
+pub(super) fn need(random: &mut Rng) -> Need {
+    let bytes = lengths(random).into_iter().map(|bytes| bytes.next_multiple_of(ALLOCATED_BYTES));
+    // Directories, the file that is renamed, symbolic links, and names that come and go.
+    let others = 5 + SYMLINKS as u64 + u64::from(FILES);
+    let inodes = u64::from(FILES) + others;
+    Need { bytes: bytes.sum::<u64>() + others * ALLOCATED_BYTES, inodes }
 }
 
 impl Files {
@@ -160,7 +151,7 @@ impl Files {
         let lin = directory(session, dir, "lin").await?;
         file(session, dir, RENAMED[0]).await?;
         let data = pattern(usize::try_from(BLOCK_BYTES).unwrap_or(0));
-        let lengths: Vec<u64> = (0..FILES).map(|_| length(random)).collect();
+        let lengths = lengths(random);
         let files = each((0..).zip(lengths).map(|(number, length)| {
             let data = data.clone();
             async move {
@@ -177,7 +168,7 @@ impl Files {
             let name = format!("to{number:03}");
             let attributes = Sattr3::default();
             let made = session.symlink(sym, name.as_bytes(), attributes, SYMLINK_DATA).await?;
-            handle(session, made, sym, &name).await
+            Ok(handle(session, made, sym, name.as_bytes()).await?)
         }))
         .await?;
         // Every second one of the others is there at the beginning.
@@ -221,7 +212,8 @@ impl Files {
                 work.call(operation, session.getattr(file), None).await?;
             }
             Operation::Setattr => {
-                work.call(operation, session.setattr(file, mode(0o666), None), None).await?;
+                work.call(operation, session.setattr(file, Sattr3::of_mode(0o666), None), None)
+                    .await?;
             }
             Operation::Lookup => {
                 let name = file_name(u32::try_from(number).unwrap_or(0));
@@ -246,7 +238,7 @@ impl Files {
             Operation::Mkdir | Operation::Rmdir => self.subdir(operation, work, random).await?,
             Operation::Readdir | Operation::Readdirplus => self.list(operation, work).await?,
             Operation::Access => {
-                work.call(operation, session.access(file, ACCESS_ALL), None).await?;
+                work.call(operation, session.access(file, access::ALL), None).await?;
             }
             Operation::Fsstat => drop(work.call(operation, session.fsstat(self.dir), None).await?),
             Operation::Fsinfo => drop(work.call(operation, session.fsinfo(self.dir), None).await?),
@@ -320,14 +312,14 @@ impl Files {
         let exists = is_there.then_some(NfsStat3::Exist);
         let made = match operation {
             Operation::Create => {
-                let how = CreateHow::Unchecked(mode(0o600));
+                let how = CreateHow::Unchecked(Sattr3::of_mode(0o600));
                 work.call(operation, session.create(dir, name, how), exists).await?.is_some()
             }
             Operation::Link => {
                 work.call(operation, session.link(file, dir, name), exists).await?.is_some()
             }
             Operation::Mknod => {
-                let fifo = MknodData::Fifo(mode(0o600));
+                let fifo = MknodData::Fifo(Sattr3::of_mode(0o600));
                 work.call(operation, session.mknod(dir, name, fifo), exists).await?.is_some()
             }
             _ => {
@@ -372,7 +364,7 @@ impl Files {
         let Some(Taken { number, is_there }) = taken else { return Ok(()) };
         let name = (pool.write)(number);
         let is_there = if is_made {
-            let made = session.mkdir(pool.dir, name.as_bytes(), mode(0o700));
+            let made = session.mkdir(pool.dir, name.as_bytes(), Sattr3::of_mode(0o700));
             let exists = is_there.then_some(NfsStat3::Exist);
             work.call(operation, made, exists).await?.is_some() || is_there
         } else {

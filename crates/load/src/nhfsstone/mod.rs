@@ -47,6 +47,7 @@ use self::files::{Call, Files};
 use self::pace::Pace;
 use crate::error::Error;
 use crate::mix::{Mix, Operation};
+use crate::space::{self, Need};
 
 /// What the benchmark does without options.
 pub const LOAD_PER_S: f64 = 30.0;
@@ -98,10 +99,20 @@ pub async fn prepare(
     if places.is_empty() {
         return Err(Error::TooFew { what: "nhfsstone: there is no directory" });
     }
+    let random = |number: usize| Rng::with_seed(plan.seed.wrapping_add(number as u64));
+    for (first, Place { session, dir }) in places.iter().enumerate() {
+        let tasks = (first..plan.tasks).step_by(places.len());
+        let need = tasks.map(|number| files::need(&mut random(number)));
+        let need = need.fold(Need::default(), |sum, one| Need {
+            bytes: sum.bytes + one.bytes,
+            inodes: sum.inodes + one.inodes,
+        });
+        space::check(session, *dir, need).await?;
+    }
     let mut tasks = Vec::new();
     for number in 0..plan.tasks {
         let Place { session, dir } = &places[number % places.len()];
-        let mut random = Rng::with_seed(plan.seed.wrapping_add(number as u64));
+        let mut random = random(number);
         let files = Files::make(session, *dir, number, &mut random).await?;
         tasks.push(Task { session: session.clone(), files, random });
         tell(tasks.len() as f64 / plan.tasks.max(1) as f64);

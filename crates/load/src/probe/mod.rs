@@ -24,7 +24,7 @@ use futures_util::future::join_all;
 use net::clock::Clock;
 use perf::model::fit::line_relative;
 use perf::model::transaction::{Capacity, Path, Storage};
-use perf::stats::{Estimate, Sample};
+use perf::stats::{Estimate, Interval, Sample};
 use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, StableHow};
 
@@ -109,6 +109,9 @@ pub struct Findings {
     /// The same on the server that was probed, which may have begun to write before.
     pub commit_early_us: Estimate,
     pub overhead_us: Estimate,
+    /// g, and G per KiB, as `path.capacity` has them; the intervals are those of the bursts' pairs.
+    pub gap_us: Estimate,
+    pub gap_us_per_kib: Estimate,
     pub rounds: usize,
     pub path: Path,
 }
@@ -457,6 +460,12 @@ fn findings(
         writes_us.push((size, side(|trial| trial.1)?.value, side(|trial| trial.2)?.value));
     }
     let burst_count = bursts.commits.len();
+    let pairs: Vec<Capacity> = bursts
+        .small
+        .iter()
+        .zip(&bursts.large)
+        .map(|(&small, &large)| capacity((BLOCK_BYTES, small), (large_bytes, large)))
+        .collect();
     let small = estimate(bursts.small, "g")?.value;
     let large = estimate(bursts.large, "G")?.value;
     let commit_us = estimate(bursts.commits, "T_B of a COMMIT")?;
@@ -466,6 +475,13 @@ fn findings(
     // Two at a time take one cycle, and what they cost each other; no more than a whole call.
     let overheads = bursts.pairs.iter().map(|spacing| (2.0 * spacing - cycle_us).clamp(0.0, small));
     let overhead_us = estimate(overheads.collect(), "o")?;
+    let capacity = capacity((BLOCK_BYTES, small), (large_bytes, large));
+    let gap = |value, of: fn(&Capacity) -> f64| {
+        let of_pairs = estimate(pairs.iter().map(of).collect(), "g")?;
+        Ok::<Estimate, Error>(around(value, &of_pairs))
+    };
+    let gap_us = gap(capacity.call_us, |pair| pair.call_us)?;
+    let gap_us_per_kib = gap(capacity.us_per_kib, |pair| pair.us_per_kib)?;
     let unhidden = estimate(bursts.unhidden, "T_B").map_or(0.0, |unhidden| unhidden.value.max(0.0));
     Ok(Findings {
         path: Path {
@@ -473,7 +489,7 @@ fn findings(
             ser_us_per_kib: ser.value.max(0.0),
             op_us: op.value.max(0.0),
             overhead_us: overhead_us.value,
-            capacity: capacity((BLOCK_BYTES, small), (large_bytes, large)),
+            capacity,
             storage: storage(
                 block.value,
                 commit_us.value,
@@ -491,6 +507,8 @@ fn findings(
         commit_us,
         commit_early_us,
         overhead_us,
+        gap_us,
+        gap_us_per_kib,
         bursts: burst_count,
         commit_probe_bytes: commit_bytes,
         rounds: rounds.len(),
@@ -512,6 +530,13 @@ fn storage(
     let sync_us = (block_us - us_per_kib * block_kib).max(0.0);
     let left_us_per_kib = ((commit_early_us - sync_us) / commit_kib).max(0.0);
     Storage { sync_us, us_per_kib, left_us_per_kib, unhidden_us_per_kib }
+}
+
+/// A value from the medians of two measurements, with the interval of their pairs' own, which need
+/// not have it at its middle.
+fn around(value: f64, pairs: &Estimate) -> Estimate {
+    let with = |ci95: Interval| Interval { lo: ci95.lo.min(value), hi: ci95.hi.max(value) };
+    Estimate { value, ci95: pairs.ci95.map(with) }
 }
 
 fn estimate(values: Vec<f64>, what: &'static str) -> Result<Estimate, Error> {

@@ -21,7 +21,7 @@ pub(super) fn start(job: Job, server: Server, to: oneshot::Sender<Answer>) {
 async fn task(mut job: Job, server: &Server) -> Answer {
     let Server { files, who, dir: parent } = server;
     let name = job.name.clone();
-    let attributes = Sattr3 { mode: Some(0o700), ..Sattr3::default() };
+    let attributes = Sattr3::of_mode(0o700);
     let dir = files.mkdir(who, *parent, name.as_bytes(), attributes).await?.handle;
     let (prepared, _) = oneshot::channel();
     std::mem::replace(&mut job.prepared, prepared).send(()).ok();
@@ -48,7 +48,7 @@ async fn task(mut job: Job, server: &Server) -> Answer {
 /// One pass; `false` when it was stopped.
 async fn write(job: &Job, server: &Server, dir: FileHandle, name: &str) -> Result<bool, Error> {
     let Server { files, who, .. } = server;
-    let attributes = Sattr3 { mode: Some(0o666), size: Some(0), ..Sattr3::default() };
+    let attributes = Sattr3 { size: Some(0), ..Sattr3::of_mode(0o666) };
     let made = files.create(who, dir, name.as_bytes(), attributes, false).await?;
     let open = files.open_made(who, made.handle);
     let written = fill(job, server, &open, name).await;

@@ -43,8 +43,8 @@ pub struct Curve {
 pub enum CurveError {
     #[error("{got} load points: at least {need} are needed")]
     TooFew { got: usize, need: usize },
-    #[error("row {row}: more than {ROWS_MAX} rows")]
-    TooMany { row: usize },
+    #[error("row {row}: more than {most} rows")]
+    TooMany { row: usize, most: usize },
     #[error(
         "row {row}: the heading has to name two columns with their units, \
          as in \"{example}\"; it says {text:?}"
@@ -54,6 +54,8 @@ pub enum CurveError {
     Row { row: usize, need: usize, text: String },
     #[error("row {row}: the {what} is {got}: it has to be a finite number above 0")]
     NotPositive { row: usize, what: &'static str, got: f64 },
+    #[error("row {row}: the {what} is {got}: it has to be {need}")]
+    NotOneOf { row: usize, what: &'static str, got: f64, need: &'static str },
     #[error("row {row}: the throughput of {got} a second does not exceed the {before} before it")]
     NotIncreasing { row: usize, before: f64, got: f64 },
 }
@@ -69,7 +71,7 @@ impl Curve {
 
     /// Reads a table, see the module's head.
     pub fn parse(text: &str) -> Result<Self, CurveError> {
-        let (unit_us, rows) = rows(text, "throughput_per_s response_ms", heading)?;
+        let (unit_us, rows) = rows(text, "throughput_per_s response_ms", ROWS_MAX, heading)?;
         let point = |(row, [per_s, response]): (usize, [f64; 2])| {
             (row, Point { per_s, response_us: response * unit_us })
         };
@@ -124,13 +126,14 @@ pub(super) type Row<const N: usize> = (usize, [f64; N]);
 pub(super) fn rows<T, const N: usize>(
     text: &str,
     example: &'static str,
+    most: usize,
     heading: impl Fn(&[&str]) -> Option<T>,
 ) -> Result<(T, Vec<Row<N>>), CurveError> {
     let mut meaning = None;
     let mut rows = Vec::new();
     for (row, line) in (1..).zip(text.lines()) {
-        if row > ROWS_MAX {
-            return Err(CurveError::TooMany { row });
+        if row > most {
+            return Err(CurveError::TooMany { row, most });
         }
         let line = line.split('#').next().unwrap_or_default().trim();
         if line.is_empty() {

@@ -103,6 +103,8 @@ const TAKES_PART: f64 = 0.3;
 /// Huber's own constant is 1.345 for 95 % efficiency; beyond 3.5 a residual is called an outlier.
 const HUBER: f64 = 1.345;
 const OUTLIER: f64 = 3.5;
+/// Values that agree so closely make no outliers of others: some may be exact.
+const SCALE_MIN: f64 = 0.01;
 /// The scale that tells an outlier and the fit depend on each other: so often in turn, at most.
 const ROBUST_ROUNDS: usize = 10;
 
@@ -135,10 +137,10 @@ pub fn minimize(
     problem.run(&mut logs)?;
     for _ in 0..ROBUST_ROUNDS {
         let found = problem.at(&logs)?;
-        let scale = 1.4826 * median(found.iter().map(|r| r.abs()).collect());
+        let scale = (1.4826 * median(found.iter().map(|r| r.abs()).collect())).max(SCALE_MIN);
         let settled =
             problem.huber.is_some_and(|limit| (limit / (HUBER * scale)).ln().abs() < 0.01);
-        if scale == 0.0 || settled || found.iter().all(|r| r.abs() <= OUTLIER * scale) {
+        if settled || found.iter().all(|r| r.abs() <= OUTLIER * scale) {
             break;
         }
         problem.huber = Some(HUBER * scale);

@@ -16,7 +16,6 @@
 //! Source: Boumenot 2002, chapter 12, for the corner; Lazowska et al. 1984, section 6.2, for the
 //! curve.
 
-use super::closed::network::{Center, Class, Kind, Network};
 use super::curve::{self, CurveError};
 use super::error::{ModelError, positive, within};
 use super::least_squares::{FitError, Fitted, Parameter, minimize_from};
@@ -56,14 +55,17 @@ pub fn parse(text: &str) -> Result<Vec<Observed>, CurveError> {
         ["outstanding", rate] if curve::is_rate(rate) => Some(()),
         _ => None,
     };
-    let ((), rows) = curve::rows(text, "outstanding throughput_per_s", heading)?;
+    let ((), rows) = curve::rows(text, "outstanding throughput_per_s", curve::ROWS_MAX, heading)?;
     let observed = rows.into_iter().map(|(row, [outstanding, per_s])| {
-        let whole = (1..=OUTSTANDING_MAX).find(|&calls| f64::from(calls) == outstanding);
-        let wrong = |what, got| CurveError::NotPositive { row, what, got };
-        let outstanding = whole.ok_or_else(|| wrong("number of outstanding calls", outstanding))?;
-        if !(per_s.is_finite() && per_s > 0.0) {
-            return Err(wrong("throughput", per_s));
+        if outstanding.fract() != 0.0 || !(1.0..=OUTSTANDING_MAX.into()).contains(&outstanding) {
+            let (what, need) = ("number of outstanding calls", "a whole number of 1 to 65536");
+            return Err(CurveError::NotOneOf { row, what, got: outstanding, need });
         }
+        if !(per_s.is_finite() && per_s > 0.0) {
+            return Err(CurveError::NotPositive { row, what: "throughput", got: per_s });
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+        let outstanding = outstanding as u32;
         Ok(Observed { outstanding, per_s })
     });
     observed.collect()
@@ -73,10 +75,11 @@ impl Explained {
     /// Fails with too few points, a point that cannot be, or if the form does not fit.
     pub fn from(observed: &[Observed], form: Form) -> Result<Self, FitError> {
         check(observed)?;
+        let most = observed.iter().map(|point| point.outstanding).max().unwrap_or(1);
         let residuals = |values: &[f64], out: &mut [f64]| {
+            let rates = rates(form, values, most);
             for (out, point) in out.iter_mut().zip(observed) {
-                let Ok(per_s) = throughput(form, values, point.outstanding) else { return false };
-                *out = (per_s / point.per_s).ln();
+                *out = (rates(point.outstanding) / point.per_s).ln();
             }
             true
         };
@@ -145,21 +148,40 @@ fn check(observed: &[Observed]) -> Result<(), FitError> {
 
 pub(super) fn throughput(form: Form, values: &[f64], outstanding: u32) -> Result<f64, ModelError> {
     within("outstanding calls", outstanding.into(), 1, OUTSTANDING_MAX.into())?;
+    Ok(rates(form, values, outstanding)(outstanding))
+}
+
+/// Calls a second with 1 to `most` outstanding: all at once, because the curve of N callers is that
+/// of fewer with one more.
+fn rates(form: Form, values: &[f64], most: u32) -> impl Fn(u32) -> f64 {
     let (cycle_us, stage_us) = (values[0], values[1]);
-    match form {
+    let overhead_us = values.get(2).copied().unwrap_or(0.0);
+    let curve = match form {
+        Form::Corner => Vec::new(),
+        Form::Curve => curve_rates(cycle_us, stage_us, most),
+    };
+    move |outstanding| match form {
         Form::Corner => {
             let calls = f64::from(outstanding);
-            let us = cycle_us + (calls - 1.0) * values[2];
-            Ok((calls / us).min(1.0 / stage_us) * 1e6)
+            let us = cycle_us + (calls - 1.0) * overhead_us;
+            (calls / us).min(1.0 / stage_us) * 1e6
         }
-        Form::Curve => {
-            // A stage longer than the cycle is a cycle of that length.
-            let think_us = (cycle_us - stage_us).max(0.0);
-            let class = Class { callers: outstanding, think_us };
-            let stage = Center::new("stage", Kind::Queue, &[stage_us]);
-            Ok(Network::new(vec![class], vec![stage])?.solve()?.throughput_per_s[0])
-        }
+        Form::Curve => curve[outstanding as usize - 1],
     }
+}
+
+/// Mean value analysis of a delay and one queue, which needs no more than this recursion. A stage
+/// longer than the cycle is a cycle of that length.
+fn curve_rates(cycle_us: f64, stage_us: f64, most: u32) -> Vec<f64> {
+    let think_us = (cycle_us - stage_us).max(0.0);
+    let mut waiting = 0.0;
+    let rate = |calls: u32| {
+        let response_us = stage_us * (1.0 + waiting);
+        let per_us = f64::from(calls) / (think_us + response_us);
+        waiting = per_us * response_us;
+        per_us * 1e6
+    };
+    (1..=most).map(rate).collect()
 }
 
 /// From the point with the fewest calls and the highest throughput.
@@ -224,6 +246,19 @@ mod tests {
                 errors.sort_unstable_by(f64::total_cmp);
                 assert!(errors[94] <= 0.05, "{form:?}: {}", errors[94]);
             }
+        }
+    }
+
+    #[test]
+    fn the_curve_is_what_mean_value_analysis_solves() {
+        use super::super::closed::network::{Center, Class, Kind, Network};
+        for callers in [1, 2, 13, 64, 500] {
+            let class = Class { callers, think_us: 460.0 };
+            let stage = Center::new("stage", Kind::Queue, &[40.0]);
+            let network = Network::new(vec![class], vec![stage]).unwrap();
+            let solved = network.solve().unwrap().throughput_per_s[0];
+            let own = throughput(Form::Curve, &[500.0, 40.0], callers).unwrap();
+            assert!((own / solved - 1.0).abs() < 1e-9, "{callers}: {own} {solved}");
         }
     }
 

@@ -4,13 +4,15 @@
 //! ```text
 //! arrives   = sent + way / 2
 //! demand    = op + KiB ser + (stable: block)
-//! done      = max(arrives, the first of m servers that is free) + demand
-//! answered  = done + way / 2
+//! begins    = max(arrives, when fewer than m of the calls before it were left)
+//! answered  = begins + demand + way / 2
 //! ```
 //!
 //! The calls are sent again, at the moments of the trace, to m servers with one line before them,
 //! and the parameters are those with which they are answered as they were. So a call that waited
-//! for others tells `op` from `way`, which a call alone cannot.
+//! for others tells `op` from `way`, which a call alone cannot. When the calls before it were done
+//! the trace says (answered - way / 2): taken from the model instead, an error of one call's would
+//! be passed on to all that wait behind it, and no call's error would be its own.
 //!
 //! Single calls scatter widely, so they are put in groups (kind, size, how many were outstanding
 //! when they were sent, both within a factor of two), and a group's residual is the mean of its
@@ -20,9 +22,8 @@
 //! How many servers there are is tried; the range holds those whose fit is as good within 95 % (as
 //! in [`super::infer`]).
 //!
-//! Intervals: the wider of the curvature's and the jackknife's. They cover the truth in some 25 of
-//! 30 traces with noise of 5 % in every service, not in 28: calls that wait for each other share
-//! it.
+//! Intervals: the wider of the curvature's, which takes all groups for equally uncertain, and the
+//! jackknife's over calls.
 //!
 //! Source: ours. Assumptions: first come, first served; any server takes any call; the way does not
 //! carry more for one call than for another (its bytes are in `ser`, where they make others wait).
@@ -33,7 +34,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::curve::{self, CurveError};
 use super::error::{ModelError, not_negative};
 use super::least_squares::{FitError, Fitted, Found, Parameter, Unidentified, minimize_from};
-use crate::stats::{Estimate, student_t_975};
+use crate::stats::{Estimate, Sample, student_t_975};
 
 /// What a call asks for, as far as its time depends on it.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -65,7 +66,7 @@ pub const TRANSACTIONS_MAX: usize = 20_000;
 pub const TOLERATED: f64 = 0.25;
 
 /// Parts of a trace that are left out in turn, for intervals, and calls that stay together in it:
-/// more than wait for each other, mostly.
+/// what disturbs a server mostly disturbs several of them.
 const FOLDS: usize = 10;
 const TOGETHER: usize = 20;
 
@@ -97,28 +98,43 @@ pub struct Explained {
     pub groups: Vec<Group>,
     /// Transactions that were looked at.
     pub transactions: usize,
+    /// Calls outstanding when one is sent, with itself: the mean.
+    pub outstanding_mean: f64,
 }
 
 /// Reads a trace: four columns under the heading `sent_us answered_us bytes stable`, the last 0 or
 /// 1; as a curve's file is built otherwise (see [`super::curve`]).
 pub fn parse(text: &str) -> Result<Vec<Transaction>, CurveError> {
     let heading = |cells: &[&str]| (cells == HEADING).then_some(());
-    let ((), rows) = curve::rows(text, "sent_us answered_us bytes stable", heading)?;
+    let first: Vec<&str> = text.lines().take(LINES_MAX).collect();
+    let example = "sent_us answered_us bytes stable";
+    let ((), rows) = curve::rows(&first.join("\n"), example, LINES_MAX, heading)?;
     let transaction = |(row, [sent_us, answered_us, bytes, stable]): (usize, [f64; 4])| {
-        let wrong = |what, got| CurveError::NotPositive { row, what, got };
         if !(answered_us.is_finite() && sent_us.is_finite() && answered_us > sent_us) {
-            return Err(wrong("response time", answered_us - sent_us));
+            let got = answered_us - sent_us;
+            return Err(CurveError::NotPositive { row, what: "response time", got });
+        }
+        let wrong = |what, got, need| Err(CurveError::NotOneOf { row, what, got, need });
+        if sent_us < 0.0 {
+            return wrong("time at which the call was sent", sent_us, "0 or more");
         }
         if !(0.0..=1e12).contains(&bytes) {
-            return Err(wrong("number of bytes", bytes));
+            return wrong("number of bytes", bytes, "0 to 10^12");
         }
-        let work = if stable > 0.0 { Work::Stable } else { Work::Memory };
+        let work = match stable {
+            0.0 => Work::Memory,
+            1.0 => Work::Stable,
+            _ => return wrong("mark of a stable call", stable, "0 or 1"),
+        };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
         let bytes = bytes as u64;
         Ok(Transaction { sent_us, answered_us, bytes, work })
     };
     rows.into_iter().map(transaction).collect()
 }
+
+/// Lines that are read, with a heading and some comments; further ones are not looked at.
+const LINES_MAX: usize = TRANSACTIONS_MAX + 1_001;
 
 const HEADING: [&str; 4] = ["sent_us", "answered_us", "bytes", "stable"];
 
@@ -131,10 +147,14 @@ impl Explained {
     /// Fails with too few groups for the parameters, a transaction that cannot be (its row is its
     /// place), or where no such server answers so.
     pub fn from(transactions: &[Transaction]) -> Result<Self, FitError> {
+        Self::of_servers(transactions, &SERVERS_TRIED)
+    }
+
+    fn of_servers(transactions: &[Transaction], tried: &[u32]) -> Result<Self, FitError> {
         let trace = Trace::new(transactions)?;
         let mut fits: Vec<(u32, Fitted)> = Vec::new();
         let mut last = FitError::NotFinite;
-        for servers in SERVERS_TRIED {
+        for &servers in tried {
             let before = fits.last().map(|(_, fitted)| fitted);
             match trace.fit(servers, before) {
                 Ok(fitted) => fits.push((servers, fitted)),
@@ -165,6 +185,7 @@ impl Explained {
             servers_range: (good[0], most),
             fitted,
             transactions: trace.calls.len(),
+            outstanding_mean: trace.outstanding_mean,
             groups: trace.groups.into_iter().map(|(group, _)| group).collect(),
         })
     }
@@ -218,6 +239,7 @@ struct Trace {
     /// With the numbers of their calls.
     groups: Vec<(Group, Vec<usize>)>,
     outstanding_max: u32,
+    outstanding_mean: f64,
     carries: bool,
     stores: bool,
 }
@@ -244,15 +266,18 @@ impl Trace {
         }
         let group = |((work, _, log), members): ((Work, u32, u32), Vec<usize>)| {
             let kib = members.iter().map(|&at| calls[at].kib).sum::<f64>() / members.len() as f64;
-            let measured_us = median(members.iter().map(|&at| calls[at].response_us).collect());
+            let times: Vec<f64> = members.iter().map(|&at| calls[at].response_us).collect();
+            let measured_us = Sample::new(times).map_or(f64::NAN, |sample| sample.median());
             let (outstanding, count) = (1 << log, members.len());
             (Group { work, kib, outstanding, calls: count, measured_us }, members)
         };
         let groups = found.into_iter().map(group).collect();
         let carries = calls.iter().any(|call| call.kib > 0.0);
         let stores = calls.iter().any(|call| call.work == Work::Stable);
+        let sum: f64 = outstanding.iter().map(|&calls| f64::from(calls)).sum();
+        let outstanding_mean = sum / outstanding.len().max(1) as f64;
         let outstanding_max = outstanding.into_iter().max().unwrap_or(1);
-        Ok(Self { groups, outstanding_max, carries, stores, calls })
+        Ok(Self { groups, outstanding_max, outstanding_mean, carries, stores, calls })
     }
 
     fn fit(&self, servers: u32, before: Option<&Fitted>) -> Result<Fitted, FitError> {
@@ -283,8 +308,8 @@ impl Trace {
         }
     }
 
-    /// Intervals at least as wide as the jackknife has them: calls that wait for each other share
-    /// their errors, which the curvature of a fit takes for independent.
+    /// Intervals at least as wide as the jackknife has them, and the covariance with them: groups
+    /// differ in how uncertain they are, which the curvature of a fit does not know.
     fn widen(&self, servers: u32, fitted: &mut Fitted) {
         let start = |found: &Found| Parameter {
             name: found.name,
@@ -303,6 +328,7 @@ impl Trace {
         };
         let folds: Vec<Fitted> = (0..FOLDS).filter_map(fold).collect();
         let (count, t) = (folds.len() as f64, student_t_975(folds.len().saturating_sub(1)));
+        let mut wider = vec![1.0; fitted.parameters.len()];
         for (i, found) in fitted.parameters.iter_mut().enumerate() {
             let logs = folds.iter().map(|fold| fold.parameters[i].estimate.value.ln());
             let mean = logs.clone().sum::<f64>() / count;
@@ -310,9 +336,13 @@ impl Trace {
             let half = t.unwrap_or(f64::INFINITY) * ((count - 1.0) / count * squares).sqrt();
             let Estimate { value, ci95 } = &mut found.estimate;
             if let Some(interval) = ci95.as_mut().filter(|_| half.is_finite()) {
+                wider[i] = (half / (interval.hi / *value).ln()).max(1.0);
                 interval.lo = interval.lo.min(*value / half.exp());
                 interval.hi = interval.hi.max(*value * half.exp());
             }
+        }
+        for (row, a) in fitted.covariance.iter_mut().zip(&wider) {
+            row.iter_mut().zip(&wider).for_each(|(entry, b)| *entry *= a * b);
         }
     }
 
@@ -322,16 +352,23 @@ impl Trace {
         let mut next = |is_there: bool| if is_there { values.next().unwrap_or(0.0) } else { 0.0 };
         let (way_us, op_us) = (next(true), next(true));
         let (ser_us, block_us) = (next(self.carries), next(self.stores));
-        let mut free: BinaryHeap<Reverse<Moment>> =
-            (0..servers).map(|_| Reverse(Moment(0.0))).collect();
+        // When the last m of the calls so far were done, the first of them on top.
+        let mut done: BinaryHeap<Reverse<Moment>> = BinaryHeap::new();
         let answer = |call: &Call| {
             let block_us = if call.work == Work::Stable { block_us } else { 0.0 };
             let demand_us = op_us + call.kib * ser_us + block_us;
             let arrives_us = call.sent_us + way_us / 2.0;
-            let begins_us = free.pop().map_or(0.0, |Reverse(Moment(us))| us).max(arrives_us);
-            let done_us = begins_us + demand_us;
-            free.push(Reverse(Moment(done_us)));
-            ((done_us + way_us / 2.0 - call.sent_us) / call.response_us).ln()
+            let measured_us = call.sent_us + call.response_us - way_us / 2.0;
+            let is_full = done.len() >= servers as usize;
+            let first_us = done.peek().filter(|_| is_full).map_or(0.0, |Reverse(Moment(us))| *us);
+            let begins_us = first_us.max(arrives_us);
+            if !is_full || measured_us > first_us {
+                if is_full {
+                    done.pop();
+                }
+                done.push(Reverse(Moment(measured_us)));
+            }
+            ((begins_us + demand_us + way_us / 2.0 - call.sent_us) / call.response_us).ln()
         };
         self.calls.iter().map(answer).collect()
     }
@@ -406,18 +443,12 @@ fn trimmed_mean(mut values: Vec<f64>) -> f64 {
     kept.iter().sum::<f64>() / kept.len() as f64
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        odd if odd % 2 == 1 => values[odd / 2],
-        even => f64::midpoint(values[even / 2 - 1], values[even / 2]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Calls with each number outstanding.
+    const CALLS: usize = 120;
 
     /// A client that keeps calls outstanding, on m servers whose every service has noise of 5 %.
     fn traced(truth: [f64; 4], servers: usize, windows: &[usize], seed: u64) -> Vec<Transaction> {
@@ -428,7 +459,7 @@ mod tests {
         for &window in windows {
             let mut callers: Vec<f64> = vec![now_us; window];
             let mut free = vec![0.0_f64; servers];
-            for _ in 0..250 {
+            for _ in 0..CALLS {
                 let first = (0..window).min_by(|&a, &b| callers[a].total_cmp(&callers[b])).unwrap();
                 let sent_us = callers[first];
                 let bytes = [0, 8 << 10, 64 << 10][draw.usize(..3)];
@@ -451,12 +482,16 @@ mod tests {
     const TRUTH: [f64; 4] = [200.0, 150.0, 3.0, 300.0];
 
     #[test]
-    fn parameters_come_back_within_5_percent_with_the_number_of_servers() {
-        let mut errors = vec![Vec::new(); 4];
+    fn parameters_come_back_within_5_percent_and_intervals_cover_them() {
+        let mut errors: [Vec<f64>; 4] = Default::default();
         let mut covered = [0; 4];
-        for seed in 0..6 {
+        for seed in 0..100 {
             let trace = traced(TRUTH, 2, &[1, 2, 4, 8], seed);
-            let explained = Explained::from(&trace).unwrap();
+            // How many servers there are is tried for some only: it takes most of the time.
+            let explained = match seed % 50 {
+                0 => Explained::from(&trace).unwrap(),
+                _ => Explained::of_servers(&trace, &[2]).unwrap(),
+            };
             assert_eq!(explained.servers, 2, "{seed}: {explained:?}");
             for (i, found) in explained.fitted.parameters.iter().enumerate() {
                 errors[i].push((found.estimate.value / TRUTH[i] - 1.0).abs());
@@ -465,10 +500,10 @@ mod tests {
         }
         for errors in &mut errors {
             errors.sort_unstable_by(f64::total_cmp);
-            assert!(errors[4] <= 0.05, "5 of 6: {errors:?}");
+            assert!(errors[94] <= 0.05, "95 of 100: {errors:?}");
         }
-        // Of 30 seeds 23, 25, 30 and 30: see the module's head.
-        assert!(covered.iter().all(|&n| n >= 3), "{covered:?}");
+        assert!(covered.iter().all(|&n| n >= 90), "{covered:?}");
+        println!("covered {covered:?}, 95 of 100 within {:?}", errors.map(|e| e[94]));
     }
 
     #[test]

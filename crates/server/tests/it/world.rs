@@ -334,7 +334,7 @@ pub(crate) fn split(reply: &Message) -> (ReplyHeader<'static>, &'static [u8]) {
 }
 
 pub(crate) fn mode(mode: u32) -> Sattr3 {
-    Sattr3 { mode: Some(mode), ..Sattr3::default() }
+    Sattr3::of_mode(mode)
 }
 
 pub(crate) fn size(size: u64) -> Sattr3 {

@@ -349,5 +349,5 @@ impl Hands {
 }
 
 fn mode(mode: u32) -> Sattr3 {
-    Sattr3 { mode: Some(mode), ..Sattr3::default() }
+    Sattr3::of_mode(mode)
 }

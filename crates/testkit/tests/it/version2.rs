@@ -59,7 +59,7 @@ fn files_are_written_in_pieces_of_8_kib_and_read_back() {
         let session = session(&clock).await;
         assert_eq!(session.sizes().write_bytes_max, 8192);
         let root = session.root();
-        let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o640), ..Sattr3::default() });
+        let how = CreateHow::Unchecked(Sattr3::of_mode(0o640));
         let file = session.create(root, b"file", how).await.unwrap().obj.unwrap();
         let data: Bytes = (0..20_000).map(|n: u32| n.to_le_bytes()[0]).collect();
         let mut at = 0;
@@ -197,7 +197,7 @@ fn a_file_system_is_used_as_over_version_3() {
         let (root, who) = (session.root(), credential());
         let files = Files::new(&clock, session, files::Options::default());
         let dir = files.mkdir(&who, root, b"dir", Sattr3::default()).await.unwrap().handle;
-        let attributes = Sattr3 { mode: Some(0o640), ..Sattr3::default() };
+        let attributes = Sattr3::of_mode(0o640);
         let made = files.create(&who, dir, b"file", attributes, true).await.unwrap();
         assert_eq!(made.attributes.mode, 0o640);
         let again = files.create(&who, dir, b"file", attributes, true).await;

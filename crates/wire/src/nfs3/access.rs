@@ -16,6 +16,8 @@ pub const EXTEND: u32 = 0x08;
 pub const DELETE: u32 = 0x10;
 /// Execute a file.
 pub const EXECUTE: u32 = 0x20;
+/// All that can be asked about.
+pub const ALL: u32 = READ | LOOKUP | MODIFY | EXTEND | DELETE | EXECUTE;
 
 xdr_struct! {
     /// `ACCESS3args`

@@ -137,7 +137,7 @@ pub(crate) mod tests {
             00000000                 # size: unchanged
             00000000 00000000        # atime, mtime: unchanged
         ";
-        let mode = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+        let mode = Sattr3::of_mode(0o644);
         golden(&format!("00000000 {attributes}"), CreateHow::Unchecked(mode));
         golden(&format!("00000001 {attributes}"), CreateHow::Guarded(mode));
         let error = from_bytes::<CreateHow>(&[0, 0, 0, 3]).unwrap_err();

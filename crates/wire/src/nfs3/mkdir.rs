@@ -46,8 +46,7 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let args =
-            Args { where_: FOO, attributes: Sattr3 { mode: Some(0o755), ..Sattr3::default() } };
+        let args = Args { where_: FOO, attributes: Sattr3::of_mode(0o755) };
         golden(ARGS, args);
         golden::<Reply>(OK, Ok(NEW));
         let failure = ReplyFail { status: NfsStat3::RoFs, detail: WCC };

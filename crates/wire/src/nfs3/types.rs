@@ -215,6 +215,13 @@ xdr_struct! {
     }
 }
 
+impl Sattr3 {
+    /// The mode alone.
+    pub fn of_mode(mode: u32) -> Self {
+        Self { mode: Some(mode), ..Self::default() }
+    }
+}
+
 xdr_struct! {
     /// A name in a directory (`diropargs3`).
     #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

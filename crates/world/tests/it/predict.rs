@@ -84,9 +84,8 @@ fn upper_load_points_and_the_saturation_follow_from_the_lower_ones() {
     }
     errors.sort_unstable_by(f64::total_cmp);
     let (median, worst) = (errors[errors.len() / 2], errors[errors.len() - 1]);
-    // 19 % where ten calls just fill a server that gathers them for its syncs: the form has a
-    // corner there. The aim is 15 %.
-    assert!(median <= 5.0 && worst <= 20.0, "{median} {worst}\n{table}");
+    // The aims for live servers, with nothing but the models to be wrong.
+    assert!(median <= 1.0 && worst <= 15.0, "{median} {worst}\n{table}");
 }
 
 #[test]

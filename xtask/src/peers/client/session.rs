@@ -65,7 +65,7 @@ impl Session {
     }
 
     pub(crate) fn mkdir(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, String> {
-        let attributes = Sattr3 { mode: Some(0o755), ..Sattr3::default() };
+        let attributes = Sattr3::of_mode(0o755);
         let where_ = DirOp { dir, name: name.as_bytes() };
         let reply = self.nfs(nfs3::Procedure::Mkdir, &mkdir::Args { where_, attributes })?;
         let reply: mkdir::Reply = decode("MKDIR", &reply)?;

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use super::{Described, Ran, Work, broken, failed, is_enough, is_fit, lines};
 use crate::cmd::seqwrite::failure;
 use crate::exit::Failure;
+use crate::local;
 use crate::output;
 use crate::served::Interrupts;
 
@@ -36,11 +37,7 @@ pub(super) async fn run(
     interrupts: &mut Interrupts,
 ) -> Result<Ran, Failure> {
     let started = load::environment::rfc3339(work.clock);
-    let file_system = FileSystem::of(dir).map_err(failure)?;
-    if !dir.is_dir() {
-        let what = format!("{} is not a directory", dir.display());
-        return Err(Failure::environment(what, "a directory with --dir"));
-    }
+    let file_system = local::directory(dir, "--dir")?;
     let free = place::free_bytes(dir).map_err(failure)?;
     is_enough(&dir.display().to_string(), free, work.plan)?;
     let stop = Arc::new(AtomicBool::new(false));

@@ -21,6 +21,7 @@ use crate::args::Verbosity;
 use crate::args::bench::Basic;
 use crate::cmd::seqwrite;
 use crate::exit::Failure;
+use crate::local;
 use crate::output;
 use crate::served::Interrupts;
 
@@ -60,6 +61,7 @@ pub(crate) fn run(args: &Basic, verbosity: Verbosity) -> Result<(), Failure> {
         return read::run(args);
     }
     let plan = plan::of(args)?;
+    output::check([&args.json])?;
     let is_told = verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-"));
     let ran = net::runtime::block_on(measure(args, &plan, is_told))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
@@ -132,13 +134,11 @@ fn refused(refused: Refused) -> Failure {
 
 /// Whether test 5's file has room, and a little is left.
 fn is_enough(place: &str, free: u64, plan: &Plan) -> Result<(), Failure> {
-    const SPARE_BYTES: u64 = 1 << 20;
-    let needed = plan.file_bytes.saturating_add(SPARE_BYTES);
-    if free >= needed || !plan.tests.contains(&Test::Data) {
+    if !plan.tests.contains(&Test::Data) {
         return Ok(());
     }
-    let what = format!("{place}: {needed} bytes are needed there, and {free} are free");
-    Err(Failure::environment(what, "free space there, a smaller --size, or --test without 5"))
+    let advice = "free space there, a smaller --size, or --test without 5";
+    local::room(place, plan.file_bytes, free, advice)
 }
 
 /// What has ended the tests before their end, if it was no failed test: the way or the target.

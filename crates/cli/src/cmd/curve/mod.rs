@@ -88,6 +88,12 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let settings = settings(args)?;
     let mut ranks = Ranks::join()?;
     let told = if ranks.is_first() { verbosity } else { Verbosity::Quiet };
+    // The others write nothing, perhaps on hosts that could not.
+    if ranks.is_first()
+        && let Err(failure) = output::check([&args.json, &args.html, &args.csv])
+    {
+        return Err(ranks.fail(failure));
+    }
     let outcome = net::runtime::block_on(measure(args, settings, &mut ranks, told))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))
         .and_then(|outcome| outcome);
@@ -336,7 +342,7 @@ fn deliver(args: &Args, outcome: Outcome, verbosity: Verbosity) -> Result<(), Fa
         };
         let text = || text::text(&outcome);
         let records = || record::records(&outcome);
-        records::deliver(text, records, args.json.as_deref(), verbosity, None::<&String>)?;
+        records::deliver(text, records, args.json.as_deref(), verbosity, None)?;
     }
     let invalid = outcome.invalid();
     let first = outcome

@@ -1,14 +1,14 @@
 //! The report with the curves drawn.
 
-use analyze::report::load_curve::{
-    LoadCurve, LoadCurves, LoadPoint, LoadTable, Worth, html as page,
-};
+use analyze::report::Numbers;
+use analyze::report::load_curve::{LoadCurve, LoadCurves, LoadPoint, Worth, html as page};
 use load::curve::Point;
 use load::mix::Operation;
 use perf::stats::Interval;
 
-use super::text::{self, number, shown_load, typical, us_per_operation, verdict};
+use super::text::{self, shown_load, typical, us_per_operation, verdict};
 use super::{Outcome, Server};
+use crate::records::number;
 
 pub(super) fn html(outcome: &Outcome) -> String {
     let settings = &outcome.settings;
@@ -104,16 +104,18 @@ fn point(point: &Point) -> Option<LoadPoint> {
     })
 }
 
-fn tables(server: &Server) -> Vec<LoadTable> {
-    let mut tables = vec![LoadTable {
+fn tables(server: &Server) -> Vec<Numbers> {
+    let mut tables = vec![Numbers {
         title: format!("Points of {}", server.target),
         columns: COLUMNS.map(str::to_owned).into(),
         rows: server.measured.points.iter().map(row).collect(),
+        ..Numbers::default()
     }];
-    tables.extend(typical(&server.measured.points).map(|point| LoadTable {
+    tables.extend(typical(&server.measured.points).map(|point| Numbers {
         title: format!("Operations of {} at {}, ms", server.target, shown_load(point)),
         columns: ["", "times", "p50", "p90", "p99", "p99.9", "max"].map(str::to_owned).into(),
         rows: operations(point),
+        ..Numbers::default()
     }));
     tables
 }

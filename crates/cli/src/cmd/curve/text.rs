@@ -6,7 +6,7 @@ use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use super::{Outcome, Server};
-use crate::records::{NEIGHBOURS_SHARE_MAX, bytes, write_stability};
+use crate::records::{NEIGHBOURS_SHARE_MAX, bytes, number, write_stability};
 
 /// The report as text.
 pub(super) fn text(outcome: &Outcome) -> String {
@@ -231,20 +231,6 @@ fn with_interval(estimate: &Estimate, unit: &str) -> String {
         .map(|ci| format!(" ({}..{})", number(ci.lo), number(ci.hi)))
         .unwrap_or_default();
     format!("{} {unit}{interval}", number(estimate.value))
-}
-
-/// Three digits that count.
-pub(super) fn number(value: f64) -> String {
-    let places = match value.abs() {
-        size if !size.is_finite() => return "-".to_owned(),
-        size if size >= 99.95 => 0,
-        size if size >= 9.995 => 1,
-        size if size >= 0.9995 => 2,
-        size if size >= 0.099_95 => 3,
-        size if size >= 0.009_995 => 4,
-        _ => 5,
-    };
-    format!("{value:.places$}")
 }
 
 fn mib(count: u64) -> String {

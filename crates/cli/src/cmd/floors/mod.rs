@@ -119,14 +119,6 @@ fn failure(error: LoadError) -> Failure {
     }
 }
 
-/// What is told in the end: `failed`, if something did and there is nothing to show.
-fn ended(failed: Option<LoadError>) -> Result<(), Failure> {
-    match failed {
-        None => Ok(()),
-        Some(error) => Err(failure(error).and("what was measured before is kept")),
-    }
-}
-
 /// The line of a report that measured no network.
 const LOOPBACK: &str =
     "loopback    both ends are on this host: the kernel's part, and no network's";

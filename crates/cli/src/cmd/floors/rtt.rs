@@ -11,8 +11,7 @@ use net::floor::rpc::Service;
 use perf::units::Nanos;
 
 use super::rtt_text::Report;
-use super::{block_on, failure};
-use super::{ended, null_service, on_a_thread, resolve};
+use super::{block_on, failure, null_service, on_a_thread, resolve};
 use crate::args::Verbosity;
 use crate::args::floors::{Rtt, message_sizes};
 use crate::exit::Failure;
@@ -28,6 +27,7 @@ const REPLY_LIMIT_MAX: Nanos = Nanos::from_secs(60);
 /// Runs the command.
 pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
     let mut plan = plan(args)?;
+    output::check([&args.json, &args.latencies])?;
     let (peers, plan, outcome) = block_on(async {
         let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
         let found = async {
@@ -64,10 +64,11 @@ pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
         Ok((far.into_iter().chain(urls).collect::<Vec<_>>(), plan, outcome))
     })?;
     let Outcome { mut measured, failed } = outcome;
+    let failed = failed.map(failure);
     measured.series.retain(|series| !series.times.is_empty());
     measured.transfers.retain(|one| !one.spans.is_empty() || !one.incomplete.is_empty());
     if measured.series.is_empty() {
-        return failed.map_or(Ok(()), |error| Err(failure(error)));
+        return failed.map_or(Ok(()), Err);
     }
     let services = plan.services.iter().map(|(_, service)| service.address);
     let addresses: Vec<_> = services.collect();
@@ -77,8 +78,7 @@ pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
         output::write(path, &csv(&plan, &measured))?;
     }
     let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(text, record, args.json.as_deref(), verbosity, failed.as_ref())?;
-    ended(failed)
+    records::deliver(text, record, args.json.as_deref(), verbosity, failed)
 }
 
 fn plan(args: &Rtt) -> Result<Plan, Failure> {

@@ -16,12 +16,11 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 use wire::spray::{ARRAY_LEN_MAX, OVERHEAD_BYTES, PROGRAM, VERSION};
 
-use super::{LOOPBACK, warn_of_loopback};
-use super::{block_on, failure};
-use super::{ended, null_service, on_a_thread, resolve};
+use super::{LOOPBACK, block_on, failure, null_service, on_a_thread, resolve, warn_of_loopback};
 use crate::args::Verbosity;
 use crate::args::floors::Spray;
 use crate::exit::Failure;
+use crate::output;
 use crate::records::{self, cell, sample, spread};
 use crate::served::Interrupts;
 
@@ -36,6 +35,7 @@ const TIMES_MAX: u64 = 20_000_000;
 /// Runs the command.
 pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
     let what = what(args)?;
+    output::check([&args.json])?;
     let is_null = args.target.is_some();
     let (peer, service, outcome) = block_on(async {
         let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
@@ -61,13 +61,13 @@ pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
         Ok((peer, service, outcome))
     })?;
     let Outcome { measured: runs, failed } = outcome;
+    let failed = failed.map(failure);
     if runs.is_empty() {
-        return failed.map_or(Ok(()), |error| Err(failure(error)));
+        return failed.map_or(Ok(()), Err);
     }
     let report = Report { args, what, service, peer, runs: &runs };
     let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(text, record, args.json.as_deref(), verbosity, failed.as_ref())?;
-    ended(failed)
+    records::deliver(text, record, args.json.as_deref(), verbosity, failed)
 }
 
 /// The smallest packet: one of NULL is without the length of an argument.

@@ -12,16 +12,15 @@ use perf::record::{Durability, Run as Record, Target};
 use perf::stats::Sample;
 use perf::units::Nanos;
 
-use super::{block_on, failure};
-use super::{ended, on_a_thread};
+use super::{block_on, failure, on_a_thread};
 use crate::args::Verbosity;
 use crate::args::floors::Storage;
 use crate::exit::Failure;
+use crate::local;
+use crate::output;
 use crate::records::{self, bytes, cell, sample, spread};
 use crate::served::Interrupts;
 
-/// Room that must be left besides: a file system needs some for its own accounts.
-const SPARE_BYTES: u64 = 1 << 20;
 /// Largest call: a buffer of it is in memory.
 const CALL_BYTES_MAX: u64 = 1 << 30;
 /// Times of appends that are kept: 160 MB.
@@ -32,6 +31,7 @@ const COLD_SHARE_MAX: f64 = 0.05;
 /// Runs the command.
 pub(crate) fn run(args: &Storage, verbosity: Verbosity) -> Result<(), Failure> {
     let file_system = look(args)?;
+    output::check([&args.json])?;
     let plan = Plan {
         dir: args.dir.clone(),
         file_bytes: args.size,
@@ -50,13 +50,13 @@ pub(crate) fn run(args: &Storage, verbosity: Verbosity) -> Result<(), Failure> {
         on_a_thread("storage", verbosity, &mut interrupts, work).await
     })?;
     let Outcome { measured, failed } = outcome;
+    let failed = failed.map(failure);
     if measured.runs.is_empty() {
-        return failed.map_or(Ok(()), |error| Err(failure(error)));
+        return failed.map_or(Ok(()), Err);
     }
     let report = Report { args, file_system, measured: &measured };
     let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(text, record, args.json.as_deref(), verbosity, failed.as_ref())?;
-    ended(failed)
+    records::deliver(text, record, args.json.as_deref(), verbosity, failed)
 }
 
 /// The directory, if there is room in it.
@@ -71,20 +71,12 @@ fn look(args: &Storage) -> Result<FileSystem, Failure> {
         );
         return Err(Failure::usage(what, "fewer --repeats, or fewer --appends"));
     }
-    let file_system = FileSystem::of(&args.dir).map_err(failure)?;
-    if !args.dir.is_dir() {
-        let what = format!("{} is not a directory", args.dir.display());
-        return Err(Failure::environment(what, "a directory with --dir"));
-    }
+    let file_system = local::directory(&args.dir, "--dir")?;
     // One after the other, so that the larger one decides.
     let appended = u64::from(args.appends) * APPEND_BYTES as u64;
-    let needed = args.size.max(appended).saturating_add(SPARE_BYTES);
     let free = place::free_bytes(&args.dir).map_err(failure)?;
-    if free < needed {
-        let what =
-            format!("{}: {needed} bytes are needed there, and {free} are free", args.dir.display());
-        return Err(Failure::environment(what, "free space there, or a smaller --size"));
-    }
+    let advice = "free space there, or a smaller --size";
+    local::room(&args.dir.display().to_string(), args.size.max(appended), free, advice)?;
     Ok(file_system)
 }
 

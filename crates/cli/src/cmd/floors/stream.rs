@@ -11,12 +11,11 @@ use net::floor::protocol::RUN_MAX;
 use perf::record::{Run as Record, Target};
 use perf::stats::Sample;
 
-use super::{LOOPBACK, warn_of_loopback};
-use super::{block_on, failure, far};
-use super::{ended, on_a_thread, resolve};
+use super::{LOOPBACK, block_on, failure, far, on_a_thread, resolve, warn_of_loopback};
 use crate::args::Verbosity;
 use crate::args::floors::{Proto, Stream, message_sizes};
 use crate::exit::Failure;
+use crate::output;
 use crate::records::{self, bytes, cell, sample, spread};
 use crate::served::Interrupts;
 
@@ -30,6 +29,7 @@ pub(crate) fn run(args: &Stream, verbosity: Verbosity) -> Result<(), Failure> {
         return far::run(args.listen, verbosity);
     };
     let plans = plans(args)?;
+    output::check([&args.json])?;
     let (address, outcome) = block_on(async {
         let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
         let address = tokio::select! {
@@ -56,14 +56,14 @@ pub(crate) fn run(args: &Stream, verbosity: Verbosity) -> Result<(), Failure> {
         Ok((address, outcome))
     })?;
     let Outcome { mut measured, failed } = outcome;
+    let failed = failed.map(failure);
     measured.retain(|one| !one.runs.is_empty());
     if measured.is_empty() {
-        return failed.map_or(Ok(()), |error| Err(failure(error)));
+        return failed.map_or(Ok(()), Err);
     }
     let report = Report { args, address, measured: &measured };
     let (text, all) = (|| report.text(), || report.records());
-    records::deliver(text, all, args.json.as_deref(), verbosity, failed.as_ref())?;
-    ended(failed)
+    records::deliver(text, all, args.json.as_deref(), verbosity, failed)
 }
 
 /// One plan for each protocol.

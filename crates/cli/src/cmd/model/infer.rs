@@ -8,35 +8,41 @@ use perf::model::infer::Inferred;
 use perf::model::least_squares::{FitError, Found};
 use perf::record::Run as Record;
 
-use super::known::name;
+use super::known::{Told, name};
+use super::source::Source;
 use super::span;
 use crate::args::Verbosity;
-use crate::args::estimate::{Infer, Known};
+use crate::args::estimate::Infer;
 use crate::exit::Failure;
+use crate::records::scaled;
 
 /// Runs the command.
 pub(super) fn run(args: &Infer, verbosity: Verbosity) -> Result<(), Failure> {
-    let text = super::read(&args.curve, "infer")?;
-    let curve =
-        Curve::parse(&text).map_err(|error| super::unreadable(&args.curve, "infer", &error))?;
-    explain(&curve, &args.curve, &args.known, args.json.as_deref(), verbosity)
+    let Source::Curve(curve, told) = Source::read(&args.curve, "infer", args.of.as_deref())? else {
+        return Err(Failure::usage(
+            format!("{}: a server is inferred from a curve of response time", args.curve.display()),
+            "nfskit model fit explains sweeps and traces",
+        ));
+    };
+    explain(&curve, &args.curve, &args.known.told(&told), args.json.as_deref(), verbosity)
 }
 
 /// A curve explained.
 pub(super) fn explain(
     curve: &Curve,
     path: &Path,
-    known: &Known,
+    told: &Told,
     json: Option<&Path>,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    let inferred = infer(curve, path, known)?;
+    let inferred = infer(curve, path, told)?;
     let mut record = super::record("infer", Some(path));
     let mut measured = "throughput_per_s response_us\n".to_owned();
     for point in curve.points() {
         writeln!(measured, "{} {}", point.per_s, point.response_us).ok();
     }
     super::source::keep(&mut record.model, &measured);
+    told.write(&mut record.model);
     record.metric("overall_response_us", curve.overall_response_us(), "us");
     parameters(&mut record, &inferred);
     for said in inferred.unidentified() {
@@ -46,8 +52,8 @@ pub(super) fn explain(
 }
 
 /// The server that a file's curve shows.
-pub(super) fn infer(curve: &Curve, path: &Path, known: &Known) -> Result<Inferred, Failure> {
-    Inferred::from(curve, known.given()).map_err(|error| failure(path, &error))
+pub(super) fn infer(curve: &Curve, path: &Path, told: &Told) -> Result<Inferred, Failure> {
+    Inferred::from(curve, told.given()).map_err(|error| failure(path, &error))
 }
 
 pub(super) fn failure(path: &Path, error: &FitError) -> Failure {
@@ -112,7 +118,7 @@ fn text(curve: &Curve, inferred: &Inferred) -> String {
 /// A parameter with its interval, in the unit that reads best.
 pub(super) fn row(found: &Found) -> String {
     let said = |value: f64| match found.unit {
-        "bytes" => super::bytes(value),
+        "bytes" => scaled(value),
         _ => span(value),
     };
     let interval = match found.estimate.ci95 {

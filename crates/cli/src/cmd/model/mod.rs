@@ -1,12 +1,17 @@
 //! `nfskit model`: what would be.
 
+mod cycle;
 mod fit;
 mod infer;
+mod interim;
 mod known;
+mod network;
 mod predict;
+mod sensitivity;
 pub(crate) mod simulate;
 mod source;
 mod whatif;
+mod worlds;
 
 use std::path::Path;
 
@@ -20,9 +25,13 @@ use crate::records;
 /// Runs the command.
 pub(crate) fn run(model: &Model, verbosity: Verbosity) -> Result<(), Failure> {
     match model {
+        Model::Cycle(cycle) => cycle::run(cycle, verbosity),
         Model::Fit(fit) => fit::run(fit, verbosity),
         Model::Infer(infer) => infer::run(infer, verbosity),
+        Model::Interim(interim) => interim::run(interim, verbosity),
+        Model::Network(network) => network::run(network, verbosity),
         Model::Predict(predict) => predict::run(predict, verbosity),
+        Model::Sensitivity(sensitivity) => sensitivity::run(sensitivity, verbosity),
         Model::Simulate(simulate) => simulate::run(simulate, verbosity),
         Model::Whatif(whatif) => whatif::run(whatif, verbosity),
     }
@@ -50,11 +59,6 @@ fn show(
     json.map_or(Ok(()), |json| output::write(json, &record.to_json_pretty()))
 }
 
-/// The text of a file of columns.
-fn read(path: &Path, verb: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|cause| unreadable(path, verb, &cause))
-}
-
 fn unreadable(path: &Path, verb: &str, cause: &dyn std::fmt::Display) -> Failure {
     let advice = format!("nfskit model {verb} --help shows such a file");
     Failure::usage(format!("{}: {cause}", path.display()), advice)
@@ -67,16 +71,4 @@ fn span(us: f64) -> String {
         us if us < 1e6 => format!("{:.3} ms", us / 1e3),
         us => format!("{:.3} s", us / 1e6),
     }
-}
-
-/// Bytes in the power of 1,024 that reads best.
-fn bytes(bytes: f64) -> String {
-    let (mut number, mut unit) = (bytes, "B");
-    for next in ["KiB", "MiB", "GiB", "TiB"] {
-        if number < 1024.0 {
-            break;
-        }
-        (number, unit) = (number / 1024.0, next);
-    }
-    format!("{number:.2} {unit}")
 }

@@ -20,7 +20,7 @@ use crate::args::nhfsstone::Nhfsstone as Args;
 use crate::cmd::mix;
 use crate::cmd::study::{self, Held, Reached};
 use crate::exit::Failure;
-use crate::output::Bars;
+use crate::output::{self, Bars};
 use crate::records;
 use crate::served::Interrupts;
 
@@ -43,15 +43,14 @@ struct Ran {
 /// Runs the command.
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let plan = plan(args)?;
+    output::check([&args.json])?;
     let (ran, failed) = net::runtime::block_on(measure(args, plan, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    let told = failed.as_ref().map(Failure::what);
     if ran.outcome.calls() > 0 {
         let text = || text::text(&ran, verbosity);
         let records = || vec![record::record(args, &ran)];
-        records::deliver(text, records, args.json.as_deref(), verbosity, told.as_ref())?;
-    }
-    if let Some(failed) = failed {
+        records::deliver(text, records, args.json.as_deref(), verbosity, failed)?;
+    } else if let Some(failed) = failed {
         return Err(failed);
     }
     match ran.outcome.is_valid() {

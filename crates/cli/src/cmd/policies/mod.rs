@@ -167,6 +167,7 @@ pub(crate) fn run(args: &Policies, verbosity: Verbosity) -> Result<(), Failure> 
     let Some(wsize) = wsize else {
         return Err(Failure::usage("--wsize is not between 4K and 1M", "--wsize 8K"));
     };
+    output::check([&args.json, &Some(args.out.clone())])?;
     // This thread is the writer; the others send, and handle replies.
     let measuring = measure(args, wsize, verbosity);
     let outcome = net::runtime::block_on_threads(worker_threads(), measuring)

@@ -1,6 +1,7 @@
 //! The report: every call of every policy, in the order of the paper's figures.
 
-use analyze::report::policies::{CallPlot, Calls, Finding, Numbers, PoliciesReport, SpreadPlot};
+use analyze::report::Numbers;
+use analyze::report::policies::{CallPlot, Calls, Finding, PoliciesReport, SpreadPlot};
 use analyze::report::{Latency, LatencyPlot};
 use client::write_behind::{PolicyName, Stage};
 use load::latencies;

@@ -48,6 +48,7 @@ struct Outcome {
 
 /// Runs the command.
 pub(crate) fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
+    output::check([&args.json, &args.html])?;
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if let Some(html) = &args.html {

@@ -23,6 +23,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
         facts.push((parameter.name.to_owned(), value));
     }
     let first = explanation.row(explanation.before).map(|row| sentence(row, &explanation.choice));
+    let form = Some(said::form(outcome)).filter(|form| !form.is_empty());
     let notes = said::unidentified(outcome).into_iter().map(|(_, said)| said);
     let mut sizes: Vec<u32> =
         explanation.rows.iter().map(|row| row.configuration.call_bytes).collect();
@@ -31,7 +32,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
     page(&CurvesReport {
         title: "A server, seen from its client".to_owned(),
         facts,
-        findings: first.into_iter().chain(notes).collect(),
+        findings: first.into_iter().chain(form).chain(notes).collect(),
         plots: sizes.into_iter().map(|size| plot(outcome, size)).collect(),
         method: METHOD.map(str::to_owned).into(),
         command: format!("nfskit probe '{}'", outcome.url),

@@ -40,6 +40,10 @@ pub(super) fn json(outcome: &Outcome) -> String {
     record.metric("best_call_bytes", f64::from(explanation.after.call_bytes), "B");
     record.metric("model_error_pct_median", explanation.error_pct_median, "%");
     record.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
+    if let Some(forms) = explanation.forms.first().copied().flatten() {
+        record.metric("error_pct_if_it_stops", forms.stall_pct, "%");
+        record.metric("error_pct_if_it_works_on", forms.concurrent_pct, "%");
+    }
     record.metric("repeats", outcome.repeats as f64, "");
     outcome.saved().write(&mut record.model);
     records::neighbours(&mut record, outcome.neighbours_share);

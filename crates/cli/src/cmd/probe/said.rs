@@ -1,11 +1,36 @@
 //! What these measurements cannot tell apart, in sentences, with what would.
 
-use perf::model::transaction::Bound;
+use perf::model::transaction::{Bound, Server};
 
 use super::Outcome;
+use crate::cmd::study::explain::Forms;
 
 /// A share of something by which it has to be known to be told from nothing.
 const NOTHING: f64 = 0.05;
+
+/// How the server treats its disk, as far as that can be told: by the form that fits the sweep
+/// better.
+pub(super) fn form(outcome: &Outcome) -> String {
+    let explanation = &outcome.explanation;
+    let Some(forms) = explanation.forms.first().copied().flatten() else { return String::new() };
+    let Forms { stall_pct, concurrent_pct } = forms;
+    if !forms.is_told(explanation.choice.noise_pct) {
+        return format!(
+            "Whether the server stops for its disk or works on cannot be told apart: the two forms \
+             are off by {stall_pct:.1} and {concurrent_pct:.1} % at the median."
+        );
+    }
+    match forms.better() {
+        Server::Stall => format!(
+            "The server stops for its disk, by the form that fits better: {stall_pct:.1} % off at \
+             the median, and {concurrent_pct:.1} % if it worked on."
+        ),
+        Server::Concurrent => format!(
+            "The server works on while its disk does, by the form that fits better: \
+             {concurrent_pct:.1} % off at the median, and {stall_pct:.1} % if it stopped."
+        ),
+    }
+}
 
 /// Each with a code for the record.
 pub(super) fn unidentified(outcome: &Outcome) -> Vec<(&'static str, String)> {
@@ -53,6 +78,10 @@ pub(super) fn unidentified(outcome: &Outcome) -> Vec<(&'static str, String)> {
             "no window of the sweep fills the way: what limits in the end was seen in bursts only"
                 .to_owned(),
         );
+    }
+    let forms = outcome.explanation.forms.first().copied().flatten();
+    if forms.is_some_and(|forms| !forms.is_told(outcome.explanation.choice.noise_pct)) {
+        say("form", form(outcome));
     }
     say(
         "way",

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use load::probe::concurrency::Servers;
-use perf::model::transaction::Server;
 use perf::stats::Estimate;
 
 use super::{Outcome, said};
 use crate::cmd::study::explain::{bytes, sentence};
+use crate::records::number;
 
 pub(super) fn text(outcome: &Outcome) -> String {
     let mut text = String::new();
@@ -18,19 +18,10 @@ pub(super) fn text(outcome: &Outcome) -> String {
     for parameter in parameters(outcome) {
         writeln!(text, "{}", row(&parameter)).ok();
     }
-    let form = match outcome.explanation.servers[0] {
-        Server::Stall => "stops for its disk",
-        Server::Concurrent => "works on while its disk does",
-    };
     let explanation = &outcome.explanation;
     let after = explanation.after;
-    writeln!(
-        text,
-        "\nThe server {form}, by the form that fits better. Best: calls of {}, {} outstanding.",
-        bytes(after.call_bytes),
-        after.outstanding
-    )
-    .ok();
+    let (size, calls) = (bytes(after.call_bytes), after.outstanding);
+    writeln!(text, "\n{} Best: calls of {size}, {calls} outstanding.", said::form(outcome)).ok();
     if let Some(row) = explanation.row(explanation.before) {
         writeln!(text, "{}", sentence(row, &explanation.choice)).ok();
     }
@@ -54,7 +45,6 @@ pub(super) struct Parameter {
 
 pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
     let (findings, concurrency) = (&outcome.findings, &outcome.concurrency);
-    let plain = |value: f64| Estimate { value, ci95: None };
     let (null, rounds) = (findings.null_us.len() as u64, findings.rounds as u64);
     let (bursts, full) = (findings.bursts as u64, concurrency.rounds as u64);
     let parameter =
@@ -63,9 +53,8 @@ pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
         parameter("T_prop", "t_prop_us", outcome.t_prop(), "us", null),
         parameter("T_ser", "t_ser_us_per_kib", findings.ser_us_per_kib, "us/KiB", rounds),
     ];
-    let capacity = findings.path.capacity;
-    all.push(parameter("G", "gap_us_per_kib", plain(capacity.us_per_kib), "us/KiB", bursts));
-    all.push(parameter("g", "gap_us", plain(capacity.call_us), "us", bursts));
+    all.push(parameter("G", "gap_us_per_kib", findings.gap_us_per_kib, "us/KiB", bursts));
+    all.push(parameter("g", "gap_us", findings.gap_us, "us", bursts));
     all.push(parameter("o", "overhead_us", findings.overhead_us, "us", bursts));
     if let Some(client) = concurrency.client_us {
         all.push(parameter("T_op, client", "t_op_client_us", client, "us", full));
@@ -90,15 +79,6 @@ fn row(parameter: &Parameter) -> String {
         None => "-".to_owned(),
     };
     format!("{name:<20}{:>12} {unit:<8}  {interval:<24}{n}", number(estimate.value))
-}
-
-/// Three digits or so.
-fn number(value: f64) -> String {
-    match value.abs() {
-        large if large >= 100.0 => format!("{value:.0}"),
-        middle if middle >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
 }
 
 /// Throughput over calls outstanding: by the model, and measured.

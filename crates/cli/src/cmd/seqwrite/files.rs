@@ -29,6 +29,7 @@ use crate::args::bench::Seqwrite;
 use crate::cmd::study::{self, Reached};
 use crate::emulated;
 use crate::exit::Failure;
+use crate::local;
 use crate::output::{self, Bars};
 use crate::served::{Interrupts, worker_threads};
 
@@ -36,8 +37,6 @@ const FILE_BYTES: u64 = 100 << 20;
 const CALL_BYTES: u64 = 8 << 10;
 /// Written before what counts, to wake caches and clocks.
 const WARM_UP_BYTES_MAX: u64 = 16 << 20;
-/// Room that must be left besides the file: a file system needs some for its own accounts.
-const SPARE_BYTES: u64 = 1 << 20;
 /// How long a run in progress may take to stop: a write to a server that is gone never does.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
 
@@ -101,6 +100,7 @@ impl Measured {
 /// Runs the benchmark and tells the outcome.
 pub(super) fn run(args: &Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
     let workloads = workloads(args)?;
+    output::check([&args.json, &args.latencies])?;
     // Our client sends from other threads than the one that writes.
     let measured =
         net::runtime::block_on_threads(worker_threads(), measure(args, &workloads, verbosity))
@@ -185,11 +185,7 @@ async fn measure(
 fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> {
     let mut places = Vec::new();
     for dir in &args.dir {
-        let file_system = FileSystem::of(dir).map_err(failure)?;
-        if !dir.is_dir() {
-            let what = format!("{} is not a directory", dir.display());
-            return Err(Failure::environment(what, "a directory with --dir"));
-        }
+        let file_system = local::directory(dir, "--dir")?;
         let free = place::free_bytes(dir).map_err(failure)?;
         is_enough(&dir.display().to_string(), free, workloads)?;
         places.push(Place { at: At::Dir(dir.clone()), file_system });
@@ -220,12 +216,7 @@ fn files_options(args: &Seqwrite) -> client::files::Options {
 /// Whether the longest file has room where `free` bytes are.
 fn is_enough(place: &str, free: u64, workloads: &[Workload]) -> Result<(), Failure> {
     let longest = workloads.iter().map(|workload| workload.file_bytes).max().unwrap_or(0);
-    let needed = longest.saturating_add(SPARE_BYTES);
-    if free >= needed {
-        return Ok(());
-    }
-    let what = format!("{place}: {needed} bytes are needed there, and {free} are free");
-    Err(Failure::environment(what, "free space there, or a smaller --size"))
+    local::room(place, longest, free, "free space there, or a smaller --size")
 }
 
 /// All that is to be run.

@@ -36,6 +36,7 @@ struct Plan<'a> {
 
 /// Runs the command.
 pub(super) fn run(args: &bench::Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
+    output::check([&args.json])?;
     let size = match args.size[..] {
         [] => FILE_BYTES,
         [size] => size,

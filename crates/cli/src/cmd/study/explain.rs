@@ -7,6 +7,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 
 use super::models::{self, Choice};
+use crate::records;
 
 /// Predicted beside measured, for one configuration.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Explanation {
     pub(crate) rows: Vec<Row>,
     /// How each subject behaves: as it was told to, or as the model fits it best.
     pub(crate) servers: Vec<Server>,
+    /// Of those that were not told: by how much.
+    pub(crate) forms: Vec<Option<Forms>>,
     pub(crate) error_pct_median: f64,
     pub(crate) error_pct_worst: f64,
     /// Which of the models is believed.
@@ -42,6 +45,26 @@ pub(crate) struct Explanation {
     pub(crate) before: Configuration,
     /// What the model recommends on the last subject.
     pub(crate) after: Configuration,
+}
+
+/// Median errors of the formula, percent, if a server stops for its disk and if it works on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Forms {
+    pub(crate) stall_pct: f64,
+    pub(crate) concurrent_pct: f64,
+}
+
+impl Forms {
+    pub(crate) fn better(&self) -> Server {
+        if self.stall_pct < self.concurrent_pct { Server::Stall } else { Server::Concurrent }
+    }
+
+    /// Whether one is better by more than repetitions differ among themselves, and by a part of the
+    /// other's error.
+    pub(crate) fn is_told(&self, noise_pct: f64) -> bool {
+        let worse = self.stall_pct.max(self.concurrent_pct);
+        (self.stall_pct - self.concurrent_pct).abs() > noise_pct.max(models::BETTER * worse)
+    }
 }
 
 impl Explanation {
@@ -72,17 +95,18 @@ impl Explanation {
         let error_as = |subject: usize, server: Server| {
             median(rows_as(subject, server).map(|row| row.error_pct().abs()).collect())
         };
-        let servers: Vec<Server> = known
-            .iter()
-            .enumerate()
-            .map(|(subject, known)| {
-                known.unwrap_or_else(|| {
-                    let stalls = error_as(subject, Server::Stall);
-                    let overlaps = error_as(subject, Server::Concurrent);
-                    if stalls < overlaps { Server::Stall } else { Server::Concurrent }
-                })
-            })
-            .collect();
+        let forms_of = |(subject, known): (usize, &Option<Server>)| match known {
+            Some(_) => None,
+            None => Some(Forms {
+                stall_pct: error_as(subject, Server::Stall),
+                concurrent_pct: error_as(subject, Server::Concurrent),
+            }),
+        };
+        let forms: Vec<Option<Forms>> = known.iter().enumerate().map(forms_of).collect();
+        let server = |(known, forms): (&Option<Server>, &Option<Forms>)| {
+            known.or(forms.map(|forms| forms.better())).unwrap_or(Server::Concurrent)
+        };
+        let servers: Vec<Server> = known.iter().zip(&forms).map(server).collect();
         let mut rows: Vec<Row> = servers
             .iter()
             .enumerate()
@@ -99,6 +123,7 @@ impl Explanation {
             before: Configuration { subject: 0, call_bytes: smallest, outstanding: 1 },
             after: recommend(run.commit_bytes, findings, sizes, servers.len().saturating_sub(1)),
             servers,
+            forms,
         }
     }
 
@@ -235,13 +260,23 @@ pub(crate) fn sentence(row: &Row, choice: &Choice) -> String {
 
 /// `8 KiB`, `1 MiB`.
 pub(crate) fn bytes(bytes: u32) -> String {
-    match bytes {
-        mib if mib % (1 << 20) == 0 => format!("{} MiB", mib >> 20),
-        kib if kib % (1 << 10) == 0 => format!("{} KiB", kib >> 10),
-        other => format!("{other} B"),
-    }
+    records::bytes(bytes.into())
 }
 
 pub(crate) fn median(values: Vec<f64>) -> f64 {
     Sample::new(values).map_or(f64::NAN, |sample| sample.median())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_told_by_more_than_the_noise_only() {
+        let forms = |stall_pct, concurrent_pct| Forms { stall_pct, concurrent_pct };
+        assert_eq!(forms(4.0, 9.0).better(), Server::Stall);
+        assert!(forms(4.0, 9.0).is_told(3.0) && !forms(4.0, 9.0).is_told(6.0));
+        assert_eq!(forms(9.0, 9.0).better(), Server::Concurrent);
+        assert!(!forms(9.0, 9.5).is_told(0.0));
+    }
 }

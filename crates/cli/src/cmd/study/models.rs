@@ -107,7 +107,7 @@ impl Choice {
 
 /// By so much of its error another model has to be better than the formula, whatever the noise: of
 /// one repetition it is not known.
-const BETTER: f64 = 0.1;
+pub(super) const BETTER: f64 = 0.1;
 
 /// Rows that make a median.
 const SIMULATED_LEAST: usize = 6;

@@ -90,28 +90,26 @@ impl Outcome {
 /// Runs the command.
 pub(crate) fn run(args: &Suite13, verbosity: Verbosity) -> Result<(), Failure> {
     let plan = plan::of(args)?;
+    output::check([&args.json, &args.csv])?;
     // Mounts of our own answer on other threads than those that wait for them.
     let threads = worker_threads().max(2);
-    let outcome = net::runtime::block_on_threads(threads, measure(args, &plan, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let mut outcome =
+        net::runtime::block_on_threads(threads, measure(args, &plan, verbosity))
+            .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if outcome.measured.is_empty() {
         return outcome.failed.map_or(Ok(()), Err);
     }
     if let Some(file) = &args.csv {
         output::write(file, &csv(&outcome))?;
     }
-    let failed = outcome.failed.as_ref().map(Failure::what);
+    let failed = outcome.failed.take();
     records::deliver(
         || summary::text(&outcome, &plan),
         || record::all(&outcome, &plan, args),
         args.json.as_deref(),
         verbosity,
-        failed.as_ref(),
-    )?;
-    match outcome.failed {
-        None => Ok(()),
-        Some(failure) => Err(failure.and("what was measured before is kept")),
-    }
+        failed,
+    )
 }
 
 async fn measure(args: &Suite13, plan: &Plan, verbosity: Verbosity) -> Result<Outcome, Failure> {

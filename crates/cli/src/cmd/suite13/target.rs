@@ -20,9 +20,8 @@ use crate::cmd::mount::{Counted, Embedded};
 use crate::cmd::seqwrite;
 use crate::cmd::study::{Held, REMOVE_LIMIT, Reached};
 use crate::exit::Failure;
+use crate::local;
 
-/// Room that must be left besides the files: a file system needs some for its own accounts.
-const SPARE_BYTES: u64 = 1 << 20;
 /// How long writing back may take at the end of a mount.
 const GRACE: Nanos = Nanos::from_secs(20);
 /// The same after a failure.
@@ -121,14 +120,10 @@ impl Target {
     /// Whether all copies have room; to be asked when it is mounted.
     pub(super) fn is_enough(&self, plan: &Plan, material: &Material) -> Result<(), Failure> {
         let most = plan.copies.iter().copied().max().unwrap_or(1);
-        let needed = room_bytes(material).saturating_mul(u64::from(most)) + SPARE_BYTES;
+        let needed = room_bytes(material).saturating_mul(u64::from(most));
         let free = place::free_bytes(&self.top()).map_err(seqwrite::failure)?;
-        if free >= needed {
-            return Ok(());
-        }
-        let place = &self.described.place;
-        let what = format!("{place}: {needed} bytes are needed there, and {free} are free");
-        Err(Failure::environment(what, "free space there, a smaller --scale, or fewer --copies"))
+        let advice = "free space there, a smaller --scale, or fewer --copies";
+        local::room(&self.described.place, needed, free, advice)
     }
 
     /// Brings caches into the state in which the test is to find them.
@@ -207,9 +202,5 @@ async fn removed<T>(clock: &Clock, dir: &Path, outcome: Result<T, Failure>) -> R
         Ok(Err(failure)) => failure.what().to_owned(),
         Err(elapsed) => elapsed.to_string(),
     };
-    let left = format!("the scratch directory {} could not be removed: {left}", dir.display());
-    Err(match outcome {
-        Ok(_) => Failure::environment(left, "remove it; the system's log may say more"),
-        Err(failure) => failure.and(left),
-    })
+    Err(local::left(dir, &left, outcome))
 }

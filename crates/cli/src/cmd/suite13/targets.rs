@@ -23,6 +23,7 @@ use crate::cmd::mount::{Embedded, obstacle};
 use crate::cmd::seqwrite::failure;
 use crate::cmd::study::{self, Held, Reached};
 use crate::exit::Failure;
+use crate::local;
 use crate::served::Interrupts;
 
 pub(super) struct Targets {
@@ -39,7 +40,9 @@ impl Targets {
         // Before anything is made anywhere.
         for place in &args.compare {
             match &place.at {
-                At::Dir(dir) => is_directory(dir)?,
+                At::Dir(dir) => {
+                    local::directory(dir, "--compare")?;
+                }
                 At::Server(..) => {
                     if let Some(obstacle) = obstacle() {
                         return Err(obstacle.and("a nfs:// URL is mounted for this benchmark"));
@@ -76,17 +79,6 @@ impl Targets {
             outcome = target.release(clock, outcome).await;
         }
         outcome
-    }
-}
-
-fn is_directory(dir: &Path) -> Result<(), Failure> {
-    FileSystem::of(dir).map_err(failure)?;
-    match dir.is_dir() {
-        true => Ok(()),
-        false => {
-            let what = format!("{} is not a directory", dir.display());
-            Err(Failure::environment(what, "a directory with --compare"))
-        }
     }
 }
 

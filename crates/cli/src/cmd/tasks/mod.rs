@@ -60,27 +60,25 @@ struct Outcome {
 /// Runs the command.
 pub(crate) fn run(args: &Tasks, verbosity: Verbosity) -> Result<(), Failure> {
     let plan = plan::of(args)?;
+    output::check([&args.json, &args.csv])?;
     // Our client sends from other threads than the ones that write.
-    let outcome = net::runtime::block_on_threads(worker_threads(), measure(args, &plan, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let mut outcome =
+        net::runtime::block_on_threads(worker_threads(), measure(args, &plan, verbosity))
+            .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if outcome.measured.is_empty() {
         return outcome.failed.map_or(Ok(()), Err);
     }
     if let Some(file) = &args.csv {
         output::write(file, &csv(&outcome))?;
     }
-    let failed = outcome.failed.as_ref().map(Failure::what);
+    let failed = outcome.failed.take();
     records::deliver(
         || summary::text(&outcome, &plan),
         || record::all(&outcome, &plan, args),
         args.json.as_deref(),
         verbosity,
-        failed.as_ref(),
-    )?;
-    match outcome.failed {
-        None => Ok(()),
-        Some(failure) => Err(failure.and("what was measured before is kept")),
-    }
+        failed,
+    )
 }
 
 async fn measure(args: &Tasks, plan: &Plan, verbosity: Verbosity) -> Result<Outcome, Failure> {

@@ -22,10 +22,8 @@ use crate::cmd::seqwrite::failure;
 use crate::cmd::study::{self, Held, REMOVE_LIMIT, Reached};
 use crate::emulated;
 use crate::exit::Failure;
+use crate::local;
 use crate::served::{Interrupts, raise_descriptor_limit};
-
-/// Room that must be left besides the files: a file system needs some for its own accounts.
-const SPARE_BYTES: u64 = 1 << 20;
 
 /// A target as reports describe it.
 #[derive(Clone, Debug)]
@@ -102,11 +100,7 @@ impl<'a> Targets<'a> {
             });
         }
         for dir in &self.args.dir {
-            let file_system = FileSystem::of(dir).map_err(failure)?;
-            if !dir.is_dir() {
-                let what = format!("{} is not a directory", dir.display());
-                return Err(Failure::environment(what, "a directory with --dir"));
-            }
+            let file_system = local::directory(dir, "--dir")?;
             let free = place::free_bytes(dir).map_err(failure)?;
             self.is_enough(self.places.len(), &dir.display().to_string(), free)?;
             self.places.push(directory(dir.display().to_string(), file_system, self.args.sync));
@@ -115,12 +109,8 @@ impl<'a> Targets<'a> {
     }
 
     fn is_enough(&self, target: usize, name: &str, free: u64) -> Result<(), Failure> {
-        let needed = self.plan.room_bytes(target).saturating_add(SPARE_BYTES);
-        if free >= needed {
-            return Ok(());
-        }
-        let what = format!("{name}: {needed} bytes are needed there, and {free} are free");
-        Err(Failure::environment(what, "free space there, a smaller --size, or fewer --tasks"))
+        let advice = "free space there, a smaller --size, or fewer --tasks";
+        local::room(name, self.plan.room_bytes(target), free, advice)
     }
 
     async fn make(&mut self, interrupts: &mut Interrupts) -> Result<(), Failure> {
@@ -206,11 +196,7 @@ impl<'a> Targets<'a> {
 
 fn removed<T>(dir: &std::path::Path, outcome: Result<T, Failure>) -> Result<T, Failure> {
     let Err(cause) = std::fs::remove_dir_all(dir) else { return outcome };
-    let left = format!("the scratch directory {} could not be removed: {cause}", dir.display());
-    Err(match outcome {
-        Ok(_) => Failure::environment(left, "remove it; the system's log may say more"),
-        Err(failure) => failure.and(left),
-    })
+    Err(local::left(dir, &cause.to_string(), outcome))
 }
 
 fn directory(name: String, file_system: FileSystem, is_synced: bool) -> Place {

@@ -1,8 +1,7 @@
 //! `--html`: the capture as a report.
 
-use analyze::report::policies::Numbers;
 use analyze::report::trace::{HeatMap, TraceReport, html};
-use analyze::report::{Latency, LatencyPlot, Stall, Transfer, TransferPlot};
+use analyze::report::{Latency, LatencyPlot, Numbers, Stall, Transfer, TransferPlot};
 use analyze::trace::{Analyzer, Gap, Operation, OperationTotal, ROWS, row_begins_us};
 use perf::histogram::Histogram;
 use perf::units::Nanos;

@@ -7,6 +7,7 @@ use analyze::trace::{Analyzer, Cause, Gap, Kind, Spread, Talk, TalkId};
 use perf::units::Nanos;
 
 use super::Seen;
+use crate::records::scaled;
 
 /// Lines of a table.
 const ROWS_MAX: usize = 12;
@@ -305,18 +306,7 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Bytes in the power of 1,024 that reads best.
 #[expect(clippy::cast_precision_loss, reason = "four digits are shown")]
 fn bytes(bytes: u64) -> String {
-    let (mut number, mut unit) = (bytes as f64, "B");
-    for next in ["KiB", "MiB", "GiB", "TiB"] {
-        if number < 1024.0 {
-            break;
-        }
-        (number, unit) = (number / 1024.0, next);
-    }
-    match unit {
-        "B" => format!("{bytes} B"),
-        _ => format!("{number:.2} {unit}"),
-    }
+    scaled(bytes as f64)
 }

@@ -11,6 +11,7 @@
 //!
 //! Source: Boumenot 2002, chapter 5 (the model), chapters 6 and 8 (its end).
 
+use super::super::curve::{self, CurveError};
 use super::super::fit::line_relative;
 
 /// alpha (us per byte) and T_0 (us).
@@ -25,6 +26,22 @@ pub struct Interim {
 pub struct Observed {
     pub mtu_bytes: f64,
     pub mbit_per_s: f64,
+}
+
+/// Reads measurements: two columns under the heading `mtu_bytes mbit_per_s`, as a curve's file is
+/// built (see [`super::super::curve`]).
+pub fn parse(text: &str) -> Result<Vec<Observed>, CurveError> {
+    let heading = |cells: &[&str]| (cells == ["mtu_bytes", "mbit_per_s"]).then_some(());
+    let ((), rows) = curve::rows(text, "mtu_bytes mbit_per_s", curve::ROWS_MAX, heading)?;
+    let observed = rows.into_iter().map(|(row, [mtu_bytes, mbit_per_s])| {
+        for (what, got) in [("MTU", mtu_bytes), ("throughput", mbit_per_s)] {
+            if !(got.is_finite() && got > 0.0) {
+                return Err(CurveError::NotPositive { row, what, got });
+            }
+        }
+        Ok(Observed { mtu_bytes, mbit_per_s })
+    });
+    observed.collect()
 }
 
 impl Observed {
@@ -115,6 +132,17 @@ mod tests {
             let (_, error) = machines.refuted_by(&disks, 0.05).unwrap();
             assert!(error.abs() > 0.5, "{factor}: {error}");
         }
+    }
+
+    #[test]
+    fn measurements_are_read_from_two_columns() {
+        let read = parse("mtu_bytes mbit_per_s\n1500 445.5 # first\n\n9000,562\n").unwrap();
+        assert_eq!(read, observed([(1500.0, 445.5), (9000.0, 562.0)]));
+        let said = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(said("1500 445").contains("\"mtu_bytes mbit_per_s\""));
+        assert!(said("mtu_bytes mbit_per_s\n1500 -1").contains("row 2: the throughput is -1"));
+        assert!(said("mtu_bytes mbit_per_s\nNaN 1").contains("row 2: the MTU is NaN"));
+        assert!(said("mtu_bytes mbit_per_s\n1500").contains("row 2: 2 numbers are needed"));
     }
 
     #[test]

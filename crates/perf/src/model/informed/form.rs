@@ -8,7 +8,7 @@ use super::Seen;
 pub enum Form {
     /// `cycle`, `stage`, `overhead`, `wake`.
     Corner,
-    /// `cycle`, `stage`, `variation`.
+    /// `cycle`, `stage`, `variation`, `wake`.
     Variable,
     /// `way`, `stage`, `sync`, `call`, `wake`; see [`super::super::gathered`].
     Gathered {
@@ -25,6 +25,15 @@ pub(super) struct Expected {
     pub(super) busy_us: f64,
 }
 
+impl Expected {
+    /// Of a processor that has to wake for a call that finds it asleep: of all, 1 - X B, if each
+    /// takes B. A full one never sleeps.
+    fn waking(per_us: f64, stage_us: f64, wake_us: f64) -> Self {
+        let busy_us = (stage_us + wake_us) / (1.0 + wake_us * per_us);
+        Self { per_s: per_us * 1e6, busy_us }
+    }
+}
+
 impl Form {
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,18 +48,13 @@ impl Form {
         let calls = f64::from(outstanding);
         match (self, values) {
             (Self::Corner, &[cycle_us, stage_us, overhead_us, wake_us]) => {
-                let most_per_us = calls / (cycle_us + (calls - 1.0) * overhead_us);
-                let elsewhere_us = (cycle_us - stage_us - wake_us).max(0.0);
-                let busy_us = |per_us: f64| {
-                    let there = (calls - per_us * elsewhere_us).max(1.0);
-                    stage_us + wake_us / there
-                };
-                let per_us = corner(most_per_us, busy_us);
-                Expected { per_s: per_us * 1e6, busy_us: busy_us(per_us) }
+                let alone_us = cycle_us + (calls - 1.0) * overhead_us;
+                let per_us = 1.0 / (alone_us / calls).max(stage_us);
+                Expected::waking(per_us, stage_us, wake_us)
             }
-            (Self::Variable, &[cycle_us, stage_us, variation]) => {
-                let per_s = variable(cycle_us, stage_us, variation, outstanding);
-                Expected { per_s, busy_us: stage_us }
+            (Self::Variable, &[cycle_us, stage_us, variation, wake_us]) => {
+                let per_us = variable(cycle_us, stage_us, variation, outstanding) / 1e6;
+                Expected::waking(per_us, stage_us, wake_us)
             }
             (Self::Gathered { after }, &[way_us, stage_us, sync_us, call_us, wake_us]) => {
                 let of = Gathered { way_us, stage_us, after, sync_us, call_us, wake_us };
@@ -59,14 +63,6 @@ impl Form {
             }
             _ => Expected { per_s: f64::NAN, busy_us: f64::NAN },
         }
-    }
-
-    /// Whether a run says something of the stage, if `most` are the most outstanding of any.
-    ///
-    /// Where a form does not know what the calls share that wait together, of all the runs those
-    /// with the most outstanding are nearest to a full stage.
-    pub(super) fn knows_stage(self, outstanding: u32, most: u32) -> bool {
-        !matches!(self, Self::Variable) || outstanding == most
     }
 
     /// All parameters moved: each by a factor, or, where it may have come to nothing, by a part of
@@ -82,7 +78,9 @@ impl Form {
     /// What a parameter is measured against that may have come to nothing.
     pub(super) fn against(self, values: &[f64], which: usize) -> Option<f64> {
         match (self, which) {
-            (Self::Corner, 2 | 3) | (Self::Gathered { .. }, 0 | 3 | 4) => Some(values[1]),
+            (Self::Corner, 2 | 3) | (Self::Variable, 3) | (Self::Gathered { .. }, 0 | 3 | 4) => {
+                Some(values[1])
+            }
             (Self::Variable, 2) => Some(1.0),
             _ => None,
         }
@@ -107,12 +105,13 @@ impl Form {
                 near("cycle", cycle_us, 1e4),
                 near("stage", stage_us, 1e4),
                 near("overhead", share * 0.2 * stage_us, 1e4),
-                near("wake", 0.1 * stage_us, 1e4),
+                near("wake", 0.05 * stage_us, 1e4),
             ],
             Self::Variable => vec![
                 near("cycle", cycle_us, 1e4),
                 near("stage", stage_us, 1e4),
                 Parameter { unit: "1", lo: 1e-3, hi: 4.0, ..near("variation", share, 1.0) },
+                near("wake", 0.05 * stage_us, 1e4),
             ],
             Self::Gathered { .. } => vec![
                 near("way", (1.0 - share) * cycle_us, 1e4),
@@ -124,25 +123,6 @@ impl Form {
         };
         vec![start(0.5), start(0.05), start(0.9)]
     }
-}
-
-/// The rate at which a stage that takes so long at a rate is just full, or `most` if it is not.
-///
-/// The higher the rate, the fewer calls wait at the stage, the less they share, and the longer each
-/// takes: so there is one such rate.
-fn corner(most_per_us: f64, busy_us: impl Fn(f64) -> f64) -> f64 {
-    if most_per_us * busy_us(most_per_us) <= 1.0 {
-        return most_per_us;
-    }
-    let (mut low, mut high) = (0.0, most_per_us);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        match middle * busy_us(middle) > 1.0 {
-            true => high = middle,
-            false => low = middle,
-        }
-    }
-    f64::midpoint(low, high)
 }
 
 /// Mean value analysis with a line whose service varies: a call finds Q calls there, one of which

@@ -7,13 +7,14 @@
 //! fit.
 //!
 //! ```text
-//! corner    X(N) = min( N / (T + (N - 1) o),  1 / S(Q) ),  S(Q) = S + C / Q,  Q = N - X (T - S - C)
+//! corner    X(N) = min( N / (T + (N - 1) o),  1 / S )
 //! variable  X(N) of N callers, a delay of T - S, a line of S whose service varies by v
 //! gathered  X(N) of N callers whose calls wait for syncs, each for all who came before it
 //! ```
 //!
-//! `corner` knows that a server which finds several calls waiting takes them together: what it costs
-//! to be woken and to look at its sockets, C, is shared by the Q that are there.
+//! A processor that is not full sleeps between calls, and waking costs it C. The share of calls
+//! that find it asleep is 1 - U, so its busy time for a call is S + C (1 - U) = (S + C) / (1 + C X): the
+//! few calls of a lower part say how it falls, and with it what S is.
 //!
 //! `variable` is mean value analysis with a residual service of S (1 + v) / 2: v = 1 is random
 //! service, v = 0 regular. `gathered` is run and not written down (see [`super::gathered`]); it is
@@ -83,12 +84,9 @@ impl Informed {
     pub fn from(seen: &[Seen], form: Form) -> Result<Self, FitError> {
         check(seen)?;
         let windows: BTreeSet<u32> = seen.iter().map(|seen| seen.outstanding).collect();
-        let most = windows.last().copied().unwrap_or(1);
         let starts = form.starts(seen);
-        // The rates of all runs, and then the stage's times of those whose form knows them.
-        let with_stage: Vec<&Seen> =
-            seen.iter().filter(|seen| form.knows_stage(seen.outstanding, most)).collect();
-        let count = seen.len() + with_stage.len();
+        // The rates of all runs, and then the stage's times.
+        let count = 2 * seen.len();
         let residuals = |values: &[f64], out: &mut [f64]| {
             let expected: BTreeMap<u32, Expected> =
                 windows.iter().map(|&window| (window, form.expected(values, window))).collect();
@@ -96,7 +94,7 @@ impl Informed {
             for (out, seen) in rates.iter_mut().zip(seen) {
                 *out = (expected[&seen.outstanding].per_s / seen.per_s).ln();
             }
-            for (out, seen) in busy.iter_mut().zip(&with_stage) {
+            for (out, seen) in busy.iter_mut().zip(seen) {
                 *out = (expected[&seen.outstanding].busy_us / seen.busy_us).ln();
             }
             true
@@ -109,7 +107,7 @@ impl Informed {
             out
         };
         let doubts = doubts(&values, form, fitted.deviation, off);
-        let rows = seen.iter().chain(with_stage.iter().copied());
+        let rows = seen.iter().chain(seen);
         let rows: Vec<u32> = rows.map(|seen| seen.outstanding).collect();
         let off = medians(&rows, &fitted.residuals, seen.len());
         // Two of the parameters are seen in the rates alone.
@@ -160,7 +158,7 @@ fn medians(rows: &[u32], residuals: &[f64], rates: usize) -> Vec<f64> {
     groups.into_values().map(median).collect()
 }
 
-/// See [`Informed::doubts`]; none where the values do not tell the parameters apart.
+/// See [`Informed::doubts`].
 fn doubts(
     values: &[f64],
     form: Form,
@@ -188,14 +186,19 @@ fn doubts(
     let normal = slopes.iter().map(|a| slopes.iter().map(|b| product(a, b)).collect()).collect();
     let (strengths, directions) = eigen(normal);
     let most = strengths.iter().copied().fold(0.0, f64::max);
-    if strengths.iter().any(|strength| *strength <= 1e-12 * most) {
-        return Vec::new();
-    }
     let scaled = |(strength, direction): (&f64, &Vec<f64>)| {
-        direction.iter().map(|part| part * deviation / strength.sqrt()).collect()
+        let reach = match *strength <= 1e-12 * most {
+            true => UNSEEN,
+            false => deviation / strength.sqrt(),
+        };
+        direction.iter().map(|part| part * reach).collect()
     };
     strengths.iter().zip(&directions).map(scaled).collect()
 }
+
+/// How far parameters may be off that the values do not tell apart: a server that was never found
+/// with several calls waiting does not show what these would share.
+const UNSEEN: f64 = 0.05;
 
 /// Step of a parameter for the slopes of an answer: above what a run of the loop rounds.
 const STEP: f64 = 1e-3;

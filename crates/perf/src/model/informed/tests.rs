@@ -22,7 +22,7 @@ fn the_lower_half_and_the_busy_time_predict_the_upper_half() {
     let truths: [(Form, &[f64], u64, f64); 4] = [
         (Form::Corner, &[700.0, 240.0, 5.0, 20.0], 100, 0.08),
         (Form::Corner, &[2_000.0, 200.0, 20.0, 20.0], 100, 0.08),
-        (Form::Variable, &[700.0, 240.0, 0.3], 100, 0.08),
+        (Form::Variable, &[700.0, 240.0, 0.3, 30.0], 100, 0.08),
         // Run, and not computed: fewer of them. What a call adds to a sync hardly shows in syncs of
         // one, two and three.
         (STABLE, &[300.0, 200.0, 1_500.0, 20.0, 30.0], 20, 0.15),
@@ -41,7 +41,8 @@ fn the_lower_half_and_the_busy_time_predict_the_upper_half() {
         errors.sort_unstable_by(f64::total_cmp);
         let (all, bound) = (errors.len(), errors[errors.len() * 95 / 100 - 1]);
         assert!(bound < tolerated, "{form:?}: 95 of 100 within {bound}");
-        assert!(covered * 10 >= all * 9, "{form:?}: {covered} of {all}");
+        let least = if matches!(form, Form::Gathered { .. }) { 85 } else { 90 };
+        assert!(covered * 100 >= all * least, "{form:?}: {covered} of {all}");
     }
 }
 
@@ -63,7 +64,7 @@ fn service_that_does_not_vary_has_nearly_a_corner_and_random_service_is_the_exac
 #[test]
 fn what_cannot_be_is_refused() {
     let run = |outstanding, per_s, busy_us| Seen { outstanding, per_s, busy_us };
-    let few = [run(1, 100.0, 50.0)];
+    let few = [run(1, 100.0, 50.0), run(2, 200.0, 50.0)];
     assert!(matches!(Informed::best(&few, &ALL), Err(FitError::TooFew { .. })));
     assert!(Informed::best(&[], &ALL).is_err());
     let nothing = [run(1, 100.0, f64::NAN), run(2, 100.0, 1.0)];

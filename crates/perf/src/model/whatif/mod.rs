@@ -7,15 +7,16 @@
 //! ```
 //!
 //! A change sets (`=`), adds (`+`) or multiplies (`x`). Which model understands which change is
-//! said by [`server`] (a file server inferred from a curve) and [`path`] (one client's transfer, as
-//! the probes find it). One that a model does not contain is refused: no answer is better than
-//! "no effect".
+//! said by [`server`] (a file server inferred from a curve), [`path`] (one client's transfer, as
+//! the probes find it), [`sweep`] and [`trace`]. One that a model does not contain is refused: no
+//! answer is better than "no effect".
 //!
 //! Times are us, ms, s; sizes have powers of 1,024 (K, M, G, T), rates of links powers of 1,000.
 
 pub mod path;
 pub mod server;
 pub mod sweep;
+pub mod trace;
 
 use std::str::FromStr;
 

@@ -4,7 +4,7 @@
 //! | change | in the model |
 //! |---|---|
 //! | L | 2 T_prop grows by 2 L |
-//! | o | T_op and the stage it belongs to by 2 o (call and reply at one end): the server's processor, where its time is known, and otherwise the pipe |
+//! | o | T_op, and its stage, by 2 o (call and reply at one end): see [`Case::processor_us`] |
 //! | G | T_ser and the pipe's time for a KiB: at least the link's |
 //! | outstanding, wsize | the transfer |
 //! | threads | calls that the server works on at a time |
@@ -36,7 +36,8 @@ pub struct Case {
     /// Calls that the server works on at a time; `None`: as many as come.
     pub threads: Option<u32>,
     /// Time of the server's one processor for a call, us, where it is known by itself. The probes
-    /// see the slowest stage only, which on a fast server is the link.
+    /// see the slowest stage only, which on a fast server is the link. o is added to this time, or,
+    /// where it is not known, to the slowest stage's.
     pub processor_us: Option<f64>,
 }
 
@@ -124,7 +125,13 @@ impl Case {
                 path.storage.left_us_per_kib = 0.0;
                 self.server = Server::Concurrent;
             }
-            What::Cpu | What::Cpus | What::Disk | What::Cache | What::Clients => {
+            What::Clients => {
+                return foreign("a probe is of one client: say outstanding=N, or give a curve");
+            }
+            What::Cache => {
+                return foreign("a sequential write finds nothing in a cache: give a curve");
+            }
+            What::Cpu | What::Cpus | What::Disk => {
                 return foreign("it belongs to a server with many clients: give a curve");
             }
         }

@@ -7,7 +7,7 @@
 //! | o | S grows by k o, D by k o if the client pays it too |
 //! | cpu, cpus, disk, disks, cache | the parameter itself |
 //! | clients x | the rate, and of a closed server the callers |
-//! | clients = | the callers |
+//! | clients =, outstanding | the callers of a closed server, which have one call each |
 //!
 //! Intervals: the parameters' covariance, carried to the answer by its slopes (delta method, in
 //! logarithms). What the curve did not show makes them wide, as it should.
@@ -15,6 +15,7 @@
 //! Source: Martin & Culler 1999, section 4.3, for L and o; the rest follows from the model.
 
 use super::super::closed::server::ClosedServer;
+use super::super::fit::spread;
 use super::super::infer::Inferred;
 use super::super::queue::line::Line;
 use super::super::queue::server::{Bottleneck, FileServer};
@@ -53,6 +54,9 @@ pub struct Outlook {
     /// Calls a second.
     pub saturation_per_s: Estimate,
     pub bottleneck: Bottleneck,
+    /// The server and its callers themselves.
+    pub server: FileServer,
+    pub callers: Option<u32>,
 }
 
 /// One method's answer.
@@ -127,21 +131,13 @@ fn outlook(
         response_us: response(&case, method).map(|us| estimate(us, &of_response)),
         saturation_per_s: estimate(saturation, &of_saturation),
         bottleneck,
+        server: case.server,
+        callers: case.callers,
     })
 }
 
 /// Step of a parameter's logarithm for the slopes of an answer.
 const STEP: f64 = 1e-4;
-
-fn spread(covariance: &[Vec<f64>], slopes: &[f64]) -> f64 {
-    let mut variance = 0.0;
-    for (row, a) in covariance.iter().zip(slopes) {
-        for (c, b) in row.iter().zip(slopes) {
-            variance += a * c * b;
-        }
-    }
-    variance.max(0.0).sqrt()
-}
 
 fn response(case: &Case, method: Method) -> Option<f64> {
     match (method, case.callers) {
@@ -209,11 +205,22 @@ impl Case {
                 self.per_s *= change.value;
                 self.callers = self.callers.map(|callers| change.of_count(callers));
             }
-            What::Clients => self.callers = Some(change.of_count(self.callers.unwrap_or(0))),
-            What::Gap => return foreign("bytes are not in it: see the threshold of G"),
-            What::Outstanding => return foreign("say clients=N: callers with one call each"),
-            What::CallSize | What::Threads | What::WriteLog => {
-                return foreign("it belongs to one client's transfer: give a probe's record");
+            // Callers have one call each: as many are outstanding as there are callers.
+            What::Clients | What::Outstanding => {
+                let Some(callers) = self.callers else {
+                    return foreign("only a closed model has callers: say --callers N for before");
+                };
+                self.callers = Some(change.of_count(callers));
+            }
+            What::Gap => return foreign("a curve has no bytes: see nfskit model sensitivity"),
+            What::CallSize => {
+                return foreign("a curve has no bytes of a call: give a probe's record");
+            }
+            What::Threads => {
+                return foreign("a curve shows processors, not threads: say cpus=N");
+            }
+            What::WriteLog => {
+                return foreign("the curve's writes are hits already: give a probe's record");
             }
         }
         Ok(())

@@ -10,6 +10,7 @@
 //! The parameters are calls a second: what depends on bytes (G, wsize) or on a disk is not in it.
 
 use super::super::error::within;
+use super::super::fit::spread;
 use super::super::sweep::{Explained, Form, OUTSTANDING_MAX};
 use super::{Change, How, What, WhatIfError};
 use crate::stats::{Estimate, Interval, student_t_975};
@@ -55,14 +56,8 @@ fn outlook(
         Ok((stepped(STEP)? - stepped(-STEP)?) / (2.0 * STEP))
     };
     let slopes = (0..values.len()).map(slope).collect::<Result<Vec<f64>, _>>()?;
-    let mut variance = 0.0;
-    for (row, a) in fitted.covariance.iter().zip(&slopes) {
-        for (c, b) in row.iter().zip(&slopes) {
-            variance += a * c * b;
-        }
-    }
     let free = fitted.residuals.len().saturating_sub(values.len());
-    let half = student_t_975(free).unwrap_or(12.7) * variance.max(0.0).sqrt();
+    let half = student_t_975(free).unwrap_or(12.7) * spread(&fitted.covariance, &slopes);
     let interval = Interval { lo: value / half.exp(), hi: value * half.exp() };
     let saturation_per_s = 1e6 / stage_us;
     Ok(Outlook {
@@ -75,7 +70,9 @@ fn outlook(
 
 const STEP: f64 = 1e-4;
 
-fn changed(
+/// The parameters and the number of outstanding calls after changes. Fails where one is not part of
+/// the model or cannot be.
+pub fn changed(
     values: &[f64],
     outstanding: u32,
     changes: &[Change],
@@ -95,7 +92,16 @@ fn changed(
                 calls = change.of_count(calls);
                 within("outstanding calls", calls.into(), 1, OUTSTANDING_MAX.into())?;
             }
-            _ => return foreign("a sweep counts calls: give a probe's record, or a curve"),
+            What::CallSize | What::Gap => {
+                return foreign("a sweep counts calls and not bytes: give a probe's record");
+            }
+            What::Threads | What::Cpus | What::Cpu => {
+                return foreign("S is of all servers together: give a trace, or a curve");
+            }
+            What::Disk | What::Disks | What::WriteLog => {
+                return foreign("S has processor and disk in one: give a probe's record");
+            }
+            What::Cache => return foreign("a sweep has no data that miss a cache: give a curve"),
         }
     }
     Ok((values, calls))

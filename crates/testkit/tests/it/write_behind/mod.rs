@@ -30,7 +30,7 @@ impl Random {
 }
 
 async fn file(session: &Session, name: &str) -> FileHandle {
-    let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o600), ..Sattr3::default() });
+    let how = CreateHow::Unchecked(Sattr3::of_mode(0o600));
     session.create(session.root(), name.as_bytes(), how).await.unwrap().obj.unwrap()
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct CreateRemove {
 
 impl CreateRemove {
     pub(crate) fn new(dir: FileHandle) -> Self {
-        let mode = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+        let mode = Sattr3::of_mode(0o644);
         let what = DirOp { dir, name: NAME };
         let args = create::Args { where_: what, how: create::CreateHow::Unchecked(mode) };
         let create = call(Procedure::Nfs3(nfs3::Procedure::Create), |out| args.encode(out), 0);

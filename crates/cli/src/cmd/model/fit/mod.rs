@@ -16,9 +16,9 @@ use crate::exit::Failure;
 /// Runs the command.
 pub(super) fn run(args: &Fit, verbosity: Verbosity) -> Result<(), Failure> {
     let json = args.json.as_deref();
-    match Source::read(&args.file, "fit")? {
-        Source::Curve(curve) => {
-            super::infer::explain(&curve, &args.file, &args.known, json, verbosity)
+    match Source::read(&args.file, "fit", args.of.as_deref())? {
+        Source::Curve(curve, told) => {
+            super::infer::explain(&curve, &args.file, &args.known.told(&told), json, verbosity)
         }
         Source::Sweep(observed) => explain(&observed, &args.file, json, verbosity),
         Source::Trace(transactions) => trace::explain(&transactions, &args.file, json, verbosity),

@@ -6,9 +6,11 @@ use std::path::Path;
 use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction, Work};
 
 use super::super::infer::{failure, row};
-use super::super::{bytes, record, show, span};
+use super::super::source::keep;
+use super::super::{record, show, span};
 use crate::args::Verbosity;
 use crate::exit::Failure;
+use crate::records::scaled;
 
 pub(super) fn explain(
     transactions: &[Transaction],
@@ -18,6 +20,7 @@ pub(super) fn explain(
 ) -> Result<(), Failure> {
     let explained = Explained::from(transactions).map_err(|error| failure(file, &error))?;
     let mut record = record("fit", Some(file));
+    keep(&mut record.model, &measured(transactions));
     let n = explained.transactions as u64;
     for found in &explained.fitted.parameters {
         record.estimate(&format!("trace/{}", found.name), &found.estimate, found.unit, n);
@@ -32,6 +35,17 @@ pub(super) fn explain(
         record.warn("truncated", &text, "");
     }
     show(&screen(&explained, transactions.len()), &record, json, verbosity)
+}
+
+/// As it is read again.
+fn measured(transactions: &[Transaction]) -> String {
+    let mut text = "sent_us answered_us bytes stable\n".to_owned();
+    for transaction in transactions.iter().take(TRANSACTIONS_MAX) {
+        let Transaction { sent_us, answered_us, bytes, work } = transaction;
+        let stable = u8::from(*work == Work::Stable);
+        writeln!(text, "{sent_us} {answered_us} {bytes} {stable}").ok();
+    }
+    text
 }
 
 fn screen(explained: &Explained, transactions: usize) -> String {
@@ -65,7 +79,7 @@ fn screen(explained: &Explained, transactions: usize) -> String {
         writeln!(
             text,
             "{kind:>8}{:>12}{:>12}{:>8}{:>14}{:>14}{:>+7.1} %",
-            bytes(group.kib * 1024.0),
+            scaled(group.kib * 1024.0),
             format!("{}+", group.outstanding),
             group.calls,
             span(group.measured_us),

@@ -12,6 +12,7 @@ use net::clock::Clock;
 use perf::units::Nanos;
 use world::simulate::{self, Outcome, ServerOutcome, SimulateError, Topology};
 
+use super::source;
 use crate::args::Verbosity;
 use crate::args::model::Simulate;
 use crate::exit::Failure;
@@ -44,7 +45,7 @@ const PERCENTS: [f64; 10] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.
 
 /// Runs the command.
 pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> {
-    let topology = read(&args.topology, args.seed)?;
+    let topology = read(args)?;
     let clock = Clock::real();
     let started = load::environment::rfc3339(&clock);
     let begun = clock.now();
@@ -65,18 +66,18 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     }
 }
 
-fn read(path: &Path, seed: Option<u64>) -> Result<Topology, Failure> {
+fn read(args: &Simulate) -> Result<Topology, Failure> {
+    let path = &args.topology;
     let about = |cause: &dyn std::fmt::Display| {
         let advice = "nfskit model simulate --help shows a topology";
         Failure::usage(format!("{}: {cause}", path.display()), advice)
     };
     let text = fs::read_to_string(path).map_err(|cause| about(&cause))?;
-    let text = match text.trim_start().starts_with('{') {
-        true => saved::topology(&text).map_err(|cause| about(&cause))?,
-        false => text,
+    let topology = match source::is_json(&text) {
+        true => saved::topology(path, args.of.as_deref())?,
+        false => Topology::parse(&text).map_err(|cause| about(&cause))?,
     };
-    let topology = Topology::parse(&text).map_err(|cause| about(&cause))?;
-    Ok(Topology { seed: seed.unwrap_or(topology.seed), ..topology })
+    Ok(Topology { seed: args.seed.unwrap_or(topology.seed), ..topology })
 }
 
 /// The same world at rates up to what it does when nobody waits.

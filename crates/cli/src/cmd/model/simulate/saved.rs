@@ -1,18 +1,51 @@
-//! A topology from what a probe found.
+//! A topology from a record: of what a probe found, or of what was fitted.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use perf::model::saved::{SavedError, SavedPath};
-use perf::record::{RecordError, Run as Record};
-use thiserror::Error;
+use perf::model::saved::SavedPath;
+use perf::model::sweep;
+use perf::model::trace;
+use perf::model::whatif;
+use world::simulate::Topology;
 
-/// Why a record is no topology.
-#[derive(Debug, Error)]
-pub(super) enum NotSaved {
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    #[error(transparent)]
-    Path(#[from] SavedError),
+use super::super::source::Source;
+use super::super::worlds::{self, Load, Stage};
+use super::super::{infer, unreadable};
+use crate::exit::Failure;
+
+/// Of a curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is
+/// full. Of a trace: with as many as it had.
+pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failure> {
+    let about = |cause: &dyn std::fmt::Display| unreadable(path, "simulate", cause);
+    let fit = |error| infer::failure(path, &error);
+    let topology = match Source::read(path, "simulate", of)? {
+        Source::Path(saved) => {
+            return Topology::parse(&of_path(&saved)).map_err(|error| about(&error));
+        }
+        Source::Curve(curve, told) => {
+            let inferred = infer::infer(&curve, path, &told)?;
+            let per_s = curve.peak_per_s() / 2.0;
+            worlds::file_server(&inferred.server, per_s, Load::Rate(per_s))
+        }
+        Source::Sweep(observed) => {
+            let (best, _) = sweep::Explained::best(&observed).map_err(fit)?;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "saturates"
+            )]
+            let full = best.knee().ceil() as u32;
+            Stage::of_sweep(&worlds::values(&best), full.max(1)).topology()
+        }
+        Source::Trace(transactions) => {
+            let explained = trace::Explained::from(&transactions).map_err(fit)?;
+            let [before, _] =
+                whatif::trace::answer(&explained, None, &[]).map_err(|error| about(&error))?;
+            Stage::of_trace(&before.case).topology()
+        }
+    };
+    topology.map_err(|why| about(&why))
 }
 
 /// What takes less than this is nothing.
@@ -20,8 +53,7 @@ const LEAST: f64 = 1e-3;
 
 /// As text, so that it can be looked at and is checked as any other. What is not the slowest stage
 /// has processors enough that nobody waits for it.
-pub(super) fn topology(record: &str) -> Result<String, NotSaved> {
-    let saved = SavedPath::read(&Record::from_json(record)?.model)?;
+fn of_path(saved: &SavedPath) -> String {
     let mut text = String::new();
     let us_of = |us: f64| if us < LEAST { "0".to_owned() } else { format!("{us:.3}us") };
     let per_byte_ns = (saved.ser_us_per_kib - saved.capacity_us_per_kib).max(0.0) * 1e3 / 1024.0;
@@ -50,13 +82,11 @@ pub(super) fn topology(record: &str) -> Result<String, NotSaved> {
         us_of(saved.op_us)
     )
     .ok();
-    Ok(text)
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use world::simulate::Topology;
-
     use super::*;
 
     #[test]
@@ -81,12 +111,9 @@ mod tests {
                 processor_us: None,
                 spread: [0.0; 6],
             };
-            let mut record = crate::records::computed("2026-01-01T00:00:00Z".to_owned());
-            saved.write(&mut record.model);
-            let text = topology(&record.to_json_pretty()).unwrap();
+            let text = of_path(&saved);
             let topology = Topology::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
             assert_eq!(topology.workload.outstanding, 8);
         }
-        assert!(topology("{}").is_err());
     }
 }

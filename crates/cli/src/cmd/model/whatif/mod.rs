@@ -1,10 +1,12 @@
-//! `nfskit model whatif`: a change of a server that was measured, by its curve, by a probe, or by a
-//! sweep of outstanding calls.
+//! `nfskit model whatif`: a change of a server that was measured, by its curve, by a probe, by a
+//! sweep of outstanding calls, or by a trace. Each by all methods that there are for it.
 
 mod curve;
 mod path;
 mod sweep;
+mod trace;
 
+pub(super) use self::path::bound;
 use perf::model::whatif::WhatIfError;
 use perf::stats::Estimate;
 
@@ -15,14 +17,11 @@ use crate::exit::Failure;
 
 /// Runs the command.
 pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
-    match Source::read(&args.file, "whatif")? {
-        Source::Curve(curve) => curve::run(args, &curve, verbosity),
+    match Source::read(&args.file, "whatif", args.of.as_deref())? {
+        Source::Curve(curve, told) => curve::run(args, &curve, &told, verbosity),
         Source::Path(saved) => path::run(args, &saved, verbosity),
         Source::Sweep(observed) => sweep::run(args, &observed, verbosity),
-        Source::Trace(_) => Err(Failure::usage(
-            format!("{}: changes are asked of curves, probes and sweeps", args.file.display()),
-            "nfskit model fit explains a trace",
-        )),
+        Source::Trace(transactions) => trace::run(args, &transactions, verbosity),
     }
 }
 

@@ -8,11 +8,12 @@ use perf::model::transaction::{Bound, Term};
 use perf::model::whatif::path::{Case, Outlook};
 use perf::units::Nanos;
 
-use super::super::{bytes, record, show, span};
+use super::super::{record, show, span};
 use super::{interval, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
 use crate::exit::Failure;
+use crate::records::scaled;
 
 pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Result<(), Failure> {
     let mut before = saved.case();
@@ -29,10 +30,11 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
         "MiB/s", "outstanding", "calls of", "formula", "MVA", "simulation"
     )
     .ok();
-    let mut found = Vec::new();
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
     for (when, case) in [("before", &before), ("after", &after)] {
         let outlook = case.outlook(&saved.spread()).map_err(|error| refused(error.into()))?;
-        let world = world(case);
+        let world =
+            world(case).map_err(|why| notes.push(format!("no simulation {when}: {why}"))).ok();
         writeln!(text, "{}", row(when, case, &outlook, world)).ok();
         record.estimate(&format!("formula/{when}/mib_per_s"), &outlook.formula, "MiB/s", 1);
         record.metric(&format!("mva/{when}/mib_per_s"), outlook.closed_mib_per_s, "MiB/s");
@@ -52,19 +54,29 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
         record.metric("formula/gain", formula, "ratio");
     }
     writeln!(text, "\nthe cycle after the change: {}", cycle(&after)).ok();
+    for note in notes {
+        writeln!(text, "note: {note}").ok();
+        record.warn("no-simulation", &note, "");
+    }
     show(&text, &record, args.json.as_deref(), verbosity)
 }
 
-/// The same in a world.
-fn world(case: &Case) -> Option<f64> {
-    world::path::case_mib_per_s(case).ok()
+/// The same in a world, or why there is none.
+fn world(case: &Case) -> Result<f64, String> {
+    if case.transfer.outstanding > OUTSTANDING_MAX {
+        return Err(format!("it is run with at most {OUTSTANDING_MAX} calls outstanding"));
+    }
+    world::path::case_mib_per_s(case).map_err(|error| error.to_string())
 }
+
+/// Calls outstanding in a world: each keeps its data in memory.
+const OUTSTANDING_MAX: u32 = 4096;
 
 fn row(when: &str, case: &Case, outlook: &Outlook, world: Option<f64>) -> String {
     let mib = |value: f64| format!("{value:.1}");
     let formula = format!("{}{}", mib(outlook.formula.value), interval(&outlook.formula, &mib));
     let world = world.map_or_else(|| "-".to_owned(), mib);
-    let size = bytes(case.transfer.call_bytes as f64);
+    let size = scaled(case.transfer.call_bytes as f64);
     format!(
         "{when:<8}{:>12}{size:>11}  {formula:<28}{:>10}{world:>12}  {}",
         case.transfer.outstanding,

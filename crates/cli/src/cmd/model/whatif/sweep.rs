@@ -1,11 +1,14 @@
-//! A change of a sweep of outstanding calls.
+//! A change of a sweep of outstanding calls: by both of its forms, and by a world.
 
 use std::fmt::Write;
 
 use perf::model::sweep::{Explained, Observed};
-use perf::model::whatif::sweep::{Outlook, answer};
+use perf::model::whatif::Change;
+use perf::model::whatif::sweep::{Outlook, answer, changed};
+use perf::record::Run as Record;
 
 use super::super::fit::name;
+use super::super::worlds::{self, Stage};
 use super::super::{infer, record, show};
 use super::{interval, refused};
 use crate::args::Verbosity;
@@ -32,11 +35,37 @@ pub(super) fn run(
             record.estimate(&format!("{form}/{when}/per_s"), &outlook.per_s, "1/s", n);
         }
     }
+    simulated(&best, outstanding, &args.changes, &mut text, &mut record)?;
     for said in best.unidentified() {
         writeln!(text, "note: {said}").ok();
         record.warn("not-identified", &said, "");
     }
     show(&text, &record, args.json.as_deref(), verbosity)
+}
+
+/// The same in a world: one server of S, a way of what T has besides, a client that takes o.
+fn simulated(
+    best: &Explained,
+    outstanding: u32,
+    changes: &[Change],
+    text: &mut String,
+    record: &mut Record,
+) -> Result<(), Failure> {
+    for (when, changes) in [("before", &[][..]), ("after", changes)] {
+        let (values, calls) =
+            changed(&worlds::values(best), outstanding, changes).map_err(refused)?;
+        match Stage::of_sweep(&values, calls).per_s() {
+            Ok(per_s) => {
+                writeln!(text, "{:<8}{when:<8}{calls:>12}  {per_s:.0}", "world").ok();
+                record.metric(&format!("simulation/{when}/per_s"), per_s, "1/s");
+            }
+            Err(why) => {
+                writeln!(text, "note: no simulation {when} the change: {why}").ok();
+                record.warn("no-simulation", &format!("{when}: {why}"), "");
+            }
+        }
+    }
+    Ok(())
 }
 
 fn row(form: &str, when: &str, outlook: &Outlook) -> String {

@@ -150,6 +150,7 @@ impl Outcome {
 
 /// Runs the command.
 pub(crate) fn run(args: &Predict, verbosity: Verbosity) -> Result<(), Failure> {
+    output::check([&args.json])?;
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {

@@ -61,6 +61,7 @@ impl Outcome {
 
 /// Runs the command.
 pub(crate) fn run(args: &Sensitivity, verbosity: Verbosity) -> Result<(), Failure> {
+    output::check([&args.json, &args.out])?;
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if let Some(out) = &args.out {

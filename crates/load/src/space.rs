@@ -4,19 +4,23 @@ use client::session::Session;
 use wire::nfs3::FileHandle;
 
 use crate::error::Error;
-use crate::fileset::Layout;
+
+/// File systems give room in pieces of this, mostly.
+pub const ALLOCATED_BYTES: u64 = 4 << 10;
+
+/// What a set of files needs, beside names that come and go.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Need {
+    pub bytes: u64,
+    pub inodes: u64,
+}
 
 /// Asks the server for the room that this user has (FSSTAT). A server that does not count files
 /// says none of any, and is believed to have enough.
 ///
 /// # Errors
 /// [`Error::NoRoom`], or the call failed.
-pub(super) async fn check(
-    session: &Session,
-    dir: FileHandle,
-    layout: &Layout,
-) -> Result<(), Error> {
-    let need = layout.need();
+pub(crate) async fn check(session: &Session, dir: FileHandle, need: Need) -> Result<(), Error> {
     let free = session.fsstat(dir).await?;
     let lacks_bytes = free.tbytes > 0 && free.abytes < need.bytes;
     let lacks_files = free.tfiles > 0 && free.afiles < need.inodes;

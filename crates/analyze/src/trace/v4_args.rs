@@ -1,0 +1,370 @@
+//! The arguments of every operation of NFS version 4, walked over: RFC 7531 for 4.0, RFC 5662 for
+//! 4.1, RFC 7863 for 4.2, RFC 8276 for extended attributes.
+//!
+//! Most are of one length, or end with a name. What is of use of them is kept; where the number is
+//! of none of them, the walk ends, and with it the list of operations.
+
+use wire::xdr::Reader;
+
+use super::facts::Asked;
+use super::operation::v4;
+
+pub(super) const NAME_LEN_MAX: usize = 1024;
+pub(super) const HANDLE_LEN_MAX: usize = 128;
+/// Longest attribute list, data excepted.
+const ATTRIBUTES_LEN_MAX: usize = 1 << 20;
+/// Longest text of a link, token of a security mechanism, or pattern.
+const TEXT_LEN_MAX: usize = 8192;
+/// Longest list within an operation.
+const LIST_LEN_MAX: u32 = 4096;
+
+/// Walks over the arguments of an operation. Data at their end are not walked over: how many bytes
+/// of them follow is returned. `None` where they were cut off, or cannot be.
+pub(super) fn walk<'a>(operation: u32, r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<usize> {
+    match operation {
+        // GETFH, LOOKUPP, PUTPUBFH, PUTROOTFH, READLINK, RESTOREFH, SAVEFH, ILLEGAL
+        v4::GETFH | 16 | 23 | v4::PUTROOTFH | v4::READLINK | v4::RESTOREFH | v4::SAVEFH => {}
+        10_044 => {}
+        v4::COMMIT => {
+            asked.offset = r.u64().ok()?;
+            asked.count = r.u32().ok()?;
+        }
+        v4::READ | v4::READ_PLUS => {
+            skip(r, 16)?;
+            asked.offset = r.u64().ok()?;
+            asked.count = r.u32().ok()?;
+        }
+        v4::WRITE => {
+            skip(r, 16)?;
+            asked.offset = r.u64().ok()?;
+            asked.stable = r.u32().ok()?.try_into().unwrap_or(2);
+            asked.count = r.u32().ok()?;
+            return Some((asked.count as usize).next_multiple_of(4));
+        }
+        v4::PUTFH => asked.handle = r.opaque(HANDLE_LEN_MAX).ok()?,
+        // SECINFO, GETXATTR, REMOVEXATTR
+        v4::LINK | v4::LOOKUP | v4::REMOVE | 33 => asked.name = name(r)?,
+        72 | 75 => drop(name(r)?),
+        v4::RENAME => {
+            asked.name = name(r)?;
+            name(r)?;
+        }
+        v4::CREATE => create(r, asked)?,
+        v4::OPEN => open(r, asked)?,
+        v4::GETATTR => bitmap(r)?,
+        // NVERIFY, VERIFY
+        17 | 37 => attributes(r)?,
+        v4::SETATTR => {
+            skip(r, 16)?;
+            attributes(r)?;
+        }
+        v4::READDIR => {
+            skip(r, 24)?;
+            bitmap(r)?;
+        }
+        12 => lock(r)?,
+        13 => {
+            skip(r, 28)?; // type, offset, length, client
+            name(r)?;
+        }
+        // SETCLIENTID: verifier and name; program, network and address; number
+        35 => {
+            skip(r, 8)?;
+            name(r)?;
+            skip(r, 4)?;
+            name(r)?;
+            name(r)?;
+            skip(r, 4)?;
+        }
+        // RELEASE_LOCKOWNER
+        39 => {
+            skip(r, 8)?;
+            name(r)?;
+        }
+        // BACKCHANNEL_CTL
+        40 => {
+            skip(r, 4)?;
+            list(r, callback_security)?;
+        }
+        42 => exchange_id(r)?,
+        // CREATE_SESSION
+        43 => {
+            skip(r, 16)?;
+            channel(r)?;
+            channel(r)?;
+            skip(r, 4)?;
+            list(r, callback_security)?;
+        }
+        // GET_DIR_DELEGATION
+        46 => {
+            skip(r, 4)?;
+            bitmap(r)?;
+            skip(r, 24)?;
+            bitmap(r)?;
+            bitmap(r)?;
+        }
+        // GETDEVICEINFO
+        47 => {
+            skip(r, 24)?;
+            bitmap(r)?;
+        }
+        // LAYOUTCOMMIT
+        49 => {
+            skip(r, 36)?; // offset, length, reclaim, stateid
+            optional(r, 8)?;
+            optional(r, 12)?;
+            skip(r, 4)?;
+            return behind(r);
+        }
+        // LAYOUTRETURN: of a file its place and what the client has to say
+        51 => {
+            skip(r, 12)?;
+            if r.u32().ok()? == 1 {
+                skip(r, 32)?;
+                return behind(r);
+            }
+        }
+        // SET_SSV
+        54 => {
+            text(r)?;
+            text(r)?;
+        }
+        // TEST_STATEID
+        55 => list(r, |r| skip(r, 16))?,
+        // WANT_DELEGATION
+        56 => {
+            skip(r, 4)?;
+            if r.u32().ok()? == 1 {
+                skip(r, 4)?;
+            }
+        }
+        // COPY
+        60 => {
+            skip(r, 32 + 24 + 8)?;
+            list(r, location)?;
+        }
+        // COPY_NOTIFY
+        61 => {
+            skip(r, 16)?;
+            location(r)?;
+        }
+        // IO_ADVISE
+        63 => {
+            skip(r, 32)?;
+            bitmap(r)?;
+        }
+        // LAYOUTERROR
+        64 => {
+            skip(r, 32)?;
+            list(r, |r| skip(r, 24))?;
+        }
+        // LAYOUTSTATS: place, stateid, what was read and written, device, type
+        65 => {
+            skip(r, 32 + 32 + 16 + 4)?;
+            return behind(r);
+        }
+        // WRITE_SAME: stateid, stability, a pattern and its places
+        70 => {
+            skip(r, 20 + 32 + 4 + 8)?;
+            return behind(r);
+        }
+        // SETXATTR
+        73 => {
+            skip(r, 4)?;
+            name(r)?;
+            return behind(r);
+        }
+        other => skip(r, fixed(other)?)?,
+    }
+    Some(0)
+}
+
+/// Bytes of the arguments that are of one length.
+const fn fixed(operation: u32) -> Option<usize> {
+    Some(match operation {
+        // SECINFO_NO_NAME; OPENATTR, RECLAIM_COMPLETE
+        v4::ACCESS | 52 | 19 | 58 => 4,
+        // DELEGPURGE, RENEW, DESTROY_CLIENTID
+        v4::DELEGPURGE | 30 | 57 => 8,
+        // LISTXATTRS
+        74 => 12,
+        // SETCLIENTID_CONFIRM, DESTROY_SESSION, FREE_STATEID, OFFLOAD_CANCEL, OFFLOAD_STATUS
+        v4::DELEGRETURN | 36 | 44 | 45 | 66 | 67 => 16,
+        // OPEN_CONFIRM
+        v4::CLOSE | 20 => 20,
+        // BIND_CONN_TO_SESSION, GETDEVICELIST
+        41 | 48 => 24,
+        // OPEN_DOWNGRADE, SEEK
+        21 | 69 => 28,
+        // ALLOCATE, DEALLOCATE
+        v4::SEQUENCE | 59 | 62 => 32,
+        // LOCKU
+        14 => 40,
+        // LAYOUTGET, CLONE
+        50 | 71 => 56,
+        _ => return None,
+    })
+}
+
+fn skip(r: &mut Reader<'_>, bytes: usize) -> Option<()> {
+    r.take(bytes).ok().map(|_| ())
+}
+
+fn name<'a>(r: &mut Reader<'a>) -> Option<&'a [u8]> {
+    r.opaque(NAME_LEN_MAX).ok()
+}
+
+fn text(r: &mut Reader<'_>) -> Option<()> {
+    r.opaque(TEXT_LEN_MAX).ok().map(|_| ())
+}
+
+/// The length of data that end the arguments.
+fn behind(r: &mut Reader<'_>) -> Option<usize> {
+    let len = r.u32().ok()? as usize;
+    (len <= ATTRIBUTES_LEN_MAX).then(|| len.next_multiple_of(4))
+}
+
+/// A word that says whether so many bytes follow.
+fn optional(r: &mut Reader<'_>, bytes: usize) -> Option<()> {
+    match r.u32().ok()? {
+        0 => Some(()),
+        _ => skip(r, bytes),
+    }
+}
+
+fn list<'a>(r: &mut Reader<'a>, mut each: impl FnMut(&mut Reader<'a>) -> Option<()>) -> Option<()> {
+    let count = r.u32().ok()?;
+    if count > LIST_LEN_MAX {
+        return None;
+    }
+    (0..count).try_for_each(|_| each(r))
+}
+
+/// bitmap4
+pub(super) fn bitmap(r: &mut Reader<'_>) -> Option<()> {
+    let words = r.u32().ok()?.min(64) as usize;
+    skip(r, words * 4)
+}
+
+/// fattr4
+pub(super) fn attributes(r: &mut Reader<'_>) -> Option<()> {
+    bitmap(r)?;
+    r.opaque(ATTRIBUTES_LEN_MAX).ok().map(|_| ())
+}
+
+/// CREATE4args
+fn create<'a>(r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<()> {
+    match r.u32().ok()? {
+        3 | 4 => skip(r, 8)?, // a device
+        5 => text(r)?,
+        _ => {}
+    }
+    asked.name = name(r)?;
+    attributes(r)
+}
+
+/// OPEN4args
+fn open<'a>(r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<()> {
+    skip(r, 20)?; // seqid, access, deny, clientid
+    name(r)?; // owner
+    if r.u32().ok()? == 1 {
+        match r.u32().ok()? {
+            0 | 1 => attributes(r)?,
+            2 => skip(r, 8)?,
+            3 => {
+                skip(r, 8)?;
+                attributes(r)?;
+            }
+            _ => return None,
+        }
+    }
+    match r.u32().ok()? {
+        0 | 3 => asked.name = name(r)?,
+        1 => skip(r, 4)?,
+        2 => {
+            skip(r, 16)?;
+            asked.name = name(r)?;
+        }
+        4 | 6 => {}
+        5 => skip(r, 16)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+/// LOCK4args
+fn lock(r: &mut Reader<'_>) -> Option<()> {
+    skip(r, 24)?; // type, reclaim, offset, length
+    match r.u32().ok()? {
+        0 => skip(r, 20), // stateid, seqid
+        _ => {
+            skip(r, 4 + 16 + 4 + 8)?; // seqid, stateid, seqid, client
+            name(r).map(|_| ())
+        }
+    }
+}
+
+/// EXCHANGE_ID4args
+fn exchange_id(r: &mut Reader<'_>) -> Option<()> {
+    skip(r, 8)?;
+    name(r)?;
+    skip(r, 4)?;
+    match r.u32().ok()? {
+        0 => {}
+        1 => {
+            bitmap(r)?;
+            bitmap(r)?;
+        }
+        2 => {
+            bitmap(r)?;
+            bitmap(r)?;
+            list(r, text)?;
+            list(r, text)?;
+            skip(r, 8)?;
+        }
+        _ => return None,
+    }
+    // Who made the client, and when.
+    list(r, |r| {
+        name(r)?;
+        name(r)?;
+        skip(r, 12)
+    })
+}
+
+/// channel_attrs4
+fn channel(r: &mut Reader<'_>) -> Option<()> {
+    skip(r, 24)?;
+    list(r, |r| skip(r, 4))
+}
+
+/// callback_sec_parms4
+fn callback_security(r: &mut Reader<'_>) -> Option<()> {
+    match r.u32().ok()? {
+        0 => Some(()),
+        1 => {
+            skip(r, 4)?;
+            name(r)?;
+            skip(r, 8)?;
+            list(r, |r| skip(r, 4))
+        }
+        6 => {
+            skip(r, 4)?;
+            text(r)?;
+            text(r)
+        }
+        _ => None,
+    }
+}
+
+/// netloc4
+fn location(r: &mut Reader<'_>) -> Option<()> {
+    match r.u32().ok()? {
+        1 | 2 => text(r),
+        3 => {
+            text(r)?;
+            text(r)
+        }
+        _ => None,
+    }
+}

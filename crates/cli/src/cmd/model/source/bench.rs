@@ -1,0 +1,185 @@
+//! What `nfskit bench curve` left: a curve of response time, or of a closed loop a sweep of
+//! outstanding calls. From its record or its CSV, which name the same numbers.
+//!
+//! Points at which the server did not keep up are left out: they have no steady state, and their
+//! response time is that of the run's length. So are those from which on the throughput does not
+//! grow.
+
+use perf::model::curve::{Curve, Point as CurvePoint};
+use perf::model::sweep::{OUTSTANDING_MAX, Observed};
+use perf::record::Run as Record;
+
+use super::{Names, Source, choose, csv};
+
+/// A load point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point {
+    /// Where it stands: its row, or its place in the record.
+    row: usize,
+    /// Operations a second, or outstanding.
+    load: f64,
+    per_s: f64,
+    response_us: Option<f64>,
+    is_over: bool,
+}
+
+const COLUMNS: [&str; 6] =
+    ["target", "load", "achieved_per_s", "response_us", "verdict", "operation"];
+
+/// Lines of a table at most: a thousand points of twenty operations.
+const LINES_MAX: usize = 100_000;
+
+pub(super) fn is_csv(text: &str) -> bool {
+    text.starts_with("target,load,")
+}
+
+pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
+    let mut lines = (1..).zip(text.lines());
+    let heading = lines.next().map_or("", |(_, line)| line);
+    let columns = csv::columns(heading, COLUMNS)?;
+    let mut targets = Names::default();
+    let mut points: Vec<(usize, Point)> = Vec::new();
+    for (row, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        if row > LINES_MAX {
+            return Err(format!("row {row}: more than {LINES_MAX} rows"));
+        }
+        let [target, load, per_s, response, verdict, operation] = csv::picked(row, line, columns)?;
+        // The others are parts of it.
+        if operation != "all" {
+            continue;
+        }
+        let load = csv::number(row, "load", &load)?;
+        let per_s = csv::number(row, "achieved_per_s", &per_s)?;
+        let response_us = match response.is_empty() {
+            true => None,
+            false => Some(csv::number(row, "response_us", &response)?),
+        };
+        let own = targets.number(target);
+        points.push((own, Point { row, load, per_s, response_us, is_over: verdict == "over" }));
+    }
+    let own = choose("servers", &targets.names, of)?;
+    let points: Vec<Point> =
+        points.into_iter().filter(|(target, _)| *target == own).map(|(_, point)| point).collect();
+    // With N outstanding, more than N a second are answered wherever a call takes less than a
+    // second; at a rate, hardly more than were asked for.
+    let above = points.iter().filter(|point| point.per_s > 1.5 * point.load).count();
+    source(points.clone(), 2 * above > points.len())
+}
+
+pub(super) fn of_record(record: &Record) -> Result<Source, String> {
+    let mut points = Vec::new();
+    let mut is_closed = false;
+    for (name, metric) in record.metrics() {
+        let Some(point) = name.strip_suffix("/achieved_per_s") else { continue };
+        let load = match point.strip_prefix("outstanding/") {
+            Some(outstanding) => {
+                is_closed = true;
+                outstanding
+            }
+            None => {
+                point.strip_prefix("load/").ok_or_else(|| format!("unknown point {point:?}"))?
+            }
+        };
+        let verdict = record.other.get("verdicts").and_then(|verdicts| verdicts.get(point));
+        points.push(Point {
+            row: points.len() + 1,
+            load: load.parse().map_err(|_| format!("point {point:?} has no load"))?,
+            per_s: metric.value,
+            response_us: record.value(&format!("{point}/response_us")),
+            is_over: verdict.and_then(|verdict| verdict.as_str()) == Some("over"),
+        });
+    }
+    source(points, is_closed)
+}
+
+fn source(mut points: Vec<Point>, is_closed: bool) -> Result<Source, String> {
+    for Point { row, load, per_s, .. } in &points {
+        for (what, got) in [("load", load), ("achieved throughput", per_s)] {
+            if !(got.is_finite() && *got > 0.0) {
+                return Err(format!("row {row}: the {what} is {got}: it has to be above 0"));
+            }
+        }
+    }
+    points.sort_by(|a, b| a.load.total_cmp(&b.load));
+    if is_closed {
+        return points.iter().map(observed).collect::<Result<_, _>>().map(Source::Sweep);
+    }
+    let mut curve: Vec<CurvePoint> = Vec::new();
+    for Point { row, per_s, response_us, .. } in points.into_iter().filter(|point| !point.is_over) {
+        let Some(response_us) = response_us else { continue };
+        if !(response_us.is_finite() && response_us > 0.0) {
+            return Err(format!(
+                "row {row}: the response time is {response_us}: it has to be above 0"
+            ));
+        }
+        if curve.last().is_some_and(|before| before.per_s >= per_s) {
+            break;
+        }
+        curve.push(CurvePoint { per_s, response_us });
+    }
+    Curve::new(curve).map(Source::curve).map_err(|error| error.to_string())
+}
+
+fn observed(point: &Point) -> Result<Observed, String> {
+    let Point { row, load, per_s, .. } = *point;
+    if load.fract() != 0.0 || load > OUTSTANDING_MAX.into() {
+        return Err(format!("row {row}: {load} is no number of outstanding calls"));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+    Ok(Observed { outstanding: load as u32, per_s })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADING: &str = "target,load,offered_per_s,achieved_per_s,achieved_lo,achieved_hi,\
+        response_us,response_lo,response_hi,verdict,late,held,failed,touched,accessed,operation,\
+        count,p50_us,p99_us,p999_us";
+
+    fn line(target: &str, load: &str, per_s: &str, us: &str, verdict: &str, op: &str) -> String {
+        format!("{target},{load},1,{per_s},,,{us},,,{verdict},0,0,0,1,1,{op},9,1,1,1\n")
+    }
+
+    #[test]
+    fn a_table_of_one_server_is_a_curve_without_the_point_beyond_its_saturation() {
+        let mut text = format!("{HEADING}\n");
+        text += &line("nfs://a/", "200", "198.5", "900", "valid", "all");
+        text += &line("nfs://a/", "200", "198.5", "900", "valid", "READ");
+        text += &line("nfs://a/", "100", "99.5", "800", "\"INVALID: a, b\"", "all");
+        text += &line("nfs://a/", "400", "250", "90000", "over", "all");
+        let Ok(Source::Curve(curve, _)) = of_csv(&text, None) else { panic!("{text}") };
+        let points: Vec<(f64, f64)> =
+            curve.points().iter().map(|point| (point.per_s, point.response_us)).collect();
+        assert_eq!(points, [(99.5, 800.0), (198.5, 900.0)]);
+        // Two servers: which?
+        text += &line("nfs://b/", "100", "99.5", "800", "valid", "all");
+        assert!(of_csv(&text, None).unwrap_err().contains("--of, of nfs://a/, nfs://b/"));
+        assert!(of_csv(&text, Some("//a")).is_ok());
+        assert!(of_csv(&text, Some("//b")).unwrap_err().contains("1 load points"));
+    }
+
+    #[test]
+    fn a_closed_loop_is_a_sweep() {
+        let mut text = format!("{HEADING}\n");
+        text += &line("nfs://a/", "4", "7600", "500", "valid", "all");
+        text += &line("nfs://a/", "1", "1980", "500", "valid", "all");
+        let Ok(Source::Sweep(observed)) = of_csv(&text, None) else { panic!("{text}") };
+        let point = |outstanding, per_s| Observed { outstanding, per_s };
+        assert_eq!(observed, [point(1, 1980.0), point(4, 7600.0)]);
+    }
+
+    #[test]
+    fn bad_rows_are_told_with_their_reason() {
+        let said = |rows: &str| of_csv(&format!("{HEADING}\n{rows}"), None).unwrap_err();
+        let row = |load, per_s, us| line("nfs://a/", load, per_s, us, "valid", "all");
+        assert!(said("").contains("0 servers"));
+        assert!(said(&row("100", "99", "1")).contains("1 load points"));
+        assert!(said(&row("x", "99", "1")).contains("row 2: load is \"x\""));
+        assert!(said(&row("100", "NaN", "1")).contains("row 2: the achieved throughput is NaN"));
+        assert!(said(&row("100", "-1", "1")).contains("row 2: the achieved throughput is -1"));
+        assert!(said(&row("100", "99", "-1")).contains("row 2: the response time is -1"));
+        assert!(said("nfs://a/,100\n").contains("row 2: at least 16 fields are needed, got 2"));
+        assert!(of_csv("target,load,operation\n", None).unwrap_err().contains("no column"));
+    }
+}

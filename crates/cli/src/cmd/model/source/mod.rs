@@ -1,0 +1,246 @@
+//! What a file of measurements is: told by its heading, or a record that keeps what it rests on.
+//!
+//! | file | is |
+//! |---|---|
+//! | two columns, `throughput_per_s response_ms` | a curve |
+//! | two columns, `outstanding throughput_per_s` | a sweep |
+//! | four columns, `sent_us answered_us bytes stable` | a trace |
+//! | CSV or record of `nfskit bench curve` | a curve; of a closed loop, a sweep |
+//! | CSV of `nfskit trace` | a trace |
+//! | record of `model infer`, `model fit` | what it was fitted to |
+//! | record of `nfskit probe` | a path |
+
+mod bench;
+mod csv;
+mod transactions;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use perf::model::curve::Curve;
+use perf::model::saved::SavedPath;
+use perf::model::sweep::{self, Observed};
+use perf::model::trace::{self, Transaction};
+use perf::record::Run as Record;
+use serde_json::{Map, Value, json};
+
+use super::known::Told;
+use crate::exit::Failure;
+
+/// Measurements, read.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// With what was told of its server, if it is from a record of `model infer`.
+    Curve(Curve, Told),
+    Sweep(Vec<Observed>),
+    Trace(Vec<Transaction>),
+    /// The parameters of a probe.
+    Path(Box<SavedPath>),
+}
+
+/// Where a record keeps the text of the curve, the sweep or the trace that it explains.
+const MEASURED: &str = "measured";
+
+/// Bytes of a file that are read; more than any table that is looked at whole.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Names that an error lists.
+const NAMES_MAX: usize = 8;
+
+impl Source {
+    /// Reads a file; `of` chooses where it holds several servers or connections.
+    pub(super) fn read(path: &Path, verb: &str, of: Option<&str>) -> Result<Self, Failure> {
+        let unreadable = |cause: &dyn Display| super::unreadable(path, verb, cause);
+        let text = text(path).map_err(|cause| unreadable(&cause))?;
+        Self::of_text(&text, of).map_err(|cause| unreadable(&cause))
+    }
+
+    fn of_text(text: &str, of: Option<&str>) -> Result<Self, String> {
+        if is_json(text) {
+            return Self::of_json(text, of);
+        }
+        if bench::is_csv(text) {
+            return bench::of_csv(text, of);
+        }
+        if transactions::is_csv(text) {
+            return transactions::of_csv(text, of).map(Self::Trace);
+        }
+        let said = |error: perf::model::curve::CurveError| error.to_string();
+        if trace::is_trace(text) {
+            return trace::parse(text).map(Self::Trace).map_err(said);
+        }
+        if is_sweep(text) {
+            return sweep::parse(text).map(Self::Sweep).map_err(said);
+        }
+        Curve::parse(text).map(Self::curve).map_err(said)
+    }
+
+    fn curve(curve: Curve) -> Self {
+        Self::Curve(curve, Told::default())
+    }
+
+    fn of_json(text: &str, of: Option<&str>) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let records = match value {
+            Value::Array(records) => records,
+            one => vec![one],
+        };
+        if records.iter().any(|record| record.get("capture").is_some()) {
+            return Err("a trace's --json has no single transactions: give its --csv".to_owned());
+        }
+        let records: Vec<Record> = records
+            .iter()
+            .map(|record| Record::from_json(&record.to_string()).map_err(|error| error.to_string()))
+            .collect::<Result<_, _>>()?;
+        let names: Vec<String> = records.iter().map(name).collect();
+        let record = &records[choose("records", &names, of)?];
+        if let Some(measured) = record.model.get(MEASURED).and_then(Value::as_str) {
+            return Ok(match Self::of_text(measured, None)? {
+                Self::Curve(curve, _) => Self::Curve(curve, Told::of_record(&record.model)),
+                other => other,
+            });
+        }
+        if record.workload.name == "curve" {
+            return bench::of_record(record);
+        }
+        match SavedPath::read(&record.model) {
+            Ok(saved) => Ok(Self::Path(Box::new(saved))),
+            Err(perf::model::saved::SavedError::Missing) => Err(format!(
+                "a record of {:?} has nothing to explain: give one of bench curve, probe, \
+                 model infer or model fit",
+                record.workload.name
+            )),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// How a record is told from others in its file.
+fn name(record: &Record) -> String {
+    let target = &record.target;
+    target.url.clone().or_else(|| target.path.clone()).unwrap_or_else(|| target.kind.clone())
+}
+
+/// Names in the order in which they came, each once.
+#[derive(Default)]
+struct Names {
+    names: Vec<String>,
+    numbers: BTreeMap<String, usize>,
+}
+
+impl Names {
+    fn number(&mut self, name: String) -> usize {
+        if let Some(&number) = self.numbers.get(&name) {
+            return number;
+        }
+        self.names.push(name.clone());
+        self.numbers.insert(name, self.names.len() - 1);
+        self.names.len() - 1
+    }
+}
+
+/// Which of several is meant: the one whose name contains what was asked for.
+fn choose(what: &str, names: &[String], of: Option<&str>) -> Result<usize, String> {
+    let fits = |name: &String| of.is_none_or(|of| name.contains(of));
+    let exact = of.and_then(|of| names.iter().position(|name| name == of));
+    let found: Vec<usize> = (0..names.len()).filter(|&at| fits(&names[at])).collect();
+    match (&found[..], exact) {
+        (_, Some(at)) => Ok(at),
+        (&[at], None) => Ok(at),
+        (found, None) => {
+            let listed =
+                if found.is_empty() { &(0..names.len()).collect::<Vec<_>>() } else { found };
+            let listed: Vec<&str> =
+                listed.iter().take(NAMES_MAX).map(|&at| names[at].as_str()).collect();
+            let many = match of {
+                Some(of) => format!("{} of {} {what} are called {of:?}", found.len(), names.len()),
+                None => format!("there are {} {what}", names.len()),
+            };
+            Err(format!("{many}: choose with --of, of {}", listed.join(", ")))
+        }
+    }
+}
+
+/// The text of a file, which is not without end.
+pub(super) fn text(path: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|cause| cause.to_string())?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|cause| cause.to_string())?;
+    let is_cut = bytes.len() as u64 > BYTES_MAX;
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let row = 1 + error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
+        format!("row {row}: this is no text")
+    })?;
+    if is_cut {
+        // Of transactions the first are looked at; everything else is looked at whole.
+        if !transactions::is_csv(&text) && !trace::is_trace(&text) {
+            return Err(format!("more than {} MiB are no table", BYTES_MAX >> 20));
+        }
+        text.truncate(text.rfind('\n').unwrap_or_default());
+    }
+    Ok(text)
+}
+
+/// Whether this is a record or a list of some: a list of tables in TOML begins with a name.
+pub(super) fn is_json(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with('{')
+        || text
+            .strip_prefix('[')
+            .is_some_and(|rest| matches!(rest.trim_start().chars().next(), Some('{' | ']') | None))
+}
+
+fn is_sweep(text: &str) -> bool {
+    text.lines().any(|line| line.trim().starts_with("outstanding"))
+}
+
+/// Keeps what a fit rests on in its record, from which [`Source::read`] takes it again: the same
+/// fit with the same covariances, without a second form to keep in step.
+pub(super) fn keep(model: &mut Map<String, Value>, text: &str) {
+    model.insert(MEASURED.to_owned(), json!(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_several_is_chosen_by_a_part_of_its_name() {
+        let names = ["nfs://a/x".to_owned(), "nfs://b/x".to_owned(), "nfs://b/xy".to_owned()];
+        assert_eq!(choose("records", &names[..1], None), Ok(0));
+        assert_eq!(choose("records", &names, Some("//a")), Ok(0));
+        assert_eq!(choose("records", &names, Some("nfs://b/x")), Ok(1));
+        let said = choose("records", &names, None).unwrap_err();
+        assert_eq!(
+            said,
+            "there are 3 records: choose with --of, of nfs://a/x, nfs://b/x, nfs://b/xy"
+        );
+        let said = choose("records", &names, Some("//b")).unwrap_err();
+        assert_eq!(
+            said,
+            "2 of 3 records are called \"//b\": choose with --of, of nfs://b/x, nfs://b/xy"
+        );
+        assert!(choose("records", &names, Some("c")).unwrap_err().contains("of nfs://a/x"));
+        assert_eq!(
+            choose("records", &[], None).unwrap_err(),
+            "there are 0 records: choose with --of, of "
+        );
+    }
+
+    #[test]
+    fn what_is_no_measurement_is_told_so() {
+        let said = |text: &str| Source::of_text(text, None).unwrap_err();
+        assert!(said("{").contains("line 1"), "{}", said("{"));
+        assert!(said("{}").contains("not a run record"));
+        assert!(said("[]").contains("0 records"));
+        assert!(is_json("\n [\n {}]") && !is_json("[server]") && !is_json("[[clients]]"));
+        assert!(said("{\"capture\": {}}").contains("give its --csv"));
+        let empty = r#"{"schema": "nfskit.run/1", "tool": {"version": "0"}, "started": "",
+            "workload": {"name": "seqwrite"}}"#;
+        assert!(said(empty).contains("a record of \"seqwrite\" has nothing to explain"));
+    }
+}

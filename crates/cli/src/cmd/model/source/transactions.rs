@@ -1,0 +1,129 @@
+//! The transactions of `nfskit trace --csv`, of one connection.
+//!
+//! NULL calls and calls to other programs than NFS are left out, as `nfskit trace --explain` does.
+
+use perf::model::trace::{TRANSACTIONS_MAX, Transaction, Work};
+
+use super::{Names, choose, csv};
+
+const COLUMNS: [&str; 7] =
+    ["call_s", "reply_s", "client", "server", "operation", "bytes", "stable"];
+
+/// Transactions of all connections that are looked at before one is chosen.
+const LINES_MAX: usize = 16 * TRANSACTIONS_MAX;
+
+pub(super) fn is_csv(text: &str) -> bool {
+    text.starts_with("call_s,reply_s,")
+}
+
+pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Vec<Transaction>, String> {
+    let mut lines = (1..).zip(text.lines());
+    let heading = lines.next().map_or("", |(_, line)| line);
+    let columns = csv::columns(heading, COLUMNS)?;
+    let mut connections = Names::default();
+    let mut found: Vec<(usize, u64, u64, u64, Work)> = Vec::new();
+    for (row, line) in lines.take(LINES_MAX).filter(|(_, line)| !line.trim().is_empty()) {
+        let [call, reply, client, server, operation, bytes, stable] =
+            csv::picked(row, line, columns)?;
+        // Other programs have a point in their name.
+        if operation == "NULL" || operation.contains('.') {
+            continue;
+        }
+        let (sent, answered) = (nanos(row, "call_s", &call)?, nanos(row, "reply_s", &reply)?);
+        if answered <= sent {
+            return Err(format!("row {row}: the reply is not after the call"));
+        }
+        let whole = |name: &str, text: &str| -> Result<u64, String> {
+            text.parse().map_err(|_| {
+                let text: String = text.chars().take(30).collect();
+                format!("row {row}: {name} is {text:?}: it has to be a whole number")
+            })
+        };
+        let (bytes, stable) = (whole("bytes", &bytes)?, whole("stable", &stable)?);
+        let is_stable = operation == "COMMIT" || (operation == "WRITE" && stable > 0);
+        let work = if is_stable { Work::Stable } else { Work::Memory };
+        let own = connections.number(format!("{client} to {server}"));
+        found.push((own, sent, answered, bytes, work));
+    }
+    let own = choose("connections", &connections.names, of)?;
+    found.retain(|(connection, ..)| *connection == own);
+    let begin = found.iter().map(|(_, sent, ..)| *sent).min().unwrap_or_default();
+    let us = |nanos: u64| (nanos - begin) as f64 / 1e3;
+    Ok(found
+        .into_iter()
+        .map(|(_, sent, answered, bytes, work)| Transaction {
+            sent_us: us(sent),
+            answered_us: us(answered),
+            bytes,
+            work,
+        })
+        .collect())
+}
+
+/// Seconds since 1970 to the nanosecond, of which a float would lose hundreds.
+fn nanos(row: usize, name: &str, text: &str) -> Result<u64, String> {
+    let wrong = || {
+        let text: String = text.chars().take(30).collect();
+        format!("row {row}: {name} is {text:?}: it has to be a number of seconds")
+    };
+    let (secs, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_digits(fraction) || fraction.len() > 9 {
+        return Err(wrong());
+    }
+    let secs: u64 = secs.parse().map_err(|_| wrong())?;
+    let nanos: u64 = format!("{fraction:0<9}").parse().map_err(|_| wrong())?;
+    secs.checked_mul(1_000_000_000).and_then(|all| all.checked_add(nanos)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADING: &str = "call_s,reply_s,latency_us,client,server,transport,xid,operation,status,\
+        file,offset,count,bytes,stable,call_len,reply_len,retransmissions,outstanding\n";
+
+    fn line(call: &str, reply: &str, client: &str, operation: &str, stable: &str) -> String {
+        format!(
+            "{call},{reply},1,{client},s:2049,tcp,0x1,{operation},0,f,0,0,8192,{stable},0,0,0,1\n"
+        )
+    }
+
+    #[test]
+    fn transactions_of_one_connection_are_read_to_the_nanosecond() {
+        let mut text = HEADING.to_owned();
+        text += &line("1700000000.000001000", "1700000000.000201500", "c:1", "WRITE", "2");
+        text += &line("1700000000.000000000", "1700000000.5", "c:1", "READ", "0");
+        text += &line("1700000000.1", "1700000000.2", "c:1", "NULL", "0");
+        text += &line("1700000000.1", "1700000000.2", "c:1", "MOUNT.MNT", "0");
+        let read = of_csv(&text, None).unwrap();
+        let write =
+            Transaction { sent_us: 1.0, answered_us: 201.5, bytes: 8192, work: Work::Stable };
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[0], write);
+        assert_eq!((read[1].sent_us, read[1].work), (0.0, Work::Memory));
+        text += &line("1700000000.1", "1700000000.2", "d:1", "READ", "0");
+        let said = of_csv(&text, None).unwrap_err();
+        assert_eq!(
+            said,
+            "there are 2 connections: choose with --of, of c:1 to s:2049, d:1 to s:2049"
+        );
+        assert_eq!(of_csv(&text, Some("d:1")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn bad_rows_are_told_with_their_reason() {
+        let said = |row: &str| of_csv(&format!("{HEADING}{row}"), None).unwrap_err();
+        assert!(said("").contains("0 connections"));
+        assert_eq!(
+            said(&line("2", "1", "c", "READ", "0")),
+            "row 2: the reply is not after the call"
+        );
+        assert!(said(&line("-2", "1", "c", "READ", "0")).contains("row 2: call_s is \"-2\""));
+        assert!(said(&line("NaN", "1", "c", "READ", "0")).contains("row 2: call_s is \"NaN\""));
+        assert!(said(&line("1", "2.x", "c", "READ", "0")).contains("row 2: reply_s is \"2.x\""));
+        assert!(said(&line("1", "2", "c", "WRITE", "")).contains("row 2: stable is \"\""));
+        assert!(said("1,2\n").contains("row 2: at least 14 fields are needed, got 2"));
+        assert!(said(&line("99999999999999", "2", "c", "READ", "0")).contains("row 2: call_s"));
+    }
+}

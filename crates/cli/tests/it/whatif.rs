@@ -1,0 +1,179 @@
+//! `nfskit model whatif`: every change asked of every kind of source, and answered by all methods
+//! or refused with a reason.
+
+use std::fmt::Write;
+
+use crate::program::run;
+
+/// The changes that a question may be about.
+const CHANGES: [&str; 8] = [
+    "L=5ms",
+    "disks=8",
+    "cache=64G",
+    "wsize=1M",
+    "outstanding=32",
+    "write-log=nvme",
+    "clients x10",
+    "threads=2",
+];
+
+/// For each source: what each change leads to; a word of the answer or of the reason.
+const TABLE: [(&str, [&str; 8]); 4] = [
+    (
+        "curve",
+        [
+            "by the processor",
+            "by the disks",
+            "by the processor",
+            "give a probe's record",
+            "closed  after",
+            "give a probe's record",
+            "not reached",
+            "say cpus=N",
+        ],
+    ),
+    (
+        "sweep",
+        [
+            "say how much is added",
+            "give a probe's record",
+            "give a curve",
+            "give a probe's record",
+            "bound by",
+            "give a probe's record",
+            "bound by",
+            "give a trace, or a curve",
+        ],
+    ),
+    (
+        "probe",
+        [
+            "the way (2 T_prop)",
+            "simulation",
+            "give a curve",
+            "simulation",
+            "always busy",
+            "simulation",
+            "say outstanding=N",
+            "simulation",
+        ],
+    ),
+    (
+        "trace",
+        [
+            "say how much is added",
+            "say write-log=TIME",
+            "give a curve",
+            "simulation",
+            "the servers, always busy",
+            "simulation",
+            "the servers, always busy",
+            "simulation",
+        ],
+    ),
+];
+
+/// A path 100 us away, as a probe leaves it.
+const PROBED: &str = r#"{"schema": "nfskit.run/1", "tool": {"version": "0"},
+"started": "2026-01-01T00:00:00Z", "model": {"path": {"round_trip_us": 210.0,
+"ser_us_per_kib": 8.5, "op_us": 40.0, "overhead_us": 1.0, "capacity_call_us": 3.0,
+"capacity_us_per_kib": 8.2, "sync_us": 100.0, "sync_us_per_kib": 2.0, "sync_left_us_per_kib": 0.5,
+"unhidden_us_per_kib": 0.1, "stalls": false, "latency_us": 0.0, "call_bytes": 8192,
+"outstanding": 2, "commit_bytes": 4194304, "spread": [0.05, 0.02, 0.1, 0.2, 0.05, 0.3]}}}"#;
+
+fn text(source: &str) -> String {
+    match source {
+        // The paper's SCSI server, as its own parameters give it.
+        "curve" => {
+            let us = [8.82, 11.51, 12.97, 13.96, 14.80, 15.64, 16.69, 18.43, 22.86];
+            let mut text = "throughput_per_s response_ms\n100 4.39\n".to_owned();
+            for (at, ms) in (2..).zip(us) {
+                writeln!(text, "{at}00 {ms}").unwrap();
+            }
+            text
+        }
+        "sweep" => "outstanding throughput_per_s\n1 1980\n2 3890\n4 7600\n8 14000\n16 22500\n\
+                    32 24800\n"
+            .to_owned(),
+        "probe" => PROBED.to_owned(),
+        _ => trace(),
+    }
+}
+
+/// Callers and two servers: 100 us of way, 60 us for a call, 8 us a KiB, 300 us for a stable one.
+fn trace() -> String {
+    let mut text = "sent_us answered_us bytes stable\n".to_owned();
+    let mut free = [0.0_f64; 2];
+    for window in [1, 2, 4, 8_usize] {
+        let mut next = vec![free[0].max(free[1]) + 1e4; window];
+        for call in 0..120_usize {
+            let own = (0..window).min_by(|&a, &b| next[a].total_cmp(&next[b])).unwrap();
+            let (bytes, is_stable) = ([0, 8192, 65_536][call % 3], call % 4 == 1);
+            let server = usize::from(free[1] < free[0]);
+            let sent = next[own];
+            let kib = f64::from(bytes) / 1024.0;
+            let demand = 60.0 + 8.0 * kib + if is_stable { 300.0 } else { 0.0 };
+            free[server] = free[server].max(sent + 50.0) + demand;
+            next[own] = free[server] + 50.0;
+            writeln!(text, "{sent} {} {bytes} {}", next[own], u8::from(is_stable)).unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn every_change_is_answered_or_refused_with_a_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    for (source, words) in TABLE {
+        let file = directory.path().join(source);
+        std::fs::write(&file, text(source)).unwrap();
+        let file = file.to_str().unwrap();
+        for (change, word) in CHANGES.into_iter().zip(words) {
+            let mut line = vec!["model", "whatif", file, change];
+            if source == "curve" {
+                line.extend(["--disks", "24", "--callers", "24"]);
+            }
+            let asked = run(&line);
+            let said = format!("{source} {change}: {asked:?}");
+            match asked.code {
+                Some(0) => {
+                    assert!(asked.stdout.contains(word), "no {word:?}: {said}");
+                    let simulated = ["simulation", "world   after"];
+                    assert!(simulated.iter().any(|name| asked.stdout.contains(name)), "{said}");
+                    assert!(!asked.stdout.contains("no simulation"), "{said}");
+                }
+                Some(2) => {
+                    assert!(asked.stderr.contains("is not part of this model"), "{said}");
+                    assert!(asked.stderr.contains(word), "no {word:?}: {said}");
+                }
+                _ => panic!("{said}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fit_of_any_source_is_asked_and_simulated_from_its_record() {
+    let directory = tempfile::tempdir().unwrap();
+    for (source, change) in [("curve", "cpus=2"), ("sweep", "L+1ms"), ("trace", "cpus=4")] {
+        let file = directory.path().join(source);
+        std::fs::write(&file, text(source)).unwrap();
+        let (file, record) = (file.to_str().unwrap(), format!("{}.json", file.display()));
+        let known: &[&str] = if source == "curve" { &["--disks", "24"] } else { &[] };
+        let fitted = run([&["model", "fit", file, "--json", &record], known].concat());
+        assert_eq!(fitted.code, Some(0), "{source}: {fitted:?}");
+        // What was told of the server is in the record.
+        let asked = run(["model", "whatif", &record, change]);
+        let direct = run([&["model", "whatif", file, change], known].concat());
+        assert_eq!(asked.code, Some(0), "{source}: {asked:?}");
+        assert_eq!(asked.stdout, direct.stdout, "{source}");
+        let simulated = run(["model", "simulate", &record]);
+        assert_eq!(simulated.code, Some(0), "{source}: {simulated:?}");
+        assert!(simulated.stdout.contains("response time"), "{source}: {simulated:?}");
+        let sensitive = run(["model", "sensitivity", &record]);
+        assert_eq!(sensitive.code, Some(0), "{source}: {sensitive:?}");
+        for part in ["d(base)/dL", "saturation(o)", "G threshold"] {
+            assert!(sensitive.stdout.contains(part), "{source}: no {part:?} in {sensitive:?}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Changes to a trace that was explained: calls a second of its average call with so many
+//! outstanding, by a formula and by mean value analysis, with the interval that the fit gives it.
+//!
+//! ```text
+//! demand   = op + KiB ser + share of stable calls x block
+//! formula  X(N) = min( N / (way + demand),  m / demand )
+//! MVA      N callers, a delay of way, a line before m servers of demand
+//! ```
+//!
+//! | change | in the model |
+//! |---|---|
+//! | L | way grows by 2 L |
+//! | o | op grows by 2 o: a call and its reply at the servers |
+//! | G | ser, at least the link's |
+//! | cpus, threads | m; threads are m at most |
+//! | wsize | bytes of the calls that carry some |
+//! | write-log | block, at most a sync of the log |
+//! | outstanding, clients | N |
+
+use super::super::closed::network::{Center, Class, Kind, Network};
+use super::super::error::{ModelError, positive, within};
+use super::super::fit::spread;
+use super::super::sweep::OUTSTANDING_MAX;
+use super::super::trace::{Explained, Work};
+use super::{Change, How, What, WhatIfError};
+use crate::stats::{Estimate, Interval, student_t_975};
+
+/// The average call of a trace, and its servers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Case {
+    pub way_us: f64,
+    pub op_us: f64,
+    pub ser_us_per_kib: f64,
+    pub block_us: f64,
+    /// m.
+    pub servers: u32,
+    /// N.
+    pub outstanding: u32,
+    /// Mean size of all calls.
+    pub kib: f64,
+    /// Of all calls: that carry data, and that are stable.
+    pub carrying: f64,
+    pub stable: f64,
+}
+
+/// What is predicted for a case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlook {
+    pub case: Case,
+    /// Calls a second, by the formula.
+    pub per_s: Estimate,
+    /// By mean value analysis.
+    pub closed_per_s: f64,
+    /// m / demand: calls a second with calls without end outstanding.
+    pub saturation_per_s: f64,
+    /// Whether the servers are full (or too few calls outstanding to fill them).
+    pub is_full: bool,
+}
+
+/// Before and after changes. Without a number of outstanding calls, the trace's mean. Fails where
+/// a change is not part of the model or cannot be.
+pub fn answer(
+    explained: &Explained,
+    outstanding: Option<u32>,
+    changes: &[Change],
+) -> Result<[Outlook; 2], WhatIfError> {
+    Ok([outlook(explained, outstanding, &[])?, outlook(explained, outstanding, changes)?])
+}
+
+fn outlook(
+    explained: &Explained,
+    outstanding: Option<u32>,
+    changes: &[Change],
+) -> Result<Outlook, WhatIfError> {
+    let fitted = &explained.fitted;
+    let values: Vec<f64> = fitted.parameters.iter().map(|found| found.estimate.value).collect();
+    let of = |values: &[f64]| Case::of(explained, values, outstanding).changed(changes);
+    let case = of(&values)?;
+    let value = case.formula_per_s();
+    let slope = |i: usize| -> Result<f64, WhatIfError> {
+        let stepped = |by: f64| {
+            let mut values = values.clone();
+            values[i] *= by.exp();
+            Ok::<f64, WhatIfError>(of(&values)?.formula_per_s().ln())
+        };
+        Ok((stepped(STEP)? - stepped(-STEP)?) / (2.0 * STEP))
+    };
+    let slopes = (0..values.len()).map(slope).collect::<Result<Vec<f64>, _>>()?;
+    let free = fitted.residuals.len().saturating_sub(values.len());
+    let half = student_t_975(free).unwrap_or(12.7) * spread(&fitted.covariance, &slopes);
+    let interval = Interval { lo: value / half.exp(), hi: value * half.exp() };
+    let is_finite = interval.lo > 0.0 && interval.hi.is_finite();
+    let saturation_per_s = case.saturation_per_s();
+    Ok(Outlook {
+        case,
+        per_s: Estimate { value, ci95: is_finite.then_some(interval) },
+        closed_per_s: case.closed_per_s()?,
+        saturation_per_s,
+        is_full: value > 0.98 * saturation_per_s,
+    })
+}
+
+const STEP: f64 = 1e-4;
+
+impl Case {
+    fn of(explained: &Explained, values: &[f64], outstanding: Option<u32>) -> Self {
+        let names = explained.fitted.parameters.iter().map(|found| found.name);
+        let named: Vec<(&str, f64)> = names.zip(values.iter().copied()).collect();
+        let value = |name: &str| named.iter().find(|(own, _)| *own == name).map_or(0.0, |v| v.1);
+        let groups = &explained.groups;
+        let calls = groups.iter().map(|group| group.calls).sum::<usize>().max(1) as f64;
+        let share = |of: &dyn Fn(&super::super::trace::Group) -> f64| -> f64 {
+            groups.iter().map(|group| group.calls as f64 * of(group)).sum::<f64>() / calls
+        };
+        let one_if = |is: bool| if is { 1.0 } else { 0.0 };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let mean = explained.outstanding_mean.round() as u32;
+        Self {
+            way_us: value("way"),
+            op_us: value("op"),
+            ser_us_per_kib: value("ser"),
+            block_us: value("block"),
+            servers: explained.servers,
+            outstanding: outstanding.unwrap_or(mean).clamp(1, OUTSTANDING_MAX),
+            kib: share(&|group| group.kib),
+            carrying: share(&|group| one_if(group.kib > 0.0)),
+            stable: share(&|group| one_if(group.work == Work::Stable)),
+        }
+    }
+
+    /// What the average call occupies a server for, us.
+    pub fn demand_us(&self) -> f64 {
+        self.op_us + self.kib * self.ser_us_per_kib + self.stable * self.block_us
+    }
+
+    fn saturation_per_s(&self) -> f64 {
+        f64::from(self.servers) / self.demand_us() * 1e6
+    }
+
+    fn formula_per_s(&self) -> f64 {
+        let window = f64::from(self.outstanding) / (self.way_us + self.demand_us()) * 1e6;
+        window.min(self.saturation_per_s())
+    }
+
+    fn closed_per_s(&self) -> Result<f64, ModelError> {
+        let centers = vec![
+            Center::new("servers", Kind::Servers(self.servers), &[self.demand_us()]),
+            Center::new("way", Kind::Delay, &[self.way_us]),
+        ];
+        let class = Class { callers: self.outstanding, think_us: 0.0 };
+        let network = Network::new(vec![class], centers)?;
+        let solution = network.solve().or_else(|_| network.approximate())?;
+        Ok(solution.throughput_per_s[0])
+    }
+
+    fn changed(mut self, changes: &[Change]) -> Result<Self, WhatIfError> {
+        for change in changes {
+            self.apply(change)?;
+        }
+        Ok(self)
+    }
+
+    fn apply(&mut self, change: &Change) -> Result<(), WhatIfError> {
+        let foreign = |why| Err(WhatIfError::Foreign { what: change.what, why });
+        match change.what {
+            What::Latency if change.how == How::Add => self.way_us += 2.0 * change.value,
+            What::Latency => return foreign("way contains it: say how much is added, as in L+1ms"),
+            What::Overhead if change.how == How::Add => self.op_us += 2.0 * change.value,
+            What::Overhead => {
+                return foreign("op contains it: say how much is added, as in o+50us");
+            }
+            What::Gap if self.kib == 0.0 => return foreign("no call of the trace carries data"),
+            What::Gap if change.how == How::Set => {
+                self.ser_us_per_kib = self.ser_us_per_kib.max(change.value);
+            }
+            What::Gap => return foreign("say the rate of the link, as in G=100Mbit/s"),
+            What::Cpus => {
+                let servers = change.of_count(self.servers);
+                self.servers = counted("servers", servers)?;
+            }
+            What::Threads => {
+                let threads = counted("threads", change.of_count(self.servers))?;
+                self.servers = self.servers.min(threads);
+            }
+            What::CallSize if self.carrying == 0.0 => {
+                return foreign("no call of the trace carries data");
+            }
+            What::CallSize => {
+                let bytes = change.of(self.kib / self.carrying * 1024.0);
+                self.kib = self.carrying * positive("call size", bytes)? / 1024.0;
+            }
+            What::WriteLog if self.stable == 0.0 => {
+                return foreign("no call of the trace is stable");
+            }
+            What::WriteLog => {
+                self.block_us = match change.how {
+                    How::Set => self.block_us.min(change.value),
+                    How::Add | How::Times => change.of(self.block_us),
+                };
+            }
+            What::Outstanding | What::Clients => {
+                self.outstanding = counted("outstanding calls", change.of_count(self.outstanding))?;
+            }
+            What::Disk | What::Disks => {
+                return foreign("block has all disks in one: say write-log=TIME");
+            }
+            What::Cpu => return foreign("a call's time is op: say o+TIME"),
+            What::Cache => return foreign("which call missed a cache is not seen: give a curve"),
+        }
+        Ok(())
+    }
+}
+
+fn counted(what: &'static str, count: u32) -> Result<u32, ModelError> {
+    within(what, count.into(), 1, OUTSTANDING_MAX.into())?;
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::trace::Transaction;
+    use super::*;
+
+    /// 100 us of way, two servers, 60 us for a call, 8 us a KiB, 400 us for a stable one.
+    fn explained() -> Explained {
+        let mut transactions = Vec::new();
+        let mut free = [0.0_f64; 2];
+        for window in [1, 2, 4, 8_usize] {
+            let mut next = vec![free[0].max(free[1]) + 1e4; window];
+            for call in 0..200_usize {
+                let own = (0..window).min_by(|&a, &b| next[a].total_cmp(&next[b])).unwrap();
+                let (kib, is_stable) = ([0.0, 8.0, 64.0][call % 3], call % 5 == 0);
+                let noise = 1.0 + 0.01 * f64::from(u32::try_from(call * 7 % 5).unwrap()) - 0.02;
+                let block_us = if is_stable { 400.0 } else { 0.0 };
+                let server = usize::from(free[1] < free[0]);
+                let sent_us = next[own];
+                let begins_us = free[server].max(sent_us + 50.0);
+                free[server] = begins_us + (60.0 + 8.0 * kib + block_us) * noise;
+                next[own] = free[server] + 50.0;
+                let work = if is_stable { Work::Stable } else { Work::Memory };
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "few")]
+                let bytes = (kib * 1024.0) as u64;
+                transactions.push(Transaction { sent_us, answered_us: next[own], bytes, work });
+            }
+        }
+        Explained::from(&transactions).unwrap()
+    }
+
+    #[test]
+    fn changes_do_what_the_parameters_say() {
+        let explained = explained();
+        assert_eq!(explained.servers, 2);
+        let ask = |outstanding, text: &str| {
+            let changes = [text.parse().unwrap()];
+            let [before, after] = answer(&explained, Some(outstanding), &changes).unwrap();
+            assert!(after.closed_per_s <= after.per_s.value * (1.0 + 1e-9), "{text}: {after:?}");
+            assert!(after.per_s.ci95.unwrap().contains(after.per_s.value));
+            (after.per_s.value / before.per_s.value, after)
+        };
+        // 24 KiB and a fifth of 400 us on average: 332 us.
+        let demand_us = 60.0 + 8.0 * 24.0 + 80.0;
+        let (gain, _) = ask(1, "L+1ms");
+        assert!((gain * (2_100.0 + demand_us) / (100.0 + demand_us) - 1.0).abs() < 0.02, "{gain}");
+        let (gain, full) = ask(64, "cpus x2");
+        assert!((gain - 2.0).abs() < 0.01 && full.is_full, "{gain}");
+        let (gain, _) = ask(64, "threads=1");
+        assert!((gain - 0.5).abs() < 0.01, "{gain}");
+        let (gain, _) = ask(64, "write-log=nvme");
+        assert!((gain * (demand_us - 74.0) / demand_us - 1.0).abs() < 0.03, "{gain}");
+        let (gain, _) = ask(64, "wsize=72K");
+        assert!(gain < 0.7, "{gain}");
+        let (gain, after) = ask(1, "clients x10");
+        assert!(gain > 2.0 && after.case.outstanding == 10, "{gain}");
+        let (gain, _) = ask(64, "G=100Mbit/s");
+        assert!(gain < 0.2, "{gain}");
+    }
+
+    #[test]
+    fn what_a_trace_does_not_contain_is_refused() {
+        let explained = explained();
+        for text in ["L=5ms", "o=1us", "disks=8", "cache=64G", "cpu=1ms", "threads=0", "wsize=0"] {
+            let changes = [text.parse().unwrap()];
+            assert!(answer(&explained, None, &changes).is_err(), "{text}");
+        }
+    }
+}

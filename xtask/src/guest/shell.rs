@@ -1,0 +1,66 @@
+//! A guest that does one command after the other, while we do something else beside it.
+//!
+//! It sees our files under `/host`. A command is a file in a folder there, and so are what it
+//! printed and its status.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::image::Image;
+use crate::host::child::Service;
+
+const SCRIPT: &str = include_str!("scripts/shell.sh");
+/// It takes 3 s.
+const BOOT_WITHIN: Duration = Duration::from_secs(60);
+const END_WITHIN: Duration = Duration::from_secs(20);
+/// All commands together; it kills itself then.
+const GUEST_SECONDS_MAX: u32 = 600;
+
+#[derive(Debug)]
+pub(crate) struct Shell {
+    service: Service,
+    folder: PathBuf,
+    turn: u32,
+}
+
+impl Shell {
+    /// Boots a guest in the network namespace of this name, with a folder for commands.
+    pub(crate) fn boot(image: &Image, namespace: &str, folder: &Path) -> Result<Self, String> {
+        let script = folder.join("shell.sh");
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&script, SCRIPT));
+        written.map_err(|cause| format!("{}: {cause}", folder.display()))?;
+        let mut command = image.guest(namespace);
+        command.args(["--timeout", &GUEST_SECONDS_MAX.to_string()]);
+        command.arg("--set").arg(format!("FOLDER={}", folder.display())).arg(script);
+        let mut service = Service::start(&mut command)?;
+        service.wait_for(BOOT_WITHIN, |lines| {
+            lines.iter().any(|line| line.contains("ready for commands")).then_some(())
+        })?;
+        Ok(Self { service, folder: folder.to_owned(), turn: 0 })
+    }
+
+    /// Does a command of bash, and returns what it printed; fails unless its status is 0.
+    pub(crate) fn run(&mut self, command: &str, within: Duration) -> Result<String, String> {
+        self.turn += 1;
+        let file = |kind: &str| self.folder.join(format!("{}.{kind}", self.turn));
+        let [draft, status, log] = ["draft", "status", "log"].map(file);
+        // It must not be seen before it is whole.
+        fs::write(&draft, command)
+            .and_then(|()| fs::rename(&draft, file("command")))
+            .map_err(|cause| format!("{}: {cause}", draft.display()))?;
+        let ended = self.service.wait_for(within, |_| fs::read_to_string(&status).ok());
+        let log = fs::read_to_string(log).unwrap_or_default();
+        match ended?.trim() {
+            "0" => Ok(log),
+            status => Err(format!("in the guest: status {status}: {}", log.trim_end())),
+        }
+    }
+
+    /// Lets it end.
+    pub(crate) fn end(self) -> Result<(), String> {
+        let end = self.folder.join("end");
+        fs::write(&end, "").map_err(|cause| format!("{}: {cause}", end.display()))?;
+        self.service.wait(END_WITHIN)
+    }
+}
