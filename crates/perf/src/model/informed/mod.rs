@@ -13,8 +13,8 @@
 //! ```
 //!
 //! A processor that is not full sleeps between calls, and waking costs it C. The share of calls
-//! that find it asleep is 1 - U, so its busy time for a call is S + C (1 - U) = (S + C) / (1 + C X):
-//! the few calls of a lower part say how it falls, and with it what S is.
+//! that find it asleep is 1 - U, so its busy time for a call is S + C (1 - U), which is
+//! (S + C) / (1 + C X): the few calls of a lower part say how it falls, and with it what S is.
 //!
 //! `variable` is mean value analysis with a residual service of S (1 + v) / 2: v = 1 is random
 //! service, v = 0 regular. `gathered` is run and not written down (see [`super::gathered`]); it is
