@@ -7,6 +7,7 @@
 //! | G, g (the slowest stage's) | rate of the link, and its pause after each message |
 //! | T_ser beyond G | time of the server for each byte, of many processors |
 //! | T_op | time of the server for a WRITE, of many processors |
+//! | the one processor's time for a call | the same, of one; what is left of the cycle is the link's |
 //! | o | time of the client for each call it sends |
 //! | T_sync, rate | the disk; it stalls, or writes back early |
 //!
@@ -53,13 +54,22 @@ pub fn mib_per_s(path: &Path, server: Server, transfer: &Transfer) -> Result<f64
     run(path, server, transfer, |spec| spec)
 }
 
-/// The same for a case: with its threads.
+/// The same for a case: with its threads, and with its processor where the time of that is known.
 ///
 /// # Errors
 /// [`SimulateError`].
 pub fn case_mib_per_s(case: &Case) -> Result<f64, SimulateError> {
-    let Case { path, server, transfer, threads, .. } = *case;
+    let Case { mut path, server, transfer, threads, processor_us, .. } = *case;
+    if let Some(processor_us) = processor_us {
+        let kib = transfer.call_bytes as f64 / 1024.0;
+        let copied_us = kib * (path.ser_us_per_kib - path.capacity.us_per_kib);
+        let others_us = path.round_trip_us + path.op_us + copied_us - processor_us;
+        path.round_trip_us = others_us.max(0.0);
+        path.op_us = processor_us;
+        path.ser_us_per_kib = path.capacity.us_per_kib;
+    }
     run(&path, server, &transfer, move |spec| ServerSpec {
+        cores: if processor_us.is_some() { 1 } else { spec.cores },
         threads: match (server, threads) {
             (Server::Concurrent, Some(threads)) => threads as usize,
             _ => spec.threads,
@@ -197,8 +207,9 @@ mod tests {
         let path = Path { op_us: 400.0, ..PATH };
         let transfer = Transfer { call_bytes: 8192, outstanding: 8, commit_bytes: 8 << 20 };
         let run = |threads| {
-            let (server, latency_us) = (Server::Concurrent, 0.0);
-            case_mib_per_s(&Case { path, server, transfer, latency_us, threads }).unwrap()
+            let (server, latency_us, processor_us) = (Server::Concurrent, 0.0, None);
+            let case = Case { path, server, transfer, latency_us, threads, processor_us };
+            case_mib_per_s(&case).unwrap()
         };
         let most = 8192.0 / 400.0 * 1e6 / f64::from(1 << 20);
         assert!((0.75..1.02).contains(&(run(Some(1)) / most)), "{} {most}", run(Some(1)));

@@ -70,7 +70,7 @@ pub(crate) enum Symbol {
 /// looked at. Martin and Culler 1999 were off by 24 and 30 % at worst.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
-  nfskit papers predict                           about a minute and a half
+  nfskit papers predict                           about two minutes
   nfskit papers predict --quick --json predict.json
   nfskit papers predict --dir /srv/data --link 1ms/1g")]
 pub(crate) struct Predict {

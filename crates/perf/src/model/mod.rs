@@ -6,6 +6,7 @@ pub mod cycle;
 pub mod disk;
 pub mod error;
 pub mod fit;
+pub mod gathered;
 pub mod infer;
 pub mod informed;
 pub mod least_squares;

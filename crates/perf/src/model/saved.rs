@@ -32,6 +32,9 @@ pub struct SavedPath {
     pub call_bytes: u64,
     pub outstanding: u32,
     pub commit_bytes: u64,
+    /// Of the server's one processor, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_us: Option<f64>,
     /// Half widths of the intervals, as shares of 1, in the order of [`Spread`].
     #[serde(default)]
     pub spread: [f64; 6],
@@ -52,7 +55,7 @@ pub enum SavedError {
 
 impl SavedPath {
     pub fn of(case: &Case, spread: &Spread) -> Self {
-        let Case { path, server, transfer, latency_us, .. } = case;
+        let Case { path, server, transfer, latency_us, processor_us, .. } = case;
         let Path { capacity, storage, .. } = path;
         Self {
             round_trip_us: path.round_trip_us,
@@ -70,6 +73,7 @@ impl SavedPath {
             call_bytes: transfer.call_bytes,
             outstanding: transfer.outstanding,
             commit_bytes: transfer.commit_bytes,
+            processor_us: *processor_us,
             spread: [
                 spread.round_trip,
                 spread.ser,
@@ -113,6 +117,7 @@ impl SavedPath {
             ("sync_left_us_per_kib", self.sync_left_us_per_kib),
             ("unhidden_us_per_kib", self.unhidden_us_per_kib),
             ("latency_us", self.latency_us),
+            ("processor_us", self.processor_us.unwrap_or(0.0)),
         ];
         let spread = self.spread.map(|share| ("spread", share));
         for (name, got) in numbers.into_iter().chain(spread) {
@@ -157,6 +162,7 @@ impl SavedPath {
             },
             latency_us: self.latency_us,
             threads: None,
+            processor_us: self.processor_us,
         }
     }
 
@@ -187,6 +193,7 @@ mod tests {
             call_bytes: 8192,
             outstanding: 4,
             commit_bytes: 1 << 20,
+            processor_us: Some(30.0),
             spread: [0.1, 0.0, 0.2, 0.0, 0.0, 0.3],
         }
     }

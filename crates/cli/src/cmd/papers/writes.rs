@@ -7,6 +7,7 @@ use bytes::Bytes;
 use client::mount::{self, Mounted};
 use client::session::Session;
 use client::transfer::{Kind, Limit};
+use load::cpu::Neighbours;
 use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::clock::Clock;
@@ -51,6 +52,11 @@ pub(super) struct Writes<'a> {
     data: Bytes,
 }
 
+/// Runs in place of one in which others wanted the processors, and the share of all processors' time
+/// that others may have in a run. Our own interrupts count as others'.
+const TRIES: usize = 3;
+const OTHERS_MAX: f64 = 0.1;
+
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ran {
@@ -88,7 +94,26 @@ impl<'a> Writes<'a> {
         Reached::new(self.clock, None, &target, options)
     }
 
+    /// A run in which others left us the processors; of several in which they did not, the one in
+    /// which they wanted least.
     pub(super) async fn run(&self, outstanding: u32, time: Nanos) -> Result<Ran, Failure> {
+        let mut quietest: Option<(f64, Ran)> = None;
+        for _ in 0..TRIES {
+            let neighbours = Neighbours::watch(self.clock.now());
+            let ran = self.run_once(outstanding, time).await?;
+            let others = neighbours.share(self.clock.now()).unwrap_or(0.0);
+            if others <= OTHERS_MAX {
+                return Ok(ran);
+            }
+            if quietest.is_none_or(|(least, _)| others < least) {
+                quietest = Some((others, ran));
+            }
+        }
+        let none = || Failure::environment("no run was made", "report this as a bug");
+        quietest.map(|(_, ran)| ran).ok_or_else(none)
+    }
+
+    async fn run_once(&self, outstanding: u32, time: Nanos) -> Result<Ran, Failure> {
         let outstanding = outstanding as usize;
         let run = self.write(outstanding, self.stable, u64::MAX, Some(time)).await?;
         let writes = run.events.iter().filter(|event| event.kind == Kind::Write);

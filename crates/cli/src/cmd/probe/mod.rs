@@ -133,6 +133,7 @@ impl Outcome {
             transfer: sweep::transfer(&after, self.commit_bytes),
             latency_us: 0.0,
             threads: None,
+            processor_us: None,
         };
         SavedPath::of(&case, &self.spread())
     }

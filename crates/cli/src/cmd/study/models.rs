@@ -136,7 +136,14 @@ fn spread_pct(measured: &Measured) -> f64 {
 
 /// By mean value analysis.
 pub(crate) fn closed(path: &Path, server: Server, transfer: &Transfer) -> Option<f64> {
-    let case = Case { path: *path, server, transfer: *transfer, latency_us: 0.0, threads: None };
+    let case = Case {
+        path: *path,
+        server,
+        transfer: *transfer,
+        latency_us: 0.0,
+        threads: None,
+        processor_us: None,
+    };
     case.closed_mib_per_s().ok()
 }
 

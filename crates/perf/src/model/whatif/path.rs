@@ -4,7 +4,7 @@
 //! | change | in the model |
 //! |---|---|
 //! | L | 2 T_prop grows by 2 L |
-//! | o | T_op and the pipe's time for a call by 2 o (call and reply at one end) |
+//! | o | T_op and the stage it belongs to by 2 o (call and reply at one end): the server's processor, where its time is known, and otherwise the pipe |
 //! | G | T_ser and the pipe's time for a KiB: at least the link's |
 //! | outstanding, wsize | the transfer |
 //! | threads | calls that the server works on at a time |
@@ -35,6 +35,9 @@ pub struct Case {
     pub latency_us: f64,
     /// Calls that the server works on at a time; `None`: as many as come.
     pub threads: Option<u32>,
+    /// Time of the server's one processor for a call, us, where it is known by itself. The probes
+    /// see the slowest stage only, which on a fast server is the link.
+    pub processor_us: Option<f64>,
 }
 
 /// What is predicted for a case.
@@ -82,7 +85,10 @@ impl Case {
             }
             What::Overhead if change.how == How::Add => {
                 path.op_us += 2.0 * change.value;
-                path.capacity.call_us += 2.0 * change.value;
+                match &mut self.processor_us {
+                    Some(processor_us) => *processor_us += 2.0 * change.value,
+                    None => path.capacity.call_us += 2.0 * change.value,
+                }
             }
             What::Overhead => return foreign("the cycle contains it: say how much is added"),
             What::Gap if change.how == How::Set => {
@@ -131,14 +137,32 @@ impl Case {
         Ok(())
     }
 
+    /// The case whose cycle is as long as this throughput says, which was measured as it is: the
+    /// probes take the time of one call alone, for which processors wake that several keep awake.
+    /// No change where not the cycle is the limit, but a stage.
+    #[must_use]
+    pub fn calibrated(mut self, mib_per_s: f64) -> Self {
+        let us = |mib_per_s: f64| {
+            let calls_per_us = mib_per_s * MIB / self.transfer.call_bytes as f64 / 1e6;
+            f64::from(self.transfer.outstanding.max(1)) / calls_per_us
+        };
+        let found = self.formula();
+        if matches!(found.bound, Bound::Cycle(_)) && mib_per_s > 0.0 {
+            let round_trip_us = self.path.round_trip_us + us(mib_per_s) - us(found.mib_per_s);
+            self.path.round_trip_us = round_trip_us.max(2.0 * self.latency_us);
+        }
+        self
+    }
+
     /// The formula's answer.
     pub fn formula(&self) -> Prediction {
         let prediction = self.path.predict(self.server, &self.transfer);
-        let Some(threads) = self.threads else { return prediction };
         // Each of the threads keeps a call while it is processed and stored.
         let work_us = self.work_us(&prediction);
-        let most = self.transfer.call_bytes as f64 * f64::from(threads) / work_us * 1e6 / MIB;
-        if most < prediction.mib_per_s {
+        let held_us = self.threads.map(|threads| work_us / f64::from(threads));
+        let server_us = held_us.into_iter().chain(self.processor_us).fold(0.0, f64::max);
+        let most = self.transfer.call_bytes as f64 / server_us * 1e6 / MIB;
+        if server_us > 0.0 && most < prediction.mib_per_s {
             return Prediction { mib_per_s: most, bound: Bound::Server, ..prediction };
         }
         prediction
@@ -156,6 +180,7 @@ impl Case {
         let full = Transfer { outstanding: u32::MAX, ..self.transfer };
         let without = Path { overhead_us: 0.0, ..self.path };
         let stage_us = bytes / MIB / without.predict(self.server, &full).mib_per_s * 1e6;
+        let stage_us = self.processor_us.map_or(stage_us, |own_us| own_us.max(stage_us));
         let mut delay_us = prediction.cycle.total_us() - stage_us;
         let mut centers = vec![Center::new("stage", Kind::Queue, &[stage_us])];
         if let Some(threads) = self.threads {
@@ -240,6 +265,7 @@ mod tests {
             transfer: Transfer { call_bytes: 8192, outstanding: 8, commit_bytes: 64 << 20 },
             latency_us: 90.0,
             threads: None,
+            processor_us: None,
         }
     }
 
@@ -283,6 +309,30 @@ mod tests {
         let busy = busy.changed(&["threads=1".parse().unwrap()]).unwrap();
         assert_eq!(busy.formula().bound, Bound::Server);
         assert!((mbit(&busy) - 65_536.0 / 400.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn overhead_is_the_processors_where_it_is_known_and_the_pipes_otherwise() {
+        let mut case = thesis();
+        case.path.storage.us_per_kib = 0.0;
+        let busy = |case: Case| case.changed(&["o+50us".parse().unwrap()]).unwrap();
+        assert!((mbit(&busy(case)) - 65_536.0 / (65.536 + 100.0)).abs() < 0.1);
+        case.processor_us = Some(30.0);
+        assert_eq!(case.formula(), Case { processor_us: None, ..case }.formula());
+        assert_eq!(busy(case).formula().bound, Bound::Server);
+        assert!((mbit(&busy(case)) - 65_536.0 / 130.0).abs() < 0.1);
+        assert!(busy(case).closed_mib_per_s().unwrap() < busy(case).formula().mib_per_s);
+    }
+
+    #[test]
+    fn a_case_can_be_held_to_what_was_measured() {
+        let one = Case { transfer: Transfer { outstanding: 1, ..thesis().transfer }, ..thesis() };
+        let measured = 0.9 * one.formula().mib_per_s;
+        let calibrated = one.calibrated(measured);
+        assert!((calibrated.formula().mib_per_s / measured - 1.0).abs() < 1e-3);
+        assert!(calibrated.path.round_trip_us > one.path.round_trip_us);
+        // A full disk says nothing of the cycle.
+        assert_eq!(thesis().calibrated(1.0), thesis());
     }
 
     #[test]

@@ -108,6 +108,7 @@ mod tests {
                 call_bytes: 8192,
                 outstanding: 8,
                 commit_bytes: 8 << 20,
+                processor_us: None,
                 spread: [0.0; 6],
             };
             let text = of_path(&saved);

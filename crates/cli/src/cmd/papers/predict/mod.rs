@@ -7,9 +7,8 @@ use std::path::Path;
 
 use load::cpu::Neighbours;
 use net::clock::Clock;
-use perf::model::informed::{Form, Informed};
+use perf::model::informed::{Form, Informed, Seen};
 use perf::model::least_squares::FitError;
-use perf::model::sweep::Observed;
 use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
@@ -57,6 +56,27 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
+impl Kind {
+    fn forms(&self) -> &'static [Form] {
+        match self.stable {
+            StableHow::Unstable => &PLAIN,
+            _ => &STABLE,
+        }
+    }
+
+    /// Syncs take milliseconds, and differ: it takes a while until there are many.
+    fn time(&self, quick: bool) -> Nanos {
+        let millis = if quick { 100 } else { 300 };
+        Nanos::from_millis(if self.stable == StableHow::Unstable { millis } else { 2 * millis })
+    }
+}
+
+const PLAIN: [Form; 2] = [Form::Corner, Form::Variable];
+
+/// A call that is answered when it is stable waits for a sync. Of what the processor spends on it,
+/// half is for its reply: o is spent on both, and is most of it.
+const STABLE: [Form; 3] = [Form::Corner, Form::Variable, Form::Gathered { after: 0.5 }];
+
 /// One number of calls outstanding.
 #[derive(Clone, Debug)]
 struct Point {
@@ -64,6 +84,8 @@ struct Point {
     /// Calls a second: the median of the runs, and the lowest and highest of them.
     measured: Estimate,
     model: Estimate,
+    /// The server's processor for a call, us.
+    server_us: f64,
     is_predicted: bool,
 }
 
@@ -205,7 +227,7 @@ async fn sweep(
         threads: 256,
     };
     let writes = Writes::begin(clock, args.reply_limit, &setting).await?;
-    let time = Nanos::from_millis(if args.quick { 100 } else { 300 });
+    let time = kind.time(args.quick);
     writes.run(4, time).await?; // warm-up
     let mut runs: Runs = windows().map(|window| (window, Vec::new())).collect();
     let all = (repeats * runs.len()) as f64;
@@ -233,27 +255,29 @@ fn directory(parent: Option<&Path>) -> Result<tempfile::TempDir, Failure> {
 
 /// The lower half explained, and what follows for the upper.
 fn explain(kind: Kind, runs: &Runs) -> Result<Server, FitError> {
-    let lower = || runs.iter().filter(|(window, _)| LOWER.contains(window));
-    let observed: Vec<Observed> = lower()
+    let lower = runs.iter().filter(|(window, _)| LOWER.contains(window));
+    let seen: Vec<Seen> = lower
         .flat_map(|(window, own)| {
-            own.iter().map(|ran| Observed { outstanding: *window, per_s: ran.per_s })
+            own.iter().map(|ran| Seen {
+                outstanding: *window,
+                per_s: ran.per_s,
+                busy_us: ran.server_us,
+            })
         })
         .collect();
-    // At one call at a time the processor sleeps and wakes for each, which it does not when it is
-    // full: the busiest of the lower points is nearest to that.
-    let busiest = LOWER[LOWER.len() - 1];
-    let own = lower().filter(|(window, _)| *window == busiest);
-    let stages: Vec<f64> = own.flat_map(|(_, own)| own.iter().map(|ran| ran.server_us)).collect();
-    let (informed, forms) = Informed::best(&observed, &stages)?;
+    let (informed, forms) = Informed::best(&seen, kind.forms())?;
     let point = |(window, own): &(u32, Vec<Ran>)| {
         let sample = Sample::new(own.iter().map(|ran| ran.per_s).collect::<Vec<f64>>())
             .map_err(|_| FitError::NotFinite)?;
         let spread = Interval { lo: sample.min(), hi: sample.max() };
+        let busy = Sample::new(own.iter().map(|ran| ran.server_us).collect::<Vec<f64>>())
+            .map_err(|_| FitError::NotFinite)?;
         let model = informed.per_s(*window).map_err(|_| FitError::NotFinite)?;
         Ok(Point {
             outstanding: *window,
             measured: Estimate { value: sample.median(), ci95: Some(spread) },
             model,
+            server_us: busy.median(),
             is_predicted: !LOWER.contains(window),
         })
     };

@@ -30,6 +30,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
             let name = |what: &str| format!("{key}/{}/{what}", point.outstanding);
             record.estimate(&name("measured_per_s"), &point.measured, "1/s", n);
             record.estimate(&name("model_per_s"), &point.model, "1/s", n);
+            record.metric(&name("server_us"), point.server_us, "us");
             if point.is_predicted {
                 record.metric(&name("error_pct"), point.error_pct(), "%");
             }

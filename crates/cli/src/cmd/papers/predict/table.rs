@@ -43,14 +43,18 @@ fn section(text: &mut String, server: &Server, markdown: bool) {
     writeln!(text, "{}", parameters.collect::<Vec<_>>().join("; ")).ok();
     match markdown {
         true => text.push_str(
-            "\n| outstanding | measured (range), calls/s | model (95 %) | error |\n\
-             |---|---|---|---|\n",
+            "\n| outstanding | measured (range), calls/s | model (95 %) | error | processor, us |\n\
+             |---|---|---|---|---|\n",
         ),
         false => {
             writeln!(
                 text,
-                "\n{:>12}  {:<28}{:<28}{:>8}",
-                "outstanding", "measured (range), calls/s", "model (95 %)", "error"
+                "\n{:>14}  {:<26}{:<28}{:>8}{:>15}",
+                "outstanding",
+                "measured (range), calls/s",
+                "model (95 %)",
+                "error",
+                "processor, us"
             )
             .ok();
         }
@@ -68,9 +72,10 @@ fn row(text: &mut String, point: &Point, markdown: bool) {
     };
     let (measured, model) = (spread(&point.measured, 0), spread(&point.model, 0));
     let error = format!("{:+.1} %", point.error_pct());
+    let busy = format!("{:.0}", point.server_us);
     match markdown {
-        true => writeln!(text, "| {name} | {measured} | {model} | {error} |").ok(),
-        false => writeln!(text, "{name:>14}  {measured:<26}{model:<28}{error:>8}").ok(),
+        true => writeln!(text, "| {name} | {measured} | {model} | {error} | {busy} |").ok(),
+        false => writeln!(text, "{name:>14}  {measured:<26}{model:<28}{error:>8}{busy:>15}").ok(),
     };
 }
 

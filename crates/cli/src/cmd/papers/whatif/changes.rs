@@ -32,8 +32,8 @@ pub(super) fn base(link: &Profile) -> Setting<'static> {
     }
 }
 
-/// What the model is asked about.
-pub(super) fn case(path: Path) -> Case {
+/// What the model is asked about; the processor's time is the server's for a call.
+pub(super) fn case(path: Path, processor_us: f64) -> Case {
     Case {
         path,
         server: Server::Concurrent,
@@ -45,6 +45,7 @@ pub(super) fn case(path: Path) -> Case {
         },
         latency_us: 0.0,
         threads: None,
+        processor_us: Some(processor_us),
     }
 }
 
@@ -92,7 +93,7 @@ mod tests {
                 unhidden_us_per_kib: 0.0,
             },
         };
-        let before = case(path);
+        let before = case(path, 40.0);
         let gains: Vec<f64> = all(&unchanged)
             .iter()
             .map(|applied| {

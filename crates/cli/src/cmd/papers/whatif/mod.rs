@@ -4,18 +4,17 @@ mod changes;
 mod record;
 mod table;
 
-use std::path::Path;
-
 use load::cpu::Neighbours;
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Subject};
 use net::clock::Clock;
+use perf::model::transaction::Path;
 use perf::model::whatif::path::Case;
 use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;
 
 use self::changes::{Applied, OUTSTANDING, all, base, case};
-use super::writes::Writes;
+use super::writes::{CALL_BYTES, Writes};
 use crate::args::Verbosity;
 use crate::args::papers::WhatIf;
 use crate::exit::Failure;
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
     output::check([&args.json])?;
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(std::path::Path::new("-")) {
         output::print(&table::text(&outcome, args.markdown))?;
     }
     if let Some(json) = &args.json {
@@ -117,6 +116,7 @@ async fn verify(clock: &Clock, args: &WhatIf, bars: &mut Bars) -> Result<Outcome
     let before = Writes::begin(clock, args.reply_limit, &unchanged).await?;
     bars.show("the parts", 0.0);
     let base = probed(clock, &before, args.quick).await?;
+    let base = calibrated(&before, &base, repeats, time).await?;
     let changes = all(&unchanged);
     let (mut verified, mut bases) = (Vec::new(), Vec::new());
     for (at, Applied { name, change, setting, outstanding }) in changes.iter().enumerate() {
@@ -145,8 +145,28 @@ async fn verify(clock: &Clock, args: &WhatIf, bars: &mut Bars) -> Result<Outcome
     })
 }
 
-/// The parameters of the unchanged path, which is all that the predictions rest on.
-async fn probed(clock: &Clock, writes: &Writes<'_>, quick: bool) -> Result<Case, Failure> {
+/// The unchanged path's throughput and its server's processor time, which no probe of single calls
+/// shows.
+async fn calibrated(
+    writes: &Writes<'_>,
+    probed: &Path,
+    repeats: usize,
+    time: Nanos,
+) -> Result<Case, Failure> {
+    let (mut rates, mut busy) = (Vec::new(), Vec::new());
+    for _ in 0..repeats {
+        let ran = writes.run(OUTSTANDING, time).await?;
+        rates.push(ran.per_s);
+        busy.push(ran.server_us);
+    }
+    let median = |values| Sample::new(values).map_or(f64::NAN, |sample| sample.median());
+    let mib_per_s = median(rates) * f64::from(CALL_BYTES) / f64::from(1 << 20);
+    Ok(case(*probed, median(busy)).calibrated(mib_per_s))
+}
+
+/// The parameters of the unchanged path. With what [`calibrated`] adds they are all that the
+/// predictions rest on.
+async fn probed(clock: &Clock, writes: &Writes<'_>, quick: bool) -> Result<Path, Failure> {
     let plan = if quick { Plan::PROBE_QUICK } else { Plan::PROBE };
     let subjects = [writes.reached()];
     let session = subjects[0].connect().await?;
@@ -156,10 +176,10 @@ async fn probed(clock: &Clock, writes: &Writes<'_>, quick: bool) -> Result<Case,
     for _ in 0..=plan.repeats.0 {
         study.probe(&mut |_, _| {}).await?;
     }
-    let case = case(study.findings()?.path);
+    let path = study.findings()?.path;
     drop(study);
     scratch.remove(&session).await?;
-    Ok(case)
+    Ok(path)
 }
 
 fn predicted(
@@ -172,10 +192,10 @@ fn predicted(
     let change = change.parse().map_err(|error| impossible(&error))?;
     let after = base.changed(&[change]).map_err(|error| impossible(&error))?;
     let closed = |case: &Case| case.closed_mib_per_s().map_err(|error| impossible(&error));
-    let world = |case: &Case| world::path::mib_per_s(&case.path, case.server, &case.transfer).ok();
+    let world = |case: &Case| world::path::case_mib_per_s(case).ok();
     let sample = Sample::new(ratios).map_err(|error| impossible(&error))?;
     let range = Interval { lo: sample.min(), hi: sample.max() };
-    let in_world = if after.threads.is_some() { None } else { world(base).zip(world(&after)) };
+    let in_world = world(base).zip(world(&after));
     Ok(Verified {
         name,
         formula: after.formula().mib_per_s / base.formula().mib_per_s,
