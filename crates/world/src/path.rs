@@ -7,7 +7,7 @@
 //! | G, g (the slowest stage's) | rate of the link, and its pause after each message |
 //! | T_ser beyond G | time of the server for each byte, of many processors |
 //! | T_op | time of the server for a WRITE, of many processors |
-//! | the one processor's time for a call | the same, of one; what is left of the cycle is the link's |
+//! | the one processor's time for a call | the same, of one; the rest is the link's |
 //! | o | time of the client for each call it sends |
 //! | T_sync, rate | the disk; it stalls, or writes back early |
 //!

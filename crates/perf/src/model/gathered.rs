@@ -6,10 +6,11 @@
 //!   Z       (1 - a) S     all who wait share the next      F0 + b f   a S + C / b
 //! ```
 //!
-//! A sync covers who came before it began, so with a short way there are two groups that take turns:
-//! N callers complete N calls in two syncs, and one alone one in a sync and its way. As the groups
-//! grow, the processor needs as long for one of them as a sync takes; then the two wait for each
-//! other in turn, which no formula of ours describes. So the loop is run, call by call.
+//! A sync covers who came before it began, so with a short way there are two groups that take
+//! turns: N callers complete N calls in two syncs, and one alone one in a sync and its way. As
+//! the groups grow, the processor needs as long for one of them as a sync takes; then the two
+//! wait for each other in turn, which no formula of ours describes. So the loop is run, call by
+//! call.
 //!
 //! Assumptions: regular times; the processor takes work in the order in which it comes; every
 //! caller's way is the same.
@@ -135,8 +136,7 @@ impl Gathered {
         let round = u64::from(ROUNDS) * u64::from(callers);
         let (mut syncs, mut calls) = (0_u64, 0_u64);
         let mut begun = None;
-        loop {
-            let Some(Event { at_us: now, what, .. }) = state.events.pop() else { break };
+        while let Some(Event { at_us: now, what, .. }) = state.events.pop() {
             match what {
                 What::Arrives => {
                     let done = state.work(now, self.stage_us * (1.0 - self.after));

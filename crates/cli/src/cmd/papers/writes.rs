@@ -52,8 +52,8 @@ pub(super) struct Writes<'a> {
     data: Bytes,
 }
 
-/// Runs in place of one in which others wanted the processors, and the share of all processors' time
-/// that others may have in a run. Our own interrupts count as others'.
+/// Runs in place of one in which others wanted the processors, and the share of all processors'
+/// time that others may have in a run. Our own interrupts count as others'.
 const TRIES: usize = 3;
 const OTHERS_MAX: f64 = 0.1;
 

@@ -7,13 +7,14 @@
 //! fit.
 //!
 //! ```text
-//! corner    X(N) = min( N / (T + (N - 1) o),  1 / S(Q) ),  S(Q) = S + C / Q,  Q = N - X (T - S - C)
+//! corner    X(N) = min( N / (T + (N - 1) o),  1 / S(Q) )
+//!           S(Q) = S + C / Q,  Q = N - X (T - S - C)
 //! variable  X(N) of N callers, a delay of T - S, a line of S whose service varies by v
 //! gathered  X(N) of N callers whose calls wait for syncs, each for all who came before it
 //! ```
 //!
-//! `corner` knows that a server which finds several calls waiting takes them together: what it costs
-//! to be woken and to look at its sockets, C, is shared by the Q that are there.
+//! `corner` knows that a server which finds several calls waiting takes them together: what it
+//! costs to be woken and to look at its sockets, C, is shared by the Q that are there.
 //!
 //! `variable` is mean value analysis with a residual service of S (1 + v) / 2: v = 1 is random
 //! service, v = 0 regular. `gathered` is run and not written down (see [`super::gathered`]); it is

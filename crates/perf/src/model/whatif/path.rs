@@ -4,7 +4,7 @@
 //! | change | in the model |
 //! |---|---|
 //! | L | 2 T_prop grows by 2 L |
-//! | o | T_op and the stage it belongs to by 2 o (call and reply at one end): the server's processor, where its time is known, and otherwise the pipe |
+//! | o | T_op, and the stage it belongs to, by 2 o: the processor if known, else the pipe |
 //! | G | T_ser and the pipe's time for a KiB: at least the link's |
 //! | outstanding, wsize | the transfer |
 //! | threads | calls that the server works on at a time |
