@@ -5,7 +5,8 @@
 //! each packet on a loopback, which leaves and arrives there, the arrival only.
 //!
 //! What waits to be taken is bounded by the socket's buffer; over it the kernel drops packets and
-//! counts them ([`Live::dropped`]).
+//! counts them ([`Live::dropped`]). That option of the socket is not among those that crates have,
+//! so nix's own macro makes it.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
@@ -14,7 +15,9 @@ use std::os::fd::AsRawFd;
 use nix::ifaddrs::getifaddrs;
 use nix::libc;
 use nix::net::if_::InterfaceFlags;
-use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt};
+use nix::sys::socket::{
+    ControlMessageOwned, LinkAddr, MsgFlags, getsockopt, recvmsg, setsockopt, sockopt,
+};
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use thiserror::Error;
 use tokio::io::Interest;
@@ -26,6 +29,20 @@ pub const INTERFACES_MAX: usize = 32;
 pub const PACKET_LEN_MAX: usize = 256 << 10;
 /// What we ask the kernel to hold for us: half a second of a gigabit a second.
 const SOCKET_BYTES: usize = 64 << 20;
+
+mod option {
+    use nix::libc;
+    use nix::{getsockopt_impl, sockopt_impl};
+
+    sockopt_impl!(
+        /// Packets since it was last asked for.
+        Statistics,
+        GetOnly,
+        libc::SOL_PACKET,
+        libc::PACKET_STATISTICS,
+        libc::tpacket_stats
+    );
+}
 
 /// Why nothing can be captured.
 #[derive(Debug, Error)]
@@ -64,8 +81,6 @@ pub struct Live {
     buffer: Vec<u8>,
     control: Vec<u8>,
     dropped: u64,
-    /// The kernel's count, of 32 bits.
-    last_dropped: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,15 +111,13 @@ impl Live {
             setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BYTES).ok();
         }
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true).map_err(|no| io(no.into()))?;
-        setsockopt(&socket, sockopt::RxqOvfl, &1).map_err(|no| io(no.into()))?;
         socket.set_nonblocking(true).map_err(io)?;
         Ok(Self {
             socket: UdpSocket::from_std(socket.into()).map_err(io)?,
             wanted,
             buffer: vec![0; PACKET_LEN_MAX],
-            control: nix::cmsg_space!(nix::sys::time::TimeSpec, u32),
+            control: nix::cmsg_space!(nix::sys::time::TimeSpec),
             dropped: 0,
-            last_dropped: 0,
         })
     }
 
@@ -130,9 +143,6 @@ impl Live {
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => continue,
                 Err(cause) => return Err(cause),
             };
-            let new = received.dropped.map_or(0, |count| count.wrapping_sub(self.last_dropped));
-            self.dropped += u64::from(new);
-            self.last_dropped = received.dropped.unwrap_or(self.last_dropped);
             // What came before there was a filter.
             if self.wanted.iter().any(|wanted| wanted.wants(&received)) {
                 break (received.at_ns, received.protocol, received.len);
@@ -143,9 +153,15 @@ impl Live {
         Ok(Some(Passed { at_ns, protocol, wire_len, data }))
     }
 
-    /// Packets that the kernel had no room for, as far as a later packet has told.
-    pub const fn dropped(&self) -> u64 {
-        self.dropped
+    /// Packets that the kernel had no room for.
+    ///
+    /// # Errors
+    /// The socket is of no use any more.
+    pub fn dropped(&mut self) -> io::Result<u64> {
+        // It begins at zero again each time.
+        let new = getsockopt(&self.socket, option::Statistics)?;
+        self.dropped += u64::from(new.tp_drops);
+        Ok(self.dropped)
     }
 }
 
@@ -156,7 +172,6 @@ struct Received {
     len: usize,
     index: u32,
     is_leaving: bool,
-    dropped: Option<u32>,
 }
 
 impl Interface {
@@ -171,26 +186,21 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8], control: &mut [u8]) -> io::Res
     // With this flag the length is the packet's, though the buffer be shorter.
     let flags = MsgFlags::MSG_TRUNC;
     let received = recvmsg::<LinkAddr>(fd, &mut slices, Some(control), flags)?;
-    let (mut at_ns, mut dropped) = (0, None);
-    for message in received.cmsgs()? {
-        match message {
-            ControlMessageOwned::ScmTimestampns(at) => {
-                let seconds = u64::try_from(at.tv_sec()).unwrap_or(0);
-                let ns = u64::try_from(at.tv_nsec()).unwrap_or(0);
-                at_ns = seconds.saturating_mul(1_000_000_000).saturating_add(ns);
-            }
-            ControlMessageOwned::RxqOvfl(count) => dropped = Some(count),
-            _ => {}
+    let at_ns = received.cmsgs()?.find_map(|message| match message {
+        ControlMessageOwned::ScmTimestampns(at) => {
+            let seconds = u64::try_from(at.tv_sec()).ok()?;
+            let ns = u64::try_from(at.tv_nsec()).ok()?;
+            Some(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
         }
-    }
+        _ => None,
+    });
     let from = received.address;
     Ok(Received {
-        at_ns,
+        at_ns: at_ns.unwrap_or(0),
         protocol: from.map_or(0, |from| u16::from_be(from.protocol())),
         len: received.bytes,
         index: from.map_or(0, |from| u32::try_from(from.ifindex()).unwrap_or(0)),
         is_leaving: from.is_some_and(|from| from.pkttype() == libc::PACKET_OUTGOING),
-        dropped,
     })
 }
 
@@ -290,14 +300,8 @@ mod tests {
     #[test]
     fn what_leaves_a_loopback_arrives_there_too_and_counts_once() {
         let [lo, eth0] = [known()["lo"], known()["eth0"]];
-        let received = |index, is_leaving| Received {
-            at_ns: 0,
-            protocol: 0x0800,
-            len: 0,
-            index,
-            is_leaving,
-            dropped: None,
-        };
+        let received =
+            |index, is_leaving| Received { at_ns: 0, protocol: 0x0800, len: 0, index, is_leaving };
         assert!(lo.wants(&received(1, false)) && !lo.wants(&received(1, true)));
         assert!(eth0.wants(&received(2, true)) && !eth0.wants(&received(1, false)));
     }

@@ -79,8 +79,10 @@ impl Analyzer {
             let Some(streams) = &connection.streams else { continue };
             let line = &mut connection.line;
             let talk = line.talk();
+            if let Some(rtt) = talk.and_then(|talk| self.rpc.talks.round_trip_mut(talk)) {
+                line.shake(rtt, self.last_ns);
+            }
             if let Some(talk) = talk.and_then(|talk| self.rpc.talks.get_mut(talk)) {
-                line.shake(talk, self.last_ns);
                 streams.iter().for_each(|stream| talk.streams.add(stream.counts));
             }
         }
@@ -207,13 +209,13 @@ fn tcp(
 
 /// End `from` has acknowledged what it got `ns` before.
 fn acknowledged(line: &mut Line, rpc: &mut Rpc, from: usize, now: u64, ns: u64) {
-    let Some(talk) = line.talk().and_then(|talk| rpc.talks.get_mut(talk)) else {
+    let Some(rtt) = line.talk().and_then(|talk| rpc.talks.round_trip_mut(talk)) else {
         // Who is the client shows with the first call.
         line.handshake[from] = Some(ns);
         return;
     };
-    line.shake(talk, now);
-    talk.rtt.record(line.clock(from), now, ns);
+    line.shake(rtt, now);
+    rtt.record(line.clock(from), now, ns);
 }
 
 /// A datagram; false when it is no RPC message.

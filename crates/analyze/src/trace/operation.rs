@@ -177,8 +177,8 @@ const NSM_NAMES: [&str; 7] = ["NULL", "STAT", "MON", "UNMON", "UNMON_ALL", "SIMU
 
 const ACL_NAMES: [&str; 6] = ["NULL", "GETACL", "SETACL", "GETATTR", "ACCESS", "GETXATTRDIR"];
 
-/// Procedure 0, COMPOUNDs without an operation that we know, and the operations by number (RFC 5662,
-/// RFC 7863).
+/// Procedure 0, COMPOUNDs without an operation that we know, and the operations by number
+/// (RFC 5662, RFC 7863).
 const CALLBACK_NAMES: [&str; 16] = [
     "CB_NULL",
     "CB_COMPOUND",

@@ -6,10 +6,10 @@ use super::files::{FileId, Files};
 use super::filter::Filter;
 use super::message::{self, CallHead, Verdict};
 use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
-use super::rtt::RttOf;
+use super::rtt::{Rtt, RttOf};
 use super::series::Series;
 use super::stream::Record;
-use super::talks::{Ends, Talk, TalkId, Talks};
+use super::talks::{Ends, TalkId, Talks};
 use super::totals::Totals;
 use super::transaction::Transaction;
 use super::v4;
@@ -63,11 +63,11 @@ impl Line {
         if self.talks[from].is_some() { RttOf::Client } else { RttOf::Server }
     }
 
-    /// Tells the talk of what was measured before it began.
-    pub(super) fn shake(&mut self, talk: &mut Talk, now: u64) {
+    /// Tells of what was measured before the talk began.
+    pub(super) fn shake(&mut self, rtt: &mut Rtt, now: u64) {
         for from in [0, 1] {
             if let Some(ns) = self.handshake[from].take() {
-                talk.rtt.record(self.clock(from), now, ns);
+                rtt.record(self.clock(from), now, ns);
             }
         }
     }
@@ -328,11 +328,13 @@ impl Rpc {
             talk.remember(key.xid, key.from_server);
             if !key.from_server {
                 talk.pace.replied(record.last_ns, kind, transaction.stable > 0, bytes);
-                if transaction.is_light() {
-                    let ns = transaction.latency().as_nanos();
-                    talk.rtt.record(RttOf::Replies, record.last_ns, ns);
-                }
             }
+        }
+        if !key.from_server
+            && transaction.is_light()
+            && let Some(rtt) = self.talks.round_trip_mut(key.talk)
+        {
+            rtt.record(RttOf::Replies, record.last_ns, transaction.latency().as_nanos());
         }
         self.count(&transaction, each);
         true

@@ -6,8 +6,8 @@
 //!   nothing: the way from where was captured to the server and back;
 //! - the same of the client's kernel: the way to the client and back;
 //! - how soon calls are answered that wait for nothing: one outstanding, and GETATTR, LOOKUP,
-//!   ACCESS, NULL or an UNSTABLE WRITE. The server's time is in it, but it is there for UDP, too, and
-//!   where a relay acknowledges.
+//!   ACCESS, NULL or an UNSTABLE WRITE. The server's time is in it, but it is there for UDP, too,
+//!   and where a relay acknowledges.
 //!
 //! Queues and delayed acknowledgements make single times longer, never shorter, so that the least
 //! of a window of [`WINDOW`] says what the way is like. A jump is a lasting change of that: two
@@ -59,7 +59,7 @@ pub struct Jump {
     pub after_ns: u64,
 }
 
-/// All clocks of a talk.
+/// All clocks of a client with a server.
 #[derive(Clone, Debug, Default)]
 pub struct Rtt {
     clocks: [Clock; 3],

@@ -35,6 +35,16 @@ pub struct Ends {
 pub struct Talks {
     by_ends: HashMap<Ends, TalkId, RandomState>,
     talks: Vec<Talk>,
+    by_hosts: HashMap<Hosts, usize, RandomState>,
+    /// The way between hosts is the same for all of their talks, one after the other or at once.
+    round_trips: Vec<(Option<Hosts>, Rtt)>,
+}
+
+/// A client's address, and a server.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Hosts {
+    client: u128,
+    server: End,
 }
 
 /// One client and one server.
@@ -44,7 +54,8 @@ pub struct Talk {
     pub ends: Option<Ends>,
     pub tallies: Tallies,
     pub pace: Pace,
-    pub rtt: Rtt,
+    /// Its place among the round trips.
+    hosts: usize,
     pub streams: StreamCounts,
     pub first_ns: u64,
     pub last_ns: u64,
@@ -92,11 +103,12 @@ impl Talks {
         if let Some(ends) = ends {
             self.by_ends.insert(ends, id);
         }
+        let hosts = self.hosts(ends);
         self.talks.push(Talk {
             ends,
             tallies: Tallies::default(),
             pace: Pace::default(),
-            rtt: Rtt::default(),
+            hosts,
             streams: StreamCounts::default(),
             first_ns: 0,
             last_ns: 0,
@@ -107,6 +119,43 @@ impl Talks {
             answered: Box::new([None; REMEMBERED]),
         });
         id
+    }
+
+    fn hosts(&mut self, ends: Option<Ends>) -> usize {
+        let hosts = ends.map(|ends| Hosts { client: ends.client.address, server: ends.server });
+        let next = self.round_trips.len();
+        let place = match hosts {
+            Some(hosts) => *self.by_hosts.entry(hosts).or_insert(next),
+            None => next,
+        };
+        if place == next {
+            self.round_trips.push((hosts, Rtt::default()));
+        }
+        place
+    }
+
+    /// The round trip between a talk's hosts, by all of their talks.
+    pub fn round_trip(&self, id: TalkId) -> Option<&Rtt> {
+        let (_, rtt) = self.round_trips.get(self.get(id)?.hosts)?;
+        Some(rtt)
+    }
+
+    pub(super) fn round_trip_mut(&mut self, id: TalkId) -> Option<&mut Rtt> {
+        let hosts = self.get(id)?.hosts;
+        self.round_trips.get_mut(hosts).map(|(_, rtt)| rtt)
+    }
+
+    /// Those of all hosts, with a name for people.
+    pub fn round_trips(&self) -> impl Iterator<Item = (String, &Rtt)> {
+        self.round_trips.iter().map(|(hosts, rtt)| {
+            let name = match hosts {
+                Some(Hosts { client, server }) => {
+                    format!("{} -> {server}", End { address: *client, port: 0 }.ip())
+                }
+                None => "other connections".to_owned(),
+            };
+            (name, rtt)
+        })
     }
 
     pub fn get(&self, id: TalkId) -> Option<&Talk> {
@@ -120,6 +169,11 @@ impl Talks {
     pub fn iter(&self) -> impl Iterator<Item = (TalkId, &Talk)> {
         let ids = (0_u32..).map(TalkId);
         ids.zip(&self.talks)
+    }
+
+    /// Those of which a filter let a call through.
+    pub fn heard(&self) -> impl Iterator<Item = (TalkId, &Talk)> {
+        self.iter().filter(|(_, talk)| talk.first_ns > 0)
     }
 
     /// A name for people: `10.0.0.1:900 -> 10.0.0.2:2049`.

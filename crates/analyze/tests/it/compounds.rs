@@ -50,7 +50,8 @@ fn args() -> Args {
 /// Words of a stateid.
 const STATEID: usize = 4;
 
-/// Each operation by its number, with its arguments as the RFCs' XDR has them; several forms of some.
+/// Each operation by its number, with its arguments as the RFCs' XDR has them; some in several
+/// forms.
 fn forms() -> Vec<(u32, Args)> {
     let open = |how: Args, claim: Args| {
         let mut open = args().words(5).bytes(9);

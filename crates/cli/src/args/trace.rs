@@ -14,13 +14,22 @@ use perf::units::Nanos;
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit trace nfs.pcap
+  nfskit trace --interface eth0 --time 60s
   tcpdump -i eth0 -w - port 2049 | nfskit trace -
   nfskit trace nfs.pcap --operation WRITE,COMMIT --from 10s --csv calls.csv
-  nfskit trace monday-*.pcap.gz --html report.html --json -")]
+  nfskit trace monday-*.pcap.gz --html report.html --json -
+  nfskit trace monday-*.pcap.gz --parquet monday.parquet")]
 pub(crate) struct Trace {
     /// Captures, or `-`.
-    #[arg(value_name = "FILE|-", required = true)]
+    #[arg(value_name = "FILE|-", required_unless_present = "interface")]
     pub(crate) files: Vec<PathBuf>,
+    /// Listens to these interfaces of this host instead, until it is interrupted. Needs root, or
+    /// the capability CAP_NET_RAW.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "files")]
+    pub(crate) interface: Vec<String>,
+    /// With --interface: for so long at most.
+    #[arg(long, value_name = "TIME", value_parser = super::time, conflicts_with = "files")]
+    pub(crate) time: Option<Nanos>,
     /// Only calls of these clients.
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub(crate) client: Vec<IpAddr>,
@@ -52,6 +61,10 @@ pub(crate) struct Trace {
     /// Writes a line for every call that got its reply.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Writes a row for every call that got its reply, for DuckDB, Spark and others: the columns of
+    /// --csv, with types.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) parquet: Option<PathBuf>,
     /// Writes how often each procedure was called, in percent, as a mix of operations.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) mix: Option<PathBuf>,

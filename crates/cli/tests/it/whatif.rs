@@ -133,7 +133,7 @@ fn every_change_is_answered_or_refused_with_a_reason() {
             if source == "curve" {
                 line.extend(["--disks", "24", "--callers", "24"]);
             }
-            let asked = run(&line);
+            let asked = run(line);
             let said = format!("{source} {change}: {asked:?}");
             match asked.code {
                 Some(0) => {

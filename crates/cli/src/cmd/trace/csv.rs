@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use analyze::trace::{Files, Talks, Transaction, Verdict};
+use analyze::trace::{Files, Talks, Transaction};
 
+use super::row::{self, Who};
 use crate::exit::Failure;
 use crate::output;
 
@@ -36,22 +37,8 @@ impl Csv {
 
     pub(super) fn line(&mut self, transaction: &Transaction, files: &Files, talks: &Talks) {
         let Transaction { operation, offset, count, bytes, .. } = transaction;
-        let ends = talks.get(transaction.talk).and_then(|talk| talk.ends);
-        let (client, server, transport) = match ends {
-            Some(ends) => (
-                ends.client.to_string(),
-                ends.server.to_string(),
-                if ends.is_tcp { "tcp" } else { "udp" },
-            ),
-            None => (String::new(), String::new(), ""),
-        };
-        let status = match (transaction.verdict, transaction.status) {
-            (Verdict::Success, Some(status)) => status.to_string(),
-            (Verdict::Success, None) => String::new(),
-            (Verdict::Refused(status), _) => format!("accept_stat={status}"),
-            (Verdict::Denied(status), _) => format!("reject_stat={status}"),
-            (Verdict::Unknown, _) => "cut".to_owned(),
-        };
+        let Who { client, server, transport } = row::who(transaction, talks);
+        let status = row::status(transaction).unwrap_or_default();
         let line = format!(
             "{},{},{:.3},{client},{server},{transport},{:#x},{operation},{status},{},{offset},\
              {count},{bytes},{},{},{},{},{}\n",

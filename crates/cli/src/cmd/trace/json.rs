@@ -1,10 +1,11 @@
 //! `--json`: everything that was counted.
 
-use analyze::trace::{Analyzer, Cause, OperationTotal, Spread, Talk, TalkId, Tallies};
+use analyze::trace::{Analyzer, Cause, OperationTotal, Rtt, RttOf, Spread, Talk, TalkId, Tallies};
 use perf::units::Nanos;
 use serde_json::{Map, Value, json};
 
 use super::Seen;
+use super::sides::{One, Side, sides};
 
 /// Files that are listed.
 const FILES_MAX: usize = 1000;
@@ -13,7 +14,6 @@ pub(super) fn text(seen: &Seen) -> String {
     let analyzer = &seen.analyzer;
     let (first, last) = analyzer.span_ns();
     let (connections, forgotten) = analyzer.connections();
-    let notes: Vec<String> = seen.notes.iter().map(ToString::to_string).collect();
     let others: Map<String, Value> =
         analyzer.others().map(|(sort, count)| (sort.to_owned(), json!(count))).collect();
     let totals = analyzer.totals();
@@ -24,7 +24,8 @@ pub(super) fn text(seen: &Seen) -> String {
             "bytes": seen.bytes,
             "first_s": seconds(first),
             "span_s": seconds(last.saturating_sub(first)),
-            "notes": notes,
+            "notes": seen.notes,
+            "dropped_packets": seen.dropped,
             "connections_followed": connections,
             "connections_forgotten": forgotten,
             "other_packets": others,
@@ -43,9 +44,14 @@ pub(super) fn text(seen: &Seen) -> String {
             "small_writes": totals.sync.small_writes,
             "written_bytes": totals.sync.written_bytes,
         },
-        "clients": sides(analyzer, true),
-        "servers": sides(analyzer, false),
-        "connections": analyzer.talks().iter().map(|(id, talk)| one(analyzer, id, talk, first))
+        "rpcsec_gss": {
+            "authentication": totals.guards.authentication,
+            "integrity": totals.guards.integrity,
+            "privacy": totals.guards.privacy,
+        },
+        "clients": ends(analyzer, Side::Clients),
+        "servers": ends(analyzer, Side::Servers),
+        "connections": analyzer.talks().heard().map(|(id, talk)| one(analyzer, id, talk, first))
             .collect::<Vec<Value>>(),
         "files": files(analyzer),
         "model": seen.explained.as_ref().map(super::explain::json),
@@ -96,21 +102,9 @@ fn v4_operations(analyzer: &Analyzer) -> Map<String, Value> {
         .collect()
 }
 
-/// All talks of a client, or of a server, together.
-fn sides(analyzer: &Analyzer, clients: bool) -> Vec<Value> {
-    let mut sides: std::collections::BTreeMap<String, (Tallies, u64)> = Default::default();
-    for (_, talk) in analyzer.talks().iter() {
-        let name = match talk.ends {
-            Some(ends) if clients => ends.client.ip().to_string(),
-            Some(ends) => ends.server.to_string(),
-            None => "others".to_owned(),
-        };
-        let (tallies, connections) = sides.entry(name).or_default();
-        tallies.merge(&talk.tallies);
-        *connections += 1;
-    }
-    let all = sides.into_iter();
-    all.map(|(name, (tallies, connections))| {
+fn ends(analyzer: &Analyzer, side: Side) -> Vec<Value> {
+    let all = sides(analyzer, side).into_iter();
+    all.map(|One { name, connections, tallies }| {
         json!({ "address": name, "connections": connections, "operations": tally(&tallies) })
     })
     .collect()
@@ -177,9 +171,33 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
             "read_cycle_us": spread(&pace.read_cycle),
             "write_cycle_us": spread(&pace.write_cycle),
         },
+        "round_trip": analyzer.talks().round_trip(id).map(|rtt| round_trip(rtt, begin_ns)),
         "gap_causes": causes,
         "gaps": gaps,
         "phases": phases,
+    })
+}
+
+/// Of a connection's hosts.
+fn round_trip(rtt: &Rtt, begin_ns: u64) -> Value {
+    let us = |ns: u64| Nanos::from_nanos(ns).as_micros_f64();
+    let jumps: Vec<Value> = rtt
+        .jumps()
+        .iter()
+        .map(|jump| {
+            json!({
+                "of": jump.of.name(),
+                "at_s": seconds(jump.at_ns.saturating_sub(begin_ns)),
+                "before_us": us(jump.before_ns),
+                "after_us": us(jump.after_ns),
+            })
+        })
+        .collect();
+    json!({
+        "server_acknowledges_us": spread(rtt.times(RttOf::Server)),
+        "client_acknowledges_us": spread(rtt.times(RttOf::Client)),
+        "light_calls_us": spread(rtt.times(RttOf::Replies)),
+        "jumps": jumps,
     })
 }
 
@@ -233,6 +251,8 @@ fn files(analyzer: &Analyzer) -> Vec<Value> {
                 "read_bytes": usage.read_bytes,
                 "written_bytes": usage.written_bytes,
                 "latency_us_mean": mean_us(usage.latency_ns_sum, usage.calls),
+                "latency_us_p50": usage.latency_at(0.5).as_micros_f64(),
+                "latency_us_p99": usage.latency_at(0.99).as_micros_f64(),
                 "latency_us_max": Nanos::from_nanos(usage.latency_ns_max).as_micros_f64(),
             })
         })

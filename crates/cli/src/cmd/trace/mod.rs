@@ -3,17 +3,20 @@
 mod csv;
 mod explain;
 mod json;
+mod live;
 mod page;
+mod parquet;
+mod row;
 mod screen;
+mod sides;
 
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
 
-use analyze::capture::{Capture, CaptureError, Merged, Note};
+use analyze::capture::{Capture, CaptureError, Merged, Packet};
 use analyze::trace::mix::{Counts, counts};
 use analyze::trace::{Analyzer, Filter, OPERATIONS, Operation};
-use perf::model::trace::Explained;
 
 use crate::args::Verbosity;
 use crate::args::trace::Trace;
@@ -23,11 +26,20 @@ use crate::output;
 /// What was read.
 struct Seen {
     analyzer: Analyzer,
-    notes: Vec<Note>,
+    notes: Vec<String>,
     bytes: u64,
+    /// Captures; none of what was live.
     files: usize,
-    /// The model of the busiest connection, or why there is none, if it was asked for.
-    explained: Option<Result<Explained, String>>,
+    /// Packets that a live capture has missed.
+    dropped: Option<u64>,
+    /// The model of the busiest client and server, or why there is none, if it was asked for.
+    explained: Option<explain::Explanation>,
+}
+
+impl Seen {
+    fn of(analyzer: Analyzer, bytes: u64, files: usize, notes: Vec<String>) -> Self {
+        Self { analyzer, notes, bytes, files, dropped: None, explained: None }
+    }
 }
 
 /// Operations to look for must be ones that there are.
@@ -45,52 +57,96 @@ fn check_operations(names: &[String]) -> Result<(), Failure> {
     }
 }
 
+/// Who is told of every transaction.
+struct Rows {
+    csv: Option<csv::Csv>,
+    parquet: Option<parquet::Parquet>,
+    kept: Option<explain::Kept>,
+}
+
+impl Rows {
+    fn begin(args: &Trace) -> Result<Self, Failure> {
+        Ok(Self {
+            csv: args.csv.as_deref().map(csv::Csv::create).transpose()?,
+            parquet: args.parquet.as_deref().map(parquet::Parquet::create).transpose()?,
+            kept: args.explain.then(explain::Kept::default),
+        })
+    }
+
+    /// Takes a packet, and what it completes.
+    fn packet(&mut self, analyzer: &mut Analyzer, packet: &Packet<'_>) {
+        let begin_ns = analyzer.span_ns().0;
+        analyzer.packet(packet, &mut |transaction, files, talks| {
+            if let Some(csv) = &mut self.csv {
+                csv.line(transaction, files, talks);
+            }
+            if let Some(parquet) = &mut self.parquet {
+                parquet.row(transaction, files, talks);
+            }
+            if let Some(kept) = &mut self.kept {
+                kept.keep(transaction, begin_ns, talks);
+            }
+        });
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     check_operations(&args.operation)?;
-    let filter = Filter {
+    // Before anything is read: a long capture would be read in vain.
+    let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
+    let to_stdout = outs.into_iter().flatten().filter(|path| path.as_path() == Path::new("-"));
+    if to_stdout.count() > 1 {
+        return Err(Failure::usage(
+            "more than one output is to go to standard output",
+            "- for one of them, and a FILE for the others",
+        ));
+    }
+    output::check(outs)?;
+    let mut analyzer = Analyzer::new(Filter {
         clients: args.client.clone(),
         servers: args.server.clone(),
         operations: args.operation.iter().map(|name| name.to_uppercase()).collect(),
         file: args.file.clone(),
         from_ns: args.from.map(|time| time.as_nanos()),
         until_ns: args.until.map(|time| time.as_nanos()),
+    });
+    let (mut rows, mut seen) = match args.interface.is_empty() {
+        true => {
+            let captures: Result<Vec<Capture<'_>>, Failure> =
+                args.files.iter().map(|path| open(path)).collect();
+            let mut merged = Merged::new(captures?).map_err(failure)?;
+            let mut rows = Rows::begin(args)?;
+            while let Some(packet) = merged.next_packet().map_err(failure)? {
+                rows.packet(&mut analyzer, &packet);
+            }
+            let notes = merged.notes().iter().map(ToString::to_string).collect();
+            (rows, Seen::of(analyzer, merged.read().1, args.files.len(), notes))
+        }
+        false => {
+            let mut rows = Rows::begin(args)?;
+            let heard = live::listen(args, verbosity, |packet| rows.packet(&mut analyzer, packet))?;
+            let mut seen = Seen::of(analyzer, heard.bytes, 0, Vec::new());
+            seen.dropped = Some(heard.dropped);
+            (rows, seen)
+        }
     };
-    let mut csv = args.csv.as_deref().map(csv::Csv::create).transpose()?;
-    let captures: Result<Vec<Capture<'_>>, Failure> =
-        args.files.iter().map(|path| open(path)).collect();
-    let mut merged = Merged::new(captures?).map_err(failure)?;
-    let mut analyzer = Analyzer::new(filter);
-    let mut kept = args.explain.then(explain::Kept::default);
-    while let Some(packet) = merged.next_packet().map_err(failure)? {
-        let begin_ns = analyzer.span_ns().0;
-        analyzer.packet(&packet, &mut |transaction, files, talks| {
-            if let Some(csv) = &mut csv {
-                csv.line(transaction, files, talks);
-            }
-            if let Some(kept) = &mut kept {
-                kept.keep(transaction, begin_ns);
-            }
-        });
-    }
-    analyzer.end();
-    if let Some(csv) = csv {
-        csv.end()?;
-    }
-    let (_, bytes) = merged.read();
-    let busiest = screen::busiest(&analyzer).map(|(id, _)| id);
-    let explained = kept.zip(busiest).map(|(kept, talk)| kept.explained(talk));
-    let (notes, files) = (merged.notes(), args.files.len());
-    let read = Seen { analyzer, notes, bytes, files, explained };
-    show(args, &read, verbosity)
+    seen.analyzer.end();
+    rows.csv.take().map_or(Ok(()), csv::Csv::end)?;
+    rows.parquet.take().map_or(Ok(()), parquet::Parquet::end)?;
+    seen.explained = rows.kept.map(|kept| kept.explained(seen.analyzer.talks()));
+    show(args, &seen, verbosity)
 }
 
 fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> {
     for note in &read.notes {
         eprintln!("nfskit: {note}");
     }
+    if let Some(dropped) = read.dropped.filter(|dropped| *dropped > 0) {
+        eprintln!("nfskit: {dropped} packets passed too fast, and were dropped by the kernel");
+    }
     let stdout = Path::new("-");
-    let outs = [&args.json, &args.csv, &args.html, &args.mix];
+    let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
     let is_taken = outs.iter().any(|out| out.as_deref() == Some(stdout));
     if verbosity > Verbosity::Quiet && !is_taken {
         output::print(&screen::text(read))?;
@@ -116,8 +172,9 @@ fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> 
 
 /// A capture, from a file or standard input.
 fn open(path: &Path) -> Result<Capture<'static>, Failure> {
-    let name = path.display().to_string();
-    let reader: Box<dyn Read> = match path == Path::new("-") {
+    let is_stdin = path == Path::new("-");
+    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+    let reader: Box<dyn Read> = match is_stdin {
         true => Box::new(stdin().lock()),
         false => {
             let file = File::open(path).map_err(|cause| {

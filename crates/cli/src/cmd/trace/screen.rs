@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use analyze::trace::{Analyzer, Cause, Gap, Kind, Spread, Talk, TalkId};
+use analyze::trace::{Analyzer, Cause, Gap, Guards, Kind, Rtt, RttOf, Spread, Talk, TalkId};
 use perf::units::Nanos;
 
 use super::Seen;
+use super::sides::{Side, sides};
 use crate::records::scaled;
 
 /// Lines of a table.
@@ -35,7 +36,11 @@ pub(super) fn text(seen: &Seen) -> String {
 
 fn head(out: &mut String, seen: &Seen) {
     let (first, last) = seen.analyzer.span_ns();
-    let files = if seen.files == 1 { String::new() } else { format!("{} files, ", seen.files) };
+    let files = match (seen.files, seen.dropped) {
+        (_, Some(dropped)) => format!("live, {dropped} dropped, "),
+        (1, _) => String::new(),
+        (files, _) => format!("{files} files, "),
+    };
     writeln!(
         out,
         "capture     {files}{} packets, {}, {}",
@@ -49,8 +54,12 @@ fn head(out: &mut String, seen: &Seen) {
 /// What there was instead.
 fn nothing(out: &mut String, analyzer: &Analyzer) {
     let (connections, _) = analyzer.connections();
-    let tcp = (connections > 0).then(|| format!("{connections} connections without RPC"));
-    let others = analyzer.others().map(|(sort, count)| format!("{count} packets of {sort}"));
+    let tcp =
+        (connections > 0).then(|| format!("{} without RPC", plural(connections, "connection")));
+    let others = analyzer.others().map(|(sort, count)| {
+        let packets = if count == 1 { "packet" } else { "packets" };
+        format!("{count} {packets} of {sort}")
+    });
     let others: Vec<String> = others.chain(tcp).collect();
     let others = if others.is_empty() { "nothing else".to_owned() } else { others.join(", ") };
     writeln!(out, "no NFS found: {others}").ok();
@@ -59,7 +68,7 @@ fn nothing(out: &mut String, analyzer: &Analyzer) {
 fn operations(out: &mut String, analyzer: &Analyzer) {
     let totals = analyzer.totals();
     let talks = analyzer.talks();
-    let ends: Vec<_> = talks.iter().filter_map(|(_, talk)| talk.ends).collect();
+    let ends: Vec<_> = talks.heard().filter_map(|(_, talk)| talk.ends).collect();
     let clients: BTreeSet<_> = ends.iter().map(|ends| ends.client.ip()).collect();
     let servers: BTreeSet<_> = ends.iter().map(|ends| ends.server.ip()).collect();
     writeln!(
@@ -101,6 +110,30 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
     if rows.len() > ROWS_MAX {
         writeln!(out, "and {} more operations (--json)", rows.len() - ROWS_MAX).ok();
     }
+    most_calls(out, analyzer, "clients", Side::Clients);
+    most_calls(out, analyzer, "servers", Side::Servers);
+}
+
+/// Clients or servers, where there are several.
+fn most_calls(out: &mut String, analyzer: &Analyzer, word: &str, side: Side) {
+    let all = sides(analyzer, side);
+    if all.len() < 2 {
+        return;
+    }
+    writeln!(out, "\n{word:<12}{}; the busiest:", all.len()).ok();
+    for one in all.iter().take(FEW) {
+        let total = one.tallies.total();
+        let (p50, p99) = (total.latency.quantile(0.5), total.latency.quantile(0.99));
+        writeln!(
+            out,
+            "            {}: {} calls, {} errors, {}, p50 {p50}, p99 {p99}",
+            one.name,
+            total.calls(),
+            total.errors,
+            bytes(total.bytes),
+        )
+        .ok();
+    }
 }
 
 /// The pace of the talk with the most calls.
@@ -130,6 +163,38 @@ fn pace(out: &mut String, analyzer: &Analyzer) {
     }
     if pace.think.count() >= 10 {
         writeln!(out, "            think time (reply to next call) {}", spread(&pace.think)).ok();
+    }
+    if let Some(rtt) = analyzer.talks().round_trip(id) {
+        round_trip(out, analyzer, rtt);
+    }
+}
+
+/// The round trip, by the best clock that there is, and its jumps.
+fn round_trip(out: &mut String, analyzer: &Analyzer, rtt: &Rtt) {
+    let told = RttOf::ALL.into_iter().filter(|of| rtt.times(*of).count() > 0);
+    let of = |of: RttOf| {
+        let times = rtt.times(of);
+        format!("{} {} at least, {} at the median", of.name(), times.min(), times.quantile(0.5))
+    };
+    let told: Vec<String> = told.map(of).collect();
+    if !told.is_empty() {
+        writeln!(out, "round trip  {}", told.join("; ")).ok();
+    }
+    let jumps = rtt.jumps();
+    let (begin, _) = analyzer.span_ns();
+    for jump in jumps.iter().take(FEW) {
+        writeln!(
+            out,
+            "            jumped at {}: {} from {} to {}",
+            Nanos::from_nanos(jump.at_ns.saturating_sub(begin)),
+            jump.of.name(),
+            Nanos::from_nanos(jump.before_ns),
+            Nanos::from_nanos(jump.after_ns)
+        )
+        .ok();
+    }
+    if jumps.len() > FEW {
+        writeln!(out, "            and {} jumps more (--json)", jumps.len() - FEW).ok();
     }
 }
 
@@ -161,6 +226,19 @@ fn character(out: &mut String, analyzer: &Analyzer) {
     let storm = if attributes > 60.0 { " (an attribute storm)" } else { "" };
     writeln!(out, "calls for   attributes {attributes:.0} %{storm}, symbolic links {links:.0} %")
         .ok();
+    let Guards { authentication, integrity, privacy } = totals.guards;
+    if authentication + integrity + privacy > 0 {
+        let hidden = match privacy {
+            0 => "",
+            _ => ": encrypted, so that of them only times and procedures are seen",
+        };
+        writeln!(
+            out,
+            "security    calls with krb5 {authentication}, krb5i {integrity}, krb5p \
+             {privacy}{hidden}"
+        )
+        .ok();
+    }
     let talks = || analyzer.talks().iter().map(|(_, talk)| talk);
     let again: u64 = talks().map(|talk| talk.retransmissions).sum();
     let twice: u64 = talks().map(|talk| talk.duplicate_replies).sum();
@@ -307,6 +385,6 @@ fn mebibytes(bytes: u64) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "four digits are shown")]
-fn bytes(bytes: u64) -> String {
+pub(super) fn bytes(bytes: u64) -> String {
     scaled(bytes as f64)
 }

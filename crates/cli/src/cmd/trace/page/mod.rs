@@ -1,16 +1,16 @@
 //! `--html`: the capture as a report.
 
+mod tables;
+
 use analyze::report::trace::{HeatMap, TraceReport, html};
-use analyze::report::{Latency, LatencyPlot, Numbers, Stall, Transfer, TransferPlot};
+use analyze::report::{Latency, LatencyPlot, Stall, Transfer, TransferPlot};
 use analyze::trace::{Analyzer, Gap, Operation, OperationTotal, ROWS, row_begins_us};
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 
 use super::Seen;
-use super::screen::{busiest, findings, longest};
+use super::screen::{busiest, findings};
 
-/// Gaps in the table.
-const GAPS_MAX: usize = 100;
 /// Operations whose response times have a plot of their own.
 const PLOTS_MAX: usize = 4;
 
@@ -29,7 +29,7 @@ pub(super) fn text(seen: &Seen, command: String) -> String {
         .map(|(name, value)| (name.to_owned(), value))
         .into(),
         findings: findings(seen),
-        tables: vec![operations(analyzer), gaps(analyzer)],
+        tables: tables::all(analyzer),
         cumulative: cumulative(analyzer),
         rates: rates(analyzer),
         latency: latency(analyzer),
@@ -48,48 +48,6 @@ fn sorted(analyzer: &Analyzer) -> Vec<(Operation, &OperationTotal)> {
     let mut all: Vec<_> = analyzer.totals().operations().collect();
     all.sort_by_key(|(operation, total)| (std::cmp::Reverse(total.calls), *operation));
     all
-}
-
-fn operations(analyzer: &Analyzer) -> Numbers {
-    let columns = ["operation", "calls", "errors", "sent again", "bytes", "mean", "p50", "p99"];
-    let rows = sorted(analyzer).into_iter().map(|(operation, total)| {
-        let mean = total.latency_ns_sum.checked_div(total.replies).unwrap_or(0);
-        vec![
-            operation.to_string(),
-            total.calls.to_string(),
-            total.errors.to_string(),
-            total.retransmissions.to_string(),
-            total.bytes.to_string(),
-            Nanos::from_nanos(mean).to_string(),
-            total.latency_at(0.5).to_string(),
-            total.latency_at(0.99).to_string(),
-        ]
-    });
-    Numbers {
-        title: "Operations".to_owned(),
-        caption: "Response time from the call's last byte to the reply's last byte.".to_owned(),
-        columns: columns.map(String::from).into(),
-        rows: rows.collect(),
-    }
-}
-
-fn gaps(analyzer: &Analyzer) -> Numbers {
-    let columns = ["at (ms)", "long", "cause", "outstanding", "sent again"];
-    let row = |gap: &Gap| {
-        vec![
-            format!("{:.3}", ms(analyzer, gap.begin_ns)),
-            Nanos::from_nanos(gap.ns()).to_string(),
-            gap.cause.name().to_owned(),
-            gap.outstanding.to_string(),
-            gap.retransmissions.to_string(),
-        ]
-    };
-    Numbers {
-        title: "Gaps".to_owned(),
-        caption: "Times without a reply, much longer than usual: the longest first.".to_owned(),
-        columns: columns.map(String::from).into(),
-        rows: longest(analyzer).iter().take(GAPS_MAX).map(row).collect(),
-    }
 }
 
 fn cumulative(analyzer: &Analyzer) -> TransferPlot {

@@ -1,0 +1,165 @@
+//! What changes would give, by the server that was fitted.
+
+use perf::model::queue::line::Line;
+use perf::model::trace::{Explained, Group, Work};
+
+/// A change, and by which factor calls of the most frequent group would come faster.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) name: &'static str,
+    /// None where only bounds are known.
+    pub(super) factor: Option<f64>,
+    pub(super) interval: Option<(f64, f64)>,
+}
+
+impl Change {
+    pub(super) fn between(name: &'static str, (lo, hi): (f64, f64)) -> Self {
+        Self { name, factor: None, interval: Some((lo.min(hi), lo.max(hi))) }
+    }
+
+    /// A sentence.
+    pub(super) fn text(&self) -> String {
+        let what = match self.name {
+            "window_times_4" => "four times the calls outstanding",
+            "half_the_way" => "half the way there and back",
+            _ => "unstable WRITEs instead",
+        };
+        let factor = match (self.factor, self.interval) {
+            (Some(factor), Some((lo, hi))) => format!("{factor:.2} ({lo:.2} to {hi:.2})"),
+            (Some(factor), None) => format!("{factor:.2}"),
+            (None, Some((lo, hi))) => format!("between {lo:.2} and {hi:.2}"),
+            (None, None) => "unknown".to_owned(),
+        };
+        format!("{what}: {factor} times the calls")
+    }
+}
+
+/// Calls a second with `window` outstanding: never more than the way lets through, or the servers.
+fn rate(way_us: f64, demand_us: f64, servers: f64, window: f64) -> f64 {
+    (window / (way_us + demand_us)).min(servers / demand_us)
+}
+
+/// What changes would give for the calls of the most frequent group; empty where the way was not
+/// found.
+///
+/// Parameters that only together are known (such as `op` and `ser` of calls of one size) make no
+/// answer less certain that needs their sum: intervals are by all of the fit's covariance.
+pub(super) fn changes(explained: &Explained) -> Vec<Change> {
+    let found = &explained.fitted.parameters;
+    let Some(group) = frequent(explained) else { return Vec::new() };
+    let is_found = |name: &str| found.iter().any(|found| found.name == name && !found.at_bound);
+    if !is_found("way") {
+        return Vec::new();
+    }
+    let values: Vec<f64> = found.iter().map(|found| found.estimate.value).collect();
+    let (servers, window) = (f64::from(explained.servers), f64::from(group.outstanding));
+    let is_stable = group.work == Work::Stable;
+    let value = |values: &[f64], name: &str| {
+        found.iter().zip(values).find(|(found, _)| found.name == name).map_or(0.0, |pair| *pair.1)
+    };
+    // Without being stable, and as it is.
+    let demands = |values: &[f64]| {
+        let memory = value(values, "op") + group.kib * value(values, "ser");
+        (memory, memory + if is_stable { value(values, "block") } else { 0.0 })
+    };
+    let now = |values: &[f64]| rate(value(values, "way"), demands(values).1, servers, window);
+    let change = |name, way_share: f64, window_times: f64, without_block: bool| {
+        let factor = |values: &[f64]| {
+            let (memory, whole) = demands(values);
+            let demand = if without_block { memory } else { whole };
+            let way = value(values, "way") * way_share;
+            rate(way, demand, servers, window * window_times) / now(values)
+        };
+        // No server is faster than one that takes no time.
+        let ideal = window * window_times / (value(&values, "way") * way_share) / now(&values);
+        let most = if without_block { ideal } else { ideal.min(window_times / way_share) };
+        let at = factor(&values);
+        let half = 1.96 * deviation(explained, &values, &factor);
+        let interval = (half.is_finite() && at > 0.0)
+            .then(|| ((at / half.exp()).max(1.0).min(at), (at * half.exp()).min(most).max(at)));
+        Change { name, factor: Some(at), interval }
+    };
+    let mut changes =
+        vec![change("window_times_4", 1.0, 4.0, false), change("half_the_way", 0.5, 1.0, false)];
+    if is_stable {
+        changes.push(change("unstable_writes", 1.0, 1.0, true));
+    }
+    changes.retain(|change| change.factor.is_some_and(f64::is_finite));
+    changes
+}
+
+/// The group with the most calls.
+pub(super) fn frequent(explained: &Explained) -> Option<&Group> {
+    explained.groups.iter().max_by_key(|group| group.calls)
+}
+
+/// Standard deviation of the logarithm of `of`, by the covariance of the parameters' logarithms,
+/// as much wider as the intervals of the parameters are.
+fn deviation(explained: &Explained, values: &[f64], of: &dyn Fn(&[f64]) -> f64) -> f64 {
+    const STEP: f64 = 0.02;
+    let covariance = &explained.fitted.covariance;
+    let slope = |at: usize| {
+        let moved = |by: f64| {
+            let mut values = values.to_vec();
+            values[at] *= by.exp();
+            of(&values).ln()
+        };
+        (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
+    };
+    let slopes: Vec<f64> = (0..values.len()).map(slope).collect();
+    let variance: f64 = covariance
+        .iter()
+        .zip(&slopes)
+        .map(|(row, a)| row.iter().zip(&slopes).map(|(c, b)| a * c * b).sum::<f64>())
+        .sum();
+    let wider = explained.fitted.parameters.iter().enumerate().filter_map(|(at, found)| {
+        let ci = found.estimate.ci95?;
+        let own = 1.96 * covariance.get(at)?.get(at)?.sqrt();
+        Some((ci.hi / ci.lo).ln() / 2.0 / own).filter(|wider| wider.is_finite())
+    });
+    variance.max(0.0).sqrt() * wider.fold(1.0, f64::max)
+}
+
+/// The server as a line of calls before m servers (M/M/m), for the mix of the trace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    pub(super) servers: u32,
+    /// Mean time that a call takes of a server, us.
+    pub(super) service_us: f64,
+    pub(super) saturation_per_s: f64,
+    /// Calls a second that came, while there were any.
+    pub(super) seen_per_s: f64,
+    /// What a call takes at that rate with the way, if calls come at random; none over saturation.
+    pub(super) response_us: Option<f64>,
+    /// Mean over the groups' medians.
+    pub(super) measured_us: f64,
+}
+
+impl Queue {
+    /// None where a parameter was not found.
+    pub(super) fn of(explained: &Explained, seen_per_s: f64) -> Option<Self> {
+        let value = |name: &str| explained.fitted.value(name).unwrap_or(0.0);
+        if explained.fitted.parameters.iter().any(|found| found.at_bound) {
+            return None;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a number of calls")]
+        let share = |group: &Group| group.calls as f64;
+        let calls: f64 = explained.groups.iter().map(share).sum();
+        let mean = |of: &dyn Fn(&Group) -> f64| {
+            explained.groups.iter().map(|group| of(group) * share(group)).sum::<f64>() / calls
+        };
+        let service_us = mean(&|group| {
+            let block = if group.work == Work::Stable { value("block") } else { 0.0 };
+            value("op") + group.kib * value("ser") + block
+        });
+        let line = Line::new(explained.servers, service_us).ok()?;
+        Some(Self {
+            servers: explained.servers,
+            service_us,
+            saturation_per_s: line.saturation_per_s(),
+            seen_per_s,
+            response_us: line.response_us(seen_per_s).map(|us| us + value("way")),
+            measured_us: mean(&|group| group.measured_us),
+        })
+    }
+}

@@ -1,0 +1,196 @@
+//! The cycle of a client that waits for each reply before it calls again: what such a conversation
+//! says of changes, when there is too little else for a model.
+//!
+//! ```text
+//! cycle = way + server + client
+//! ```
+//!
+//! The client's part is from a reply to the next call. The way is between what acknowledgements
+//! take and what the lightest calls take; the server's part is the rest. Whether the server would
+//! do several calls at once, such a conversation does not show: so what more calls outstanding
+//! would give lies between a server that takes one after the other and one that takes all at once.
+
+use perf::model::trace::{Transaction, Work};
+use perf::stats::{Estimate, Interval};
+
+use super::changes::Change;
+
+/// Cycles below which nothing is said.
+const CYCLES_MIN: usize = 16;
+
+/// What is known of the way there and back; us.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Way {
+    /// Acknowledgements of the server: the least, and the median.
+    pub(super) least_us: Option<f64>,
+    pub(super) median_us: Option<f64>,
+    /// The lightest call that waited for nothing.
+    pub(super) light_us: Option<f64>,
+    /// What calls that waited for each other have shown.
+    pub(super) fitted_us: Option<Interval>,
+}
+
+/// Medians of the most frequent kind of calls that were made alone; us.
+#[derive(Clone, Debug)]
+pub(super) struct Cycle {
+    pub(super) calls: usize,
+    pub(super) kib: f64,
+    pub(super) work: Work,
+    pub(super) cycle_us: Estimate,
+    pub(super) response_us: Estimate,
+    pub(super) client_us: Estimate,
+    /// Between these.
+    pub(super) way_us: Interval,
+}
+
+impl Cycle {
+    /// Of calls in the order in which they were sent. None where calls were seldom alone.
+    pub(super) fn of(calls: &[Transaction], way: Way) -> Option<Self> {
+        // Answered before the next is sent, and sent after all before were answered.
+        let mut busy_until_us = f64::NEG_INFINITY;
+        let mut alone: Vec<(&Transaction, f64)> = Vec::new();
+        for pair in calls.windows(2) {
+            let [call, next] = pair else { continue };
+            if call.sent_us >= busy_until_us && next.sent_us >= call.answered_us {
+                alone.push((call, next.sent_us));
+            }
+            busy_until_us = busy_until_us.max(call.answered_us);
+        }
+        if alone.len() < CYCLES_MIN || alone.len() * 2 < calls.len() {
+            return None;
+        }
+        let kind = |call: &Transaction| (call.work, (call.bytes + 1).ilog2());
+        let most = alone.iter().map(|(call, _)| kind(call)).max_by_key(|one| {
+            (alone.iter().filter(|(call, _)| kind(call) == *one).count(), *one)
+        })?;
+        alone.retain(|(call, _)| kind(call) == most);
+        if alone.len() < CYCLES_MIN {
+            return None;
+        }
+        let of = |value: &dyn Fn(&Transaction, f64) -> f64| {
+            median(alone.iter().map(|(call, next_us)| value(call, *next_us)).collect())
+        };
+        let response_us = of(&|call, _| call.answered_us - call.sent_us);
+        let bytes = of(&|call, _| {
+            #[expect(clippy::cast_precision_loss, reason = "a mean size")]
+            let bytes = call.bytes as f64;
+            bytes
+        });
+        let most_us = way.light_us.unwrap_or(f64::INFINITY).min(response_us.value);
+        let way_us = match (way.fitted_us, way.least_us, way.median_us) {
+            (Some(Interval { lo, hi }), ..) => {
+                Interval { lo: lo.min(response_us.value), hi: hi.min(response_us.value) }
+            }
+            (None, Some(least), Some(median)) => {
+                Interval { lo: least.min(most_us), hi: median.max(least).min(most_us) }
+            }
+            _ => Interval { lo: 0.0, hi: most_us },
+        };
+        Some(Self {
+            calls: alone.len(),
+            kib: bytes.value / 1024.0,
+            work: most.0,
+            cycle_us: of(&|call, next_us| next_us - call.sent_us),
+            client_us: of(&|call, next_us| next_us - call.answered_us),
+            response_us,
+            way_us,
+        })
+    }
+
+    /// What is left for the server.
+    pub(super) fn server_us(&self) -> Interval {
+        let of = |way_us: f64| (self.response_us.value - way_us).max(0.0);
+        Interval { lo: of(self.way_us.hi), hi: of(self.way_us.lo) }
+    }
+
+    pub(super) fn changes(&self) -> Vec<Change> {
+        let (cycle_us, server_us) = (self.cycle_us.value, self.server_us());
+        let without = |us: f64| cycle_us / (cycle_us - us).max(cycle_us / 1e3);
+        let serial = (cycle_us / server_us.hi.max(1e-3)).clamp(1.0, 4.0);
+        let mut changes = vec![
+            Change::between("window_times_4", (serial, 4.0)),
+            Change::between(
+                "half_the_way",
+                (without(self.way_us.lo / 2.0), without(self.way_us.hi / 2.0)),
+            ),
+        ];
+        if self.work == Work::Stable {
+            changes.push(Change::between("unstable_writes", (1.0, without(server_us.hi))));
+        }
+        changes
+    }
+}
+
+/// The median, with the interval in which it is in 95 of 100 samples, whatever they scatter like.
+fn median(mut values: Vec<f64>) -> Estimate {
+    values.sort_unstable_by(f64::total_cmp);
+    let count = values.len();
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rank"
+    )]
+    let half_width = (0.98 * (count as f64).sqrt()).ceil() as usize;
+    let lo = values[(count / 2).saturating_sub(half_width)];
+    let hi = values[(count / 2 + half_width).min(count - 1)];
+    Estimate { value: values[count / 2], ci95: Some(Interval { lo, hi }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls one after the other: `way + server` to the reply, `client` to the next.
+    fn calls(count: usize, response_us: f64, client_us: f64, work: Work) -> Vec<Transaction> {
+        (0..count)
+            .map(|at| {
+                let sent_us = at as f64 * (response_us + client_us);
+                Transaction { sent_us, answered_us: sent_us + response_us, bytes: 8192, work }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_conversation_of_one_call_at_a_time_says_what_changes_give_between_bounds() {
+        let way = Way {
+            least_us: Some(200.0),
+            median_us: Some(220.0),
+            light_us: Some(260.0),
+            fitted_us: None,
+        };
+        let cycle = Cycle::of(&calls(100, 900.0, 100.0, Work::Stable), way).unwrap();
+        assert_eq!((cycle.cycle_us.value, cycle.client_us.value), (1_000.0, 100.0));
+        let server_us = cycle.server_us();
+        assert_eq!((server_us.lo, server_us.hi), (680.0, 700.0));
+        let changes = cycle.changes();
+        let within = |name: &str| {
+            let change = changes.iter().find(|change| change.name == name).unwrap();
+            change.interval.unwrap()
+        };
+        // One after the other: 700 us each, instead of 1,000.
+        let (lo, hi) = within("window_times_4");
+        assert!((lo - 1_000.0 / 700.0).abs() < 1e-9 && hi == 4.0);
+        let (lo, hi) = within("half_the_way");
+        assert!((lo - 1_000.0 / 900.0).abs() < 1e-9 && (hi - 1_000.0 / 890.0).abs() < 1e-9);
+        let (lo, hi) = within("unstable_writes");
+        assert!(lo == 1.0 && (hi - 1_000.0 / 300.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_acknowledgements_the_way_is_at_most_the_lightest_call() {
+        let way = Way { light_us: Some(150.0), ..Way::default() };
+        let cycle = Cycle::of(&calls(50, 900.0, 100.0, Work::Memory), way).unwrap();
+        assert_eq!((cycle.way_us.lo, cycle.way_us.hi), (0.0, 150.0));
+        assert_eq!(cycle.changes().len(), 2);
+    }
+
+    #[test]
+    fn calls_that_overlap_have_no_cycle() {
+        let mut overlapping = calls(100, 900.0, 100.0, Work::Memory);
+        overlapping.iter_mut().for_each(|call| call.answered_us += 500.0);
+        assert!(Cycle::of(&overlapping, Way::default()).is_none());
+        assert!(Cycle::of(&calls(10, 900.0, 100.0, Work::Memory), Way::default()).is_none());
+        assert!(Cycle::of(&[], Way::default()).is_none());
+    }
+}

@@ -1,0 +1,179 @@
+//! What a larger window, a shorter way or unstable WRITEs would give: the cycle model and the
+//! server behind it, from the transactions of the busiest client and server.
+
+mod changes;
+mod cycle;
+mod kept;
+
+use std::fmt::Write;
+
+use perf::model::trace::{Explained, Work};
+use perf::stats::{Estimate, Interval};
+use serde_json::{Map, Value, json};
+
+use self::changes::{Change, Queue};
+use self::cycle::Cycle;
+pub(super) use self::kept::Kept;
+
+/// The busiest client with its server, explained.
+#[derive(Debug)]
+pub(super) struct Explanation {
+    of: String,
+    /// The servers that answer so, or why there are none.
+    model: Result<Explained, String>,
+    /// Where calls were made one at a time, mostly.
+    cycle: Option<Cycle>,
+    /// Calls a second, while there were any.
+    seen_per_s: f64,
+}
+
+impl Explanation {
+    /// What changes would give: by the model, or where it has no answer by the cycle alone.
+    fn changes(&self) -> Vec<Change> {
+        let fitted = self.model.as_ref().map(changes::changes).unwrap_or_default();
+        match (&self.cycle, fitted.is_empty()) {
+            (Some(cycle), true) => cycle.changes(),
+            _ => fitted,
+        }
+    }
+
+    fn queue(&self) -> Option<Queue> {
+        Queue::of(self.model.as_ref().ok()?, self.seen_per_s)
+    }
+}
+
+fn estimate(estimate: &Estimate) -> String {
+    match estimate.ci95 {
+        Some(ci) => format!("{:.1} us ({:.1} to {:.1})", estimate.value, ci.lo, ci.hi),
+        None => format!("{:.1} us", estimate.value),
+    }
+}
+
+fn between(interval: Interval) -> String {
+    format!("{:.1} to {:.1} us", interval.lo, interval.hi)
+}
+
+/// The parameters, and what changes would give, as lines.
+pub(super) fn lines(explanation: &Explanation) -> String {
+    let mut out = format!("\nmodel       {}\n", explanation.of);
+    let mut say = |line: String| {
+        writeln!(out, "            {line}").ok();
+    };
+    match &explanation.model {
+        Ok(explained) => {
+            let found = explained.fitted.parameters.iter();
+            let found: Vec<String> = found
+                .map(|found| format!("{} {}", found.name, estimate(&found.estimate)))
+                .collect();
+            let (least, most) = explained.servers_range;
+            let most = most.map_or_else(|| "or more".to_owned(), |most| format!("to {most}"));
+            say(format!(
+                "{} calls at once ({least} {most}); {}",
+                explained.servers,
+                found.join(", ")
+            ));
+        }
+        Err(why) => say(format!("none fits: {why}")),
+    }
+    if let Some(cycle) = &explanation.cycle {
+        say(format!(
+            "cycle of {:.1} KiB, one call at a time: {} = way {} + server {} + client {}",
+            cycle.kib,
+            estimate(&cycle.cycle_us),
+            between(cycle.way_us),
+            between(cycle.server_us()),
+            estimate(&cycle.client_us),
+        ));
+    }
+    if let Some(queue) = explanation.queue() {
+        say(format!(
+            "as M/M/{}: {:.1} us of a server for each call, {:.0} calls/s at most; {}",
+            queue.servers,
+            queue.service_us,
+            queue.saturation_per_s,
+            match queue.response_us {
+                Some(us) => format!(
+                    "at the {:.0}/s that came {us:.1} us (measured {:.1})",
+                    queue.seen_per_s, queue.measured_us
+                ),
+                None => format!("the {:.0}/s that came saturate it", queue.seen_per_s),
+            }
+        ));
+    }
+    let changes = explanation.changes();
+    if let (Ok(explained), false) = (&explanation.model, changes.is_empty())
+        && let Some(group) = changes::frequent(explained)
+    {
+        say(format!(
+            "for the most frequent calls, of {:.1} KiB with {} outstanding:",
+            group.kib, group.outstanding
+        ));
+    }
+    changes.iter().for_each(|change| say(change.text()));
+    if changes.is_empty() {
+        say("what changes would give is not known: no limit was seen".to_owned());
+    }
+    for said in explanation.model.iter().flat_map(Explained::unidentified) {
+        say(format!("not shown: {said}"));
+    }
+    out
+}
+
+pub(super) fn json(explanation: &Explanation) -> Value {
+    let us = |estimate: &Estimate| {
+        let ci = estimate.ci95.map(|ci| json!([ci.lo, ci.hi]));
+        json!({ "value_us": estimate.value, "ci95_us": ci })
+    };
+    let changes: Map<String, Value> = explanation
+        .changes()
+        .into_iter()
+        .map(|change| {
+            let within = change.interval.map(|(lo, hi)| json!([lo, hi]));
+            (change.name.to_owned(), json!({ "factor": change.factor, "interval": within }))
+        })
+        .collect();
+    let cycle = explanation.cycle.as_ref().map(|cycle| {
+        let server_us = cycle.server_us();
+        json!({
+            "cycles": cycle.calls,
+            "kib": cycle.kib,
+            "stable": cycle.work == Work::Stable,
+            "cycle": us(&cycle.cycle_us),
+            "response": us(&cycle.response_us),
+            "client": us(&cycle.client_us),
+            "way_us": [cycle.way_us.lo, cycle.way_us.hi],
+            "server_us": [server_us.lo, server_us.hi],
+        })
+    });
+    let queue = explanation.queue().map(|queue| {
+        json!({
+            "servers": queue.servers,
+            "service_us": queue.service_us,
+            "saturation_per_s": queue.saturation_per_s,
+            "seen_per_s": queue.seen_per_s,
+            "response_us": queue.response_us,
+            "measured_us": queue.measured_us,
+        })
+    });
+    let mut value = match &explanation.model {
+        Ok(explained) => {
+            let found = explained.fitted.parameters.iter();
+            let parameters: Map<String, Value> =
+                found.map(|found| (found.name.to_owned(), us(&found.estimate))).collect();
+            json!({
+                "of": explanation.of,
+                "servers": explained.servers,
+                "servers_range": [explained.servers_range.0, explained.servers_range.1],
+                "transactions": explained.transactions,
+                "typical_error": explained.fitted.deviation,
+                "parameters": parameters,
+                "not_shown": explained.unidentified(),
+            })
+        }
+        Err(why) => json!({ "of": explanation.of, "none": why }),
+    };
+    value["cycle"] = json!(cycle);
+    value["queue"] = json!(queue);
+    value["changes"] = Value::Object(changes);
+    value
+}
