@@ -2,7 +2,7 @@
 //! server can do.
 //!
 //! - [`share`], [`gather`]: one generator of several, in threads and in processes.
-//! - [`subject`]: a server with its files. [`space`]: is there room for them?
+//! - [`subject`]: a server with its files. [`crate::space`]: is there room for them?
 //! - [`search`]: how much the server can do.
 //! - `course`: the points, of several servers in alternation.
 //! - [`validity`]: what a point has to hold to count.
