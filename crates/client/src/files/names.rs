@@ -301,14 +301,16 @@ impl Files {
         let asked = self.now();
         let change = self.changing(dir);
         let result = acting.session.link(file, dir, name).await;
+        // The number of links may have changed.
+        self.inner.state.lock().attributes.expire(&file);
         if let Err(error) = &result
             && let Detail::Linked { file: attributes, .. } = error.detail()
         {
             self.note(&file, attributes, asked);
         }
-        let answer = self.settle(change, result, |answer| answer.linkdir_wcc)?;
-        // The number of links has changed.
-        self.inner.state.lock().attributes.expire(&file);
+        let answer = self.settle(change, result, |answer| answer.linkdir_wcc);
+        // Who is told that the name is there may have made it, by a call whose reply was forgotten.
+        let answer = answer.inspect_err(|_| self.now_leads(&dir, name, None))?;
         self.note(&file, answer.file_attributes, asked);
         self.now_leads(&dir, name, Some(Target::File(file)));
         self.found_or_fetch(&acting, file, answer.file_attributes).await
@@ -478,7 +480,9 @@ impl Files {
         from: (FileHandle, &[u8]),
         to: (FileHandle, &[u8]),
     ) -> Result<(), Error> {
-        let (file, replaced) = (self.find(&from.0, from.1), self.find(&to.0, to.1));
+        // What can be renamed is there, whatever we thought.
+        let file = self.find(&from.0, from.1).filter(|file| *file != Target::Nothing);
+        let replaced = self.find(&to.0, to.1);
         let (source, target) = (self.changing(from.0), self.changing(to.0));
         let result = acting.session.rename(from, to).await;
         let (from_wcc, to_wcc) = match &result {

@@ -11,7 +11,7 @@ use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, NfsStat3};
 
 use super::data::Stopped;
-use super::expected::Expected;
+use super::expected::{Expected, type_of};
 use super::fate::Wires;
 use super::hands::{Grip, Hands};
 use super::public::Places;
@@ -284,8 +284,13 @@ impl Actor {
             Err(error) => Err(status(&error)?),
         };
         self.expected.crashed(self.stage.history.crashes());
-        let thing = self.expected.looked_up(path, seen)?;
-        Ok(thing.ok().zip(seen.ok()))
+        self.expected.looked_up(path, seen)?;
+        let Ok(handle) = seen else { return Ok(None) };
+        if self.expected.is_ambiguous(path) {
+            let seen = self.hands.getattr(handle).await.map_err(no_reply("getattr"))?;
+            self.expected.is_a(path, seen.ftype)?;
+        }
+        Ok(Some((self.expected.thing_at(path, handle)?, handle)))
     }
 
     async fn file(&mut self, path: &str) -> Result<Option<(u32, FileHandle)>, Failure> {
@@ -300,12 +305,7 @@ impl Actor {
         let before = self.losses();
         let seen = self.hands.getattr(handle).await.map_err(no_reply("getattr"))?;
         let losses = if self.losses() == before { before } else { UNSURE };
-        let ftype = match &thing {
-            Thing::Dir => wire::nfs3::FType::Dir,
-            Thing::File(_) => wire::nfs3::FType::Reg,
-            Thing::Link(..) => wire::nfs3::FType::Lnk,
-        };
-        if seen.ftype != ftype {
+        if seen.ftype != type_of(&thing) {
             return Err(Failure::new("type", format!("{path} is a {}", seen.ftype)));
         }
         if let Thing::File(number) = thing {

@@ -114,12 +114,12 @@ impl Expected {
         self.may_leave_hidden = true;
     }
 
-    /// A path was looked up. Gives what it leads to, in all trees that are still possible.
+    /// A path was looked up: the trees in which it leads there are still possible.
     pub(crate) fn looked_up(
         &mut self,
         path: &str,
         seen: Result<FileHandle, NfsStat3>,
-    ) -> Result<Result<Thing, NfsStat3>, Failure> {
+    ) -> Result<(), Failure> {
         let outcome = |tree: &Tree| match (tree.find(path), seen) {
             (Ok(thing), Ok(handle)) => self.is_like(thing, handle),
             (Err(expected), Err(seen)) => expected == seen,
@@ -132,10 +132,31 @@ impl Expected {
             return Err(Failure::new("lookup", what));
         }
         self.trees = trees;
-        if let Ok(handle) = seen {
-            self.found(path, handle)?;
+        Ok(())
+    }
+
+    /// Whether a path may lead to things of more than one type, which a handle does not tell.
+    pub(crate) fn is_ambiguous(&self, path: &str) -> bool {
+        let mut types = self.trees.iter().filter_map(|tree| tree.find(path).ok()).map(type_of);
+        types.next().is_some_and(|first| types.any(|other| other != first))
+    }
+
+    /// What a path leads to is of this type: the trees in which it is are still possible.
+    pub(crate) fn is_a(&mut self, path: &str, ftype: FType) -> Result<(), Failure> {
+        let is_one = |tree: &&Tree| tree.find(path).is_ok_and(|thing| type_of(thing) == ftype);
+        let trees: BTreeSet<Tree> = self.trees.iter().filter(is_one).cloned().collect();
+        if trees.is_empty() {
+            return Err(Failure::new("type", format!("{path} is a {ftype}, not in {}", self.any())));
         }
-        Ok(self.any().find(path).cloned())
+        self.trees = trees;
+        Ok(())
+    }
+
+    /// What a path with this handle leads to, in all trees that are still possible.
+    pub(crate) fn thing_at(&mut self, path: &str, handle: FileHandle) -> Result<Thing, Failure> {
+        self.found(path, handle)?;
+        let thing = self.any().find(path).cloned();
+        thing.map_err(|status| Failure::new("lookup", format!("{path} is {status} after all")))
     }
 
     /// Whether what is expected may have this handle.
@@ -285,6 +306,15 @@ pub(crate) struct Found {
     pub(crate) names: u32,
     /// Of a file, or the text of a link.
     pub(crate) bytes: Vec<u8>,
+}
+
+/// Of what type a thing is.
+pub(crate) fn type_of(thing: &Thing) -> FType {
+    match thing {
+        Thing::Dir => FType::Dir,
+        Thing::File(_) => FType::Reg,
+        Thing::Link(..) => FType::Lnk,
+    }
 }
 
 /// What a change is called.
