@@ -2,7 +2,9 @@
 
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
-use wire::nfs3::{Fattr3, FileHandle, NewObject, NfsStat3, PostOpAttr, Sattr3, SetTime, WccData};
+use wire::nfs3::{
+    FType, Fattr3, FileHandle, NewObject, NfsStat3, PostOpAttr, Sattr3, SetTime, WccData,
+};
 
 use super::busy::Hidden;
 use super::{Acting, Files, Found};
@@ -72,11 +74,6 @@ impl Files {
         let mut state = self.inner.state.lock();
         let version = state.attributes.version(dir)?;
         state.names.find(dir, name, version)
-    }
-
-    /// Whether a name is known to lead to this file.
-    fn is_at(&self, (dir, name): (FileHandle, &[u8]), file: FileHandle) -> bool {
-        self.find(&dir, name) == Some(Target::File(file))
     }
 
     /// The file, if its attributes are good.
@@ -423,10 +420,10 @@ impl Files {
     ) -> Result<(), Error> {
         let acting = self.acting(who);
         let replaced = match self.target_if_open(&acting, to.0, to.1).await? {
-            // Two names of one file stay as they are, and so does one name.
-            Some(file) if from == to || self.is_at(from, file) => None,
-            Some(file) => Some((file, self.keep_by_link(&acting, file, to).await?)),
-            None => None,
+            Some(file) if from != to && self.replaces(who, from, file).await? => {
+                Some((file, self.keep_by_link(&acting, file, to).await?))
+            }
+            _ => None,
         };
         let gone = self.find(&to.0, to.1);
         let renamed = self.ask_rename(&acting, from, to).await;
@@ -449,6 +446,18 @@ impl Files {
         renamed
     }
 
+    /// Whether a name that is renamed to one of `file` replaces it: a directory is refused, and two
+    /// names of one file stay as they are (RFC 1813 section 3.3.14).
+    async fn replaces(
+        &self,
+        who: &Credential,
+        (dir, name): (FileHandle, &[u8]),
+        file: FileHandle,
+    ) -> Result<bool, Error> {
+        let found = self.lookup(who, dir, name).await?;
+        Ok(found.handle != file && found.attributes.ftype != FType::Dir)
+    }
+
     /// Gives an open file a hidden name beside the one it is about to lose. A link, so that the
     /// name it has is never missing; where there are none, it is renamed, as others do. Gives
     /// whether it was.
@@ -466,11 +475,17 @@ impl Files {
                 self.inner.state.lock().attributes.expire(&file);
                 Ok((Hidden { dir, name }, false))
             }
-            Err(error) if error.status() == Some(NfsStat3::IsDir) => Err(error),
-            Err(_) => {
-                self.ask_rename(acting, to, (dir, &name)).await?;
-                Ok((Hidden { dir, name }, true))
-            }
+            Err(error) => match error.status() {
+                // It is not for want of links: a disk that has failed a link may do half of the
+                // two renames.
+                Some(NfsStat3::IsDir | NfsStat3::Io | NfsStat3::NoSpc | NfsStat3::DQuot) => {
+                    Err(error)
+                }
+                _ => {
+                    self.ask_rename(acting, to, (dir, &name)).await?;
+                    Ok((Hidden { dir, name }, true))
+                }
+            },
         }
     }
 

@@ -229,6 +229,30 @@ impl Tree {
         u32::try_from(self.things.values().filter(same).count()).unwrap_or(u32::MAX)
     }
 
+    /// The number of the file or link at a path.
+    pub fn number_at(&self, path: &str) -> Option<u32> {
+        match self.find(path) {
+            Ok(Thing::File(number) | Thing::Link(number, _)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The same with the numbers of two files or links exchanged.
+    #[must_use]
+    pub fn swapped(&self, one: u32, other: u32) -> Self {
+        let mut tree = self.clone();
+        for thing in tree.things.values_mut() {
+            if let Thing::File(number) | Thing::Link(number, _) = thing {
+                *number = match *number {
+                    number if number == one => other,
+                    number if number == other => one,
+                    number => number,
+                };
+            }
+        }
+        tree
+    }
+
     pub fn things(&self) -> &BTreeMap<Path, Thing> {
         &self.things
     }

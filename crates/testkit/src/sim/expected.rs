@@ -146,7 +146,10 @@ impl Expected {
         let is_one = |tree: &&Tree| tree.find(path).is_ok_and(|thing| type_of(thing) == ftype);
         let trees: BTreeSet<Tree> = self.trees.iter().filter(is_one).cloned().collect();
         if trees.is_empty() {
-            return Err(Failure::new("type", format!("{path} is a {ftype}, not in {}", self.any())));
+            return Err(Failure::new(
+                "type",
+                format!("{path} is a {ftype}, not in {}", self.any()),
+            ));
         }
         self.trees = trees;
         Ok(())
@@ -174,10 +177,10 @@ impl Expected {
 
     /// A path leads to this handle.
     fn found(&mut self, path: &str, handle: FileHandle) -> Result<(), Failure> {
-        let Ok(Thing::File(number) | Thing::Link(number, _)) = self.any().find(path) else {
-            return Ok(());
-        };
-        let number = *number;
+        let Some(number) = self.any().number_at(path) else { return Ok(()) };
+        if !self.handles.contains_key(&number) && !self.numbers.contains_key(&handle) {
+            self.call_it(path, number);
+        }
         let known = *self.handles.entry(number).or_insert(handle);
         let of = *self.numbers.entry(handle).or_insert(number);
         match known == handle && of == number {
@@ -186,6 +189,24 @@ impl Expected {
                 let what = format!("{path} is file {number} and has the handle of file {of}");
                 Err(Failure::new("identity", what))
             }
+        }
+    }
+
+    /// Files whose handles nobody has seen differ by their numbers only, which we gave them: what
+    /// a path leads to gets this one in all trees.
+    fn call_it(&mut self, path: &str, number: u32) {
+        let others: BTreeSet<u32> =
+            self.trees.iter().filter_map(|tree| tree.number_at(path)).collect();
+        for other in others.into_iter().filter(|other| *other != number) {
+            let is_other = |tree: &Tree| tree.number_at(path) == Some(other);
+            let trees = std::mem::take(&mut self.trees).into_iter();
+            self.trees = trees
+                .map(|tree| if is_other(&tree) { tree.swapped(number, other) } else { tree })
+                .collect();
+            // Nobody knows of which of the trees these were.
+            let swapped: Vec<Tree> =
+                self.before_errors.iter().map(|tree| tree.swapped(number, other)).collect();
+            self.before_errors.extend(swapped);
         }
     }
 
