@@ -1,7 +1,8 @@
 //! `nfskit bench curve` of NFS-Ganesha and of our server in one report.
 //!
 //! Whether a point holds the rules is for a quiet machine to say; that there are points up to the
-//! saturation of both, and that nothing failed on the way, must be so on any.
+//! saturation of both must be so on any. At ours nothing may fail on the way; of a peer it is told
+//! what did.
 
 use std::path::Path;
 use std::process::Command;
@@ -50,11 +51,31 @@ fn curves(json: &str) -> Result<String, String> {
     let records: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let records = records.as_array().filter(|records| records.len() == 2);
     let records = records.ok_or("there are not two records")?;
-    let said: Result<Vec<String>, String> = records.iter().map(curve).collect();
-    Ok(said?.join("; "))
+    let (ours, peer) = (curve(&records[0])?, curve(&records[1])?);
+    match &ours.failed[..] {
+        [] => Ok(format!("{}; {}", ours.said(), peer.said())),
+        failed => Err(format!("at our server: {}", failed.join("; "))),
+    }
 }
 
-fn curve(record: &Value) -> Result<String, String> {
+/// What a record says.
+#[derive(Debug)]
+struct Curve {
+    base_us: f64,
+    saturation_per_s: f64,
+    /// What failed, each point's with the first of it.
+    failed: Vec<String>,
+}
+
+impl Curve {
+    fn said(&self) -> String {
+        let Self { base_us, saturation_per_s, failed } = self;
+        let failed: String = failed.iter().map(|failed| format!(", failed {failed}")).collect();
+        format!("base {base_us:.0} us, saturation {saturation_per_s:.0}/s{failed}")
+    }
+}
+
+fn curve(record: &Value) -> Result<Curve, String> {
     let metrics = record["metrics"].as_object().ok_or("a record has no metrics")?;
     let points = metrics.keys().filter(|name| name.ends_with("/response_us")).count();
     if points != POINTS + 1 {
@@ -64,13 +85,16 @@ fn curve(record: &Value) -> Result<String, String> {
         let value = metrics.get(name).and_then(|metric| metric["value"].as_f64());
         value.ok_or_else(|| format!("a record has no {name}"))
     };
-    for (name, metric) in metrics.iter().filter(|(name, _)| name.ends_with("/failed")) {
-        if metric["value"].as_f64() != Some(0.0) {
-            return Err(format!("{name} is {}", metric["value"]));
-        }
-    }
-    let (base, saturation) = (value("base_us")?, value("saturation_per_s")?);
-    Ok(format!("base {base:.0} us, saturation {saturation:.0}/s"))
+    let warnings = record["warnings"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_failure = |warning: &&Value| {
+        ["errors", "partial", "failed"].iter().any(|code| warning["code"] == *code)
+    };
+    let failed = warnings.iter().filter(is_failure);
+    Ok(Curve {
+        base_us: value("base_us")?,
+        saturation_per_s: value("saturation_per_s")?,
+        failed: failed.map(|warning| warning["text"].to_string()).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -78,23 +102,28 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn record(points: usize, failed: f64) -> Value {
+    fn record(points: usize, failed: &[&str]) -> Value {
         let mut metrics = serde_json::Map::new();
         for point in 0..points {
             metrics.insert(format!("load/{point}.000/response_us"), json!({"value": 1.0}));
-            metrics.insert(format!("load/{point}.000/failed"), json!({"value": failed}));
         }
         metrics.insert("base_us".to_owned(), json!({"value": 70.0}));
         metrics.insert("saturation_per_s".to_owned(), json!({"value": 9000.0}));
-        json!({ "metrics": metrics })
+        let warning = |text: &&str| json!({"code": "failed", "text": text});
+        let late = json!({"code": "late-starts", "text": "of no matter here"});
+        let warnings: Vec<Value> = failed.iter().map(warning).chain([late]).collect();
+        json!({ "metrics": metrics, "warnings": warnings })
     }
 
     #[test]
-    fn both_have_all_points_and_nothing_that_failed() {
-        let said = curves(&json!([record(6, 0.0), record(6, 0.0)]).to_string());
+    fn both_have_all_points_and_at_ours_nothing_failed() {
+        let curves = |ours: Value, peer: Value| curves(&json!([ours, peer]).to_string());
+        let said = curves(record(6, &[]), record(6, &[]));
         assert_eq!(said.unwrap(), "base 70 us, saturation 9000/s; base 70 us, saturation 9000/s");
-        assert!(curves(&json!([record(6, 0.0)]).to_string()).is_err());
-        assert!(curves(&json!([record(6, 0.0), record(5, 0.0)]).to_string()).is_err());
-        assert!(curves(&json!([record(6, 0.0), record(6, 1.0)]).to_string()).is_err());
+        assert!(curves(record(6, &[]), record(5, &[])).is_err());
+        assert!(curves(record(6, &["1 of 100"]), record(6, &[])).unwrap_err().contains("1 of 100"));
+        let said = curves(record(6, &[]), record(6, &["1 of 100"]));
+        assert!(said.unwrap().ends_with("failed \"1 of 100\""));
+        assert!(super::curves(&json!([record(6, &[])]).to_string()).is_err());
     }
 }

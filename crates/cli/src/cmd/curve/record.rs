@@ -61,6 +61,9 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
         for breach in &point.breaches {
             record.warn(breach.code(), &format!("{}: {breach}", name(point)), breach.advice());
         }
+        if let Some(failed) = text::few_failed(point) {
+            record.warn("failed", &format!("{}: {failed}", name(point)), "the server's log");
+        }
     }
     if let Some(broken) = &server.measured.broken {
         record.warn("partial", &broken.why, "the numbers are of what was done before; run again");

@@ -6,7 +6,7 @@ use load::curve::Point;
 use load::mix::Operation;
 use perf::stats::Interval;
 
-use super::text::{self, shown_load, typical, us_per_operation, verdict};
+use super::text::{self, few_failed, shown_load, typical, us_per_operation, verdict};
 use super::{Outcome, Server};
 use crate::records::number;
 
@@ -62,6 +62,9 @@ fn notes(outcome: &Outcome, server: &Server) -> Vec<String> {
     for point in &server.measured.points {
         let breaches = point.breaches.iter();
         notes.extend(breaches.map(|breach| format!("{of}at {}: {breach}", shown_load(point))));
+        let failed = few_failed(point).into_iter();
+        notes
+            .extend(failed.map(|failed| format!("{of}at {}: failed: {failed}", shown_load(point))));
     }
     let deviations = outcome.deviations(server);
     if !deviations.is_empty() {

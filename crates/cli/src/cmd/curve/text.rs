@@ -1,6 +1,6 @@
 //! What is printed of a curve.
 
-use load::curve::{Kind, Point, Signature};
+use load::curve::{Breach, Kind, Point, Signature};
 use load::mix::Operation;
 use perf::stats::Estimate;
 use perf::units::Nanos;
@@ -111,6 +111,9 @@ fn of_server(outcome: &Outcome, server: &Server) -> String {
         for breach in &point.breaches {
             text += &format!("INVALID     at {}: {breach}\n", shown_load(point));
         }
+        if let Some(failed) = few_failed(point) {
+            text += &format!("failed      at {}: {failed}\n", shown_load(point));
+        }
     }
     if let Some(point) = typical(&measured.points) {
         text += &operations(point);
@@ -156,12 +159,23 @@ fn row(point: &Point) -> String {
 
 /// What a point is worth.
 pub(super) fn verdict(point: &Point) -> String {
-    let codes: Vec<&str> = point.breaches.iter().map(load::curve::Breach::code).collect();
+    let codes: Vec<&str> = point.breaches.iter().map(Breach::code).collect();
     match (codes.is_empty(), point.is_over()) {
         (true, false) => "valid".to_owned(),
         (true, true) => "over".to_owned(),
         (false, _) => format!("INVALID: {}", codes.join(", ")),
     }
+}
+
+/// What failed at a point, where that is too little to break a rule.
+pub(super) fn few_failed(point: &Point) -> Option<String> {
+    let (run, is_told) = (&point.outcome, |breach: &Breach| breach.code() == "errors");
+    let failed = run.failed();
+    if failed == 0 || point.breaches.iter().any(is_told) {
+        return None;
+    }
+    let first = run.first_failure.as_deref().unwrap_or("of what, is not known");
+    Some(format!("{failed} of {} operations, as in: {first}", run.meant))
 }
 
 /// The load in its unit.
@@ -237,5 +251,27 @@ fn mib(count: u64) -> String {
     match count >> 20 {
         0 => bytes(count),
         mib => format!("{mib} MiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use load::mix::{Outcome as Run, outcome::Tally};
+
+    use super::*;
+
+    #[test]
+    fn a_failure_that_breaks_no_rule_is_told_with_the_first_of_its_kind() {
+        let mut outcome = Run { meant: 16_050, ..Run::default() };
+        outcome.first_failure = Some("REMOVE to 192.0.2.1:2049: NFS3ERR_JUKEBOX".to_owned());
+        outcome.operations.insert(Operation::Remove, Tally { failed: 1, ..Tally::default() });
+        let mut point =
+            Point { kind: Kind::Open, load: 1.0, outcome, kept_up: true, breaches: vec![] };
+        let failed = "1 of 16050 operations, as in: REMOVE to 192.0.2.1:2049: NFS3ERR_JUKEBOX";
+        assert_eq!(few_failed(&point).as_deref(), Some(failed));
+        point.breaches = vec![Breach::Errors { share: 0.02, first: None }];
+        assert_eq!(few_failed(&point), None, "it is told as a broken rule");
+        point.outcome.operations.clear();
+        assert_eq!(few_failed(&point), None);
     }
 }
