@@ -32,6 +32,10 @@ pub(crate) struct Loggp {
     /// The ends of each range, measured shortly.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// The L that the path has before L, o or G is put in: so long that a processor which waits
+    /// goes to sleep with and without it, and the time to wake it is not in the difference.
+    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = time)]
+    pub(crate) base_latency: Nanos,
     /// How long to measure each point.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) point_time: Option<Nanos>,

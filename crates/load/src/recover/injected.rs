@@ -67,6 +67,18 @@ impl Injected {
         Parameter::GapPerByte.injected(1e9 / bytes_per_sec)
     }
 
+    /// Both, one after the other; of the gaps, the larger.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let (ours, theirs) = (&self.link, &other.link);
+        let link = Link {
+            latency: ours.latency + theirs.latency,
+            gap: ours.gap.max(theirs.gap),
+            gap_per_byte_ps: ours.gap_per_byte_ps + theirs.gap_per_byte_ps,
+        };
+        Self { link, overhead: self.overhead + other.overhead }
+    }
+
     /// The largest delay that a small message meets once.
     pub fn delay(&self) -> Nanos {
         self.link.latency + self.overhead + self.overhead

@@ -34,7 +34,8 @@ const OUTSTANDING_MAX: (f64, f64) = (512.0, 64.0);
 /// So long a burst goes on when this process does not get its processor.
 const PAUSE_US: f64 = 5_000.0;
 
-/// A rest after which no gap that is put in is left: the coarse clock's smallest, and a half.
+/// A rest after which no gap that is put in is left, and no processor time of the call before: the
+/// coarse clock's smallest, and a half.
 const REST: Nanos = Nanos::from_micros(1_500);
 
 /// A call without work takes less than this on a bare path, and a burst's call more: what the
@@ -84,19 +85,20 @@ pub struct Point {
     pub block_us: (f64, f64),
 }
 
-/// Puts `injected` into the way and reads it back.
+/// Puts `injected` into a way that has `base` already, and reads it back.
 ///
 /// # Errors
 /// Any call's, or too few answers.
 pub async fn point(
     clock: &Clock,
     apparatus: &impl Apparatus,
+    base: Injected,
     injected: Injected,
     repeats: Repeats,
 ) -> Result<Point, Error> {
     let sides = [
-        Side::new(apparatus, Injected::default(), "bare").await?,
-        Side::new(apparatus, injected, "behind").await?,
+        Side::new(apparatus, base, "bare").await?,
+        Side::new(apparatus, base.and(&injected), "behind").await?,
     ];
     let data = pattern(CALL_BYTES_MAX as usize);
     let mut found = Found::default();
@@ -210,7 +212,10 @@ impl Side {
                 large_on_slow_way: large,
                 windows: 6,
             },
-            rest: if varied.link.gap > Nanos::ZERO { REST } else { Nanos::ZERO },
+            rest: match varied.link.gap.max(varied.overhead) {
+                Nanos::ZERO => Nanos::ZERO,
+                _ => REST,
+            },
         }
     }
 }

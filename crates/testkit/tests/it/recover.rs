@@ -51,7 +51,7 @@ fn recovered(parameter: Parameter, amount: f64) -> Point {
         let site = Site::in_memory(&clock, LinkPair::default(), CommitMode::Concurrent);
         let repeats = Repeats { least: 1, most: 1, time: Nanos::ZERO };
         let injected = parameter.injected(amount);
-        point(&clock, &Bench(site), injected, repeats).await.unwrap()
+        point(&clock, &Bench(site), Injected::default(), injected, repeats).await.unwrap()
     };
     world.run(run).unwrap()
 }

@@ -23,6 +23,7 @@ const STORE_BYTES_MAX: u64 = 64 << 20;
 pub(super) struct Bench<'a> {
     clock: &'a Clock,
     reply_limit: Nanos,
+    base: Injected,
     end: End<'a>,
 }
 
@@ -46,23 +47,25 @@ impl<'a> Bench<'a> {
     pub(super) fn embedded(
         clock: &'a Clock,
         reply_limit: Nanos,
+        base: Injected,
         injected: &Injected,
     ) -> Result<Self, Failure> {
-        let server = |overhead| Embedded::single(STORE_BYTES_MAX, overhead);
-        let servers = apart(|| (server(Nanos::ZERO), server(injected.overhead)));
+        let server = |of: &Injected| Embedded::single(STORE_BYTES_MAX, of.overhead);
+        let servers = apart(|| (server(&base), server(&base.and(injected))));
         let (bare, behind) = (servers.0?, servers.1?);
         let end = End::Embedded { bare, behind };
-        Ok(Self { clock, reply_limit, end })
+        Ok(Self { clock, reply_limit, base, end })
     }
 
     /// To a directory of somebody else's.
     pub(super) fn at(
         clock: &'a Clock,
         reply_limit: Nanos,
+        base: Injected,
         target: &'a Target,
         dir: FileHandle,
     ) -> Self {
-        Self { clock, reply_limit, end: End::Target { target, dir } }
+        Self { clock, reply_limit, base, end: End::Target { target, dir } }
     }
 
     async fn reach_at(
@@ -86,7 +89,7 @@ impl Apparatus for Bench<'_> {
     async fn reach(&self, injected: &Injected) -> Result<Reached, ClientError> {
         match &self.end {
             End::Embedded { bare, behind } => {
-                let server = if *injected == Injected::default() { bare } else { behind };
+                let server = if *injected == self.base { bare } else { behind };
                 self.reach_at(&server.target(), None, injected).await
             }
             End::Target { target, dir } => self.reach_at(target, Some(*dir), injected).await,

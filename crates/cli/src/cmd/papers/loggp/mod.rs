@@ -10,7 +10,7 @@ use std::path::Path;
 
 use client::url::{Target, Version};
 use load::cpu::Neighbours;
-use load::recover::{Parameter, Point, Repeats, point};
+use load::recover::{Injected, Parameter, Point, Repeats, point};
 use load::scratch::Scratch;
 use net::clock::Clock;
 use net::shape::Shape;
@@ -43,6 +43,8 @@ struct Outcome {
     url: Option<String>,
     started: String,
     took: Nanos,
+    /// What the path has before anything is put in.
+    base_latency: Nanos,
     sweep: Vec<(Parameter, Point)>,
     neighbours_share: Option<f64>,
 }
@@ -115,6 +117,7 @@ async fn measure(args: &Loggp, verbosity: Verbosity) -> Result<Outcome, Failure>
         url: args.target.as_ref().map(ToString::to_string),
         started,
         took: now.since(begun),
+        base_latency: args.base_latency,
         sweep,
         neighbours_share: neighbours.share(now),
     })
@@ -140,11 +143,12 @@ impl Sweep<'_> {
             self.bars.show(&name, at as f64 / amounts.len() as f64);
             let injected = parameter.injected(*amount);
             let (clock, reply_limit) = (self.clock, self.args.reply_limit);
+            let base = base(self.args, *parameter);
             let bench = match end {
-                Some((target, dir)) => Bench::at(clock, reply_limit, target, dir),
-                None => Bench::embedded(clock, reply_limit, &injected)?,
+                Some((target, dir)) => Bench::at(clock, reply_limit, base, target, dir),
+                None => Bench::embedded(clock, reply_limit, base, &injected)?,
             };
-            let point = point(clock, &bench, injected, self.repeats()).await?;
+            let point = point(clock, &bench, base, injected, self.repeats()).await?;
             points.push((*parameter, point));
         }
         self.bars.clear();
@@ -156,6 +160,15 @@ impl Sweep<'_> {
         let (least, time) =
             if self.args.quick { (1, Nanos::from_millis(800)) } else { (3, Nanos::from_secs(8)) };
         Repeats { least, most: 15, time: self.args.point_time.unwrap_or(time) }
+    }
+}
+
+/// The path as it is. A gap shows in bursts only, which keep the processors awake, and for which a
+/// way that is watched would take processor time from the ends.
+fn base(args: &Loggp, varied: Parameter) -> Injected {
+    match varied {
+        Parameter::Gap => Injected::default(),
+        _ => Parameter::Latency.injected(args.base_latency.as_micros_f64()),
     }
 }
 

@@ -3,6 +3,8 @@
 use load::recover::{Parameter, Point};
 use perf::record::{Run, Target};
 
+use serde_json::json;
+
 use super::Outcome;
 use super::table::{of, predicted_block_us};
 use super::verdict::{GOAL_PCT, Verdict};
@@ -19,12 +21,15 @@ pub(super) fn json(outcome: &Outcome) -> String {
         ..Target::default()
     };
     record.workload.name = "papers-loggp".to_owned();
+    let base_us = json!(outcome.base_latency.as_micros_f64());
+    record.workload.parameters.insert("base_latency_us".to_owned(), base_us);
     for (parameter, point) in &outcome.sweep {
         add(&mut record, *parameter, point);
     }
     let verdict = Verdict::of(&outcome.sweep);
     record.metric("points", verdict.points as f64, "");
     record.metric("within_goal", verdict.within as f64, "");
+    record.metric("within_5_pct", verdict.near as f64, "");
     record.metric("hidden", verdict.hidden as f64, "");
     record.metric("worst_error_pct", verdict.worst_pct, "%");
     record.metric("goal_pct", GOAL_PCT, "%");

@@ -14,7 +14,10 @@ const HEADERS_BYTES: f64 = 300.0;
 
 pub(super) fn text(outcome: &Outcome) -> String {
     let server = outcome.url.as_deref().unwrap_or("a server of our own in memory, one thread");
-    let mut text = format!("LogGP put in and read back: {server}, {}\n", outcome.took);
+    let mut text = format!(
+        "LogGP put in and read back: {server}, behind an L of {} in any case (but for g), {}\n",
+        outcome.base_latency, outcome.took
+    );
     writeln!(
         text,
         "\n{:>13} {:>12} {:>8} {:>23}   {:>14} {:>14} {:>15} {:>14}   {:>21} {:>7}",

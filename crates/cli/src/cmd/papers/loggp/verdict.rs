@@ -9,11 +9,15 @@ use super::table::of;
 /// The goal: read back within so much.
 pub(super) const GOAL_PCT: f64 = 3.0;
 
+/// What is still near.
+const NEAR_PCT: f64 = 5.0;
+
 /// Over all points of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Verdict {
     pub(super) points: usize,
     pub(super) within: usize,
+    pub(super) near: usize,
     /// Of those that were read back at all.
     pub(super) worst_pct: f64,
     /// Points whose own parameter was behind a slower stage: they miss the goal.
@@ -38,6 +42,7 @@ impl Verdict {
                 continue;
             };
             verdict.within += usize::from(error <= GOAL_PCT);
+            verdict.near += usize::from(error <= NEAR_PCT);
             verdict.worst_pct = verdict.worst_pct.max(error);
         }
         verdict
@@ -50,8 +55,12 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { points, within, worst_pct, hidden } = self;
-        write!(f, "{within} of {points} within {GOAL_PCT} %, worst {worst_pct:.1} %")?;
+        let Self { points, within, near, worst_pct, hidden } = self;
+        write!(f, "{within} of {points} within {GOAL_PCT} %, ")?;
+        if near > within {
+            write!(f, "{near} within {NEAR_PCT} %, ")?;
+        }
+        write!(f, "worst {worst_pct:.1} %")?;
         if *hidden > 0 {
             write!(f, ", {hidden} hidden")?;
         }
@@ -75,5 +84,8 @@ mod tests {
         let verdict = Verdict::of_errors([Some(0.5), None, Some(58.84)].into_iter());
         assert!(!verdict.is_met());
         assert_eq!(verdict.to_string(), "1 of 3 within 3 %, worst 58.8 %, 1 hidden");
+        let verdict = Verdict::of_errors([Some(0.5), Some(4.9)].into_iter());
+        assert!(!verdict.is_met());
+        assert_eq!(verdict.to_string(), "1 of 2 within 3 %, 2 within 5 %, worst 4.9 %");
     }
 }
