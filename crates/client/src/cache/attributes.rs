@@ -63,6 +63,8 @@ pub struct Attributes {
     max: usize,
     /// Versions are handed out once, so that a file that was forgotten never gets an old one.
     versions: u64,
+    /// When we last took a name of a file without knowing of which.
+    unlinked: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -98,7 +100,7 @@ pub struct Told {
 
 impl Attributes {
     pub fn new(times: Times, max: usize) -> Self {
-        Self { times, files: LruCache::unbounded(), max: max.max(1), versions: 0 }
+        Self { times, files: LruCache::unbounded(), max: max.max(1), versions: 0, unlinked: None }
     }
 
     /// The attributes, if they are good.
@@ -109,6 +111,9 @@ impl Attributes {
     /// The attributes, and for how long they are still good, which is more than nothing.
     pub fn good_for(&mut self, file: &FileHandle, now: Instant) -> Option<(Fattr3, Nanos)> {
         let known = self.files.get(file)?;
+        if known.has_many_names() && self.unlinked.is_some_and(|at| known.told <= at) {
+            return None;
+        }
         let left = (known.told + known.good_for).since(now);
         (left > Nanos::ZERO).then_some((known.attributes, left))
     }
@@ -208,6 +213,11 @@ impl Attributes {
         }
     }
 
+    /// As [`Attributes::expire`], of whichever file of several names it was.
+    pub fn expire_linked(&mut self, now: Instant) {
+        self.unlinked = Some(now);
+    }
+
     /// The handle leads nowhere, or the file is gone.
     pub fn forget(&mut self, file: &FileHandle) {
         self.files.pop(file);
@@ -258,6 +268,10 @@ impl Attributes {
 }
 
 impl File {
+    fn has_many_names(&self) -> bool {
+        self.attributes.ftype != FType::Dir && self.attributes.nlink > 1
+    }
+
     /// Whether this is a state of the file that we knew or made.
     fn knows(&self, state: &WccAttr) -> bool {
         if self.is_moved { self.ours.knows_data(state) } else { self.ours.knows(state) }

@@ -332,11 +332,19 @@ impl Files {
         }
         let file = self.find(&dir, name);
         self.ask_remove(&acting, dir, name).await?;
-        if let Some(Target::File(file)) = file {
-            // It may have other names.
-            self.inner.state.lock().attributes.expire(&file);
-        }
+        self.lost_name(file.filter(|file| *file != Target::Nothing));
         Ok(())
+    }
+
+    /// A name that led there, as far as was known, is gone: the file may have others.
+    fn lost_name(&self, target: Option<Target>) {
+        let now = self.now();
+        let attributes = &mut self.inner.state.lock().attributes;
+        match target {
+            Some(Target::File(file)) => attributes.expire(&file),
+            Some(Target::Nothing) => {}
+            None => attributes.expire_linked(now),
+        }
     }
 
     async fn ask_remove(&self, acting: &Acting, dir: FileHandle, name: &[u8]) -> Result<(), Error> {
@@ -427,9 +435,7 @@ impl Files {
         };
         let gone = self.find(&to.0, to.1);
         let renamed = self.ask_rename(&acting, from, to).await;
-        if let Some(Target::File(gone)) = gone {
-            self.inner.state.lock().attributes.expire(&gone);
-        }
+        self.lost_name(gone);
         if let Some((file, hidden)) = replaced {
             let (hidden, was_moved) = hidden;
             match (renamed.is_ok(), was_moved) {

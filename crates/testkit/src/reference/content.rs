@@ -17,7 +17,7 @@ pub type Verifier = [u8; 8];
 pub struct Content {
     stable: Vec<u8>,
     pending: Vec<Pending>,
-    /// A change of size is in doubt: nothing can be said any more.
+    /// A change of size is in doubt: nothing is said until it is set again.
     is_wild: bool,
     /// Only the bytes count, and what is behind the end is zero: a part of a larger file.
     is_part: bool,
@@ -67,8 +67,14 @@ impl Content {
         self.pending.iter_mut().for_each(|pending| pending.by = None);
     }
 
-    /// A change of size has no known end.
-    pub fn is_anything(&mut self) {
+    /// A change of size failed, or its client vanished: what lay behind may be gone, and whatever
+    /// is behind the end then is zero.
+    pub fn resize_doubted(&mut self, bytes: usize) {
+        let ends = self.pending.iter().map(|pending| pending.range.end);
+        let end = ends.max().unwrap_or(0).max(self.stable.len());
+        if bytes < end {
+            self.doubted(bytes..end, 0);
+        }
         self.is_wild = true;
     }
 
@@ -267,5 +273,20 @@ mod tests {
         assert!(holds(&content, &[7, 9, 7, 7], 0), "a flush says nothing of it");
         content.wrote(0..2, 3, StableHow::FileSync, by(V1, 0));
         assert!(!holds(&content, &[9, 3, 7, 7], 0));
+    }
+
+    #[test]
+    fn what_a_failed_cut_may_have_taken_is_in_doubt_when_the_size_is_set_again() {
+        let mut content = Content::default();
+        content.wrote(0..4, 7, StableHow::FileSync, by(V1, 0));
+        content.resize_doubted(2);
+        content.wrote(3..4, 8, StableHow::FileSync, by(V1, 0));
+        content.resized(5);
+        for left in [&[7, 7, 7, 8, 0][..], &[7, 7, 0, 8, 0]] {
+            assert!(holds(&content, left, 0), "{left:?}");
+        }
+        for wrong in [&[7, 0, 0, 8, 0][..], &[7, 7, 0, 0, 0], &[7, 7, 7, 8], &[7, 7, 0, 8, 7]] {
+            assert!(!holds(&content, wrong, 0), "{wrong:?}");
+        }
     }
 }

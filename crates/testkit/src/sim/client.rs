@@ -178,9 +178,9 @@ impl Actor {
                     self.expected.content(number).doubted(range, value);
                 }
             }
-            Some((_, Op::Resize(path, _))) => {
+            Some((_, Op::Resize(path, bytes))) => {
                 for number in self.expected.files_at(&path) {
-                    self.expected.content(number).is_anything();
+                    self.expected.content(number).resize_doubted(bytes as usize);
                 }
             }
             Some((_, Op::WritePart { at, bytes, value, .. })) => {

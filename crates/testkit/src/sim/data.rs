@@ -149,7 +149,7 @@ impl Actor {
             Ok(()) => self.expected.content(number).resized(bytes as usize),
             Err(error) => {
                 self.excuse("resize", &error, since)?;
-                self.expected.content(number).is_anything();
+                self.expected.content(number).resize_doubted(bytes as usize);
             }
         }
         Ok(())
