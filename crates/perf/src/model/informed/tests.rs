@@ -25,7 +25,7 @@ fn the_lower_half_and_the_busy_time_predict_the_upper_half() {
         (Form::Variable, &[700.0, 240.0, 0.3, 30.0], 100, 0.08),
         // Run, and not computed: fewer of them. What a call adds to a sync hardly shows in syncs of
         // one, two and three.
-        (STABLE, &[300.0, 200.0, 1_500.0, 20.0, 30.0], 20, 0.15),
+        (STABLE, &[300.0, 200.0, 1_500.0, 20.0, 30.0], 40, 0.16),
     ];
     for (form, values, seeds, tolerated) in truths {
         let (mut errors, mut covered) = (Vec::new(), 0_usize);
@@ -41,8 +41,7 @@ fn the_lower_half_and_the_busy_time_predict_the_upper_half() {
         errors.sort_unstable_by(f64::total_cmp);
         let (all, bound) = (errors.len(), errors[errors.len() * 95 / 100 - 1]);
         assert!(bound < tolerated, "{form:?}: 95 of 100 within {bound}");
-        let least = if matches!(form, Form::Gathered { .. }) { 85 } else { 90 };
-        assert!(covered * 100 >= all * least, "{form:?}: {covered} of {all}");
+        assert!(covered * 100 >= all * 90, "{form:?}: {covered} of {all}");
     }
 }
 
