@@ -6,7 +6,8 @@
 //!
 //! Loss: squares first. If some residuals lie beyond 3.5 standard deviations (by the median, which
 //! they cannot move), the fit is repeated with Huber's loss, which lets them count by their size
-//! instead of its square.
+//! instead of its square. Unless that leaves more than a fifth of the values beyond, or more than a
+//! third of what the parameters leave free: then it is the model that is off, and squares say so.
 //!
 //! Intervals: from the curvature at the minimum (Student's t). A direction in which the parameters
 //! could change by a factor of two without the data noticing is told as [`Unidentified`]: one
@@ -135,6 +136,7 @@ pub fn minimize(
     let mut problem = Problem::new(parameters, count, residuals);
     let mut logs: Vec<f64> = parameters.iter().map(|p| p.start.ln()).collect();
     problem.run(&mut logs)?;
+    let squares = logs.clone();
     for _ in 0..ROBUST_ROUNDS {
         let found = problem.at(&logs)?;
         let scale = (1.4826 * median(found.iter().map(|r| r.abs()).collect())).max(SCALE_MIN);
@@ -145,6 +147,9 @@ pub fn minimize(
         }
         problem.huber = Some(HUBER * scale);
         problem.run(&mut logs)?;
+    }
+    if problem.has_too_many_outliers(&problem.at(&logs)?) {
+        (problem.huber, logs) = (None, squares);
     }
     problem.judge(&logs)
 }
@@ -240,6 +245,14 @@ impl<'a, F: Residuals> Problem<'a, F> {
         } else {
             Err(FitError::NotFinite)
         }
+    }
+
+    /// What so many values contradict is not their error but the model's: of few values, the
+    /// parameters can meet most exactly, whatever they mean, and leave out the others.
+    fn has_too_many_outliers(&self, residuals: &[f64]) -> bool {
+        let Some(limit) = self.huber else { return false };
+        let outliers = residuals.iter().filter(|r| r.abs() > OUTLIER / HUBER * limit).count();
+        outliers > (self.count / 5).min((self.count - self.parameters.len()) / 3)
     }
 
     /// Standard deviation of the residuals for so many degrees of freedom. Of a robust fit: that
@@ -426,6 +439,16 @@ mod tests {
         let fitted = minimize(&start, data.len(), line(&data)).unwrap();
         let slope = fitted.value("b").unwrap();
         assert!((slope / 8.0 - 1.0).abs() < 0.05, "{slope}");
+    }
+
+    #[test]
+    fn a_model_that_a_third_of_few_values_contradict_is_refused() {
+        let factors = [1.0, 1.4, 1.0, 1.0, 0.7, 1.0];
+        let xs = (1..).map(f64::from);
+        let data: Vec<(f64, f64)> = xs.zip(factors).map(|(x, by)| (x, 8.0 * x * by)).collect();
+        let start = [Parameter { lo: 1e-6, ..parameter("a", 1.0) }, parameter("b", 1.0)];
+        let fitted = minimize(&start, data.len(), line(&data)).unwrap();
+        assert!(matches!(fitted.tolerated(0.15), Err(FitError::Bad { .. })));
     }
 
     #[test]
