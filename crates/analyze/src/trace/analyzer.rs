@@ -242,5 +242,6 @@ impl StreamCounts {
         self.early += other.early;
         self.missing_bytes += other.missing_bytes;
         self.resyncs += other.resyncs;
+        self.cut += other.cut;
     }
 }

@@ -61,6 +61,9 @@ pub struct StreamCounts {
     pub missing_bytes: u64,
     /// Times that the stream was read on from a new place.
     pub resyncs: u64,
+    /// Times that a message began in what the capture does not hold of a packet: it was not seen,
+    /// nor what follows it there.
+    pub cut: u64,
 }
 
 #[derive(Debug, Default)]
@@ -298,6 +301,7 @@ impl Stream {
         mut len: u32,
         take: &mut impl FnMut(Record<'_>) -> bool,
     ) {
+        let is_captured = !bytes.is_empty();
         while len > 0 {
             match &mut self.state {
                 State::Searching { searched } => {
@@ -318,6 +322,7 @@ impl Stream {
                     }
                     let Some((&byte, rest)) = bytes.split_first() else {
                         // The mark itself was not captured.
+                        self.counts.cut += u64::from(is_captured);
                         self.lose_sync();
                         return;
                     };

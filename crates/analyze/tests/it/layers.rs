@@ -122,3 +122,20 @@ fn packets_cut_off_by_a_snap_length_still_have_their_heads_and_times() {
     assert_eq!(found.transactions.len(), 50);
     assert!(found.transactions.iter().all(|t| t.bytes == 8192 && t.latency().as_nanos() == 1000));
 }
+
+#[test]
+fn messages_that_begin_where_a_packet_was_cut_off_are_told() {
+    let said = |xid| (Said::Write { xid, bytes: 8192 }, Said::Written { xid, bytes: 8192 });
+    let (calls, replies): (Vec<Said>, Vec<Said>) = (0..4).map(said).unzip();
+    let records = |said: &[Said]| said.iter().flat_map(Said::record).collect::<Vec<u8>>();
+    // As on a loopback: four calls in one segment, and their replies in another.
+    let call = ipv4(6, true, &tcp(true, 1, 1, &records(&calls)));
+    let reply = ipv4(6, false, &tcp(false, 1, 1, &records(&replies)));
+    let cut = |snap| {
+        let found = analyze(pcap(RAW, &[call.clone(), reply.clone()], snap));
+        let talk = found.analyzer.talks().iter().next().unwrap().1;
+        (found.transactions.len(), talk.streams.cut)
+    };
+    assert_eq!(cut(WHOLE), (4, 0));
+    assert_eq!(cut(256), (1, 1), "three calls, in one place; replies are short");
+}

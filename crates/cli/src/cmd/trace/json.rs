@@ -160,6 +160,7 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
             "segments_early": talk.streams.early,
             "bytes_missing": talk.streams.missing_bytes,
             "resyncs": talk.streams.resyncs,
+            "cut": talk.streams.cut,
         },
         "pace": {
             "stop_and_wait": pace.stop_and_wait(),

@@ -252,6 +252,16 @@ fn character(out: &mut String, analyzer: &Analyzer) {
         totals.unanswered
     )
     .ok();
+    let cut: u64 = talks().map(|talk| talk.streams.cut).sum();
+    if cut > 0 {
+        writeln!(
+            out,
+            "cut         {cut} times a message began in what the capture does not hold of a packet: \
+             calls and replies there were not seen, and calls outstanding are too many (tcpdump -s \
+             0 captures whole packets)"
+        )
+        .ok();
+    }
 }
 
 fn gaps(out: &mut String, analyzer: &Analyzer) {
