@@ -21,6 +21,14 @@ struct Point {
     per_s: f64,
     response_us: Option<f64>,
     is_over: bool,
+    /// It does not hold a rule of the benchmark.
+    is_invalid: bool,
+}
+
+impl Point {
+    fn judged(self, verdict: &str) -> Self {
+        Self { is_over: verdict == "over", is_invalid: verdict.starts_with("INVALID"), ..self }
+    }
 }
 
 const COLUMNS: [&str; 6] =
@@ -55,7 +63,8 @@ pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
             false => Some(csv::number(row, "response_us", &response)?),
         };
         let own = targets.number(target);
-        points.push((own, Point { row, load, per_s, response_us, is_over: verdict == "over" }));
+        let point = Point { row, load, per_s, response_us, is_over: false, is_invalid: false };
+        points.push((own, point.judged(&verdict)));
     }
     let own = choose("servers", &targets.names, of)?;
     let points: Vec<Point> =
@@ -81,13 +90,16 @@ pub(super) fn of_record(record: &Record) -> Result<Source, String> {
             }
         };
         let verdict = record.other.get("verdicts").and_then(|verdicts| verdicts.get(point));
-        points.push(Point {
+        let read = Point {
             row: points.len() + 1,
             load: load.parse().map_err(|_| format!("point {point:?} has no load"))?,
             per_s: metric.value,
             response_us: record.value(&format!("{point}/response_us")),
-            is_over: verdict.and_then(|verdict| verdict.as_str()) == Some("over"),
-        });
+            is_over: false,
+            is_invalid: false,
+        };
+        let verdict = verdict.and_then(|verdict| verdict.as_str());
+        points.push(read.judged(verdict.unwrap_or_default()));
     }
     source(points, is_closed)
 }
@@ -99,6 +111,14 @@ fn source(mut points: Vec<Point>, is_closed: bool) -> Result<Source, String> {
                 return Err(format!("row {row}: the {what} is {got}: it has to be above 0"));
             }
         }
+    }
+    let invalid = points.iter().filter(|point| point.is_invalid).count();
+    if invalid > 0 {
+        eprintln!(
+            "nfskit: {invalid} of {} points do not hold a rule of the benchmark (see their \
+             verdicts): what is made of them rests on them as well",
+            points.len()
+        );
     }
     points.sort_by(|a, b| a.load.total_cmp(&b.load));
     if is_closed {
