@@ -256,9 +256,9 @@ fn character(out: &mut String, analyzer: &Analyzer) {
     if cut > 0 {
         writeln!(
             out,
-            "cut         {cut} times a message began in what the capture does not hold of a packet: \
-             calls and replies there were not seen, and calls outstanding are too many (tcpdump -s \
-             0 captures whole packets)"
+            "cut         {cut} times a message began in what the capture does not hold of a \
+             packet: calls and replies there were not seen, and calls outstanding are too many \
+             (tcpdump -s 0 captures whole packets)"
         )
         .ok();
     }
