@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use super::compare::WITHIN;
+use super::compare::{WITHIN, tshark};
 use crate::host::child::{finish, text};
 
 /// Both ports, the lower first, and the transaction number.
@@ -55,8 +55,8 @@ pub(super) fn compare(nfskit: &Path, capture: &Path, odd: f64) -> Result<String,
 /// What tshark says, and calls of which it does not say enough: fields of a packet with several
 /// replies are lists, and a list in which one has no time cannot be told apart.
 fn by_tshark(capture: &Path) -> Result<(Calls, BTreeSet<Key>), String> {
-    let mut command = Command::new("tshark");
-    command.args(["-n", "-o", "tcp.reassemble_out_of_order:TRUE", "-r"]).arg(capture);
+    let mut command = tshark();
+    command.arg("-r").arg(capture);
     command.args(["-Y", "rpc.time", "-T", "fields", "-E", "occurrence=a"]);
     let fields = ["tcp.srcport", "tcp.dstport", "udp.srcport", "udp.dstport"];
     let fields = fields.into_iter().chain(["rpc.xid", "rpc.time", "rpc.reply.dup"]);

@@ -26,10 +26,23 @@ pub(super) struct Row {
 
 type Rows = BTreeMap<String, Row>;
 
+/// tshark as it has to be asked to find all that there is. A port of a client may be one that it
+/// knows for something else (802 for TLS, 873 for rsync): it is to look at what is said there first.
+pub(super) fn tshark() -> Command {
+    let mut command = Command::new("tshark");
+    command.arg("-n");
+    let options =
+        ["tcp.reassemble_out_of_order", "tcp.try_heuristic_first", "udp.try_heuristic_first"];
+    options.iter().for_each(|option| {
+        command.arg("-o").arg(format!("{option}:TRUE"));
+    });
+    command
+}
+
 /// What tshark finds.
 fn by_tshark(capture: &Path, version: u32) -> Result<Rows, String> {
-    let mut command = Command::new("tshark");
-    command.args(["-q", "-n", "-o", "tcp.reassemble_out_of_order:TRUE", "-r"]).arg(capture);
+    let mut command = tshark();
+    command.args(["-q", "-r"]).arg(capture);
     // It counts replies that come twice, too, if it is not told otherwise.
     command.args(["-z", &format!("rpc,srt,100003,{version},not rpc.dup")]);
     Ok(table(&timed(&mut command)?.0))
@@ -153,8 +166,8 @@ fn are_alike(theirs: Option<&Row>, ours: Option<&Row>, only_counts: bool) -> boo
 
 /// The operations inside COMPOUNDs, by tshark's fields and by us.
 pub(super) fn compare_operations(nfskit: &Path, capture: &Path) -> Result<String, String> {
-    let mut command = Command::new("tshark");
-    command.args(["-n", "-o", "tcp.reassemble_out_of_order:TRUE", "-r"]).arg(capture);
+    let mut command = tshark();
+    command.arg("-r").arg(capture);
     command.args(["-Y", "rpc.msgtyp == 0 && nfs.procedure_v4 == 1", "-T", "fields"]);
     command.args(["-E", "occurrence=a", "-e", "nfs.opcode"]);
     let finished = finish(&mut command, WITHIN, text)?;
