@@ -25,12 +25,8 @@ struct Bench(Site<MemStore>);
 
 impl Apparatus for Bench {
     async fn reach(&self, injected: &Injected) -> Result<Reached, Error> {
-        let link = Link {
-            latency: BARE.latency + injected.link.latency,
-            gap: BARE.gap.max(injected.link.gap),
-            gap_per_byte_ps: BARE.gap_per_byte_ps + injected.link.gap_per_byte_ps,
-        };
-        let spent = SPENT + injected.overhead;
+        let Injected { link, overhead: spent } =
+            Injected { link: BARE, overhead: SPENT }.and(injected);
         let profile = Profile {
             overhead: Overhead { send: spent, receive: spent },
             ..Profile::symmetric("put in", link)

@@ -2,7 +2,6 @@
 
 use load::recover::{Parameter, Point};
 use perf::record::{Run, Target};
-
 use serde_json::json;
 
 use super::Outcome;
