@@ -27,7 +27,8 @@ pub(super) struct Row {
 type Rows = BTreeMap<String, Row>;
 
 /// tshark as it has to be asked to find all that there is. A port of a client may be one that it
-/// knows for something else (802 for TLS, 873 for rsync): it is to look at what is said there first.
+/// knows for something else (802 for TLS, 873 for rsync): it is to look first at what is said
+/// there.
 pub(super) fn tshark() -> Command {
     let mut command = Command::new("tshark");
     command.arg("-n");
