@@ -18,8 +18,8 @@ type Calls = BTreeMap<Key, Vec<u64>>;
 /// Differences that are shown.
 const SHOWN: usize = 5;
 
-/// Compares both; says how many calls were alike, of which the share `odd` need not be.
-pub(super) fn compare(nfskit: &Path, capture: &Path, odd: f64) -> Result<String, String> {
+/// Compares both; says how many calls were alike.
+pub(super) fn compare(nfskit: &Path, capture: &Path) -> Result<String, String> {
     let (mut theirs, unclear) = by_tshark(capture)?;
     let mut ours = by_us(nfskit, capture)?;
     for calls in [&mut theirs, &mut ours] {
@@ -36,20 +36,15 @@ pub(super) fn compare(nfskit: &Path, capture: &Path, odd: f64) -> Result<String,
         })
         .collect();
     let count: usize = ours.values().map(Vec::len).sum();
-    let shown = differing[..differing.len().min(SHOWN)].join("; ");
-    #[expect(clippy::cast_precision_loss, reason = "a share")]
-    if differing.len() as f64 > odd * count as f64 {
+    if !differing.is_empty() {
+        let shown = differing[..differing.len().min(SHOWN)].join("; ");
         return Err(format!("{} calls differ: {shown}", differing.len()));
     }
-    let differing = match differing.len() {
-        0 => String::new(),
-        some => format!(", but {some}: {shown}"),
-    };
     let left_out = match unclear.len() {
         0 => String::new(),
         some => format!(" ({some} shared a packet, and were left out)"),
     };
-    Ok(format!("{count} by themselves{left_out}{differing}"))
+    Ok(format!("{count} by themselves{left_out}"))
 }
 
 /// What tshark says, and calls of which it does not say enough: fields of a packet with several

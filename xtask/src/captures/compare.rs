@@ -125,14 +125,8 @@ fn compounds(rows: Rows) -> Rows {
     joined
 }
 
-/// Compares both; says how many calls of how many procedures were alike. Where segments were lost,
-/// the share `odd` of all calls may have other times (which are shown); it is 0 where none were.
-pub(super) fn compare(
-    nfskit: &Path,
-    capture: &Path,
-    version: u32,
-    odd: f64,
-) -> Result<String, String> {
+/// Compares both; says how many calls of how many procedures were alike.
+pub(super) fn compare(nfskit: &Path, capture: &Path, version: u32) -> Result<String, String> {
     let theirs = by_tshark(capture, version)?;
     let (found, _) = by_us(nfskit, capture)?;
     let mut ours = rows(&found, version);
@@ -145,24 +139,24 @@ pub(super) fn compare(
     let differing: Vec<String> = theirs
         .keys()
         .chain(ours.keys().filter(|name| !theirs.contains_key(*name)))
-        .filter(|name| !are_alike(theirs.get(*name), ours.get(*name), odd > 0.0))
+        .filter(|name| !are_alike(theirs.get(*name), ours.get(*name)))
         .map(|name| format!("{name}: tshark {:?}, we {:?}", theirs.get(name), ours.get(name)))
         .collect();
     if !differing.is_empty() {
         return Err(differing.join("; "));
     }
     let count: u64 = ours.values().map(|row| row.calls).sum();
-    let alone = calls::compare(nfskit, capture, odd)?;
+    let alone = calls::compare(nfskit, capture)?;
     Ok(format!("{count} calls of {} procedures, {alone}", ours.len()))
 }
 
-fn are_alike(theirs: Option<&Row>, ours: Option<&Row>, only_counts: bool) -> bool {
+fn are_alike(theirs: Option<&Row>, ours: Option<&Row>) -> bool {
     let (Some(theirs), Some(ours)) = (theirs, ours) else { return false };
     let near = |a: f64, b: f64| (a - b).abs() <= ROUNDING_US;
-    let are_times = near(theirs.min_us, ours.min_us)
+    theirs.calls == ours.calls
+        && near(theirs.min_us, ours.min_us)
         && near(theirs.max_us, ours.max_us)
-        && near(theirs.mean_us, ours.mean_us);
-    theirs.calls == ours.calls && (are_times || only_counts)
+        && near(theirs.mean_us, ours.mean_us)
 }
 
 /// The operations inside COMPOUNDs, by tshark's fields and by us.

@@ -24,9 +24,6 @@ use crate::host::nfskit::{START_WITHIN, STOP_WITHIN};
 use crate::host::report::Report;
 
 const WORK: &str = include_str!("scripts/work.py");
-/// Of the calls of a capture with losses, those whose times may be others than tshark's: which
-/// packet completed a message that was cut in two by a loss is seen differently, rarely.
-const ODD_SHARE: f64 = 0.02;
 /// For what is done in one scene.
 const WITHIN: Duration = Duration::from_secs(120);
 /// Our own network, by a name that the guest's scripts can be given.
@@ -185,8 +182,7 @@ impl Stage<'_> {
                 Client::Kernel("4.1") => 4,
                 _ => 3,
             };
-            let odd = if scene.is_lossy { ODD_SHARE } else { 0.0 };
-            let alike = compare(self.nfskit, &file, version, odd)?;
+            let alike = compare(self.nfskit, &file, version)?;
             let operations = match version {
                 4 => format!("; {}", compare_operations(self.nfskit, &file)?),
                 _ => String::new(),

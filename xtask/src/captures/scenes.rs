@@ -76,7 +76,7 @@ impl Scene<'_> {
             self.writes(&url)
         })?;
         server.stop()?;
-        compare(self.nfskit, &file, 3, 0.0)
+        compare(self.nfskit, &file, 3)
     }
 
     fn lossy(&self) -> Result<String, String> {
@@ -90,7 +90,7 @@ impl Scene<'_> {
         let outcome = self.basic(&format!("{}&proto=udp", through.url("")));
         link.stop()?;
         server.stop()?;
-        let alike = compare(self.nfskit, &file, 3, 0.0)?;
+        let alike = compare(self.nfskit, &file, 3)?;
         Ok(match outcome {
             Ok(()) => alike,
             Err(why) => {
@@ -106,7 +106,7 @@ impl Scene<'_> {
         let bytes = std::fs::read(self.file("tcp")).map_err(failed)?;
         let file = self.file("reordered");
         std::fs::write(&file, exchanged(&bytes)).map_err(failed)?;
-        compare(self.nfskit, &file, 3, 0.0)
+        compare(self.nfskit, &file, 3)
     }
 
     fn of_ganesha(&self, name: &str, version: u32, more: &str) -> Result<String, String> {
@@ -120,7 +120,7 @@ impl Scene<'_> {
             _ => self.copied(&ganesha.address),
         })?;
         ganesha.stop()?;
-        let calls = compare(self.nfskit, &file, version, 0.0)?;
+        let calls = compare(self.nfskit, &file, version)?;
         match version {
             4 => Ok(format!("{calls}; {}", compare_operations(self.nfskit, &file)?)),
             _ => Ok(calls),

@@ -1,8 +1,8 @@
 //! TCP connections and pairs of UDP ends, found by their addresses.
 //!
 //! At most [`CONNECTIONS_MAX`] are followed, and at most [`BUFFERS_MAX`] bytes kept of records and
-//! early segments of all; over it the quarter that was silent for longest is forgotten. What was
-//! counted of them stays.
+//! early segments of all; over it the quarter that was silent for longest is forgotten, until it is
+//! enough. What was counted of them stays.
 
 use std::collections::HashMap;
 
@@ -94,7 +94,7 @@ impl Connections {
     /// The buffers of a connection grew or shrank from `before` to `after` bytes.
     pub(super) fn changed(&mut self, before: usize, after: usize) {
         self.buffered = (self.buffered + after).saturating_sub(before);
-        if self.buffered > BUFFERS_MAX {
+        while self.buffered > BUFFERS_MAX && !self.by_ends.is_empty() {
             self.forget_the_silent();
         }
     }

@@ -23,10 +23,11 @@ pub const HEAD_LEN: usize = 2048;
 pub const TAIL_LEN: usize = 512;
 /// What is kept of replies to READDIRPLUS.
 pub(super) const LISTING_LEN: usize = 128 << 10;
-/// Segments that came too early.
-pub const EARLY_MAX: usize = 1024;
-/// Bytes of them.
-pub const EARLY_BYTES_MAX: usize = 512 << 10;
+/// Bytes of segments that came too early: more than a window holds, which Linux lets grow to
+/// 6 MiB. What is given up before it comes would end a record too soon, or hide where one begins.
+pub const EARLY_BYTES_MAX: usize = 8 << 20;
+/// Those segments: as many as these bytes are on an Ethernet.
+pub const EARLY_MAX: usize = 8 << 10;
 /// Bytes in which the start of a record is looked for at every place; after them only at the
 /// starts of segments.
 const SEARCHED_MAX: u32 = 256 << 10;

@@ -203,6 +203,49 @@ fn bytes_that_were_not_captured_are_given_up_when_the_other_end_has_them() {
     assert!(talk.streams.missing_bytes > 0);
 }
 
+/// Calls to write 1 MiB each, and their replies.
+fn large_writes(count: u32) -> Vec<(Said, Said)> {
+    let bytes = 1 << 20;
+    (100..100 + count)
+        .map(|xid| (Said::Write { xid, bytes }, Said::Written { xid, bytes }))
+        .collect()
+}
+
+#[test]
+fn what_a_large_window_had_behind_a_lost_segment_is_complete_when_that_comes_again() {
+    let said = large_writes(5);
+    let (calls, replies, pieces) = pieces(&said, &[1448]);
+    let count = pieces.iter().filter(|piece| piece.0).count();
+    // Lost: inside the data of the first call, and where the second begins.
+    for lost in [100, said[0].0.record().len() / 1448] {
+        let mut pieces = pieces.clone();
+        pieces[lost..count].rotate_left(1);
+        let mut frames = vec![begin(true), begin(false)];
+        frames.extend(pieces.iter().map(|piece| packet(&calls, &replies, *piece)));
+        let found = analyze(pcap(RAW, &frames, WHOLE));
+        assert_eq!(found.transactions.len(), said.len(), "piece {lost}");
+        let came_ns = 1_000_000_000_000 + 1_000 * (2 + count) as u64;
+        for transaction in &found.transactions {
+            assert_eq!(transaction.call_ns, came_ns, "piece {lost}: {transaction:?}");
+        }
+        let talk = found.analyzer.talks().iter().next().unwrap().1;
+        assert_eq!((talk.streams.missing_bytes, talk.streams.resyncs), (0, 0));
+    }
+}
+
+#[test]
+fn what_never_comes_is_given_up_when_too_much_waits_behind_it() {
+    let said = large_writes(12);
+    let (calls, replies, mut pieces) = pieces(&said, &[1448]);
+    pieces.remove(100);
+    let mut frames = vec![begin(true), begin(false)];
+    frames.extend(pieces.iter().map(|piece| packet(&calls, &replies, *piece)));
+    let found = analyze(pcap(RAW, &frames, WHOLE));
+    assert_eq!(found.transactions.len(), said.len());
+    let talk = found.analyzer.talks().iter().next().unwrap().1;
+    assert_eq!((talk.streams.missing_bytes, talk.streams.resyncs), (1448, 0));
+}
+
 #[test]
 fn a_capture_that_begins_in_the_middle_of_a_write_finds_the_next_record() {
     let write = Said::Write { xid: 1, bytes: 5_000 }.record();
