@@ -1,5 +1,6 @@
 //! Models that predict. One file per model; the symbols are those of docs/models.md.
 
+mod answer;
 pub mod closed;
 pub mod curve;
 pub mod cycle;

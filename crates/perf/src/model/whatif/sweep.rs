@@ -10,10 +10,9 @@
 //! The parameters are calls a second: what depends on bytes (G, wsize) or on a disk is not in it.
 
 use super::super::error::within;
-use super::super::fit::spread;
 use super::super::sweep::{Explained, Form, OUTSTANDING_MAX};
 use super::{Change, How, What, WhatIfError};
-use crate::stats::{Estimate, Interval, student_t_975};
+use crate::stats::Estimate;
 
 /// What is predicted with so many calls outstanding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,34 +40,20 @@ fn outlook(
     changes: &[Change],
 ) -> Result<Outlook, WhatIfError> {
     let fitted = &explained.fitted;
-    let values: Vec<f64> = fitted.parameters.iter().map(|found| found.estimate.value).collect();
     let of = |values: &[f64]| -> Result<(f64, f64, u32), WhatIfError> {
         let (values, calls) = changed(values, outstanding, changes)?;
         Ok((explained.form.per_s(&values, calls)?, values[1], calls))
     };
-    let (value, stage_us, calls) = of(&values)?;
-    let slope = |i: usize| -> Result<f64, WhatIfError> {
-        let stepped = |by: f64| {
-            let mut values = values.clone();
-            values[i] *= by.exp();
-            Ok::<f64, WhatIfError>(of(&values)?.0.ln())
-        };
-        Ok((stepped(STEP)? - stepped(-STEP)?) / (2.0 * STEP))
-    };
-    let slopes = (0..values.len()).map(slope).collect::<Result<Vec<f64>, _>>()?;
-    let free = fitted.residuals.len().saturating_sub(values.len());
-    let half = student_t_975(free).unwrap_or(12.7) * spread(&fitted.covariance, &slopes);
-    let interval = Interval { lo: value / half.exp(), hi: value * half.exp() };
+    let (_, stage_us, calls) = of(&fitted.values())?;
+    let per_s = fitted.answer(|values| Ok::<f64, WhatIfError>(of(values)?.0))?;
     let saturation_per_s = 1e6 / stage_us;
     Ok(Outlook {
         outstanding: calls,
-        per_s: Estimate { value, ci95: half.is_finite().then_some(interval) },
+        per_s,
         saturation_per_s,
-        is_full: value > 0.98 * saturation_per_s,
+        is_full: per_s.value > 0.98 * saturation_per_s,
     })
 }
-
-const STEP: f64 = 1e-4;
 
 /// The parameters and the number of outstanding calls after changes. Fails where one is not part of
 /// the model or cannot be.

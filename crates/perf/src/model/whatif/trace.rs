@@ -19,11 +19,10 @@
 
 use super::super::closed::network::{Center, Class, Kind, Network};
 use super::super::error::{ModelError, positive, within};
-use super::super::fit::spread;
 use super::super::sweep::OUTSTANDING_MAX;
 use super::super::trace::{Explained, Work};
 use super::{Change, How, What, WhatIfError};
-use crate::stats::{Estimate, Interval, student_t_975};
+use crate::stats::Estimate;
 
 /// The average call of a trace, and its servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,34 +72,18 @@ fn outlook(
     changes: &[Change],
 ) -> Result<Outlook, WhatIfError> {
     let fitted = &explained.fitted;
-    let values: Vec<f64> = fitted.parameters.iter().map(|found| found.estimate.value).collect();
     let of = |values: &[f64]| Case::of(explained, values, outstanding).changed(changes);
-    let case = of(&values)?;
-    let value = case.formula_per_s();
-    let slope = |i: usize| -> Result<f64, WhatIfError> {
-        let stepped = |by: f64| {
-            let mut values = values.clone();
-            values[i] *= by.exp();
-            Ok::<f64, WhatIfError>(of(&values)?.formula_per_s().ln())
-        };
-        Ok((stepped(STEP)? - stepped(-STEP)?) / (2.0 * STEP))
-    };
-    let slopes = (0..values.len()).map(slope).collect::<Result<Vec<f64>, _>>()?;
-    let free = fitted.residuals.len().saturating_sub(values.len());
-    let half = student_t_975(free).unwrap_or(12.7) * spread(&fitted.covariance, &slopes);
-    let interval = Interval { lo: value / half.exp(), hi: value * half.exp() };
-    let is_finite = interval.lo > 0.0 && interval.hi.is_finite();
+    let case = of(&fitted.values())?;
+    let per_s = fitted.answer(|values| Ok::<f64, WhatIfError>(of(values)?.formula_per_s()))?;
     let saturation_per_s = case.saturation_per_s();
     Ok(Outlook {
         case,
-        per_s: Estimate { value, ci95: is_finite.then_some(interval) },
+        per_s,
         closed_per_s: case.closed_per_s()?,
         saturation_per_s,
-        is_full: value > 0.98 * saturation_per_s,
+        is_full: per_s.value > 0.98 * saturation_per_s,
     })
 }
-
-const STEP: f64 = 1e-4;
 
 impl Case {
     fn of(explained: &Explained, values: &[f64], outstanding: Option<u32>) -> Self {

@@ -1,7 +1,10 @@
 //! What changes would give, by the server that was fitted.
 
+use std::convert::Infallible;
+
 use perf::model::queue::line::Line;
 use perf::model::trace::{Explained, Group, Work};
+use perf::stats::Estimate;
 
 /// A change, and by which factor calls of the most frequent group would come faster.
 #[derive(Clone, Debug)]
@@ -51,7 +54,7 @@ pub(super) fn changes(explained: &Explained) -> Vec<Change> {
     if !is_found("way") {
         return Vec::new();
     }
-    let values: Vec<f64> = found.iter().map(|found| found.estimate.value).collect();
+    let values = explained.fitted.values();
     let (servers, window) = (f64::from(explained.servers), f64::from(group.outstanding));
     let is_stable = group.work == Work::Stable;
     let value = |values: &[f64], name: &str| {
@@ -73,10 +76,11 @@ pub(super) fn changes(explained: &Explained) -> Vec<Change> {
         // No server is faster than one that takes no time.
         let ideal = window * window_times / (value(&values, "way") * way_share) / now(&values);
         let most = if without_block { ideal } else { ideal.min(window_times / way_share) };
-        let at = factor(&values);
-        let half = 1.96 * deviation(explained, &values, &factor);
-        let interval = (half.is_finite() && at > 0.0)
-            .then(|| ((at / half.exp()).max(1.0).min(at), (at * half.exp()).min(most).max(at)));
+        let answer = explained.fitted.answer(|values| Ok::<f64, Infallible>(factor(values)));
+        let Ok(Estimate { value: at, ci95 }) = answer;
+        let interval = ci95.filter(|_| at > 0.0);
+        let interval =
+            interval.map(|found| (found.lo.max(1.0).min(at), found.hi.min(most).max(at)));
         Change { name, factor: Some(at), interval }
     };
     let mut changes =
@@ -91,33 +95,6 @@ pub(super) fn changes(explained: &Explained) -> Vec<Change> {
 /// The group with the most calls.
 pub(super) fn frequent(explained: &Explained) -> Option<&Group> {
     explained.groups.iter().max_by_key(|group| group.calls)
-}
-
-/// Standard deviation of the logarithm of `of`, by the covariance of the parameters' logarithms,
-/// as much wider as the intervals of the parameters are.
-fn deviation(explained: &Explained, values: &[f64], of: &dyn Fn(&[f64]) -> f64) -> f64 {
-    const STEP: f64 = 0.02;
-    let covariance = &explained.fitted.covariance;
-    let slope = |at: usize| {
-        let moved = |by: f64| {
-            let mut values = values.to_vec();
-            values[at] *= by.exp();
-            of(&values).ln()
-        };
-        (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
-    };
-    let slopes: Vec<f64> = (0..values.len()).map(slope).collect();
-    let variance: f64 = covariance
-        .iter()
-        .zip(&slopes)
-        .map(|(row, a)| row.iter().zip(&slopes).map(|(c, b)| a * c * b).sum::<f64>())
-        .sum();
-    let wider = explained.fitted.parameters.iter().enumerate().filter_map(|(at, found)| {
-        let ci = found.estimate.ci95?;
-        let own = 1.96 * covariance.get(at)?.get(at)?.sqrt();
-        Some((ci.hi / ci.lo).ln() / 2.0 / own).filter(|wider| wider.is_finite())
-    });
-    variance.max(0.0).sqrt() * wider.fold(1.0, f64::max)
 }
 
 /// The server as a line of calls before m servers (M/M/m), for the mix of the trace.
