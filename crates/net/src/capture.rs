@@ -5,8 +5,8 @@
 //! each packet on a loopback, which leaves and arrives there, the arrival only.
 //!
 //! What waits to be taken is bounded by the socket's buffer; over it the kernel drops packets and
-//! counts them ([`Live::dropped`]). That option of the socket is not among those that crates have,
-//! so nix's own macro makes it.
+//! counts them ([`Live::dropped`]). The options of packet sockets are not among those that crates have,
+//! so nix's own macro makes them.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
@@ -32,7 +32,7 @@ const SOCKET_BYTES: usize = 64 << 20;
 
 mod option {
     use nix::libc;
-    use nix::{getsockopt_impl, sockopt_impl};
+    use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
 
     sockopt_impl!(
         /// Packets since it was last asked for.
@@ -41,6 +41,14 @@ mod option {
         libc::SOL_PACKET,
         libc::PACKET_STATISTICS,
         libc::tpacket_stats
+    );
+    sockopt_impl!(
+        /// Has an interface take what is for other hosts, too, for as long as the socket lives.
+        AddMembership,
+        SetOnly,
+        libc::SOL_PACKET,
+        libc::PACKET_ADD_MEMBERSHIP,
+        libc::packet_mreq
     );
 }
 
@@ -91,11 +99,12 @@ struct Interface {
 }
 
 impl Live {
-    /// Begins to listen.
+    /// Begins to listen; with `promiscuous` also to what is for other hosts, as the port of a
+    /// switch that mirrors others brings it.
     ///
     /// # Errors
     /// An interface is not there, or down, or we may not.
-    pub fn open(names: &[String]) -> Result<Self, CaptureError> {
+    pub fn open(names: &[String], promiscuous: bool) -> Result<Self, CaptureError> {
         let joined = || names.join(", ");
         let io = |cause: io::Error| CaptureError::Io { names: joined(), cause };
         let wanted = wanted(names, &interfaces().map_err(io)?)?;
@@ -106,6 +115,10 @@ impl Live {
             _ => io(cause),
         })?;
         socket.attach_filter(&filter(&wanted)).map_err(io)?;
+        for interface in wanted.iter().filter(|one| promiscuous && !one.is_loopback) {
+            let all = interface.everything();
+            setsockopt(&socket, option::AddMembership, &all).map_err(|no| io(no.into()))?;
+        }
         if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BYTES).is_err() {
             // Less, without the privilege; then there are more drops, which are counted.
             setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BYTES).ok();
@@ -175,6 +188,16 @@ struct Received {
 }
 
 impl Interface {
+    /// What is asked of it to be promiscuous.
+    fn everything(self) -> libc::packet_mreq {
+        libc::packet_mreq {
+            mr_ifindex: i32::try_from(self.index).unwrap_or(0),
+            mr_type: u16::try_from(libc::PACKET_MR_PROMISC).unwrap_or(0),
+            mr_alen: 0,
+            mr_address: [0; 8],
+        }
+    }
+
     fn wants(&self, received: &Received) -> bool {
         self.index == received.index && !(self.is_loopback && received.is_leaving)
     }

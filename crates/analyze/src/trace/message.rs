@@ -17,6 +17,8 @@ const REPLY: u32 = 1;
 const RPC_VERSION: u32 = 2;
 /// RPCSEC_GSS (RFC 2203).
 const GSS: u32 = 6;
+/// The verifier's length and body with which a server takes up TLS (RFC 9289 section 4.1).
+const STARTTLS: &[u8] = b"\0\0\0\x08STARTTLS";
 /// Longest credential or verifier.
 const AUTH_LEN_MAX: u32 = 400;
 /// Programs of users begin here; above the transient ones nothing is assigned.
@@ -66,6 +68,8 @@ pub(super) struct ReplyHead {
     pub(super) verdict: Verdict,
     /// `None` without results, or cut off.
     pub(super) results: Option<usize>,
+    /// The server takes up TLS: what follows on the connection is hidden.
+    pub(super) starts_tls: bool,
 }
 
 /// What the RPC layer said.
@@ -162,9 +166,10 @@ pub(super) fn call(bytes: &[u8]) -> Option<CallHead> {
 /// Reads the head of a reply.
 pub(super) fn reply(bytes: &[u8]) -> Option<ReplyHead> {
     let xid = word(bytes, 0)?;
-    let mut head = ReplyHead { xid, verdict: Verdict::Unknown, results: None };
+    let mut head = ReplyHead { xid, verdict: Verdict::Unknown, results: None, starts_tls: false };
     match word(bytes, 8) {
         Some(0) => {
+            head.starts_tls = bytes.get(16..28) == Some(STARTTLS);
             let Some((_, status)) = opaque_end(bytes, 12) else { return Some(head) };
             match word(bytes, status) {
                 Some(0) => {

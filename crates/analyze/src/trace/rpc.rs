@@ -325,6 +325,7 @@ impl Rpc {
         *listings = listings.saturating_sub(u32::from(facts::is_listing(operation)));
         if let Some(talk) = self.talks.get_mut(key.talk) {
             talk.last_ns = record.last_ns;
+            talk.tls += u64::from(head.starts_tls);
             talk.remember(key.xid, key.from_server);
             if !key.from_server {
                 talk.pace.replied(record.last_ns, kind, transaction.stable > 0, bytes);

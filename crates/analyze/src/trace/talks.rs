@@ -66,6 +66,8 @@ pub struct Talk {
     /// Replies to calls that were not seen.
     pub unasked_replies: u64,
     pub unanswered: u64,
+    /// Connections that went over to TLS (RFC 9289).
+    pub tls: u64,
     answered: Box<[Remembered; REMEMBERED]>,
 }
 
@@ -116,6 +118,7 @@ impl Talks {
             duplicate_replies: 0,
             unasked_replies: 0,
             unanswered: 0,
+            tls: 0,
             answered: Box::new([None; REMEMBERED]),
         });
         id

@@ -1,8 +1,11 @@
-//! RPCSEC_GSS (RFC 2203): what is seen of calls with authentication, integrity and privacy.
+//! RPCSEC_GSS (RFC 2203): what is seen of calls with authentication, integrity and privacy. TLS (RFC
+//! 9289): that nothing is.
 
 use analyze::trace::{Guards, Transaction, Verdict};
 
-use crate::frames::{Found, RAW, Said, WHOLE, analyze, ipv4, pcap, udp};
+use wire::record::Message;
+
+use crate::frames::{Found, RAW, Said, WHOLE, analyze, ipv4, pcap, tcp, udp};
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
@@ -125,4 +128,34 @@ fn the_calls_that_make_a_context_are_null_and_have_no_status() {
     assert_eq!(names(&found), ["NULL"]);
     assert_eq!(found.transactions[0].status, None);
     assert_eq!(found.analyzer.totals().guards, Guards::default());
+}
+
+#[test]
+fn a_connection_that_goes_over_to_tls_is_told_and_nothing_is_made_up_behind() {
+    let record = |message: Vec<u8>| {
+        let message = Message::new(message);
+        [&message.marker()[..], &message.head].concat()
+    };
+    // NULL with AUTH_TLS, and the verifier that takes it up.
+    let asks = record(words(&[7, 0, 2, 100_003, 4, 0, 7, 0, 0, 0]));
+    let answer =
+        |verifier: &[u8]| record([words(&[7, 1, 0, 0]), opaque(verifier), words(&[0])].concat());
+    // A record of TLS with 8,000 bytes that say nothing, zeros among them.
+    let hidden: Vec<u8> =
+        (0..8_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 27) as u8).collect();
+    let hidden = [&[0x17, 3, 3, 0x1f, 0x40][..], &hidden].concat();
+    for (verifier, connections) in [(&b"STARTTLS"[..], 1), (b"", 0)] {
+        let answer = answer(verifier);
+        let [asked, answered] = [&asks, &answer].map(|said| u32::try_from(said.len()).unwrap());
+        let packets = [
+            ipv4(6, true, &tcp(true, 1, 1, &asks)),
+            ipv4(6, false, &tcp(false, 1, 1 + asked, &answer)),
+            ipv4(6, true, &tcp(true, 1 + asked, 1 + answered, &hidden)),
+            ipv4(6, false, &tcp(false, 1 + answered, 1 + asked + 8_005, &hidden)),
+        ];
+        let found = analyze(pcap(RAW, &packets, WHOLE));
+        let talk = found.analyzer.talks().iter().next().unwrap().1;
+        assert_eq!(talk.tls, connections);
+        assert_eq!((names(&found), talk.unasked_replies), (vec!["NULL"], 0));
+    }
 }

@@ -155,6 +155,7 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
         "duplicate_replies": talk.duplicate_replies,
         "unasked_replies": talk.unasked_replies,
         "unanswered": talk.unanswered,
+        "tls": talk.tls,
         "tcp": {
             "segments_again": talk.streams.again,
             "segments_early": talk.streams.early,

@@ -34,7 +34,7 @@ pub(super) fn listen(
     let heard = net::runtime::block_on(async {
         let mut interrupts = Interrupts::catch()?;
         let clock = Clock::real();
-        let mut live = Live::open(&args.interface).map_err(failure)?;
+        let mut live = Live::open(&args.interface, !args.no_promiscuous).map_err(failure)?;
         if verbosity > Verbosity::Quiet {
             eprintln!("nfskit: listening on {names}; Ctrl-C ends it, and what passed is said then");
         }

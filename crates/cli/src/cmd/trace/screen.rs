@@ -252,6 +252,15 @@ fn character(out: &mut String, analyzer: &Analyzer) {
         totals.unanswered
     )
     .ok();
+    let tls: u64 = talks().map(|talk| talk.tls).sum();
+    if tls > 0 {
+        writeln!(
+            out,
+            "tls         {} went over to TLS (RFC 9289): what was said there is hidden",
+            plural(usize::try_from(tls).unwrap_or(usize::MAX), "connection")
+        )
+        .ok();
+    }
     let cut: u64 = talks().map(|talk| talk.streams.cut).sum();
     if cut > 0 {
         writeln!(
