@@ -43,7 +43,8 @@ fn rate(way_us: f64, demand_us: f64, servers: f64, window: f64) -> f64 {
 }
 
 /// What changes would give for the calls of the most frequent group; empty where the way was not
-/// found.
+/// found, or nothing that such a call takes of a server: then no limit is known. Where only what a
+/// disk takes was found, unstable WRITEs have bounds.
 ///
 /// Parameters that only together are known (such as `op` and `ser` of calls of one size) make no
 /// answer less certain that needs their sum: intervals are by all of the fit's covariance.
@@ -51,12 +52,13 @@ pub(super) fn changes(explained: &Explained) -> Vec<Change> {
     let found = &explained.fitted.parameters;
     let Some(group) = frequent(explained) else { return Vec::new() };
     let is_found = |name: &str| found.iter().any(|found| found.name == name && !found.at_bound);
-    if !is_found("way") {
+    let is_stable = group.work == Work::Stable;
+    let is_memory_found = is_found("op") || is_found("ser");
+    if !is_found("way") || !(is_memory_found || (is_stable && is_found("block"))) {
         return Vec::new();
     }
     let values = explained.fitted.values();
     let (servers, window) = (f64::from(explained.servers), f64::from(group.outstanding));
-    let is_stable = group.work == Work::Stable;
     let value = |values: &[f64], name: &str| {
         found.iter().zip(values).find(|(found, _)| found.name == name).map_or(0.0, |pair| *pair.1)
     };
@@ -76,6 +78,9 @@ pub(super) fn changes(explained: &Explained) -> Vec<Change> {
         // No server is faster than one that takes no time.
         let ideal = window * window_times / (value(&values, "way") * way_share) / now(&values);
         let most = if without_block { ideal } else { ideal.min(window_times / way_share) };
+        if without_block && !is_memory_found {
+            return Change::between(name, (1.0, ideal));
+        }
         let answer = explained.fitted.answer(|values| Ok::<f64, Infallible>(factor(values)));
         let Ok(Estimate { value: at, ci95 }) = answer;
         let interval = ci95.filter(|_| at > 0.0);
@@ -88,7 +93,7 @@ pub(super) fn changes(explained: &Explained) -> Vec<Change> {
     if is_stable {
         changes.push(change("unstable_writes", 1.0, 1.0, true));
     }
-    changes.retain(|change| change.factor.is_some_and(f64::is_finite));
+    changes.retain(|change| change.factor.is_none_or(f64::is_finite));
     changes
 }
 
