@@ -5,8 +5,8 @@
 //! each packet on a loopback, which leaves and arrives there, the arrival only.
 //!
 //! What waits to be taken is bounded by the socket's buffer; over it the kernel drops packets and
-//! counts them ([`Live::dropped`]). The options of packet sockets are not among those that crates have,
-//! so nix's own macro makes them.
+//! counts them ([`Live::dropped`]). The options of packet sockets are not among those that crates
+//! have, so nix's own macro makes them.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};

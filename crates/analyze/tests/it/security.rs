@@ -1,5 +1,5 @@
-//! RPCSEC_GSS (RFC 2203): what is seen of calls with authentication, integrity and privacy. TLS (RFC
-//! 9289): that nothing is.
+//! RPCSEC_GSS (RFC 2203): what is seen of calls with authentication, integrity and privacy. TLS
+//! (RFC 9289): that nothing is.
 
 use analyze::trace::{Guards, Transaction, Verdict};
 

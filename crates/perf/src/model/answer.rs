@@ -14,8 +14,8 @@ impl Fitted {
     }
 
     /// What `of` makes of the parameters' values, with its 95 % interval: as far as it goes when
-    /// the values go to the end of theirs, along each axis of their covariance. So it is known of an
-    /// answer that has a bend there, such as where a server becomes full. Fails where `of` does.
+    /// the values go to the end of theirs, along each axis of their covariance. So it holds for an
+    /// answer that has a bend, such as where a server becomes full. Fails where `of` does.
     pub fn answer<E>(&self, of: impl Fn(&[f64]) -> Result<f64, E>) -> Result<Estimate, E> {
         let values = self.values();
         let value = of(&values)?;
