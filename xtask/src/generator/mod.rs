@@ -97,11 +97,12 @@ fn look(program: &Program, server: &Server, counters: &Counters) -> Result<Look,
         }
         thread::sleep(Duration::from_millis(20));
     }
-    let (at, calls, cpu) =
-        (Instant::now(), counters.read(program.work)?, CpuTime::of(running.pid())?);
+    let pids = running.pids();
+    let cpu = || pids.iter().map(|&pid| CpuTime::of(pid)).collect::<Result<Vec<_>, _>>();
+    let (at, calls, before) = (Instant::now(), counters.read(program.work)?, cpu()?);
     thread::sleep(LOOK);
-    let later = counters.read(program.work)?;
-    let (took, used) = (at.elapsed().as_secs_f64(), CpuTime::of(running.pid())?.since_ns(&cpu));
+    let (later, took) = (counters.read(program.work)?, at.elapsed().as_secs_f64());
+    let used: u64 = cpu()?.iter().zip(&before).map(|(later, before)| later.since_ns(before)).sum();
     if running.has_ended()? {
         return Err(format!("{}: it ended while looked at", program.name));
     }

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use crate::host::child::{finish, text};
+use crate::host::family;
 use crate::host::nfskit::Server;
 use crate::host::tools;
 use crate::interop;
@@ -12,6 +15,8 @@ const GETATTR: &str = include_str!("scripts/getattr.c");
 const GETATTRS: u32 = 64;
 /// READs outstanding.
 const READS: u32 = 16;
+/// For fio to write its file.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(20);
 /// What fio reads.
 const FILE: [&str; 2] = ["--size=16m", "--filename=fio-file"];
 
@@ -96,14 +101,23 @@ impl Program {
     /// Makes what it works on: fio's engine does not make the files that it reads.
     pub(super) fn prepare(&self, server: &Server) -> Result<(), String> {
         let How::Fio { engine, scratch } = &self.how else { return Ok(()) };
-        let mut command = Command::new("timeout");
-        // Having written all, the engine may never end.
-        command.args(["--signal=KILL", "20", "fio", "--name=write", "--thread", "--rw=write"]);
-        command.args(["--bs=256k", "--iodepth=1", FILE[0], FILE[1], "--output=fio.out"]);
+        let mut command = Command::new("fio");
+        command.args([
+            "--name=write",
+            "--rw=write",
+            "--bs=256k",
+            "--iodepth=1",
+            FILE[0],
+            FILE[1],
+            "--output=fio.out",
+        ]);
         command.arg(format!("--ioengine={engine}"));
         command.arg(format!("--nfs_url={}", server.address.url(""))).current_dir(scratch);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().map(drop).map_err(|error| format!("fio: {error}"))
+        match finish(&mut command, WRITTEN_WITHIN, text) {
+            // Having written all, the engine may never end.
+            Err(why) if !why.contains("no end after") => Err(why),
+            _ => Ok(()),
+        }
     }
 
     /// Starts it for about so many seconds.
@@ -127,8 +141,7 @@ impl Program {
             }
             How::Fio { engine, scratch } => {
                 let mut command = Command::new("fio");
-                // A thread, so that there is one process to look at.
-                command.args(["--name=read", "--thread", "--rw=randread", "--bs=8k"]);
+                command.args(["--name=read", "--rw=randread", "--bs=8k"]);
                 command.args([FILE[0], FILE[1], "--time_based"]);
                 command.arg(format!("--iodepth={READS}")).arg(format!("--runtime={seconds}"));
                 command.arg(format!("--ioengine={engine}"));
@@ -150,8 +163,10 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+    /// It, and what it has started.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        let pid = self.child.id();
+        [vec![pid], family::descendants(pid)].concat()
     }
 
     pub(super) fn has_ended(&mut self) -> Result<bool, String> {
@@ -160,12 +175,18 @@ impl Running {
 
     /// What it has complained of.
     pub(super) fn complaint(&mut self) -> String {
-        self.child.kill().ok();
+        self.kill();
         let mut text = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             std::io::Read::read_to_string(&mut stderr, &mut text).ok();
         }
         text.lines().next().unwrap_or_default().to_owned()
+    }
+
+    fn kill(&mut self) {
+        let others = family::descendants(self.child.id());
+        self.child.kill().ok();
+        family::kill(&others);
     }
 
     /// Lets it end by itself, so that it removes its files; fio's engine may never end.
@@ -174,14 +195,14 @@ impl Running {
             if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(100));
         }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.child.kill().ok();
+        self.kill();
         self.child.wait().ok();
     }
 }

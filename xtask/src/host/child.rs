@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::family;
+
 /// How often we look; short against everything that we wait for.
 const POLL: Duration = Duration::from_millis(10);
 /// Lines of a service's output that we keep for the case that it fails.
@@ -59,7 +61,7 @@ pub(crate) fn text(mut source: impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// How the child ended, or `None` when we had to end it at the deadline.
+/// How the child ended, or `None` when we had to end it at the deadline, and what it had started.
 fn ended(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>, String> {
     let failed = |error| format!("waiting for a child failed: {error}");
     while Instant::now() < deadline {
@@ -68,8 +70,10 @@ fn ended(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>, Str
         }
         thread::sleep(POLL);
     }
-    child.kill().and_then(|()| child.wait()).map_err(failed)?;
-    Ok(None)
+    let others = family::descendants(child.id());
+    let killed = child.kill().and_then(|()| child.wait());
+    family::kill(&others);
+    killed.map_err(failed).map(|_| None)
 }
 
 /// A server in the background; ended when dropped, if it was not stopped before.

@@ -4,6 +4,7 @@
 pub(crate) mod build;
 pub(crate) mod child;
 pub(crate) mod content;
+pub(crate) mod family;
 pub(crate) mod ganesha;
 pub(crate) mod isolate;
 pub(crate) mod nfskit;
