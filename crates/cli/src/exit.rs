@@ -113,7 +113,7 @@ impl From<LoadError> for Failure {
                 "free space on the server, another export, or fewer files: --file-set-max SIZE, \
                  fewer --processes",
             ),
-            LoadError::Timer(_) => {
+            LoadError::Ended | LoadError::Timer(_) => {
                 Self::environment(error, "raise the limit of open files (ulimit -n)")
             }
             LoadError::TooFew { .. } => {

@@ -9,6 +9,8 @@ use thiserror::Error;
 pub enum Error {
     #[error(transparent)]
     Client(#[from] client::error::Error),
+    #[error("a generator of load ended before its run did")]
+    Ended,
     #[error(transparent)]
     Floor(#[from] net::floor::error::FloorError),
     #[error("{path} has {found} bytes, and not {expected}")]

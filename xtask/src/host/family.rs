@@ -1,5 +1,5 @@
-//! What a process has started: fio's nfs engine forks, whatever fio is told, and what it forked goes
-//! on with both hands full when fio is killed.
+//! What a process has started: fio's nfs engine forks, whatever fio is told, and what it forked
+//! goes on when fio is killed, with a core of its own.
 
 use std::fs;
 

@@ -98,7 +98,15 @@ impl Subject for Shard {
             fileset::cut_back(session, files).await?;
         }
         files.narrow_to(accessed);
-        mix::run_partly(&self.clock, &self.sessions, files, &own).await
+        let Some(mut files) = self.files.take() else { return Err(Error::Ended) };
+        let (clock, sessions) = (self.clock.clone(), self.sessions.clone());
+        let run = async move {
+            let ran = mix::run_partly(&clock, &sessions, &mut files, &own).await;
+            (files, ran)
+        };
+        let (files, ran) = self.clock.apart(run).await.ok_or(Error::Ended)?;
+        self.files = Some(files);
+        ran
     }
 }
 

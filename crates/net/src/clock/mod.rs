@@ -8,6 +8,7 @@
 //! [`Alarm`] is exact to a few microseconds: links. `alarm.rs` says how.
 
 mod alarm;
+mod apart;
 mod group;
 pub mod world;
 

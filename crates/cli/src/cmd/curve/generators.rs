@@ -165,7 +165,7 @@ impl Drop for Worker {
 
 /// A thread that ended before it was asked to had no timer or no event queue.
 fn gone() -> Error {
-    Error::Timer(std::io::Error::other("a generator's thread has ended"))
+    Error::Ended
 }
 
 /// Does what is asked for, until nobody asks any more: then also what is in progress ends.
