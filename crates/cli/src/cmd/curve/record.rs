@@ -142,6 +142,12 @@ fn add_point(record: &mut Record, point: &Point) {
     if let Some(us) = us_per_operation(point) {
         metric("generator_us_per_op", us, "us");
     }
+    let times = run.response_times();
+    if times.count() > 0 {
+        for (what, share) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
+            metric(&format!("response_us_{what}"), times.quantile(share).as_micros_f64(), "us");
+        }
+    }
     record.estimate(&format!("{name}/achieved_per_s"), &point.achieved_per_s(), "1/s", batches);
     if let Some(response) = point.response_us() {
         record.estimate(&format!("{name}/response_us"), &response, "us", batches);
