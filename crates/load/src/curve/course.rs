@@ -266,7 +266,9 @@ impl<G: Gather, T: FnMut(Progress)> Course<'_, G, T> {
         let Settings { arrivals, outstanding_max, warm_up, time, .. } = *self.settings;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
         let (load, accessed) = match self.settings.kind() {
-            Kind::Open => (Load::Open { arrivals, per_s: load, outstanding_max }, accessed),
+            Kind::Open => {
+                (Load::Open { arrivals, per_s: load, phase: 0.0, outstanding_max }, accessed)
+            }
             Kind::Closed => (Load::Closed { outstanding: load as usize }, 1.0),
         };
         let plan = self.plan(load, warm_up, time, self.settings.seed ^ ((round as u64 + 1) << 40));

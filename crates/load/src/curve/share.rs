@@ -2,11 +2,11 @@
 //!
 //! Generators know each other only by their number: each takes its part of the rate, of the calls
 //! outstanding and of the files, in a directory and with random numbers of its own. Poisson
-//! arrivals of all together are Poisson arrivals; fixed ones are fixed for each, and lie to each
-//! other as the generators happened to begin.
+//! arrivals of all together are Poisson arrivals; with fixed ones the generators take turns, as
+//! nearly as they begin at the same moment.
 
 use crate::fileset::Layout;
-use crate::mix::{Load, Plan};
+use crate::mix::{Arrivals, Load, Plan};
 
 /// See the module's head.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -58,9 +58,13 @@ impl Share {
     /// Its part of a run. `None` for a generator that has nothing to do in it.
     pub fn plan(self, whole: &Plan) -> Option<Plan> {
         let load = match whole.load {
-            Load::Open { arrivals, per_s, outstanding_max } => Load::Open {
+            Load::Open { arrivals, per_s, phase, outstanding_max } => Load::Open {
                 arrivals,
                 per_s: per_s / f64::from(self.ranks.max(1)),
+                phase: match arrivals {
+                    Arrivals::Fixed => phase + f64::from(self.rank) / f64::from(self.ranks.max(1)),
+                    Arrivals::Uniform | Arrivals::Poisson => phase,
+                },
                 outstanding_max: self.of_count(outstanding_max).max(1),
             },
             Load::Closed { outstanding } => match self.of_count(outstanding) {

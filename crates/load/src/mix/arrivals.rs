@@ -71,10 +71,12 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// `per_s` operations a second from `begin` on. A rate that is none gives no start.
-    pub fn new(arrivals: Arrivals, per_s: f64, begin: Instant) -> Self {
+    /// `per_s` operations a second from `begin` on, and `phase` of their mean distance. A rate that
+    /// is none gives no start.
+    pub fn new(arrivals: Arrivals, per_s: f64, phase: f64, begin: Instant) -> Self {
         let mean_s = if per_s > 0.0 { 1.0 / per_s } else { f64::INFINITY };
-        Self { arrivals, mean_s, begin, since_begin_s: 0.0 }
+        let since_begin_s = if phase > 0.0 { phase * mean_s } else { 0.0 };
+        Self { arrivals, mean_s, begin, since_begin_s }
     }
 
     /// When the next operation is meant to start.
@@ -99,7 +101,7 @@ mod tests {
             (Arrivals::Poisson, 1.0),
         ] {
             let mut random = Rng::with_seed(1);
-            let mut schedule = Schedule::new(arrivals, 1_000.0, Instant::EPOCH);
+            let mut schedule = Schedule::new(arrivals, 1_000.0, 0.0, Instant::EPOCH);
             let mut before = Instant::EPOCH;
             let distances: Vec<f64> = (0..100_000)
                 .map(|_| {
@@ -117,10 +119,25 @@ mod tests {
     }
 
     #[test]
+    fn schedules_of_one_rate_take_turns_by_their_phases() {
+        let mut random = Rng::with_seed(1);
+        let mut starts: Vec<u64> = [0.0, 0.25, 0.5, 0.75]
+            .into_iter()
+            .flat_map(|phase| {
+                let mut schedule = Schedule::new(Arrivals::Fixed, 250.0, phase, Instant::EPOCH);
+                [(); 3].map(|()| schedule.next(&mut random).since(Instant::EPOCH).as_nanos())
+            })
+            .collect();
+        starts.sort_unstable();
+        let expected: Vec<u64> = (4..16).map(|at| at * 1_000_000).collect();
+        assert_eq!(starts, expected);
+    }
+
+    #[test]
     fn no_rate_is_no_start_and_names_are_read() {
         let mut random = Rng::with_seed(1);
         for per_s in [0.0, -1.0, f64::NAN] {
-            let mut schedule = Schedule::new(Arrivals::Poisson, per_s, Instant::EPOCH);
+            let mut schedule = Schedule::new(Arrivals::Poisson, per_s, 0.0, Instant::EPOCH);
             assert_eq!(schedule.next(&mut random), Instant::NEVER);
         }
         assert_eq!("poisson".parse(), Ok(Arrivals::Poisson));

@@ -100,8 +100,8 @@ impl<'a> Generator<'a> {
     /// No timer.
     pub(super) async fn run(mut self, load: Load) -> Result<Ran, Error> {
         let (mut schedule, most) = match load {
-            Load::Open { arrivals, per_s, outstanding_max } => {
-                let schedule = Schedule::new(arrivals, per_s, self.clock.now());
+            Load::Open { arrivals, per_s, phase, outstanding_max } => {
+                let schedule = Schedule::new(arrivals, per_s, phase, self.clock.now());
                 (Some(schedule), outstanding_max.max(1))
             }
             Load::Closed { outstanding } => (None, outstanding.max(1)),

@@ -46,8 +46,9 @@ use crate::fileset::FileSet;
 pub enum Load {
     /// By a schedule. Over `outstanding_max`, which bounds what a server that does not keep up can
     /// cost us, an operation waits, and starts late. What could not start until as long after the
-    /// end as the run was, is given up.
-    Open { arrivals: Arrivals, per_s: f64, outstanding_max: usize },
+    /// end as the run was, is given up. The schedule begins later by `phase` of its mean distance:
+    /// so those who share a load take turns.
+    Open { arrivals: Arrivals, per_s: f64, phase: f64, outstanding_max: usize },
     /// One as soon as another is answered.
     Closed { outstanding: usize },
 }

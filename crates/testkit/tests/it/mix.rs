@@ -15,7 +15,7 @@ use testkit::Site;
 const LATENCY: Nanos = Nanos::from_micros(500);
 
 const OPEN: Load =
-    Load::Open { arrivals: Arrivals::Poisson, per_s: 1_000.0, outstanding_max: 1_000 };
+    Load::Open { arrivals: Arrivals::Poisson, per_s: 1_000.0, phase: 0.0, outstanding_max: 1_000 };
 
 fn plan(mix: Mix, load: Load) -> Plan {
     let (warm_up, time) = (Nanos::from_millis(100), Nanos::from_secs(2));
@@ -88,7 +88,8 @@ fn a_closed_loop_keeps_its_number_outstanding() {
 #[test]
 fn an_open_loop_counts_the_wait_of_operations_that_could_not_start() {
     // Two at a time on a way of 1 ms make 2,000 a second; 3,000 are asked for.
-    let load = Load::Open { arrivals: Arrivals::Fixed, per_s: 3_000.0, outstanding_max: 2 };
+    let load =
+        Load::Open { arrivals: Arrivals::Fixed, per_s: 3_000.0, phase: 0.0, outstanding_max: 2 };
     let outcome = outcome(plan(Mix::SFS97_V3, load), behind_latency());
     assert!((outcome.achieved_per_s() - 2_000.0).abs() < 5.0);
     assert!((outcome.offered_per_s() - 3_000.0).abs() < 5.0);

@@ -156,6 +156,7 @@ impl Part {
             Some(per_s) => Load::Open {
                 arrivals: workload.arrivals.0,
                 per_s: per_s / self.topology.server.count as f64,
+                phase: 0.0,
                 outstanding_max: (sessions.len() * OPEN_OUTSTANDING).min(OPEN_OUTSTANDING_MAX),
             },
             None => Load::Closed { outstanding: sessions.len() * workload.outstanding },

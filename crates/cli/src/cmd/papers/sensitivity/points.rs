@@ -205,6 +205,7 @@ impl Course {
             Part::Latency | Part::Bandwidth => Load::Open {
                 arrivals: Arrivals::Poisson,
                 per_s: LOW_RATE,
+                phase: 0.0,
                 outstanding_max: OUTSTANDING_MAX,
             },
         };

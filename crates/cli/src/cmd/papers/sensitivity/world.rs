@@ -156,7 +156,12 @@ mod tests {
 
     #[test]
     fn latency_counts_twice_and_nothing_else_moves() {
-        let load = Load::Open { arrivals: Arrivals::Fixed, per_s: 400.0, outstanding_max: 100 };
+        let load = Load::Open {
+            arrivals: Arrivals::Fixed,
+            per_s: 400.0,
+            phase: 0.0,
+            outstanding_max: 100,
+        };
         for latency_us in [10, 4_000] {
             let outcome = run(Nanos::from_micros(latency_us), Nanos::ZERO, load);
             let got_us = outcome.response_mean().unwrap().as_micros_f64();
