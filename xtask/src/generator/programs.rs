@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::host::child::{finish, text};
+use crate::host::child::{NO_END, finish, text};
 use crate::host::family;
 use crate::host::nfskit::Server;
 use crate::host::tools;
@@ -115,7 +115,7 @@ impl Program {
         command.arg(format!("--nfs_url={}", server.address.url(""))).current_dir(scratch);
         match finish(&mut command, WRITTEN_WITHIN, text) {
             // Having written all, the engine may never end.
-            Err(why) if !why.contains("no end after") => Err(why),
+            Err(why) if !why.contains(NO_END) => Err(why),
             _ => Ok(()),
         }
     }
@@ -175,18 +175,12 @@ impl Running {
 
     /// What it has complained of.
     pub(super) fn complaint(&mut self) -> String {
-        self.kill();
+        family::kill(&mut self.child).ok();
         let mut text = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             std::io::Read::read_to_string(&mut stderr, &mut text).ok();
         }
         text.lines().next().unwrap_or_default().to_owned()
-    }
-
-    fn kill(&mut self) {
-        let others = family::descendants(self.child.id());
-        self.child.kill().ok();
-        family::kill(&others);
     }
 
     /// Lets it end by itself, so that it removes its files; fio's engine may never end.
@@ -202,7 +196,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.kill();
+        family::kill(&mut self.child).ok();
         self.child.wait().ok();
     }
 }

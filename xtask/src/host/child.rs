@@ -10,6 +10,8 @@ use super::family;
 
 /// How often we look; short against everything that we wait for.
 const POLL: Duration = Duration::from_millis(10);
+/// What [`finish`] says of a program that it had to end.
+pub(crate) const NO_END: &str = "no end after";
 /// Lines of a service's output that we keep for the case that it fails.
 const LOG_LINES_MAX: usize = 200;
 
@@ -48,7 +50,7 @@ pub(crate) fn finish<T: Send>(
         match status? {
             Some(status) if status.success() => Ok(Finished { value, seconds }),
             Some(status) => Err(format!("{name}: {status}: {}", complaint.trim_end())),
-            None => Err(format!("{name}: no end after {seconds:.0} s; killed")),
+            None => Err(format!("{name}: {NO_END} {seconds:.0} s; killed")),
         }
     })
 }
@@ -70,10 +72,8 @@ fn ended(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>, Str
         }
         thread::sleep(POLL);
     }
-    let others = family::descendants(child.id());
-    let killed = child.kill().and_then(|()| child.wait());
-    family::kill(&others);
-    killed.map_err(failed).map(|_| None)
+    family::kill(child).and_then(|()| child.wait()).map_err(failed)?;
+    Ok(None)
 }
 
 /// A server in the background; ended when dropped, if it was not stopped before.
@@ -156,7 +156,7 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         // Both fail only for a child that has ended, which is what we want.
-        let _ = self.child.kill();
+        let _ = family::kill(&mut self.child);
         let _ = self.child.wait();
     }
 }

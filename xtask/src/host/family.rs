@@ -2,6 +2,8 @@
 //! goes on when fio is killed, with a core of its own.
 
 use std::fs;
+use std::io;
+use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -24,12 +26,16 @@ pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Ends processes at once; those that have ended by themselves are no error.
-pub(crate) fn kill(pids: &[u32]) {
-    let pids = pids.iter().filter_map(|&pid| Pid::from_raw(pid.try_into().ok()?));
-    pids.for_each(|pid| {
+/// Ends a child and what it has started, at once.
+pub(crate) fn kill(child: &mut Child) -> io::Result<()> {
+    let others = descendants(child.id());
+    let killed = child.kill();
+    let others = others.into_iter().filter_map(|pid| Pid::from_raw(pid.try_into().ok()?));
+    others.for_each(|pid| {
+        // One that has ended by itself is no error.
         kill_process(pid, Signal::KILL).ok();
     });
+    killed
 }
 
 /// The parent's number in a stat line. The name, in parentheses, may hold anything.
@@ -39,6 +45,7 @@ fn parent(stat: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -58,13 +65,13 @@ mod tests {
             .spawn()
             .unwrap();
         let mut said = [0];
-        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut said).unwrap();
+        shell.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
         let found = descendants(shell.id());
         assert_eq!(found.len(), 1);
         assert!(descendants(std::process::id()).contains(&found[0]));
-        kill(&found);
-        // The shell waits for it.
-        assert!(shell.wait().unwrap().success());
-        assert!(descendants(found[0]).is_empty());
+        kill(&mut shell).unwrap();
+        assert!(!shell.wait().unwrap().success());
+        // Nobody holds its output any more.
+        shell.stdout.as_mut().unwrap().read_to_end(&mut Vec::new()).unwrap();
     }
 }

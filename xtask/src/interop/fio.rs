@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::host::child::{finish, text};
+use crate::host::child::{NO_END, finish, text};
 use crate::host::nfskit::Server;
 use crate::host::report::Report;
 use crate::host::tools;
@@ -105,7 +105,7 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path) {
             };
             let mut attempts = 1;
             while let Err(why) = run() {
-                if attempts == ATTEMPTS || !why.contains("no end after") {
+                if attempts == ATTEMPTS || !why.contains(NO_END) {
                     return Err(format!("attempt {attempts}: {why}"));
                 }
                 attempts += 1;

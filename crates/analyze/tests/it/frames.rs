@@ -106,9 +106,14 @@ impl Said {
 
     /// The message with its mark.
     pub(crate) fn record(&self) -> Vec<u8> {
-        let message = Message::new(self.message());
-        [&message.marker()[..], &message.head].concat()
+        record(self.message())
     }
+}
+
+/// A message with its mark.
+pub(crate) fn record(message: Vec<u8>) -> Vec<u8> {
+    let message = Message::new(message);
+    [&message.marker()[..], &message.head].concat()
 }
 
 /// An IPv4 packet around what `protocol` carries.

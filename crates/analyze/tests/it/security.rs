@@ -3,9 +3,7 @@
 
 use analyze::trace::{Guards, Transaction, Verdict};
 
-use wire::record::Message;
-
-use crate::frames::{Found, RAW, Said, WHOLE, analyze, ipv4, pcap, tcp, udp};
+use crate::frames::{Found, RAW, Said, WHOLE, analyze, ipv4, pcap, record, tcp, udp};
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
@@ -132,10 +130,6 @@ fn the_calls_that_make_a_context_are_null_and_have_no_status() {
 
 #[test]
 fn a_connection_that_goes_over_to_tls_is_told_and_nothing_is_made_up_behind() {
-    let record = |message: Vec<u8>| {
-        let message = Message::new(message);
-        [&message.marker()[..], &message.head].concat()
-    };
     // NULL with AUTH_TLS, and the verifier that takes it up.
     let asks = record(words(&[7, 0, 2, 100_003, 4, 0, 7, 0, 0, 0]));
     let answer =

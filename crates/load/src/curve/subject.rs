@@ -92,15 +92,16 @@ impl Subject for Shard {
                 broken: None,
             });
         };
-        let files =
-            self.files.as_mut().ok_or(Error::TooFew { what: "a curve: there are no files" })?;
-        if let Some(session) = self.sessions.first() {
-            fileset::cut_back(session, files).await?;
-        }
-        files.narrow_to(accessed);
-        let Some(mut files) = self.files.take() else { return Err(Error::Ended) };
+        let files = self.files.take();
+        let mut files = files.ok_or(Error::TooFew { what: "a curve: there are no files" })?;
         let (clock, sessions) = (self.clock.clone(), self.sessions.clone());
         let run = async move {
+            if let Some(session) = sessions.first()
+                && let Err(error) = fileset::cut_back(session, &mut files).await
+            {
+                return (files, Err(error));
+            }
+            files.narrow_to(accessed);
             let ran = mix::run_partly(&clock, &sessions, &mut files, &own).await;
             (files, ran)
         };

@@ -95,7 +95,7 @@ impl Inferred {
         let most = good.last().copied().filter(|most| {
             given.disks.is_some() || DISKS_TRIED.last().is_none_or(|tried| most < tried)
         });
-        let values: Vec<f64> = fitted.parameters.iter().map(|p| p.estimate.value).collect();
+        let values = fitted.values();
         let server = server(&given, disks, &values).map_err(|_| FitError::NotFinite)?;
         Ok(Self { server, fitted, given, disks: (good[0], most) })
     }

@@ -133,7 +133,7 @@ impl Explained {
     }
 
     fn values(&self) -> Vec<f64> {
-        self.fitted.parameters.iter().map(|found| found.estimate.value).collect()
+        self.fitted.values()
     }
 }
 

@@ -310,7 +310,7 @@ impl Trace {
 
     /// How far single calls are off: the median of |ln(model / measured)|.
     fn off(&self, servers: u32, fitted: &Fitted) -> f64 {
-        let values: Vec<f64> = fitted.parameters.iter().map(|found| found.estimate.value).collect();
+        let values = fitted.values();
         let logs: Vec<f64> = self.replayed(servers, &values).into_iter().map(f64::abs).collect();
         Sample::new(logs).map_or(f64::INFINITY, |sample| sample.median())
     }

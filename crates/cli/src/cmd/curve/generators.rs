@@ -138,7 +138,7 @@ impl Worker {
         let named = std::thread::Builder::new().name("nfskit-load".to_owned());
         let thread = named.spawn(work).map_err(Error::Timer)?;
         let worker = Self { commands: Some(commands), thread: Some(thread) };
-        is_ready.await.map_err(|_| gone())??;
+        is_ready.await.map_err(|_| Error::Ended)??;
         Ok(worker)
     }
 
@@ -148,9 +148,9 @@ impl Worker {
     ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
         if let Some(commands) = &self.commands {
-            commands.send(command(answer)).map_err(|_| gone())?;
+            commands.send(command(answer)).map_err(|_| Error::Ended)?;
         }
-        answered.await.map_err(|_| gone())?
+        answered.await.map_err(|_| Error::Ended)?
     }
 }
 
@@ -161,11 +161,6 @@ impl Drop for Worker {
             thread.join().ok();
         }
     }
-}
-
-/// A thread that ended before it was asked to had no timer or no event queue.
-fn gone() -> Error {
-    Error::Ended
 }
 
 /// Does what is asked for, until nobody asks any more: then also what is in progress ends.

@@ -104,7 +104,7 @@ impl Stage {
 
 /// The parameters of a sweep that was explained.
 pub(super) fn values(explained: &Sweep) -> Vec<f64> {
-    explained.fitted.parameters.iter().map(|found| found.estimate.value).collect()
+    explained.fitted.values()
 }
 
 /// What asks a file server.

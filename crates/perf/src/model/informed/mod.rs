@@ -100,7 +100,7 @@ impl Informed {
             true
         };
         let fitted = minimize_from(&starts, count, residuals)?;
-        let values: Vec<f64> = fitted.parameters.iter().map(|f| f.estimate.value).collect();
+        let values = fitted.values();
         let off = |values: &[f64]| {
             let mut out = vec![0.0; count];
             residuals(values, &mut out);
@@ -124,7 +124,7 @@ impl Informed {
     pub fn per_s(&self, outstanding: u32) -> Result<Estimate, ModelError> {
         within("outstanding calls", outstanding.into(), 1, OUTSTANDING_MAX.into())?;
         let of = |values: &[f64]| self.form.expected(values, outstanding).per_s;
-        let values: Vec<f64> = self.fitted.parameters.iter().map(|f| f.estimate.value).collect();
+        let values = self.fitted.values();
         let value = of(&values);
         let free = self.values.saturating_sub(values.len());
         let t = student_t_975(free).unwrap_or(12.7);

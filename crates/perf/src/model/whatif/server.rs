@@ -106,7 +106,7 @@ fn outlook(
 ) -> Result<Outlook, WhatIfError> {
     let case = apply(inferred.server, base, changes)?;
     let (saturation, bottleneck) = saturation(&case, method)?;
-    let values: Vec<f64> = inferred.fitted.parameters.iter().map(|p| p.estimate.value).collect();
+    let values = inferred.fitted.values();
     // The answer's logarithm after a small step of one parameter's logarithm.
     let stepped = |i: usize, by: f64, of: &dyn Fn(&Case) -> Option<f64>| -> Option<f64> {
         let mut values = values.clone();
