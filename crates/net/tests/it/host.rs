@@ -1,7 +1,5 @@
 //! How connections end, over real sockets of the loopback.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 

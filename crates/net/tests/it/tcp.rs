@@ -1,7 +1,5 @@
 //! Records over real sockets of the loopback, and the emulated link in front of them.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
-
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

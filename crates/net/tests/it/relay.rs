@@ -1,7 +1,5 @@
 //! The relay in worlds: exact times, ends, bounds, and peers that misbehave.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
-
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,5 @@
 //! Links around transports, in worlds: what arrives, when, and what is held meanwhile.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
-
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::task::Poll;
 

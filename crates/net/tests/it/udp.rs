@@ -1,7 +1,5 @@
 //! Calls in datagrams over real sockets of the loopback, as a bare client sees them.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
-
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
