@@ -1,11 +1,10 @@
 //! Servers in this process: what `serve` runs until it is told to stop, and what a study embeds.
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use client::mount;
 use client::url::Target;
 use net::clock::Clock;
 use net::processor::Processor;
@@ -14,6 +13,8 @@ use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
 use net::shape::Shape;
 use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
+use net::transport::RECORD_BYTES_MAX;
+use net::transport::private::{self, Dialer};
 use perf::model::disk::Profile as Disk;
 use perf::units::{Instant, Nanos};
 use server::metrics::Metrics;
@@ -30,6 +31,7 @@ use wire::rpc::Answer;
 use world::machine::{Timed, time_of_day};
 
 use crate::args::CommitMode;
+use crate::cmd::study;
 use crate::exit::Failure;
 use crate::sockets::Sockets;
 
@@ -280,12 +282,13 @@ pub(crate) fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A server on a directory, on threads of its own; it ends with this value.
+/// A server on a directory, on threads of its own, for this process alone: it does not listen. It
+/// ends with this value.
 #[derive(Debug)]
 pub(crate) struct Embedded {
     /// What synced data survives: a directory may lie in memory.
     pub(crate) medium: Medium,
-    address: SocketAddr,
+    dialer: Dialer,
     _background: Background,
 }
 
@@ -343,35 +346,35 @@ impl Embedded {
         workers: usize,
     ) -> Result<Self, Failure> {
         let medium = store.medium();
+        let (dialer, listener) = private::listener(RECORD_BYTES_MAX);
         let begun = Background::start(workers, move || async move {
-            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-            let sockets = Sockets::bind(any, false).map_err(|refused| refused.cause)?;
-            let address = sockets.address;
+            let sockets = Sockets::private(listener);
             start(sockets, for_this_user(store), Memory::default(), options, &Clock::real());
-            Ok(address)
         });
-        let failed = |cause: io::Error| {
+        let (background, ()) = begun.map_err(|cause| {
             Failure::environment(
                 format!("cannot start the embedded server: {cause}"),
                 "raise the limits of open files and threads (ulimit -n, -u)",
             )
-        };
-        let (background, address) = begun.map_err(failed)?;
-        Ok(Self { medium, address: address.map_err(failed)?, _background: background })
+        })?;
+        Ok(Self { medium, dialer, _background: background })
     }
 
-    pub(crate) fn target(&self) -> Target {
-        let port = self.address.port();
-        Target {
-            host: self.address.ip().to_string(),
+    /// How a client of this process reaches it, behind this link. Nobody else can.
+    pub(crate) fn reach(&self, reply_limit: Nanos, links: Shape) -> (Target, mount::Options) {
+        let address = private::ADDRESS;
+        let target = Target {
+            host: address.ip().to_string(),
             path: b"/".to_vec(),
-            nfs_port: Some(port),
-            mount_port: Some(port),
+            nfs_port: Some(address.port()),
+            mount_port: Some(address.port()),
             version: client::url::Version::Three,
             protocol: client::url::Protocol::Tcp,
             uid: None,
             gid: None,
-        }
+        };
+        let options = study::options(&target, reply_limit, links);
+        (target, mount::Options { private: Some(self.dialer.clone()), ..options })
     }
 }
 

@@ -4,9 +4,9 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use net::transport::RECORD_BYTES_MAX;
 use net::transport::tcp::Listener;
 use net::transport::udp::Udp;
+use net::transport::{RECORD_BYTES_MAX, private};
 use server::Endpoint;
 
 /// Times that a free port is looked for which both protocols have free.
@@ -50,6 +50,17 @@ impl Sockets {
             endpoints,
             address,
         })
+    }
+
+    /// Nobody else's: what comes from this process's own clients.
+    pub(crate) fn private(listener: Listener) -> Self {
+        Self {
+            listeners: vec![listener],
+            datagrams: Vec::new(),
+            endpoints: Vec::new(),
+            portmap_endpoints: Vec::new(),
+            address: private::ADDRESS,
+        }
     }
 
     /// Adds the portmapper, on the same addresses.

@@ -79,6 +79,7 @@ impl Served {
                 reply_limit: Nanos::from_secs(20),
                 links: Shape::default(),
                 persistence: None,
+                private: None,
             };
             let Mounted { session, .. } =
                 mount::mount(&Clock::real(), &target, &options).await.unwrap();

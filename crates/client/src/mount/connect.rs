@@ -9,8 +9,9 @@ use net::error::ConnectError;
 use net::processor::Processor;
 use net::shape::Shape;
 use net::transport::buffer::Pool;
+use net::transport::private::Dialer;
 use net::transport::udp::Udp;
-use net::transport::{RECORD_BYTES_MAX, Transport, tcp};
+use net::transport::{RECORD_BYTES_MAX, Transport};
 use perf::units::Nanos;
 
 use super::{Options, Persistence, Ports, traits};
@@ -39,6 +40,7 @@ pub async fn connect(clock: &Clock, ports: &Ports, options: &Options) -> Result<
     let way = Way {
         clock: clock.clone(),
         nfs: ports.nfs,
+        private: options.private.clone(),
         limit: options.connect_limit,
         links: options.links.clone(),
         patience: calls.as_ref().map(|calls| (calls.timeo, calls.retrans)),
@@ -64,6 +66,7 @@ pub async fn connect(clock: &Clock, ports: &Ports, options: &Options) -> Result<
 struct Way {
     clock: Clock,
     nfs: SocketAddr,
+    private: Option<Dialer>,
     limit: Nanos,
     links: Shape,
     /// `timeo` and `retrans`, by which the system is to notice that the server is gone.
@@ -73,8 +76,8 @@ struct Way {
 
 impl Way {
     async fn connect(&self) -> Result<Box<dyn Transport>, ConnectError> {
-        let Self { clock, nfs, limit, links, patience, pool } = self;
-        let tcp = tcp::connect(clock, *nfs, *limit, pool, RECORD_BYTES_MAX).await?;
+        let Self { clock, nfs, private, limit, links, patience, pool } = self;
+        let tcp = super::dial(clock, *nfs, private.as_ref(), *limit, pool).await?;
         if let Some((timeo, retrans)) = patience {
             tcp.watch_peer(*timeo, *retrans);
         }

@@ -13,7 +13,12 @@ use std::net::SocketAddr;
 
 use net::call::Events;
 use net::clock::Clock;
+use net::error::ConnectError;
 use net::shape::Shape;
+use net::transport::RECORD_BYTES_MAX;
+use net::transport::buffer::Pool;
+use net::transport::private::Dialer;
+use net::transport::tcp::{self, Tcp};
 use perf::units::Nanos;
 
 pub use self::connect::connect;
@@ -36,6 +41,9 @@ pub struct Options {
     /// Connections that are made again, and calls that are sent again. Without it there is one
     /// connection, and when it breaks its calls fail: measurements hide nothing.
     pub persistence: Option<Persistence>,
+    /// The server is one of this process: it is reached by this, over TCP, whatever the target's
+    /// host and ports are.
+    pub private: Option<Dialer>,
 }
 
 impl Options {
@@ -50,7 +58,32 @@ impl Options {
             reply_limit: Self::REPLY_LIMIT,
             links: Shape::default(),
             persistence: Some(Persistence::default()),
+            private: None,
         }
+    }
+
+    /// Connects within `connect_limit`.
+    async fn dial(
+        &self,
+        clock: &Clock,
+        address: SocketAddr,
+        pool: &Pool,
+    ) -> Result<Tcp, ConnectError> {
+        dial(clock, address, self.private.as_ref(), self.connect_limit, pool).await
+    }
+}
+
+/// To a server of this process by its own way, to others by their address.
+async fn dial(
+    clock: &Clock,
+    address: SocketAddr,
+    private: Option<&Dialer>,
+    limit: Nanos,
+    pool: &Pool,
+) -> Result<Tcp, ConnectError> {
+    match private {
+        Some(dialer) => dialer.connect(clock, limit, pool, RECORD_BYTES_MAX).await,
+        None => tcp::connect(clock, address, limit, pool, RECORD_BYTES_MAX).await,
     }
 }
 

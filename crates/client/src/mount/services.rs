@@ -140,10 +140,8 @@ impl Mounter<'_> {
 
     async fn connection(&self, step: &Step) -> Result<Rpc, Error> {
         let pool = Pool::new(RECORD_BYTES_MAX);
-        let limit = self.options.connect_limit;
-        let tcp = tcp::connect(self.clock, step.address, limit, &pool, RECORD_BYTES_MAX)
-            .await
-            .map_err(|cause| Error::Connect { service: step.service, cause })?;
+        let dialed = self.options.dial(self.clock, step.address, &pool).await;
+        let tcp = dialed.map_err(|cause| Error::Connect { service: step.service, cause })?;
         Ok(Rpc::start(tcp, self.clock, self.options.reply_limit, first_xid(self.clock)))
     }
 

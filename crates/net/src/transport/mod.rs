@@ -2,7 +2,8 @@
 //!
 //! [`Transport`] is poll-based and has one owner: the task that drives the connection. That keeps
 //! locks out of the path and lets wrappers (see [`crate::shape`]) hold messages back in either
-//! direction. [`tcp`] carries them over a socket, [`memory`] inside a process.
+//! direction. [`tcp`] carries them over a socket, [`private`] over one that only this process has
+//! both ends of, and [`memory`] inside a world.
 //! [`datagram::Datagrams`] is the same for messages that may be lost: over a socket in [`udp`],
 //! inside a process in [`lossy`].
 
@@ -10,6 +11,7 @@ pub mod buffer;
 pub mod datagram;
 pub mod lossy;
 pub mod memory;
+pub mod private;
 pub mod tcp;
 pub mod udp;
 

@@ -21,6 +21,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use perf::units::Nanos;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Mutex, mpsc};
 use wire::record::{Fragment, Message, RecordError};
 
 use super::Transport;
@@ -156,7 +157,7 @@ pub async fn resolve(
 }
 
 impl Tcp {
-    fn new(stream: TcpStream, pool: &Pool, record_bytes_max: usize) -> io::Result<Self> {
+    pub(super) fn new(stream: TcpStream, pool: &Pool, record_bytes_max: usize) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self {
             peer: stream.peer_addr()?,
@@ -390,9 +391,17 @@ impl Outgoing {
 /// Listens for connections.
 #[derive(Debug)]
 pub struct Listener {
-    inner: TcpListener,
+    inner: Source,
     pool: Pool,
     record_bytes_max: usize,
+}
+
+/// Where connections come from.
+#[derive(Debug)]
+enum Source {
+    Socket(TcpListener),
+    /// From a [`super::private::Dialer`]. Held by the one who waits for the next.
+    Private(Mutex<mpsc::Receiver<std::net::TcpStream>>),
 }
 
 impl Listener {
@@ -410,13 +419,27 @@ impl Listener {
         socket.bind(&address.into())?;
         socket.listen(1024)?;
         let inner = TcpListener::from_std(socket.into())?;
-        Ok(Self { inner, pool: Pool::new(record_bytes_max), record_bytes_max })
+        Ok(Self::of(Source::Socket(inner), record_bytes_max))
+    }
+
+    pub(super) fn private(
+        accepted: mpsc::Receiver<std::net::TcpStream>,
+        record_bytes_max: usize,
+    ) -> Self {
+        Self::of(Source::Private(Mutex::new(accepted)), record_bytes_max)
+    }
+
+    fn of(inner: Source, record_bytes_max: usize) -> Self {
+        Self { inner, pool: Pool::new(record_bytes_max), record_bytes_max }
     }
 
     /// # Errors
     /// As the system says.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.local_addr()
+        match &self.inner {
+            Source::Socket(socket) => socket.local_addr(),
+            Source::Private(_) => Ok(super::private::ADDRESS),
+        }
     }
 
     /// Most bytes of a record.
@@ -432,7 +455,14 @@ impl Listener {
     /// # Errors
     /// Those of one connection and of a shortage of descriptors alike: go on after a pause.
     pub async fn accept(&self) -> io::Result<Tcp> {
-        let (stream, _) = self.inner.accept().await?;
+        let stream = match &self.inner {
+            Source::Socket(socket) => socket.accept().await?.0,
+            Source::Private(accepted) => match accepted.lock().await.recv().await {
+                Some(stream) => TcpStream::from_std(stream)?,
+                // Nobody is left who could connect.
+                None => std::future::pending().await,
+            },
+        };
         // A client that has vanished must not keep its place for ever.
         let keepalive = socket2::TcpKeepalive::new()
             .with_time(KEEPALIVE_IDLE)

@@ -96,9 +96,7 @@ fn run_alone(test: &str) {
 #[test]
 fn a_thousand_connections_are_answered_within_the_bound_of_memory() {
     if std::env::var_os(ALONE).is_none() {
-        return run_alone(
-            "crowd::a_thousand_connections_are_answered_within_the_bound_of_memory",
-        );
+        return run_alone("crowd::a_thousand_connections_are_answered_within_the_bound_of_memory");
     }
     let descriptors = 2 * CONNECTIONS as u64 + 100;
     if !may_open(descriptors) {

@@ -15,7 +15,7 @@ use net::shape::profile::Profile;
 use perf::units::Nanos;
 use wire::nfs3::{FileHandle, StableHow};
 
-use crate::cmd::study::{self, Reached};
+use crate::cmd::study::Reached;
 use crate::exit::Failure;
 use crate::processors::apart;
 use crate::served::Embedded;
@@ -74,8 +74,7 @@ impl<'a> Writes<'a> {
     ) -> Result<Self, Failure> {
         let Setting { dir, stable, link, overhead, threads } = setting;
         let server = apart(|| Embedded::one_processor(*dir, STORE_BYTES_MAX, *overhead, *threads))?;
-        let target = server.target();
-        let options = study::options(&target, reply_limit, link.clone().into());
+        let (target, options) = server.reach(reply_limit, link.clone().into());
         let Mounted { session, .. } = mount::mount(clock, &target, &options).await?;
         let scratch = Scratch::create(&session, &Scratch::name_for("writes")).await?;
         let file = scratch.file(&session, "f").await?;
@@ -89,8 +88,7 @@ impl<'a> Writes<'a> {
 
     /// The same server, to be probed.
     pub(super) fn reached(&self) -> Reached {
-        let target = self.server.target();
-        let options = study::options(&target, self.reply_limit, self.link.clone().into());
+        let (target, options) = self.server.reach(self.reply_limit, self.link.clone().into());
         Reached::new(self.clock, None, &target, options)
     }
 

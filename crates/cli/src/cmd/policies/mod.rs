@@ -231,8 +231,7 @@ async fn embedded(course: Course<'_>, link: Profile) -> Result<Vec<Measured>, Fa
     let mut reached = Vec::new();
     for (speed, link) in [(Speed::Fast, link), (Speed::Slow, slow_link)] {
         let server = Embedded::in_memory(link, STORE_BYTES_MAX)?;
-        let target = server.target();
-        let options = study::options(&target, course.args.reply_limit, Shape::default());
+        let (target, options) = server.reach(course.args.reply_limit, Shape::default());
         let session = mount::mount(course.clock, &target, &options).await?.session;
         let scratch = Scratch::create(&session, &Scratch::name_for("policies")).await?;
         reached.push((server, speed, session, scratch));

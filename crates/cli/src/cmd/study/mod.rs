@@ -91,8 +91,7 @@ async fn embedded(
     let stall = Embedded::start(&dir, CommitMode::Stall, 1)?;
     let concurrent = Embedded::start(&dir, CommitMode::Concurrent, 256)?;
     let subject = |server, embedded: &Embedded| {
-        let target = embedded.target();
-        let options = options(&target, args.reply_limit, link.clone().into());
+        let (target, options) = embedded.reach(args.reply_limit, link.clone().into());
         Reached::new(clock, Some(server), &target, options)
     };
     let subjects = [subject(Server::Stall, &stall), subject(Server::Concurrent, &concurrent)];
@@ -271,9 +270,7 @@ impl Attempt<'_> {
         verbosity: Verbosity,
         interrupts: &mut Interrupts,
     ) -> Result<Outcome, Failure> {
-        let target = &self.subjects[self.subjects.len() - 1].target;
-        let plain = options(target, self.args.reply_limit, Shape::default());
-        let plain = Reached::new(self.clock, None, target, plain);
+        let plain = self.subjects[self.subjects.len() - 1].without_link();
         let mut bars = Bars::new(verbosity);
         let outcome = in_scratch(&plain, interrupts, async |scratch: &Scratch| {
             self.study(info, scratch, &mut bars).await
@@ -408,6 +405,12 @@ impl Reached {
     ) -> Self {
         Self { clock: clock.clone(), server, target: target.clone(), options }
     }
+
+    /// The same server, with nothing emulated on the way.
+    fn without_link(&self) -> Self {
+        let options = mount::Options { links: Shape::default(), ..self.options.clone() };
+        Self { options, ..self.clone() }
+    }
 }
 
 impl Subject for Reached {
@@ -433,6 +436,7 @@ pub(crate) fn options(target: &Target, reply_limit: Nanos, links: Shape) -> moun
         reply_limit,
         links,
         persistence: None,
+        private: None,
     }
 }
 

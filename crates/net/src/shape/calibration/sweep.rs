@@ -6,7 +6,7 @@
 //! sending thread has to do beside, the writes included. A bare connection adds nothing.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::error::TransportError;
 use crate::runtime::{self, Background};
 use crate::transport::buffer::Pool;
-use crate::transport::{RECORD_BYTES_MAX, Transport, tcp};
+use crate::transport::{RECORD_BYTES_MAX, Transport, private, tcp};
 
 /// The latencies and rates that are worth a table.
 pub const LATENCIES: [Nanos; 7] = [
@@ -68,13 +68,12 @@ impl Cell {
 /// # Errors
 /// The system gives no socket, timers or threads.
 pub fn sweep(latency: Nanos, messages_per_sec: u64) -> io::Result<Cell> {
-    let receiver = Background::start(1, || async { listen() })?;
-    let (_receiver, address) = receiver;
-    let address = address?;
+    let (dialer, listener) = private::listener(RECORD_BYTES_MAX);
+    let (_receiver, ()) = Background::start(1, || async { take(listener) })?;
     runtime::block_on(async {
         let clock = Clock::real();
         let pool = Pool::new(RECORD_BYTES_MAX);
-        let tcp = tcp::connect(&clock, address, CONNECT_LIMIT, &pool, RECORD_BYTES_MAX);
+        let tcp = dialer.connect(&clock, CONNECT_LIMIT, &pool, RECORD_BYTES_MAX);
         let given = Given { clock: clock.clone(), times: Arc::default() };
         let tcp = Stamped { inner: tcp.await.map_err(io::Error::other)?, given: given.clone() };
         let link = Link { latency, ..Link::default() };
@@ -108,16 +107,12 @@ pub fn sweep(latency: Nanos, messages_per_sec: u64) -> io::Result<Cell> {
 }
 
 /// Takes whatever comes on one connection.
-fn listen() -> io::Result<SocketAddr> {
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = tcp::Listener::bind(any, RECORD_BYTES_MAX)?;
-    let address = listener.local_addr()?;
+fn take(listener: tcp::Listener) {
     Clock::real().spawn(async move {
         if let Ok(mut tcp) = listener.accept().await {
             while let Ok(Some(_)) = std::future::poll_fn(|cx| tcp.poll_receive(cx)).await {}
         }
     });
-    Ok(address)
 }
 
 /// Sends at set times; says when each was given to the link.

@@ -67,33 +67,28 @@ impl<'a> Bench<'a> {
     ) -> Self {
         Self { clock, reply_limit, base, end: End::Target { target, dir } }
     }
+}
 
-    async fn reach_at(
-        &self,
-        target: &Target,
-        dir: Option<FileHandle>,
-        injected: &Injected,
-    ) -> Result<Reached, ClientError> {
+impl Apparatus for Bench<'_> {
+    async fn reach(&self, injected: &Injected) -> Result<Reached, ClientError> {
         let Injected { link, overhead } = *injected;
         let profile = Profile {
             overhead: Overhead { send: overhead, receive: overhead },
             ..Profile::symmetric("put in", link)
         };
-        let options = study::options(target, self.reply_limit, profile.into());
-        let Mounted { session, .. } = mount::mount(self.clock, target, &options).await?;
-        Ok(Reached { dir: dir.unwrap_or_else(|| session.root()), session })
-    }
-}
-
-impl Apparatus for Bench<'_> {
-    async fn reach(&self, injected: &Injected) -> Result<Reached, ClientError> {
-        match &self.end {
+        let limit = self.reply_limit;
+        let ((target, options), dir) = match &self.end {
             End::Embedded { bare, behind } => {
                 let server = if *injected == self.base { bare } else { behind };
-                self.reach_at(&server.target(), None, injected).await
+                (server.reach(limit, profile.into()), None)
             }
-            End::Target { target, dir } => self.reach_at(target, Some(*dir), injected).await,
-        }
+            End::Target { target, dir } => {
+                let options = study::options(target, limit, profile.into());
+                (((*target).clone(), options), Some(*dir))
+            }
+        };
+        let Mounted { session, .. } = mount::mount(self.clock, &target, &options).await?;
+        Ok(Reached { dir: dir.unwrap_or_else(|| session.root()), session })
     }
 
     fn busy_ends(&self) -> u32 {

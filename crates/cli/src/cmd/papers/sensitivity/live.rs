@@ -1,6 +1,6 @@
 //! The live system: our client, a real socket, and a server with one thread.
 
-use client::mount::{self, Mounted};
+use client::mount::{self, Mounted, Options};
 use client::session::Session;
 use client::url::Target;
 use load::fileset::Layout;
@@ -43,10 +43,9 @@ impl<'a> Live<'a> {
         Self { clock, reply_limit, target: Some((target, scratch)) }
     }
 
-    /// A new session behind this link.
-    async fn session(&self, target: &Target, links: Shape) -> Result<Session, Failure> {
-        let options = study::options(target, self.reply_limit, links);
-        let Mounted { session, .. } = mount::mount(self.clock, target, &options).await?;
+    /// A new session.
+    async fn session(&self, target: &Target, options: &Options) -> Result<Session, Failure> {
+        let Mounted { session, .. } = mount::mount(self.clock, target, options).await?;
         Ok(session)
     }
 }
@@ -66,8 +65,9 @@ impl System for Live<'_> {
         let clock = self.clock;
         match &self.target {
             Some((target, scratch)) => {
-                let plain = self.session(target, Shape::default()).await?;
-                let shaped = self.session(target, links()).await?;
+                let options = |links| study::options(target, self.reply_limit, links);
+                let plain = self.session(target, &options(Shape::default())).await?;
+                let shaped = self.session(target, &options(links())).await?;
                 let inner = plain.with_root(scratch.dir());
                 let inner = Scratch::create(&inner, &Scratch::name_for("files")).await?;
                 let dir = inner.dir();
@@ -77,9 +77,10 @@ impl System for Live<'_> {
             }
             None => {
                 let server = apart(|| Embedded::single(STORE_BYTES_MAX, conditions.overhead))?;
-                let target = server.target();
-                let plain = self.session(&target, Shape::default()).await?;
-                let shaped = self.session(&target, links()).await?;
+                let (target, plain) = server.reach(self.reply_limit, Shape::default());
+                let plain = self.session(&target, &plain).await?;
+                let (target, shaped) = server.reach(self.reply_limit, links());
+                let shaped = self.session(&target, &shaped).await?;
                 let dir = plain.root();
                 Ok(system::run(clock, &plain, dir, &shaped, layout, plan).await?)
             }
