@@ -437,3 +437,46 @@ impl Interrupts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use load::scratch::Scratch;
+    use net::runtime::block_on;
+    use server::store::dir::HandleChoice;
+    use wire::nfs3::{NfsStat3, StableHow};
+
+    use super::*;
+
+    /// A server as an ordinary user has it: without the kernel's handles.
+    fn unprivileged(dir: &Path) -> Embedded {
+        let options =
+            DirOptions { handles: HandleChoice::Table, ..dir_options(CommitMode::Concurrent) };
+        let store = open(dir, &options).unwrap();
+        Embedded::start_on(store, Options::embedded(CommitMode::Concurrent, 2)).unwrap()
+    }
+
+    #[test]
+    fn two_servers_on_one_directory_are_each_asked_for_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let servers = [unprivileged(dir.path()), unprivileged(dir.path())];
+        block_on(async {
+            let clock = Clock::real();
+            let mut sessions = Vec::new();
+            for server in &servers {
+                let (target, options) = server.reach(Nanos::from_secs(20), Shape::default());
+                sessions.push(mount::mount(&clock, &target, &options).await.unwrap().session);
+            }
+            let (first, last) = (&sessions[0], &sessions[1]);
+            let scratch = Scratch::create(last, &Scratch::name_for("two")).await.unwrap();
+            let file = scratch.file(last, "file").await.unwrap();
+            let unknown = first.getattr(file).await.unwrap_err();
+            assert_eq!(unknown.status(), Some(NfsStat3::Stale), "a handle is its server's own");
+            let same = scratch.at(first).await.unwrap().find_file(first, "file").await.unwrap();
+            let data = Bytes::from_static(b"through the first");
+            first.write(same, 0, data, StableHow::FileSync).await.unwrap();
+            assert_eq!(last.getattr(file).await.unwrap().size, 17);
+            scratch.remove(last).await.unwrap();
+        })
+        .unwrap();
+    }
+}

@@ -50,6 +50,17 @@ impl Scratch {
         }
     }
 
+    /// The same directory as another server names it that serves the same: a handle means
+    /// something to the server that gave it, and to no other.
+    ///
+    /// # Errors
+    /// As the server says: it has no such directory.
+    pub async fn at(&self, session: &Session) -> Result<Self, Error> {
+        let parent = session.root();
+        let dir = session.lookup(parent, self.name.as_bytes()).await?.object;
+        Ok(Self { parent, name: self.name.clone(), dir })
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -65,6 +76,14 @@ impl Scratch {
     /// As the server says.
     pub async fn file(&self, session: &Session, name: &str) -> Result<FileHandle, Error> {
         file(session, self.dir, name).await
+    }
+
+    /// One of its files, which is there.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn find_file(&self, session: &Session, name: &str) -> Result<FileHandle, Error> {
+        Ok(session.lookup(self.dir, name.as_bytes()).await?.object)
     }
 
     /// Removes one of its files.

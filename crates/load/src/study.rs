@@ -183,11 +183,16 @@ pub enum Step {
 /// Told how far a step is, from 0 to 1.
 pub type Progress<'a> = &'a mut (dyn FnMut(Step, f64) + Send);
 
+/// The name of the file that is swept.
+const SWEEP: &str = "sweep";
+
 /// The files of a study, inside its scratch directory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Workspace {
+    /// As the last subject names them.
     files: Files,
-    sweep: FileHandle,
+    /// The file of the sweep, as each subject names it.
+    sweep: Vec<FileHandle>,
     sweep_bytes: u64,
     single_bytes: u64,
     commit_bytes: u64,
@@ -225,7 +230,7 @@ impl<'a, S: Subject> Study<'a, S> {
         let session = sessions.last().ok_or(Error::TooFew { what: "anything: no server" })?;
         let data = seqwrite::pattern(1 << 20);
         let mut files = Vec::new();
-        for name in ["unstable", "stable", "sweep"] {
+        for name in ["unstable", "stable", SWEEP] {
             files.push(scratch.file(session, name).await?);
         }
         let (unstable, stable, sweep) = (files[0], files[1], files[2]);
@@ -234,10 +239,16 @@ impl<'a, S: Subject> Study<'a, S> {
         let single_bytes = fill(stable, single_bytes, 1).await?.min(single_bytes);
         let sweep_bytes = fill(sweep, plan.file_bytes_max, 1).await?;
         let commit_bytes = COMMIT_BYTES_MIN;
+        let mut files_of_sweep = Vec::with_capacity(sessions.len());
+        for other in &sessions[..sessions.len() - 1] {
+            let scratch = scratch.at(other).await?;
+            files_of_sweep.push(scratch.find_file(other, SWEEP).await?);
+        }
+        files_of_sweep.push(sweep);
         let files = Files { unstable, stable, burst: sweep };
         let workspace = Workspace {
             files,
-            sweep,
+            sweep: files_of_sweep,
             sweep_bytes,
             single_bytes,
             commit_bytes,
@@ -326,8 +337,9 @@ impl<'a, S: Subject> Study<'a, S> {
         let (first, last) = self.ends()?;
         let told = |done| progress(Step::Probe, done);
         let files = self.workspace.files;
+        let committing = (first, self.workspace.sweep[0]);
         let (clock, data) = (self.clock, &self.data);
-        let portion = probe::sample(clock, last, first, files, data, &effort, told).await?;
+        let portion = probe::sample(clock, last, committing, files, data, &effort, told).await?;
         self.samples.absorb(portion);
         Ok(())
     }
@@ -349,11 +361,11 @@ impl<'a, S: Subject> Study<'a, S> {
         rounds: usize,
         busy: concurrency::Busy<'_>,
     ) -> Result<concurrency::Samples, Error> {
-        let Workspace { files, sweep_bytes, .. } = self.workspace;
+        let Workspace { files, sweep_bytes, .. } = &self.workspace;
         let effort = concurrency::Effort {
             rounds,
             burst_time: self.plan.burst_time,
-            file_bytes: sweep_bytes,
+            file_bytes: *sweep_bytes,
         };
         let session = self.ends()?.1;
         concurrency::sample(self.clock, session, files.burst, &self.data, &effort, busy).await
@@ -449,7 +461,7 @@ impl<'a, S: Subject> Study<'a, S> {
             limit: Limit { time: Some(time), drain: Some(self.plan.drain.max(time)) },
         };
         let session = &self.sessions[configuration.subject];
-        let file = self.workspace.sweep;
+        let file = self.workspace.sweep[configuration.subject];
         let run = seqwrite::run(self.clock, session, file, &self.data, workload).await?;
         if run.abandoned {
             let subject = &self.subjects[configuration.subject];

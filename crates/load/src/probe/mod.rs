@@ -162,14 +162,15 @@ pub struct Samples {
 }
 
 /// One portion of everything about a path. `commit_session` is the server that a COMMIT finds
-/// idle (one that does not write back early), which is `session` itself where there is only one.
+/// idle (one that does not write back early), which is `session` itself where there is only one;
+/// `commit_file` is the file of bursts, as that server names it.
 ///
 /// # Errors
 /// Any call's, and [`Error::TooFew`].
 pub async fn sample(
     clock: &Clock,
     session: &Session,
-    commit_session: &Session,
+    (commit_session, commit_file): (&Session, FileHandle),
     files: Files,
     data: &Bytes,
     effort: &Effort,
@@ -189,7 +190,11 @@ pub async fn sample(
             break;
         }
         let target = Burst { clock, session, files, data, effort };
-        let asked = Burst { session: commit_session, ..target };
+        let asked = Burst {
+            session: commit_session,
+            files: Files { burst: commit_file, ..files },
+            ..target
+        };
         bursts.commits.push(asked.commit_time().await? - round_trip_us);
         bursts.early_commits.push(target.commit_time().await? - round_trip_us);
         bursts

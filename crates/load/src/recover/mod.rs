@@ -171,8 +171,9 @@ impl Side {
         effort: &Effort,
     ) -> Result<probe::Findings, Error> {
         let session = &self.session;
+        let committing = (session, self.files.burst);
         let samples =
-            probe::sample(clock, session, session, self.files, data, effort, |_| {}).await?;
+            probe::sample(clock, session, committing, self.files, data, effort, |_| {}).await?;
         samples.findings(session, effort.commit_probe_bytes)
     }
 
