@@ -6,6 +6,7 @@
 
 mod captures;
 mod check;
+mod full;
 mod generator;
 mod guest;
 mod host;
@@ -25,6 +26,7 @@ usage: cargo xtask COMMAND
 
   captures [OPTION]...    nfskit trace against tshark, on captures made here
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
+  full [OPTION]...        all that follows but tidy and peers: before a release (--list names it)
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
   generator [OPTION]...   processor time of `bench curve` beside libnfs and fio
   interop                 the release binary against libnfs and NFS-Ganesha
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
             captures::run_inside(scratch.as_ref(), nfskit.as_ref(), size, guest)
         }
         ["check", options @ ..] => check::run(&root, options),
+        ["full", options @ ..] => full::run(&root, options),
         ["tidy"] => tidy::run(&root),
         ["generator", options @ ..] => generator::run(&root, options),
         ["interop"] => interop::run(&root),

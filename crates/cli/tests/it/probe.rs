@@ -15,7 +15,7 @@ fn a_known_way_is_found_and_the_server_left_clean() {
     let record: Value = serde_json::from_str(&finished.stdout).unwrap();
     let value = |name: &str| record["metrics"][name]["value"].as_f64().unwrap();
     // Not less than was put in; how much more is the machine's affair.
-    assert!((4_000.0..8_000.0).contains(&value("t_prop_us")), "{record}");
+    assert!(value("t_prop_us") >= 4_000.0, "{record}");
     for name in ["t_ser_us_per_kib", "gap_us_per_kib", "t_op_us", "t_b_us", "t_op_client_us"] {
         assert!(value(name).is_finite(), "{name}: {record}");
     }

@@ -82,7 +82,7 @@ fn a_reply_has_8_kib_at_the_most_and_all_of_a_large_directory_comes() {
     over_both(|world| {
         let root = world.root();
         let all: BTreeSet<Vec<u8>> =
-            (0..2000).map(|at| format!("a-file-{at:05}").into_bytes()).collect();
+            (0..700).map(|at| format!("a-file-{at:05}").into_bytes()).collect();
         for name in &all {
             world.create(root, name);
         }

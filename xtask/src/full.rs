@@ -1,0 +1,253 @@
+//! `cargo xtask full`: what takes long, compares speeds, plays in real time or talks to foreign
+//! servers. The gate leaves it out, because a busy machine fails it for no fault of a change.
+//!
+//! It is run before a release, and a stage by itself (`--only`) when its subject changed. A stage
+//! that fails does not stop the others. The table of results is what docs/benchmarks.md keeps.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::check::cargo_program;
+
+/// Where the table stands, between its two marks.
+const DOCUMENT: &str = "docs/benchmarks.md";
+const BEGIN: &str = "<!-- full: begin -->";
+const END: &str = "<!-- full: end -->";
+
+const USAGE: &str = "\
+usage: cargo xtask full [--only STAGE,...] [--skip STAGE,...] [--record] [--list]
+
+  --only STAGE,...   these stages
+  --skip STAGE,...   all but these
+  --record           write the table of results into docs/benchmarks.md
+  --list             name the stages, and run none
+
+It wants root, and the Debian packages that `.ci/packages full` installs.
+";
+
+/// One command: xtask's own, or a shell's.
+struct Stage {
+    name: &'static str,
+    about: &'static str,
+    work: Work,
+}
+
+enum Work {
+    Xtask(&'static [&'static str]),
+    Shell(&'static str),
+}
+
+const fn xtask(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Stage {
+    Stage { name, about, work: Work::Xtask(words) }
+}
+
+const fn shell(name: &'static str, about: &'static str, line: &'static str) -> Stage {
+    Stage { name, about, work: Work::Shell(line) }
+}
+
+const STAGES: &[Stage] = &[
+    shell("release", "the binary as users get it", "cargo build --release"),
+    xtask("interop", "libnfs, fio, rpcbind and NFS-Ganesha", &["interop"]),
+    xtask("captures", "tshark, on captures made here", &["captures"]),
+    xtask("mounts", "programs on our mount, NFS-Ganesha among the servers", &["mounts", "--quick"]),
+    xtask("stress", "killed under load, as root", &["stress", "--seconds", "20"]),
+    xtask(
+        "stress-unprivileged",
+        "killed under load, as an ordinary user",
+        &["stress", "--seconds", "20", "--unprivileged"],
+    ),
+    xtask("guest", "the Linux kernel's client", &["guest"]),
+    xtask("sim", "fresh seeds of simulated faults", &["sim", "--count", "2000"]),
+    shell(
+        "scale",
+        "10,000 simulated clients within two minutes",
+        "timeout 120 target/release/nfskit model simulate \
+         crates/world/topologies/ten-thousand.toml",
+    ),
+    xtask("generator", "processor time beside libnfs and fio", &["generator", "--rounds", "1"]),
+    xtask("ranks", "two processes of an MPI beside one", &["ranks"]),
+];
+
+/// What became of a stage.
+struct Outcome {
+    stage: &'static Stage,
+    passed: bool,
+    took: Duration,
+}
+
+/// Runs the stages that `options` leave.
+pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
+    let Options { stages, record, list } = Options::parse(options)?;
+    if list {
+        for stage in stages {
+            println!("{:<22}{}", stage.name, stage.about);
+        }
+        return Ok(());
+    }
+    let outcomes: Vec<Outcome> = stages.into_iter().map(|stage| perform(root, stage)).collect();
+    let table = table(&outcomes);
+    print!("\n{table}");
+    if record {
+        write_down(root, &table)?;
+    }
+    let failed: Vec<&str> = outcomes
+        .iter()
+        .filter(|outcome| !outcome.passed)
+        .map(|outcome| outcome.stage.name)
+        .collect();
+    match failed.as_slice() {
+        [] => Ok(()),
+        names => Err(format!(
+            "full: failed: {}; again, alone: cargo xtask full --only {}",
+            names.join(", "),
+            names.join(",")
+        )),
+    }
+}
+
+fn perform(root: &Path, stage: &'static Stage) -> Outcome {
+    println!("==== {}: {}", stage.name, stage.about);
+    let start = Instant::now();
+    let passed = command(stage).and_then(|mut command| {
+        let status = command.current_dir(root).status();
+        status.map_err(|error| format!("{}: {error}", stage.name))
+    });
+    let took = start.elapsed();
+    let passed = match passed {
+        Ok(status) => status.success(),
+        Err(message) => {
+            eprintln!("{message}");
+            false
+        }
+    };
+    println!("==== {} {} after {:.0} s", stage.name, verdict(passed), took.as_secs_f64());
+    Outcome { stage, passed, took }
+}
+
+/// A stage of xtask's is a process of its own, so that one that panics does not end the others.
+fn command(stage: &Stage) -> Result<Command, String> {
+    match stage.work {
+        Work::Xtask(words) => {
+            let program = std::env::current_exe().map_err(|error| format!("xtask: {error}"))?;
+            let mut command = Command::new(program);
+            command.args(words);
+            Ok(command)
+        }
+        Work::Shell(line) => {
+            let mut command = Command::new("bash");
+            let line = line.replace("cargo ", &format!("{} ", cargo_program()));
+            command.args(["-euo", "pipefail", "-c", &line]);
+            Ok(command)
+        }
+    }
+}
+
+const fn verdict(passed: bool) -> &'static str {
+    if passed { "passed" } else { "FAILED" }
+}
+
+fn table(outcomes: &[Outcome]) -> String {
+    let mut table = "| stage | what | result | s |\n|---|---|---|---:|\n".to_owned();
+    for Outcome { stage, passed, took } in outcomes {
+        let row = format!(
+            "| {} | {} | {} | {:.0} |\n",
+            stage.name,
+            stage.about,
+            verdict(*passed),
+            took.as_secs_f64()
+        );
+        table.push_str(&row);
+    }
+    table
+}
+
+/// Puts the table between its marks, with the commit it is of.
+fn write_down(root: &Path, table: &str) -> Result<(), String> {
+    let path = root.join(DOCUMENT);
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{DOCUMENT}: {error}"))?;
+    let commit = Command::new("git")
+        .args(["log", "-1", "--format=commit %h of %cs"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    let commit = String::from_utf8_lossy(&commit.stdout).trim().to_owned();
+    let text = between(&text, &format!("The last run, on {commit}:\n\n{table}"))
+        .ok_or_else(|| format!("{DOCUMENT} lacks the lines {BEGIN} and {END}"))?;
+    std::fs::write(&path, text).map_err(|error| format!("{DOCUMENT}: {error}"))
+}
+
+/// `text` with other lines between the marks.
+fn between(text: &str, lines: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n{}\n{END}{after}", lines.trim_end()))
+}
+
+struct Options {
+    stages: Vec<&'static Stage>,
+    record: bool,
+    list: bool,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Self, String> {
+        let mut options = Self { stages: STAGES.iter().collect(), record: false, list: false };
+        let mut rest = words;
+        while let [word, more @ ..] = rest {
+            rest = more;
+            match *word {
+                "--record" => options.record = true,
+                "--list" => options.list = true,
+                "--only" | "--skip" => {
+                    let [names, more @ ..] = rest else {
+                        return Err(format!("{word} wants names of stages\n{USAGE}"));
+                    };
+                    rest = more;
+                    let named = names.split(',').map(find).collect::<Result<Vec<_>, _>>()?;
+                    let keep = *word == "--only";
+                    options.stages.retain(|stage| named.contains(&stage.name) == keep);
+                }
+                _ => return Err(format!("full: what is {word:?}?\n{USAGE}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn find(name: &str) -> Result<&'static str, String> {
+    let stage = STAGES.iter().find(|stage| stage.name == name).ok_or_else(|| {
+        let names: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
+        format!("full: no stage is called {name:?}; there are {}", names.join(", "))
+    })?;
+    Ok(stage.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(words: &[&str]) -> Vec<&'static str> {
+        Options::parse(words).unwrap().stages.iter().map(|stage| stage.name).collect()
+    }
+
+    #[test]
+    fn stages_are_chosen_by_name_and_a_wrong_name_is_refused() {
+        assert_eq!(names(&["--only", "sim,scale"]), ["sim", "scale"]);
+        assert_eq!(names(&["--skip", "guest"]).len() + 1, STAGES.len());
+        assert!(Options::parse(&["--only", "gest"]).is_err());
+        assert!(Options::parse(&["--only"]).is_err());
+        assert!(Options::parse(&["guest"]).is_err());
+    }
+
+    #[test]
+    fn a_table_replaces_what_stood_between_the_marks_and_nothing_else() {
+        let text = format!("head\n{BEGIN}\nold\n{END}\ntail\n");
+        let outcome = Outcome { stage: &STAGES[0], passed: false, took: Duration::from_secs(3) };
+        let table = table(&[outcome]);
+        assert!(table.contains("| release | the binary as users get it | FAILED | 3 |"), "{table}");
+        let expected = format!("head\n{BEGIN}\nnew\n{END}\ntail\n");
+        assert_eq!(between(&text, "new\n").as_deref(), Some(expected.as_str()));
+        assert_eq!(between("no marks", "new"), None);
+    }
+}
