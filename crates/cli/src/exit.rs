@@ -3,11 +3,14 @@
 //!
 //! | code | meaning |
 //! |---|---|
-//! | 0 | done |
+//! | 0 | done; of what runs until it is asked to end: ended in order |
 //! | 1 | a check or goal failed, or data was lost |
-//! | 2 | usage (clap exits with it by itself) |
+//! | 2 | usage |
 //! | 3 | the target or the environment failed |
-//! | 130 | interrupted |
+//! | 130 | interrupted before it was done: Ctrl-C, SIGTERM, the end of the terminal |
+//!
+//! A reader of what is printed that goes away (`| head`) is no failure. `mount` ends with 3 where
+//! others end with 2: whoever mounts wants one answer to "is it mounted?".
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -18,6 +21,14 @@ use net::error::{CallError, ConnectError, Refusal};
 use net::floor::error::FloorError;
 use wire::mount::MountStat3;
 use wire::nfs3::NfsStat3;
+
+use crate::output;
+
+/// As the table has them.
+const CHECK: u8 = 1;
+const USAGE: u8 = 2;
+const ENVIRONMENT: u8 = 3;
+const INTERRUPTED: u8 = 130;
 
 /// A command that did not do what it was asked to.
 #[derive(Debug)]
@@ -30,12 +41,12 @@ pub(crate) struct Failure {
 impl Failure {
     /// The target or the environment failed.
     pub(crate) fn environment(what: impl Display, advice: impl Into<String>) -> Self {
-        Self { code: 3, what: what.to_string(), advice: advice.into() }
+        Self { code: ENVIRONMENT, what: what.to_string(), advice: advice.into() }
     }
 
     /// Arguments that do not go together.
     pub(crate) fn usage(what: impl Display, advice: impl Into<String>) -> Self {
-        Self { code: 2, what: what.to_string(), advice: advice.into() }
+        Self { code: USAGE, what: what.to_string(), advice: advice.into() }
     }
 
     /// Somebody else has told already what failed.
@@ -45,11 +56,30 @@ impl Failure {
 
     /// A check or goal failed, or data was lost.
     pub(crate) fn check(what: impl Display, advice: impl Into<String>) -> Self {
-        Self { code: 1, what: what.to_string(), advice: advice.into() }
+        Self { code: CHECK, what: what.to_string(), advice: advice.into() }
     }
 
     pub(crate) fn interrupted() -> Self {
-        Self { code: 130, what: "interrupted".to_owned(), advice: String::new() }
+        Self { code: INTERRUPTED, what: "interrupted".to_owned(), advice: String::new() }
+    }
+
+    /// A command line that is not understood. What was asked for with `--help` is printed and no
+    /// failure, unless it cannot be.
+    pub(crate) fn of_arguments(error: &clap::Error) -> Result<(), Self> {
+        use std::io::ErrorKind;
+        match (error.print(), error.use_stderr()) {
+            (_, true) if is_mount() => Err(Self::told(ENVIRONMENT)),
+            (_, true) => Err(Self::told(USAGE)),
+            (Err(cause), false) if cause.kind() != ErrorKind::BrokenPipe => {
+                Err(output::cannot_print(&cause))
+            }
+            (_, false) => Ok(()),
+        }
+    }
+
+    #[cfg(feature = "mpi")]
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.code == INTERRUPTED
     }
 
     /// Adds a sentence to the message.
@@ -68,21 +98,34 @@ impl Failure {
         &self.advice
     }
 
-    /// How the process ends.
-    #[cfg(feature = "mpi")]
-    pub(crate) fn code(&self) -> u8 {
-        self.code
+    /// Says it; the process is to end with this.
+    pub(crate) fn report(self) -> ExitCode {
+        ExitCode::from(self.say())
     }
 
-    pub(crate) fn report(self) -> ExitCode {
+    /// Says it and ends the process, whatever else runs.
+    pub(crate) fn end(self) -> ! {
+        std::process::exit(i32::from(self.say()))
+    }
+
+    /// Says it and gives the code.
+    pub(crate) fn say(self) -> u8 {
         if !self.what.is_empty() {
-            eprintln!("nfskit: {}", self.what);
+            output::say(&self.what);
         }
         if !self.advice.is_empty() {
-            eprintln!("   try: {}", self.advice);
+            output::complain(format_args!("   try: {}\n", self.advice));
         }
-        ExitCode::from(self.code)
+        self.code
     }
+}
+
+/// Whether the command line is one of `mount`.
+fn is_mount() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    words
+        .find(|word| !word.as_encoded_bytes().starts_with(b"-"))
+        .is_some_and(|verb| verb == "mount")
 }
 
 impl From<ClientError> for Failure {

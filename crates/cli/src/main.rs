@@ -13,6 +13,7 @@ mod processors;
 mod ranks;
 mod records;
 mod served;
+mod signals;
 mod sockets;
 mod state;
 
@@ -20,20 +21,26 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::exit::Failure;
+
 fn main() -> ExitCode {
-    if let Some(code) = cmd::mount::helper::run_if_called() {
-        return code;
-    }
-    let args = args::Args::try_parse().unwrap_or_else(|error| {
-        // What cannot be mounted ends with the same code, whatever the reason.
-        let is_mount = std::env::args_os().nth(1).is_some_and(|verb| verb == "mount");
-        if is_mount && error.use_stderr() {
-            error.print().ok();
-            std::process::exit(3);
+    let outcome = signals::watch().and_then(|()| {
+        if let Some(outcome) = cmd::mount::helper::run_if_called() {
+            return outcome;
         }
-        error.exit()
+        match args::Args::try_parse() {
+            Ok(args) => run(&args),
+            Err(error) => Failure::of_arguments(&error),
+        }
     });
-    let outcome = match &args.command {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(args: &args::Args) -> Result<(), Failure> {
+    match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
         args::Command::Probe(probe) => cmd::probe::run(probe, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),
@@ -82,9 +89,5 @@ fn main() -> ExitCode {
             cmd::suite13::run(suite13, args.verbosity())
         }
         args::Command::Bench(args::Bench::Tasks(tasks)) => cmd::tasks::run(tasks, args.verbosity()),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
     }
 }

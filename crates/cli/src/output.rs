@@ -1,5 +1,6 @@
 //! Progress bars and files.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -74,8 +75,18 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        printed => printed.map_err(|cause| cannot_write(Path::new("-"), &cause)),
+        printed => printed.map_err(|cause| cannot_print(&cause)),
     }
+}
+
+/// Writes to standard error, where somebody reads it or not.
+pub(crate) fn complain(text: impl Display) {
+    write!(std::io::stderr().lock(), "{text}").ok();
+}
+
+/// The same, as a line of ours.
+pub(crate) fn say(text: impl Display) {
+    complain(format_args!("nfskit: {text}\n"));
 }
 
 /// Writes to a file, or to standard output when the path is `-`.
@@ -83,7 +94,20 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if path == Path::new("-") {
         return print(text);
     }
-    fs::write(path, text).map_err(|cause| cannot_write(path, &cause))
+    let written = fs::File::create(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        finish(&file)
+    });
+    written.map_err(|cause| cannot_write(path, &cause))
+}
+
+/// The end of a file that was written. That there is no room for it, or that its server is gone,
+/// some file systems say only now, and nobody hears what close(2) says.
+pub(crate) fn finish(file: &fs::File) -> std::io::Result<()> {
+    match file.metadata()?.is_file() {
+        true => file.sync_data(),
+        false => Ok(()),
+    }
 }
 
 /// Whether what will be measured can be written there, asked before anything is measured. Nothing
@@ -103,6 +127,13 @@ pub(crate) fn check<'a>(
         }
     }
     Ok(())
+}
+
+pub(crate) fn cannot_print(cause: &std::io::Error) -> Failure {
+    Failure::environment(
+        format!("cannot write to standard output: {cause}"),
+        "room where it goes, or another place",
+    )
 }
 
 pub(crate) fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {

@@ -16,10 +16,6 @@ const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
 /// which is there without an MPI as well.
 const PMIX: (&str, &str) = ("PMIX_RANK", "SLURM_STEP_NUM_TASKS");
 
-/// How an interrupted process ends.
-#[cfg(feature = "mpi")]
-const INTERRUPTED: u8 = 130;
-
 /// This process among those of its measurement.
 pub(crate) enum Ranks {
     Alone(Alone),
@@ -67,7 +63,7 @@ impl Ranks {
     pub(crate) fn fail(&self, failure: Failure) -> Failure {
         #[cfg(feature = "mpi")]
         if let Self::Mpi(mpi) = self
-            && failure.code() != INTERRUPTED
+            && !failure.is_interrupted()
         {
             mpi.abort(failure);
         }

@@ -9,7 +9,7 @@ use client::url::Target;
 use net::clock::Clock;
 use net::processor::Processor;
 use net::runtime::Background;
-use net::serve::{Carrier, Drained, Host, Limits, Reply, Service};
+use net::serve::{Carrier, Host, Limits, Reply, Service};
 use net::shape::Shape;
 use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
@@ -26,13 +26,14 @@ use server::types::Caller;
 use server::{
     Engine, EngineConfig, Export, Exports, Peer, Replies, Rule, Squash, Transport, Versions,
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use wire::rpc::Answer;
 use world::machine::{Timed, time_of_day};
 
 use crate::args::CommitMode;
 use crate::cmd::study;
 use crate::exit::Failure;
+use crate::output;
+pub(crate) use crate::signals::{Asked, Interrupts};
 use crate::sockets::Sockets;
 
 /// Most bytes of a READ or WRITE.
@@ -232,7 +233,7 @@ pub(crate) fn start<S: Store>(
         let (host, service, links) = (host.clone(), service.clone(), options.links.clone());
         clock.spawn(async move {
             if let Err(cause) = host.listen(listener, links, service).await {
-                eprintln!("nfskit: stopped listening on {address}: {cause}");
+                output::say(format_args!("stopped listening on {address}: {cause}"));
             }
         });
     }
@@ -243,7 +244,7 @@ pub(crate) fn start<S: Store>(
             Ok(socket) => {
                 clock.spawn(async move { host.listen_datagrams(socket, service).await });
             }
-            Err(cause) => eprintln!("nfskit: no timers for the link over UDP: {cause}"),
+            Err(cause) => output::say(format_args!("no timers for the link over UDP: {cause}")),
         }
     }
     Running { engine, host }
@@ -375,66 +376,6 @@ impl Embedded {
         };
         let options = study::options(&target, reply_limit, links);
         (target, mount::Options { private: Some(self.dialer.clone()), ..options })
-    }
-}
-
-/// What a signal asks for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Asked {
-    ToEnd,
-    ByHangup,
-}
-
-/// Ctrl-C, and the system's request to end. Both are caught from when this is made: make it before
-/// there is anything to clean up, or to announce.
-#[derive(Debug)]
-pub(crate) struct Interrupts {
-    interrupt: Signal,
-    terminate: Signal,
-    /// The terminal was closed.
-    hangup: Signal,
-}
-
-impl Interrupts {
-    pub(crate) fn catch() -> Result<Self, Failure> {
-        let caught = |kind| {
-            signal(kind).map_err(|cause| {
-                Failure::environment(
-                    format!("cannot catch signals: {cause}"),
-                    "raise the limit of open files (ulimit -n)",
-                )
-            })
-        };
-        let interrupt = caught(SignalKind::interrupt())?;
-        let terminate = caught(SignalKind::terminate())?;
-        let hangup = caught(SignalKind::hangup())?;
-        Ok(Self { interrupt, terminate, hangup })
-    }
-
-    /// Done when one has come.
-    pub(crate) async fn next(&mut self) {
-        self.next_signal().await;
-    }
-
-    /// Waits for the end of what is in progress, or for somebody who asks again.
-    pub(crate) async fn hurry(
-        &mut self,
-        draining: impl Future<Output = Drained>,
-    ) -> Result<Drained, Failure> {
-        let asked_again = async { while self.next_signal().await == Asked::ByHangup {} };
-        tokio::select! {
-            drained = draining => Ok(drained),
-            () = asked_again => Err(Failure::interrupted()),
-        }
-    }
-
-    /// The same, for those to whom a hangup means something else.
-    pub(crate) async fn next_signal(&mut self) -> Asked {
-        tokio::select! {
-            _ = self.interrupt.recv() => Asked::ToEnd,
-            _ = self.terminate.recv() => Asked::ToEnd,
-            _ = self.hangup.recv() => Asked::ByHangup,
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Root as _};
 use mpi::{Count, Threading};
 
 use crate::exit::Failure;
+use crate::output;
 
 /// Most bytes of an outcome: histograms of all operations, many times over.
 const OUTCOME_BYTES_MAX: usize = 64 << 20;
@@ -45,11 +46,10 @@ impl Mpi {
 
     /// Tells why, and ends all processes.
     pub(super) fn abort(&self, failure: Failure) -> ! {
-        eprintln!("process {} of {}:", self.share.rank, self.share.ranks);
+        let (rank, ranks) = (self.share.rank, self.share.ranks);
+        output::complain(format_args!("process {rank} of {ranks}:\n"));
         // The code goes to the launcher, which makes what it likes of it.
-        let code = failure.code();
-        let _ = failure.report();
-        self.world.abort(i32::from(code))
+        self.world.abort(i32::from(failure.say()))
     }
 
     /// The texts of all, in the order of their ranks.

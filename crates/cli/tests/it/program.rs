@@ -102,6 +102,36 @@ impl Program {
         })
     }
 
+    /// Waits until it handles Ctrl-C, which is the first that it does.
+    pub(crate) fn catches_signals(&self) {
+        const INT: u64 = 1 << 1;
+        while self.signals("SigCgt:") & INT == 0 {
+            assert!(self.is_running() && !self.deadline.left().is_zero(), "it catches nothing");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits until none of the signals that it was sent is waiting for it.
+    pub(crate) fn has_handled_signals(&self) {
+        while self.signals("ShdPnd:") != 0 {
+            assert!(!self.deadline.left().is_zero(), "a signal is not handled");
+            std::thread::yield_now();
+        }
+    }
+
+    /// A set of signals, as the kernel tells it.
+    fn signals(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        let status = status.unwrap_or_default();
+        let set = status.lines().find_map(|line| line.strip_prefix(name));
+        set.map_or(0, |set| u64::from_str_radix(set.trim(), 16).unwrap())
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&Timespec::default())).unwrap()
+            == 0
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         pidfd_send_signal(&self.pidfd, signal).unwrap();
     }

@@ -78,7 +78,7 @@ fn problems(logs: &[(String, Log)]) -> Result<(), Failure> {
     }
     let told = logs.iter().flat_map(|(name, log)| log.problems.iter().map(move |one| (name, one)));
     for (name, problem) in told.take(PROBLEMS_TOLD) {
-        eprintln!("nfskit: {name}: {problem}");
+        output::say(format_args!("{name}: {problem}"));
     }
     let lines = if all == 1 { "line looks" } else { "lines look" };
     let what = format!("{all} {lines} like the suite's and cannot be read; all others were");

@@ -120,6 +120,7 @@ async fn relay(
             "--to HOST or --to HOST:PORT",
         ));
     };
+    output::check([&args.json])?;
     let (legs, sockets) = legs(args, target, &clock).await?;
     let calibration = match args.uncalibrated {
         true => None,
@@ -176,7 +177,7 @@ async fn relay(
     match (verbosity, prints_record) {
         (Verbosity::Quiet, _) => {}
         (_, false) => output::print(&banner.to_string())?,
-        (_, true) => eprint!("{banner}"),
+        (_, true) => output::complain(&banner),
     }
     let mut statistics = Statistics::begin(&relay, &clock, args, verbosity);
     while interrupts.next_signal().await == Asked::ByHangup {
@@ -199,9 +200,15 @@ async fn relay(
     if verbosity > Verbosity::Quiet && !prints_record {
         output::print(&statistics.summary(&counts, captured.as_ref()))?;
     }
-    match &args.json {
-        Some(path) => output::write(path, &record::json(&counts, &legs, &profile, &statistics)),
-        None => Ok(()),
+    if let Some(path) = &args.json {
+        output::write(path, &record::json(&counts, &legs, &profile, &statistics))?;
+    }
+    match (&args.pcap, captured) {
+        (Some(path), Some(captured)) if captured.is_cut => Err(Failure::environment(
+            format!("the capture {} ended before the relay did", path.display()),
+            "free space there, or another place, with --pcap; the log has the reason",
+        )),
+        _ => Ok(()),
     }
 }
 

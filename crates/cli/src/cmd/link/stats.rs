@@ -13,6 +13,7 @@ use perf::units::{Instant, Nanos};
 use super::Args;
 use super::capture::Captured;
 use crate::args::Verbosity;
+use crate::output;
 
 /// Time between two lines.
 const INTERVAL: Nanos = Nanos::from_secs(1);
@@ -69,7 +70,7 @@ impl Statistics {
         let elapsed = self.elapsed();
         let mut text = format!("relayed for {:.1} s\n", elapsed.as_secs_f64());
         text.push_str(&table(counts));
-        if let Some(Captured { frames, missed }) = captured {
+        if let Some(Captured { frames, missed, .. }) = captured {
             let line = writeln!(text, "  {frames} frames captured; {missed} messages missed");
             line.expect("writing to a String cannot fail");
         }
@@ -115,7 +116,7 @@ async fn tell(relay: &Relay, clock: &Clock, bar: Option<&ProgressBar>) {
         let line = line(&before.1, &counts, now.since(before.0));
         match bar {
             Some(bar) => bar.set_message(line),
-            None => eprintln!("{line}"),
+            None => output::complain(format_args!("{line}\n")),
         }
         before = (now, counts);
     }

@@ -53,6 +53,7 @@ fn show(
     json: Option<&Path>,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
+    output::check([&json.map(Path::to_owned)])?;
     if verbosity > Verbosity::Quiet && json != Some(Path::new("-")) {
         output::print(text)?;
     }
@@ -60,8 +61,11 @@ fn show(
 }
 
 fn unreadable(path: &Path, verb: &str, cause: &dyn std::fmt::Display) -> Failure {
-    let advice = format!("nfskit model {verb} --help shows such a file");
-    Failure::usage(format!("{}: {cause}", path.display()), advice)
+    let what = format!("{}: {cause}", path.display());
+    if rustix::fs::access(path, rustix::fs::Access::READ_OK).is_err() {
+        return Failure::environment(what, "a file that is there, and that this user may read");
+    }
+    Failure::usage(what, format!("nfskit model {verb} --help shows such a file"))
 }
 
 /// us in the unit that reads best.

@@ -7,8 +7,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::oneshot;
 
 use crate::exit::Failure;
+use crate::served::Interrupts;
 
 /// What the process that stays prints when it has mounted.
 const MOUNTED: &str = "mounted\n";
@@ -24,17 +27,43 @@ pub(super) fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(),
     let mut command = Command::new("/proc/self/exe");
     command.arg0("nfskit").args(arguments);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
-    let mut said = String::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        stdout.read_to_string(&mut said).map_err(failed)?;
-    }
-    if said == MOUNTED {
+    let (answer, answered) = oneshot::channel();
+    let stdout = child.stdout.take();
+    let listen = move || {
+        let mut said = String::new();
+        let heard = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut said));
+        // Nobody waits for it any more when there is no event queue.
+        answer.send(heard.map(|_| said)).ok();
+    };
+    std::thread::Builder::new().name("nfskit-mounts".to_owned()).spawn(listen).map_err(failed)?;
+    let pid = Pid::from_child(&child);
+    let said = net::runtime::block_on(heard(pid, answered)).map_err(failed)??;
+    if said.map_err(failed)? == MOUNTED {
         // It goes on by itself.
         return Ok(());
     }
     let status = child.wait().map_err(failed)?;
     // It has told on our standard error why.
     Err(Failure::told(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(3)))
+}
+
+/// What the process that stays has said by the time it mounts, or gives up. An interrupt is handed
+/// on: it tells, and we end as it does.
+async fn heard(
+    pid: Pid,
+    mut answered: oneshot::Receiver<std::io::Result<String>>,
+) -> Result<std::io::Result<String>, Failure> {
+    let mut interrupts = Interrupts::catch()?;
+    let said = tokio::select! {
+        biased;
+        said = &mut answered => said,
+        () = interrupts.next() => {
+            // Not there any more: then it has ended, and said why.
+            kill_process(pid, Signal::TERM).ok();
+            answered.await
+        }
+    };
+    Ok(said.unwrap_or_else(|_| Ok(String::new())))
 }
 
 /// The process that stays tells that it has mounted, and lets go of what it was started from.

@@ -2,7 +2,6 @@
 //! helper of a type that it does not know.
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use clap::Parser;
 
@@ -23,17 +22,11 @@ struct Asked {
 }
 
 /// Runs as the helper, if that is the name we were called by.
-pub(crate) fn run_if_called() -> Option<ExitCode> {
+pub(crate) fn run_if_called() -> Option<Result<(), Failure>> {
     let mut arguments = std::env::args_os();
     let name = arguments.next()?;
     let name = std::path::Path::new(&name).file_name()?.to_str()?.to_owned();
-    if name != "mount.nfskit" {
-        return None;
-    }
-    Some(match run(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    })
+    (name == "mount.nfskit").then(|| run(arguments))
 }
 
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use net::clock::Clock;
 use crate::args::Verbosity;
 use crate::args::trace::Trace;
 use crate::exit::Failure;
+use crate::output;
 use crate::served::Interrupts;
 
 /// Packets between two looks whether it is over.
@@ -36,7 +37,9 @@ pub(super) fn listen(
         let clock = Clock::real();
         let mut live = Live::open(&args.interface, !args.no_promiscuous).map_err(failure)?;
         if verbosity > Verbosity::Quiet {
-            eprintln!("nfskit: listening on {names}; Ctrl-C ends it, and what passed is said then");
+            output::say(format_args!(
+                "listening on {names}; Ctrl-C ends it, and what passed is said then"
+            ));
         }
         let mut bytes = 0;
         let mut take = |passed: &Passed<'_>| {

@@ -140,10 +140,12 @@ pub(crate) fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
 
 fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> {
     for note in &read.notes {
-        eprintln!("nfskit: {note}");
+        output::say(note);
     }
     if let Some(dropped) = read.dropped.filter(|dropped| *dropped > 0) {
-        eprintln!("nfskit: {dropped} packets passed too fast, and were dropped by the kernel");
+        output::say(format_args!(
+            "{dropped} packets passed too fast, and were dropped by the kernel"
+        ));
     }
     let stdout = Path::new("-");
     let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];

@@ -66,6 +66,8 @@ pub(super) struct Captured {
     pub(super) frames: u64,
     /// Messages that are not.
     pub(super) missed: u64,
+    /// It ended before the relay: the file could not be written any more.
+    pub(super) is_cut: bool,
 }
 
 /// A message, or part of a conversation without one.
@@ -122,6 +124,7 @@ impl Capture {
         Captured {
             frames: self.shared.written.load(Ordering::Relaxed),
             missed: self.shared.missed.load(Ordering::Relaxed),
+            is_cut: self.shared.ended.load(Ordering::Relaxed),
         }
     }
 }

@@ -72,7 +72,8 @@ fn read(args: &Simulate) -> Result<Topology, Failure> {
         let advice = "nfskit model simulate --help shows a topology";
         Failure::usage(format!("{}: {cause}", path.display()), advice)
     };
-    let text = fs::read_to_string(path).map_err(|cause| about(&cause))?;
+    let text =
+        fs::read_to_string(path).map_err(|cause| super::unreadable(path, "simulate", &cause))?;
     let topology = match source::is_json(&text) {
         true => saved::topology(path, args.of.as_deref())?,
         false => Topology::parse(&text).map_err(|cause| about(&cause))?,

@@ -10,6 +10,7 @@ use perf::model::sweep::{OUTSTANDING_MAX, Observed};
 use perf::record::Run as Record;
 
 use super::{Names, Source, choose, csv};
+use crate::output;
 
 /// A load point.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,11 +115,11 @@ fn source(mut points: Vec<Point>, is_closed: bool) -> Result<Source, String> {
     }
     let invalid = points.iter().filter(|point| point.is_invalid).count();
     if invalid > 0 {
-        eprintln!(
-            "nfskit: {invalid} of {} points do not hold a rule of the benchmark (see their \
-             verdicts): what is made of them rests on them as well",
+        output::say(format_args!(
+            "{invalid} of {} points do not hold a rule of the benchmark (see their verdicts): \
+             what is made of them rests on them as well",
             points.len()
-        );
+        ));
     }
     points.sort_by(|a, b| a.load.total_cmp(&b.load));
     if is_closed {

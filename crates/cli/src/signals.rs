@@ -1,0 +1,181 @@
+//! Signals that ask for an end: one thread takes them for the whole process.
+//!
+//! Who has something to clean up, or to say at the end, catches them ([`Interrupts::catch`]) before
+//! there is anything. While nobody does, Ctrl-C and SIGTERM end the process at once, and so does
+//! the end of its terminal; all of these are [`Failure::interrupted`].
+
+use std::sync::{OnceLock, mpsc};
+
+use parking_lot::Mutex;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::exit::Failure;
+use net::serve::Drained;
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Asked {
+    ToEnd,
+    ByHangup,
+}
+
+/// How often each was asked since the process began.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Counts {
+    ends: u64,
+    hangups: u64,
+}
+
+/// What is common to the thread and to those who catch.
+#[derive(Debug)]
+struct Watched {
+    /// Held while it is decided whether anybody catches, and while somebody begins to.
+    counts: Mutex<watch::Sender<Counts>>,
+    /// Whoever started us has asked for this (nohup).
+    ignores_hangup: bool,
+}
+
+/// Begins to take signals, if that has not begun.
+///
+/// # Errors
+/// The system gives no thread, or no descriptors.
+pub(crate) fn watch() -> Result<(), Failure> {
+    watched().map(drop)
+}
+
+fn watched() -> Result<&'static Watched, Failure> {
+    static WATCHED: OnceLock<Result<Watched, String>> = OnceLock::new();
+    let watched = WATCHED.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let (begun, answer) = mpsc::channel();
+        let taken = move || net::runtime::block_on(take(begun)).ok();
+        let thread = std::thread::Builder::new().name("nfskit-signals".to_owned());
+        thread.spawn(taken).map_err(|cause| cause.to_string())?;
+        let caught = answer.recv().map_err(|_| "no event queue".to_owned())?;
+        caught.map_err(|cause| cause.to_string())?;
+        let counts = Mutex::new(watch::Sender::new(Counts::default()));
+        Ok(Watched { counts, ignores_hangup: ignores_hangup(&status) })
+    });
+    watched.as_ref().map_err(|cause| {
+        Failure::environment(
+            format!("cannot catch signals: {cause}"),
+            "raise the limits of open files and threads (ulimit -n -u)",
+        )
+    })
+}
+
+/// The thread: for as long as the process lives.
+async fn take(begun: mpsc::Sender<std::io::Result<()>>) {
+    let caught = |kind| signal(kind);
+    let signals = caught(SignalKind::interrupt()).and_then(|interrupt| {
+        Ok((interrupt, caught(SignalKind::terminate())?, caught(SignalKind::hangup())?))
+    });
+    let (mut interrupt, mut terminate, mut hangup): (Signal, Signal, Signal) = match signals {
+        Ok(signals) => signals,
+        Err(cause) => {
+            begun.send(Err(cause)).ok();
+            return;
+        }
+    };
+    begun.send(Ok(())).ok();
+    loop {
+        let asked = tokio::select! {
+            _ = interrupt.recv() => Asked::ToEnd,
+            _ = terminate.recv() => Asked::ToEnd,
+            _ = hangup.recv() => Asked::ByHangup,
+        };
+        // Whoever waits for us to begin has waited by then.
+        if let Ok(watched) = watched() {
+            watched.tell(asked);
+        }
+    }
+}
+
+impl Watched {
+    /// Tells those who catch; ends the process if there are none.
+    fn tell(&self, asked: Asked) {
+        let counts = self.counts.lock();
+        let is_ignored = asked == Asked::ByHangup && self.ignores_hangup;
+        if counts.receiver_count() == 0 && !is_ignored {
+            Failure::interrupted().end();
+        }
+        counts.send_modify(|counts| match asked {
+            Asked::ToEnd => counts.ends += 1,
+            Asked::ByHangup => counts.hangups += 1,
+        });
+    }
+}
+
+/// Whether a process of this /proc/PID/status ignores SIGHUP, which is the first of all signals.
+fn ignores_hangup(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 == 1)
+}
+
+/// Ctrl-C, and the system's request to end. All are caught from when this is made: make it before
+/// there is anything to clean up, or to announce.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    counts: watch::Receiver<Counts>,
+    seen: Counts,
+    ignores_hangup: bool,
+}
+
+impl Interrupts {
+    pub(crate) fn catch() -> Result<Self, Failure> {
+        let watched = watched()?;
+        let mut counts = watched.counts.lock().subscribe();
+        let seen = *counts.borrow_and_update();
+        Ok(Self { counts, seen, ignores_hangup: watched.ignores_hangup })
+    }
+
+    /// Done when one has come. A terminal that is closed is one, unless nohup was asked for.
+    pub(crate) async fn next(&mut self) {
+        while self.next_signal().await == Asked::ByHangup && self.ignores_hangup {}
+    }
+
+    /// Waits for the end of what is in progress, or for somebody who asks again.
+    pub(crate) async fn hurry(
+        &mut self,
+        draining: impl Future<Output = Drained>,
+    ) -> Result<Drained, Failure> {
+        let asked_again = async { while self.next_signal().await == Asked::ByHangup {} };
+        tokio::select! {
+            drained = draining => Ok(drained),
+            () = asked_again => Err(Failure::interrupted()),
+        }
+    }
+
+    /// The same, for those to whom a hangup means something else.
+    pub(crate) async fn next_signal(&mut self) -> Asked {
+        loop {
+            let now = *self.counts.borrow_and_update();
+            if now.ends > self.seen.ends {
+                self.seen.ends += 1;
+                return Asked::ToEnd;
+            }
+            if now.hangups > self.seen.hangups {
+                self.seen.hangups = now.hangups;
+                return Asked::ByHangup;
+            }
+            if self.counts.changed().await.is_err() {
+                // The sender lives as long as the process.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nohup_is_seen() {
+        assert!(ignores_hangup("Name:\tx\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000000\n"));
+        assert!(!ignores_hangup("SigIgn:\t0000000000001000\nSigCgt:\t0000000000000001\n"));
+        assert!(!ignores_hangup("") && !ignores_hangup("SigIgn:\tno number"));
+    }
+}
