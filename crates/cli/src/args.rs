@@ -2,6 +2,7 @@
 //! the commands.
 
 pub(crate) mod bench;
+pub(crate) mod compare;
 pub(crate) mod curve;
 pub(crate) mod cycle;
 pub(crate) mod estimate;
@@ -249,6 +250,7 @@ pub(crate) enum Bench {
     Policies(bench::Policies),
     Fsx(bench::Fsx),
     Basic(bench::Basic),
+    Compare(compare::Compare),
     Curve(Box<curve::Curve>),
     Nhfsstone(Box<nhfsstone::Nhfsstone>),
     Stream(floors::Stream),

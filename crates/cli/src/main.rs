@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod compared;
 mod emulated;
 mod exit;
 mod exports;
@@ -13,6 +14,7 @@ mod processors;
 mod ranks;
 mod records;
 mod served;
+mod shell;
 mod signals;
 mod sockets;
 mod state;
@@ -69,6 +71,9 @@ fn run(args: &args::Args) -> Result<(), Failure> {
         }
         args::Command::Papers(args::Papers::Whatif(whatif)) => {
             cmd::papers::whatif::run(whatif, args.verbosity())
+        }
+        args::Command::Bench(args::Bench::Compare(compare)) => {
+            cmd::compare::run(compare, args.verbosity())
         }
         args::Command::Bench(args::Bench::Basic(basic)) => cmd::basic::run(basic, args.verbosity()),
         args::Command::Bench(args::Bench::Nhfsstone(nhfsstone)) => {

@@ -21,6 +21,10 @@ pub const SLOW: Nanos = Nanos::from_millis(1);
 /// Times the median that a spike takes at least. Guess: the paper's take 140 times.
 pub const STANDS_OUT: u64 = 4;
 
+/// With fewer spikes no rhythm is told from chance: [`SAME_BY_CHANCE`] to the power of their
+/// distances but one is [`CHANCE_MAX`] then.
+pub const SPIKES_OF_A_RHYTHM: usize = 7;
+
 /// Distances up to this share away from the median distance count as the same.
 const SAME_WITHIN: f64 = 0.25;
 /// Share of the distances that must be the same.
@@ -56,6 +60,8 @@ pub struct Summary {
     pub p99: Nanos,
     pub p999: Nanos,
     pub max: Nanos,
+    /// Slow calls that stand out, echoes counted with theirs.
+    pub spikes: usize,
     pub period: Option<Period>,
     /// Microseconds by which a call becomes slower in 1,000 calls; `None` for a short run.
     pub slope_us_per_1000: Option<Estimate>,
@@ -81,6 +87,7 @@ impl Summary {
         let sample = Sample::new(micros(calls)).ok()?;
         let rest: Vec<Nanos> = calls.iter().copied().filter(|call| *call <= threshold).collect();
         let quantile = |q| Nanos::from_micros_f64(sample.quantile(q));
+        let spikes = spikes(calls, threshold.max(quantile(0.5) * STANDS_OUT));
         Some(Self {
             calls: calls.len(),
             threshold,
@@ -97,7 +104,8 @@ impl Summary {
             p99: quantile(0.99),
             p999: quantile(0.999),
             max: quantile(1.0),
-            period: period(calls, threshold.max(quantile(0.5) * STANDS_OUT)),
+            spikes: spikes.len(),
+            period: period(&spikes),
             slope_us_per_1000: slope(calls),
         })
     }
@@ -152,9 +160,8 @@ fn bound(step: u32) -> Nanos {
     Nanos::from_nanos(ten.saturating_mul([1, 2, 5][step as usize % 3]))
 }
 
-/// The rhythm of the calls above `spike`, if there is one.
-fn period(calls: &[Nanos], spike: Nanos) -> Option<Period> {
-    let spikes = spikes(calls, spike);
+/// The rhythm of the spikes, if there is one.
+fn period(spikes: &[(usize, Nanos)]) -> Option<Period> {
     let distances: Vec<f64> =
         spikes.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();
     let sample = Sample::new(distances.clone()).ok()?;
@@ -281,6 +288,16 @@ mod tests {
         let period = summary(calls).period.unwrap();
         close(period.calls, 87.0, 3.0);
         assert!(period.middle_half.lo > 80.0 && period.middle_half.hi < 95.0, "{period:?}");
+    }
+
+    #[test]
+    fn seven_regular_spikes_are_a_rhythm_and_six_are_not() {
+        for spikes in [SPIKES_OF_A_RHYTHM - 1, SPIKES_OF_A_RHYTHM] {
+            let of_call = |n: usize| if n % 90 == 89 { 20_000.0 } else { 100.0 };
+            let summary = summary((0..90 * spikes).map(of_call));
+            assert_eq!(summary.spikes, spikes);
+            assert_eq!(summary.period.is_some(), spikes == SPIKES_OF_A_RHYTHM, "{spikes}");
+        }
     }
 
     #[test]

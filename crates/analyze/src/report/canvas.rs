@@ -25,8 +25,12 @@ pub(super) type Plane = Cartesian2d<Positions, Positions>;
 /// Writing into a string does not fail; the type is there because plotters has other backends.
 pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-/// Width of every plot as shown, in CSS pixels.
-pub(super) const WIDTH: u32 = 820;
+/// Width of every plot as shown, in CSS pixels: on a wide screen and on paper, and on a narrow one,
+/// where the other would shrink until nobody could read it.
+const WIDE: u32 = 820;
+const NARROW: u32 = 350;
+/// A plot that is not wider has room for fewer labels.
+const NARROW_MAX: f64 = 500.0;
 /// Units of the drawing per pixel shown.
 const FINE: u32 = 4;
 
@@ -120,8 +124,22 @@ fn font_size(pixels: f64) -> f64 {
 }
 
 /// A plot of `height` pixels, drawn by `draw`; `label` describes it to those who cannot see it.
-pub(super) fn svg(height: u32, label: &str, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Markup {
-    let (width, height) = (WIDTH * FINE, height * FINE);
+/// It is drawn twice, and the style sheet chooses the one that fits.
+pub(super) fn svg(height: u32, label: &str, draw: impl Fn(&Area<'_>) -> Drawn) -> Markup {
+    html! {
+        (of_width(WIDE, "wide", height, label, &draw))
+        (of_width(NARROW, "narrow", height, label, &draw))
+    }
+}
+
+fn of_width(
+    width: u32,
+    class: &str,
+    height: u32,
+    label: &str,
+    draw: impl Fn(&Area<'_>) -> Drawn,
+) -> Markup {
+    let (width, height) = (width * FINE, height * FINE);
     let mut drawing = String::new();
     let drawn = {
         let area = SVGBackend::with_string(&mut drawing, (width, height)).into_drawing_area();
@@ -134,13 +152,38 @@ pub(super) fn svg(height: u32, label: &str, draw: impl FnOnce(&Area<'_>) -> Draw
         .map(|(inside, _)| inside);
     match (drawn, inside) {
         (Ok(()), Some(inside)) => html! {
-            svg viewBox=(format!("0 0 {width} {height}")) role="img" aria-label=(label) {
+            svg class=(class) viewBox=(format!("0 0 {width} {height}")) role="img"
+                aria-label=(label) {
                 (PreEscaped(in_page_colours(inside)))
             }
         },
-        _ => html! { p { "This plot could not be drawn; the table has its numbers." } },
+        _ => {
+            html! { p class=(class) { "This plot could not be drawn; the table has its numbers." } }
+        }
     }
 }
+
+/// Width of an area as shown, in CSS pixels.
+pub(super) fn width(area: &Area<'_>) -> f64 {
+    f64::from(area.dim_in_pixel().0) / f64::from(FINE)
+}
+
+/// Width of what is drawn into, and whether that is narrow.
+pub(super) fn plot_width(chart: &Chart<'_>) -> f64 {
+    f64::from(chart.plotting_area().dim_in_pixel().0) / f64::from(FINE)
+}
+
+pub(super) fn is_narrow(width: f64) -> bool {
+    width <= NARROW_MAX
+}
+
+/// Room for labels at the left of a chart.
+pub(super) fn left_pixels(width: f64) -> f64 {
+    if is_narrow(width) { 58.0 } else { 68.0 }
+}
+
+/// Room at the right of one.
+pub(super) const RIGHT_PIXELS: f64 = 14.0;
 
 fn in_page_colours(drawing: &str) -> String {
     Ink::all().fold(drawing.to_owned(), |text, ink| {
@@ -242,6 +285,19 @@ impl Axis {
         Positions { low: self.low, high: self.high, ticks: self.ticks.clone() }
     }
 
+    /// Every so manieth tick has a label, so that none touches the next in so many pixels.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a small number of ticks"
+    )]
+    fn labels_every(&self, pixels: f64) -> usize {
+        let widths = self.ticks.iter().map(|tick| self.tick_label(*tick).chars().count());
+        let widest = widths.max().unwrap_or(0) as f64 * LETTER_PIXELS + LABEL_GAP_PIXELS;
+        let apart = pixels / self.ticks.len().saturating_sub(1).max(1) as f64;
+        ((widest / apart.max(1.0)).ceil() as usize).clamp(1, self.ticks.len().max(1))
+    }
+
     fn tick_label(&self, position: f64) -> String {
         match self.scale {
             Scale::Linear => tick(position),
@@ -288,6 +344,10 @@ impl Ranged for Positions {
         self.low..self.high
     }
 }
+
+/// A digit of a tick's label, and what has to be between two labels.
+const LETTER_PIXELS: f64 = 7.0;
+const LABEL_GAP_PIXELS: f64 = 6.0;
 
 /// Most ticks on an axis that can still be read.
 const TICKS_MAX: usize = 12;
@@ -344,17 +404,21 @@ pub(super) fn chart<'a>(
     frame: Frame,
 ) -> Result<Chart<'a>, DrawingAreaErrorKind<std::io::Error>> {
     let bottom = if frame.without_x_labels { 6.0 } else { 46.0 };
-    let left = if frame.without_y { 8.0 } else { 68.0 };
+    let left = if frame.without_y { 8.0 } else { left_pixels(width(area)) };
     let mut chart = ChartBuilder::on(area)
         .margin_top(scaled(frame.top))
-        .margin_right(scaled(14.0))
+        .margin_right(scaled(RIGHT_PIXELS))
         .x_label_area_size(scaled(bottom))
         .y_label_area_size(scaled(left))
         .build_cartesian_2d(x.positions(), y.positions())?;
 
-    let x_label = |position: &f64| match frame.without_x_labels {
-        true => String::new(),
-        false => x.tick_label(*position),
+    let every = x.labels_every(width(area) - left - RIGHT_PIXELS);
+    let x_label = |position: &f64| {
+        let number = x.ticks.iter().position(|tick| tick == position).unwrap_or(0);
+        match frame.without_x_labels || number % every != 0 {
+            true => String::new(),
+            false => x.tick_label(*position),
+        }
     };
     let y_label = |position: &f64| y.tick_label(*position);
     let mut mesh = chart.configure_mesh();
@@ -473,6 +537,26 @@ mod tests {
         assert_eq!([0.0, -1.0, 1e9, f64::NAN].map(|v| axis.position(v)), [None; 4]);
         assert_eq!(axis.nearest(1e9), axis.high());
         assert_eq!(axis.nearest(f64::NAN), axis.low());
+    }
+
+    #[test]
+    fn labels_that_would_touch_are_left_out() {
+        let axis = Axis::from_zero("ms", [11_000.0]);
+        assert_eq!((axis.labels_every(740.0), axis.labels_every(180.0)), (1, 2));
+        assert_eq!(axis.labels_every(0.0), axis.ticks.len());
+    }
+
+    #[test]
+    fn a_plot_is_drawn_for_wide_and_for_narrow_screens() {
+        let drawn = std::cell::RefCell::new(Vec::new());
+        let markup = svg(100, "a plot", |area| {
+            drawn.borrow_mut().push(is_narrow(width(area)));
+            Ok(())
+        });
+        assert_eq!(*drawn.borrow(), [false, true]);
+        for class in ["class=\"wide\"", "class=\"narrow\""] {
+            assert!(markup.0.contains(class), "{}", markup.0);
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@ use maud::Markup;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{self, Area, Axis, Chart, Drawn, Frame, Ink, WIDTH, fitted, scaled};
+use super::canvas::{
+    self, Area, Axis, Chart, Drawn, Frame, Ink, fitted, is_narrow, plot_width, scaled,
+};
 use super::figure::{Figure, Key, Swatch, Table};
 use super::number::{number, optional, percent};
 use super::{Cycle, percent_above};
@@ -110,8 +112,12 @@ fn draw(area: &Area<'_>, bars: &[Bar<'_>], terms: &[&str], x: &Axis, y: &Axis) -
 
 fn draw_bar(chart: &Chart<'_>, row: f64, bar: &Bar<'_>, terms: &[&str], x: &Axis) -> Drawn {
     let plot = chart.plotting_area();
-    let (low, high, text) = (row + 0.10, row + 0.56, row + 0.76);
-    let pixels_per_us = f64::from(WIDTH - 24) / x.high();
+    let width = plot_width(chart);
+    // Name and sums beside each other, or beneath.
+    let (low, high) = (row + 0.10, row + 0.54);
+    let (text, sums) =
+        if is_narrow(width) { (row + 0.88, row + 0.67) } else { (row + 0.74, row + 0.74) };
+    let pixels_per_us = width / x.high();
 
     let mut from = 0.0;
     for (name, us) in &bar.terms {
@@ -133,15 +139,16 @@ fn draw_bar(chart: &Chart<'_>, row: f64, bar: &Bar<'_>, terms: &[&str], x: &Axis
         plot.draw(&(EmptyElement::at(at) + diamond))?;
         plot.draw(&PathElement::new([(us, low - 0.04), (us, high + 0.04)], Ink::Text.stroke(1.5)))?;
     }
-    let name = fitted(bar.name, f64::from(WIDTH) - 330.0, 13.0);
+    let name = fitted(bar.name, if is_narrow(width) { width } else { width - 306.0 }, 13.0);
     let style = Ink::Text.text(13.0, HPos::Left, VPos::Center);
     plot.draw(&Text::new(name, (0.0, text), style))?;
-    let style = Ink::Axis.text(12.0, HPos::Right, VPos::Center);
-    plot.draw(&Text::new(bar.sums(), (x.high(), text), style))
+    let (at, side) = if is_narrow(width) { (0.0, HPos::Left) } else { (x.high(), HPos::Right) };
+    let style = Ink::Axis.text(12.0, side, VPos::Center);
+    plot.draw(&Text::new(bar.sums(), (at, sums), style))
 }
 
 /// Height of one configuration, with its text.
-const ROW_PIXELS: u32 = 58;
+const ROW_PIXELS: u32 = 66;
 
 fn caption(bars: &[Bar<'_>]) -> String {
     let largest = |bar: &Bar<'_>| {

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use perf::histogram::Histogram;
 use plotters::prelude::*;
 
-use super::canvas::{Axis, Chart, Drawn, Ink, scaled};
+use super::canvas::{Axis, Chart, Drawn, Ink, is_narrow, plot_width, scaled};
 use super::figure::{Figure, Key, Swatch, Table};
 use super::number::number;
 use super::panels::{self, Head};
@@ -24,7 +24,8 @@ pub(super) fn figures(plot: &LatencyPlot) -> Markup {
 }
 
 fn over_time(plot: &LatencyPlot) -> Option<Figure> {
-    let crowds: Vec<_> = plot.latencies.iter().map(dots).collect();
+    let crowd = |max| plot.latencies.iter().map(|latency| dots(latency, max)).collect();
+    let (crowds, thinner): (Vec<_>, Vec<_>) = (crowd(DOTS_MAX), crowd(DOTS_MAX / 2));
     let all = || crowds.iter().flatten().copied();
     all().next()?;
 
@@ -33,6 +34,7 @@ fn over_time(plot: &LatencyPlot) -> Option<Figure> {
     let title = format!("{}: every call over time", plot.title);
     let drawing = panels::svg(&title, &heads(plot), 180, (&x, &y), |index, chart| {
         let colour = Ink::Series(index).colour().mix(0.55).filled();
+        let crowds = if is_narrow(plot_width(chart)) { &thinner } else { &crowds };
         for (t_ms, response_ms) in &crowds[index] {
             let at = (*t_ms, y.nearest(*response_ms));
             chart.plotting_area().draw(&Circle::new(at, scaled(1.8), colour))?;
@@ -51,22 +53,23 @@ fn over_time(plot: &LatencyPlot) -> Option<Figure> {
     })
 }
 
-/// At most [`DOTS_MAX`] calls, in order of time: the slowest ones, which are what one looks for,
+/// At most `max` calls, in order of time: the slowest ones, which are what one looks for,
 /// and of the others an even choice, which keeps the shape of the crowd.
-fn dots(latency: &Latency) -> Vec<(f64, f64)> {
+fn dots(latency: &Latency, max: usize) -> Vec<(f64, f64)> {
     let positive = drawable(&latency.calls).filter(|call| call.1 > 0.0);
     let mut calls: Vec<(f64, f64)> = positive.copied().collect();
-    if calls.len() > DOTS_MAX {
+    if calls.len() > max {
         calls.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
-        let mut crowd = calls.split_off(DOTS_MAX / 2);
+        let mut crowd = calls.split_off(max / 2);
         crowd.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        calls.extend(crowd.iter().step_by(crowd.len().div_ceil(DOTS_MAX / 2)));
+        calls.extend(crowd.iter().step_by(crowd.len().div_ceil(max / 2)));
     }
     calls.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     calls
 }
 
-/// Dots of one panel: what the eye can tell apart, and 100 bytes of SVG each.
+/// Dots of one panel: what the eye can tell apart, and 100 bytes of SVG each; half of that on a
+/// narrow screen.
 const DOTS_MAX: usize = 1_200;
 
 pub(super) fn distribution(plot: &LatencyPlot) -> Option<Figure> {

@@ -23,6 +23,8 @@ pub struct LoadCurves {
     /// Rules that are not held, and what differs from the benchmark's own.
     pub notes: Vec<String>,
     pub servers: Vec<LoadCurve>,
+    /// Which of several servers is faster, as far as that can be told.
+    pub compared: Vec<String>,
     pub tables: Vec<Numbers>,
     /// "How this was measured", one paragraph each.
     pub method: Vec<String>,
@@ -41,6 +43,8 @@ pub struct LoadCurve {
     /// second; it is drawn up to the knee.
     pub line: Option<(f64, f64)>,
     pub knee: Option<(f64, f64)>,
+    /// The highest throughput of a valid point; the line of the slope ends there without a knee.
+    pub highest_per_s: Option<f64>,
     pub saturation_per_s: Option<f64>,
     /// The same with their intervals, as name and value.
     pub numbers: Vec<(String, String)>,
@@ -69,6 +73,7 @@ pub enum Worth {
 pub fn html(report: &LoadCurves) -> String {
     let sections = html! {
         (section("The curve in numbers", numbers(&report.servers)))
+        (section("Beside each other", list(&report.compared)))
         (section("Response time over throughput", figures(&report.servers)))
         (section("What to know before trusting it", list(&report.notes)))
         @for numbers in &report.tables { (table(numbers)) }
@@ -123,11 +128,7 @@ fn figure(servers: &[LoadCurve], sight_ms: f64) -> Option<Figure> {
     let y = Axis::from_zero("response time (ms)", points().filter(seen).map(|p| p.response_ms));
     let title = "Response time over throughput";
     let left_out = points().filter(|point| !seen(point)).count();
-    let mut caption = String::from(
-        "Markers are the load points with their intervals, joined where the server kept up with \
-         its load; hollow ones do not hold the rules, or are over the saturation. Dashes: base and \
-         slope up to the knee, and upright the saturation. The large ring is the knee.",
-    );
+    let mut caption = caption(servers);
     if left_out > 0 {
         caption += &format!(" {left_out} more lie above the plot, and are in the table.");
     }
@@ -138,6 +139,40 @@ fn figure(servers: &[LoadCurve], sight_ms: f64) -> Option<Figure> {
         caption,
         table: beneath(servers),
     })
+}
+
+/// What is drawn, and nothing of what is not.
+fn caption(servers: &[LoadCurve]) -> String {
+    let mut caption = String::from(
+        "Markers are the load points with their intervals, joined where the server kept up with \
+         its load.",
+    );
+    let is_worth =
+        |worth| servers.iter().flat_map(|server| &server.points).any(|point| point.worth == worth);
+    caption += match (is_worth(Worth::Invalid), is_worth(Worth::Over)) {
+        (true, true) => " Hollow ones do not hold the rules, or are over the saturation.",
+        (true, false) => " Hollow ones do not hold the rules.",
+        (false, true) => " Hollow ones are over the saturation.",
+        (false, false) => "",
+    };
+    let is_drawn = |of: fn(&LoadCurve) -> bool| servers.iter().any(of);
+    let mut dashes = Vec::new();
+    if is_drawn(|server| server.base_ms.is_some()) {
+        dashes.push("the base");
+    }
+    if is_drawn(|server| server.line.is_some()) {
+        dashes.push("the slope");
+    }
+    if is_drawn(|server| server.saturation_per_s.is_some()) {
+        dashes.push("upright the saturation");
+    }
+    if !dashes.is_empty() {
+        caption += &format!(" Dashes: {}.", dashes.join(", "));
+    }
+    if is_drawn(|server| server.knee.is_some()) {
+        caption += " The large ring is the knee.";
+    }
+    caption
 }
 
 fn legend(servers: &[LoadCurve]) -> Vec<Key> {
@@ -174,7 +209,8 @@ fn draw_signature(
     if let Some(per_s) = server.saturation_per_s.and_then(|per_s| x.position(per_s)) {
         dashes((per_s, y.low()), (per_s, y.high()))?;
     }
-    let knee_per_s = server.knee.map_or(0.0, |(per_s, _)| per_s);
+    let knee_per_s = server.knee.map(|(per_s, _)| per_s);
+    let knee_per_s = knee_per_s.or(server.highest_per_s).unwrap_or(0.0);
     if let Some(base) = server.base_ms.and_then(|ms| y.position(ms)) {
         dashes((x.low(), base), (x.nearest(knee_per_s), base))?;
     }
@@ -268,6 +304,7 @@ mod tests {
             base_ms: Some(1.0),
             line: Some((0.8, 0.002 / factor)),
             knee: Some((300.0 * factor, 1.5)),
+            highest_per_s: Some(310.0 * factor),
             saturation_per_s: Some(310.0 * factor),
             numbers: vec![("base".into(), "1.00 ms".into())],
         };
@@ -276,6 +313,7 @@ mod tests {
             facts: vec![("Mix".into(), "a <mix>".into())],
             notes: vec!["time: 10 s a point".into()],
             servers: vec![server("ours", 1.0), server("theirs", 0.5)],
+            compared: vec!["B is faster".into()],
             tables: vec![Numbers {
                 title: "Operations of ours".into(),
                 columns: vec!["operation".into(), "p99".into()],
@@ -290,6 +328,7 @@ mod tests {
     #[test]
     fn both_servers_are_on_the_page_with_what_they_are_worth() {
         let page = html(&report());
+        assert!(page.contains("The large ring is the knee") && page.contains("B is faster"));
         let texts = ["a &lt;mix&gt;", "ours", "theirs", "knee", "We looked.", "invalid", "over"];
         for text in texts {
             assert!(page.contains(text), "{text}");
@@ -297,6 +336,20 @@ mod tests {
         // 700 ms do not press 1.5 ms to the floor.
         assert!(page.contains("2 more lie above the plot"));
         assert!(!page.contains("<script"));
+    }
+
+    #[test]
+    fn the_caption_says_nothing_of_what_is_not_drawn() {
+        let mut report = report();
+        for server in &mut report.servers {
+            (server.knee, server.saturation_per_s, server.line) = (None, None, None);
+            server.points.retain(|point| point.worth == Worth::Valid);
+        }
+        let page = html(&report);
+        for absent in ["knee</text>", "large ring", "ollow ones", "saturation", "the slope"] {
+            assert!(!page.contains(absent), "{absent}");
+        }
+        assert!(page.contains("Dashes: the base."));
     }
 
     #[test]

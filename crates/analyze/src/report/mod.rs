@@ -44,7 +44,7 @@ pub struct StudyReport {
     pub title: String,
     /// When it was made, as it is to be printed.
     pub generated_at: String,
-    /// The command line that makes this report again.
+    /// The command line that makes this report again, quoted for a shell.
     pub command: String,
     /// What was measured, in words.
     pub target: String,
@@ -191,7 +191,7 @@ impl Step {
     }
 }
 
-/// Transfers beneath each other on one scale of time, so that the faster one is visibly shorter.
+/// Transfers beneath each other on one scale of time and bytes.
 #[derive(Clone, Debug, Default)]
 pub struct TransferPlot {
     pub title: String,

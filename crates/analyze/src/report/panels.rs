@@ -4,7 +4,10 @@ use maud::Markup;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{self, Area, Axis, Chart, Drawn, Frame, Ink, WIDTH, fitted, scaled};
+use super::canvas::{
+    self, Area, Axis, Chart, Drawn, Frame, Ink, RIGHT_PIXELS, fitted, is_narrow, left_pixels,
+    scaled, width,
+};
 
 /// What stands above a panel: its name on the left, its numbers in short on the right.
 pub(super) struct Head<'a> {
@@ -25,8 +28,9 @@ pub(super) fn svg(
     canvas::svg(height, label, |area| {
         for (index, (area, head)) in split(area, count).iter().zip(heads).enumerate() {
             draw_head(area, head)?;
+            let top = if is_narrow(width(area)) { 40.0 } else { 30.0 };
             let frame =
-                Frame { top: 30.0, without_x_labels: index + 1 < heads.len(), ..Frame::default() };
+                Frame { top, without_x_labels: index + 1 < heads.len(), ..Frame::default() };
             draw(index, &mut canvas::chart(area, x, y, frame)?)?;
         }
         Ok(())
@@ -53,7 +57,17 @@ fn split<'a>(area: &Area<'a>, count: u32) -> Vec<Area<'a>> {
 }
 
 fn draw_head(area: &Area<'_>, head: &Head<'_>) -> Drawn {
-    let (top, left, right) = (8.0, 68.0, f64::from(WIDTH) - 14.0);
+    let (top, left, right) = (8.0, left_pixels(width(area)), width(area) - RIGHT_PIXELS);
+    if is_narrow(width(area)) {
+        // Beneath each other, from the edge on.
+        let lines = [(head.name, 4.0, 12.5, Ink::Text), (&head.note, 20.0, 11.0, Ink::Axis)];
+        for (text, top, size, ink) in lines {
+            let style = ink.text(size, HPos::Left, VPos::Top);
+            let text = fitted(text, width(area) - 12.0, size);
+            area.draw(&Text::new(text, (scaled(6.0), scaled(top)), style))?;
+        }
+        return Ok(());
+    }
     let note_pixels = 6.8 * head.note.chars().count() as f64;
     let name = fitted(head.name, right - left - note_pixels, 13.0);
     let style = Ink::Text.text(13.0, HPos::Left, VPos::Top);

@@ -7,7 +7,7 @@
 use maud::{Markup, html};
 use plotters::prelude::*;
 
-use super::canvas::{Axis, Ink, scaled};
+use super::canvas::{Axis, Ink, is_narrow, plot_width, scaled};
 use super::figure::{Figure, Table};
 use super::latency;
 use super::number::tied;
@@ -36,9 +36,30 @@ pub struct PoliciesReport {
 /// Something the paper found.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// It is so here, too.
-    pub is_seen: bool,
+    pub seen: Seen,
     pub text: String,
+}
+
+/// Whether it is so here, too.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Seen {
+    AsThere,
+    /// The same, but much more of it or much less.
+    OfAnotherSize,
+    Not,
+    /// What was measured does not decide it.
+    Unknown,
+}
+
+impl Seen {
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::AsThere => "seen",
+            Self::OfAnotherSize => "seen, but of another size",
+            Self::Not => "not seen",
+            Self::Unknown => "cannot be told",
+        }
+    }
 }
 
 /// The time of every call by its number, one panel for each policy.
@@ -82,7 +103,7 @@ fn findings(findings: &[Finding]) -> Markup {
         ul {
             @for finding in findings {
                 li {
-                    b { @if finding.is_seen { "Seen: " } @else { "Not seen: " } }
+                    b { (finding.seen.words()) ": " }
                     (tied(&finding.text))
                 }
             }
@@ -101,7 +122,8 @@ fn figures(heading: &str, figures: impl Iterator<Item = Figure>) -> Markup {
 }
 
 fn calls(plot: &CallPlot) -> Option<Figure> {
-    let crowds: Vec<Vec<(f64, f64)>> = plot.policies.iter().map(dots).collect();
+    let crowd = |max| plot.policies.iter().map(|calls| dots(calls, max)).collect();
+    let (crowds, thinner): (Vec<_>, Vec<_>) = (crowd(DOTS_MAX), crowd(DOTS_MAX / 2));
     let all = || crowds.iter().flatten().copied();
     all().next()?;
     let x = Axis::from_zero("number of the call", all().map(|dot| dot.0));
@@ -113,6 +135,7 @@ fn calls(plot: &CallPlot) -> Option<Figure> {
         .collect();
     let drawing = panels::svg(&plot.title, &heads, 150, (&x, &y), |index, chart| {
         let colour = Ink::Series(index).colour().mix(0.6).filled();
+        let crowds = if is_narrow(plot_width(chart)) { &thinner } else { &crowds };
         for (number, micros) in &crowds[index] {
             let at = (*number, y.nearest(*micros));
             chart.plotting_area().draw(&Circle::new(at, scaled(1.6), colour))?;
@@ -130,17 +153,17 @@ fn calls(plot: &CallPlot) -> Option<Figure> {
 /// Dots of one panel: what the eye can tell apart, and 100 bytes of SVG each.
 const DOTS_MAX: usize = 1_600;
 
-/// At most [`DOTS_MAX`] calls: the slowest, which are what one looks for, and an even choice of the
+/// At most `max` calls: the slowest, which are what one looks for, and an even choice of the
 /// others.
-fn dots(calls: &Calls) -> Vec<(f64, f64)> {
+fn dots(calls: &Calls, max: usize) -> Vec<(f64, f64)> {
     let numbered = calls.micros.iter().enumerate().map(|(at, micros)| (at as f64, *micros));
     let mut dots: Vec<(f64, f64)> =
         numbered.filter(|(_, micros)| micros.is_finite() && *micros > 0.0).collect();
-    if dots.len() > DOTS_MAX {
+    if dots.len() > max {
         dots.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
-        let mut crowd = dots.split_off(DOTS_MAX / 4);
+        let mut crowd = dots.split_off(max / 4);
         crowd.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        dots.extend(crowd.iter().step_by(crowd.len().div_ceil(DOTS_MAX * 3 / 4)));
+        dots.extend(crowd.iter().step_by(crowd.len().div_ceil(max * 3 / 4)));
     }
     dots
 }
@@ -165,7 +188,7 @@ mod tests {
         PoliciesReport {
             title: "Five policies".into(),
             facts: vec![("Link".into(), "a <fast> one".into())],
-            findings: vec![Finding { is_seen: false, text: "nothing grows".into() }],
+            findings: vec![Finding { seen: Seen::Not, text: "nothing grows".into() }],
             calls: vec![CallPlot {
                 title: "Figure 2".into(),
                 caption: "Spikes.".into(),
@@ -196,7 +219,7 @@ mod tests {
         for text in [
             "Five policies",
             "a &lt;fast&gt; one",
-            "Not seen: ",
+            "not seen: ",
             "Figure 2",
             "linux-2.4.4",
             "Figure 5",
@@ -215,8 +238,12 @@ mod tests {
         assert!(!html(&PoliciesReport::default()).contains("<h2>"));
         let calls =
             Calls { micros: vec![f64::NAN, f64::INFINITY, -1.0, 0.0, 2.0], ..Calls::default() };
-        assert_eq!(dots(&calls), [(4.0, 2.0)]);
+        assert_eq!(dots(&calls, DOTS_MAX), [(4.0, 2.0)]);
         let many = Calls { micros: vec![3.0; 100_000], ..Calls::default() };
-        assert!(dots(&many).len() <= DOTS_MAX + 1);
+        assert!(dots(&many, DOTS_MAX).len() <= DOTS_MAX + 1);
+        // The slowest stay, however few there may be.
+        let mut spiky = many;
+        spiky.micros[7] = 900.0;
+        assert!(dots(&spiky, DOTS_MAX / 2).contains(&(7.0, 900.0)));
     }
 }

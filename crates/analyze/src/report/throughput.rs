@@ -152,15 +152,18 @@ fn caption(plot: &ThroughputPlot) -> String {
             |p: &CurvePoint| p.measured_mib_s.filter(|v| v.is_finite()).map(|v| (v, p.n));
         let (mib_s, n) =
             curve.points.iter().filter_map(measured).max_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some(format!("{} peaks at {} MiB/s with N = {n}", curve.name, number(mib_s)))
+        let last = curve.points.iter().filter(|p| measured(p).is_some()).map(|p| p.n).max();
+        // At the last window it may go on rising.
+        let verb = if Some(n) == last { "has its most" } else { "peaks" };
+        Some(format!("{} {verb}, {} MiB/s, with N = {n}", curve.name, number(mib_s)))
     };
     let peaks: Vec<String> = plot.curves.iter().filter_map(best).collect();
     let errors = plot.curves.iter().flat_map(|curve| &curve.points);
     let worst = errors.filter_map(CurvePoint::error_pct).max_by(|a, b| a.abs().total_cmp(&b.abs()));
 
     let mut caption = String::from(
-        "Lines are the model, markers the measured medians with their spread; where a line turns \
-         flat, more outstanding calls gain nothing.",
+        "Lines are the model, markers the measured medians with their spread; where a line is \
+         flat, the model has more outstanding calls gain nothing.",
     );
     if !peaks.is_empty() {
         caption += &format!(" Measured: {}.", peaks.join("; "));

@@ -6,7 +6,7 @@ use perf::units::Nanos;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{Axis, Chart, Drawn, Ink, WIDTH};
+use super::canvas::{Axis, Chart, Drawn, Ink, plot_width};
 use super::figure::{Figure, Key, Swatch, Table};
 use super::number::{UNKNOWN, number};
 use super::panels::{self, Head};
@@ -152,7 +152,7 @@ fn draw_stall(chart: &Chart<'_>, stall: &Stall, x: &Axis, y: &Axis) -> Drawn {
     plot.draw(&Rectangle::new(corners, Ink::Stall.filled()))?;
 
     let ms = stall.end_ms - stall.start_ms;
-    let pixels = ms * f64::from(WIDTH - 82) / x.high();
+    let pixels = ms * plot_width(chart) / x.high();
     let lines = [stall.label.clone(), format!("{} ms", number(ms))];
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     if pixels < 7.0 * longest as f64 {
@@ -176,10 +176,51 @@ fn caption(panels: &[Panel<'_>]) -> String {
     };
     let told: Vec<String> = panels.iter().map(told).collect();
     format!(
-        "A flat stretch of the line is a time in which no byte was acknowledged; all panels share \
-         one scale, so the shorter line is the faster transfer. {}.",
+        "A flat stretch of the line is a time in which no byte was acknowledged. All panels share \
+         one scale{}. {}.",
+        beside(panels).unwrap_or_default(),
         told.join("; ")
     )
+}
+
+/// Two lengths or heights that differ by less look the same.
+const ALIKE: f64 = 0.05;
+
+/// How panels compare, which is another thing for transfers of the same bytes and for those of the
+/// same time; nothing for a single one.
+fn beside(panels: &[Panel<'_>]) -> Option<String> {
+    let drawn: Vec<&Panel<'_>> =
+        panels.iter().filter(|panel| panel.mib_s().is_finite() && panel.mib() > 0.0).collect();
+    let alike = |value: &dyn Fn(&Panel<'_>) -> f64| {
+        let values = drawn.iter().map(|panel| value(panel));
+        let least = values.clone().fold(f64::INFINITY, f64::min);
+        values.fold(0.0, f64::max) <= (1.0 + ALIKE) * least
+    };
+    let by_rate = |a: &&&Panel<'_>, b: &&&Panel<'_>| a.mib_s().total_cmp(&b.mib_s());
+    let (fastest, slowest) = (drawn.iter().max_by(by_rate)?, drawn.iter().min_by(by_rate)?);
+    if drawn.len() < 2 {
+        return None;
+    }
+    let how = match (alike(&|panel| panel.mib()), alike(&|panel| panel.duration_ms())) {
+        (true, true) => "; here all lines end at about the same point",
+        (true, false) => " and the bytes are the same, so the shorter line is the faster transfer",
+        (false, true) => " and the times are the same, so the higher line is the faster transfer",
+        (false, false) => {
+            ", but neither bytes nor times are the same: the steeper line is the \
+                           faster transfer"
+        }
+    };
+    let rates = format!(
+        "“{}” with {} MiB/s, “{}” with {}",
+        fastest.name,
+        number(fastest.mib_s()),
+        slowest.name,
+        number(slowest.mib_s())
+    );
+    Some(match alike(&|panel| panel.mib_s()) {
+        true => format!("{how}; their rates differ by less than 5 % ({rates})"),
+        false => format!("{how}: {rates}"),
+    })
 }
 
 fn table(panels: &[Panel<'_>]) -> Table {
@@ -207,4 +248,46 @@ fn table(panels: &[Panel<'_>]) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two transfers at a constant rate, each of so many milliseconds and MiB.
+    fn said(transfers: &[(f64, f64)]) -> String {
+        let names = ["first", "second", "third"];
+        let transfers: Vec<Transfer> = transfers
+            .iter()
+            .zip(names)
+            .map(|(&(ms, mib), name)| Transfer {
+                name: name.to_owned(),
+                points: vec![(0.0, 0.0), (ms / 2.0, mib / 2.0), (ms, mib)],
+                stalls: Vec::new(),
+            })
+            .collect();
+        caption(&transfers.iter().map(Panel::new).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn which_line_is_the_faster_transfer_depends_on_what_was_held_the_same() {
+        let same_bytes = said(&[(100.0, 10.0), (400.0, 10.0)]);
+        assert!(same_bytes.contains("the shorter line is the faster transfer: “first” with 100 "));
+        let same_time = said(&[(400.0, 10.0), (400.0, 40.0)]);
+        assert!(same_time.contains("the higher line is the faster transfer: “second” with 100 "));
+        let neither = said(&[(100.0, 10.0), (400.0, 80.0)]);
+        assert!(neither.contains("the steeper line is the faster transfer: “second” with 200 "));
+        for text in [same_time, neither] {
+            assert!(!text.contains("shorter line"), "{text}");
+        }
+    }
+
+    #[test]
+    fn alike_transfers_and_a_single_one_have_no_faster_line() {
+        let alike = said(&[(100.0, 10.0), (101.0, 10.0)]);
+        assert!(alike.contains("differ by less than 5 %") && !alike.contains("faster"), "{alike}");
+        let single = said(&[(100.0, 10.0)]);
+        assert!(!single.contains("faster") && single.contains("one scale. in “first”"), "{single}");
+        assert!(!said(&[(100.0, 10.0), (0.0, 0.0)]).contains("faster"));
+    }
 }

@@ -1,6 +1,7 @@
 //! The commands, one file each: a few dozen lines of glue.
 
 pub(crate) mod basic;
+pub(crate) mod compare;
 pub(crate) mod curve;
 pub(crate) mod floors;
 pub(crate) mod fsx;

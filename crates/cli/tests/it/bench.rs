@@ -148,3 +148,46 @@ fn an_exercise_finds_what_another_writes_into_its_file() {
     }
     assert_eq!(names(dir.path()).len(), 1);
 }
+
+#[test]
+fn records_of_two_places_are_compared_number_by_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = |name: &str, rate: f64, seconds: f64| {
+        let path = folder.path().join(name);
+        let json = serde_json::json!({
+            "schema": "nfskit.run/1",
+            "tool": {"version": "0"},
+            "started": "2026-01-01T00:00:00Z",
+            "target": {"kind": "server", "url": format!("nfs://{name}/x")},
+            "workload": {"name": "basic"},
+            "metrics": {
+                "write_bytes_per_s": {"value": rate, "unit": "B/s"},
+                "create_s": {"value": seconds, "unit": "s"},
+            },
+        });
+        std::fs::write(&path, json.to_string()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let fast = [record("a1", 200.0, 1.0), record("a2", 202.0, 1.01)];
+    let slow = [record("b1", 100.0, 2.0), record("b2", 101.0, 2.02)];
+    let compare = |first: &[String; 2], second: &[String; 2]| {
+        let words = ["bench", "compare", "--first", &first[0], &first[1]];
+        run([&words[..], &["--second", &second[0], &second[1]]].concat())
+    };
+    for (first, second, said) in [
+        (&fast, &slow, "compared    A is faster by 2 of 2 numbers, B by none"),
+        (&slow, &fast, "compared    B is faster by 2 of 2 numbers, A by none"),
+        (&fast, &fast, "compared    A and B cannot be told apart by any of 2 numbers"),
+    ] {
+        let finished = compare(first, second);
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+        let last = finished.stdout.lines().last().unwrap();
+        assert!(last.starts_with(said), "{finished:?}");
+    }
+    let absent = run(["bench", "compare", "--first", "no-such", "--second", &slow[0]]);
+    absent.complains(3, &["no-such"]);
+    let other = folder.path().join("other");
+    std::fs::write(&other, "{}").unwrap();
+    let other = other.to_str().unwrap();
+    assert_eq!(run(["bench", "compare", "--first", other, "--second", &slow[0]]).code, Some(2));
+}

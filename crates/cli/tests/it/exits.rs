@@ -43,7 +43,7 @@ const OF_FILES: [&[&str]; 9] = [
 ];
 
 /// Every verb, as far as it has a name.
-const VERBS: [&[&str]; 33] = [
+const VERBS: [&[&str]; 34] = [
     &["study"],
     &["probe"],
     &["serve"],
@@ -53,6 +53,7 @@ const VERBS: [&[&str]; 33] = [
     &["bench", "policies"],
     &["bench", "fsx"],
     &["bench", "basic"],
+    &["bench", "compare"],
     &["bench", "curve"],
     &["bench", "nhfsstone"],
     &["bench", "stream"],

@@ -37,7 +37,7 @@ pub use course::{Broken, Measured, Progress, Step, measure};
 pub use gather::{Alone, Gather, GatherError};
 pub use point::{Kind, Point};
 pub use share::Share;
-pub use signature::Signature;
+pub use signature::{Quantity, Signature};
 pub use subject::{Built, Shard, Shards, Subject};
 pub use validity::Breach;
 

@@ -62,7 +62,12 @@ impl Point {
     /// The mean response time in microseconds, with the interval of the batches.
     pub fn response_us(&self) -> Option<Estimate> {
         let value = self.outcome.response_mean()?.as_micros_f64();
-        Some(around(value, self.outcome.batches.iter().filter_map(response_us).collect()))
+        Some(around(value, self.batches_us().collect()))
+    }
+
+    /// The mean response times of its batches, in microseconds.
+    pub fn batches_us(&self) -> impl Iterator<Item = f64> {
+        self.outcome.batches.iter().filter_map(response_us)
     }
 
     /// Operations outstanding on average, by Little's law.

@@ -1,9 +1,13 @@
 //! A curve in a few numbers: base, slope, saturation, knee (Martin & Culler 1999, section 2.2), and
 //! the overall response time of SPEC.
 //!
-//! - The saturation is the highest throughput of any point.
+//! Only points that hold all rules count: of what an invalid point shows nothing is concluded.
+//!
+//! - The saturation is the highest throughput of any point, if more load was tried in vain: an open
+//!   loop that offered more than came, a closed one that gained nothing from more outstanding.
+//!   Otherwise it is not known, and the highest throughput is the least that it can be.
 //! - The knee is the point with the most throughput for its response time (Kleinrock's power): up
-//!   to there, more load costs little.
+//!   to there, more load costs little. It takes three points, and one beyond it.
 //! - The base is the response time of the point with the least throughput.
 //! - The slope is that of the least-squares line through the points up to the knee, of which there
 //!   have to be three.
@@ -18,14 +22,19 @@ use fastrand::Rng;
 use perf::model::curve::{Curve, Point as CurvePoint};
 use perf::stats::{Estimate, Interval, Sample, fit_least_squares};
 
-use super::Point;
 use super::point::response_us;
+use super::{Kind, Point};
 
 /// How often batches are drawn again.
 const DRAWS: usize = 1_000;
 
-/// Points that a slope needs.
+/// Points that a slope needs, and a knee.
 const SLOPE_POINTS_MIN: usize = 3;
+
+/// A closed loop that gains less than this from its last step is full.
+const FULL_GAIN: f64 = 0.05;
+/// An invalid point above the others by more than this shows that there is more to be had.
+const ABOVE: f64 = 0.01;
 
 /// See the module's head; times in microseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,10 +44,23 @@ pub struct Signature {
     pub slope: Option<Estimate>,
     /// Where the slope's line meets the axis of times.
     pub intercept_us: Option<Estimate>,
-    pub saturation_per_s: Estimate,
+    pub highest_per_s: Estimate,
+    /// The highest throughput is all that the server can do.
+    pub is_saturated: bool,
     /// Throughput and response time.
-    pub knee: (f64, f64),
+    pub knee: Option<(f64, f64)>,
     pub overall_us: Option<Estimate>,
+    /// Points that it rests on.
+    pub points: usize,
+    drawn: Drawn,
+}
+
+/// What two curves can be compared by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Quantity {
+    Base,
+    Highest,
+    Overall,
 }
 
 /// Throughput and mean response time, of the whole and of its batches.
@@ -51,15 +73,17 @@ struct Seen {
 }
 
 impl Signature {
-    /// Of points in any order. `None` without a point that was answered; points whose run was
-    /// broken off do not count.
+    /// Of points in any order. `None` without a valid point that was answered.
     pub fn of(points: &[Point]) -> Option<Self> {
-        let mut seen: Vec<Seen> = points.iter().filter_map(Seen::of).collect();
+        let valid = || points.iter().filter(|point| point.is_valid());
+        let mut seen: Vec<Seen> = valid().filter_map(Seen::of).collect();
         seen.sort_by(|a, b| a.per_s.total_cmp(&b.per_s));
         let plain: Vec<(f64, f64)> =
             seen.iter().map(|seen| (seen.per_s, seen.response_us)).collect();
-        let (saturation_per_s, _) = *plain.last()?;
+        let (highest_per_s, _) = *plain.last()?;
         let (base_us, knee) = (plain[0].1, knee(&plain)?);
+        let invalid = points.iter().filter(|point| !point.is_valid()).filter_map(Seen::of);
+        let is_topped = invalid.into_iter().any(|one| one.per_s > (1.0 + ABOVE) * highest_per_s);
         let line = line(&plain[..=knee]);
         let overall_us = overall_us(&seen, &plain);
 
@@ -68,7 +92,7 @@ impl Signature {
         for _ in 0..DRAWS {
             let again: Vec<(f64, f64)> = seen.iter().map(|seen| seen.draw(&mut random)).collect();
             drawn.base.push(again[0].1);
-            drawn.saturation.extend(again.last().map(|(per_s, _)| *per_s));
+            drawn.highest.extend(again.last().map(|(per_s, _)| *per_s));
             if let Some((intercept, slope)) = self::line(&again[..=knee]) {
                 drawn.intercept.push(intercept);
                 drawn.slope.push(slope);
@@ -76,22 +100,64 @@ impl Signature {
             drawn.overall.extend(self::overall_us(&seen, &again));
         }
         Some(Self {
-            base_us: estimate(base_us, drawn.base),
-            slope: line.map(|(_, slope)| estimate(slope, drawn.slope)),
-            intercept_us: line.map(|(intercept, _)| estimate(intercept, drawn.intercept)),
-            saturation_per_s: estimate(saturation_per_s, drawn.saturation),
-            knee: plain[knee],
-            overall_us: overall_us.map(|overall_us| estimate(overall_us, drawn.overall)),
+            base_us: estimate(base_us, &drawn.base),
+            slope: line.map(|(_, slope)| estimate(slope, &drawn.slope)),
+            intercept_us: line.map(|(intercept, _)| estimate(intercept, &drawn.intercept)),
+            highest_per_s: estimate(highest_per_s, &drawn.highest),
+            is_saturated: !is_topped && is_full(&valid().collect::<Vec<_>>()),
+            knee: (plain.len() >= SLOPE_POINTS_MIN && knee + 1 < plain.len()).then(|| plain[knee]),
+            overall_us: overall_us.map(|overall_us| estimate(overall_us, &drawn.overall)),
+            points: plain.len(),
+            drawn,
         })
+    }
+
+    /// How many times the other's quantity is this one's, with the interval of what was drawn of
+    /// both; `None` where one has none.
+    pub fn ratio(&self, other: &Self, quantity: Quantity) -> Option<Estimate> {
+        let of = |signature: &Self| match quantity {
+            Quantity::Base => Some(signature.base_us.value),
+            Quantity::Highest => Some(signature.highest_per_s.value),
+            Quantity::Overall => signature.overall_us.map(|overall| overall.value),
+        };
+        let value = of(other)? / of(self)?;
+        let drawn = |signature: &'_ Self| -> Vec<f64> {
+            match quantity {
+                Quantity::Base => signature.drawn.base.clone(),
+                Quantity::Highest => signature.drawn.highest.clone(),
+                Quantity::Overall => signature.drawn.overall.clone(),
+            }
+        };
+        // Both were drawn with the same numbers: in the other order they have nothing in common.
+        let (own, others) = (drawn(self), drawn(other));
+        let ratios = own.iter().zip(others.iter().rev()).map(|(own, other)| other / own);
+        let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
+        value.is_finite().then(|| estimate(value, &ratios))
     }
 }
 
-#[derive(Default)]
+/// Whether more load was tried in vain.
+fn is_full(valid: &[&Point]) -> bool {
+    let mut closed: Vec<(f64, f64)> = valid
+        .iter()
+        .filter(|point| point.kind == Kind::Closed)
+        .map(|point| (point.load, point.outcome.achieved_per_s()))
+        .collect();
+    closed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let gains_nothing = match closed[..] {
+        [.., (_, before), (_, last)] => last <= (1.0 + FULL_GAIN) * before,
+        _ => false,
+    };
+    gains_nothing || valid.iter().any(|point| point.is_over())
+}
+
+/// As many of each as was drawn again.
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Drawn {
     base: Vec<f64>,
     slope: Vec<f64>,
     intercept: Vec<f64>,
-    saturation: Vec<f64>,
+    highest: Vec<f64>,
     overall: Vec<f64>,
 }
 
@@ -159,7 +225,7 @@ fn overall_us(seen: &[Seen], points: &[(f64, f64)]) -> Option<f64> {
     Some(Curve::new(on_curve).ok()?.overall_response_us())
 }
 
-fn estimate(value: f64, drawn: Vec<f64>) -> Estimate {
+fn estimate(value: f64, drawn: &[f64]) -> Estimate {
     let ci95 = Sample::new(drawn).ok().filter(|sample| sample.n() > 1).map(|sample| Interval {
         lo: sample.quantile(0.025).min(value),
         hi: sample.quantile(0.975).max(value),
@@ -171,7 +237,7 @@ fn estimate(value: f64, drawn: Vec<f64>) -> Estimate {
 mod tests {
     use perf::units::Nanos;
 
-    use super::super::Kind;
+    use super::super::Breach;
     use super::*;
     use crate::mix::outcome::{Batch, Tally};
     use crate::mix::{Operation, Outcome};
@@ -204,8 +270,8 @@ mod tests {
         points.reverse();
         let found = Signature::of(&points).unwrap();
         assert_eq!(found.base_us.value, 1_100.0);
-        assert_eq!(found.saturation_per_s.value, 950.0);
-        assert_eq!(found.knee, (800.0, 1_800.0));
+        assert_eq!((found.highest_per_s.value, found.is_saturated), (950.0, true));
+        assert_eq!(found.knee, Some((800.0, 1_800.0)));
         let slope = found.slope.unwrap();
         assert!((slope.value - 1.0).abs() < 1e-9, "{slope:?}");
         assert!(slope.ci95.unwrap().contains(1.0));
@@ -224,10 +290,71 @@ mod tests {
         assert_eq!(Signature::of(&[]), None);
         let one = Signature::of(&[point(100, 500, true)]).unwrap();
         assert_eq!((one.slope, one.overall_us), (None, None));
-        assert_eq!(one.knee, (100.0, 500.0));
+        assert_eq!((one.knee, one.is_saturated, one.points), (None, false, 1));
         let mut broken = point(100, 500, true);
         broken.outcome.broken = Some("gone".to_owned());
         assert_eq!(Signature::of(&[broken]), None);
         assert_eq!(Signature::of(&[point(0, 500, true)]), None);
+    }
+
+    /// It does not hold a rule.
+    fn invalid(mut point: Point) -> Point {
+        point.breaches = vec![Breach::NoAnswers];
+        point
+    }
+
+    #[test]
+    fn nothing_is_concluded_from_points_that_do_not_hold_the_rules() {
+        let bent = || (1..=8).map(|n| point(100 * n, 1_000 + 100 * n, true)).collect::<Vec<_>>();
+        let mut points = bent();
+        points.push(point(900, 4_000, true));
+        points.push(point(950, 30_000, false));
+        let whole = Signature::of(&points).unwrap();
+        assert_eq!(whole.knee, Some((800.0, 1_800.0)));
+        // All the same numbers, and none of them counts.
+        let all = Signature::of(&points.iter().cloned().map(invalid).collect::<Vec<_>>());
+        assert_eq!(all, None);
+        // Without the two beyond the bend, there is no bend; and what they show is no saturation.
+        let mut below = bent();
+        below.extend([invalid(point(900, 4_000, true)), invalid(point(950, 30_000, false))]);
+        let found = Signature::of(&below).unwrap();
+        assert_eq!((found.knee, found.is_saturated, found.points), (None, false, 8));
+        assert_eq!(found.highest_per_s.value, 800.0);
+        // An invalid first point is no base.
+        points[0] = invalid(points[0].clone());
+        assert_eq!(Signature::of(&points).unwrap().base_us.value, 1_200.0);
+    }
+
+    #[test]
+    fn the_highest_throughput_is_the_saturation_only_where_more_was_tried() {
+        let kept_up: Vec<Point> = (1..=5).map(|n| point(100 * n, 1_000, true)).collect();
+        assert!(!Signature::of(&kept_up).unwrap().is_saturated);
+        let closed = |per_s: [u64; 3]| {
+            let points = per_s.into_iter().zip([1.0, 2.0, 4.0]).map(|(per_s, load)| Point {
+                kind: Kind::Closed,
+                load,
+                ..point(per_s, 1_000, true)
+            });
+            Signature::of(&points.collect::<Vec<_>>()).unwrap().is_saturated
+        };
+        assert!(closed([100, 190, 195]) && closed([100, 200, 180]));
+        assert!(!closed([100, 190, 300]));
+    }
+
+    #[test]
+    fn two_curves_are_compared_by_what_was_drawn_of_both() {
+        let curve = |times: u64| -> Signature {
+            let points: Vec<Point> =
+                (1..=5).map(|n| point(100 * n, times * (1_000 + 100 * n), true)).collect();
+            Signature::of(&points).unwrap()
+        };
+        let (one, same, slow) = (curve(1), curve(1), curve(2));
+        let ci = |a: &Signature, b: &Signature, of| a.ratio(b, of).unwrap().ci95.unwrap();
+        assert!(ci(&one, &same, Quantity::Base).contains(1.0));
+        let twice = ci(&one, &slow, Quantity::Base);
+        assert!(twice.lo > 1.8 && twice.hi < 2.2 && twice.contains(2.0), "{twice:?}");
+        assert!(ci(&slow, &one, Quantity::Base).contains(0.5));
+        assert!(ci(&one, &slow, Quantity::Highest).contains(1.0));
+        assert!(ci(&one, &slow, Quantity::Overall).contains(2.0));
     }
 }

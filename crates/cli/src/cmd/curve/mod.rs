@@ -3,6 +3,7 @@
 //! `load::curve` does the work and says what differs from SPEC SFS, whose benchmark this is after.
 //! Here are the generators' threads, the scratch directories, and what is told of it all.
 
+mod beside;
 mod csv;
 mod generators;
 mod places;
@@ -74,8 +75,8 @@ impl Outcome {
         let invalid = points.iter().filter(|point| !point.is_valid()).count();
         if invalid > 0 {
             found.push(format!(
-                "rules: {invalid} of {} points do not hold them, and what is said of the curve \
-                 rests on them as well",
+                "rules: {invalid} of {} points do not hold them; what is said of the curve rests \
+                 on the others alone",
                 points.len()
             ));
         }
@@ -228,7 +229,7 @@ async fn measure<G: Gather>(
         (Ok(measured), Some(left)) => {
             // The curve is kept; where the server is gone, that is told anyway.
             if measured.iter().all(|measured| measured.broken.is_none()) {
-                eprintln!("nfskit: {}", left.what());
+                output::say(left.what());
             }
             measured
         }

@@ -6,7 +6,7 @@ use perf::record::{Run as Record, Target};
 use serde_json::json;
 
 use super::text::{self, us_per_operation, verdict};
-use super::{Outcome, Server};
+use super::{Outcome, Server, beside};
 use crate::records;
 
 /// One for each server.
@@ -33,15 +33,20 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
     record.metric("file_bytes", built.bytes as f64, "B");
     record.metric("took_s", outcome.took.as_secs_f64(), "s");
     if let Some(signature) = &server.signature {
-        let n = server.measured.points.len() as u64;
+        let n = signature.points as u64;
         record.estimate("base_us", &signature.base_us, "us", n);
         if let (Some(slope), Some(intercept)) = (&signature.slope, &signature.intercept_us) {
             record.estimate("slope_us_per_op_s", slope, "us s", n);
             record.estimate("intercept_us", intercept, "us", n);
         }
-        record.metric("knee_per_s", signature.knee.0, "1/s");
-        record.metric("knee_us", signature.knee.1, "us");
-        record.estimate("saturation_per_s", &signature.saturation_per_s, "1/s", n);
+        if let Some((per_s, response_us)) = signature.knee {
+            record.metric("knee_per_s", per_s, "1/s");
+            record.metric("knee_us", response_us, "us");
+        }
+        record.estimate("highest_per_s", &signature.highest_per_s, "1/s", n);
+        if signature.is_saturated {
+            record.estimate("saturation_per_s", &signature.highest_per_s, "1/s", n);
+        }
         if let Some(overall) = &signature.overall_us {
             record.estimate("overall_response_us", overall, "us", n);
         }
@@ -67,6 +72,14 @@ fn record(outcome: &Outcome, server: &Server) -> Record {
     }
     if let Some(broken) = &server.measured.broken {
         record.warn("partial", &broken.why, "the numbers are of what was done before; run again");
+    }
+    let lines = text::lines(server.signature.as_ref()).into_iter();
+    let said = lines.map(|(name, value)| (name.to_owned(), json!(value)));
+    record.other.insert("said".to_owned(), serde_json::Map::from_iter(said).into());
+    let compared = beside::names(outcome).into_iter().chain(beside::lines(outcome));
+    let compared: Vec<String> = compared.map(|(what, said)| format!("{what}: {said}")).collect();
+    if !compared.is_empty() {
+        record.other.insert("compared".to_owned(), json!(compared));
     }
     records::neighbours(&mut record, outcome.neighbours_share);
     record

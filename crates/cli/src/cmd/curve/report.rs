@@ -7,8 +7,9 @@ use load::mix::Operation;
 use perf::stats::Interval;
 
 use super::text::{self, few_failed, shown_load, typical, us_per_operation, verdict};
-use super::{Outcome, Server};
+use super::{Outcome, Server, beside};
 use crate::records::number;
+use crate::shell;
 
 pub(super) fn html(outcome: &Outcome) -> String {
     let settings = &outcome.settings;
@@ -27,10 +28,15 @@ pub(super) fn html(outcome: &Outcome) -> String {
         title: format!("Load curve, {}", settings.mix.name),
         facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
         notes: text::neighbours(outcome).into_iter().chain(notes).collect(),
+        compared: beside::names(outcome)
+            .into_iter()
+            .chain(beside::lines(outcome))
+            .map(|(what, said)| format!("{what}: {said}"))
+            .collect(),
         servers: outcome.servers.iter().map(curve).collect(),
         tables: outcome.servers.iter().flat_map(tables).collect(),
         method: METHOD.map(str::to_owned).into(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: shell::own(),
     })
 }
 
@@ -45,9 +51,12 @@ const METHOD: [&str; 4] = [
      neither busy nor late, and what was offered came, unless no higher load came either.",
     "Intervals of points are those of batch means (Student's t, 20 batches in a run); those of \
      base, slope, saturation and overall response time come from drawing these batches again a \
-     thousand times. The knee is the point with the most throughput for its response time, the \
-     slope that of the least-squares line up to it. The overall response time is the area under \
-     the curve, which begins at the origin, over the highest throughput, as SPEC publishes it.",
+     thousand times, and so do those of ratios of two servers: they hold for this run, and other \
+     days differ by more. Only points that hold the rules count. The knee is the point with the \
+     most throughput for its response time, the slope that of the least-squares line up to it; \
+     the saturation is told where more load was tried in vain. The overall response time is the \
+     area under the curve, which begins at the origin, over the highest throughput, as SPEC \
+     publishes it.",
 ];
 
 fn notes(outcome: &Outcome, server: &Server) -> Vec<String> {
@@ -79,15 +88,17 @@ fn curve(server: &Server) -> LoadCurve {
         points: server.measured.points.iter().filter_map(point).collect(),
         ..LoadCurve::default()
     };
+    let lines = text::lines(server.signature.as_ref());
+    curve.numbers = lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     if let Some(signature) = &server.signature {
+        let highest_per_s = signature.highest_per_s.value;
         curve.base_ms = Some(signature.base_us.value / 1e3);
-        curve.knee = Some((signature.knee.0, signature.knee.1 / 1e3));
-        curve.saturation_per_s = Some(signature.saturation_per_s.value);
+        curve.knee = signature.knee.map(|(per_s, response_us)| (per_s, response_us / 1e3));
+        curve.highest_per_s = Some(highest_per_s);
+        curve.saturation_per_s = signature.is_saturated.then_some(highest_per_s);
         if let (Some(slope), Some(intercept)) = (&signature.slope, &signature.intercept_us) {
             curve.line = Some((intercept.value / 1e3, slope.value / 1e3));
         }
-        let lines = text::lines(signature);
-        curve.numbers = lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     }
     curve
 }

@@ -5,7 +5,7 @@ use load::mix::Operation;
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
-use super::{Outcome, Server};
+use super::{Outcome, Server, beside};
 use crate::records::{NEIGHBOURS_SHARE_MAX, bytes, number, write_stability};
 
 /// The report as text.
@@ -23,7 +23,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
         text += &of_server(outcome, server);
     }
     text += &format!("\n{LEGEND}");
-    text
+    text + &compared(outcome)
 }
 
 pub(super) const CACHED: &str = "nothing by the client: each operation is a call; what the server \
@@ -33,6 +33,19 @@ const LEGEND: &str = "over: more was offered than the server can do. Response ti
                       when an operation was\nmeant to start; late: started more than 1 ms later by \
                       the generator's fault; held: because of\n--outstanding-max. Intervals (95 %) \
                       of points are those of batch means, the others' of a bootstrap.\n";
+
+/// Which server is faster, where there are several.
+fn compared(outcome: &Outcome) -> String {
+    let lines = beside::lines(outcome);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = "\ncompared\n".to_owned();
+    for (what, said) in beside::names(outcome).into_iter().chain(lines) {
+        text += &format!("  {what:20} {said}\n");
+    }
+    text + &format!("  {}\n", beside::legend())
+}
 
 /// Which loop with which times.
 pub(super) fn load(outcome: &Outcome) -> String {
@@ -118,9 +131,7 @@ fn of_server(outcome: &Outcome, server: &Server) -> String {
     if let Some(point) = typical(&measured.points) {
         text += &operations(point);
     }
-    if let Some(signature) = &server.signature {
-        text += &of_signature(signature);
-    }
+    text += &of_signature(server.signature.as_ref());
     let deviations = outcome.deviations(server);
     if !deviations.is_empty() {
         text += &format!("not as SFS  {}\n", deviations.join("; "));
@@ -211,20 +222,43 @@ fn operations(point: &Point) -> String {
     text
 }
 
-fn of_signature(signature: &Signature) -> String {
+fn of_signature(signature: Option<&Signature>) -> String {
     lines(signature).iter().map(|(name, value)| format!("{name:<11} {value}\n")).collect()
 }
 
-/// The numbers of a curve, each with its name.
-pub(super) fn lines(signature: &Signature) -> Vec<(&'static str, String)> {
+/// The numbers of a curve, each with its name, as far as valid points have them.
+pub(super) fn lines(signature: Option<&Signature>) -> Vec<(&'static str, String)> {
+    let Some(signature) = signature else {
+        let why = "base, slope, knee and saturation cannot be told: no point holds the rules";
+        return vec![("curve", why.to_owned())];
+    };
     let ms = |estimate: &Estimate| with_interval(&scaled(estimate, 1e-3), "ms");
     let mut lines = vec![("base", ms(&signature.base_us))];
     if let Some(slope) = &signature.slope {
         lines.push(("slope", with_interval(slope, "us for each operation a second")));
     }
-    let (per_s, response_us) = signature.knee;
-    lines.push(("knee", format!("{} a second, {} ms", number(per_s), number(response_us / 1e3))));
-    lines.push(("saturation", with_interval(&signature.saturation_per_s, "a second")));
+    lines.push((
+        "knee",
+        match (signature.knee, signature.points) {
+            (Some((per_s, response_us)), _) => {
+                format!("{} a second, {} ms", number(per_s), number(response_us / 1e3))
+            }
+            (None, points @ 0..3) => {
+                format!("cannot be told of {points} valid point(s): it takes three")
+            }
+            (None, _) => "not reached by a valid point: to the last one, more load costs little \
+                          response time"
+                .to_owned(),
+        },
+    ));
+    let highest = with_interval(&signature.highest_per_s, "a second");
+    lines.push((
+        "saturation",
+        match signature.is_saturated {
+            true => highest,
+            false => format!("not reached by a valid point: at least {highest}"),
+        },
+    ));
     if let Some(overall) = &signature.overall_us {
         lines.push(("overall", format!("{}, overall response time", ms(overall))));
     }
@@ -259,6 +293,39 @@ mod tests {
     use load::mix::{Outcome as Run, outcome::Tally};
 
     use super::*;
+
+    fn point(per_s: u64, response_us: u64, kept_up: bool, breaches: Vec<Breach>) -> Point {
+        let mut outcome = Run { span: Nanos::from_secs(10), ..Run::default() };
+        let total = Nanos::from_micros(response_us);
+        let response_time = std::iter::once(total).collect();
+        outcome.operations.insert(Operation::Read, Tally { response_time, total, failed: 0 });
+        outcome.answered = per_s * 10;
+        Point { kind: Kind::Open, load: per_s as f64, outcome, kept_up, breaches }
+    }
+
+    #[test]
+    fn knee_and_saturation_are_said_of_valid_points_only() {
+        let said = |points: &[Point]| of_signature(Signature::of(points).as_ref());
+        let whole = |breaches: &[Breach]| {
+            vec![
+                point(100, 1_000, true, breaches.to_vec()),
+                point(200, 1_100, true, breaches.to_vec()),
+                point(300, 9_000, true, breaches.to_vec()),
+                point(310, 90_000, false, breaches.to_vec()),
+            ]
+        };
+        let valid = said(&whole(&[]));
+        assert!(valid.contains("knee        200 a second, 1.10 ms"), "{valid}");
+        assert!(valid.contains("saturation  310 a second"), "{valid}");
+        let invalid = said(&whole(&[Breach::NoAnswers]));
+        assert!(invalid.contains("cannot be told: no point holds the rules"), "{invalid}");
+        assert!(!invalid.contains("a second"), "{invalid}");
+        let kept_up = said(&whole(&[])[..2]);
+        assert!(kept_up.contains("knee        cannot be told of 2 valid"), "{kept_up}");
+        assert!(kept_up.contains("saturation  not reached by a valid point: at least 200 a s"));
+        let rising = said(&[100, 200, 300].map(|per_s| point(per_s, 1_000, true, Vec::new())));
+        assert!(rising.contains("knee        not reached by a valid point"), "{rising}");
+    }
 
     #[test]
     fn a_failure_that_breaks_no_rule_is_told_with_the_first_of_its_kind() {

@@ -14,6 +14,7 @@ use super::rtt_text::Report;
 use super::{block_on, failure, null_service, on_a_thread, resolve};
 use crate::args::Verbosity;
 use crate::args::floors::{Rtt, message_sizes};
+use crate::compared::letter;
 use crate::exit::Failure;
 use crate::output;
 use crate::records;
@@ -40,9 +41,13 @@ pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
                 let service = Service { address, program, version, is_udp: true };
                 plan.services.push(("rpc udp".to_owned(), service));
             }
-            for target in &args.target {
+            for (number, target) in args.target.iter().enumerate() {
                 let service = null_service(&clock, target).await?;
-                plan.services.push((format!("nfs {}", target.protocol.name()), service));
+                let mut name = format!("nfs {}", target.protocol.name());
+                if args.target.len() > 1 {
+                    name = format!("{name} {}", letter(number));
+                }
+                plan.services.push((name, service));
             }
             Ok(far)
         };

@@ -13,6 +13,7 @@ use perf::units::Nanos;
 use super::rtt::name;
 use super::{LOOPBACK, warn_of_loopback};
 use crate::args::floors::Rtt;
+use crate::compared::{Better, Compared, letter};
 use crate::records::{self, bytes, cell, sample, spread};
 
 pub(super) struct Report<'a> {
@@ -49,6 +50,12 @@ fn own_share(measured: &Measured) -> f64 {
     sum(|series| series.cpu) / sum(|series| series.span)
 }
 
+/// Of two rows; blocks of one took turns with those of the other.
+fn compared(first: &Series, other: &Series) -> Option<Compared> {
+    let blocks = |series: &Series| sample(series.block_medians_us.iter().copied());
+    Compared::of(&blocks(first)?, &blocks(other)?, Better::Smaller)
+}
+
 fn rates(transfers: &Transfers) -> Option<Sample> {
     sample(transfers.spans.iter().map(|span| mib_per_s(transfers.bytes, *span)))
 }
@@ -71,7 +78,7 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "{:8}{:>8}{:>8}{:>22}{:>8}{:>8}{:>8}{:>8}{:>9}{:>6}{:>7}",
+            "{:10}{:>8}{:>8}{:>22}{:>8}{:>8}{:>8}{:>8}{:>9}{:>6}{:>7}",
             "", "message", "min", "p50", "avg", "p90", "p99", "p99.9", "max", "lost", "CPU"
         )?;
         for series in &self.measured.series {
@@ -79,7 +86,7 @@ impl Report<'_> {
             let spread = medians.map(|m| format!(" ({:.1}..{:.1})", m.min(), m.max()));
             writeln!(
                 out,
-                "{:8}{:>8}{:>8.1}{:>22}{:>8.1}{:>8.1}{:>8.1}{:>8.1}{:>9.1}{:>6}{:>7.1}{}",
+                "{:10}{:>8}{:>8.1}{:>22}{:>8.1}{:>8.1}{:>8.1}{:>8.1}{:>9.1}{:>6}{:>7.1}{}",
                 name(self.plan, &series.exchange),
                 bytes(series.message_bytes as u64),
                 times.min(),
@@ -105,6 +112,7 @@ impl Report<'_> {
         for transfers in &self.measured.transfers {
             self.write_transfers(out, transfers)?;
         }
+        self.write_compared(out)?;
         if self.is_loopback() {
             writeln!(out, "{LOOPBACK}")?;
         }
@@ -143,6 +151,30 @@ impl Report<'_> {
             )?;
         }
         writeln!(out)
+    }
+
+    /// Which server answers faster, where several were asked.
+    fn write_compared(&self, out: &mut String) -> std::fmt::Result {
+        if self.args.target.len() < 2 {
+            return Ok(());
+        }
+        writeln!(out, "compared    by the medians of blocks; in brackets the interval of 95 %")?;
+        for (number, target) in self.args.target.iter().enumerate() {
+            writeln!(out, "  {}         {target}", letter(number))?;
+        }
+        let name = |row: &Series| name(self.plan, &row.exchange);
+        let is_nfs = |row: &&Series| name(row).starts_with("nfs ");
+        let nulls: Vec<&Series> = self.measured.series.iter().filter(is_nfs).collect();
+        let is_first = |row: &&&Series| name(row).ends_with(" A");
+        for first in nulls.iter().filter(is_first) {
+            let others = nulls.iter().filter(|row| row.message_bytes == first.message_bytes);
+            for other in others.filter(|row| !is_first(row)) {
+                let Some(compared) = compared(first, other) else { continue };
+                let sentence = compared.sentence("A", name(other).rsplit(' ').next().unwrap_or(""));
+                writeln!(out, "  {:>8}  {sentence}", bytes(first.message_bytes as u64))?;
+            }
+        }
+        Ok(())
     }
 
     /// Rows that ended before their number of messages.

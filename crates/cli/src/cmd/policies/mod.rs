@@ -1,5 +1,6 @@
 //! `nfskit bench policies`: the five write-behind policies side by side.
 
+mod findings;
 mod record;
 mod report;
 mod text;
@@ -24,6 +25,7 @@ use crate::cmd::study::{self, Reached};
 use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
+use crate::records;
 use crate::served::{Embedded, Interrupts, worker_threads};
 
 /// Bytes in a write(), as in the paper.
@@ -120,10 +122,17 @@ impl Measured {
     /// Standard deviation of the calls that are not slow, in microseconds: what a lock does, and
     /// not what a scheduler does that takes a processor away for milliseconds.
     fn spread_us(&self) -> Option<f64> {
-        let calls = self.typical()?.calls.get(1..)?.iter();
-        let usual: Vec<f64> =
-            calls.filter(|call| **call <= SLOW).map(|call| call.as_micros_f64()).collect();
-        Sample::new(usual).ok()?.standard_deviation()
+        usual(self.typical()?)?.standard_deviation()
+    }
+
+    /// The same of every repetition.
+    fn spreads_us(&self) -> impl Iterator<Item = f64> {
+        self.runs.iter().filter_map(|run| usual(run)?.standard_deviation())
+    }
+
+    /// Mean of the calls that are not slow, of every repetition, in microseconds.
+    fn usual_means_us(&self) -> impl Iterator<Item = f64> {
+        self.runs.iter().filter_map(|run| Some(usual(run)?.mean()))
     }
 
     /// Median of MiB/s until the last call has returned, and until everything is committed.
@@ -144,6 +153,12 @@ impl Measured {
     }
 }
 
+/// The calls of a run that are not slow, but for its first, in microseconds.
+fn usual(run: &Run) -> Option<Sample> {
+    let calls = run.calls.get(1..)?.iter().filter(|call| **call <= SLOW);
+    records::sample(calls.map(|call| call.as_micros_f64()))
+}
+
 /// Everything that was measured, and how.
 #[derive(Debug)]
 struct Outcome {
@@ -159,6 +174,15 @@ impl Outcome {
     fn of(&self, policy: PolicyName, scene: Scene, speed: Speed) -> Option<&Measured> {
         self.measured.iter().find(|m| (m.policy, m.scene, m.speed) == (policy, scene, speed))
     }
+
+    /// `4 MiB, fast server`: what was written where.
+    fn with_file(&self, measured: &Measured) -> String {
+        let file = records::bytes(measured.file_bytes);
+        match self.url {
+            Some(_) => file,
+            None => format!("{file}, {} server", measured.speed.name()),
+        }
+    }
 }
 
 /// Runs the command.
@@ -172,7 +196,7 @@ pub(crate) fn run(args: &Policies, verbosity: Verbosity) -> Result<(), Failure> 
     let measuring = measure(args, wsize, verbosity);
     let outcome = net::runtime::block_on_threads(worker_threads(), measuring)
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    output::write(&args.out, &report::html(&outcome, args))?;
+    output::write(&args.out, &report::html(&outcome))?;
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         output::print(&text::table(&outcome))?;
         output::print(&format!("\nreport: {}\n", args.out.display()))?;

@@ -1,10 +1,11 @@
 //! The run record of the five policies.
 
+use analyze::report::policies::Seen;
 use load::latencies;
 use perf::record::{Run as Record, Target, Warning};
 use perf::stats::Sample;
 
-use super::text::findings;
+use super::findings::findings;
 use super::{CALL_BYTES, Measured, Outcome};
 use crate::args::bench::Policies;
 use crate::records;
@@ -28,9 +29,14 @@ pub(super) fn json(outcome: &Outcome, args: &Policies) -> String {
     for measured in &outcome.measured {
         add(&mut record, measured);
     }
-    for (_, finding) in findings(outcome).into_iter().filter(|(is_seen, _)| !is_seen) {
-        let text = format!("not as in the paper: {finding}");
-        record.warnings.push(Warning::new("not-as-in-the-paper", &text, ""));
+    for finding in findings(outcome) {
+        let (code, advice) = match finding.seen {
+            Seen::AsThere => continue,
+            Seen::OfAnotherSize | Seen::Not => ("not-as-in-the-paper", ""),
+            Seen::Unknown => ("cannot-be-told", "more --repeats, or without --quick"),
+        };
+        let text = format!("{}: {}", finding.seen.words(), finding.text);
+        record.warnings.push(Warning::new(code, &text, advice));
     }
     record.to_json_pretty()
 }

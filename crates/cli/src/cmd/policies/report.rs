@@ -1,20 +1,22 @@
 //! The report: every call of every policy, in the order of the paper's figures.
 
 use analyze::report::Numbers;
-use analyze::report::policies::{CallPlot, Calls, Finding, PoliciesReport, SpreadPlot};
+use analyze::report::policies::{CallPlot, Calls, PoliciesReport, SpreadPlot};
 use analyze::report::{Latency, LatencyPlot};
 use client::write_behind::{PolicyName, Stage};
 use load::latencies;
 use net::clock::Clock;
 
-use super::text::{findings, paper};
+use super::findings::findings;
+use super::text::paper;
 use super::{Measured, Outcome, Scene, Speed};
-use crate::args::bench::Policies;
+use crate::records;
+use crate::shell;
 
 /// Calls that figure 2 of the paper shows.
 const FIGURE_2_CALLS: usize = 1_000;
 
-pub(super) fn html(outcome: &Outcome, args: &Policies) -> String {
+pub(super) fn html(outcome: &Outcome) -> String {
     let made = load::environment::rfc3339(&Clock::real());
     let environment = load::environment::describe();
     let server = outcome.url.clone().unwrap_or_else(|| "servers of our own, in memory".to_owned());
@@ -26,19 +28,18 @@ pub(super) fn html(outcome: &Outcome, args: &Policies) -> String {
         ("Processors", environment.cpus.map(|cpus| cpus.to_string()).unwrap_or_default()),
         ("Made", made),
     ];
-    let seen = findings(outcome).into_iter();
     analyze::report::policies::html(&PoliciesReport {
         title: "Write-behind: five policies".to_owned(),
         facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
-        findings: seen.map(|(is_seen, text)| Finding { is_seen, text }).collect(),
-        calls: vec![figure_2(outcome), figures_3_and_4(outcome)],
+        findings: findings(outcome),
+        calls: figure_2(outcome).into_iter().chain(figures_3_and_4(outcome)).collect(),
         spreads: [Speed::Fast, Speed::Slow]
             .into_iter()
-            .map(|speed| figures_5_and_6(outcome, speed))
+            .filter_map(|speed| figures_5_and_6(outcome, speed))
             .collect(),
         tables: vec![table_1(outcome), beside_the_paper(outcome), stages(outcome)],
         method: METHOD.map(str::to_owned).into(),
-        command: command(args),
+        command: shell::own(),
     })
 }
 
@@ -56,21 +57,6 @@ const METHOD: [&str; 4] = [
     "Numbers of the paper: Lever and Honeyman, Linux NFS Client Write Performance, USENIX 2002, \
      sections 3.3 to 3.6.",
 ];
-
-fn command(args: &Policies) -> String {
-    let mut command = format!("nfskit bench policies --repeats {}", args.repeats);
-    if let Some(target) = &args.target {
-        command.push_str(&format!(" --target '{target}'"));
-    }
-    if let Some(link) = &args.link {
-        command.push_str(&format!(" --link {}", link.name));
-    }
-    if args.quick {
-        command.push_str(" --quick");
-    }
-    command.push_str(&format!(" --wsize {}", args.wsize));
-    command
-}
 
 fn note(measured: &Measured) -> String {
     let Some(summary) = measured.summary() else { return String::new() };
@@ -99,31 +85,51 @@ fn call_plot(outcome: &Outcome, scene: Scene, calls_max: usize) -> Vec<Calls> {
     .collect()
 }
 
-fn figure_2(outcome: &Outcome) -> CallPlot {
-    CallPlot {
-        title: "Figure 2: the first 1,000 calls of 40 MiB".to_owned(),
+/// What a figure shows: of which file on which server.
+fn with_file(outcome: &Outcome, scene: Scene, speed: Speed) -> Option<(&Measured, String)> {
+    let first = outcome.of(PolicyName::Linux244, scene, speed)?;
+    Some((first, outcome.with_file(first)))
+}
+
+fn figure_2(outcome: &Outcome) -> Option<CallPlot> {
+    let (first, file) = with_file(outcome, Scene::Spikes, Speed::Fast)?;
+    let calls = first.typical()?.calls.len();
+    let shown = if calls > FIGURE_2_CALLS { "the first 1,000" } else { "all" };
+    Some(CallPlot {
+        title: format!("Figure 2: {shown} calls of {file}"),
         caption:
-            "In the paper linux-2.4.4 has a call of more than 19 ms about every 85 calls, and \
-                  a mean of 482.1 us that would be 139.6 us without them. Here the client has 192 \
-                  requests of a page after 96 calls. The scale of time is logarithmic; the \
-                  numbers are those of the whole run."
+            "In the paper, with a file of 40 MB, linux-2.4.4 has a call of more than 19 ms about \
+                  every 85 calls, and a mean of 482.1 us that would be 139.6 us without them. 96 \
+                  calls of 8 KiB are the 192 requests of a page at which that client stops to \
+                  flush. The scale of time is logarithmic; the numbers are those of the whole run."
                 .to_owned(),
         policies: call_plot(outcome, Scene::Spikes, FIGURE_2_CALLS),
-    }
+    })
 }
 
-fn figures_3_and_4(outcome: &Outcome) -> CallPlot {
-    CallPlot {
-        title: "Figures 3 and 4: all calls of 100 MiB".to_owned(),
-        caption: "In the paper calls get slower and slower without the limits (no-flush, 484.7 us \
-                  in the mean), because the list that is scanned grows, and stay as they are with \
-                  the hash table (hashed, 136.9 us)."
-            .to_owned(),
+const PAPER_3_AND_4: &str = "In the paper, with a file of 100 MB, calls get slower and slower \
+                             without the limits (no-flush, 484.7 us in the mean), because the \
+                             list that is scanned grows, and stay as they are with the hash \
+                             table (hashed, 136.9 us).";
+
+fn figures_3_and_4(outcome: &Outcome) -> Option<CallPlot> {
+    let (_, file) = with_file(outcome, Scene::Growth, Speed::Fast)?;
+    Some(CallPlot {
+        title: format!("Figures 3 and 4: all calls of {file}"),
+        caption: PAPER_3_AND_4.to_owned(),
         policies: call_plot(outcome, Scene::Growth, usize::MAX),
-    }
+    })
 }
 
-fn figures_5_and_6(outcome: &Outcome, speed: Speed) -> SpreadPlot {
+const PAPER_5_AND_6: &str = "In the paper, with a file of 30 MB, releasing the lock around the \
+                             send (unlocked) instead of holding it (hashed) lowers the mean from 149 \
+                             to 127 us with the fast server and from 113 to 105 us with the slow \
+                             one, and the longest call from 381 to 292 us. Both scales are \
+                             logarithmic. Upright lines: the median and the 99th percentile \
+                             (dashed).";
+
+fn figures_5_and_6(outcome: &Outcome, speed: Speed) -> Option<SpreadPlot> {
+    let (_, file) = with_file(outcome, Scene::Jitter, speed)?;
     let all = PolicyName::ALL.into_iter();
     let latencies = all.filter_map(|policy| {
         let run = outcome.of(policy, Scene::Jitter, speed)?.typical()?;
@@ -133,18 +139,11 @@ fn figures_5_and_6(outcome: &Outcome, speed: Speed) -> SpreadPlot {
             histogram: latencies::histogram(run.calls.get(1..)?),
         })
     });
-    let title =
-        format!("Figures 5 and 6: calls of 30 MiB to the {} server, by their time", speed.name());
-    SpreadPlot {
+    let title = format!("Figures 5 and 6: calls of {file}, by their time");
+    Some(SpreadPlot {
         plot: LatencyPlot { title, latencies: latencies.collect() },
-        caption:
-            "In the paper releasing the lock around the send (unlocked) instead of holding it \
-                  (hashed) lowers the mean from 149 to 127 us with the fast server and from 113 \
-                  to 105 us with the slow one, and the longest call from 381 to 292 us. Both \
-                  scales are logarithmic. Upright lines: the median and the 99th percentile \
-                  (dashed)."
-                .to_owned(),
-    }
+        caption: PAPER_5_AND_6.to_owned(),
+    })
 }
 
 /// The numbers of the calls beside those of the paper.
@@ -164,10 +163,9 @@ fn beside_the_paper(outcome: &Outcome) -> Numbers {
     let rows = measured.filter_map(|measured| {
         let (summary, (written, flushed)) = (measured.summary()?, measured.rates()?);
         let dash = || "–".to_owned();
-        let mib = measured.file_bytes as f64 / f64::from(1 << 20);
         let slope = summary.slope_us_per_1000.as_ref();
         Some(vec![
-            format!("{}, {mib} MiB", measured.policy),
+            format!("{}, {}", measured.policy, records::bytes(measured.file_bytes)),
             format!("{:.1}", summary.mean.as_micros_f64()),
             summary.mean_without_slow.map_or_else(dash, |m| format!("{:.1}", m.as_micros_f64())),
             format!("{} of {}", summary.slow_calls, summary.calls),
@@ -184,9 +182,10 @@ fn beside_the_paper(outcome: &Outcome) -> Numbers {
         (PolicyName::Hashed, Scene::Growth),
     ];
     let said = said.map(|(policy, scene)| format!("{policy}: {}", paper(policy, scene)));
+    let of = if outcome.url.is_some() { "" } else { ", fast server" };
     Numbers {
-        title: "Every policy with every file, fast server".to_owned(),
-        caption: format!("The paper has for the same files: {}.", said.join("; ")),
+        title: format!("Every policy with every file{of}"),
+        caption: format!("The paper has, for files of 40, 100 and 100 MB: {}.", said.join("; ")),
         columns: columns.map(str::to_owned).into(),
         rows: rows.collect(),
     }
@@ -203,8 +202,10 @@ fn table_1(outcome: &Outcome) -> Numbers {
         let numbers = [network, held, released, adaptive].map(|rate| format!("{rate:.0}"));
         Some([vec![speed.name().to_owned()], numbers.into(), vec![paper.to_owned()]].concat())
     });
+    let first = outcome.of(PolicyName::Hashed, Scene::Short, Speed::Fast);
+    let file = first.map_or_else(String::new, |first| records::bytes(first.file_bytes));
     Numbers {
-        title: "Table 1: a file of 5 MiB, MiB/s".to_owned(),
+        title: format!("Table 1: a file of {file}, MiB/s"),
         caption: "Network: until everything is committed. The others: until the last call has \
                   returned."
             .to_owned(),
@@ -227,7 +228,8 @@ fn stages(outcome: &Outcome) -> Numbers {
         Some([vec![policy.name().to_owned()], means.into()].concat())
     });
     Numbers {
-        title: "What the stages cost, 100 MiB".to_owned(),
+        title: with_file(outcome, Scene::Growth, Speed::Fast)
+            .map_or_else(String::new, |(_, file)| format!("What the stages cost, {file}")),
         caption: "Index lookup and lock wait are the writer's; with a list there are two lookups \
                   for each page. Send is from the encoded call until the system has taken its \
                   last byte, wait from there until the reply has come."

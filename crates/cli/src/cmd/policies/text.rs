@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use client::write_behind::{PolicyName, Stage};
 use load::latencies::Summary;
 
+use super::findings::findings;
 use super::{Measured, Outcome, Scene, Speed};
 
 /// What the paper says of a policy with the file of a scene: words for the column beside ours.
@@ -51,12 +52,10 @@ fn heading(outcome: &Outcome, measured: &Measured) -> String {
         Scene::Jitter => "figures 5 and 6",
         Scene::Short => "table 1",
     };
-    let server = if outcome.url.is_some() { "" } else { measured.speed.name() };
-    let mib = measured.file_bytes as f64 / f64::from(1 << 20);
     format!(
-        "\n{mib} MiB, {what}{}{server}\n{:12} {:>8} {:>8} {:>12} {:>7} {:>9} {:>7} {:>7} {:>8} \
+        "\n{}, {what}\n{:12} {:>8} {:>8} {:>12} {:>7} {:>9} {:>7} {:>7} {:>8} \
          {:>7} {:>8} {:>8} {:>13}  the paper\n",
-        if server.is_empty() { "" } else { ", server: " },
+        outcome.with_file(measured),
         "",
         "mean/us",
         "<=1 ms",
@@ -99,7 +98,10 @@ fn row(measured: &Measured) -> Option<String> {
 }
 
 fn stages(outcome: &Outcome) -> String {
-    let mut text = format!("\nstages, mean in us (30 MiB, fast)\n{:12}", "");
+    let Some(first) = outcome.of(PolicyName::Linux244, Scene::Jitter, Speed::Fast) else {
+        return String::new();
+    };
+    let mut text = format!("\nstages, mean in us ({})\n{:12}", outcome.with_file(first), "");
     for stage in Stage::ALL {
         write!(text, " {:>14}", stage.name()).ok();
     }
@@ -119,101 +121,10 @@ fn stages(outcome: &Outcome) -> String {
     text
 }
 
-/// What of the paper's findings is seen here, and what is not.
-pub(super) fn findings(outcome: &Outcome) -> Vec<(bool, String)> {
-    let of = |policy, scene| outcome.of(policy, scene, Speed::Fast);
-    let summary = |policy, scene| of(policy, scene).and_then(Measured::summary);
-    let mut findings = Vec::new();
-    if let Some(linux) = summary(PolicyName::Linux244, Scene::Spikes) {
-        let period = linux.period.as_ref().map(|period| period.calls);
-        let inflation = linux.inflation().unwrap_or(1.0);
-        findings.push((
-            period.is_some(),
-            match period {
-                Some(calls) => format!(
-                    "linux-2.4.4 has a spike every {calls:.0} calls (paper: about 85; 192 requests \
-                     of a page are 96 calls of 8 KiB)"
-                ),
-                None => "linux-2.4.4 has no regular spikes (paper: about every 85 calls)".into(),
-            },
-        ));
-        findings.push((
-            inflation >= 2.0,
-            format!("its mean is {inflation:.1} times that without them (paper: 3.5 times)"),
-        ));
-    }
-    let slope = |summary: &Summary| summary.slope_us_per_1000.as_ref().map(|slope| slope.value);
-    let growth = summary(PolicyName::NoFlush, Scene::Growth);
-    let flat = summary(PolicyName::Hashed, Scene::Growth);
-    if let (Some(growth), Some(flat)) = (&growth, &flat) {
-        let (grows, stays) = (slope(growth).unwrap_or(0.0), slope(flat).unwrap_or(0.0));
-        findings.push((
-            growth.period.is_none(),
-            format!("no-flush has {} calls over 1 ms, without a period", growth.slow_calls),
-        ));
-        findings.push((
-            grows > 0.5 && grows > 10.0 * stays,
-            format!(
-                "no-flush slows down by {grows:.2} us each 1000 calls, hashed by {stays:.2} \
-                 (paper: figure 3 grows, figure 4 is flat)"
-            ),
-        ));
-    }
-    findings.extend(jitter(outcome, Speed::Fast));
-    findings.extend(inversion(outcome));
-    findings
-}
-
-/// Does releasing the lock lower the spread?
-fn jitter(outcome: &Outcome, speed: Speed) -> Option<(bool, String)> {
-    let of = |policy| {
-        let measured = outcome.of(policy, Scene::Jitter, speed)?;
-        let summary = measured.summary()?;
-        let mean = summary.mean_without_slow.unwrap_or(summary.mean).as_micros_f64();
-        Some((mean, measured.spread_us()?, summary.p99.as_micros_f64()))
-    };
-    let (held, released) = (of(PolicyName::Hashed)?, of(PolicyName::Unlocked)?);
-    Some((
-        released.1 < held.1,
-        format!(
-            "{} server: with the lock released the spread (standard deviation of calls up to 1 ms) \
-             goes from {:.1} to {:.1} us, their mean from {:.1} to {:.1} (paper: 149 to 127), p99 \
-             from {:.1} to {:.1}",
-            speed.name(),
-            held.1,
-            released.1,
-            held.0,
-            released.0,
-            held.2,
-            released.2,
-        ),
-    ))
-}
-
-/// Is the writer faster with the slower server?
-fn inversion(outcome: &Outcome) -> Option<(bool, String)> {
-    let mean = |policy, speed| {
-        let summary = outcome.of(policy, Scene::Jitter, speed)?.summary()?;
-        Some(summary.mean_without_slow.unwrap_or(summary.mean).as_micros_f64())
-    };
-    let held = (mean(PolicyName::Hashed, Speed::Fast)?, mean(PolicyName::Hashed, Speed::Slow)?);
-    let released =
-        (mean(PolicyName::Unlocked, Speed::Fast)?, mean(PolicyName::Unlocked, Speed::Slow)?);
-    Some((
-        held.0 > held.1,
-        format!(
-            "a faster server makes calls slower (of those up to 1 ms): {:.1} us, with a slow one \
-             {:.1} (paper: 149 and 113); with the lock released {:.1} and {:.1} (paper: 127 and \
-             105)",
-            held.0, held.1, released.0, released.1
-        ),
-    ))
-}
-
 fn verdicts(outcome: &Outcome) -> String {
     let mut text = String::from("\nof the paper's findings\n");
-    for (is_seen, finding) in findings(outcome) {
-        writeln!(text, "  {} {finding}", if is_seen { "seen:    " } else { "not seen:" }).ok();
+    for finding in findings(outcome) {
+        writeln!(text, "  {}: {}", finding.seen.words(), finding.text).ok();
     }
     writeln!(text, "took {:.0} s", outcome.took.as_secs_f64()).ok();
     text

@@ -9,6 +9,7 @@ use perf::units::Nanos;
 
 use super::files::{At, Measured};
 use crate::args::bench::Seqwrite;
+use crate::compared::{Better, Compared};
 use crate::records;
 
 /// Points of the plotted calls of a run.
@@ -140,6 +141,16 @@ fn compare(
             record.metric(&format!("{}_ratio_to_first", mark.name()), ratio, "");
         }
     }
+    let mut said = serde_json::Map::new();
+    for mark in Mark::ALL {
+        let is_fair = mark == Mark::Written || mix || (mismatch.is_none() && !unknown);
+        let rates = first.rates(mark).zip(measured.rates(mark)).filter(|_| is_fair);
+        if let Some(compared) = rates.and_then(|(a, b)| Compared::of(&a, &b, Better::Larger)) {
+            let sentence = compared.sentence(&compared_with, &measured.place.name());
+            said.insert(mark.name().to_owned(), sentence.into());
+        }
+    }
+    record.other.insert("compared".to_owned(), said.into());
     record.other.insert("compared_with".to_owned(), compared_with.into());
     if let Some(mismatch) = mismatch {
         record.warn(

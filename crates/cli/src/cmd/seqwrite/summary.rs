@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use load::latencies::{self, Bar, Summary};
+use load::latencies::{self, Bar, SPIKES_OF_A_RHYTHM, STANDS_OUT, Summary};
 use load::seqwrite_files::Mark;
 use perf::record::Durability;
 use perf::units::Nanos;
@@ -10,6 +10,7 @@ use perf::units::Nanos;
 use super::files::Measured;
 use super::record::ratio;
 use crate::args::bench::Seqwrite;
+use crate::compared::{Better, Compared};
 use crate::records;
 
 /// Columns of the longest bar.
@@ -56,7 +57,31 @@ fn write_group(out: &mut String, group: &[Measured], args: &Seqwrite) -> std::fm
     for one in group {
         write_place(out, one, args.slow)?;
     }
+    write_compared(out, group, args.mix_durability)?;
     writeln!(out)
+}
+
+/// Which place is faster than the first, as far as the runs tell.
+fn write_compared(out: &mut String, group: &[Measured], mix: bool) -> std::fmt::Result {
+    let [first, others @ ..] = group else { return Ok(()) };
+    for other in others {
+        let (a, b) = (first.place.name(), other.place.name());
+        writeln!(out, "\ncompared    {b} with {a}; in brackets the interval of 95 %")?;
+        for mark in Mark::ALL.into_iter().filter(|mark| is_compared(*mark, other, first, mix)) {
+            let rates = first.rates(mark).zip(other.rates(mark));
+            let compared = rates.and_then(|(a, b)| Compared::of(&a, &b, Better::Larger));
+            if let Some(compared) = compared {
+                writeln!(out, "  {:9} {}", mark.name(), compared.sentence(&a, &b))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether what is flushed survives the same, or does not matter.
+fn is_compared(mark: Mark, one: &Measured, first: &Measured, mix: bool) -> bool {
+    let (mine, theirs) = (one.place.file_system.flushed, first.place.file_system.flushed);
+    mark == Mark::Written || mix || (mine.is_some() && mine == theirs)
 }
 
 /// Beside the first place.
@@ -68,11 +93,11 @@ fn write_ratios(
     mix: bool,
 ) -> std::fmt::Result {
     let (mine, theirs) = (one.place.file_system.flushed, first.place.file_system.flushed);
-    let is_fair = mix || (mine.is_some() && mine == theirs);
+    let is_fair = is_compared(Mark::Flushed, one, first, mix);
     write!(out, "{OF_THE_FIRST:width$}")?;
     for mark in Mark::ALL {
         let cell = match ratio(one, first, mark) {
-            Some(ratio) if mark == Mark::Written || is_fair => format!("x {ratio:.2}"),
+            Some(ratio) if is_compared(mark, one, first, mix) => format!("x {ratio:.2}"),
             _ => "-".to_owned(),
         };
         write!(out, "{cell:>22}")?;
@@ -136,18 +161,33 @@ fn write_calls(out: &mut String, summary: &Summary) -> std::fmt::Result {
             period.middle_half.lo,
             period.middle_half.hi
         )?,
-        None => writeln!(out, "  no period in the spikes")?,
+        None => writeln!(out, "  {}", without_period(summary))?,
     }
     if let Some(slope) = summary.slope_us_per_1000 {
+        let is_flat = slope.ci95.is_none_or(|ci| ci.contains(0.0));
+        let judged = if is_flat { ", which may be none" } else { "" };
         let ci95 = slope.ci95.map(|ci| format!(" (95 %: {:+.2} to {:+.2})", ci.lo, ci.hi));
         writeln!(
             out,
-            "  calls change by {:+.2} us in 1,000 calls{}",
+            "  calls change by {:+.2} us in 1,000 calls{}{judged}",
             slope.value,
             ci95.unwrap_or_default()
         )?;
     }
     Ok(())
+}
+
+/// Why no period is told: there is none, or there is too little to tell one.
+fn without_period(summary: &Summary) -> String {
+    let Summary { spikes, threshold, .. } = summary;
+    match spikes {
+        0 => format!("no spikes: no call over {threshold} takes {STANDS_OUT} times the median"),
+        few if *few < SPIKES_OF_A_RHYTHM => format!(
+            "{few} spike(s): too few to tell a period from chance, which takes \
+             {SPIKES_OF_A_RHYTHM}"
+        ),
+        many => format!("{many} spikes, and no period in them that chance would not give"),
+    }
 }
 
 /// Bars by the square root of their calls: a spike in a thousand can be seen.
@@ -175,6 +215,23 @@ fn survived(durability: Option<Durability>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn why_there_is_no_period_depends_on_the_spikes() {
+        let said = |every: usize, calls: usize| {
+            let of = |n: usize| if n % every == every - 1 { 20_000 } else { 100 };
+            let calls: Vec<Nanos> = (0..calls).map(|n| Nanos::from_micros(of(n))).collect();
+            let summary = Summary::of(&calls, Nanos::from_millis(1)).unwrap();
+            let mut out = String::new();
+            write_calls(&mut out, &summary).unwrap();
+            out
+        };
+        assert!(said(5_000, 1_000).contains("no spikes: no call over"), "{}", said(5_000, 1_000));
+        assert!(said(100, 350).contains("3 spike(s): too few"), "{}", said(100, 350));
+        let rhythm = said(100, 2_000);
+        assert!(rhythm.contains("every 100 calls") && !rhythm.contains("too few"), "{rhythm}");
+        assert!(rhythm.contains("which may be none"), "{rhythm}");
+    }
 
     #[test]
     fn a_bar_with_one_call_among_many_is_seen() {

@@ -215,39 +215,42 @@ fn recommend(
     })
 }
 
-/// Names the dominating term in a sentence.
+/// A term that is this much of a cycle dominates it.
+const DOMINATES_PCT: f64 = 50.0;
+
+/// Names the largest term in a sentence, and whether it dominates.
 pub(crate) fn sentence(row: &Row, choice: &Choice) -> String {
     let cycle = row.prediction.cycle;
-    let share = |us: f64| 100.0 * us / cycle.total_us();
+    let total_us = cycle.total_us();
+    let term = |what: &str, us: f64, is: &str, then: &str| {
+        let share = 100.0 * us / total_us;
+        let of = format!("{share:.0} % of each cycle of {total_us:.0} us {is}");
+        match share >= DOMINATES_PCT {
+            true => format!("{what} dominates: {of}{then}"),
+            false => format!("no term dominates; the largest is {what}: {of}"),
+        }
+    };
     let size = bytes(row.configuration.call_bytes);
     let n = row.configuration.outstanding;
     let calls = if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
     let why = match choice.bound(row) {
-        Bound::Cycle(Term::Prop) => format!(
-            "propagation dominates: {:.0} % of each cycle of {:.0} us is the way there and back \
-              (2 T_prop), while link, processor and disk wait",
-            share(cycle.prop_us),
-            cycle.total_us()
+        Bound::Cycle(Term::Prop) => term(
+            "propagation",
+            cycle.prop_us,
+            "is the network round trip (2 T_prop)",
+            ", while link, processor and disk wait",
         ),
-        Bound::Cycle(Term::Ser) => format!(
-            "serialization dominates: {:.0} % of each cycle of {:.0} us is the bytes' own time \
-              on the way (T_ser)",
-            share(cycle.ser_us),
-            cycle.total_us()
-        ),
-        Bound::Cycle(Term::Op) => format!(
-            "processing dominates: {:.0} % of each cycle of {:.0} us is spent on the call \
-              itself (T_op)",
-            share(cycle.op_us),
-            cycle.total_us()
-        ),
-        Bound::Cycle(Term::Block) => format!(
-            "storage dominates: {:.0} % of each cycle of {:.0} us is the wait for the disk (T_B)",
-            share(cycle.block_us),
-            cycle.total_us()
-        ),
+        Bound::Cycle(Term::Ser) => {
+            term("serialization", cycle.ser_us, "is the transmission of the bytes (T_ser)", "")
+        }
+        Bound::Cycle(Term::Op) => {
+            term("processing", cycle.op_us, "is spent on the call itself (T_op)", "")
+        }
+        Bound::Cycle(Term::Block) => {
+            term("storage", cycle.block_us, "is the wait for the disk (T_B)", "")
+        }
         Bound::Capacity => {
-            "the way itself is full: link and processing are busy all the time (T_ser)".to_owned()
+            "the path is full: link and processing are busy all the time (T_ser)".to_owned()
         }
         Bound::Storage => "storage is busy all the time (T_B)".to_owned(),
         Bound::Server => {
@@ -270,6 +273,29 @@ pub(crate) fn median(values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_term_dominates_when_it_is_half_of_the_cycle() {
+        use perf::model::transaction::Cycle;
+        let said = |prop_us, block_us| {
+            let cycle = Cycle { prop_us, ser_us: 20.0, op_us: 20.0, block_us };
+            let bound = Bound::Cycle(cycle.dominating());
+            let row = Row {
+                configuration: Configuration { subject: 0, call_bytes: 8192, outstanding: 1 },
+                prediction: Prediction { cycle, bound, mib_per_s: 10.0 },
+                closed_mib_per_s: None,
+                simulated_mib_per_s: None,
+                full: (100.0, Bound::Capacity),
+                measured_mib_per_s: 10.0,
+            };
+            sentence(&row, &Choice::of(&[row], &[]))
+        };
+        assert!(said(160.0, 0.0).contains("propagation dominates: 80 % of each cycle of 200 us"));
+        assert!(said(0.0, 160.0).contains("storage dominates: 80 %"));
+        let even = said(30.0, 30.0);
+        assert!(even.contains("no term dominates; the largest is"), "{even}");
+        assert!(!even.contains("wait for the disk,") && !even.contains("while link"), "{even}");
+    }
 
     #[test]
     fn a_form_is_told_by_more_than_the_noise_only() {

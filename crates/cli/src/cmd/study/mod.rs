@@ -32,10 +32,12 @@ use crate::emulated;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::served::{Embedded, Interrupts};
+use crate::shell;
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Study, verbosity: Verbosity) -> Result<(), Failure> {
     fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
+    output::check([&args.json])?;
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     let record = record::record(&outcome);
@@ -339,7 +341,7 @@ impl Attempt<'_> {
         let mut outcome = Outcome {
             plan,
             started,
-            command: std::env::args().collect::<Vec<_>>().join(" "),
+            command: shell::own(),
             target: info,
             findings,
             local,

@@ -75,7 +75,8 @@ impl Choice {
         Self { best, errors_pct, noise_pct }
     }
 
-    /// `explained by the formula (median error 6.2 %; mean value analysis 11 %)`.
+    /// `Explained by the formula: median error 6.2 %; mean value analysis 11 %.`, or how little it
+    /// is.
     pub(crate) fn sentence(&self) -> String {
         let error = |model: Model| {
             let found = self.errors_pct.iter().find(|(own, _)| *own == model);
@@ -89,7 +90,19 @@ impl Choice {
             false => format!("; {}", others.join(", ")),
         };
         let (name, own) = (self.best.name(), error(self.best));
-        format!("Explained by the {name}: median error {own:.1} %{of_others}.")
+        match own {
+            own if own <= EXPLAINED_PCT => {
+                format!("Explained by the {name}: median error {own:.1} %{of_others}.")
+            }
+            own if own <= ROUGHLY_PCT => {
+                format!("Roughly explained by the {name}: median error {own:.1} %{of_others}.")
+            }
+            own if own.is_finite() => format!(
+                "No model explains it: the best, the {name}, is off by {own:.0} % at the \
+                 median{of_others}; what limits is a guess then."
+            ),
+            _ => "No model has numbers for it.".to_owned(),
+        }
     }
 
     /// What a row is bound by: full, if the model that explains best has it near to what the
@@ -104,6 +117,11 @@ impl Choice {
         }
     }
 }
+
+/// A median error up to which measurements are explained, and up to which they are roughly. Guess:
+/// what `papers predict` is held to, and where a warning begins to be of no use.
+const EXPLAINED_PCT: f64 = 10.0;
+const ROUGHLY_PCT: f64 = 25.0;
 
 /// By so much of its error another model has to be better than the formula, whatever the noise: of
 /// one repetition it is not known.
@@ -170,6 +188,21 @@ pub(crate) fn simulate(rows: &mut [Row], path: &Path, servers: &[Server], run: &
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_far_off_explains_nothing() {
+        let said = |formula| {
+            let errors_pct = vec![(Model::Formula, formula), (Model::Closed, 60.0)];
+            Choice { best: Model::Formula, errors_pct, noise_pct: 0.0 }.sentence()
+        };
+        let mva = "mean value analysis 60.0 %";
+        assert_eq!(said(6.2), format!("Explained by the formula: median error 6.2 %; {mva}."));
+        assert!(said(18.0).starts_with("Roughly explained by the formula: median error 18.0 %"));
+        assert!(
+            said(41.0).starts_with("No model explains it: the best, the formula, is off by 41")
+        );
+        assert!(said(f64::NAN).starts_with("No model has numbers"));
+    }
 
     #[test]
     fn a_model_is_taken_for_more_than_the_noise_only() {

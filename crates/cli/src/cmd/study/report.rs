@@ -7,11 +7,13 @@ use analyze::report::{
 use client::transfer::Kind;
 use load::study::{Configuration, Measured};
 use perf::record::Run;
-use perf::stats::{Estimate, Interval};
+use perf::stats::{Estimate, Interval, ratio};
 
 use super::explain::{self, bytes, sentence};
 use super::outcome::Outcome;
 use super::record;
+use crate::compared::is_wide;
+use crate::records;
 
 /// Points kept of what is drawn.
 const POINTS_MAX: usize = 1_500;
@@ -74,14 +76,20 @@ fn headline(outcome: &Outcome) -> Headline {
     let row = explanation.row(explanation.before);
     let first = row.map(|row| sentence(row, choice)).unwrap_or_default();
     let after = explanation.after;
-    let gain = format!(
-        "{} calls with {} outstanding{} should give {:.1} times as much; measured {:.1} times.",
+    let change = format!(
+        "{} calls with {} outstanding{}",
         bytes(after.call_bytes),
         after.outstanding,
         if outcome.applied.is_some() { " on a server that does not stall" } else { "" },
-        outcome.predicted_gain(),
-        outcome.measured_gain(),
     );
+    let gained = gained(before_and_after(outcome).as_slice());
+    let gain = gain_sentence(&change, outcome.predicted_gain(), gained);
+    let (storage, link) = (outcome.storage_mib_per_s(), outcome.link_mib_per_s());
+    let limited_by = match storage.partial_cmp(&link) {
+        Some(std::cmp::Ordering::Less) => format!("storage; the link has {link:.0} MiB/s"),
+        _ if storage.is_finite() => format!("the link; storage has {storage:.0} MiB/s"),
+        _ => "the link; no limit of storage was seen".to_owned(),
+    };
     let fact =
         |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
     Headline {
@@ -92,25 +100,26 @@ fn headline(outcome: &Outcome) -> Headline {
                 "measured gain",
                 format!("{:.2} x", outcome.measured_gain()),
                 format!(
-                    "{:.1} to {:.1} MiB/s",
+                    "{:.1} to {:.1} MiB/s{}",
                     outcome.before_mib_per_s(),
-                    outcome.after_mib_per_s()
+                    outcome.after_mib_per_s(),
+                    match gained.and_then(|gained| gained.ci95) {
+                        Some(ci) if is_wide(&ci) => "; its runs differ much".to_owned(),
+                        Some(ci) => format!("; 95 %: {:.2} to {:.2} x", ci.lo, ci.hi),
+                        None => "; of one run each".to_owned(),
+                    }
                 ),
             ),
             fact(
-                "best window",
+                "recommended window",
                 after.outstanding.to_string(),
-                format!("calls of {}", bytes(after.call_bytes)),
+                recommended(after, &outcome.measured),
             ),
-            fact(
-                "limit",
-                format!("{:.1} MiB/s", outcome.limit_mib_per_s()),
-                "the smaller of link and storage".to_owned(),
-            ),
+            fact("limit", format!("{:.1} MiB/s", outcome.limit_mib_per_s()), limited_by),
             fact(
                 "reached",
                 format!("{:.0} %", 100.0 * outcome.efficiency_of_limit()),
-                "of the limit, with the best window".to_owned(),
+                "of the limit, with the recommended window".to_owned(),
             ),
             fact(
                 "model error",
@@ -118,6 +127,62 @@ fn headline(outcome: &Outcome) -> Headline {
                 format!("median; worst {:.0} %", explanation.error_pct_worst),
             ),
         ],
+    }
+}
+
+/// How many times the runs before those after have given.
+fn gained(before_and_after: &[&Measured]) -> Option<Estimate> {
+    let &[before, after] = before_and_after else { return None };
+    let sample = |measured: &Measured| records::sample(measured.mib_per_s.iter().copied());
+    ratio(&sample(before)?, &sample(after)?)
+}
+
+/// What was promised beside what came.
+fn gain_sentence(change: &str, predicted: f64, gained: Option<Estimate>) -> String {
+    let promised = format!("{change} should give {predicted:.1} times as much");
+    let Some(gained) = gained else { return format!("{promised}; that was not measured.") };
+    let times = gained.value;
+    match gained.ci95 {
+        None => format!("{promised}; measured {times:.1} times, of one run each."),
+        Some(ci) if is_wide(&ci) => format!(
+            "{promised}; measured {times:.1} times, but the runs differ so much among themselves \
+             that this says little."
+        ),
+        Some(ci) if ci.contains(1.0) => format!(
+            "{promised}; measured {:.2} to {:.2} times (95 %), which cannot be told from no gain.",
+            ci.lo, ci.hi
+        ),
+        Some(ci) if ci.hi < 1.0 => format!(
+            "{promised}, and gave less than before: measured {times:.2} times ({:.2} to {:.2}).",
+            ci.lo, ci.hi
+        ),
+        Some(ci) => {
+            format!("{promised}; measured {times:.1} times (95 %: {:.1} to {:.1}).", ci.lo, ci.hi)
+        }
+    }
+}
+
+/// The configuration that the model recommends, beside the sweep's own best on that server, if that
+/// is better by more than its runs differ.
+fn recommended(after: Configuration, measured: &[Measured]) -> String {
+    let calls = format!("calls of {}", bytes(after.call_bytes));
+    let best = measured
+        .iter()
+        .filter(|one| one.configuration.subject == after.subject)
+        .max_by(|a, b| a.median().total_cmp(&b.median()));
+    let own = measured.iter().find(|one| one.configuration == after);
+    let better = best.zip(own).filter(|(best, own)| {
+        // One run has no spread.
+        own.mib_per_s.len() > 1 && best.spread().0 > own.spread().1
+    });
+    match better {
+        None => calls,
+        Some((best, own)) => format!(
+            "{calls}; the sweep had {:.0} % more with {} of {}",
+            100.0 * (best.median() / own.median() - 1.0),
+            best.configuration.outstanding,
+            bytes(best.configuration.call_bytes)
+        ),
     }
 }
 
@@ -438,4 +503,25 @@ fn method(outcome: &Outcome) -> Vec<String> {
         ));
     }
     paragraphs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_is_what_the_runs_show() {
+        let said = |value, ci: Option<(f64, f64)>| {
+            let ci95 = ci.map(|(lo, hi)| Interval { lo, hi });
+            gain_sentence("1 MiB calls", 3.0, Some(Estimate { value, ci95 }))
+        };
+        let begins = "1 MiB calls should give 3.0 times as much";
+        let gained = said(2.9, Some((2.7, 3.1)));
+        assert_eq!(gained, format!("{begins}; measured 2.9 times (95 %: 2.7 to 3.1)."));
+        assert!(said(1.1, Some((0.8, 1.5))).contains("which cannot be told from no gain"));
+        assert!(said(0.7, Some((0.6, 0.8))).contains("and gave less than before"));
+        assert!(said(2.9, Some((0.0, 4e8))).ends_with("that this says little."));
+        assert!(said(2.9, None).ends_with("measured 2.9 times, of one run each."));
+        assert!(gain_sentence("x", 2.0, None).ends_with("that was not measured."));
+    }
 }

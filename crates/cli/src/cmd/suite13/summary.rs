@@ -8,6 +8,7 @@ use perf::record::Durability;
 use super::plan::Plan;
 use super::target::Described;
 use super::{Measured, Outcome};
+use crate::compared::{Better, Compared, Which};
 use crate::records::{cell, sample};
 
 /// Columns of a place.
@@ -24,6 +25,7 @@ fn write(out: &mut String, outcome: &Outcome, plan: &Plan) -> std::fmt::Result {
     for &copies in &plan.copies {
         write_times(out, outcome, plan, copies)?;
         write_calls(out, outcome, plan, copies)?;
+        write_compared(out, outcome, plan, copies)?;
         writeln!(out)?;
     }
     for place in &outcome.places {
@@ -94,6 +96,80 @@ fn write_times(out: &mut String, outcome: &Outcome, plan: &Plan, copies: u32) ->
         )?;
     }
     Ok(())
+}
+
+/// Which place is faster than the first, of all tests together and of each.
+fn write_compared(
+    out: &mut String,
+    outcome: &Outcome,
+    plan: &Plan,
+    copies: u32,
+) -> std::fmt::Result {
+    let first = &outcome.places[0].name;
+    for (target, place) in outcome.places.iter().enumerate().skip(1) {
+        let (together, each) = compared(outcome, plan, target, copies);
+        let Some(together) = together else { continue };
+        let (tests, mut faster, mut slower) = (each.len(), Vec::new(), Vec::new());
+        for (test, compared) in each {
+            match compared.faster() {
+                Some(Which::First) => slower.push(test.number().to_string()),
+                Some(Which::Second) => faster.push(test.number().to_string()),
+                None => {}
+            }
+        }
+        writeln!(out, "compared    {}", together.sentence(first, &place.name))?;
+        let list = |tests: &[String]| match tests {
+            [] => "none".to_owned(),
+            tests => tests.join(", "),
+        };
+        writeln!(
+            out,
+            "            by the mean of {tests} tests' logarithms; of each by itself (95 %): {} \
+             faster in {}, {first} in {}, {} cannot be told",
+            place.name,
+            list(&faster),
+            list(&slower),
+            tests - faster.len() - slower.len()
+        )?;
+    }
+    Ok(())
+}
+
+/// The place beside the first: by the geometric mean of the tests of each repetition, and by each
+/// test. Tests whose results survive other things are left out.
+pub(super) fn compared(
+    outcome: &Outcome,
+    plan: &Plan,
+    target: usize,
+    copies: u32,
+) -> (Option<Compared>, Vec<(Test, Compared)>) {
+    let (place, first) = (&outcome.places[target], &outcome.places[0]);
+    let of = |target, test| outcome.of(target, copies, test);
+    let seconds = |one: &Measured| one.seconds(|ran| Some(ran.span()));
+    let fair = plan.tests.iter().filter(|test| !test.writes() || is_fair(place, first, plan));
+    let pairs: Vec<(Test, &Measured, &Measured)> =
+        fair.filter_map(|&test| Some((test, of(0, test)?, of(target, test)?))).collect();
+    let each = pairs.iter().filter_map(|(test, one, two)| {
+        Some((*test, Compared::of(&seconds(one)?, &seconds(two)?, Better::Smaller)?))
+    });
+    let each: Vec<(Test, Compared)> = each.collect();
+    let means = |of: fn(&(Test, &Measured, &Measured)) -> Vec<f64>| {
+        let runs: Vec<Vec<f64>> = pairs.iter().map(of).collect();
+        let repeats = runs.iter().map(Vec::len).min().unwrap_or(0);
+        sample((0..repeats).map(|repeat| {
+            let logarithms = runs.iter().map(|runs| runs[repeat].ln());
+            (logarithms.sum::<f64>() / runs.len() as f64).exp()
+        }))
+    };
+    let together = means(|(_, one, _)| spans_of(one))
+        .zip(means(|(_, _, two)| spans_of(two)))
+        .and_then(|(one, two)| Compared::of(&one, &two, Better::Smaller));
+    (together, each)
+}
+
+/// The times of all repetitions, in s.
+fn spans_of(one: &Measured) -> Vec<f64> {
+    one.runs.iter().map(|ran| ran.span().as_secs_f64()).collect()
 }
 
 /// Calls of every test, in the run whose time is the median.

@@ -6,6 +6,7 @@ use load::tasks::{Names, Run};
 
 use super::plan::{Case, Plan};
 use super::{Measured, Outcome};
+use crate::compared::{Better, Compared, letter};
 use crate::records::{bytes, cell};
 
 /// A client that uses so much of all processors may be what limits.
@@ -89,6 +90,7 @@ fn write_group(
         write_case(out, one, plan)?;
         if outcome.places.len() > 1 && one.case.only.is_none() {
             write_targets(out, one, outcome)?;
+            write_compared(out, one, outcome)?;
         }
     }
     if !plan.is_sweep {
@@ -150,6 +152,32 @@ fn write_targets(out: &mut String, one: &Measured, outcome: &Outcome) -> std::fm
     Ok(())
 }
 
+/// Which target's tasks are faster than those of the first.
+fn write_compared(out: &mut String, one: &Measured, outcome: &Outcome) -> std::fmt::Result {
+    let first = &outcome.places[0];
+    for (target, place) in outcome.places.iter().enumerate().skip(1) {
+        let (a, b) = (letter(0), letter(target));
+        if place.survives != first.survives {
+            writeln!(
+                out,
+                "{:>16}  {a} and {b} are not compared: what was closed does not survive the same",
+                ""
+            )?;
+            continue;
+        }
+        if let Some(compared) = compared(one, target) {
+            writeln!(out, "{:>16}  {}", "", compared.sentence(&a, &b))?;
+        }
+    }
+    Ok(())
+}
+
+/// The target's tasks beside those of the first, which ran at the same time.
+pub(super) fn compared(one: &Measured, target: usize) -> Option<Compared> {
+    let sum = |target| one.sample(|run| run.sum_mbit_per_s(|task| task.target == target));
+    Compared::of(&sum(0)?, &sum(target)?, Better::Larger)
+}
+
 /// The mean throughput of the tasks of a run.
 pub(super) fn each(run: &Run) -> f64 {
     run.sum_mbit_per_s(|_| true) / run.tasks.len() as f64
@@ -161,13 +189,6 @@ pub(super) fn deviation(run: &Run) -> f64 {
     let squares = run.tasks.iter().map(|task| (run.task_mbit_per_s(task) - mean).powi(2));
     let others = run.tasks.len().saturating_sub(1).max(1) as f64;
     (squares.sum::<f64>() / others).sqrt()
-}
-
-pub(super) fn letter(target: usize) -> String {
-    match u8::try_from(target) {
-        Ok(number @ 0..26) => char::from(b'A' + number).to_string(),
-        _ => (target + 1).to_string(),
-    }
 }
 
 fn write_own(out: &mut String, outcome: &Outcome) -> std::fmt::Result {

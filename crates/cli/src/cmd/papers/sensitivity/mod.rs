@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Sensitivity, verbosity: Verbosity) -> Result<(), Failur
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if let Some(out) = &args.out {
-        output::write(out, &report::html(&outcome, args))?;
+        output::write(out, &report::html(&outcome))?;
     }
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         let text = if args.markdown { markdown::text } else { table::text };

@@ -7,9 +7,9 @@ use super::Outcome;
 use super::findings::{difference_pct, model};
 use super::points::{Measured, Part};
 use super::table::{amount, said, shown};
-use crate::args::papers::Sensitivity;
+use crate::shell;
 
-pub(super) fn html(outcome: &Outcome, args: &Sensitivity) -> String {
+pub(super) fn html(outcome: &Outcome) -> String {
     let environment = load::environment::describe();
     let server = outcome.url.clone().unwrap_or_else(|| "our own, in memory, one thread".to_owned());
     let facts = [
@@ -27,7 +27,7 @@ pub(super) fn html(outcome: &Outcome, args: &Sensitivity) -> String {
         findings: said.filter(|said| !said.is_empty()).chain([agreement]).collect(),
         plots: Part::ALL.into_iter().filter_map(|part| plot(outcome, part)).collect(),
         method: METHOD.map(str::to_owned).into(),
-        command: command(args),
+        command: shell::own(),
     })
 }
 
@@ -45,17 +45,6 @@ const METHOD: [&str; 3] = [
     "The paper: Martin and Culler, NFS Sensitivity to High Performance Networks, SIGMETRICS 1999, \
      figures 5 to 8, 10 and 11.",
 ];
-
-fn command(args: &Sensitivity) -> String {
-    let mut command = format!("nfskit papers sensitivity --mix {} --seed {}", args.mix, args.seed);
-    if let Some(target) = &args.target {
-        command.push_str(&format!(" --target '{target}'"));
-    }
-    if args.quick {
-        command.push_str(" --quick");
-    }
-    command
-}
 
 fn plot(outcome: &Outcome, part: Part) -> Option<CurvesPlot> {
     let pairs: Vec<(&Measured, &Measured)> = outcome.pairs(part).collect();

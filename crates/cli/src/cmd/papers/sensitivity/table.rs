@@ -97,9 +97,25 @@ pub(super) fn said(outcome: &Outcome, part: Part) -> String {
             text
         }
         Part::Bandwidth => {
-            "  the paper: nothing down to 2.5 MB/s, a steeper curve at 1.25\n".to_owned()
+            let paper = "the paper: nothing down to 2.5 MB/s, a steeper curve at 1.25";
+            let live = times(outcome.pairs(part).map(|(live, _)| live));
+            let world = times(outcome.pairs(part).map(|(_, world)| world));
+            format!("  {paper}; times the baseline's response, live: {live}; world: {world}\n")
         }
     }
+}
+
+/// What each point is of the baseline.
+fn times<'a>(points: impl Iterator<Item = &'a Measured>) -> String {
+    let points: Vec<&Measured> = points.collect();
+    let baseline = points.iter().find(|measured| measured.point.is_baseline());
+    let Some(baseline) = baseline.map(|measured| measured.value.value) else {
+        return "-".to_owned();
+    };
+    let others = points.iter().filter(|measured| !measured.point.is_baseline());
+    let times = others
+        .map(|measured| format!("{:.2} at {}", measured.value.value / baseline, amount(measured)));
+    times.collect::<Vec<_>>().join(", ")
 }
 
 fn plus_minus(estimate: &Estimate) -> String {

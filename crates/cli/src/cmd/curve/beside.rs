@@ -1,0 +1,170 @@
+//! Curves of several servers beside the first: which is faster, as far as that can be told.
+
+use load::curve::{Point, Quantity, Signature};
+use perf::stats::Sample;
+
+use super::{Outcome, Server};
+use crate::compared::{Better, Compared, letter};
+use crate::records::{number, sample};
+
+/// What is compared, and in which words.
+pub(super) type Line = (String, String);
+
+/// Of each server after the first; nothing of a single one.
+pub(super) fn lines(outcome: &Outcome) -> Vec<Line> {
+    let Some((first, others)) = outcome.servers.split_first() else { return Vec::new() };
+    let others = others.iter().enumerate();
+    others.flat_map(|(at, other)| between(("A", first), (&letter(at + 1), other))).collect()
+}
+
+/// Letters and what they stand for; nothing of a single server.
+pub(super) fn names(outcome: &Outcome) -> Vec<Line> {
+    let named = outcome.servers.iter().enumerate();
+    let names = named.map(|(at, server)| (letter(at), server.target.to_string()));
+    if outcome.servers.len() > 1 { names.collect() } else { Vec::new() }
+}
+
+fn between((a, first): (&str, &Server), (b, other): (&str, &Server)) -> Vec<Line> {
+    let (Some(one), Some(two)) = (&first.signature, &other.signature) else {
+        let mut lacking = Vec::new();
+        for (name, server) in [(a, first), (b, other)] {
+            if server.signature.is_none() {
+                lacking.push(name);
+            }
+        }
+        let why = format!(
+            "{a} and {b} cannot be told apart: no point of {} holds the rules",
+            lacking.join(" and ")
+        );
+        return vec![("compared".to_owned(), why)];
+    };
+    let mut lines = vec![("throughput".to_owned(), throughput((a, one), (b, two)))];
+    let times = [("response at base", Quantity::Base), ("response overall", Quantity::Overall)];
+    for (what, quantity) in times {
+        if let Some(ratio) = one.ratio(two, quantity) {
+            let compared = Compared::of_ratio(ratio, Better::Smaller);
+            lines.push((what.to_owned(), compared.sentence(a, b)));
+        }
+    }
+    lines.extend(at_one_load((a, &first.measured.points), (b, &other.measured.points)));
+    lines
+}
+
+/// Of two that were saturated; of one that was, when the other did more.
+fn throughput((a, one): (&str, &Signature), (b, two): (&str, &Signature)) -> String {
+    let kept_up = |names: &str| {
+        format!("{a} and {b} cannot be told apart: {names} did all that was asked for")
+    };
+    let Some(ratio) = one.ratio(two, Quantity::Highest) else { return kept_up("one") };
+    let compared = Compared::of_ratio(ratio, Better::Larger);
+    match (one.is_saturated, two.is_saturated, compared.faster()) {
+        (true, true, _) => compared.sentence(a, b),
+        (false, false, _) => kept_up(&format!("{a} and {b}")),
+        (true, false, Some(crate::compared::Which::Second)) => {
+            format!("at least: {}", compared.sentence(a, b))
+        }
+        (false, true, Some(crate::compared::Which::First)) => {
+            format!("at least: {}", compared.sentence(a, b))
+        }
+        (is_saturated, ..) => kept_up(if is_saturated { b } else { a }),
+    }
+}
+
+/// Response times at the highest load that both kept up with, where there is such a one.
+fn at_one_load((a, first): (&str, &[Point]), (b, other): (&str, &[Point])) -> Option<Line> {
+    let fit = |point: &&Point| point.is_valid() && !point.is_over();
+    // Points are in the order of their loads.
+    let (one, two) = first.iter().filter(fit).rev().find_map(|one| {
+        let two = other.iter().filter(fit).find(|two| (two.load - one.load).abs() < 1e-6)?;
+        Some((one, two))
+    })?;
+    let compared = Compared::of(&batches(one)?, &batches(two)?, Better::Smaller)?;
+    let what = format!("response at {}", super::text::shown_load(one));
+    Some((what, compared.sentence(a, b)))
+}
+
+/// Mean response times of the batches of a point, in us.
+fn batches(point: &Point) -> Option<Sample> {
+    sample(point.batches_us())
+}
+
+/// How the lines are to be read.
+pub(super) fn legend() -> String {
+    let share = number(95.0);
+    format!(
+        "In brackets: the interval of {} %, of what varies within this run. Other days differ by \
+         more.",
+        share.trim_end_matches(".0")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use load::curve::Kind;
+    use load::mix::outcome::{Batch, Tally};
+    use load::mix::{Operation, Outcome as Run};
+    use perf::units::Nanos;
+
+    use super::*;
+
+    /// Points of 20 s in 20 batches that vary by a tenth.
+    fn points(times: u64, kept_up: bool) -> Vec<Point> {
+        (1..=3_u64)
+            .map(|n| {
+                let (per_s, response_us) = (100 * n / times, 500 * times);
+                let mut outcome = Run { span: Nanos::from_secs(20), ..Run::default() };
+                let response_time = std::iter::once(Nanos::from_micros(response_us)).collect();
+                let total = Nanos::from_micros(response_us);
+                outcome
+                    .operations
+                    .insert(Operation::Read, Tally { response_time, total, failed: 0 });
+                (outcome.answered, outcome.meant) = (per_s * 20, per_s * 20);
+                outcome.batches = (0..20)
+                    .map(|number| Batch {
+                        answered: per_s,
+                        responses: per_s,
+                        response_total: Nanos::from_micros(
+                            response_us * (9 + 2 * (number % 2)) / 10,
+                        ) * per_s,
+                    })
+                    .collect();
+                let (kept_up, breaches) = (kept_up || n < 3, Vec::new());
+                Point { kind: Kind::Open, load: 100.0 * n as f64, outcome, kept_up, breaches }
+            })
+            .collect()
+    }
+
+    fn said(one: &[Point], two: &[Point]) -> (String, Option<Line>) {
+        let of = |points: &[Point]| Signature::of(points).unwrap();
+        (throughput(("A", &of(one)), ("B", &of(two))), at_one_load(("A", one), ("B", two)))
+    }
+
+    #[test]
+    fn the_points_decide_which_server_is_faster() {
+        let (fast, slow) = (points(1, false), points(2, false));
+        let (throughput, response) = said(&slow, &fast);
+        assert!(throughput.starts_with("B is faster 2.00 times"), "{throughput}");
+        let (what, response) = response.unwrap();
+        assert_eq!(what, "response at 200.0/s", "the highest that both kept up with");
+        assert!(response.starts_with("B is faster "), "{response}");
+        let (throughput, response) = said(&fast, &slow);
+        assert!(throughput.starts_with("A is faster 2.00 times"), "{throughput}");
+        assert!(response.unwrap().1.starts_with("A is faster "));
+        let (throughput, response) = said(&fast, &fast);
+        assert!(throughput.contains("cannot be told apart"), "{throughput}");
+        assert!(response.unwrap().1.contains("cannot be told apart"));
+    }
+
+    #[test]
+    fn servers_that_did_all_that_was_asked_are_not_ranked_by_it() {
+        let (fast, slow) = (points(1, true), points(2, true));
+        let of_none = said(&slow, &fast).0;
+        assert!(of_none.contains("cannot be told apart: A and B did all"), "{of_none}");
+        // The slow one was saturated, the fast one was not: it is that much faster at least.
+        let at_least = said(&points(2, false), &fast).0;
+        assert!(at_least.starts_with("at least: B is faster 2.00 times"), "{at_least}");
+        // The fast one was saturated; what the slow one could have done is not known.
+        let unknown = said(&slow, &points(1, false)).0;
+        assert!(unknown.contains("cannot be told apart: A did all"), "{unknown}");
+    }
+}
