@@ -107,10 +107,10 @@ fn figure_2(outcome: &Outcome) -> Option<CallPlot> {
     })
 }
 
-const PAPER_3_AND_4: &str = "In the paper, with a file of 100 MB, calls get slower and slower \
-                             without the limits (no-flush, 484.7 us in the mean), because the \
-                             list that is scanned grows, and stay as they are with the hash \
-                             table (hashed, 136.9 us).";
+const PAPER_3_AND_4: &str = "\
+    In the paper, with a file of 100 MB, calls get slower and slower without the limits \
+    (no-flush, 484.7 us in the mean), because the list that is scanned grows, and stay as they \
+    are with the hash table (hashed, 136.9 us).";
 
 fn figures_3_and_4(outcome: &Outcome) -> Option<CallPlot> {
     let (_, file) = with_file(outcome, Scene::Growth, Speed::Fast)?;
@@ -121,12 +121,11 @@ fn figures_3_and_4(outcome: &Outcome) -> Option<CallPlot> {
     })
 }
 
-const PAPER_5_AND_6: &str = "In the paper, with a file of 30 MB, releasing the lock around the \
-                             send (unlocked) instead of holding it (hashed) lowers the mean from 149 \
-                             to 127 us with the fast server and from 113 to 105 us with the slow \
-                             one, and the longest call from 381 to 292 us. Both scales are \
-                             logarithmic. Upright lines: the median and the 99th percentile \
-                             (dashed).";
+const PAPER_5_AND_6: &str = "\
+    In the paper, with a file of 30 MB, releasing the lock around the send (unlocked) instead of \
+    holding it (hashed) lowers the mean from 149 to 127 us with the fast server and from 113 to \
+    105 us with the slow one, and the longest call from 381 to 292 us. Both scales are \
+    logarithmic. Upright lines: the median and the 99th percentile (dashed).";
 
 fn figures_5_and_6(outcome: &Outcome, speed: Speed) -> Option<SpreadPlot> {
     let (_, file) = with_file(outcome, Scene::Jitter, speed)?;
