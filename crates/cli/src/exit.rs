@@ -176,7 +176,9 @@ fn advice(error: &ClientError) -> String {
         ClientError::Call { cause, server, .. } => call_advice(cause, server),
         ClientError::Status { status, .. } => status_advice(*status).to_owned(),
         ClientError::Nonsense { .. } => {
-            "a capture of the traffic, and the server's maker".to_owned()
+            "another version of NFS (vers=2, vers=3) or another server; a capture of the traffic \
+             (nfskit trace) shows the server's maker what it said"
+                .to_owned()
         }
     }
 }
@@ -284,6 +286,7 @@ fn status_advice(status: NfsStat3) -> &'static str {
             "run again: the directory was removed, or the server lost its handles"
         }
         NfsStat3::Io => "the server's log and its disk",
+        NfsStat3::Jukebox => "again in a while: the server has not got it at hand yet",
         _ => "the server's log",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use net::error::{CallError, ConnectError};
+use net::error::{CallError, ConnectError, Refusal};
 use thiserror::Error;
 use wire::mount::MountStat3;
 use wire::nfs3::{Fattr3, NfsStat3, PostOpAttr, WccData, link, rename};
@@ -106,6 +106,14 @@ impl Error {
             Self::Status { status, .. } => Some(*status),
             _ => None,
         }
+    }
+
+    /// Whether the server does not know the procedure: it says so, or has none of that number.
+    pub fn is_unsupported(&self) -> bool {
+        let refused =
+            |cause: &CallError| matches!(cause, CallError::Refused(Refusal::ProcedureUnavailable));
+        self.status() == Some(NfsStat3::NotSupp)
+            || matches!(self, Self::Call { cause, .. } if refused(cause))
     }
 
     /// What the server told of the files although the procedure failed.

@@ -7,6 +7,7 @@
 //! - [`files`]: a mounted file system as its users see it, with what it remembers ([`cache`]) and
 //!   fetches before it is asked ([`read_ahead`]).
 //! - [`write_behind`]: writers go on at once, WRITEs and COMMITs follow; five policies.
+//! - [`walk`]: whether a listing gets anywhere.
 //! - [`transfer`]: sequential writes and reads with many calls outstanding.
 
 pub mod cache;
@@ -19,4 +20,5 @@ pub mod session;
 pub mod transfer;
 pub mod url;
 mod v2;
+pub mod walk;
 pub mod write_behind;

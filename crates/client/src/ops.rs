@@ -20,6 +20,7 @@ use wire::xdr::{Bulk, Decode, Encode, from_bytes};
 
 use crate::error::{Detail, Error};
 use crate::session::Session;
+use crate::walk;
 
 /// Bytes of a file.
 #[derive(Clone, Debug)]
@@ -125,9 +126,27 @@ impl Session {
         offset: u64,
         count: u32,
     ) -> Result<Timed<ReadOk>, Error> {
-        if let Some(v2) = self.v2() {
-            return v2.read(file, offset, count).await;
+        let Timed { mut reply, answer } = match self.v2() {
+            Some(v2) => v2.read(file, offset, count).await?,
+            None => self.read_v3(file, offset, count).await?,
+        };
+        if reply.data.is_empty() && count > 0 && !reply.eof {
+            let ends_before = |attributes: &Fattr3| attributes.size <= offset;
+            if !reply.file_attributes.as_ref().is_some_and(ends_before) {
+                let what = "no bytes, though the file does not end there";
+                return Err(self.nonsense(Procedure::Read.name(), what));
+            }
+            reply.eof = true;
         }
+        Ok(Timed { reply, answer })
+    }
+
+    async fn read_v3(
+        &self,
+        file: FileHandle,
+        offset: u64,
+        count: u32,
+    ) -> Result<Timed<ReadOk>, Error> {
         let answer = self.send(Procedure::Read, &read::Args { file, offset, count }).await?;
         let results = answer.results();
         let ok = self.unwrap(Procedure::Read, from_bytes::<read::Reply<'_>>(&results))?;
@@ -174,6 +193,12 @@ impl Session {
             return Err(
                 self.nonsense(Procedure::Write.name(), "an impossible count was acknowledged")
             );
+        }
+        // RFC 1813 section 3.3.7; whoever asks for stable storage because nothing else is kept
+        // would ask without end.
+        if reply.committed < stable {
+            let what = "the data are less stable than was asked for";
+            return Err(self.nonsense(Procedure::Write.name(), what));
         }
         Ok(Timed { reply, answer })
     }
@@ -281,7 +306,7 @@ impl Session {
         count: u32,
     ) -> Result<DirPage, Error> {
         if let Some(v2) = self.v2() {
-            return v2.readdir(dir, cookie, count).await;
+            return self.checked(Procedure::Readdir, cookie, v2.readdir(dir, cookie, count).await?);
         }
         let args = readdir::Args { dir, cookie, cookieverf, count };
         let answer = self.send(Procedure::Readdir, &args).await?;
@@ -295,7 +320,8 @@ impl Session {
             handle: None,
         });
         let (dir_attributes, cookieverf, eof) = (ok.dir_attributes, ok.cookieverf, ok.eof);
-        Ok(DirPage { dir_attributes, entries: entries.collect(), cookieverf, eof })
+        let page = DirPage { dir_attributes, entries: entries.collect(), cookieverf, eof };
+        self.checked(Procedure::Readdir, cookie, page)
     }
 
     pub async fn readdirplus(
@@ -307,7 +333,8 @@ impl Session {
         maxcount: u32,
     ) -> Result<DirPage, Error> {
         if let Some(v2) = self.v2() {
-            return v2.readdir(dir, cookie, maxcount).await;
+            let page = v2.readdir(dir, cookie, maxcount).await?;
+            return self.checked(Procedure::Readdir, cookie, page);
         }
         let args = readdirplus::Args { dir, cookie, cookieverf, dircount, maxcount };
         let answer = self.send(Procedure::Readdirplus, &args).await?;
@@ -322,7 +349,16 @@ impl Session {
             handle: entry.name_handle,
         });
         let (dir_attributes, cookieverf, eof) = (ok.dir_attributes, ok.cookieverf, ok.eof);
-        Ok(DirPage { dir_attributes, entries: entries.collect(), cookieverf, eof })
+        let page = DirPage { dir_attributes, entries: entries.collect(), cookieverf, eof };
+        self.checked(Procedure::Readdirplus, cookie, page)
+    }
+
+    /// A page behind `cookie`, if one can go on behind each of its entries.
+    fn checked(&self, procedure: Procedure, cookie: u64, page: DirPage) -> Result<DirPage, Error> {
+        match walk::fault(cookie, &page) {
+            Some(what) => Err(self.nonsense(procedure.name(), what)),
+            None => Ok(page),
+        }
     }
 
     pub async fn fsstat(&self, fsroot: FileHandle) -> Result<fsstat::ReplyOk, Error> {
@@ -396,10 +432,6 @@ impl Session {
                 cause: CallError::Malformed(cause),
             }),
         }
-    }
-
-    pub(crate) fn nonsense(&self, procedure: &'static str, what: &'static str) -> Error {
-        Error::Nonsense { procedure, server: self.server(), what }
     }
 }
 

@@ -61,11 +61,48 @@ pub struct Session {
     root: FileHandle,
     sizes: Sizes,
     version: Version,
-    patience: Option<Clock>,
+    patience: Option<Patience>,
+    complaints: Complaints,
+}
+
+/// How a server is treated that asks to be asked later.
+#[derive(Clone, Debug)]
+struct Patience {
+    clock: Clock,
+    /// Longer than that it is not waited for.
+    limit: Option<Nanos>,
+}
+
+/// Is told what servers do that they should not, where whoever called hears only that it failed.
+#[derive(Clone, Default)]
+pub struct Complaints(Option<Arc<Hear>>);
+
+type Hear = dyn Fn(&Error) + Send + Sync;
+
+impl Complaints {
+    pub fn new(hear: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(hear)))
+    }
+
+    fn tell(&self, error: &Error) {
+        if let Some(hear) = &self.0 {
+            hear(error);
+        }
+    }
+}
+
+impl std::fmt::Debug for Complaints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Complaints").field(&self.0.is_some()).finish()
+    }
 }
 
 /// Most bytes of a READ or WRITE: what a record takes beside its head.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
+
+/// Fewest bytes of a READ or WRITE that a server may offer at most: as for `rsize` and `wsize`. With
+/// fewer, down to none at all, no file would ever be written.
+const TRANSFER_BYTES_MIN: u32 = 512;
 
 /// When to ask again a server that has asked for patience: as Linux does.
 const LATER: Nanos = Nanos::from_secs(5);
@@ -92,6 +129,7 @@ impl Session {
             sizes: Sizes { read_bytes_max: 8192, write_bytes_max: 8192 },
             version,
             patience: None,
+            complaints: Complaints::default(),
         }
     }
 
@@ -111,7 +149,8 @@ impl Session {
     /// As [`Session::open`], in this version of the protocol.
     ///
     /// # Errors
-    /// FSINFO failed; in version 2 GETATTR.
+    /// FSINFO failed; in version 2 GETATTR. [`Error::Nonsense`] if the server offers transfers of
+    /// nearly nothing.
     pub async fn open_version(
         rpc: Rpc,
         server: SocketAddr,
@@ -121,8 +160,16 @@ impl Session {
     ) -> Result<Self, Error> {
         let mut session = Self { root, ..Self::new(rpc, server, credential, version) };
         let info = session.fsinfo(root).await?;
+        for (most, what) in [
+            (info.rtmax, "it offers READs of fewer than 512 bytes (rtmax)"),
+            (info.wtmax, "it offers WRITEs of fewer than 512 bytes (wtmax)"),
+        ] {
+            if most < TRANSFER_BYTES_MIN {
+                return Err(session.nonsense(Procedure::Fsinfo.name(), what));
+            }
+        }
         // Some servers offer more than a record of ours takes.
-        let ours = |theirs: u32| theirs.clamp(1, TRANSFER_BYTES_MAX);
+        let ours = |theirs: u32| theirs.min(TRANSFER_BYTES_MAX);
         session.sizes =
             Sizes { read_bytes_max: ours(info.rtmax), write_bytes_max: ours(info.wtmax) };
         Ok(session)
@@ -138,11 +185,30 @@ impl Session {
         self.root
     }
 
-    /// The same, waiting as long as it takes when the server asks to be asked later
-    /// (NFS3ERR_JUKEBOX), instead of failing with it.
+    /// The same, waiting when the server asks to be asked later (NFS3ERR_JUKEBOX) instead of failing
+    /// with it: up to `limit`, or as long as it takes.
     #[must_use]
-    pub fn patient(&self, clock: &Clock) -> Self {
-        Self { patience: Some(clock.clone()), ..self.clone() }
+    pub fn patient(&self, clock: &Clock, limit: Option<Nanos>) -> Self {
+        Self { patience: Some(Patience { clock: clock.clone(), limit }), ..self.clone() }
+    }
+
+    /// The same; what the server should not do is told there, too.
+    #[must_use]
+    pub fn complaining(self, complaints: Complaints) -> Self {
+        Self { complaints, ..self }
+    }
+
+    /// A reply that makes no sense.
+    pub fn nonsense(&self, procedure: &'static str, what: &'static str) -> Error {
+        let error = Error::Nonsense { procedure, server: self.server, what };
+        self.complaints.tell(&error);
+        error
+    }
+
+    /// The server has asked to be asked later, again.
+    pub(crate) fn is_put_off(&self, procedure: &'static str) {
+        let (server, status) = (self.server, NfsStat3::Jukebox);
+        self.complaints.tell(&Error::Status { procedure, server, status, detail: Box::default() });
     }
 
     /// The same, failing with NFS3ERR_JUKEBOX.
@@ -225,7 +291,7 @@ impl Session {
     }
 
     /// As [`Session::call`]; `handed` is told when the call was handed to the socket. A patient
-    /// session calls again, as a new call, as long as the server asks for it.
+    /// session calls again, as a new call, while the server asks for it.
     pub(crate) async fn call_sent(
         &self,
         procedure: Procedure,
@@ -235,12 +301,22 @@ impl Session {
     ) -> Result<Answer, Error> {
         let target =
             Target { program: nfs3::PROGRAM, version: nfs3::VERSION, procedure: procedure.code() };
+        let mut waited = Nanos::ZERO;
         loop {
             let (payload, handed) = (payload.clone(), handed.take());
             let answer = self.call_at(target, procedure.name(), &encode, payload, handed).await?;
             match &self.patience {
-                Some(clock) if asks_for_patience(procedure, &answer.results()) => {
-                    clock.sleep(LATER).await;
+                Some(Patience { clock, limit })
+                    if asks_for_patience(procedure, &answer.results())
+                        && limit.is_none_or(|limit| waited < limit) =>
+                {
+                    // Once is how a server waits for a tape.
+                    if waited > Nanos::ZERO {
+                        self.is_put_off(procedure.name());
+                    }
+                    let span = limit.map_or(LATER, |limit| LATER.min(limit - waited));
+                    clock.sleep(span).await;
+                    waited += span;
                 }
                 _ => return Ok(answer),
             }

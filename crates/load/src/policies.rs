@@ -61,6 +61,7 @@ pub async fn run(
         wsize: workload.wsize,
         dirty_bytes_max: workload.dirty_bytes_max,
         timing: workload.timing,
+        put_off_max: Some(client::mount::Options::REPLY_LIMIT),
         ..Options::default()
     };
     let behind = WriteBehind::new(clock, options, std::sync::Arc::new(()));

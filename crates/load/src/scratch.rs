@@ -6,6 +6,7 @@
 
 use client::error::Error;
 use client::session::Session;
+use client::walk::Recurring;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FType, FileHandle, NewObject, NfsStat3, Sattr3};
 
@@ -100,18 +101,32 @@ impl Scratch {
     /// As the server says; the message names what is left.
     pub async fn remove(&self, session: &Session) -> Result<(), Error> {
         // The way down to what is being emptied.
-        let mut way = vec![(self.parent, self.name.as_bytes().to_vec(), self.dir)];
-        while let Some((parent, name, dir)) = way.last().cloned() {
-            match empty(session, dir).await? {
-                Some((name, below)) if way.len() < DEPTH_MAX => way.push((dir, name, below)),
+        let mut way = vec![Level::new(self.parent, self.name.as_bytes().to_vec(), self.dir)];
+        let mut removed = 0;
+        loop {
+            let depth = way.len();
+            let Some(level) = way.last_mut() else { return Ok(()) };
+            let dir = level.dir;
+            match level.empty(session, &mut removed).await? {
+                Some((name, below)) if depth < DEPTH_MAX => {
+                    way.push(Level::new(dir, name, below));
+                }
                 _ => {
-                    gone(session.rmdir(parent, &name).await)?;
+                    gone(session.rmdir(level.parent, &level.name).await)?;
                     way.pop();
                 }
             }
         }
-        Ok(())
     }
+}
+
+/// A directory that is being emptied.
+struct Level {
+    parent: FileHandle,
+    name: Vec<u8>,
+    dir: FileHandle,
+    /// What it has been listed to have.
+    listed: Recurring,
 }
 
 /// Makes an empty file, or empties the one that is there.
@@ -153,30 +168,48 @@ pub(crate) async fn handle(
 /// Directories in directories that are removed: more than any workload makes.
 const DEPTH_MAX: usize = 128;
 
-/// Removes files from a directory until it is empty, or there is a directory in it.
-async fn empty(session: &Session, dir: FileHandle) -> Result<Option<(Vec<u8>, FileHandle)>, Error> {
-    loop {
-        let page = match session.readdir(dir, 0, [0; 8], 64 << 10).await {
-            Err(error) if error.status() == Some(NfsStat3::Stale) => return Ok(None),
-            page => page?,
-        };
-        let mut removed = 0;
-        for entry in page.entries.iter().filter(|entry| !is_dot(&entry.name)) {
-            match gone(session.remove(dir, &entry.name).await) {
-                // What REMOVE says of a directory, RFC 1813 leaves to the server.
-                Err(refused) if refused.status().is_some() => {
-                    let found = session.lookup(dir, &entry.name).await?.object;
-                    return match session.getattr(found).await?.ftype {
-                        FType::Dir => Ok(Some((entry.name.clone(), found))),
-                        _ => Err(refused),
-                    };
-                }
-                removed => removed?,
+/// Names that are removed at the end of a run: more than any workload makes.
+const NAMES_MAX: u64 = 1 << 24;
+
+impl Level {
+    fn new(parent: FileHandle, name: Vec<u8>, dir: FileHandle) -> Self {
+        Self { parent, name, dir, listed: Recurring::default() }
+    }
+
+    /// Removes files from the directory until it is empty, or there is a directory in it.
+    async fn empty(
+        &mut self,
+        session: &Session,
+        removed: &mut u64,
+    ) -> Result<Option<(Vec<u8>, FileHandle)>, Error> {
+        let dir = self.dir;
+        loop {
+            let mut page = match session.readdir(dir, 0, [0; 8], 64 << 10).await {
+                Err(error) if error.status() == Some(NfsStat3::Stale) => return Ok(None),
+                page => page?,
+            };
+            page.entries.retain(|entry| !is_dot(&entry.name));
+            if self.listed.page(&page.entries) || *removed > NAMES_MAX {
+                let what = "names that were removed are listed again and again";
+                return Err(session.nonsense("READDIR", what));
             }
-            removed += 1;
-        }
-        if page.eof || removed == 0 {
-            return Ok(None);
+            for entry in &page.entries {
+                *removed += 1;
+                match gone(session.remove(dir, &entry.name).await) {
+                    // What REMOVE says of a directory, RFC 1813 leaves to the server.
+                    Err(refused) if refused.status().is_some() => {
+                        let found = session.lookup(dir, &entry.name).await?.object;
+                        return match session.getattr(found).await?.ftype {
+                            FType::Dir => Ok(Some((entry.name.clone(), found))),
+                            _ => Err(refused),
+                        };
+                    }
+                    removed => removed?,
+                }
+            }
+            if page.eof || page.entries.is_empty() {
+                return Ok(None);
+            }
         }
     }
 }

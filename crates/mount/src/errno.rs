@@ -1,7 +1,7 @@
 //! Error numbers: what the server or the way to it said, in the words of errno(3).
 
 use client::error::Error;
-use net::error::CallError;
+use net::error::{CallError, Refusal};
 use rustix::io::Errno;
 use wire::nfs3::NfsStat3;
 
@@ -9,6 +9,14 @@ use wire::nfs3::NfsStat3;
 pub fn of(error: &Error) -> Errno {
     match error {
         Error::Status { status, .. } => of_status(*status),
+        // The RPC layer's refusals, as the kernel's client has them.
+        Error::Call { cause: CallError::Refused(refusal), .. } => match refusal {
+            Refusal::ProcedureUnavailable => Errno::OPNOTSUPP,
+            Refusal::ProgramUnavailable => Errno::PFNOSUPPORT,
+            Refusal::ProgramMismatch { .. } => Errno::PROTONOSUPPORT,
+            Refusal::Authentication { .. } => Errno::ACCESS,
+            _ => Errno::IO,
+        },
         // A soft mount gave up, or the server is none: EIO, as the kernel's client has it.
         Error::Call { cause: CallError::TooLarge { .. }, .. } => Errno::MSGSIZE,
         _ => Errno::IO,
@@ -48,6 +56,21 @@ pub fn of_status(status: NfsStat3) -> Errno {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_procedure_that_the_server_has_not_is_not_supported() {
+        let refused = |refusal| {
+            let server = std::net::SocketAddr::from(([127, 0, 0, 1], 2049));
+            let cause = CallError::Refused(refusal);
+            of(&Error::Call { procedure: "MKNOD", server, cause })
+        };
+        assert_eq!(refused(Refusal::ProcedureUnavailable), Errno::OPNOTSUPP);
+        assert_eq!(refused(Refusal::ProgramUnavailable), Errno::PFNOSUPPORT);
+        assert_eq!(refused(Refusal::ProgramMismatch { low: 4, high: 4 }), Errno::PROTONOSUPPORT);
+        let status = wire::rpc::AuthStat::TooWeak;
+        assert_eq!(refused(Refusal::Authentication { status }), Errno::ACCESS);
+        assert_eq!(refused(Refusal::GarbageArguments), Errno::IO);
+    }
 
     /// Up to 10,000 the protocol's numbers are those of the systems it comes from.
     #[test]

@@ -4,6 +4,7 @@
 //! client's session and the store is production code; only the bottom differs: messages go through
 //! memory instead of sockets, and time is a world's.
 
+pub mod lies;
 pub mod outage;
 pub mod plan;
 pub mod reference;
@@ -35,8 +36,10 @@ use server::types::Caller;
 use server::{
     CommitMode, Engine, EngineConfig, Export, Exports, Labour, Peer, Rule, Squash, Transport,
 };
+use wire::record::Message;
 use world::machine::time_of_day;
 
+use crate::lies::{Liar, Lie};
 use crate::outage::Outage;
 
 /// How long a call waits for its reply in a world.
@@ -110,6 +113,30 @@ impl<S: Store> Site<S> {
         let shaped =
             Shaped::new(ours, links, &self.clock).expect("a world never runs out of timers");
         (shaped, number)
+    }
+
+    /// Calls over a new connection to a server that lies.
+    pub fn rpc_lying(&self, lie: Lie) -> Rpc {
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        let (ours, theirs) = memory::pair(number);
+        let (engine, liar) = (Arc::clone(&self.engine), Liar::new(lie));
+        let service = move |peer: serve::Peer, record: Bytes| {
+            let (engine, liar) = (Arc::clone(&engine), liar.clone());
+            let peer = Peer::at(peer.address, Transport::Stream);
+            async move {
+                let message = engine.call(peer, record.clone()).await.reply()?;
+                let mut whole = [&message.head[..], &message.payload[..]].concat();
+                whole.resize(message.wire_len(), 0);
+                Some(Message::new(liar.retell(&record, whole)))
+            }
+        };
+        let host = self.host.clone();
+        self.clock.spawn(async move {
+            host.connection(theirs, service).await.ok();
+        });
+        let shaped =
+            Shaped::new(ours, self.links, &self.clock).expect("a world never runs out of timers");
+        Rpc::start(shaped, &self.clock, REPLY_LIMIT, u32::from(number) << 16)
     }
 
     /// Serves the other end of a connection.

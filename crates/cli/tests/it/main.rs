@@ -15,6 +15,7 @@ mod exports;
 mod floors;
 mod hostile;
 mod interrupts;
+mod lies;
 mod link;
 mod memory;
 mod model;

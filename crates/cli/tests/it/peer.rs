@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+use testkit::lies::{Liar, Lie};
 use wire::Procedure;
 use wire::mount::{self, MntOk, MntReply, MountStat3};
 use wire::nfs3::{self, FileHandle, NewObject, NfsTime, fsinfo};
@@ -104,25 +105,49 @@ impl Peer {
         Self::speaking(|_mnt| MntReply::Err(MountStat3::Acces).to_bytes())
     }
 
+    /// Stands before a server and tells its replies otherwise.
+    pub(crate) fn telling(server: SocketAddr, lie: Lie) -> Self {
+        let liar = Liar::new(lie);
+        Self::start(move |mut stream| {
+            let mut server = TcpStream::connect(server)?;
+            loop {
+                let call = record(&mut stream)?;
+                say_record(&mut server, &call)?;
+                let reply = record(&mut server)?;
+                say_record(&mut stream, &liar.retell(&call, reply))?;
+            }
+        })
+    }
+
     /// Speaks RPC, and answers with `results` of the procedure that is called.
     fn speaking(results: impl Fn(Procedure) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::start(move |mut stream| {
             loop {
-                let mut mark = [0; 4];
-                stream.read_exact(&mut mark)?;
-                let mut record = vec![0; Fragment::from_header(mark).len as usize];
-                stream.read_exact(&mut record)?;
+                let record = record(&mut stream)?;
                 let Ok(Call::Version2(header)) = Call::decode(&mut Reader::new(&record)) else {
                     panic!("the client does not send calls");
                 };
                 let success = ReplyHeader::success(header.xid).to_bytes();
                 let reply = [success, results(header.procedure())].concat();
-                let len = u32::try_from(reply.len()).unwrap();
-                stream.write_all(&Fragment { last: true, len }.to_header())?;
-                stream.write_all(&reply)?;
+                say_record(&mut stream, &reply)?;
             }
         })
     }
+}
+
+/// The next record, which is one fragment.
+fn record(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut mark = [0; 4];
+    stream.read_exact(&mut mark)?;
+    let mut record = vec![0; Fragment::from_header(mark).len as usize];
+    stream.read_exact(&mut record)?;
+    Ok(record)
+}
+
+fn say_record(stream: &mut TcpStream, record: &[u8]) -> std::io::Result<()> {
+    let len = u32::try_from(record.len()).unwrap();
+    stream.write_all(&Fragment { last: true, len }.to_header())?;
+    stream.write_all(record)
 }
 
 /// A port that is taken and on which nobody listens; a server of ours may.

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use wire::nfs3::{FileHandle, NfsStat3};
 
 use super::Files;
@@ -12,6 +13,7 @@ use crate::cache::names::Target;
 use crate::error::Error;
 use crate::ops::DirPage;
 use crate::session::Credential;
+use crate::walk::Walk;
 
 /// Bytes of names and cookies, and of everything, asked for with each call.
 const DIR_COUNT: u32 = 32 << 10;
@@ -24,7 +26,8 @@ pub struct Listing {
     who: Credential,
     dir: FileHandle,
     has_plus: AtomicBool,
-    verifier: parking_lot::Mutex<[u8; 8]>,
+    /// Guards the verifier of the last page, and how the pages have followed each other.
+    progress: Mutex<([u8; 8], Walk)>,
 }
 
 impl Files {
@@ -35,7 +38,7 @@ impl Files {
             who: who.clone(),
             dir,
             has_plus: AtomicBool::new(true),
-            verifier: parking_lot::Mutex::new([0; 8]),
+            progress: Mutex::default(),
         }
     }
 }
@@ -48,9 +51,9 @@ impl Listing {
     /// The entries that follow `cookie`, which is that of an entry or 0.
     ///
     /// # Errors
-    /// As the server says.
+    /// As the server says; [`Error::Nonsense`] when the listing does not get anywhere.
     pub async fn page(&self, cookie: u64) -> Result<DirPage, Error> {
-        let verifier = if cookie == 0 { [0; 8] } else { *self.verifier.lock() };
+        let verifier = if cookie == 0 { [0; 8] } else { self.progress.lock().0 };
         let page = match self.ask(cookie, verifier).await {
             // The directory has changed and the server minds: it is asked to go on all the same.
             Err(error) if error.status() == Some(NfsStat3::BadCookie) && verifier != [0; 8] => {
@@ -58,7 +61,10 @@ impl Listing {
             }
             page => page,
         }?;
-        *self.verifier.lock() = page.cookieverf;
+        let (verifier, walk) = &mut *self.progress.lock();
+        *verifier = page.cookieverf;
+        let session = &self.files.inner.session;
+        walk.page(cookie, &page).map_err(|what| session.nonsense("READDIR", what))?;
         Ok(page)
     }
 
@@ -71,7 +77,7 @@ impl Listing {
         let page = if self.has_plus.load(Ordering::Relaxed) {
             let page = session.readdirplus(self.dir, cookie, verifier, DIR_COUNT, MAX_COUNT).await;
             match page {
-                Err(error) if error.status() == Some(NfsStat3::NotSupp) => {
+                Err(error) if error.is_unsupported() => {
                     self.has_plus.store(false, Ordering::Relaxed);
                     session.readdir(self.dir, cookie, verifier, DIR_COUNT).await
                 }

@@ -51,6 +51,9 @@ pub struct Options {
     pub write: write_behind::Options,
     /// Whether every write waits for stable storage (`sync`).
     pub sync: bool,
+    /// How long a server is waited for that asks to be asked later (NFS3ERR_JUKEBOX); none for as
+    /// long as it takes.
+    pub put_off_max: Option<Nanos>,
 }
 
 impl Default for Options {
@@ -64,6 +67,7 @@ impl Default for Options {
             read_ahead_bytes_max: 64 << 20,
             write: write_behind::Options::default(),
             sync: false,
+            put_off_max: None,
         }
     }
 }
@@ -134,9 +138,10 @@ impl Files {
             renames: 0,
         };
         let state = Arc::new(Mutex::new(state));
-        let session = session.patient(clock);
+        let session = session.patient(clock, options.put_off_max);
         let wsize = options.write.wsize.min(session.sizes().write_bytes_max).max(1);
-        let write = write_behind::Options { wsize, ..options.write };
+        let write =
+            write_behind::Options { wsize, put_off_max: options.put_off_max, ..options.write };
         let observer = Arc::new(Written { clock: clock.clone(), state: Arc::clone(&state) });
         let inner = Inner {
             clock: clock.clone(),

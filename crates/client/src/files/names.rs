@@ -153,7 +153,7 @@ impl Files {
         let how = CreateHow::Exclusive(self.create_verifier());
         let made = self.make(&acting, dir, name, session.create(dir, name, how)).await;
         let made = match made {
-            Err(error) if error.status() == Some(NfsStat3::NotSupp) => {
+            Err(error) if error.is_unsupported() => {
                 let how = CreateHow::Guarded(attributes);
                 return self.make(&acting, dir, name, session.create(dir, name, how)).await;
             }

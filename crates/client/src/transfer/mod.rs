@@ -106,6 +106,11 @@ impl Target<'_> {
                         calls.push(Either::Left(self.write_span(span, data, options.stable)));
                     }
                     Action::Commit => calls.push(Either::Right(self.commit())),
+                    Action::GiveUp => {
+                        let what = "the write verifier is another one each time: the server loses \
+                                    all that it is given";
+                        return Err(self.session.nonsense("COMMIT", what));
+                    }
                     Action::Wait | Action::Done => break,
                 }
             }

@@ -5,6 +5,9 @@
 //! were acknowledged; when a reply shows another verifier the server has lost its memory, and
 //! what was not durable goes to the front of the queue again (RFC 1813 section 3.3.7).
 //!
+//! A server that has kept nothing of what `LOSSES_MAX` COMMITs in a row covered will keep nothing
+//! the next time either: the plan is then [`Action::GiveUp`].
+//!
 //! Bounded: extents remembered are at most `commit_bytes / call_bytes` plus the window, because a
 //! COMMIT that is due goes before the next WRITE, and one COMMIT is outstanding at a time; while
 //! it is, at most another `commit_bytes` are written.
@@ -45,7 +48,13 @@ pub enum Action {
     Wait,
     /// Everything is durable.
     Done,
+    /// The server loses all that it is given: it would be sent again without end.
+    GiveUp,
 }
+
+/// COMMITs in a row that have kept nothing, after which nothing more is sent. A server that starts
+/// again keeps nothing once; one that does so in each of three rounds is no use.
+const LOSSES_MAX: u32 = 3;
 
 /// See the module's head.
 #[derive(Debug)]
@@ -65,6 +74,8 @@ pub struct Plan {
     epoch: u64,
     /// Set by [`Plan::finish`]: nothing new is handed out.
     finishing: bool,
+    /// COMMITs in a row that have kept nothing.
+    losses: u32,
     resent_bytes: u64,
     lost_bytes: u64,
 }
@@ -88,6 +99,7 @@ impl Plan {
             commit_outstanding: false,
             epoch: 0,
             finishing: false,
+            losses: 0,
             resent_bytes: 0,
             lost_bytes: 0,
         }
@@ -110,6 +122,9 @@ impl Plan {
 
     /// The next call to send. The caller sends it, or asks again after the next reply.
     pub fn next_action(&mut self) -> Action {
+        if self.losses >= LOSSES_MAX {
+            return Action::GiveUp;
+        }
         let commit_due = self.unstable_bytes >= self.options.commit_bytes;
         if commit_due && self.commit_outstanding {
             return Action::Wait;
@@ -152,17 +167,20 @@ impl Plan {
     pub fn on_committed(&mut self, verifier: [u8; 8]) {
         self.commit_outstanding = false;
         let covered = self.epoch;
-        let mut lost = Vec::new();
+        let (mut lost, mut is_kept) = (Vec::new(), false);
         self.unstable.retain(|&offset, extent| {
             let is_covered = extent.epoch < covered;
             if is_covered {
                 self.unstable_bytes -= u64::from(extent.bytes);
-                if extent.verifier != verifier {
+                if extent.verifier == verifier {
+                    is_kept = true;
+                } else {
                     lost.push(Span { offset, bytes: extent.bytes });
                 }
             }
             !is_covered
         });
+        self.losses = if is_kept || lost.is_empty() { 0 } else { self.losses + 1 };
         for span in lost {
             self.lost_bytes += u64::from(span.bytes);
             self.again(span);
@@ -227,7 +245,7 @@ mod tests {
                 }
                 Action::Commit => plan.on_committed(verifier),
                 Action::Wait => panic!("nothing is outstanding"),
-                Action::Done => return actions,
+                Action::Done | Action::GiveUp => return actions,
             }
             actions.push(action);
         }
@@ -262,6 +280,21 @@ mod tests {
         let twice = [write(0), write(10), Action::Commit];
         assert_eq!(actions, [twice, twice].concat());
         assert_eq!(plan.resent_bytes(), 20);
+    }
+
+    #[test]
+    fn a_server_that_keeps_nothing_is_given_up_and_one_that_starts_twice_is_not() {
+        let writes = |options, verifier_at: fn(usize) -> [u8; 8]| {
+            let mut plan = Plan::new(options);
+            let actions = run(&mut plan, verifier_at);
+            (actions.len(), plan.next_action())
+        };
+        let round = Options { total_bytes: 20, ..OPTIONS };
+        let other_each_time = |at: usize| [u8::try_from(at).unwrap(); 8];
+        assert_eq!(writes(round, other_each_time), (9, Action::GiveUp));
+        // Two rounds are lost.
+        let settles = |at| if at < 6 { [u8::try_from(at).unwrap(); 8] } else { AFTER };
+        assert_eq!(writes(round, settles), (9, Action::Done));
     }
 
     #[test]

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use net::call::Answer;
-use net::clock::Clock;
 use perf::units::{Instant, Nanos};
 use tokio::sync::oneshot;
 use wire::nfs3::{FileHandle, NfsStat3, StableHow};
@@ -222,19 +221,19 @@ impl Call {
         is_handed: Option<oneshot::Receiver<Instant>>,
     ) {
         let Self { engine, file, session, chunk, stable } = self;
-        let (mut handed, mut wait) = (handed, JUKEBOX_WAIT);
+        let (mut handed, mut later) = (handed, Later::default());
         let (sent, outcome) = loop {
             let sent = engine.clock.now();
             let data = chunk.data.clone();
             let write = session.write_sent(file.handle, chunk.offset, data, stable, handed.take());
             let outcome = write.await;
-            if !is_jukebox(&outcome) {
+            let Some(wait) = later.wait(&engine, &session, &outcome, "WRITE") else {
                 break (sent, outcome);
-            }
+            };
             // Others may use its place in the window.
             engine.sending.lock().outstanding -= 1;
             engine.work.notify_one();
-            pause(&engine, &mut wait).await;
+            engine.clock.sleep(wait).await;
             engine.sending.lock().outstanding += 1;
         };
         let now = engine.clock.now();
@@ -287,14 +286,14 @@ impl Call {
 }
 
 async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
-    let mut wait = JUKEBOX_WAIT;
+    let mut later = Later::default();
     let (outcome, sent) = loop {
         let sent = engine.clock.now();
         let outcome = session.commit(file.handle, 0, 0).await;
-        if !is_jukebox(&outcome) {
+        let Some(wait) = later.wait(&engine, &session, &outcome, "COMMIT") else {
             break (outcome, sent);
-        }
-        pause(&engine, &mut wait).await;
+        };
+        engine.clock.sleep(wait).await;
     };
     let wcc = outcome.as_ref().map_or_else(wcc_of, |timed| Some(timed.reply.file_wcc));
     if let Some(wcc) = wcc {
@@ -318,16 +317,43 @@ async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
     engine.work.notify_one();
 }
 
-fn is_jukebox<T>(outcome: &Result<T, Error>) -> bool {
-    outcome.as_ref().is_err_and(|error| error.status() == Some(NfsStat3::Jukebox))
+/// When to come back to a server that has asked for it: later each time.
+struct Later {
+    wait: Nanos,
+    waited: Nanos,
 }
 
-/// Waits, and longer the next time.
-async fn pause(engine: &Engine, wait: &mut Nanos) {
-    count(&engine.counts.jukebox_waits, 1);
-    let clock: &Clock = &engine.clock;
-    clock.sleep(*wait).await;
-    *wait = (*wait + *wait).min(JUKEBOX_WAIT_MAX);
+impl Default for Later {
+    fn default() -> Self {
+        Self { wait: JUKEBOX_WAIT, waited: Nanos::ZERO }
+    }
+}
+
+impl Later {
+    /// How long to wait before the call is made again; none if it was answered, or for too long not.
+    fn wait<T>(
+        &mut self,
+        engine: &Engine,
+        session: &Session,
+        outcome: &Result<T, Error>,
+        procedure: &'static str,
+    ) -> Option<Nanos> {
+        let is_asked =
+            outcome.as_ref().is_err_and(|error| error.status() == Some(NfsStat3::Jukebox));
+        let left = engine.options.put_off_max.map_or(self.wait, |most| most - self.waited);
+        if !is_asked || left == Nanos::ZERO {
+            return None;
+        }
+        count(&engine.counts.jukebox_waits, 1);
+        // A few times is how a server waits for a disk or a tape.
+        if self.wait == JUKEBOX_WAIT_MAX {
+            session.is_put_off(procedure);
+        }
+        let wait = self.wait.min(left);
+        self.waited += wait;
+        self.wait = (self.wait + self.wait).min(JUKEBOX_WAIT_MAX);
+        Some(wait)
+    }
 }
 
 /// What the server told of the file although it refused.

@@ -15,7 +15,7 @@
 //! **Errors.** When a WRITE or COMMIT fails, what it was for is dropped and counted, and the file
 //! keeps the first error until the next write, flush or commit, which fails with it, once; at a
 //! close it is told, and kept for whoever else has the file open. NFS3ERR_JUKEBOX is not
-//! an error but a request to come back later.
+//! an error but a request to come back later, for as long as the options say.
 //!
 //! **Bounds.** All data count against `dirty_bytes_max`, the unstable too. Files are forgotten
 //! when they are clean; of those with an error that nobody asks for, 4096 are kept.
@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use net::clock::{Clock, Task};
-use perf::units::Instant;
+use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, StableHow, WccData};
 
 use self::engine::Engine;
@@ -72,6 +72,9 @@ pub struct Options {
     pub outstanding_max: u32,
     /// Time the stages.
     pub timing: bool,
+    /// How long a WRITE or COMMIT waits for a server that asks to be asked later; then it has failed.
+    /// None: as long as it takes.
+    pub put_off_max: Option<Nanos>,
 }
 
 impl Default for Options {
@@ -84,6 +87,7 @@ impl Default for Options {
             outstanding: None,
             outstanding_max: 1024,
             timing: false,
+            put_off_max: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use ::wire::nfs3::{FType, Fattr3, FileHandle, Sattr3, StableHow, WccData};
 use bytes::Bytes;
 use client::session::Session;
 use client::url::Version;
+use client::walk::Walk;
 
 use super::place::{
     Above, Answer, Change, Changes, Entry, Kind, Known, Listing, Place, Refused, Space, Stat, Told,
@@ -177,11 +178,8 @@ impl Place for Wire {
         let Some(verifier) = file.uncommitted else { return Ok(()) };
         let committed = self.session.commit(file.handle, 0, 0).await?.reply;
         if file.is_lost || committed.verf != verifier {
-            let nonsense = client::error::Error::Nonsense {
-                procedure: "COMMIT",
-                server: self.session.server(),
-                what: "the verifier changed: the server has lost what was written",
-            };
+            let what = "the verifier changed: the server has lost what was written";
+            let nonsense = self.session.nonsense("COMMIT", what);
             return Err(Refused { known: Some(Known::Other), error: nonsense.into() });
         }
         Ok(())
@@ -252,8 +250,10 @@ impl Place for Wire {
     async fn list(&self, dir: &Dir, how: Listing, most: usize) -> Answer<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
         let (mut cookie, mut verifier) = (0, [0; 8]);
+        let mut walk = Walk::default();
         loop {
             let page = self.page(dir, how, cookie, verifier).await?;
+            walk.page(cookie, &page).map_err(|what| self.session.nonsense("READDIR", what))?;
             let Some(last) = page.entries.last() else { return Ok(entries) };
             (cookie, verifier) = (last.cookie, page.cookieverf);
             entries.extend(page.entries.into_iter().map(|entry| Entry {

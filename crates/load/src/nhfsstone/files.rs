@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use client::error::Error as ClientError;
 use client::session::Session;
+use client::walk::Walk;
 use fastrand::Rng;
 use net::clock::Clock;
 use perf::units::{Instant, Nanos};
@@ -380,6 +381,7 @@ impl Files {
     async fn list(&self, operation: Operation, work: &mut Work<'_>) -> Result<(), ClientError> {
         let session = work.session.clone();
         let (mut cookie, mut verifier) = (0, [0; 8]);
+        let mut walk = Walk::default();
         for _ in 0..PAGES_MAX {
             let bytes = LISTING_BYTES;
             let page = match operation {
@@ -393,6 +395,7 @@ impl Files {
                 }
             };
             let Some(page) = page else { break };
+            walk.page(cookie, &page).map_err(|what| session.nonsense(operation.name(), what))?;
             let last = page.entries.last().map(|entry| entry.cookie);
             match last.filter(|_| !page.eof) {
                 Some(last) => (cookie, verifier) = (last, page.cookieverf),

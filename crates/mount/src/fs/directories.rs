@@ -71,17 +71,15 @@ impl FileSystem {
             let (at, page) = match (at, kept.as_ref()) {
                 (Some(at), Some((_, page))) => (at, page),
                 _ => {
+                    // It leads on, or it is an error: nothing here is asked for without end.
                     let page = dir.listing.page(offset).await.map_err(errno)?;
-                    // A server that leads back to where we are would be asked without end.
-                    if page.entries.last().is_some_and(|last| last.cookie == offset) {
-                        return Err(Errno::IO);
-                    }
                     (0, &kept.insert((offset, page)).1)
                 }
             };
             for entry in &page.entries[at..] {
                 // What Linux has no room for cannot be opened either.
-                if entry.name.len() > NAME_LEN_MAX || entry.name.contains(&b'/') {
+                let len = entry.name.len();
+                if len == 0 || len > NAME_LEN_MAX || entry.name.contains(&b'/') {
                     offset = entry.cookie;
                     continue;
                 }
@@ -91,8 +89,7 @@ impl FileSystem {
                 self.list_one(dir, entry, plus, &mut listed, named);
                 offset = entry.cookie;
             }
-            // A page without entries that is not the last would be asked for without end.
-            if page.eof || page.entries.is_empty() || !listed.is_empty() {
+            if page.eof || !listed.is_empty() {
                 return Ok(listed);
             }
         }

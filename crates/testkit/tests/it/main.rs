@@ -9,6 +9,7 @@ mod curve;
 mod datagrams;
 mod files;
 mod host;
+mod hostile;
 mod losses;
 mod mix;
 mod mixture;

@@ -64,7 +64,7 @@ async fn connect(work: &Work<'_>, target: &Target) -> Result<Session, Failure> {
     emulated::calibrate(work.clock, &link).await?;
     let options = options(work, target, link.into());
     let Mounted { session, .. } = mount::mount(work.clock, target, &options).await?;
-    Ok(session.patient(work.clock))
+    Ok(session.patient(work.clock, Some(work.args.reply_limit)))
 }
 
 async fn in_scratch(

@@ -1,12 +1,15 @@
 //! From settings to files: mounting by the protocol.
 
+use std::collections::HashSet;
+
 use client::error::Error;
 use client::files::{Files, Options};
 use client::mount::{self, Persistence};
-use client::session::Credential;
+use client::session::{Complaints, Credential};
 use client::write_behind;
 use net::call::{Event, Events};
 use net::clock::Clock;
+use parking_lot::Mutex;
 use wire::nfs3::{FType, StableHow};
 
 use super::settings::Settings;
@@ -14,6 +17,9 @@ use super::voice::Voice;
 use crate::cmd::study;
 use crate::emulated;
 use crate::exit::Failure;
+
+/// Different complaints of a server: there are fewer procedures, and ways to answer them wrongly.
+const COMPLAINTS_MAX: usize = 100;
 
 /// A server's file system, ready to be mounted here.
 #[derive(Debug)]
@@ -53,6 +59,15 @@ pub(super) async fn reach(
     })?;
     let most = |bytes: Option<u32>| bytes.unwrap_or(u32::MAX);
     let session = mounted.session.limited(most(settings.rsize), most(settings.wsize));
+    // Before anybody would wait patiently for it.
+    let root = session.getattr(session.root()).await?;
+    if root.ftype != FType::Dir {
+        return Err(Failure::environment(
+            format!("{} of {} is not a directory", target.path_text(), target.host),
+            "a directory that exists inside the export",
+        ));
+    }
+    let session = session.complaining(complaints(voice));
     let stable = if settings.sync { StableHow::FileSync } else { StableHow::Unstable };
     let write = write_behind::Options {
         policy: settings.policy,
@@ -69,19 +84,29 @@ pub(super) async fn reach(
             close_to_open: settings.close_to_open,
             write: write_behind::Options { dirty_bytes_max, ..write },
             sync: settings.sync,
+            put_off_max: settings.put_off_max(),
             ..Options::default()
         },
     );
-    let root = files.getattr(&options.credential, files.root()).await?;
-    if root.ftype != FType::Dir {
-        return Err(Failure::environment(
-            format!("{} of {} is not a directory", target.path_text(), target.host),
-            "a directory that exists inside the export",
-        ));
-    }
     let protocol = target.protocol.name().to_uppercase();
     let spoken = format!("NFS v{} over {protocol}", target.version.number());
     Ok(Reached { files, credential: options.credential, spoken })
+}
+
+/// Programs learn of a server that makes no sense by an error's number; here it is said what it has
+/// done: each thing once.
+fn complaints(voice: &Voice) -> Complaints {
+    let (voice, said) = (voice.clone(), Mutex::new(HashSet::new()));
+    Complaints::new(move |error| {
+        let text = match error.status() {
+            Some(_) => format!("{error}: the server puts it off, again and again"),
+            None => error.to_string(),
+        };
+        let mut said = said.lock();
+        if said.len() < COMPLAINTS_MAX && said.insert(text.clone()) {
+            voice.warn(&text);
+        }
+    })
 }
 
 /// What is said of a server that goes away and comes back, as Linux says it.

@@ -7,6 +7,7 @@ use client::url::{FORM, Protocol, Target, Version};
 use client::write_behind::PolicyName;
 use mount::KernelCache;
 use mount::session::Flags;
+use net::call;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 
@@ -113,6 +114,19 @@ impl Settings {
             metrics: None,
             grace: GRACE,
         })
+    }
+
+    /// How long the server may put a call off (NFS3ERR_JUKEBOX): a soft mount waits as long as for a
+    /// reply, a hard one as long as it takes.
+    pub(super) fn put_off_max(&self) -> Option<Nanos> {
+        let defaults = match self.target.protocol {
+            Protocol::Tcp => call::Options::stream(),
+            Protocol::Udp => call::Options::datagrams(),
+        };
+        let timeo = self.timeo.unwrap_or(defaults.timeo);
+        let retrans = self.retrans.unwrap_or(defaults.retrans);
+        let options = call::Options { timeo, retrans, ..defaults };
+        self.soft.then(|| options.major_timeout())
     }
 
     /// What the kernel is to keep of files.

@@ -1,0 +1,223 @@
+//! Servers that answer what they should not: the replies of a real one, told otherwise.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wire::nfs3::{
+    self, FileHandle, NfsStat3, Procedure, StableHow, commit, fsinfo, getattr, pathconf, read,
+    readdir, readdirplus, write,
+};
+use wire::rpc::{CallHeader, ReplyHeader};
+use wire::xdr::{Decode, Encode, List, Reader, from_bytes};
+
+/// What the server tells.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Lie {
+    /// Listings go round in a circle of two pages.
+    CookiesRepeat,
+    /// All entries of a page have one cookie.
+    OneCookie,
+    /// A page without entries that is not the last.
+    EmptyPages,
+    /// The same names behind ever new cookies.
+    SameNames,
+    /// FSINFO offers no READ.
+    NoRtmax,
+    /// FSINFO offers no WRITE.
+    NoWtmax,
+    /// FSINFO prefers listings of no bytes.
+    NoDtpref,
+    /// Every WRITE is unstable, whatever was asked for, and every reply has another verifier.
+    NeverKept,
+    /// The verifier is another one with each reply; who asks for stable storage gets it.
+    NewVerifiers,
+    /// READ gives nothing, and the file goes on.
+    ReadsNothing,
+    /// READ gives more than was asked for.
+    ReadsMore,
+    /// WRITE takes nothing.
+    WritesNothing,
+    /// WRITE takes more than it was given.
+    WritesMore,
+    /// READ, WRITE, COMMIT and GETATTR are to be asked again later, for ever.
+    AlwaysLater,
+    /// No name may have any length, and no file a link.
+    NoNames,
+}
+
+impl Lie {
+    pub const ALL: [Self; 15] = [
+        Self::CookiesRepeat,
+        Self::OneCookie,
+        Self::EmptyPages,
+        Self::SameNames,
+        Self::NoRtmax,
+        Self::NoWtmax,
+        Self::NoDtpref,
+        Self::NeverKept,
+        Self::NewVerifiers,
+        Self::ReadsNothing,
+        Self::ReadsMore,
+        Self::WritesNothing,
+        Self::WritesMore,
+        Self::AlwaysLater,
+        Self::NoNames,
+    ];
+}
+
+/// One server that lies; clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Liar {
+    lie: Lie,
+    /// Numbers verifiers.
+    replies: Arc<AtomicU64>,
+}
+
+impl Liar {
+    pub fn new(lie: Lie) -> Self {
+        Self { lie, replies: Arc::default() }
+    }
+
+    /// The reply to `call`, both whole records, as it is told.
+    ///
+    /// # Panics
+    /// They are no call and no reply to it.
+    pub fn retell(&self, call: &[u8], reply: Vec<u8>) -> Vec<u8> {
+        let mut args = Reader::new(call);
+        let header = CallHeader::decode(&mut args).expect("a call");
+        let head = ReplyHeader::success(header.xid).to_bytes();
+        let is_ours = (header.program, header.version) == (nfs3::PROGRAM, nfs3::VERSION);
+        let Some(results) = reply.strip_prefix(&head[..]).filter(|_| is_ours) else {
+            return reply;
+        };
+        let told = Procedure::from_code(header.procedure)
+            .and_then(|procedure| self.results(procedure, &mut args, results));
+        told.map_or_else(|| reply.clone(), |told| [head, told].concat())
+    }
+
+    /// Other results than the true ones; none where those are told.
+    fn results(
+        &self,
+        procedure: Procedure,
+        args: &mut Reader<'_>,
+        results: &[u8],
+    ) -> Option<Vec<u8>> {
+        match procedure {
+            Procedure::Readdir => {
+                let asked = readdir::Args::decode(args).ok()?;
+                self.listing(asked.cookie, false)
+            }
+            Procedure::Readdirplus => {
+                let asked = readdirplus::Args::decode(args).ok()?;
+                self.listing(asked.cookie, true)
+            }
+            Procedure::Fsinfo => {
+                let mut info = from_bytes::<fsinfo::Reply>(results).ok()?.ok()?;
+                match self.lie {
+                    Lie::NoRtmax => info.rtmax = 0,
+                    Lie::NoWtmax => info.wtmax = 0,
+                    Lie::NoDtpref => info.dtpref = 0,
+                    _ => return None,
+                }
+                Some(fsinfo::Reply::Ok(info).to_bytes())
+            }
+            Procedure::Read => {
+                let mut told = from_bytes::<read::Reply<'_>>(results).ok()?.ok()?;
+                let mut more = told.data.to_vec();
+                more.resize(read::Args::decode(args).ok()?.count as usize + 4, 0);
+                match self.lie {
+                    Lie::ReadsNothing => (told.data, told.eof) = (&[], false),
+                    Lie::ReadsMore => told.data = &more,
+                    Lie::AlwaysLater => {
+                        return Some(read::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
+                    }
+                    _ => return None,
+                }
+                told.count = u32::try_from(told.data.len()).ok()?;
+                Some(read::Reply::Ok(told).to_bytes())
+            }
+            Procedure::Write => {
+                let mut told = from_bytes::<write::Reply>(results).ok()?.ok()?;
+                match self.lie {
+                    Lie::NeverKept => {
+                        (told.committed, told.verf) = (StableHow::Unstable, self.verifier());
+                    }
+                    Lie::NewVerifiers => told.verf = self.verifier(),
+                    Lie::WritesNothing => told.count = 0,
+                    Lie::WritesMore => told.count += 1,
+                    Lie::AlwaysLater => {
+                        return Some(write::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
+                    }
+                    _ => return None,
+                }
+                Some(write::Reply::Ok(told).to_bytes())
+            }
+            Procedure::Commit => {
+                let mut told = from_bytes::<commit::Reply>(results).ok()?.ok()?;
+                match self.lie {
+                    Lie::NeverKept | Lie::NewVerifiers => told.verf = self.verifier(),
+                    Lie::AlwaysLater => {
+                        return Some(commit::Reply::Err(NfsStat3::Jukebox.into()).to_bytes());
+                    }
+                    _ => return None,
+                }
+                Some(commit::Reply::Ok(told).to_bytes())
+            }
+            Procedure::Getattr if self.lie == Lie::AlwaysLater => {
+                Some(getattr::Reply::Err(NfsStat3::Jukebox.into()).to_bytes())
+            }
+            Procedure::Pathconf if self.lie == Lie::NoNames => {
+                let mut told = from_bytes::<pathconf::Reply>(results).ok()?.ok()?;
+                (told.name_max, told.linkmax) = (0, 0);
+                Some(pathconf::Reply::Ok(told).to_bytes())
+            }
+            _ => None,
+        }
+    }
+
+    fn verifier(&self) -> [u8; 8] {
+        self.replies.fetch_add(1, Ordering::Relaxed).to_be_bytes()
+    }
+
+    /// The page behind `asked`.
+    fn listing(&self, asked: u64, plus: bool) -> Option<Vec<u8>> {
+        let page: Vec<(String, u64)> = match self.lie {
+            Lie::CookiesRepeat => {
+                let first = if asked == 3 { 4 } else { 1 };
+                (first..first + 3).map(|cookie| (format!("name-{cookie}"), cookie)).collect()
+            }
+            Lie::OneCookie => (1..4).map(|number| (format!("name-{number}"), asked + 7)).collect(),
+            Lie::EmptyPages => Vec::new(),
+            Lie::SameNames => {
+                (1..4).map(|number| (format!("name-{number}"), asked + number)).collect()
+            }
+            _ => return None,
+        };
+        let (dir_attributes, cookieverf, eof) = (None, [0; 8], false);
+        Some(if plus {
+            let entries: List<_> = page
+                .iter()
+                .map(|(name, cookie)| readdirplus::Entry {
+                    fileid: *cookie,
+                    name: name.as_bytes(),
+                    cookie: *cookie,
+                    name_attributes: None,
+                    name_handle: None::<FileHandle>,
+                })
+                .collect();
+            let page = readdirplus::ReplyOk { dir_attributes, cookieverf, entries, eof };
+            readdirplus::Reply::Ok(page).to_bytes()
+        } else {
+            let entries: List<_> = page
+                .iter()
+                .map(|(name, cookie)| readdir::Entry {
+                    fileid: *cookie,
+                    name: name.as_bytes(),
+                    cookie: *cookie,
+                })
+                .collect();
+            let page = readdir::ReplyOk { dir_attributes, cookieverf, entries, eof };
+            readdir::Reply::Ok(page).to_bytes()
+        })
+    }
+}
