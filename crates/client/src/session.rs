@@ -100,8 +100,8 @@ impl std::fmt::Debug for Complaints {
 /// Most bytes of a READ or WRITE: what a record takes beside its head.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 
-/// Fewest bytes of a READ or WRITE that a server may offer at most: as for `rsize` and `wsize`. With
-/// fewer, down to none at all, no file would ever be written.
+/// Fewest bytes of a READ or WRITE that a server may offer at most: as for `rsize` and `wsize`.
+/// With fewer, down to none at all, no file would ever be written.
 const TRANSFER_BYTES_MIN: u32 = 512;
 
 /// When to ask again a server that has asked for patience: as Linux does.
@@ -185,8 +185,8 @@ impl Session {
         self.root
     }
 
-    /// The same, waiting when the server asks to be asked later (NFS3ERR_JUKEBOX) instead of failing
-    /// with it: up to `limit`, or as long as it takes.
+    /// The same, waiting when the server asks to be asked later (NFS3ERR_JUKEBOX) instead of
+    /// failing with it: up to `limit`, or as long as it takes.
     #[must_use]
     pub fn patient(&self, clock: &Clock, limit: Option<Nanos>) -> Self {
         Self { patience: Some(Patience { clock: clock.clone(), limit }), ..self.clone() }

@@ -173,7 +173,9 @@ mod tests {
 
     #[test]
     fn a_large_directory_in_which_a_file_is_made_anew_is_listed() {
-        let name = |cookie| if cookie % 1500 == 0 { "lock".to_owned() } else { cookie.to_string() };
+        let name = |cookie: u64| {
+            if cookie.is_multiple_of(1500) { "lock".to_owned() } else { cookie.to_string() }
+        };
         assert_eq!(listed(|cookie| cookie + 1, name), (usize::MAX, ""));
     }
 

@@ -20,8 +20,19 @@ use crate::mounts::c_string;
 
 const PATH: &str = "/dev/fuse";
 
-/// What mounts for those who are not root: fuse3's helper, and its older name.
-const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
+/// The type, as the tables of mounts show it.
+pub(crate) const TYPE: &str = "fuse.nfskit";
+
+/// What mounts for those who are not root: fuse3's helper, and its older name. Where distributions
+/// have it, because whoever starts us may have no PATH, or another one; and then wherever it is.
+const HELPERS: [&str; 6] = [
+    "/usr/bin/fusermount3",
+    "/bin/fusermount3",
+    "/run/wrappers/bin/fusermount3",
+    "/usr/bin/fusermount",
+    "fusermount3",
+    "fusermount",
+];
 
 /// It could not be mounted.
 #[derive(Debug, Error)]
@@ -71,6 +82,12 @@ pub(crate) struct Mounted {
 }
 
 impl Device {
+    /// A kernel of a test's own at the other end.
+    #[cfg(test)]
+    pub(crate) fn over(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+
     /// Mounts on a directory, which is canonical.
     pub(crate) fn mount(at: &Path, flags: &Flags) -> Result<(Self, Mounted), MountError> {
         let device = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
@@ -138,6 +155,15 @@ impl Device {
     }
 }
 
+/// Other flags for what is mounted there.
+///
+/// # Errors
+/// [`MountError::Kernel`]
+pub(crate) fn remount(at: &Path, flags: &Flags) -> Result<(), MountError> {
+    rustix::mount::mount_remount(at, flags.bits(), c"")
+        .map_err(|errno| MountError::Kernel(errno.into()))
+}
+
 fn by_kernel(device: &OwnedFd, at: &Path, flags: &Flags) -> Result<(), rustix::io::Errno> {
     use rustix::io::Errno;
     let mut options = format!(
@@ -152,7 +178,7 @@ fn by_kernel(device: &OwnedFd, at: &Path, flags: &Flags) -> Result<(), rustix::i
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
     let source = CString::new(flags.source.as_str()).map_err(|_| Errno::INVAL)?;
     let at = c_string(at).map_err(|_| Errno::INVAL)?;
-    rustix::mount::mount(&source, &at, c"fuse.nfskit", flags.bits(), options.as_c_str())
+    rustix::mount::mount(&source, &at, TYPE, flags.bits(), options.as_c_str())
 }
 
 impl Flags {

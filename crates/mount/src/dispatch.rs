@@ -84,7 +84,7 @@ pub(crate) fn run(
     let mut buffer = buffers.take();
     while let Ok(Some(())) = device.read(&mut buffer) {
         let unique = match parse(&buffer) {
-            Ok((header, Operation::Write { file, offset, count })) => {
+            Ok((header, Operation::Write { file, offset, count, is_direct })) => {
                 let end = WRITE_HEAD_BYTES + count as usize;
                 let data = if count as usize >= KEPT_BYTES_MIN {
                     let bytes = std::mem::replace(&mut buffer, buffers.take());
@@ -93,7 +93,7 @@ pub(crate) fn run(
                 } else {
                     Bytes::copy_from_slice(&buffer[WRITE_HEAD_BYTES..end])
                 };
-                let operation = Operation::Write { file, offset, count };
+                let operation = Operation::Write { file, offset, count, is_direct };
                 begin(device, system, inflight, Asked { header, operation, data });
                 continue;
             }
@@ -178,5 +178,120 @@ pub(crate) fn greet(device: &Device, cache: init::KernelCache) -> Result<init::A
         let agreed = init::Agreed::with(&init, cache);
         device.answer(header.unique, 0, agreed.answer().as_slice());
         return Ok(agreed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use client::files::{self, Files};
+    use client::session::Credential;
+    use load::study::Subject;
+    use net::clock::Clock;
+    use rustix::fd::OwnedFd;
+    use rustix::net::{
+        AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+    };
+    use testkit::Site;
+
+    use super::*;
+    use crate::abi::init::{Agreed, KernelCache};
+    use crate::abi::request::Init;
+    use crate::abi::request::tests::request;
+    use crate::caller::Callers;
+    use crate::notify::Notifier;
+
+    /// Asks as the kernel does.
+    struct Kernel(OwnedFd);
+
+    /// What came of it: the number of the request, or 0 and the code of a notice; and the rest.
+    type Heard = (u64, i32, Vec<u8>);
+
+    impl Kernel {
+        fn ask(&self, opcode: u32, node: u64, body: &[u8]) {
+            send(&self.0, &request(opcode, node, body), SendFlags::empty()).unwrap();
+        }
+
+        fn hear(&self) -> Heard {
+            let mut bytes = vec![0; 1 << 16];
+            let (_, length) = recv(&self.0, &mut bytes[..], RecvFlags::empty()).unwrap();
+            bytes.truncate(length);
+            let code = i32::from_ne_bytes(bytes[4..8].try_into().unwrap());
+            (u64_at(&bytes, 8), code, bytes[16..].to_vec())
+        }
+    }
+
+    fn u64_at(bytes: &[u8], at: usize) -> u64 {
+        u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap())
+    }
+
+    fn parts(numbers: &[u64]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+    }
+
+    /// Serves an empty memory server to a kernel of the test's.
+    fn served(test: impl FnOnce(&Kernel) + Send + 'static) {
+        let run = async {
+            let clock = Clock::real();
+            let site = Site::in_memory(&clock, Default::default(), server::CommitMode::Concurrent);
+            let session = site.connect().await.unwrap();
+            let files = Files::new(&clock, session, files::Options::default());
+            let (kernel, ours) =
+                socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                    .unwrap();
+            let device = Arc::new(Device::over(ours));
+            let notifier = Notifier::start(&device).unwrap();
+            let machine_name = "kernel".to_owned();
+            let own = Credential { machine_name, uid: 0, gid: 0, gids: Vec::new() };
+            let cache = KernelCache::Writeback;
+            let agreed = Agreed::with(&Init { flags: u64::MAX, ..Init::default() }, cache);
+            let callers = Callers::new(&clock, own, true);
+            let system = Arc::new(FileSystem::new(files, &clock, callers, notifier, cache, agreed));
+            let inflight = Inflight::new(&clock, &device);
+            let runtime = Handle::current();
+            let serving = std::thread::spawn(move || run(&device, &system, &inflight, &runtime));
+            let asking = std::thread::spawn(move || test(&Kernel(kernel)));
+            let (tell, told) = tokio::sync::oneshot::channel();
+            std::thread::spawn(move || tell.send((asking.join(), serving.join())).ok());
+            let (asked, served) = told.await.unwrap();
+            asked.unwrap();
+            served.unwrap();
+        };
+        net::runtime::block_on_threads(2, run).unwrap();
+    }
+
+    const CREATE: u32 = 35;
+    const READ: u32 = 15;
+    const WRITE: u32 = 16;
+    const CACHED: u64 = 1 << 32;
+    const DIRECT: u64 = 2 << 32;
+
+    #[test]
+    fn what_is_written_past_the_kernels_cache_is_forgotten_there_before_it_is_answered() {
+        served(|kernel| {
+            // O_RDWR, a mode, no mask; and the name.
+            let head = [2u32, 0o100_644, 0, 0].iter().flat_map(|part| part.to_ne_bytes());
+            kernel.ask(CREATE, 1, &head.chain(*b"file\0").collect::<Vec<u8>>());
+            let (_, code, created) = kernel.hear();
+            assert_eq!(code, 0);
+            let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
+            let write = |kind: u64, offset: u64, data: &[u8]| {
+                let head = parts(&[file, offset, kind | data.len() as u64, 0, 0]);
+                kernel.ask(WRITE, node, &[&head, data].concat());
+            };
+            let answers = |(unique, code, _): Heard| assert_eq!((unique, code), (7, 0));
+            write(DIRECT, 0, &[1; 9000]);
+            answers(kernel.hear());
+            // From here on the kernel has pages of it.
+            kernel.ask(READ, node, &parts(&[file, 0, 4096, 0, 0]));
+            answers(kernel.hear());
+            write(DIRECT, 4096, &[2; 4096]);
+            let (unique, notice, told) = kernel.hear();
+            assert_eq!((unique, notice), (0, 2), "data of an inode are to be forgotten");
+            assert_eq!(told, parts(&[node, 4096, 4096]));
+            answers(kernel.hear());
+            // What comes from its cache is in its cache.
+            write(CACHED, 0, &[3; 4096]);
+            answers(kernel.hear());
+        });
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Node {
     pub(crate) is_second_try: bool,
     /// An open of it was refused.
     pub(crate) is_refused: bool,
+    /// The kernel has read some of it into its cache.
+    pub(crate) has_pages: bool,
     lookups: u64,
 }
 
@@ -130,6 +132,15 @@ impl Nodes {
         }
     }
 
+    /// Data up to `end` were written through a node. Gives whether the kernel may have pages of it.
+    pub(crate) fn wrote(&mut self, id: u64, end: u64) -> bool {
+        self.changed(id);
+        self.nodes.get_mut(&id).is_some_and(|node| {
+            node.size = node.size.max(end);
+            node.has_pages
+        })
+    }
+
     /// Nodes that are open for writing.
     pub(crate) fn written(&self) -> Vec<u64> {
         self.nodes.iter().filter(|(_, node)| node.writers > 0).map(|(id, _)| *id).collect()
@@ -151,6 +162,7 @@ impl Node {
             writers: 0,
             is_second_try: false,
             is_refused: false,
+            has_pages: false,
             lookups: 0,
         }
     }

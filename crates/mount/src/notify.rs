@@ -19,8 +19,8 @@ pub(crate) struct Notifier(Sender<(Notice, oneshot::Sender<bool>)>);
 
 #[derive(Debug)]
 pub(crate) enum Notice {
-    /// Data from `offset` on is to be written back and forgotten.
-    Forget { node: u64, offset: u64 },
+    /// Data from `offset` on is to be written back and forgotten: `length` bytes, or all for 0.
+    Forget { node: u64, offset: u64, length: u64 },
     /// These data follow what the kernel knows of a file.
     Store { node: u64, offset: u64, data: Bytes },
 }
@@ -51,8 +51,8 @@ impl Notifier {
 
 fn tell(device: &Device, notice: &Notice) -> bool {
     match notice {
-        Notice::Forget { node, offset } => {
-            device.notify(Notify::InvalInode, &answer::inval_inode(*node, *offset, 0), &[])
+        Notice::Forget { node, offset, length } => {
+            device.notify(Notify::InvalInode, &answer::inval_inode(*node, *offset, *length), &[])
         }
         Notice::Store { node, offset, data } => {
             let count = u32::try_from(data.len()).unwrap_or(0);

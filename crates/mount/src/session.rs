@@ -45,6 +45,9 @@ pub enum Error {
     /// A mount whose process has died.
     #[error("{:?}: {} is mounted there, and the process that served it is gone", .0.at, .0.source)]
     Dead(Entry),
+    /// What is to be remounted.
+    #[error("nothing of ours is mounted on {0:?}")]
+    NotOurs(PathBuf),
     #[error("{0:?}: {1}")]
     Unreadable(PathBuf, io::Error),
     #[error(transparent)]
@@ -98,7 +101,7 @@ pub enum Unmounted {
 /// Whether a directory can be mounted on. Gives it as the kernel will name it.
 ///
 /// # Errors
-/// All of [`enum@Error`] but the last.
+/// All of [`enum@Error`] that concern the directory.
 pub fn check(dir: &Path, may_have_entries: bool) -> Result<PathBuf, Error> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Error::NotThere(dir.to_owned()),
@@ -121,6 +124,28 @@ pub fn check(dir: &Path, may_have_entries: bool) -> Result<PathBuf, Error> {
         return Err(Error::NotEmpty(dir.to_owned()));
     }
     Ok(at)
+}
+
+/// The directory on which a mount of ours is, as the kernel names it.
+///
+/// # Errors
+/// [`Error::NotOurs`]; or it cannot be looked at.
+pub fn mounted(dir: &Path) -> Result<PathBuf, Error> {
+    let unreadable = |error| Error::Unreadable(dir.to_owned(), error);
+    let at = mounts::canonical(dir).map_err(unreadable)?;
+    match mounts::at(&at).map_err(unreadable)? {
+        Some(entry) if entry.kind == device::TYPE => Ok(at),
+        _ => Err(Error::NotOurs(dir.to_owned())),
+    }
+}
+
+/// Gives what is mounted there other flags: those of mount(8), all of them anew. How the server is
+/// spoken to stays as it is.
+///
+/// # Errors
+/// As [`mounted`]; EBUSY if it is to be read only and is being written to.
+pub fn remount(dir: &Path, flags: &Flags) -> Result<(), Error> {
+    device::remount(&mounted(dir)?, flags).map_err(Error::Mount)
 }
 
 impl Mount {

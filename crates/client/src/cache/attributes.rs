@@ -63,8 +63,8 @@ pub struct Attributes {
     max: usize,
     /// Versions are handed out once, so that a file that was forgotten never gets an old one.
     versions: u64,
-    /// When we last took a name of a file without knowing of which.
-    unlinked: Option<Instant>,
+    /// When we last moved or took a name of a file without knowing of which.
+    renamed: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub struct Told {
 
 impl Attributes {
     pub fn new(times: Times, max: usize) -> Self {
-        Self { times, files: LruCache::unbounded(), max: max.max(1), versions: 0, unlinked: None }
+        Self { times, files: LruCache::unbounded(), max: max.max(1), versions: 0, renamed: None }
     }
 
     /// The attributes, if they are good.
@@ -111,7 +111,7 @@ impl Attributes {
     /// The attributes, and for how long they are still good, which is more than nothing.
     pub fn good_for(&mut self, file: &FileHandle, now: Instant) -> Option<(Fattr3, Nanos)> {
         let known = self.files.get(file)?;
-        if known.has_many_names() && self.unlinked.is_some_and(|at| known.told <= at) {
+        if known.has_many_names() && known.is_before(self.renamed) {
             return None;
         }
         let left = (known.told + known.good_for).since(now);
@@ -138,6 +138,7 @@ impl Attributes {
             return;
         }
         let state = WccAttr::from(attributes);
+        known.is_moved |= known.is_before(self.renamed);
         let in_progress = told.is_dirty || known.changing > 0;
         // While calls of ours are under way a state that we do not know may be theirs.
         let others = !in_progress && (known.ours.others_were_here() || !known.knows(&state));
@@ -178,6 +179,7 @@ impl Attributes {
             }
             return;
         };
+        known.is_moved |= known.is_before(self.renamed);
         let is_excused = known.attributes.ftype != FType::Dir;
         let span = Span { asked: told.asked, answered: told.now, is_excused };
         match &wcc.before {
@@ -213,9 +215,10 @@ impl Attributes {
         }
     }
 
-    /// As [`Attributes::expire`], of whichever file of several names it was.
-    pub fn expire_linked(&mut self, now: Instant) {
-        self.unlinked = Some(now);
+    /// As [`Attributes::expire`], of whichever file it was: those of several names are asked for
+    /// again, and of any the time of change may be another.
+    pub fn expire_renamed(&mut self, now: Instant) {
+        self.renamed = Some(now);
     }
 
     /// The handle leads nowhere, or the file is gone.
@@ -268,6 +271,11 @@ impl Attributes {
 }
 
 impl File {
+    /// Whether nothing has been told of it since.
+    fn is_before(&self, time: Option<Instant>) -> bool {
+        time.is_some_and(|time| self.told <= time)
+    }
+
     fn has_many_names(&self) -> bool {
         self.attributes.ftype != FType::Dir && self.attributes.nlink > 1
     }

@@ -343,7 +343,7 @@ impl Files {
         match target {
             Some(Target::File(file)) => attributes.expire(&file),
             Some(Target::Nothing) => {}
-            None => attributes.expire_linked(now),
+            None => attributes.expire_renamed(now),
         }
     }
 
@@ -525,9 +525,9 @@ impl Files {
         let left = (is_done && is_moved).then_some(Target::Nothing);
         self.now_leads(&from.0, from.1, left);
         self.now_leads(&to.0, to.1, file.filter(|_| is_done));
-        if let Some(Target::File(file)) = file {
-            // Its time of change may be another.
-            self.inner.state.lock().attributes.expire(&file);
+        // Unless the server says that nothing was done, its time of change may be another.
+        if result.as_ref().map_or_else(|error| error.status().is_none(), |_| true) {
+            self.lost_name(file);
         }
         self.heard(&from.0, result).map(drop)
     }

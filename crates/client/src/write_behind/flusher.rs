@@ -330,7 +330,8 @@ impl Default for Later {
 }
 
 impl Later {
-    /// How long to wait before the call is made again; none if it was answered, or for too long not.
+    /// How long to wait before the call is made again; none if it was answered, or put off for too
+    /// long.
     fn wait<T>(
         &mut self,
         engine: &Engine,

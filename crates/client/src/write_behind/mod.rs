@@ -72,8 +72,8 @@ pub struct Options {
     pub outstanding_max: u32,
     /// Time the stages.
     pub timing: bool,
-    /// How long a WRITE or COMMIT waits for a server that asks to be asked later; then it has failed.
-    /// None: as long as it takes.
+    /// How long a WRITE or COMMIT waits for a server that asks to be asked later; then it has
+    /// failed. None: as long as it takes.
     pub put_off_max: Option<Nanos>,
 }
 

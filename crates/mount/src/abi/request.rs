@@ -76,11 +76,14 @@ pub(crate) enum Operation<'a> {
         file: u64,
         offset: u64,
         count: u32,
+        /// Past the kernel's cache.
+        is_direct: bool,
     },
     Write {
         file: u64,
         offset: u64,
         count: u32,
+        is_direct: bool,
     },
     Statfs,
     Release {
@@ -216,14 +219,16 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         14 => Operation::Open { flags: r.u32()? },
         15 => {
             let (file, offset, count) = (r.u64()?, r.u64()?, r.u32()?);
-            Operation::Read { file, offset, count }
+            let is_direct = r.u32()? & LOCK_OWNER != 0;
+            Operation::Read { file, offset, count, is_direct }
         }
         16 => {
             let (file, offset, count) = (r.u64()?, r.u64()?, r.u32()?);
-            r.skip(20)?;
+            let is_direct = r.u32()? & LOCK_OWNER != 0;
+            r.skip(16)?;
             // The data stays where it is: see `super::WRITE_HEAD_BYTES`.
             r.skip(count as usize)?;
-            Operation::Write { file, offset, count }
+            Operation::Write { file, offset, count, is_direct }
         }
         17 => Operation::Statfs,
         18 => Operation::Release { file: r.u64()? },
@@ -265,6 +270,10 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         _ => Operation::Unserved,
     })
 }
+
+/// Who reads or writes is told (FUSE_READ_LOCKOWNER, FUSE_WRITE_LOCKOWNER): the kernel tells it of
+/// what goes past its cache, and of nothing else.
+const LOCK_OWNER: u32 = 1 << 1;
 
 struct Reader<'a>(&'a [u8]);
 
@@ -394,7 +403,8 @@ pub(crate) mod tests {
         body.extend(5u32.to_ne_bytes());
         body.extend([0; 20]);
         let bytes = request(16, 1, &[body.as_slice(), b"12345"].concat());
-        assert!(matches!(parse(&bytes), Ok((_, Operation::Write { count: 5, .. }))));
+        let Ok((_, Operation::Write { count: 5, is_direct, .. })) = parse(&bytes) else { panic!() };
+        assert!(!is_direct);
         assert!(parse(&bytes[..bytes.len() - 1]).is_err());
     }
 }

@@ -13,6 +13,7 @@ use crate::abi::init::KernelCache;
 use crate::abi::{answer, fopen};
 use crate::attributes::made;
 use crate::inflight::Reply;
+use crate::notify::Notice;
 use crate::opens::OpenFile;
 
 const O_ACCMODE: u32 = 3;
@@ -136,7 +137,16 @@ impl FileSystem {
         }
     }
 
-    pub(super) async fn write(&self, node: u64, file: u64, offset: u64, data: Bytes, reply: Reply) {
+    /// `is_direct`: past the kernel's cache, which may have been filled since it was last told to
+    /// forget these bytes: the kernel does that before it asks, and not when an asynchronous write
+    /// is done.
+    pub(super) async fn write(
+        &self,
+        (node, file): (u64, u64),
+        (offset, data): (u64, Bytes),
+        is_direct: bool,
+        reply: Reply,
+    ) {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
@@ -147,12 +157,11 @@ impl FileSystem {
         let count = data.len() as u32;
         match file.open.write_bytes(offset, data).await {
             Ok(()) => {
-                let mut nodes = self.nodes.lock();
-                nodes.changed(node);
-                if let Some(node) = nodes.find_mut(node) {
-                    node.size = node.size.max(end);
+                let has_pages = self.nodes.lock().wrote(node, end);
+                if is_direct && has_pages && count > 0 {
+                    let length = u64::from(count);
+                    self.notifier.tell(Notice::Forget { node, offset, length }).await;
                 }
-                drop(nodes);
                 reply.body(&answer::write(count));
             }
             Err(error) => {

@@ -153,12 +153,15 @@ impl FileSystem {
                 let (who, name) = (who(), name.to_vec());
                 Box::pin(async move { this.create(who, node, name, mode, flags, reply).await })
             }
-            Operation::Read { file, offset, count } => {
+            Operation::Read { file, offset, count, is_direct } => {
+                if !is_direct && let Some(node) = self.nodes.lock().find_mut(node) {
+                    node.has_pages = true;
+                }
                 Box::pin(async move { this.read(file, offset, count, reply).await })
             }
-            Operation::Write { file, offset, .. } => {
-                Box::pin(async move { this.write(node, file, offset, data, reply).await })
-            }
+            Operation::Write { file, offset, is_direct, .. } => Box::pin(async move {
+                this.write((node, file), (offset, data), is_direct, reply).await;
+            }),
             Operation::Flush { file } => Box::pin(async move { this.flush(file, reply).await }),
             Operation::Fsync { file } => Box::pin(async move { this.fsync(file, reply).await }),
             Operation::Release { file } => Box::pin(async move { this.release(file, reply).await }),

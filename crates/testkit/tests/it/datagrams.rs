@@ -146,6 +146,7 @@ fn options() -> Options {
         reply_limit: Nanos::from_secs(60),
         links: Shape::default(),
         persistence: None,
+        private: None,
     }
 }
 

@@ -93,6 +93,48 @@ fn files_are_written_in_pieces_of_8_kib_and_read_back() {
     });
 }
 
+/// Version 2 tells no attributes of directories, so that names are soon forgotten, and what RENAME
+/// and REMOVE do to the file that they lead to is not told either.
+#[test]
+fn our_own_changes_of_names_are_not_taken_for_somebody_elses() {
+    in_world(|clock| async move {
+        let session = session(&clock).await;
+        let files = Files::new(&clock, session, files::Options::default());
+        let (who, root) = (credential(), files.root());
+        let made = files.create(&who, root, b"a", Sattr3::of_mode(0o644), true).await.unwrap();
+        let second = Nanos::from_secs(1);
+        let agree = async |step: &str, names: &[&[u8]]| {
+            clock.sleep(second).await;
+            for name in names {
+                let found = files.lookup(&who, root, name).await.unwrap();
+                let links = usize::try_from(found.attributes.nlink).unwrap();
+                assert_eq!((found.handle, links), (made.handle, names.len()), "{step}");
+                assert_eq!(found.version, made.version, "{step}: it was us");
+            }
+            // Now nobody knows where a name leads.
+            let other = clock.now().as_nanos().to_string();
+            files.mkdir(&who, root, other.as_bytes(), Sattr3::of_mode(0o755)).await.unwrap();
+            files.getattr(&who, root).await.unwrap();
+        };
+        for round in 0..3 {
+            files.rename(&who, (root, b"a"), (root, b"b")).await.unwrap();
+            agree("renamed", &[b"b"]).await;
+            files.link(&who, made.handle, root, b"c").await.unwrap();
+            agree("linked", &[b"b", b"c"]).await;
+            files.rename(&who, (root, b"c"), (root, b"d")).await.unwrap();
+            files.rename(&who, (root, b"b"), (root, b"a")).await.unwrap();
+            agree("both renamed", &[b"a", b"d"]).await;
+            let mode = Sattr3::of_mode(0o600 + round);
+            files.setattr(&who, made.handle, mode).await.unwrap();
+            files.rename(&who, (root, b"a"), (root, b"e")).await.unwrap();
+            agree("mode and name", &[b"e", b"d"]).await;
+            files.remove(&who, root, b"e").await.unwrap();
+            agree("removed", &[b"d"]).await;
+            files.rename(&who, (root, b"d"), (root, b"a")).await.unwrap();
+        }
+    });
+}
+
 #[test]
 fn what_does_not_fit_into_32_bits_is_told_without_asking() {
     in_world(|clock| async move {

@@ -18,6 +18,10 @@ pub(super) fn directory(error: Error) -> Failure {
             format!("umount {}, if it is not wanted any more", entry.at.display())
         }
         Error::Dead(entry) => format!("umount -l {}, then mount again", entry.at.display()),
+        Error::NotOurs(dir) => format!(
+            "without remount; `findmnt -t fuse.nfskit` lists what is mounted, {} is not among it",
+            dir.display()
+        ),
         Error::Unreadable(..) => "another directory, or ask its owner".to_owned(),
         Error::Mount(_) => String::new(),
     };
@@ -43,7 +47,14 @@ pub(super) fn not_mounted(error: &MountError) -> Failure {
         MountError::Helper(said) if said.contains("user_allow_other") => {
             "without allow_other, or user_allow_other in /etc/fuse.conf"
         }
+        MountError::Helper(said) if said.contains("/dev/fuse") => {
+            "let everybody open the device (chmod 666 /dev/fuse), or run as root"
+        }
         MountError::Helper(_) => "a directory of your own, or run as root",
+        MountError::Kernel(cause) if cause.kind() == io::ErrorKind::PermissionDenied => "as root",
+        MountError::Kernel(cause) if cause.kind() == io::ErrorKind::ResourceBusy => {
+            "close what is open for writing there (fuser -vm DIR names it)"
+        }
         MountError::Kernel(_) => "the kernel's log (dmesg)",
         MountError::Handshake(_) => "a newer kernel: Linux 4.20 or later",
         MountError::System(_) => "raise the limits of open files and processes (ulimit -n -u)",

@@ -1,5 +1,7 @@
 //! `mount.nfskit SOURCE DIR [-sfnvrw] [-N NAMESPACE] [-t TYPE] [-o WORDS]`: how mount(8) calls the
-//! helper of a type that it does not know.
+//! helper of a type that it does not know. What is mounted it knows as `fuse.nfskit`, and so calls
+//! `mount.fuse.nfskit` to remount it; without one of that name it calls fuse3's helper, which looks
+//! for a program `nfskit` in the PATH of whoever calls, and does not find there what it looks for.
 
 use std::ffi::OsString;
 
@@ -21,12 +23,19 @@ struct Asked {
     is_verbose: bool,
 }
 
+/// The names under which mount(8) looks for it.
+const NAMES: [&str; 2] = ["mount.nfskit", "mount.fuse.nfskit"];
+
+/// What holds if nothing else is said (`defaults` of mount(8)): it passes on `nosuid` and `nodev`,
+/// also for `user`, and never their opposites.
+const DEFAULTS: [&str; 2] = ["suid", "dev"];
+
 /// Runs as the helper, if that is the name we were called by.
 pub(crate) fn run_if_called() -> Option<Result<(), Failure>> {
     let mut arguments = std::env::args_os();
     let name = arguments.next()?;
     let name = std::path::Path::new(&name).file_name()?.to_str()?.to_owned();
-    (name == "mount.nfskit").then(|| run(arguments))
+    NAMES.contains(&name.as_str()).then(|| run(arguments))
 }
 
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
@@ -50,9 +59,9 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     if asked.is_verbose {
         line.push("--verbose".to_owned());
     }
-    if !asked.words.is_empty() {
-        line.extend(["-o".to_owned(), asked.words.join(",")]);
-    }
+    let defaults = DEFAULTS.iter().map(|word| (*word).to_owned());
+    let words: Vec<String> = defaults.chain(asked.words).collect();
+    line.extend(["-o".to_owned(), words.join(",")]);
     line.extend(["--".to_owned(), source.clone(), dir.clone()]);
     let whole = std::iter::once("nfskit").chain(line.iter().map(String::as_str));
     let parsed = crate::args::Args::try_parse_from(whole)

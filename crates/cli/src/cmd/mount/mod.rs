@@ -16,7 +16,7 @@ use std::path::Path;
 
 use client::error::Error;
 use mount::KernelCache;
-use mount::session::{Ended, Mount, Options, Unmounted, check};
+use mount::session::{Ended, Mount, Options, Unmounted, check, mounted, remount};
 use net::clock::Clock;
 
 use crate::args::Verbosity;
@@ -47,6 +47,9 @@ fn run_with(
     again: impl FnOnce() -> Vec<OsString>,
 ) -> Result<(), Failure> {
     let settings = settings(args)?;
+    if settings.remount {
+        return remount(&args.dir, &settings.flags).map_err(failures::directory);
+    }
     if args.background && !args.detached && !args.foreground {
         return background::start(again());
     }
@@ -61,6 +64,9 @@ fn run_with(
 /// Only looks whether arguments and directory are right (`mount -f`).
 fn look(args: &Args) -> Result<(), Failure> {
     let settings = settings(args)?;
+    if settings.remount {
+        return mounted(&args.dir).map(drop).map_err(failures::directory);
+    }
     check(&args.dir, settings.nonempty).map(drop).map_err(failures::directory)
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Settings {
     pub(super) target: Target,
     pub(super) flags: Flags,
     pub(super) nonempty: bool,
+    /// Another set of flags for what is mounted there.
+    pub(super) remount: bool,
     pub(super) policy: PolicyName,
     pub(super) dirty_max: Option<u64>,
     /// None: as the policy wants it.
@@ -39,7 +41,7 @@ pub(super) struct Settings {
 }
 
 /// Words that mean something to mount(8) and its callers, or are what we do anyway.
-const TAKEN: [&str; 37] = [
+const TAKEN: &[&str] = &[
     "defaults",
     "auto",
     "noauto",
@@ -51,8 +53,6 @@ const TAKEN: [&str; 37] = [
     "owner",
     "group",
     "async",
-    "exec",
-    "atime",
     "relatime",
     "norelatime",
     "strictatime",
@@ -61,8 +61,8 @@ const TAKEN: [&str; 37] = [
     "nodiratime",
     "lazytime",
     "nolazytime",
-    "nodev",
-    "nosuid",
+    "default_permissions",
+    "silent",
     "ac",
     "cto",
     "nolock",
@@ -79,9 +79,13 @@ const TAKEN: [&str; 37] = [
     "sec=sys",
 ];
 
+/// What these begin with: comments, and what mount(8) finds of us in its table when it remounts.
+const TAKEN_BEGINNINGS: &[&str] = &["x-", "X-", "comment=", "user_id=", "group_id="];
+
 /// Words that do something here.
-const KNOWN: &str = "ro, rw, suid, dev, noexec, noatime, sync, dirsync, hard, soft, timeo=, \
-    retrans=, nconnect=, rsize=, wsize=, actimeo=, acregmin=, acregmax=, acdirmin=, acdirmax=, \
+const KNOWN: &str = "ro, rw, suid, nosuid, dev, nodev, noexec, noatime, sync, dirsync, remount, \
+    hard, soft, timeo=, retrans=, nconnect=, rsize=, wsize=, actimeo=, acregmin=, acregmax=, \
+    acdirmin=, acdirmax=, \
     noac, nocto, port=, mountport=, proto=, tcp, udp, vers=, uid=, gid=, write_policy=, \
     dirty_max=, kernel_cache=, link=, metrics=, grace=, allow_other, nonempty";
 
@@ -98,6 +102,7 @@ impl Settings {
             target,
             flags: Flags { source: source.to_owned(), ..Flags::default() },
             nonempty: false,
+            remount: false,
             policy: PolicyName::default(),
             dirty_max: None,
             cache: None,
@@ -116,8 +121,8 @@ impl Settings {
         })
     }
 
-    /// How long the server may put a call off (NFS3ERR_JUKEBOX): a soft mount waits as long as for a
-    /// reply, a hard one as long as it takes.
+    /// How long the server may put a call off (NFS3ERR_JUKEBOX): a soft mount waits as long as for
+    /// a reply, a hard one as long as it takes.
     pub(super) fn put_off_max(&self) -> Option<Nanos> {
         let defaults = match self.target.protocol {
             Protocol::Tcp => call::Options::stream(),
@@ -140,7 +145,8 @@ impl Settings {
 
     /// Takes one word in.
     pub(super) fn word(&mut self, word: &str) -> Result<(), String> {
-        if TAKEN.contains(&word) || word.starts_with("x-") || word.starts_with("comment=") {
+        let is_taken = TAKEN_BEGINNINGS.iter().any(|beginning| word.starts_with(beginning));
+        if is_taken || TAKEN.contains(&word) {
             return Ok(());
         }
         let (key, value) = match word.split_once('=') {
@@ -151,9 +157,14 @@ impl Settings {
             ("ro", None) => self.flags.read_only = true,
             ("rw", None) => self.flags.read_only = false,
             ("suid", None) => self.flags.suid = true,
+            ("nosuid", None) => self.flags.suid = false,
             ("dev", None) => self.flags.dev = true,
+            ("nodev", None) => self.flags.dev = false,
+            ("exec", None) => self.flags.no_exec = false,
             ("noexec", None) => self.flags.no_exec = true,
+            ("atime", None) => self.flags.no_atime = false,
             ("noatime", None) => self.flags.no_atime = true,
+            ("remount", None) => self.remount = true,
             ("dirsync", None) => self.flags.dir_sync = true,
             ("sync", None) => self.sync = true,
             ("hard", None) => self.soft = false,
@@ -313,6 +324,18 @@ mod tests {
         assert_eq!(given.times.reg_min, Nanos::ZERO);
         assert_eq!(given.times.dir_max, Nanos::from_secs(5));
         assert_eq!((given.target.nfs_port, given.target.protocol), (Some(2050), Protocol::Udp));
+    }
+
+    #[test]
+    fn the_last_of_two_opposite_words_decides() {
+        let flags = |words| settings(words).unwrap().flags;
+        assert!(!flags("").suid && !flags("").dev && flags("suid,dev").suid);
+        assert_eq!(flags("suid,dev,nosuid,nodev"), flags(""));
+        assert_eq!(flags("noexec,exec,noatime,atime,ro,rw"), flags(""));
+        // As mount(8) asks for it, with what stands in its table.
+        let words =
+            "rw,nosuid,relatime,user_id=0,group_id=0,default_permissions,allow_other,remount";
+        assert!(settings(words).unwrap().remount);
     }
 
     #[test]

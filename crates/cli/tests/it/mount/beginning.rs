@@ -124,6 +124,12 @@ fn without_permission_or_helper_it_says_what_to_install() {
     if !can_mount() {
         return;
     }
+    // It is found there without a PATH.
+    let helpers = ["/usr/bin/fusermount3", "/bin/fusermount3", "/usr/bin/fusermount"];
+    if helpers.iter().any(|helper| Path::new(helper).exists()) {
+        eprintln!("SKIPPED: a test of mounts without fusermount3, which is installed here");
+        return;
+    }
     let served = Served::memory(&[]);
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
