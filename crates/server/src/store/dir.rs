@@ -10,12 +10,14 @@
 //!     cold reads ........................ threads "nfskit-read-N"
 //!     fsync, fdatasync, grouped by file . threads "nfskit-sync-N"
 //!     early writeback ................... thread  "nfskit-writeback-0"
+//!     `..` of deep directories .......... thread  "nfskit-climb-0"
 //! ```
 //!
 //! **Nothing outside is reachable.** Names are opened one component at a time below a directory
 //! that is already open, without following links and without crossing mount points (`beneath`);
-//! `..` of the root is the root; handles are sealed or looked up in a table (`handles`). What
-//! lies behind a mount point inside the directory is refused: export it by itself.
+//! `..` of the root is the root, and of what was moved outside it is refused (`up`); handles are
+//! sealed or looked up in a table (`handles`). What lies behind a mount point inside the directory
+//! is refused: export it by itself.
 //!
 //! **What a reply promises.** FILE_SYNC writes and COMMIT are an fsync, DATA_SYNC is fdatasync,
 //! shared by those who ask for the same file at the same time (`sync`). Changes of names and
@@ -66,6 +68,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+mod up;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -282,6 +285,7 @@ impl DirStore {
     /// Whether operations run with the rights of their callers; else all run with the process's.
     /// Whether `path` leads to the directory that this serves.
     pub fn is_at(&self, path: &Path) -> bool {
+            climber: pool("nfskit-climb", 1, up::CLIMBS_MAX)?,
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty())
             .ok()
@@ -353,7 +357,10 @@ impl Store for DirStore {
     }
 
     async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
-        self.tree.lookup(caller, dir, name)
+        match name {
+            b".." => self.tree.lookup_above(caller, dir).await,
+            _ => self.tree.lookup(caller, dir, name),
+        }
     }
 
     async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {

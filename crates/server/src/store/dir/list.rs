@@ -24,6 +24,7 @@ use super::objects::Object;
 use super::rights::is_settled;
 use super::stat::{Identity, Stat};
 use super::tree::Tree;
+use super::up::Above;
 use crate::store::{Entry, ListFrom, Listed, Node, Sink};
 use crate::types::{Caller, FileKind, Status};
 
@@ -181,7 +182,7 @@ impl Tree {
         if above_root { self.root_identity.inode } else { inode }
     }
 
-    /// `None` for what vanished since, and for mount points. With its identity if it is a file
+    /// `None` for what vanished since, for mount points, and for `..` of a deep directory. With its identity if it is a file
     /// under that name, not a way up.
     fn entry_node(&self, dir: &Object, name: &[u8]) -> Option<(Node, Option<Identity>)> {
         match name {
@@ -189,7 +190,10 @@ impl Tree {
                 let node = Node { handle: dir.handle, attr: dir.stat().ok()?.attr() };
                 Some((node, None))
             }
-            b".." => Some((Node::from(&self.parent(dir).ok()?), None)),
+            b".." => match self.above(dir).ok()? {
+                Above::Found(above) => Some((Node::from(&above), None)),
+                Above::Deep(..) => None,
+            },
             _ => {
                 let name = Component::new(name).ok()?;
                 if let Some((node, identity)) = self.met_as(dir, name).ok()? {

@@ -32,6 +32,7 @@ use crate::types::{
 const LARGE_FILE_BYTES: u64 = 1 << 20;
 
 impl Tree {
+    /// Not of `..`, which is [`Tree::lookup_above`].
     pub(super) fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
         self.look(dir, |dir, stat| {
             if dir.kind != FileKind::Directory {
@@ -44,7 +45,6 @@ impl Tree {
                     let node = Node { handle: dir.handle, attr: stat.attr() };
                     return may.then_some(node).ok_or(Status::Access);
                 }
-                b".." => self.parent(dir)?,
                 _ => {
                     let name = Component::new(name)?;
                     if let Some(node) = self.met(dir, name)? {

@@ -12,6 +12,7 @@ mod names;
 mod syncs;
 mod twin;
 
+mod up;
 use std::fs;
 use std::future::Future;
 use std::io::Write;

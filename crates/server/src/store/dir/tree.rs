@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use futures_util::future::join;
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::acting::Acting;
@@ -44,6 +43,8 @@ pub(super) struct Tree {
     pub(super) metadata_sync: MetadataSync,
     /// For reads that have to wait for the disk.
     pub(super) readers: Pool,
+    /// For finding out whether a deep directory is inside.
+    pub(super) climber: Pool,
     /// For early writeback; `None`: no early writeback.
     pub(super) writers: Option<Pool>,
 }
@@ -136,47 +137,6 @@ impl Tree {
             Err(Errno::XDEV) => Err(Status::Access),
             opened => opened.map_err(status),
         })
-    }
-
-    /// The directory above `dir`. Of the root it is the root, and a directory that was moved out
-    /// of the export has none: the way up must lead through the root, so it is walked, by the
-    /// server, since the caller may not be allowed on all of it.
-    pub(super) fn parent(&self, dir: &Object) -> Result<Child, Status> {
-        if dir.handle == self.root.handle {
-            return self.root_again();
-        }
-        let (fd, stat) = self.up(dir.path())?;
-        let mut identity = stat.identity();
-        if identity == self.root_identity {
-            return self.root_again();
-        }
-        let mut above: Option<OwnedFd> = None;
-        while identity != self.root_identity {
-            let from = above.as_ref().unwrap_or(&fd);
-            let (next, stat) = self.acting.serving(|| self.up(from))?;
-            // The top of everything is its own parent.
-            if stat.identity() == identity {
-                return Err(Status::Stale);
-            }
-            identity = stat.identity();
-            above = Some(next);
-        }
-        let handle = self.handles.of_parent(fd.as_fd(), &stat)?;
-        Ok(Child { fd, stat, handle })
-    }
-
-    fn up(&self, dir: impl AsFd) -> Result<(OwnedFd, Stat), Status> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = || rustix::fs::openat(&dir, c"..", flags, Mode::empty()).map_err(status);
-        let fd = self.with_room(open)?;
-        let stat = Stat::of(&fd).map_err(status)?;
-        Ok((fd, stat))
-    }
-
-    fn root_again(&self) -> Result<Child, Status> {
-        let duplicate = || self.root.path().try_clone_to_owned();
-        let fd = self.with_room(|| duplicate().map_err(|_| Status::Jukebox))?;
-        Ok(Child { fd, stat: self.root.stat()?, handle: self.root.handle })
     }
 
     /// Puts a file that was met into the cache of objects.

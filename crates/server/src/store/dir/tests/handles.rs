@@ -155,21 +155,6 @@ fn forged_and_foreign_handles_are_refused() {
 }
 
 #[test]
-fn the_parent_of_the_root_is_the_root() {
-    each_kind(|at| {
-        let root = at.attr(&at.root()).unwrap();
-        for name in [".", ".."] {
-            let node = at.lookup(&at.root(), name).unwrap();
-            assert_eq!((node.handle, node.attr.fileid), (at.root(), root.fileid));
-        }
-        let dir = at.make_dir(&at.root(), "dir");
-        let inner = at.make_dir(&dir.handle, "inner");
-        assert_eq!(at.lookup(&inner.handle, "..").unwrap().handle, dir.handle);
-        assert_eq!(at.lookup(&dir.handle, "..").unwrap().handle, at.root());
-    });
-}
-
-#[test]
 fn links_lead_nowhere() {
     each_kind(|at| {
         symlink(at.outside(""), at.path("out")).unwrap();
@@ -205,17 +190,6 @@ fn a_directory_swapped_for_a_link_leads_nowhere() {
         }
         let through = at.lookup(&dir.handle, "secret");
         assert!(through.is_err() || through.unwrap().attr.size == 0);
-    });
-}
-
-#[test]
-fn a_directory_moved_out_has_no_way_up() {
-    each_kind(|at| {
-        let dir = at.make_dir(&at.root(), "dir");
-        let inner = at.make_dir(&dir.handle, "inner");
-        fs::rename(at.path("dir"), at.outside("dir")).unwrap();
-        assert_eq!(at.lookup(&dir.handle, "..").unwrap_err(), Status::Stale);
-        assert_eq!(at.lookup(&inner.handle, "..").unwrap_err(), Status::Stale);
     });
 }
 
