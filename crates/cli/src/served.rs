@@ -39,6 +39,9 @@ use crate::sockets::Sockets;
 /// Most bytes of a READ or WRITE.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 
+/// How often stores are tended, which counts what is idle in seconds.
+const TEND_INTERVAL: Nanos = Nanos::from_secs(1);
+
 /// How to serve.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -247,7 +250,20 @@ pub(crate) fn start<S: Store>(
             Err(cause) => output::say(format_args!("no timers for the link over UDP: {cause}")),
         }
     }
+    tend(&engine, clock);
     Running { engine, host }
+}
+
+/// Lets the stores give back what nobody asks for, as long as there is the engine.
+fn tend<S: Store>(engine: &Arc<Engine<S>>, clock: &Clock) {
+    let (engine, own) = (Arc::downgrade(engine), clock.clone());
+    clock.spawn(async move {
+        loop {
+            own.sleep(TEND_INTERVAL).await;
+            let Some(engine) = engine.upgrade() else { return };
+            engine.tend(own.now()).await;
+        }
+    });
 }
 
 /// A store as the one export `/`, on which everyone acts as this user.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 use perf::units::{Instant, Nanos};
 use wire::Procedure;
 use wire::record::Message;
@@ -224,6 +225,12 @@ impl<S: Store> Engine<S> {
     /// Syncs of all stores that failed.
     pub fn sync_failures(&self) -> u64 {
         self.exports.load().iter().map(|exported| exported.store.sync_failures()).sum()
+    }
+
+    /// To be called about once a second; see [`Store::tend`].
+    pub async fn tend(&self, now: Instant) {
+        let exports = self.exports();
+        join_all(exports.iter().map(|exported| exported.store.tend(now))).await;
     }
 
     /// Writes what the engine, its reply cache and its stores have to tell; for them, each export

@@ -14,6 +14,7 @@ mod exits;
 mod exports;
 mod floors;
 mod hostile;
+mod idle;
 mod interrupts;
 mod lies;
 mod link;

@@ -276,6 +276,23 @@ pub(crate) fn appears(dir: &Path, wanted: impl Fn(&str) -> bool) -> PathBuf {
     }
 }
 
+/// A wait for somebody to close a file of a directory that was open for writing.
+#[derive(Debug)]
+pub(crate) struct Closing(OwnedFd);
+
+impl Closing {
+    pub(crate) fn watch(dir: &Path) -> Self {
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        inotify::add_watch(&events, dir, inotify::WatchFlags::CLOSE_WRITE).unwrap();
+        Self(events)
+    }
+
+    pub(crate) fn wait(&self) {
+        assert!(Deadline::after(DEADLINE).readable(&self.0), "nobody closes what he has written");
+        rustix::io::read(&self.0, &mut [0_u8; 4096]).unwrap();
+    }
+}
+
 /// The names in a directory.
 pub(crate) fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
-use wire::nfs3::{self, DirOp, FType, FileHandle, Sattr3, create, getattr};
+use wire::nfs3::{self, DirOp, FType, FileHandle, Sattr3, StableHow, create, getattr, write};
 use wire::record::Fragment;
 use wire::rpc::{AcceptStatus, AuthSys, CallHeader, Gids, OpaqueAuth, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader, from_bytes};
@@ -162,6 +162,17 @@ impl Connection {
         let create = Procedure::Nfs3(nfs3::Procedure::Create);
         let results = self.results(create, &create::Args { where_, how });
         from_bytes::<create::Reply>(&results).unwrap().unwrap().obj.unwrap()
+    }
+}
+
+impl Connection {
+    /// Writes a file from its beginning, to stable storage.
+    #[track_caller]
+    pub(crate) fn writes(&mut self, file: FileHandle, data: &[u8]) {
+        let count = u32::try_from(data.len()).unwrap();
+        let args = write::Args { file, offset: 0, count, stable: StableHow::FileSync, data };
+        let results = self.results(Procedure::Nfs3(nfs3::Procedure::Write), &args);
+        assert_eq!(from_bytes::<write::Reply>(&results).unwrap().unwrap().count, count);
     }
 }
 

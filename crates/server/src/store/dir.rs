@@ -31,6 +31,9 @@
 //! who may (`rights`). Without, all operations run with the process's own ids, whoever calls, and
 //! new files belong to its user; [`DirStore::acts_as_callers`] tells which.
 //!
+//! **What is kept goes again** (`idle`): files that nobody asks for are closed after some seconds if
+//! whoever serves the store calls [`Store::tend`].
+//!
 //! **Limits.** Descriptors ([`DirOptions::open_files_max`]), known handles
 //! ([`DirOptions::table_handles_max`]), 4,096 waiting jobs per kind of thread (then the caller's
 //! thread does the work), 64 MiB of idle read buffers.
@@ -51,6 +54,7 @@ mod data;
 mod errno;
 mod handles;
 mod list;
+mod idle;
 mod listing;
 mod names;
 mod objects;
@@ -74,9 +78,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use perf::units::Instant;
 use rustix::rand::GetRandomFlags;
 
 use self::acting::Acting;
+use tokio::sync::oneshot;
 pub use self::acting::act_as_server;
 use self::beneath::Beneath;
 use self::data::FileSystem;
@@ -489,6 +495,17 @@ impl Store for DirStore {
 
     async fn settle(&self, handle: &Handle) -> Result<(), Status> {
         let object = self.tree.object(handle)?;
+    async fn tend(&self, now: Instant) {
+        let (done, over) = oneshot::channel();
+        let tree = Arc::clone(&self.tree);
+        self.tree.syncer.aside(move || {
+            tree.close_idle(now);
+            let _ = done.send(());
+        });
+        // Not done when too much waits for the threads; then the next time.
+        let _ = over.await;
+    }
+
         self.tree.make_stable(Touched([Some(object), None])).await
     }
 

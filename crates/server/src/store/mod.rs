@@ -15,6 +15,7 @@ pub mod sim;
 use std::future::Future;
 
 use bytes::Bytes;
+use perf::units::Instant;
 
 use crate::durable::{Committed, Durable};
 use crate::metrics::Reading;
@@ -153,6 +154,12 @@ pub trait Store: Send + Sync + 'static {
     /// Syncs that failed, each of which changed the verifier.
     fn sync_failures(&self) -> u64 {
         0
+    }
+
+    /// To be called about once a second by whoever serves the store, one call after the other:
+    /// closes and gives back what nobody has asked for lately.
+    fn tend(&self, _now: Instant) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 
     /// What the store has to tell of itself, for metrics: cheap, and asked a few times a minute.

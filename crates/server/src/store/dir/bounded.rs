@@ -32,6 +32,16 @@ impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
         self.slots.len()
     }
 
+    /// All entries; none of them counts as asked for.
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.slots.values().map(|slot| &slot.value)
+    }
+
+    /// An entry, which does not count as asked for.
+    pub(super) fn peek(&self, key: &K) -> Option<&V> {
+        self.slots.get(key).map(|slot| &slot.value)
+    }
+
     pub(super) fn find(&self, key: &K) -> Option<&V> {
         let slot = self.slots.get(key)?;
         // Not written again and again: other threads read this line.
@@ -62,11 +72,37 @@ impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
         let slot = self.slots.remove(key)?;
         // Removed entries leave their place in the ring; sweep before that grows.
         if self.ring.len() > 2 * self.slots.len() + 64 {
-            let slots = &self.slots;
-            self.ring
-                .retain(|(key, ticket)| slots.get(key).is_some_and(|slot| slot.ticket == *ticket));
+            self.sweep();
         }
         Some(slot.value)
+    }
+
+    /// Takes out all entries that are so.
+    pub(super) fn take_if(&mut self, is_so: impl Fn(&V) -> bool) -> Vec<V> {
+        let taken: Vec<V> = self
+            .slots
+            .extract_if(|_, slot| is_so(&slot.value))
+            .map(|(_, slot)| slot.value)
+            .collect();
+        self.sweep();
+        taken
+    }
+
+    fn sweep(&mut self) {
+        let slots = &self.slots;
+        self.ring.retain(|(key, ticket)| slots.get(key).is_some_and(|slot| slot.ticket == *ticket));
+    }
+
+    /// Most of the memory is of no use.
+    pub(super) fn is_roomy(&self) -> bool {
+        self.slots.capacity() > 4 * self.slots.len() + 64
+    }
+
+    /// Gives back what entries need no more.
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.sweep();
+        self.ring.shrink_to_fit();
+        self.slots.shrink_to_fit();
     }
 
     /// Lets entries go until at most `len` are left.
@@ -106,6 +142,23 @@ mod tests {
         let gone = map.insert(3, 3, |_| true);
         assert_eq!(gone, [(1, 1)]);
         assert!(map.find(&0).is_some() && map.find(&2).is_some() && map.find(&3).is_some());
+    }
+
+    #[test]
+    fn memory_comes_back_when_most_entries_have_gone() {
+        let mut map = Bounded::new(10_000);
+        for key in 0..10_000 {
+            map.insert(key, key, |_| true);
+        }
+        assert!(!map.is_roomy());
+        for key in 3..10_000 {
+            map.remove(&key);
+        }
+        assert!(map.is_roomy());
+        map.shrink_to_fit();
+        assert!(!map.is_roomy() && map.ring.capacity() < 100);
+        assert_eq!(map.values().count(), 3);
+        assert_eq!(map.peek(&2), Some(&2));
     }
 
     #[test]

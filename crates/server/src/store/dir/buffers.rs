@@ -1,7 +1,8 @@
 //! Recycled buffers for reads.
 //!
 //! A buffer is zeroed once, when it is made; after that each read overwrites what it returns, and
-//! the buffer comes back when the reply that carries it has been sent.
+//! the buffer comes back when the reply that carries it has been sent. What lies idle for long goes
+//! back to the allocator ([`Buffers::give_back`]).
 
 use std::sync::Arc;
 
@@ -26,6 +27,10 @@ pub(super) struct Buffers {
 struct Idle {
     bytes: usize,
     classes: [Vec<Box<[u8]>>; CLASSES],
+    /// The fewest that lay in each class since the last look: they were not needed.
+    spare: [usize; CLASSES],
+    /// The period in which they were last looked at.
+    period: u32,
 }
 
 /// A buffer on loan.
@@ -43,6 +48,7 @@ impl Buffers {
             let mut idle = self.idle.lock();
             let bytes = idle.classes[class].pop()?;
             idle.bytes -= size;
+            idle.spare[class] = idle.spare[class].min(idle.classes[class].len());
             Some(bytes)
         });
         Buffer {
@@ -50,6 +56,28 @@ impl Buffers {
             len,
             home: self.clone(),
         }
+    }
+}
+
+impl Buffers {
+    /// Gives back those that nobody has needed since the period before this one.
+    pub(super) fn give_back(&self, now: u32) {
+        let mut freed = Vec::new();
+        let mut idle = self.idle.lock();
+        if idle.period == now {
+            return;
+        }
+        let Idle { bytes, classes, spare, period } = &mut *idle;
+        *period = now;
+        for (class, spare) in classes.iter_mut().zip(spare) {
+            // Those at the end are taken first.
+            freed.extend(class.drain(..*spare));
+            *spare = class.len();
+        }
+        *bytes -= freed.iter().map(|buffer| buffer.len()).sum::<usize>();
+        drop(idle);
+        // Outside of the lock.
+        drop(freed);
     }
 }
 
@@ -120,6 +148,21 @@ mod tests {
         assert_eq!(buffers.idle.lock().bytes, IDLE_BYTES_MAX);
         drop(buffers.take(5 << 20));
         assert_eq!(buffers.idle.lock().bytes, IDLE_BYTES_MAX);
+    }
+
+    #[test]
+    fn buffers_that_nobody_needs_are_given_back() {
+        let buffers = Buffers::default();
+        drop((0..10).map(|_| buffers.take(1 << 20)).collect::<Vec<_>>());
+        buffers.give_back(1);
+        assert_eq!(buffers.idle.lock().bytes, 10 << 20, "they were needed just now");
+        buffers.give_back(1);
+        assert_eq!(buffers.idle.lock().bytes, 10 << 20, "it is not over");
+        drop((0..3).map(|_| buffers.take(1 << 20)).collect::<Vec<_>>());
+        buffers.give_back(2);
+        assert_eq!(buffers.idle.lock().bytes, 3 << 20);
+        buffers.give_back(3);
+        assert_eq!(buffers.idle.lock().bytes, 0);
     }
 
     #[test]

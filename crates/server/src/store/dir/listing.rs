@@ -9,8 +9,10 @@
 //! be kept.
 //!
 //! At most [`LISTINGS_MAX`] directories of [`ENTRIES_MAX`] entries, some 70 MiB if all are full;
-//! those not listed lately go. Larger directories are read for each reply.
+//! those not listed lately go for others, and after half a minute for nothing
+//! ([`super::idle`]). Larger directories are read for each reply.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
@@ -51,6 +53,8 @@ pub(super) struct Listing {
     names: Vec<u8>,
     /// There are more entries than are kept, and none here.
     is_too_long: bool,
+    /// The second of the last use ([`super::idle::second`]); 0 if none had begun.
+    asked: AtomicU32,
 }
 
 /// One entry.
@@ -70,6 +74,7 @@ impl Listing {
             lines: Vec::new(),
             names: Vec::new(),
             is_too_long: false,
+            asked: AtomicU32::new(0),
         }
     }
 
@@ -109,11 +114,13 @@ impl Listing {
 pub(super) struct Listings {
     /// Guards which are kept.
     kept: RwLock<Bounded<Handle, Arc<Listing>>>,
+    /// The second it is, as far as anybody has said; 0 until then.
+    now: AtomicU32,
 }
 
 impl Default for Listings {
     fn default() -> Self {
-        Self { kept: RwLock::new(Bounded::new(LISTINGS_MAX)) }
+        Self { kept: RwLock::new(Bounded::new(LISTINGS_MAX)), now: AtomicU32::new(0) }
     }
 }
 
@@ -121,15 +128,33 @@ impl Listings {
     /// What is known of a directory in this state.
     pub(super) fn find(&self, dir: &Handle, state: State) -> Option<Arc<Listing>> {
         let kept = self.kept.read();
-        kept.find(dir).filter(|listing| listing.state == state).map(Arc::clone)
+        let listing = kept.find(dir).filter(|listing| listing.state == state)?;
+        listing.asked.store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
+        Some(Arc::clone(listing))
     }
 
     pub(super) fn keep(&self, dir: Handle, listing: Listing) -> Arc<Listing> {
+        listing.asked.store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
         let listing = Arc::new(listing);
         let gone = self.kept.write().insert(dir, Arc::clone(&listing), |_| true);
         // Freed outside of the lock.
         drop(gone);
         listing
+    }
+
+    /// Forgets those that nobody has asked for in the last `seconds`.
+    pub(super) fn forget_idle(&self, now: u32, seconds: u32) {
+        self.now.store(now, Ordering::Relaxed);
+        let is_idle = |listing: &Arc<Listing>| {
+            let asked = listing.asked.load(Ordering::Relaxed);
+            now.saturating_sub(asked) >= seconds
+        };
+        if self.kept.read().values().any(is_idle) {
+            let mut kept = self.kept.write();
+            let idle = kept.take_if(is_idle);
+            drop(kept);
+            drop(idle);
+        }
     }
 }
 
@@ -164,6 +189,21 @@ mod tests {
         assert!(!listing(max).is_too_long());
         let longer = listing(max + 1);
         assert!(longer.is_too_long() && longer.lines.is_empty());
+    }
+
+    #[test]
+    fn a_listing_that_nobody_asks_for_is_forgotten() {
+        let listings = Listings::default();
+        let [used, idle] = [b"used", b"idle"].map(|name| Handle::new(name).unwrap());
+        let state = listing(0).state;
+        listings.forget_idle(10, 30);
+        listings.keep(used, listing(5));
+        listings.keep(idle, listing(5));
+        listings.forget_idle(39, 30);
+        assert!(listings.find(&used, state).is_some());
+        listings.forget_idle(40, 30);
+        assert!(listings.find(&used, state).is_some());
+        assert!(listings.find(&idle, state).is_none());
     }
 
     #[test]

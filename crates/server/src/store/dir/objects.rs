@@ -7,11 +7,12 @@
 //!
 //! A descriptor kept open keeps a deleted file alive. Two things prevent that this shows: what
 //! this store removes leaves the cache at once, and every use looks at the link count first, so
-//! that a file deleted by others is `Stale`. Its space comes back when its descriptor is closed.
+//! that a file deleted by others is `Stale`. Its space comes back when its descriptor is closed,
+//! which is soon after the last use ([`super::idle`]).
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, RwLock};
@@ -54,6 +55,8 @@ pub(super) struct Object {
     pub(super) writeback: Mutex<Writeback>,
     /// What callers may, as the kernel said.
     pub(super) rights: Mutex<Rights>,
+    /// The second of the last use ([`super::idle::second`]); 0 if none had begun.
+    asked: AtomicU32,
 }
 
 /// A descriptor open for writing.
@@ -79,6 +82,7 @@ impl Object {
             unsynced: AtomicBool::new(false),
             writeback: Mutex::default(),
             rights: Mutex::default(),
+            asked: AtomicU32::new(0),
         }
     }
 
@@ -96,9 +100,16 @@ impl Object {
     pub(super) fn stat(&self) -> Result<Stat, Status> {
         let stat = Stat::of(&self.path).map_err(status)?;
         if stat.is_deleted() {
+            // However often it is asked for, nobody has a use for it.
+            self.asked.store(LONG_AGO, Ordering::Relaxed);
             return Err(Status::Stale);
         }
         Ok(stat)
+    }
+
+    /// It has no name any more.
+    pub(super) fn is_deleted(&self) -> bool {
+        Stat::of(&self.path).is_ok_and(|stat| stat.is_deleted())
     }
 
     /// Open for reading: a regular file or a directory.
@@ -151,16 +162,26 @@ impl Object {
         writing.or_else(|| self.read.get()).map(AsFd::as_fd)
     }
 
+    /// Whether unstable writes wait for a sync.
+    pub(super) fn is_unsynced(&self) -> bool {
+        self.unsynced.load(Ordering::Acquire)
+    }
+
     /// Whether unstable writes wait for a sync; after this they count as taken care of.
     pub(super) fn take_unsynced(&self) -> bool {
         self.unsynced.swap(false, Ordering::AcqRel)
     }
 }
 
+/// A second in which objects were asked for that nobody will ask for again.
+const LONG_AGO: u32 = 1;
+
 /// The objects in use.
 pub(super) struct Objects {
     /// Guards which objects are kept; their descriptors are opened and closed outside of it.
     kept: RwLock<Kept>,
+    /// The second it is, as far as anybody has said; 0 until then.
+    now: AtomicU32,
 }
 
 struct Kept {
@@ -185,7 +206,7 @@ impl Objects {
         let fds = fds_max.unwrap_or_else(|| half.min(FDS_MAX));
         let objects = Bounded::new(fds / FDS_PER_OBJECT);
         let kept = Kept { objects, leaving: HashMap::new(), handles: HashMap::new() };
-        Self { kept: RwLock::new(kept) }
+        Self { kept: RwLock::new(kept), now: AtomicU32::new(0) }
     }
 
     pub(super) fn readings(&self) -> Vec<Reading> {
@@ -195,7 +216,17 @@ impl Objects {
     }
 
     pub(super) fn find(&self, handle: &Handle) -> Option<Arc<Object>> {
-        self.kept.read().objects.find(handle).map(Arc::clone)
+        let kept = self.kept.read();
+        kept.objects.find(handle).map(|object| self.asked_for(object))
+    }
+
+    /// Notes that the object is in use, in memory that is mostly left as it is.
+    fn asked_for(&self, object: &Arc<Object>) -> Arc<Object> {
+        let now = self.now.load(Ordering::Relaxed);
+        if object.asked.load(Ordering::Relaxed) != now {
+            object.asked.store(now, Ordering::Relaxed);
+        }
+        Arc::clone(object)
     }
 
     /// A file that is kept. While it is, nothing else has its number.
@@ -203,7 +234,7 @@ impl Objects {
         let kept = self.kept.read();
         let handle = kept.handles.get(&stat.identity().number())?;
         // It counts as asked for.
-        kept.objects.find(handle).map(Arc::clone)
+        kept.objects.find(handle).map(|object| self.asked_for(object))
     }
 
     /// The object that is kept for this handle: `new`, if there was none. Beside it those that
@@ -211,10 +242,11 @@ impl Objects {
     pub(super) fn keep(&self, new: Object) -> (Arc<Object>, Vec<Arc<Object>>) {
         let mut kept = self.kept.write();
         if let Some(old) = kept.objects.find(&new.handle) {
-            return (Arc::clone(old), Vec::new());
+            return (self.asked_for(old), Vec::new());
         }
         let left = kept.leaving.remove(&new.handle).and_then(|left| left.upgrade());
-        kept.insert(left.unwrap_or_else(|| Arc::new(new)))
+        let object = left.unwrap_or_else(|| Arc::new(new));
+        kept.insert(self.asked_for(&object))
     }
 
     /// Takes back one that is leaving, with those that have to go for it.
@@ -224,7 +256,7 @@ impl Objects {
         }
         let mut kept = self.kept.write();
         let left = kept.leaving.remove(handle)?.upgrade()?;
-        Some(kept.insert(left))
+        Some(kept.insert(self.asked_for(&left)))
     }
 
     pub(super) fn forget(&self, handle: &Handle) -> Option<Arc<Object>> {
@@ -232,6 +264,45 @@ impl Objects {
         let gone = kept.objects.remove(handle)?;
         kept.forget_number(&gone);
         Some(gone)
+    }
+
+    /// Those that nobody has asked for in the last `seconds`, and for how long.
+    pub(super) fn idle(&self, now: u32, seconds: u32) -> Vec<(Arc<Object>, u32)> {
+        self.now.store(now, Ordering::Relaxed);
+        let kept = self.kept.read();
+        let idle = kept.objects.values().filter_map(|object| {
+            // Asked for before there was a time.
+            let asked = object.asked.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+            let idle = now.saturating_sub(asked.err().unwrap_or(now));
+            (idle >= seconds).then(|| (Arc::clone(object), idle))
+        });
+        idle.collect()
+    }
+
+    /// Lets those go that are still idle.
+    pub(super) fn release(&self, handles: &[Handle], now: u32, seconds: u32) -> Vec<Arc<Object>> {
+        let mut kept = self.kept.write();
+        let mut gone = Vec::new();
+        for handle in handles {
+            let still = kept.objects.peek(handle).is_some_and(|object| {
+                let asked = object.asked.load(Ordering::Relaxed);
+                is_idle(object) && now.saturating_sub(asked) >= seconds
+            });
+            if still && let Some(object) = kept.objects.remove(handle) {
+                gone.push((*handle, object));
+            }
+        }
+        kept.let_go(gone)
+    }
+
+    /// Gives memory back that was needed for more objects than there are now.
+    pub(super) fn shrink_to_fit(&self) {
+        if self.kept.read().objects.is_roomy() {
+            let mut kept = self.kept.write();
+            kept.objects.shrink_to_fit();
+            kept.handles.shrink_to_fit();
+            kept.leaving.shrink_to_fit();
+        }
     }
 
     /// Gives up a quarter of what is kept: the process has run out of descriptors.
@@ -254,7 +325,7 @@ impl Kept {
         self.leaving.retain(|_, left| left.strong_count() > 0);
         for (handle, object) in &gone {
             self.forget_number(object);
-            if object.unsynced.load(Ordering::Acquire) {
+            if object.is_unsynced() {
                 self.leaving.insert(*handle, Arc::downgrade(object));
             }
         }

@@ -157,7 +157,12 @@ impl Syncer {
 
     /// Drops `what` on a thread that may block, for the last descriptor of a large deleted file.
     pub(super) fn drop_aside(&self, what: impl Send + 'static) {
-        self.pool.offer(Box::new(move || drop(what)));
+        self.aside(move || drop(what));
+    }
+
+    /// Does `work` on a thread that may block, unless too much waits for one.
+    pub(super) fn aside(&self, work: impl FnOnce() + Send + 'static) {
+        self.pool.offer(Box::new(work));
     }
 }
 

@@ -7,6 +7,7 @@ mod callers;
 mod churn;
 mod data;
 mod handles;
+mod idle;
 mod listing;
 mod names;
 mod syncs;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use perf::units::Nanos;
 use bytes::Bytes;
 
 use super::*;
@@ -119,6 +121,11 @@ impl Fixture {
         let read = block_on(self.store.read(&ME, handle, offset, count));
         read.result.map(|extent| (extent.data.to_vec(), extent.eof))
     }
+    /// As its server does, at a time of the test's choice.
+    fn tend(&self, seconds: u64) {
+        block_on(self.store.tend(Instant::EPOCH + Nanos::from_secs(seconds)));
+    }
+
 
     fn set_attr(&self, handle: &Handle, changes: SetAttr) -> Result<(), Status> {
         block_on(self.store.set_attr(&ME, handle, changes, None)).result

@@ -262,6 +262,36 @@ fn a_commit_that_comes_while_a_descriptor_is_closed_hears_of_its_error() {
     assert_eq!(disk.began.try_iter().count(), 1);
 }
 
+/// The kernel may forget what it could not write with the last descriptor: nobody commits, and the
+/// verifier tells all the same.
+#[test]
+fn data_that_nobody_commits_are_synced_before_their_idle_file_is_closed() {
+    let (at, disk) = fixture(&no_metadata_sync());
+    let kept = || at.store.tree.objects.readings()[0].value;
+    at.tend(1);
+    let old = at.store.verifier();
+    let file = at.create(&at.root(), "file").handle;
+    at.write(&file, 0, b"data").unwrap();
+    at.tend(4);
+    assert_eq!(disk.began.try_iter().count(), 0, "the client may commit it");
+    at.tend(5);
+    assert_eq!(disk.began.recv().unwrap(), Need::Data);
+    at.tend(6);
+    assert_eq!(kept(), 1.0, "its sync is under way");
+    disk.outcome.send(Err(Errno::IO)).unwrap();
+    disk.outcome.send(Ok(())).unwrap();
+    // Joins the next sync, which begins when that one is over.
+    let commit = block_on(at.store.commit(&ME, &file, 0, 0));
+    assert_ne!(commit.result.unwrap().verifier(), old);
+    at.tend(9);
+    assert_eq!(kept(), 1.0);
+    // The thread that has synced it may hold it for a moment more.
+    while kept() > 0.0 {
+        at.tend(10);
+    }
+    assert_eq!(disk.began.try_iter().count(), 1, "there was nothing left to sync");
+}
+
 #[test]
 fn many_callers_on_many_threads_are_all_served() {
     let options = DirOptions { sync_threads: 2, ..DirOptions::default() };
