@@ -115,7 +115,7 @@ impl Clients {
 }
 
 /// Addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Network {
     address: IpAddr,
     prefix_bits: u8,

@@ -31,18 +31,21 @@ pub(crate) type Squasher<'s, S> = &'s (dyn Fn(&S) -> Option<Caller> + Sync);
 
 impl<S> Stores<S> {
     /// What the specifications say, with stores opened by `open` where there is none yet; stores
-    /// that are named no more, or whose path leads elsewhere by now, are let go. `acts_as` says for
-    /// a store as whom all callers act, if not as themselves.
+    /// that are named no more, or whose path leads elsewhere by now, are let go. `leads_into` says
+    /// whether clients of the one store reach the other, `acts_as` for a store as whom all callers
+    /// act, if not as themselves.
     ///
     /// # Errors
-    /// A name that the resolver does not know, a directory that cannot be opened, or two exports
-    /// that cannot be told apart. The stores stay as they were.
+    /// A name that the resolver does not know, a directory that cannot be opened, two exports
+    /// that cannot be told apart, or one inside another with other rules. The stores stay as they
+    /// were.
     pub(crate) async fn exports(
         &mut self,
         clock: &Clock,
         specs: &[Spec],
         open: impl Fn(&Path) -> Result<S, String>,
         is_at: impl Fn(&S, &Path) -> bool,
+        leads_into: impl Fn(&S, &S) -> bool,
         acts_as: Squasher<'_, S>,
     ) -> Result<Exports<S>, String> {
         let mut exported: Vec<Exported<S>> = Vec::new();
@@ -78,10 +81,29 @@ impl<S> Stores<S> {
                 }
             }
         }
+        if let Some((inner, outer)) = contradiction(&exported, leads_into) {
+            return Err(format!(
+                "the export {inner} lies in the export {outer}, whose rules differ: clients would \
+                 reach it by either. Give both the same rules, or make its directory a mount \
+                 point (mount --bind DIR DIR), which no other export leads into"
+            ));
+        }
         let exports = Exports::new(exported).map_err(|error| error.to_string())?;
         self.0 = stores;
         Ok(exports)
     }
+}
+
+/// The names of an export and of another around it, if what clients may do in the inner one depends
+/// on the way by which they come. By a handle it cannot be told: a file knows no directory.
+fn contradiction<S>(
+    exported: &[Exported<S>],
+    leads_into: impl Fn(&S, &S) -> bool,
+) -> Option<(&str, &str)> {
+    let pairs = exported.iter().flat_map(|outer| exported.iter().map(move |inner| (inner, outer)));
+    let differ = pairs.filter(|(inner, outer)| inner.export.rules != outer.export.rules);
+    let mut nested = differ.filter(|(inner, outer)| leads_into(&outer.store, &inner.store));
+    nested.next().map(|(inner, outer)| (&*inner.export.name, &*outer.export.name))
 }
 
 /// A rule, with all callers squashed to `everyone` where they cannot act as themselves.
@@ -120,5 +142,8 @@ async fn clients(clock: &Clock, clients: &[Client]) -> Result<Clients, String> {
             }
         }
     }
+    // The resolver may name the addresses of a host in any order.
+    networks.sort_unstable();
+    networks.dedup();
     Ok(Clients::Of(networks))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::program::{nfskit, run};
+use crate::program::{Program, nfskit, run};
 use crate::rpc::Connection;
 use crate::served::Served;
 
@@ -89,6 +89,44 @@ fn a_reload_changes_what_is_exported_and_a_bad_one_does_not() {
     served.program.wait_for_error(|text| text.contains("reload exports=").then_some(()));
     Connection::to(&served).creates(b"z");
     assert!(b.join("z").exists());
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+}
+
+/// By the outer one its files would be reached by other rules than their own.
+#[test]
+fn an_export_inside_another_has_the_same_rules_or_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (outer, inner) = (folder.path().join("outer"), folder.path().join("outer/deep/inner"));
+    fs::create_dir_all(&inner).unwrap();
+    let file = folder.path().join("exports.toml");
+    let of = |dir: &Path, name: &str, rule: &str| {
+        format!("[[export]]\npath = {dir:?}\nname = {name:?}\n{rule}\n")
+    };
+    let refusal = ["the export /b lies in the export /a", "rules differ", "mount --bind"];
+    let both = of(&outer, "/a", "") + &of(&inner, "/b", "access = \"ro\"");
+    write(&file, &both);
+    let serve = || {
+        let mut command = nfskit(["serve", "--exports"]);
+        command.arg(&file);
+        command
+    };
+    let refused = |command: &mut std::process::Command| {
+        Program::start(command.args(["--listen", "127.0.0.1:0"])).finish().complains(3, &refusal);
+    };
+    refused(&mut serve());
+    // By a link it is the same directory.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&inner, &link).unwrap();
+    write(&file, &(of(&outer, "/a", "") + &of(&link, "/b", "clients = [\"127.0.0.1\"]")));
+    refused(&mut serve());
+    // The same rules are the same by either way.
+    write(&file, &(of(&outer, "/a", "") + &of(&inner, "/b", "")));
+    let served = Served::start(serve(), "127.0.0.1:0");
+    // And a reload is no way around it.
+    write(&file, &both);
+    served.program.signal(Signal::HUP);
+    served.program.wait_for_error(|text| text.contains("lies in the export /a").then_some(()));
     served.program.signal(Signal::TERM);
     assert_eq!(served.program.finish().code, Some(0));
 }

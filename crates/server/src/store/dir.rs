@@ -31,12 +31,13 @@
 //! who may (`rights`). Without, all operations run with the process's own ids, whoever calls, and
 //! new files belong to its user; [`DirStore::acts_as_callers`] tells which.
 //!
-//! **What is kept goes again** (`idle`): files that nobody asks for are closed after some seconds if
-//! whoever serves the store calls [`Store::tend`].
+//! **What is kept goes again** (`idle`): files that nobody asks for are closed after some seconds
+//! if whoever serves the store calls [`Store::tend`].
 //!
 //! **Limits.** Descriptors ([`DirOptions::open_files_max`]), known handles
 //! ([`DirOptions::table_handles_max`]), 4,096 waiting jobs per kind of thread (then the caller's
-//! thread does the work), 64 MiB of idle read buffers.
+//! thread does the work; of `..` 256, then the client is asked to come again), 64 MiB of idle
+//! read buffers.
 //!
 //! **Not done.** Metadata that is not in memory is read inline, and so is the removal of names.
 //! A local process's changes between our "attributes before" and "after" are not noticed. A file
@@ -53,11 +54,12 @@ mod buffers;
 mod data;
 mod errno;
 mod handles;
-mod list;
 mod idle;
+mod list;
 mod listing;
 mod names;
 mod objects;
+mod overlap;
 mod proc;
 mod rights;
 mod stat;
@@ -66,23 +68,23 @@ mod sys;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod up;
 mod writeback;
 
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-mod up;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use perf::units::Instant;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use perf::units::Instant;
 use rustix::rand::GetRandomFlags;
+use tokio::sync::oneshot;
 
 use self::acting::Acting;
-use tokio::sync::oneshot;
 pub use self::acting::act_as_server;
 use self::beneath::Beneath;
 use self::data::FileSystem;
@@ -283,6 +285,7 @@ impl DirStore {
             buffers: buffers::Buffers::default(),
             metadata_sync: options.metadata_sync,
             readers: pool("nfskit-read", options.read_threads, JOBS_MAX)?,
+            climber: pool("nfskit-climb", 1, up::CLIMBS_MAX)?,
             writers,
         };
         Ok(Self { tree: Arc::new(tree) })
@@ -291,7 +294,6 @@ impl DirStore {
     /// Whether operations run with the rights of their callers; else all run with the process's.
     /// Whether `path` leads to the directory that this serves.
     pub fn is_at(&self, path: &Path) -> bool {
-            climber: pool("nfskit-climb", 1, up::CLIMBS_MAX)?,
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty())
             .ok()
@@ -493,8 +495,6 @@ impl Store for DirStore {
         self.tree.look(dir, |dir, stat| self.tree.list(caller, dir, stat, &from, sink))
     }
 
-    async fn settle(&self, handle: &Handle) -> Result<(), Status> {
-        let object = self.tree.object(handle)?;
     async fn tend(&self, now: Instant) {
         let (done, over) = oneshot::channel();
         let tree = Arc::clone(&self.tree);
@@ -506,6 +506,8 @@ impl Store for DirStore {
         let _ = over.await;
     }
 
+    async fn settle(&self, handle: &Handle) -> Result<(), Status> {
+        let object = self.tree.object(handle)?;
         self.tree.make_stable(Touched([Some(object), None])).await
     }
 

@@ -139,7 +139,8 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
     let mut exported = async |specs: &[Spec], clock: &Clock| {
         let options = shared_among(specs.len(), &options);
         let open = |path: &Path| served::open(path, &options);
-        stores.exports(clock, specs, open, DirStore::is_at, &acts_as).await
+        let (is_at, leads_into) = (DirStore::is_at, DirStore::leads_into);
+        stores.exports(clock, specs, open, is_at, leads_into, &acts_as).await
     };
     let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
     let everyone = acts_as(&exports.first().store);

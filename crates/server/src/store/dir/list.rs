@@ -182,8 +182,8 @@ impl Tree {
         if above_root { self.root_identity.inode } else { inode }
     }
 
-    /// `None` for what vanished since, for mount points, and for `..` of a deep directory. With its identity if it is a file
-    /// under that name, not a way up.
+    /// `None` for what vanished since, for mount points, and for `..` of a deep directory. With its
+    /// identity if it is a file under that name, not a way up.
     fn entry_node(&self, dir: &Object, name: &[u8]) -> Option<(Node, Option<Identity>)> {
         match name {
             b"." => {

@@ -12,19 +12,18 @@ mod listing;
 mod names;
 mod syncs;
 mod twin;
-
 mod up;
+
 use std::fs;
 use std::future::Future;
 use std::io::Write;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use perf::units::Nanos;
 use bytes::Bytes;
+use perf::units::Nanos;
 
 use super::*;
 use crate::durable::Committed;
@@ -121,11 +120,11 @@ impl Fixture {
         let read = block_on(self.store.read(&ME, handle, offset, count));
         read.result.map(|extent| (extent.data.to_vec(), extent.eof))
     }
+
     /// As its server does, at a time of the test's choice.
     fn tend(&self, seconds: u64) {
         block_on(self.store.tend(Instant::EPOCH + Nanos::from_secs(seconds)));
     }
-
 
     fn set_attr(&self, handle: &Handle, changes: SetAttr) -> Result<(), Status> {
         block_on(self.store.set_attr(&ME, handle, changes, None)).result
@@ -195,16 +194,24 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 struct Mount(PathBuf);
 
 impl Mount {
-    /// `None`, loudly, where this process may not mount.
     fn tmpfs(at: PathBuf, size: &str) -> Option<Self> {
+        Self::at(at, &["-t", "tmpfs", "-o", size, "nfskit-test"])
+    }
+
+    fn bind(what: &Path, at: PathBuf) -> Option<Self> {
+        Self::at(at, &["--bind", what.to_str().unwrap()])
+    }
+
+    /// `None`, loudly, where this process may not mount.
+    fn at(at: PathBuf, arguments: &[&str]) -> Option<Self> {
         let mounted = is_privileged()
             && std::process::Command::new("mount")
-                .args(["-t", "tmpfs", "-o", size, "nfskit-test"])
+                .args(arguments)
                 .arg(&at)
                 .status()
                 .is_ok_and(|status| status.success());
         if !mounted {
-            not_tested("a mount point: this process may not mount a tmpfs");
+            not_tested("a mount point: this process may not mount");
         }
         mounted.then(|| Self(at))
     }

@@ -223,7 +223,7 @@ impl Tree {
         let mut below = self.root_identity;
         let mut at: Option<OwnedFd> = None;
         while beyond.len() < LEVELS_MAX {
-            let here = at.as_ref().map_or(self.root.path(), AsFd::as_fd);
+            let here = at.as_ref().map_or_else(|| self.root.path(), AsFd::as_fd);
             let Ok((next, stat)) = self.climb_by(here, 1) else { break };
             // The top of everything is its own parent.
             if stat.identity() == below {

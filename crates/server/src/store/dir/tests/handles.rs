@@ -209,6 +209,32 @@ fn mount_points_inside_are_not_crossed() {
     });
 }
 
+#[test]
+fn a_store_tells_whether_it_leads_into_another() {
+    let at = Fixture::new(DirOptions::default());
+    fs::create_dir_all(at.path("a/b/c d")).unwrap();
+    let store = |path: PathBuf| DirStore::open(path, &at.options).unwrap();
+    let inner = store(at.path("a/b/c d"));
+    assert!(at.store.leads_into(&inner));
+    assert!(!inner.leads_into(&at.store));
+    assert!(!at.store.leads_into(&store(at.path(""))), "the same, and not another inside it");
+    assert!(!at.store.leads_into(&store(at.outside(""))));
+    symlink(at.path("a/b"), at.path("link")).unwrap();
+    assert!(at.store.leads_into(&store(at.path("link"))), "by its own name");
+    fs::create_dir(at.outside("bound")).unwrap();
+    let Some(_elsewhere) = Mount::bind(&at.path("a/b"), at.outside("bound")) else {
+        return;
+    };
+    let bound = store(at.outside("bound"));
+    assert!(at.store.leads_into(&bound), "it is a/b");
+    let Some(_onto_itself) = Mount::bind(&at.path("a/b"), at.path("a/b")) else {
+        return;
+    };
+    assert!(!at.store.leads_into(&store(at.path("a/b"))), "behind a mount point");
+    assert!(!at.store.leads_into(&store(at.path("a/b/c d"))));
+    assert_eq!(at.walk("a/b").unwrap_err(), Status::Access);
+}
+
 /// A store with the table, which is kept; with a cache of one object, so that handles are opened.
 fn kept(place: &tempfile::TempDir) -> Fixture {
     Fixture::new(DirOptions {

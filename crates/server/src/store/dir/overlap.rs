@@ -1,0 +1,129 @@
+//! Whether one served directory lies in another, so that what is exported there can be reached by
+//! two ways.
+//!
+//! Paths do not tell: a bind mount shows a directory somewhere else, and hides what is below it.
+//! So each directory is named by its file system and its place in that (`/proc/self/mountinfo`),
+//! and then the one is opened from the other as a client's names would be, without links and
+//! without crossing mount points.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use super::DirStore;
+use super::stat::Stat;
+
+/// Where a directory lies, whatever is mounted where.
+#[derive(Debug, Eq, PartialEq)]
+struct Place {
+    /// The file system, as the kernel numbers it.
+    device: Vec<u8>,
+    /// The names down from the top of the file system.
+    names: Vec<Box<[u8]>>,
+}
+
+impl DirStore {
+    /// Whether clients of this store can reach the directory that `other` serves, below their own
+    /// root. `false` where the system does not tell.
+    pub fn leads_into(&self, other: &Self) -> bool {
+        let (root, inner) = (&self.tree.root, &other.tree.root);
+        let places = Place::of(root.path()).zip(Place::of(inner.path()));
+        let Some((outer, place)) = places.filter(|(outer, place)| outer.device == place.device)
+        else {
+            return false;
+        };
+        let Some(names @ [_, ..]) = place.names.strip_prefix(&outer.names[..]) else {
+            return false;
+        };
+        let found = self.tree.acting.as_server(|| {
+            let found = self.tree.beneath.path(root.path(), names)?;
+            Stat::of(&found)
+        });
+        found.is_ok_and(|found| found.identity() == other.tree.root_identity)
+    }
+}
+
+impl Place {
+    fn of(dir: BorrowedFd<'_>) -> Option<Self> {
+        let fd = dir.as_raw_fd();
+        let info = fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+        let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+        let path = fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+        let mounts = fs::read("/proc/self/mountinfo").ok()?;
+        Self::in_mounts(&mounts, mount, path.as_os_str())
+    }
+
+    /// `path` of the mount with this id: proc(5) has the form of the lines.
+    fn in_mounts(mounts: &[u8], id: &str, path: &OsStr) -> Option<Self> {
+        let mut lines = mounts.split(|&byte| byte == b'\n');
+        lines.find_map(|line| {
+            let mut fields = line.split(|&byte| byte == b' ');
+            if fields.next()? != id.as_bytes() {
+                return None;
+            }
+            let device = fields.nth(1)?.to_vec();
+            let top = unescape(fields.next()?);
+            let mounted_at = unescape(fields.next()?);
+            let mut names = components(&top);
+            let path = components(path.as_bytes());
+            names.extend_from_slice(path.strip_prefix(&components(&mounted_at)[..])?);
+            Some(Self { device, names })
+        })
+    }
+}
+
+fn components(path: &[u8]) -> Vec<Box<[u8]>> {
+    let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
+    names.map(Box::from).collect()
+}
+
+/// Blanks, line ends and backslashes stand there as `\` and three octal digits.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after.get(..3).and_then(|digits| str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) if first == b'\\' => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            _ => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_that_in_the_file_system() {
+        let mounts = b"21 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+                       35 21 8:1 /data/a\\040b /mnt/x\\134y rw shared:1 - ext4 /dev/sda1 rw\n";
+        let place = |id, path: &str| {
+            let place = Place::in_mounts(mounts, id, OsStr::new(path))?;
+            let names = place.names.join(&b'/');
+            Some((String::from_utf8(place.device).unwrap(), String::from_utf8(names).unwrap()))
+        };
+        let at = |path: &str| Some(("8:1".to_owned(), path.to_owned()));
+        assert_eq!(place("21", "/"), at(""));
+        assert_eq!(place("21", "/srv/data"), at("srv/data"));
+        assert_eq!(place("35", "/mnt/x\\y"), at("data/a b"));
+        assert_eq!(place("35", "/mnt/x\\y/c"), at("data/a b/c"));
+        assert_eq!(place("35", "/elsewhere"), None);
+        assert_eq!(place("36", "/mnt/x"), None);
+    }
+
+    #[test]
+    fn what_is_escaped_comes_back() {
+        assert_eq!(unescape(b"a\\040b\\134"), b"a b\\");
+        assert_eq!(unescape(b"\\9"), b"\\9");
+        assert_eq!(unescape(b"040"), b"040");
+    }
+}
