@@ -5,7 +5,7 @@ use perf::stats::Sample;
 
 use super::{Outcome, Server};
 use crate::compared::{Better, Compared, letter};
-use crate::records::{number, sample};
+use crate::records::sample;
 
 /// What is compared, and in which words.
 pub(super) type Line = (String, String);
@@ -89,13 +89,8 @@ fn batches(point: &Point) -> Option<Sample> {
 }
 
 /// How the lines are to be read.
-pub(super) fn legend() -> String {
-    let share = number(95.0);
-    format!(
-        "In brackets: the interval of {} %, of what varies within this run. Other days differ by \
-         more.",
-        share.trim_end_matches(".0")
-    )
+pub(super) const fn legend() -> &'static str {
+    "Ranges are intervals of 95 %, of what varies within this run. Other days differ by more."
 }
 
 #[cfg(test)]

@@ -15,7 +15,9 @@ use std::path::Path;
 
 use client::url::{Target, Version};
 use load::cpu::Neighbours;
-use load::curve::{self, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step};
+use load::curve::{
+    self, Breach, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step,
+};
 use load::mix::{Mix, Operation};
 use net::clock::Clock;
 use net::shape::Shape;
@@ -62,6 +64,12 @@ impl Outcome {
         points.filter(|point| !point.is_valid()).count()
     }
 
+    /// What helps against the rule that most points do not hold.
+    fn advice(&self) -> &'static str {
+        let points = self.servers.iter().flat_map(|server| &server.measured.points);
+        most_common(points.flat_map(|point| &point.breaches))
+    }
+
     /// What differs from SFS's rules, for a server.
     fn deviations(&self, server: &Server) -> Vec<String> {
         let built = server.measured.built;
@@ -73,15 +81,30 @@ impl Outcome {
         let peak = peak.fold(0.0, f64::max);
         let mut found = curve::validity::deviations(&self.settings, Some((built.bytes, peak)));
         let invalid = points.iter().filter(|point| !point.is_valid()).count();
-        if invalid > 0 {
-            found.push(format!(
+        match points.len() - invalid {
+            _ if invalid == 0 => {}
+            0 => found.push("rules: no point holds them".to_owned()),
+            _ => found.push(format!(
                 "rules: {invalid} of {} points do not hold them; what is said of the curve rests \
                  on the others alone",
                 points.len()
-            ));
+            )),
         }
         found
     }
+}
+
+/// The advice for the most frequent of them; of as many, for the first.
+fn most_common<'a>(breaches: impl Iterator<Item = &'a Breach>) -> &'static str {
+    let mut counts: Vec<(&Breach, usize)> = Vec::new();
+    for breach in breaches {
+        match counts.iter_mut().find(|(found, _)| found.code() == breach.code()) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((breach, 1)),
+        }
+    }
+    let most = counts.iter().rev().max_by_key(|(_, count)| *count);
+    most.map_or("", |(breach, _)| breach.advice())
 }
 
 /// Runs the command.
@@ -345,7 +368,7 @@ fn deliver(args: &Args, outcome: Outcome, verbosity: Verbosity) -> Result<(), Fa
         let records = || record::records(&outcome);
         records::deliver(text, records, args.json.as_deref(), verbosity, None)?;
     }
-    let invalid = outcome.invalid();
+    let (invalid, advice) = (outcome.invalid(), outcome.advice());
     let first = outcome
         .servers
         .into_iter()
@@ -361,16 +384,23 @@ fn deliver(args: &Args, outcome: Outcome, verbosity: Verbosity) -> Result<(), Fa
     }
     match invalid {
         0 => Ok(()),
-        1 => Err(Failure::check("a point does not hold the rules", ADVICE)),
-        _ => Err(Failure::check(format!("{invalid} points do not hold the rules"), ADVICE)),
+        1 => Err(Failure::check("a point does not hold the rules", advice)),
+        _ => Err(Failure::check(format!("{invalid} points do not hold the rules"), advice)),
     }
 }
-
-const ADVICE: &str = "what the report says of each; a longer --time helps most";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_advice_is_that_for_the_rule_that_most_points_break() {
+        let (late, mix) = (Breach::Late { share: 0.5 }, Breach::Mix { points: 3.0 });
+        let advice = |breaches: &[&Breach]| most_common(breaches.iter().copied());
+        assert_eq!(advice(&[&late, &mix, &late]), late.advice());
+        assert_eq!(advice(&[&late, &mix, &mix]), mix.advice());
+        assert_eq!((advice(&[&mix, &late]), advice(&[])), (mix.advice(), ""));
+    }
 
     #[test]
     fn outstanding_numbers_rise_to_the_last() {

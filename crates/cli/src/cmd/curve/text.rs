@@ -44,7 +44,12 @@ fn compared(outcome: &Outcome) -> String {
     for (what, said) in beside::names(outcome).into_iter().chain(lines) {
         text += &format!("  {what:20} {said}\n");
     }
-    text + &format!("  {}\n", beside::legend())
+    // Where nothing could be told there may be no interval.
+    let has_interval = text.contains(" to ");
+    if has_interval {
+        text += &format!("  {}\n", beside::legend());
+    }
+    text
 }
 
 /// Which loop with which times.
