@@ -96,7 +96,7 @@ fn by_us(nfskit: &Path, capture: &Path) -> Result<Calls, String> {
         let at = head.iter().position(|column| *column == name);
         at.ok_or_else(|| format!("our lines have no {name}"))
     };
-    let [client, server] = [column("client")?, column("server")?];
+    let [client, server] = [column("client_port")?, column("server")?];
     let [number, time] = [column("xid")?, column("latency_us")?];
     let mut calls = Calls::new();
     for line in lines {

@@ -88,9 +88,18 @@ impl Scene<'_> {
         let through = Address { nfs_port: link.port, mount_port: link.port, ..server.address };
         // A client may give up on such a link; what was said until then is compared.
         let outcome = self.basic(&format!("{}&proto=udp", through.url("")));
+        let ports = [link.port, server.address.nfs_port];
         link.stop()?;
         server.stop()?;
-        let alike = compare(self.nfskit, &file, 3)?;
+        // We count a call once that is seen on both sides of a relay; tshark has it twice.
+        let [before, behind] = ports.map(|port| {
+            let side = self.file(&format!("lossy-{port}"));
+            let mut tshark = Command::new("tshark");
+            tshark.args(["-F", "nsecpcap", "-Y", &format!("udp.port == {port}"), "-r"]);
+            finish(tshark.arg(&file).arg("-w").arg(&side), WITHIN, text)?;
+            compare(self.nfskit, &side, 3)
+        });
+        let alike = format!("before the relay {}; behind it {}", before?, behind?);
         Ok(match outcome {
             Ok(()) => alike,
             Err(why) => {

@@ -8,6 +8,8 @@ pub struct Merged<'r> {
     captures: Vec<Capture<'r>>,
     /// Whose packet was given last.
     given: Option<usize>,
+    /// The number of the last packet that each has given.
+    frames: Vec<u64>,
 }
 
 impl<'r> Merged<'r> {
@@ -17,7 +19,8 @@ impl<'r> Merged<'r> {
         for capture in &mut captures {
             capture.advance()?;
         }
-        Ok(Self { captures, given: None })
+        let frames = vec![0; captures.len()];
+        Ok(Self { captures, given: None, frames })
     }
 
     /// The next packet of all; `None` at the end of all.
@@ -39,7 +42,10 @@ impl<'r> Merged<'r> {
             }
         };
         self.given = Some(index);
-        Ok(self.captures[index].packet())
+        let packet = self.captures[index].packet();
+        let Some(packet) = packet else { return Ok(None) };
+        self.frames[index] = packet.frame;
+        Ok(Some(Packet { frame: self.frames.iter().sum(), ..packet }))
     }
 
     /// What was wrong with the files.

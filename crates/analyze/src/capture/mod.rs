@@ -30,6 +30,9 @@ pub use unpack::unpack;
 /// One packet as it was captured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Packet<'a> {
+    /// Its number in its file, from 1, as Wireshark counts; of several files that in all of them
+    /// together, as mergecap joins them.
+    pub frame: u64,
     /// Nanoseconds since 1970.
     pub at_ns: u64,
     pub link: Link,

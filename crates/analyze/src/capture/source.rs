@@ -33,6 +33,8 @@ pub struct Capture<'r> {
     at_byte: u64,
     format: Format,
     packets: u64,
+    /// Those without a time, too, which are left out.
+    frames: u64,
     /// Where the current packet's data lie in the buffer.
     current: Option<Located>,
     notes: Vec<Note>,
@@ -64,6 +66,8 @@ struct Located {
 /// What one block gave.
 enum Step {
     Packet(Located),
+    /// A packet without a time.
+    Timeless,
     Other,
 }
 
@@ -85,6 +89,7 @@ impl<'r> Capture<'r> {
             at_byte: 0,
             format: empty,
             packets: 0,
+            frames: 0,
             current: None,
             notes: Vec::new(),
             is_at_end: false,
@@ -107,6 +112,11 @@ impl<'r> Capture<'r> {
         self.packets
     }
 
+    /// The number of the current packet in its file, as Wireshark counts.
+    pub const fn frames(&self) -> u64 {
+        self.frames
+    }
+
     /// Bytes of the unpacked file that were read.
     pub const fn bytes(&self) -> u64 {
         self.at_byte
@@ -122,6 +132,7 @@ impl<'r> Capture<'r> {
             match self.step() {
                 Ok(Step::Packet(located)) => {
                     self.packets += 1;
+                    self.frames += 1;
                     if let Link::Unread(number) = located.link {
                         self.note_link(number);
                         continue;
@@ -129,6 +140,7 @@ impl<'r> Capture<'r> {
                     self.current = Some(located);
                     return Ok(true);
                 }
+                Ok(Step::Timeless) => self.frames += 1,
                 Ok(Step::Other) => {}
                 Err(PcapError::IncompleteBuffer) => self.more()?,
                 Err(error) => self.damaged(error.to_string()),
@@ -146,7 +158,7 @@ impl<'r> Capture<'r> {
     pub fn packet(&self) -> Option<Packet<'_>> {
         let Located { at_ns, link, wire_len, start, len } = self.current?;
         let data = self.buffer.get(start..start + len)?;
-        Some(Packet { at_ns, link, wire_len, data })
+        Some(Packet { frame: self.frames, at_ns, link, wire_len, data })
     }
 
     fn unread(&self) -> &[u8] {
@@ -389,7 +401,7 @@ fn block(
             Step::Packet(Located { at_ns, link, wire_len, start, len })
         }
         // It has no time, without which nothing can be said.
-        SIMPLE_PACKET => Step::Other,
+        SIMPLE_PACKET => Step::Timeless,
         _ => Step::Other,
     };
     Ok((step, taken))

@@ -37,7 +37,7 @@ pub fn packets(input: &[u8]) {
         rest = behind;
         at_ns += 1000;
         let wire_len = u32::from(len);
-        analyzer.packet(&Packet { at_ns, link, wire_len, data }, &mut |_, _, _| {});
+        analyzer.packet(&Packet { frame: 0, at_ns, link, wire_len, data }, &mut |_, _, _| {});
     }
     ended(analyzer);
 }
@@ -46,7 +46,8 @@ pub fn packets(input: &[u8]) {
 fn take(analyzer: &mut Analyzer, at_ns: u64, data: &[u8], snap_len: usize) {
     let wire_len = u32::try_from(data.len()).unwrap_or(u32::MAX);
     let data = &data[..data.len().min(snap_len)];
-    analyzer.packet(&Packet { at_ns, link: Link::Raw, wire_len, data }, &mut |_, _, _| {});
+    analyzer
+        .packet(&Packet { frame: 0, at_ns, link: Link::Raw, wire_len, data }, &mut |_, _, _| {});
 }
 
 /// What holds at the end of any capture.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use super::connections::Connections;
 use super::files::Files;
 use super::filter::Filter;
+use super::pace::Pace;
+use super::pair::OneSide;
 use super::rpc::{Each, Line, Rpc};
 use super::series::Series;
 use super::stream::{LISTING_LEN, Record, Stream, StreamCounts};
@@ -54,6 +56,7 @@ impl Analyzer {
             self.rpc.begin_ns = packet.at_ns;
         }
         self.last_ns = self.last_ns.max(packet.at_ns);
+        self.rpc.frame = packet.frame;
         if self.packets.is_multiple_of(SWEEP_PACKETS) {
             self.rpc.expire(packet.at_ns);
         }
@@ -82,10 +85,17 @@ impl Analyzer {
             if let Some(rtt) = talk.and_then(|talk| self.rpc.talks.round_trip_mut(talk)) {
                 line.shake(rtt, self.last_ns);
             }
+            for (from, since) in connection.zero_windows.iter().enumerate() {
+                if let (Some(since), Some(side)) = (since, side(line, &mut self.rpc, from)) {
+                    side.zero_window_ns += self.last_ns.saturating_sub(*since);
+                }
+            }
             if let Some(talk) = talk.and_then(|talk| self.rpc.talks.get_mut(talk)) {
                 streams.iter().for_each(|stream| talk.streams.add(stream.counts));
             }
         }
+        let sides = self.rpc.talks.pairs_mut().flat_map(|pair| &mut pair.sides);
+        sides.for_each(OneSide::close);
     }
 
     pub const fn packets(&self) -> u64 {
@@ -164,25 +174,32 @@ fn tcp(
         streams[from].begin(part.seq.wrapping_add(1));
         watches[from].sent(now, part.seq.wrapping_add(1));
     }
-    if part.window == 0
-        && !part.rst
-        && !part.syn
-        && let Some(talk) = line.talk().and_then(|talk| rpc.talks.get_mut(talk))
-    {
-        talk.pace.zero_window();
+    if !part.rst && !part.syn {
+        window(line, rpc, &mut connection.zero_windows[from], from, part.window, now);
     }
-    if let Some(ack) = part.ack
-        && streams[1 - from].has_hole()
-    {
-        streams[1 - from].acknowledged(now, ack, &mut |record: Record<'_>| {
-            rpc.record(line, 1 - from, &record, each)
-        });
+    let is_bare = segment.len == 0 && !part.syn && !part.fin && !part.rst;
+    let mut recovers = false;
+    if let Some(ack) = part.ack {
+        let stream = &mut streams[1 - from];
+        let missing = stream.counts.missing_bytes;
+        if stream.has_hole() || segment.len > 0 {
+            stream.acknowledged(now, ack, segment.len > 0, &mut |record: Record<'_>| {
+                rpc.record(line, 1 - from, &record, each)
+            });
+        }
+        recovers = is_bare && stream.asked_again(ack);
+        let missing = stream.counts.missing_bytes - missing;
+        if missing > 0
+            && let Some(side) = side(line, rpc, 1 - from)
+        {
+            side.missing_bytes += missing;
+        }
     }
     if segment.len > 0 {
         let stream = &mut streams[from];
         // Names are in replies to whom the other end called.
         stream.head_len = if line.listings[1 - from] > 0 { LISTING_LEN } else { 0 };
-        let (again, had_hole) = (stream.counts.again, stream.has_hole());
+        let before = stream.counts;
         let seq = part.seq.wrapping_add(u32::from(part.syn));
         if stream.is_next(seq) {
             watches[from].sent(now, seq.wrapping_add(segment.len));
@@ -190,20 +207,60 @@ fn tcp(
         stream.segment(now, seq, segment.payload, segment.len, &mut |record: Record<'_>| {
             rpc.record(line, from, &record, each)
         });
-        let is_again = stream.counts.again > again;
-        if is_again {
+        let counts = stream.counts;
+        let again = counts.again - before.again;
+        let filled = counts.filled - before.filled;
+        if again > 0 {
             watches[from].spoil();
         }
-        // What fills a hole was lost before it was captured the first time, or came late.
-        if (is_again || (had_hole && !stream.has_hole()))
-            && let Some(talk) = line.talk().and_then(|talk| rpc.talks.get_mut(talk))
+        // What fills a hole late was lost before it was captured the first time.
+        recovers |= again + filled > 0;
+        if rpc.takes_time(now)
+            && let Some(side) = side(line, rpc, from)
         {
-            talk.pace.tcp_sent_again();
+            side.sent(now, segment.len);
+            side.again += again;
+            side.filled += filled;
+            side.missing_bytes += counts.missing_bytes - before.missing_bytes;
+            side.cut += counts.cut - before.cut;
         }
+    }
+    if recovers && let Some(talk) = line.talk() {
+        rpc.talks.happened(talk, Pace::tcp_sent_again);
     }
     let after: usize = streams.iter().map(Stream::buffered).sum();
     if after != before {
         connections.changed(before, after);
+    }
+}
+
+/// What end `from` of a line sends, of its hosts.
+fn side<'r>(line: &Line, rpc: &'r mut Rpc, from: usize) -> Option<&'r mut OneSide> {
+    let is_server = usize::from(line.talks[from].is_none());
+    let pair = rpc.talks.pair_mut(line.talk()?)?;
+    pair.sides.get_mut(is_server)
+}
+
+/// End `from` has announced a window; since when it is zero is in `zero`.
+fn window(line: &Line, rpc: &mut Rpc, zero: &mut Option<u64>, from: usize, window: u16, now: u64) {
+    if window > 0 && zero.is_none() {
+        return;
+    }
+    let Some(talk) = line.talk() else { return };
+    if window == 0 {
+        rpc.talks.happened(talk, Pace::zero_window);
+    }
+    let Some(side) = side(line, rpc, from) else { return };
+    match (window, *zero) {
+        (0, None) => {
+            side.zero_windows += 1;
+            *zero = Some(now);
+        }
+        (1.., Some(since)) => {
+            side.zero_window_ns += now.saturating_sub(since);
+            *zero = None;
+        }
+        _ => {}
     }
 }
 
@@ -230,8 +287,14 @@ fn udp(
     }
     let now = segment.at_ns;
     let (connection, from) = connections.of(segment.from, segment.to, false, now);
-    let record =
-        Record { first_ns: now, last_ns: now, head: segment.payload, tail: &[], len: segment.len };
+    let record = Record {
+        first_ns: now,
+        last_ns: now,
+        head: segment.payload,
+        tail: &[],
+        len: segment.len,
+        ends_known: true,
+    };
     rpc.record(&mut connection.line, from, &record, each)
 }
 
@@ -239,6 +302,10 @@ impl StreamCounts {
     pub(super) const fn add(&mut self, other: Self) {
         self.again_bytes += other.again_bytes;
         self.again += other.again;
+        self.filled += other.filled;
+        self.filled_bytes += other.filled_bytes;
+        self.segments += other.segments;
+        self.bytes += other.bytes;
         self.early += other.early;
         self.missing_bytes += other.missing_bytes;
         self.resyncs += other.resyncs;

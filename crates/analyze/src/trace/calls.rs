@@ -40,8 +40,40 @@ pub(super) struct Open {
     pub(super) retransmissions: u16,
     pub(super) outstanding: u32,
     pub(super) guard: Guard,
+    pub(super) version: u32,
+    pub(super) frame: u64,
+    /// Its last byte was captured.
+    pub(super) ends_known: bool,
+    /// When it was sent for the last time.
+    pub(super) repeated_ns: u64,
+    pub(super) counts: Counts,
+    /// The call that a relay passed on as this one.
+    pub(super) outer: Option<Key>,
+    /// When a relay passed it on, and when it got the reply (0 before).
+    pub(super) inner: Option<(u64, u64)>,
     /// The name in a LOOKUP and its like.
     pub(super) name: Vec<u8>,
+}
+
+/// What a call counts for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Counts {
+    /// Everything.
+    Whole,
+    /// A filter wants other operations: it counts for what is told of hosts and connections only.
+    Pace,
+    /// A filter wants other hosts or another time: it is kept so that its reply is not taken for one
+    /// without a call.
+    Nothing,
+    /// A relay passed it on.
+    PassedOn,
+}
+
+impl Counts {
+    /// It counts for what is told of hosts and connections.
+    pub(super) const fn is_paced(self) -> bool {
+        matches!(self, Self::Whole | Self::Pace)
+    }
 }
 
 #[derive(Debug, Default)]

@@ -32,6 +32,8 @@ pub(super) struct Connection {
     pub(super) streams: Option<Box<[Stream; 2]>>,
     /// Of what each end sends.
     pub(super) watches: [Stopwatch; 2],
+    /// Since when each end has announced a window of zero.
+    pub(super) zero_windows: [Option<u64>; 2],
     pub(super) last_ns: u64,
 }
 
@@ -131,7 +133,7 @@ impl Connection {
     fn new(key: Key, now: u64) -> Self {
         let line = Line::new(key.ends, key.is_tcp);
         let watches = [Stopwatch::default(); 2];
-        Self { key, line, streams: None, watches, last_ns: now }
+        Self { key, line, streams: None, watches, zero_windows: [None; 2], last_ns: now }
     }
 
     /// Bytes that its streams keep.

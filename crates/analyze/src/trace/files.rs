@@ -11,6 +11,7 @@ use perf::units::Nanos;
 use super::operation::Kind;
 use super::series::{ROWS, row, row_begins_us};
 use super::transaction::Transaction;
+use super::work::Work;
 
 /// Files that are told apart.
 pub const FILES_MAX: usize = 1 << 17;
@@ -54,8 +55,12 @@ pub struct Usage {
     pub errors: u64,
     pub read_bytes: u64,
     pub written_bytes: u64,
+    /// Calls whose times are known.
+    pub timed: u64,
     pub latency_ns_sum: u64,
     pub latency_ns_max: u64,
+    /// Bytes that were written since the last of them were made stable.
+    pub(super) unsynced_bytes: u64,
     /// Calls by the row of their latency; all are halved when one is full.
     rows: [u16; ROWS],
 }
@@ -67,8 +72,10 @@ impl Default for Usage {
             errors: 0,
             read_bytes: 0,
             written_bytes: 0,
+            timed: 0,
             latency_ns_sum: 0,
             latency_ns_max: 0,
+            unsynced_bytes: 0,
             rows: [0; ROWS],
         }
     }
@@ -82,7 +89,9 @@ impl Usage {
             Kind::Write => self.written_bytes += u64::from(transaction.bytes),
             _ => self.read_bytes += u64::from(transaction.bytes),
         }
-        let ns = transaction.latency().as_nanos();
+        let Some(latency) = transaction.latency() else { return };
+        let ns = latency.as_nanos();
+        self.timed += 1;
         self.latency_ns_sum = self.latency_ns_sum.saturating_add(ns);
         self.latency_ns_max = self.latency_ns_max.max(ns);
         let row = row(ns);
@@ -184,6 +193,22 @@ impl Files {
         }
         names.reverse();
         names.join("/")
+    }
+
+    /// A WRITE or a COMMIT of a file was answered; how many bytes it made stable, if it did that.
+    pub(super) fn synced(&mut self, id: FileId, work: Work, bytes: u32) -> Option<u64> {
+        let unsynced = &mut self.usages.get_mut(id.0 as usize)?.unsynced_bytes;
+        match work {
+            Work::Write => {
+                *unsynced += u64::from(bytes);
+                None
+            }
+            Work::StableWrite => Some(u64::from(bytes)),
+            // What belongs to which of the files that are not told apart is not known.
+            Work::Commit if id == FileId::OTHER => None,
+            Work::Commit => Some(std::mem::take(unsynced)),
+            _ => None,
+        }
     }
 
     pub(super) fn usage(&mut self, id: FileId) -> Option<&mut Usage> {

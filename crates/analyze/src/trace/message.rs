@@ -65,7 +65,7 @@ impl Guard {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct ReplyHead {
     pub(super) xid: u32,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: RpcVerdict,
     /// `None` without results, or cut off.
     pub(super) results: Option<usize>,
     /// The server takes up TLS: what follows on the connection is hidden.
@@ -74,7 +74,7 @@ pub(super) struct ReplyHead {
 
 /// What the RPC layer said.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Verdict {
+pub enum RpcVerdict {
     Success,
     /// `accept_stat` other than SUCCESS.
     Refused(u32),
@@ -166,20 +166,21 @@ pub(super) fn call(bytes: &[u8]) -> Option<CallHead> {
 /// Reads the head of a reply.
 pub(super) fn reply(bytes: &[u8]) -> Option<ReplyHead> {
     let xid = word(bytes, 0)?;
-    let mut head = ReplyHead { xid, verdict: Verdict::Unknown, results: None, starts_tls: false };
+    let mut head =
+        ReplyHead { xid, verdict: RpcVerdict::Unknown, results: None, starts_tls: false };
     match word(bytes, 8) {
         Some(0) => {
             head.starts_tls = bytes.get(16..28) == Some(STARTTLS);
             let Some((_, status)) = opaque_end(bytes, 12) else { return Some(head) };
             match word(bytes, status) {
                 Some(0) => {
-                    (head.verdict, head.results) = (Verdict::Success, Some(status + 4));
+                    (head.verdict, head.results) = (RpcVerdict::Success, Some(status + 4));
                 }
-                Some(refused) => head.verdict = Verdict::Refused(refused),
+                Some(refused) => head.verdict = RpcVerdict::Refused(refused),
                 None => {}
             }
         }
-        Some(1) => head.verdict = Verdict::Denied(word(bytes, 12).unwrap_or(1)),
+        Some(1) => head.verdict = RpcVerdict::Denied(word(bytes, 12).unwrap_or(1)),
         _ => {}
     }
     Some(head)

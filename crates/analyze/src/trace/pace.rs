@@ -6,8 +6,8 @@
 //! much longer than the talk's replies usually are apart ([`GAP_FACTOR`] times, and [`GAP_NS_MIN`]
 //! at least).
 
-use super::operation::Kind;
 use super::spread::Spread;
+use super::work::{WORKS, Work};
 
 /// How many times longer than the usual distance of replies a gap is.
 pub const GAP_FACTOR: u64 = 20;
@@ -73,6 +73,9 @@ pub struct Gap {
     pub outstanding: u32,
     /// Calls that were sent again in it.
     pub retransmissions: u32,
+    /// The packets of the reply before it, and of the one that ended it, as Wireshark counts.
+    pub begin_frame: u64,
+    pub end_frame: u64,
     /// What the talk had done when it began.
     pub before: Done,
     /// What it had done when it was over.
@@ -129,13 +132,41 @@ impl Gap {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Shares {
     none: u64,
+    /// Of that while bytes of the next call came.
+    arriving: u64,
     one: u64,
     more: u64,
     commit: u64,
     stable: u64,
 }
 
-/// The pace of one talk.
+/// What the time until each reply went for, in nanoseconds: together the time from the first call
+/// to the last reply.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Waited {
+    /// No call was outstanding, and none came.
+    pub idle: u64,
+    /// Nor was one, but the next was on its way: from its first byte to its last.
+    pub arriving: u64,
+    /// Calls were, and nothing was in the way: by what the reply was for, as in [`Work::ALL`].
+    pub works: [u64; WORKS],
+    pub recovery: u64,
+    pub retransmission: u64,
+    pub zero_window: u64,
+}
+
+impl Waited {
+    pub fn of(&self, work: Work) -> u64 {
+        self.works[work as usize]
+    }
+
+    pub fn all(&self) -> u64 {
+        let busy: u64 = self.works.iter().sum();
+        busy + self.idle + self.arriving + self.recovery + self.retransmission + self.zero_window
+    }
+}
+
+/// The pace of one talk, or of several together.
 #[derive(Debug, Default)]
 pub struct Pace {
     outstanding: u32,
@@ -151,10 +182,11 @@ pub struct Pace {
     tcp_again: u32,
     zero_windows: u32,
     last_reply_ns: u64,
+    last_reply_frame: u64,
     replies: u64,
     usual_ns: u64,
     /// The last call that was made while none was outstanding, and since when nothing else was.
-    lone: Option<(Kind, u64)>,
+    lone: Option<(Work, u64)>,
     pub outstanding_max: u32,
     /// From a reply to the next call, when none was outstanding.
     pub think: Spread,
@@ -165,6 +197,7 @@ pub struct Pace {
     /// Number and nanoseconds of all gaps by cause, in the order of [`Cause::ALL`].
     pub by_cause: [(u64, u64); 7],
     pub moved_bytes: u64,
+    pub waited: Waited,
     /// When the last reply came.
     done_at_reply: Done,
 }
@@ -180,6 +213,7 @@ impl Pace {
         }
         let now = Shares {
             none: if self.outstanding == 0 { ns } else { 0 },
+            arriving: 0,
             one: if self.outstanding == 1 { ns } else { 0 },
             more: if self.outstanding > 1 { ns } else { 0 },
             commit: if self.commits > 0 { ns } else { 0 },
@@ -189,54 +223,72 @@ impl Pace {
         self.silence.add(now);
     }
 
-    /// A call was made; how many are outstanding now.
-    pub(super) fn called(&mut self, now: u64, kind: Kind, is_stable: bool) -> u32 {
+    /// A call was made, of which the first byte came at `first`; how many are outstanding now.
+    pub(super) fn called(&mut self, now: u64, first: u64, work: Work) -> u32 {
+        if self.outstanding == 0 && self.since_ns > 0 {
+            self.silence.arriving += now.saturating_sub(first.max(self.since_ns));
+        }
         self.advance(now);
         if self.outstanding == 0 {
             if self.last_reply_ns > 0 {
-                self.think.record(now.saturating_sub(self.last_reply_ns));
+                self.think.record(first.saturating_sub(self.last_reply_ns));
             }
-            if let Some((before, at)) = self.lone
-                && before == kind
-            {
-                match kind {
-                    Kind::Read => self.read_cycle.record(now.saturating_sub(at)),
-                    Kind::Write => self.write_cycle.record(now.saturating_sub(at)),
+            if let Some((before, at)) = self.lone {
+                let is_write = |work| matches!(work, Work::Write | Work::StableWrite);
+                match (before, work) {
+                    (Work::Read, Work::Read) => self.read_cycle.record(now.saturating_sub(at)),
+                    (before, work) if is_write(before) && is_write(work) => {
+                        self.write_cycle.record(now.saturating_sub(at));
+                    }
                     _ => {}
                 }
             }
-            self.lone = Some((kind, now));
+            self.lone = Some((work, now));
         } else {
             self.lone = None;
         }
         self.outstanding += 1;
-        self.commits += u32::from(kind == Kind::Commit);
-        self.stable_writes += u32::from(kind == Kind::Write && is_stable);
+        self.commits += u32::from(work == Work::Commit);
+        self.stable_writes += u32::from(work == Work::StableWrite);
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
         self.outstanding
     }
 
     /// A call is over, with a reply or without hope.
-    fn over(&mut self, kind: Kind, is_stable: bool) {
+    fn over(&mut self, work: Work) {
         self.outstanding = self.outstanding.saturating_sub(1);
-        let commits = u32::from(kind == Kind::Commit);
-        self.commits = self.commits.saturating_sub(commits);
-        let stable = u32::from(kind == Kind::Write && is_stable);
+        self.commits = self.commits.saturating_sub(u32::from(work == Work::Commit));
+        let stable = u32::from(work == Work::StableWrite);
         self.stable_writes = self.stable_writes.saturating_sub(stable);
     }
 
-    pub(super) fn replied(&mut self, now: u64, kind: Kind, is_stable: bool, bytes: u32) {
+    /// Calls are outstanding that are to make data stable.
+    pub(super) const fn waits_for_sync(&self) -> bool {
+        self.commits + self.stable_writes > 0
+    }
+
+    /// Calls are outstanding that need nothing to be stable.
+    pub(super) const fn waits_for_other(&self) -> bool {
+        self.outstanding > self.commits + self.stable_writes
+    }
+
+    /// A reply came; how long the gap was that it ended, if it ended one.
+    pub(super) fn replied(&mut self, now: u64, frame: u64, work: Work, bytes: u32) -> Option<u64> {
         self.advance(now);
         let silent = now.saturating_sub(self.last_reply_ns);
         let is_settled = self.replies >= SETTLED;
         let limit = self.usual_ns.saturating_mul(GAP_FACTOR).max(GAP_NS_MIN);
-        if is_settled && silent > limit {
+        let is_gap = is_settled && silent > limit;
+        self.attribute(work, is_gap, silent);
+        if is_gap {
             let gap = Gap {
                 begin_ns: self.last_reply_ns,
                 end_ns: now,
                 cause: self.cause(silent),
                 outstanding: self.outstanding,
                 retransmissions: self.again,
+                begin_frame: self.last_reply_frame,
+                end_frame: frame,
                 before: self.done_at_reply,
                 after: self.done(),
             };
@@ -250,19 +302,41 @@ impl Pace {
                 _ => (self.usual_ns * (SMOOTHING - 1) + silent) / SMOOTHING,
             };
         }
-        self.over(kind, is_stable);
+        self.over(work);
         self.replies += 1;
         self.last_reply_ns = now;
+        self.last_reply_frame = frame;
         self.silence = Shares::default();
         (self.again, self.tcp_again, self.zero_windows) = (0, 0, 0);
         self.moved_bytes += u64::from(bytes);
         self.done_at_reply = self.done();
+        is_gap.then_some(silent)
+    }
+
+    /// What the time since the last reply went for, now that one of this work came. Whatever is
+    /// lost or stopped on the network holds up what is behind it, be calls outstanding or not.
+    fn attribute(&mut self, work: Work, is_gap: bool, silent: u64) {
+        let Shares { none, arriving, one, more, commit, .. } = self.silence;
+        let waited = &mut self.waited;
+        match () {
+            () if self.zero_windows > 0 => waited.zero_window += none + one + more,
+            () if self.again > 0 => waited.retransmission += none + one + more,
+            () if self.tcp_again > 0 => waited.recovery += none + one + more,
+            () => {
+                // A server that answers nothing else while it makes data stable.
+                let behind = is_gap && commit > silent / 2;
+                let work = if behind { Work::Commit } else { work };
+                waited.idle += none - arriving.min(none);
+                waited.arriving += arriving.min(none);
+                waited.works[work as usize] += one + more;
+            }
+        }
     }
 
     /// A call will not be answered any more.
-    pub(super) fn expired(&mut self, now: u64, kind: Kind, is_stable: bool) {
+    pub(super) fn expired(&mut self, now: u64, work: Work) {
         self.advance(now);
-        self.over(kind, is_stable);
+        self.over(work);
     }
 
     pub(super) fn sent_again(&mut self) {
@@ -363,6 +437,7 @@ fn share(one: u64, more: u64) -> Option<f64> {
 impl Shares {
     fn add(&mut self, other: Self) {
         self.none += other.none;
+        self.arriving += other.arriving;
         self.one += other.one;
         self.more += other.more;
         self.commit += other.commit;

@@ -1,18 +1,21 @@
 //! Records as calls and replies, and both together as transactions.
 
-use super::calls::{Calls, Key, Open};
+use super::calls::{Calls, Counts, Key, Open};
 use super::facts::{self, Answered, Asked};
 use super::files::{FileId, Files};
 use super::filter::Filter;
-use super::message::{self, CallHead, Verdict};
+use super::message::{self, CallHead, RpcVerdict};
 use super::operation::{Kind, Operation, Program, V4_EMPTY, V4_NULL};
+use super::pace::Pace;
 use super::rtt::{Rtt, RttOf};
 use super::series::Series;
 use super::stream::Record;
 use super::talks::{Ends, TalkId, Talks};
 use super::totals::Totals;
 use super::transaction::Transaction;
+use super::twins::Twins;
 use super::v4;
+use super::work::Work;
 use crate::capture::End;
 
 /// Who is told of each transaction.
@@ -27,11 +30,14 @@ pub(super) struct Rpc {
     pub(super) totals: Totals,
     pub(super) series: Series,
     pub(super) filter: Filter,
+    pub(super) twins: Twins,
     /// Transactions are not counted by file.
     pub(super) without_files: bool,
     pub(super) outstanding: u32,
     /// When the first packet came.
     pub(super) begin_ns: u64,
+    /// The packet that is read, as Wireshark counts.
+    pub(super) frame: u64,
 }
 
 /// What of a connection a message needs to know.
@@ -120,25 +126,30 @@ impl Rpc {
             return;
         }
         let (operation, asked) = self.asked(record, &head, program);
-        if !self.takes(id, operation, record) {
-            return;
-        }
+        let (counts, outer) = self.counts(key, operation, record);
         let file = match self.without_files {
             true => FileId::OTHER,
             false => self.files.of(asked.handle),
         };
-        let is_stable = asked.stable > 0;
-        let kind = operation.kind();
-        let Some(talk) = self.talks.get_mut(id) else { return };
-        if talk.first_ns == 0 {
-            talk.first_ns = record.first_ns;
+        let work = Work::of(operation.kind(), asked.stable > 0);
+        if counts == Counts::Whole {
+            self.totals.guarded(head.guard);
+            // Otherwise when it is known which file it is about.
+            if self.filter.file.is_none() {
+                self.totals.called(operation, record.first_ns);
+            }
         }
-        talk.last_ns = now;
-        self.totals.called(operation, record.first_ns);
-        self.totals.guarded(head.guard);
-        let outstanding = match from_server {
-            true => 0,
-            false => talk.pace.called(now, kind, is_stable),
+        if counts.is_paced()
+            && let Some(talk) = self.talks.get_mut(id)
+        {
+            if talk.first_ns == 0 {
+                talk.first_ns = record.first_ns;
+            }
+            talk.last_ns = now;
+        }
+        let outstanding = match counts.is_paced() && !from_server {
+            true => self.talks.called(id, (now, record.first_ns), work),
+            false => 0,
         };
         line.listings[from] += u32::from(facts::is_listing(operation));
         let open = Open {
@@ -153,58 +164,123 @@ impl Rpc {
             retransmissions: 0,
             outstanding,
             guard: head.guard,
+            version: head.version,
+            frame: self.frame,
+            ends_known: record.ends_known,
+            repeated_ns: now,
+            counts,
+            outer,
+            inner: None,
             name: Vec::new(),
         };
         let name = if self.without_files { &[] } else { asked.name };
         if self.calls.is_full() {
             self.expire(now);
         }
-        match self.calls.insert(key, open, name) {
-            true => self.outstanding += 1,
-            false => self.totals.unfollowed += 1,
+        match (self.calls.insert(key, open, name), counts) {
+            (true, Counts::Whole) => self.outstanding += 1,
+            (false, Counts::Whole) => self.totals.unfollowed += 1,
+            _ => {}
         }
     }
 
-    /// Whether the filter lets a call through.
-    fn takes(&self, talk: TalkId, operation: Operation, record: &Record<'_>) -> bool {
-        if self.filter.is_empty() {
-            return true;
+    /// What a call counts for; and which one it is that a relay has passed on with it.
+    fn counts(
+        &mut self,
+        key: Key,
+        operation: Operation,
+        record: &Record<'_>,
+    ) -> (Counts, Option<Key>) {
+        if !self.filter.is_empty() {
+            let ends = self.talks.get(key.talk).and_then(|talk| talk.ends);
+            if !self.filter.takes_hosts(ends) || !self.takes_time(record.first_ns) {
+                return (Counts::Nothing, None);
+            }
         }
-        let ends = self.talks.get(talk).and_then(|talk| talk.ends);
-        let since = record.first_ns.saturating_sub(self.begin_ns);
-        self.filter.takes_call(ends, operation, since)
+        let calls = &mut self.calls;
+        let twin = self.twins.of(key, record.head, record.len, |twin| {
+            calls.find(twin).is_some_and(|open| open.counts.is_paced())
+        });
+        if let Some(twin) = twin {
+            if let Some(outer) = self.calls.find(twin) {
+                outer.inner = Some((record.last_ns, 0));
+            }
+            if let Some(talk) = self.talks.get_mut(key.talk) {
+                talk.passed_on += 1;
+                talk.passed_from = Some(twin.talk);
+            }
+            self.totals.passed_on += 1;
+            return (Counts::PassedOn, Some(twin));
+        }
+        match self.filter.takes_operation(operation) {
+            true => (Counts::Whole, None),
+            false => (Counts::Pace, None),
+        }
+    }
+
+    /// Whether the filter lets through what happens at a moment.
+    pub(super) fn takes_time(&self, at_ns: u64) -> bool {
+        self.filter.takes_time(at_ns.saturating_sub(self.begin_ns))
     }
 
     /// Whether a call was seen before; counts it if so.
     fn is_again(&mut self, key: Key, program: Program, head: &CallHead, now: u64) -> bool {
+        let is_wanted = self.takes_time(now);
         let Some(talk) = self.talks.get_mut(key.talk) else { return true };
+        let answered = talk.was_answered(key.xid, key.from_server);
         if let Some(open) = self.calls.find(key) {
             let code = u8::try_from(head.procedure).unwrap_or(u8::MAX);
             let is_same = open.operation.program == program
                 && (is_compound(program) || open.operation.code == code);
             if is_same {
                 open.retransmissions = open.retransmissions.saturating_add(1);
-                let operation = open.operation;
-                talk.retransmissions += 1;
-                talk.pace.sent_again();
-                self.totals.sent_again(operation);
+                open.repeated_ns = now;
+                let (operation, counts) = (open.operation, open.counts);
+                if counts == Counts::Whole {
+                    talk.retransmissions += 1;
+                    self.totals.sent_again(operation);
+                }
+                if counts.is_paced() {
+                    self.talks.happened(key.talk, Pace::sent_again);
+                }
                 return true;
             }
             // The number was used again: whoever had it got no reply.
-            let (kind, is_stable) = (open.operation.kind(), open.stable > 0);
-            talk.pace.expired(now, kind, is_stable);
-            talk.unanswered += 1;
-            self.totals.unanswered += 1;
+            let open = open.clone();
             self.calls.remove(key);
-            self.outstanding = self.outstanding.saturating_sub(1);
+            self.lost(key, &open, now);
             return false;
         }
-        if talk.was_answered(key.xid, key.from_server) {
+        if answered && is_wanted {
             talk.retransmissions += 1;
-            talk.pace.sent_again();
-            return true;
+            self.talks.happened(key.talk, Pace::sent_again);
         }
-        false
+        answered
+    }
+
+    /// A call gets no reply any more.
+    fn lost(&mut self, key: Key, open: &Open, now: u64) {
+        if open.counts == Counts::Whole {
+            self.outstanding = self.outstanding.saturating_sub(1);
+            self.unanswered(key, open);
+        }
+        if open.counts.is_paced() && !key.from_server {
+            let work = Work::of(open.operation.kind(), open.stable > 0);
+            self.talks.expired(key.talk, now, work);
+        }
+    }
+
+    fn unanswered(&mut self, key: Key, open: &Open) {
+        if self.filter.file.is_some() {
+            if !self.filter.takes_file(&self.files, open.file) {
+                return;
+            }
+            self.totals.called(open.operation, open.first_ns);
+        }
+        self.totals.unanswered += 1;
+        if let Some(talk) = self.talks.get_mut(key.talk) {
+            talk.unanswered += 1;
+        }
     }
 
     /// What a call asks for.
@@ -251,11 +327,24 @@ impl Rpc {
             }
         }
         let Some((id, _)) = of_server else { return };
-        let Some(talk) = self.talks.get_mut(id) else { return };
+        let is_wanted = self.takes_time(now);
+        let Some(talk) = self.talks.get_mut(id).filter(|talk| {
+            // Of hosts that a filter leaves out nothing is told.
+            is_wanted && self.filter.takes_hosts(talk.ends)
+        }) else {
+            return;
+        };
         talk.last_ns = now;
-        match talk.was_answered(head.xid, false) {
+        let is_second = talk.was_answered(head.xid, false);
+        match is_second {
             true => talk.duplicate_replies += 1,
             false => talk.unasked_replies += 1,
+        }
+        if is_second
+            && !line.is_tcp
+            && let Some(pair) = self.talks.pair_mut(id)
+        {
+            pair.udp.twice += 1;
         }
     }
 
@@ -270,6 +359,18 @@ impl Rpc {
         each: &mut Each<'_>,
     ) -> bool {
         let Some(open) = self.calls.remove(key) else { return false };
+        let (counts, inner) = (open.counts, open.inner.filter(|(_, replied)| *replied > 0));
+        if let Some(outer) = open.outer {
+            if let Some(outer) = self.calls.find(outer)
+                && let Some((_, replied)) = &mut outer.inner
+            {
+                *replied = record.last_ns;
+            }
+            if let Some(talk) = self.talks.get_mut(key.talk) {
+                talk.remember(key.xid, key.from_server);
+            }
+            return true;
+        }
         let operation = open.operation;
         let results = head.results.and_then(|at| open.guard.results(at));
         let results = results.and_then(|at| record.head.get(at..));
@@ -280,7 +381,7 @@ impl Rpc {
             }
             (_, Some(results)) => facts::answered(operation, results),
         };
-        if head.verdict != Verdict::Success {
+        if head.verdict != RpcVerdict::Success {
             answered = Answered::default();
         }
         if !self.without_files {
@@ -293,7 +394,7 @@ impl Rpc {
             }
         }
         let kind = operation.kind();
-        let is_good = head.verdict == Verdict::Success && answered.status.unwrap_or(0) == 0;
+        let is_good = head.verdict == RpcVerdict::Success && answered.status.unwrap_or(0) == 0;
         let bytes = match kind {
             Kind::Read | Kind::Write if is_good => {
                 // No server moves more than was asked for.
@@ -305,10 +406,15 @@ impl Rpc {
             talk: key.talk,
             xid: key.xid,
             operation,
+            version: open.version,
             call_first_ns: open.first_ns,
             call_ns: open.last_ns,
             reply_first_ns: record.first_ns,
             reply_ns: record.last_ns,
+            repeated_ns: open.repeated_ns,
+            is_timed: open.ends_known && record.ends_known,
+            call_frame: open.frame,
+            reply_frame: self.frame,
             verdict: head.verdict,
             status: answered.status,
             file: open.file,
@@ -327,32 +433,52 @@ impl Rpc {
             talk.last_ns = record.last_ns;
             talk.tls += u64::from(head.starts_tls);
             talk.remember(key.xid, key.from_server);
-            if !key.from_server {
-                talk.pace.replied(record.last_ns, kind, transaction.stable > 0, bytes);
-            }
         }
-        if !key.from_server
-            && transaction.is_light()
-            && let Some(rtt) = self.talks.round_trip_mut(key.talk)
-        {
-            rtt.record(RttOf::Replies, record.last_ns, transaction.latency().as_nanos());
+        if counts.is_paced() && !key.from_server {
+            self.pace(&transaction, line.is_tcp, inner);
         }
-        self.count(&transaction, each);
+        if counts == Counts::Whole {
+            self.count(&transaction, each);
+        }
         true
+    }
+
+    /// What is told of hosts, whatever operations are asked for.
+    fn pace(&mut self, transaction: &Transaction, is_tcp: bool, inner: Option<(u64, u64)>) {
+        let Transaction { talk, reply_ns, reply_frame, bytes, file, .. } = *transaction;
+        let work = Work::of(transaction.operation.kind(), transaction.stable > 0);
+        let synced = match self.without_files {
+            true => None,
+            false => self.files.synced(file, work, bytes),
+        };
+        self.talks.replied(talk, (reply_ns, reply_frame), work, bytes);
+        let Some(pair) = self.talks.pair_mut(talk) else { return };
+        pair.count(transaction, is_tcp, synced);
+        if let (Some((passed_ns, returned_ns)), Some(latency)) = (inner, transaction.latency()) {
+            let behind = returned_ns.saturating_sub(passed_ns);
+            pair.relay.record(latency.as_nanos(), behind);
+        }
+        if transaction.is_light()
+            && let Some(latency) = transaction.latency()
+        {
+            pair.rtt.record(RttOf::Replies, reply_ns, latency.as_nanos());
+        }
     }
 
     fn count(&mut self, transaction: &Transaction, each: &mut Each<'_>) {
         let outstanding = self.outstanding;
         self.outstanding = self.outstanding.saturating_sub(1);
-        if !self.filter.takes_file(&self.files, transaction.file) {
-            return;
+        if self.filter.file.is_some() {
+            if !self.filter.takes_file(&self.files, transaction.file) {
+                return;
+            }
+            self.totals.called(transaction.operation, transaction.call_first_ns);
         }
-        let latency_ns = transaction.latency().as_nanos();
         if let Some(talk) = self.talks.get_mut(transaction.talk) {
             talk.tallies.of(transaction.operation).count(transaction);
         }
         self.totals.answered(transaction);
-        self.series.record(transaction.reply_ns, latency_ns, transaction.bytes, outstanding);
+        self.series.record(transaction, outstanding);
         if let Some(usage) = self.files.usage(transaction.file) {
             usage.count(transaction);
         }
@@ -361,28 +487,16 @@ impl Rpc {
 
     /// Gives up calls that waited too long.
     pub(super) fn expire(&mut self, now: u64) {
-        let (talks, totals) = (&mut self.talks, &mut self.totals);
-        let outstanding = &mut self.outstanding;
-        self.calls.expire(now, |key, open| {
-            *outstanding = outstanding.saturating_sub(1);
-            totals.unanswered += 1;
-            if let Some(talk) = talks.get_mut(key.talk) {
-                talk.unanswered += 1;
-                if !key.from_server {
-                    talk.pace.expired(now, open.operation.kind(), open.stable > 0);
-                }
-            }
-        });
+        let mut lost: Vec<(Key, Open)> = Vec::new();
+        self.calls.expire(now, |key, open| lost.push((key, open.clone())));
+        lost.iter().for_each(|(key, open)| self.lost(*key, open, now));
     }
 
     /// Nothing more comes: what waits is unanswered.
     pub(super) fn end(&mut self) {
-        for (key, _) in self.calls.waiting() {
-            self.totals.unanswered += 1;
-            if let Some(talk) = self.talks.get_mut(key.talk) {
-                talk.unanswered += 1;
-            }
-        }
+        let waiting = self.calls.waiting().filter(|(_, open)| open.counts == Counts::Whole);
+        let waiting: Vec<(Key, Open)> = waiting.map(|(key, open)| (key, open.clone())).collect();
+        waiting.iter().for_each(|(key, open)| self.unanswered(*key, open));
     }
 }
 

@@ -1,7 +1,11 @@
 //! What happened over time, in a number of columns that does not grow: when the last is full, two
 //! become one.
 
+use std::collections::BTreeMap;
+
+use super::operation::Operation;
 use super::spread::Spread;
+use super::transaction::Transaction;
 
 /// Columns there are at most.
 pub const COLUMNS_MAX: usize = 1024;
@@ -11,6 +15,9 @@ const WIDTH_NS: u64 = 1_000_000;
 pub const ROWS: usize = 54;
 /// Transactions that are kept as points.
 pub const POINTS_MAX: usize = 1 << 13;
+/// Points of one operation that are kept besides, and operations that have such.
+const OWN_POINTS_MAX: usize = 1 << 11;
+const OPERATIONS_MAX: usize = 32;
 
 /// One column of time.
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +44,21 @@ impl Default for Column {
 pub struct Point {
     /// When its reply came.
     pub at_ns: u64,
-    pub latency_ns: u64,
+    /// None where it is not known.
+    pub latency_ns: Option<u64>,
     pub bytes: u32,
     /// Read and written until then.
     pub cumulative_bytes: u64,
+}
+
+/// Every so many transactions, one.
+#[derive(Debug)]
+struct Points {
+    points: Vec<Point>,
+    most: usize,
+    /// One transaction in so many is a point.
+    stride: u64,
+    turn: u64,
 }
 
 #[derive(Debug)]
@@ -48,10 +66,9 @@ pub struct Series {
     begin_ns: u64,
     width_ns: u64,
     columns: Vec<Column>,
-    points: Vec<Point>,
-    /// One transaction in so many is a point.
-    stride: u64,
-    turn: u64,
+    points: Points,
+    /// Those of the operations that came first: what is rare has a plot, too.
+    own: BTreeMap<Operation, Points>,
     cumulative_bytes: u64,
     pub latency: Spread,
 }
@@ -62,29 +79,55 @@ impl Default for Series {
             begin_ns: 0,
             width_ns: WIDTH_NS,
             columns: Vec::new(),
-            points: Vec::new(),
-            stride: 1,
-            turn: 0,
+            points: Points::new(POINTS_MAX),
+            own: BTreeMap::new(),
             cumulative_bytes: 0,
             latency: Spread::default(),
         }
     }
 }
 
+impl Points {
+    const fn new(most: usize) -> Self {
+        Self { points: Vec::new(), most, stride: 1, turn: 0 }
+    }
+
+    fn add(&mut self, point: Point) {
+        self.turn += 1;
+        if self.turn < self.stride {
+            return;
+        }
+        self.turn = 0;
+        if self.points.len() >= self.most {
+            let mut keep = false;
+            self.points.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.stride *= 2;
+        }
+        self.points.push(point);
+    }
+}
+
 impl Series {
-    pub(super) fn record(&mut self, at_ns: u64, latency_ns: u64, bytes: u32, outstanding: u32) {
+    pub(super) fn record(&mut self, transaction: &Transaction, outstanding: u32) {
+        let Transaction { reply_ns: at_ns, bytes, operation, .. } = *transaction;
+        let latency_ns = transaction.latency().map(|latency| latency.as_nanos());
         self.cumulative_bytes += u64::from(bytes);
-        self.latency.record(latency_ns);
         let column = self.column(at_ns);
         column.calls += 1;
         column.bytes += u64::from(bytes);
-        column.latency_ns_sum = column.latency_ns_sum.saturating_add(latency_ns);
         column.outstanding_max = column.outstanding_max.max(outstanding);
-        column.rows[row(latency_ns)] += 1;
-        self.turn += 1;
-        if self.turn >= self.stride {
-            self.turn = 0;
-            self.point(Point { at_ns, latency_ns, bytes, cumulative_bytes: self.cumulative_bytes });
+        if let Some(ns) = latency_ns {
+            column.latency_ns_sum = column.latency_ns_sum.saturating_add(ns);
+            column.rows[row(ns)] += 1;
+            self.latency.record(ns);
+        }
+        let point = Point { at_ns, latency_ns, bytes, cumulative_bytes: self.cumulative_bytes };
+        self.points.add(point);
+        if self.own.len() < OPERATIONS_MAX || self.own.contains_key(&operation) {
+            self.own.entry(operation).or_insert_with(|| Points::new(OWN_POINTS_MAX)).add(point);
         }
     }
 
@@ -120,18 +163,6 @@ impl Series {
         self.columns = pairs.collect();
     }
 
-    fn point(&mut self, point: Point) {
-        if self.points.len() >= POINTS_MAX {
-            let mut keep = false;
-            self.points.retain(|_| {
-                keep = !keep;
-                keep
-            });
-            self.stride *= 2;
-        }
-        self.points.push(point);
-    }
-
     /// When the first column begins, and how wide each is.
     pub const fn scale_ns(&self) -> (u64, u64) {
         (self.begin_ns, self.width_ns)
@@ -143,7 +174,21 @@ impl Series {
 
     /// Every so many transactions, one.
     pub fn points(&self) -> &[Point] {
-        &self.points
+        &self.points.points
+    }
+
+    /// The same of one operation; none of those that came when others had taken all places.
+    pub fn points_of(&self, operation: Operation) -> &[Point] {
+        self.own.get(&operation).map_or(&[], |own| &own.points)
+    }
+
+    /// Every so many transactions that read or wrote, one: of the operation that moved the most.
+    pub fn moving(&self) -> impl Iterator<Item = &Point> {
+        let moved = |points: &Points| {
+            points.points.iter().map(|point| u64::from(point.bytes)).sum::<u64>() * points.stride
+        };
+        let most = self.own.values().max_by_key(|points| moved(points));
+        most.into_iter().flat_map(|most| &most.points).filter(|point| point.bytes > 0)
     }
 
     pub const fn cumulative_bytes(&self) -> u64 {

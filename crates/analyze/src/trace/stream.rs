@@ -31,6 +31,10 @@ pub const EARLY_MAX: usize = 8 << 10;
 /// Bytes in which the start of a record is looked for at every place; after them only at the
 /// starts of segments.
 const SEARCHED_MAX: u32 = 256 << 10;
+/// A hole that is filled sooner was none: segments overtook each other. As Wireshark has it.
+const REORDERED_NS_MAX: u64 = 3_000_000;
+/// Acknowledgements alike behind the first that ask for what is missing.
+const ASKS: u32 = 3;
 /// Fragments that a record may have.
 const FRAGMENTS_MAX: u32 = 4096;
 
@@ -47,6 +51,8 @@ pub(super) struct Record<'a> {
     pub(super) tail: &'a [u8],
     /// Bytes it had.
     pub(super) len: u32,
+    /// Its last byte was captured: `last_ns` is when it came. Otherwise it is when it was given up.
+    pub(super) ends_known: bool,
 }
 
 /// What was met besides records.
@@ -58,6 +64,13 @@ pub struct StreamCounts {
     pub again: u64,
     /// Segments that came before what stands before them.
     pub early: u64,
+    /// Holes that were filled long after they were seen, or when the receiver had asked for the
+    /// bytes: they were lost before the capture, and sent again.
+    pub filled: u64,
+    pub filled_bytes: u64,
+    /// Segments with data, and their bytes.
+    pub segments: u64,
+    pub bytes: u64,
     /// Bytes that were never seen.
     pub missing_bytes: u64,
     /// Times that the stream was read on from a new place.
@@ -81,6 +94,17 @@ pub(super) struct Stream {
     tail: Vec<u8>,
     early: VecDeque<Early>,
     early_bytes: usize,
+    /// When the first segment behind the first hole came.
+    hole_ns: u64,
+    /// The receiver has asked for what is missing: three acknowledgements alike (RFC 5681
+    /// section 3.2).
+    asked: bool,
+    /// The last acknowledgement without data, and how often it was repeated.
+    last_ack: (u32, u32),
+    /// The bytes that are read now were never seen.
+    unseen: bool,
+    /// Where those were that were given up last, and how many.
+    missed: (u32, u32),
     /// A record was found: there are more.
     has_records: bool,
     /// Bytes of the record that are kept when it is split.
@@ -109,6 +133,7 @@ const MARK: State = State::Mark { bytes: [0; FRAGMENT_HEADER_LEN], have: 0 };
 /// A segment that waits for what is before it.
 #[derive(Debug)]
 struct Early {
+    at_ns: u64,
     seq: u32,
     len: u32,
     /// What was captured of it, if it is needed.
@@ -146,19 +171,52 @@ impl Stream {
         self.early.is_empty() && self.next.is_none_or(|next| next == seq)
     }
 
-    /// The other end has everything before `ack`.
+    /// The other end has everything before `ack`, and says so with data of its own or without.
     pub(super) fn acknowledged(
         &mut self,
         now: u64,
         ack: u32,
+        has_data: bool,
         take: &mut impl FnMut(Record<'_>) -> bool,
     ) {
         while let (Some(next), Some(first)) = (self.next, self.early.front()) {
             if after(first.seq, ack) < 0 || after(next, first.seq) <= 0 {
                 return;
             }
-            self.give_up(now, take);
+            self.give_up(take);
         }
+        // An answer to a record whose end was not captured: nothing more of it will come.
+        if let (true, Some(next), State::Body { left, last: true }) =
+            (has_data && self.early.is_empty(), self.next, &self.state)
+            && after(next.wrapping_add(*left), ack) >= 0
+        {
+            let left = *left;
+            self.miss(now, left, take);
+        }
+    }
+
+    /// Goes on behind `hole` bytes that were never seen.
+    fn miss(&mut self, now: u64, hole: u32, take: &mut impl FnMut(Record<'_>) -> bool) {
+        let Some(next) = self.next else { return };
+        self.counts.missing_bytes += u64::from(hole);
+        self.next = Some(next.wrapping_add(hole));
+        self.missed = (next, hole);
+        self.unseen = true;
+        self.consume(now, &[], hole, take);
+        self.unseen = false;
+    }
+
+    /// The other end has acknowledged without data. True when it asks for what is missing, once for
+    /// each time: whoever captures near the sender sees nothing else of a loss until it is mended.
+    pub(super) fn asked_again(&mut self, ack: u32) -> bool {
+        let (last, times) = self.last_ack;
+        let times = if last == ack { times.saturating_add(1) } else { 0 };
+        self.last_ack = (ack, times);
+        // Who has everything does not ask, but says that it is alive, or that its window grows.
+        let has_more = self.next.is_some_and(|next| after(ack, next) > 0) || self.has_hole();
+        let asks = times == ASKS && has_more;
+        self.asked |= times >= ASKS && self.has_hole();
+        asks
     }
 
     /// Takes a segment. `take` gets each record that becomes complete, and says whether it was
@@ -174,6 +232,19 @@ impl Stream {
         if len == 0 {
             return;
         }
+        self.counts.segments += 1;
+        self.counts.bytes += u64::from(len);
+        self.take_segment(now, seq, payload, len, take);
+    }
+
+    fn take_segment(
+        &mut self,
+        now: u64,
+        seq: u32,
+        payload: &[u8],
+        len: u32,
+        take: &mut impl FnMut(Record<'_>) -> bool,
+    ) {
         let next = *self.next.get_or_insert(seq);
         let ahead = after(next, seq);
         if ahead == 0 && self.early.is_empty() {
@@ -185,14 +256,20 @@ impl Stream {
             // Not of this stream: another connection between the same ports.
             self.begin(seq);
             self.lose_sync();
-            return self.segment(now, seq, payload, len, take);
+            return self.take_segment(now, seq, payload, len, take);
         }
         if ahead > 0 {
             self.keep_early(now, seq, payload, len, take);
         } else {
+            let had_hole = self.has_hole();
             self.overlapping(now, seq, payload, len, take);
+            let fills = had_hole && self.next != Some(next);
+            if fills && (self.asked || now.saturating_sub(self.hole_ns) > REORDERED_NS_MAX) {
+                self.counts.filled += 1;
+                self.counts.filled_bytes += u64::from(len);
+            }
         }
-        self.catch_up(now, take);
+        self.catch_up(Some(now), take);
     }
 
     /// A segment that begins where we are, or before.
@@ -207,8 +284,10 @@ impl Stream {
         let Some(next) = self.next else { return };
         let known = after(seq, next).unsigned_abs();
         let again = known.min(len);
-        // A byte before the next is a question whether the other end is alive.
-        if again > 1 {
+        // A byte before the next is a question whether the other end is alive. What was given up is
+        // late: several queues of a card are captured one after the other.
+        let is_late = seq.wrapping_sub(self.missed.0) < self.missed.1;
+        if again > 1 && !is_late {
             self.counts.again += 1;
             self.counts.again_bytes += u64::from(again);
         }
@@ -236,9 +315,12 @@ impl Stream {
         self.counts.early += 1;
         let bytes = if self.is_bulk(seq, len) { Vec::new() } else { payload.to_vec() };
         self.early_bytes += bytes.len();
-        self.early.insert(at, Early { seq, len, bytes });
+        if self.early.is_empty() {
+            self.hole_ns = now;
+        }
+        self.early.insert(at, Early { at_ns: now, seq, len, bytes });
         while self.early.len() > EARLY_MAX || self.early_bytes > EARLY_BYTES_MAX {
-            self.give_up(now, take);
+            self.give_up(take);
         }
     }
 
@@ -253,14 +335,18 @@ impl Stream {
         !keeps_head && begin.saturating_add(len).saturating_add(tail) <= *left
     }
 
-    /// Takes what waited and is no longer early.
-    fn catch_up(&mut self, now: u64, take: &mut impl FnMut(Record<'_>) -> bool) {
+    /// Takes what waited and is no longer early: what was missing came at `filled`. Where it was
+    /// given up the receiver had it, and each segment counts from when it was captured.
+    fn catch_up(&mut self, filled: Option<u64>, take: &mut impl FnMut(Record<'_>) -> bool) {
         while let (Some(next), Some(first)) = (self.next, self.early.front()) {
             let known = after(first.seq, next);
             if known < 0 {
+                // The next hole: it is as old as what stands behind it.
+                self.hole_ns = first.at_ns;
                 return;
             }
             let Some(early) = self.early.pop_front() else { return };
+            let now = filled.unwrap_or(early.at_ns);
             self.early_bytes -= early.bytes.len();
             let known = known.unsigned_abs();
             if early.len > known {
@@ -269,16 +355,15 @@ impl Stream {
                 self.consume(now, bytes, early.len - known, take);
             }
         }
+        self.asked = false;
     }
 
     /// Goes on behind the first hole.
-    fn give_up(&mut self, now: u64, take: &mut impl FnMut(Record<'_>) -> bool) {
+    fn give_up(&mut self, take: &mut impl FnMut(Record<'_>) -> bool) {
         let (Some(next), Some(first)) = (self.next, self.early.front()) else { return };
-        let hole = after(next, first.seq).max(0).unsigned_abs();
-        self.counts.missing_bytes += u64::from(hole);
-        self.next = Some(first.seq);
-        self.consume(now, &[], hole, take);
-        self.catch_up(now, take);
+        let (hole, at_ns) = (after(next, first.seq).max(0).unsigned_abs(), first.at_ns);
+        self.miss(at_ns, hole, take);
+        self.catch_up(None, take);
     }
 
     fn lose_sync(&mut self) {
@@ -398,7 +483,14 @@ impl Stream {
         {
             self.fragments = 0;
             self.state = MARK;
-            let record = Record { first_ns: self.first_ns, last_ns: now, head, tail: &[], len };
+            let record = Record {
+                first_ns: self.first_ns,
+                last_ns: now,
+                head,
+                tail: &[],
+                len,
+                ends_known: true,
+            };
             self.has_records = true;
             if !take(record) {
                 self.lose_sync();
@@ -447,6 +539,7 @@ impl Stream {
             head: &self.head,
             tail: &self.tail,
             len: self.have,
+            ends_known: !self.unseen,
         };
         self.has_records = true;
         let is_good = record.head.len() < 8 || take(record);

@@ -8,10 +8,13 @@ use foldhash::fast::RandomState;
 
 use super::operation::Operation;
 use super::pace::Pace;
+use super::pair::{Hosts, Pair};
 use super::rtt::Rtt;
+use super::service::{Service, Waits};
 use super::spread::Spread;
 use super::stream::StreamCounts;
 use super::transaction::Transaction;
+use super::work::Work;
 use crate::capture::End;
 
 /// Talks that are told apart.
@@ -36,15 +39,11 @@ pub struct Talks {
     by_ends: HashMap<Ends, TalkId, RandomState>,
     talks: Vec<Talk>,
     by_hosts: HashMap<Hosts, usize, RandomState>,
-    /// The way between hosts is the same for all of their talks, one after the other or at once.
-    round_trips: Vec<(Option<Hosts>, Rtt)>,
-}
-
-/// A client's address, and a server.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct Hosts {
-    client: u128,
-    server: End,
+    /// What hosts have in common in all of their talks, one after the other or at once; with the
+    /// server's place.
+    pairs: Vec<(Pair, usize)>,
+    by_server: HashMap<End, usize, RandomState>,
+    services: Vec<Service>,
 }
 
 /// One client and one server.
@@ -54,7 +53,7 @@ pub struct Talk {
     pub ends: Option<Ends>,
     pub tallies: Tallies,
     pub pace: Pace,
-    /// Its place among the round trips.
+    /// Its place among the pairs.
     hosts: usize,
     pub streams: StreamCounts,
     pub first_ns: u64,
@@ -65,6 +64,10 @@ pub struct Talk {
     pub duplicate_replies: u64,
     /// Replies to calls that were not seen.
     pub unasked_replies: u64,
+    /// Calls that a relay passed on, and that count where its client made them.
+    pub passed_on: u64,
+    /// Where their client made them.
+    pub passed_from: Option<TalkId>,
     pub unanswered: u64,
     /// Connections that went over to TLS (RFC 9289).
     pub tls: u64,
@@ -87,7 +90,9 @@ pub struct Tally {
     /// Read or written.
     pub bytes: u64,
     pub retransmissions: u64,
-    /// Its count is the number of calls with a reply.
+    /// Replies whose times are not known.
+    pub untimed: u64,
+    /// Of the others.
     pub latency: Spread,
 }
 
@@ -117,6 +122,8 @@ impl Talks {
             retransmissions: 0,
             duplicate_replies: 0,
             unasked_replies: 0,
+            passed_on: 0,
+            passed_from: None,
             unanswered: 0,
             tls: 0,
             answered: Box::new([None; REMEMBERED]),
@@ -125,40 +132,127 @@ impl Talks {
     }
 
     fn hosts(&mut self, ends: Option<Ends>) -> usize {
-        let hosts = ends.map(|ends| Hosts { client: ends.client.address, server: ends.server });
-        let next = self.round_trips.len();
+        let hosts = ends.map(|ends| Hosts::new(ends.client, ends.server));
+        let next = self.pairs.len();
         let place = match hosts {
             Some(hosts) => *self.by_hosts.entry(hosts).or_insert(next),
             None => next,
         };
         if place == next {
-            self.round_trips.push((hosts, Rtt::default()));
+            let service = self.service(hosts.map(|hosts| hosts.server));
+            self.pairs.push((Pair { hosts, ..Pair::default() }, service));
+        }
+        place
+    }
+
+    /// The place of a server. There are no more than pairs.
+    fn service(&mut self, server: Option<End>) -> usize {
+        let next = self.services.len();
+        let place = match server {
+            Some(server) => *self.by_server.entry(server).or_insert(next),
+            None => next,
+        };
+        if place == next {
+            self.services.push(Service::new(server));
         }
         place
     }
 
     /// The round trip between a talk's hosts, by all of their talks.
     pub fn round_trip(&self, id: TalkId) -> Option<&Rtt> {
-        let (_, rtt) = self.round_trips.get(self.get(id)?.hosts)?;
-        Some(rtt)
+        self.pair(id).map(|pair| &pair.rtt)
     }
 
     pub(super) fn round_trip_mut(&mut self, id: TalkId) -> Option<&mut Rtt> {
-        let hosts = self.get(id)?.hosts;
-        self.round_trips.get_mut(hosts).map(|(_, rtt)| rtt)
+        self.pair_mut(id).map(|pair| &mut pair.rtt)
     }
 
-    /// Those of all hosts, with a name for people.
+    /// A talk's hosts, with all of their talks.
+    pub fn pair(&self, id: TalkId) -> Option<&Pair> {
+        self.pairs.get(self.get(id)?.hosts).map(|(pair, _)| pair)
+    }
+
+    pub(super) fn pair_mut(&mut self, id: TalkId) -> Option<&mut Pair> {
+        let hosts = self.get(id)?.hosts;
+        self.pairs.get_mut(hosts).map(|(pair, _)| pair)
+    }
+
+    /// All pairs of hosts, each with its server.
+    pub fn pairs(&self) -> impl Iterator<Item = (&Pair, &Service)> {
+        self.pairs.iter().filter_map(|(pair, place)| Some((pair, self.services.get(*place)?)))
+    }
+
+    pub(super) fn pairs_mut(&mut self) -> impl Iterator<Item = &mut Pair> {
+        self.pairs.iter_mut().map(|(pair, _)| pair)
+    }
+
+    /// Servers that were called.
+    pub fn services(&self) -> impl Iterator<Item = &Service> {
+        self.services.iter().filter(|service| service.pace.waited.all() > 0)
+    }
+
+    /// The round trips of all hosts, with a name for people.
     pub fn round_trips(&self) -> impl Iterator<Item = (String, &Rtt)> {
-        self.round_trips.iter().map(|(hosts, rtt)| {
-            let name = match hosts {
-                Some(Hosts { client, server }) => {
-                    format!("{} -> {server}", End { address: *client, port: 0 }.ip())
-                }
+        self.pairs.iter().map(|(pair, _)| {
+            let name = match pair.hosts {
+                Some(hosts) => format!("{} -> {}", hosts.client(), hosts.server),
                 None => "other connections".to_owned(),
             };
-            (name, rtt)
+            (name, &pair.rtt)
         })
+    }
+
+    /// Changes a talk, its pair and its server.
+    fn change(
+        &mut self,
+        id: TalkId,
+        change: impl FnOnce(&mut Talk, &mut Pair, &mut Service),
+    ) -> Option<()> {
+        let talk = self.talks.get_mut(id.0 as usize)?;
+        let (pair, service) = self.pairs.get_mut(talk.hosts)?;
+        change(talk, pair, self.services.get_mut(*service)?);
+        Some(())
+    }
+
+    /// A call was made, with its last byte and its first at these moments; how many are outstanding
+    /// on its connection.
+    pub(super) fn called(&mut self, id: TalkId, at: (u64, u64), work: Work) -> u32 {
+        let (now, first) = at;
+        let mut outstanding = 0;
+        self.change(id, |talk, pair, service| {
+            outstanding = talk.pace.called(now, first, work);
+            let before = Waits::of(&pair.pace);
+            pair.pace.called(now, first, work);
+            service.called(at, work, before, Waits::of(&pair.pace));
+        });
+        outstanding
+    }
+
+    pub(super) fn replied(&mut self, id: TalkId, at: (u64, u64), work: Work, bytes: u32) {
+        let (now, frame) = at;
+        self.change(id, |talk, pair, service| {
+            talk.pace.replied(now, frame, work, bytes);
+            let before = Waits::of(&pair.pace);
+            pair.pace.replied(now, frame, work, bytes);
+            service.replied(at, work, bytes, before, Waits::of(&pair.pace));
+        });
+    }
+
+    /// A call will not be answered any more.
+    pub(super) fn expired(&mut self, id: TalkId, now: u64, work: Work) {
+        self.change(id, |talk, pair, service| {
+            talk.pace.expired(now, work);
+            let before = Waits::of(&pair.pace);
+            pair.pace.expired(now, work);
+            service.expired(now, work, before, Waits::of(&pair.pace));
+        });
+    }
+
+    /// Tells the paces of a talk, its hosts and its server of something that happened.
+    pub(super) fn happened(&mut self, id: TalkId, tell: fn(&mut Pace)) {
+        self.change(id, |talk, pair, service| {
+            [&mut talk.pace, &mut pair.pace, &mut service.pace].into_iter().for_each(tell);
+        });
     }
 
     pub fn get(&self, id: TalkId) -> Option<&Talk> {
@@ -248,17 +342,22 @@ impl Tally {
         self.errors += u64::from(transaction.is_error());
         self.bytes += u64::from(transaction.bytes);
         self.retransmissions += u64::from(transaction.retransmissions);
-        self.latency.record(transaction.latency().as_nanos());
+        match transaction.latency() {
+            Some(latency) => self.latency.record(latency.as_nanos()),
+            None => self.untimed += 1,
+        }
     }
 
     pub fn merge(&mut self, other: &Self) {
         self.errors += other.errors;
         self.bytes += other.bytes;
         self.retransmissions += other.retransmissions;
+        self.untimed += other.untimed;
         self.latency.merge(&other.latency);
     }
 
+    /// Calls that got their reply.
     pub const fn calls(&self) -> u64 {
-        self.latency.count()
+        self.latency.count() + self.untimed
     }
 }

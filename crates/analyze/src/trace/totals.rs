@@ -16,7 +16,9 @@ pub struct OperationTotal {
     pub errors: u64,
     pub bytes: u64,
     pub retransmissions: u64,
-    /// Exact, for means.
+    /// Replies whose times are not known, because the capture has lost bytes.
+    pub untimed: u64,
+    /// Of the others; exact, for means.
     pub latency_ns_sum: u64,
     pub latency_ns_min: u64,
     pub latency_ns_max: u64,
@@ -24,6 +26,24 @@ pub struct OperationTotal {
 }
 
 impl OperationTotal {
+    fn took(&mut self, latency: Nanos) {
+        let ns = latency.as_nanos();
+        let is_first = self.timed() == 0;
+        self.latency_ns_min = if is_first { ns } else { self.latency_ns_min.min(ns) };
+        self.latency_ns_max = self.latency_ns_max.max(ns);
+        self.latency_ns_sum = self.latency_ns_sum.saturating_add(ns);
+        self.latency.record(latency);
+    }
+
+    /// Replies whose times are known.
+    pub const fn timed(&self) -> u64 {
+        self.replies - self.untimed
+    }
+
+    pub fn latency_mean(&self) -> Nanos {
+        Nanos::from_nanos(self.latency_ns_sum.checked_div(self.timed()).unwrap_or(0))
+    }
+
     /// This share of the replies came within so much: by the histogram, whose buckets are wider
     /// than the longest one is exact.
     pub fn latency_at(&self, share: f64) -> Nanos {
@@ -64,6 +84,8 @@ pub struct Totals {
     pub unanswered: u64,
     /// Calls that found no place in the table.
     pub unfollowed: u64,
+    /// Calls that a relay passed on, and that count where its client made them.
+    pub passed_on: u64,
 }
 
 impl Default for Totals {
@@ -77,6 +99,7 @@ impl Default for Totals {
             last_ns: 0,
             unanswered: 0,
             unfollowed: 0,
+            passed_on: 0,
         }
     }
 }
@@ -109,16 +132,14 @@ impl Totals {
 
     pub(super) fn answered(&mut self, transaction: &Transaction) {
         self.last_ns = self.last_ns.max(transaction.reply_ns);
-        let latency = transaction.latency();
-        let ns = latency.as_nanos();
         let total = self.of(transaction.operation);
-        total.latency_ns_min = if total.replies == 0 { ns } else { total.latency_ns_min.min(ns) };
-        total.latency_ns_max = total.latency_ns_max.max(ns);
-        total.latency_ns_sum = total.latency_ns_sum.saturating_add(ns);
+        match transaction.latency() {
+            Some(latency) => total.took(latency),
+            None => total.untimed += 1,
+        }
         total.replies += 1;
         total.errors += u64::from(transaction.is_error());
         total.bytes += u64::from(transaction.bytes);
-        total.latency.record(latency);
         match transaction.operation.kind() {
             Kind::Write => {
                 let sync = &mut self.sync;

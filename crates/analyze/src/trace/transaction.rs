@@ -3,7 +3,7 @@
 use perf::units::Nanos;
 
 use super::files::FileId;
-use super::message::Verdict;
+use super::message::RpcVerdict;
 use super::operation::{Kind, Operation};
 use super::talks::TalkId;
 
@@ -13,6 +13,8 @@ pub struct Transaction {
     pub talk: TalkId,
     pub xid: u32,
     pub operation: Operation,
+    /// Of its program: 3 of NFS version 3.
+    pub version: u32,
     /// The first byte of the call, the first time it was sent.
     pub call_first_ns: u64,
     /// Its last byte.
@@ -20,7 +22,15 @@ pub struct Transaction {
     pub reply_first_ns: u64,
     /// The last byte of the first reply.
     pub reply_ns: u64,
-    pub verdict: Verdict,
+    /// When the call was sent for the last time; as `call_ns` where it was sent once.
+    pub repeated_ns: u64,
+    /// The last bytes of both were captured: otherwise `call_ns` or `reply_ns` is only when they
+    /// were given up.
+    pub is_timed: bool,
+    /// The packets with their last bytes, as Wireshark counts them.
+    pub call_frame: u64,
+    pub reply_frame: u64,
+    pub verdict: RpcVerdict,
     /// `nfsstat` of any version; none without one.
     pub status: Option<u32>,
     pub file: FileId,
@@ -40,14 +50,15 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// From the last byte of the call to the last byte of the reply, as tshark counts it.
-    pub const fn latency(&self) -> Nanos {
-        Nanos::from_nanos(self.reply_ns.saturating_sub(self.call_ns))
+    /// From the last byte of the call to the last byte of the reply, as tshark counts it; none where
+    /// the capture has lost either.
+    pub fn latency(&self) -> Option<Nanos> {
+        self.is_timed.then(|| Nanos::from_nanos(self.reply_ns.saturating_sub(self.call_ns)))
     }
 
     /// The server refused it, or it failed there.
     pub fn is_error(&self) -> bool {
-        matches!(self.verdict, Verdict::Refused(_) | Verdict::Denied(_))
+        matches!(self.verdict, RpcVerdict::Refused(_) | RpcVerdict::Denied(_))
             || self.status.is_some_and(|status| status != 0)
     }
 

@@ -120,7 +120,12 @@ fn packets_cut_off_by_a_snap_length_still_have_their_heads_and_times() {
     }
     let found = analyze(pcap(RAW, &packets, 192));
     assert_eq!(found.transactions.len(), 50);
-    assert!(found.transactions.iter().all(|t| t.bytes == 8192 && t.latency().as_nanos() == 1000));
+    assert!(
+        found
+            .transactions
+            .iter()
+            .all(|t| t.bytes == 8192 && t.latency().unwrap().as_nanos() == 1000)
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The arguments of `nfskit trace`.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
+use analyze::trace::Host;
 use clap::Parser;
 use perf::units::Nanos;
 
@@ -34,12 +34,13 @@ pub(crate) struct Trace {
     /// With --interface: for so long at most.
     #[arg(long, value_name = "TIME", value_parser = super::time, conflicts_with = "files")]
     pub(crate) time: Option<Nanos>,
-    /// Only calls of these clients.
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
-    pub(crate) client: Vec<IpAddr>,
-    /// Only calls to these servers.
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
-    pub(crate) server: Vec<IpAddr>,
+    /// Only calls of these clients, by all of their ports or by one.
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_delimiter = ',')]
+    pub(crate) client: Vec<Host>,
+    /// Only calls to these servers, at all of their ports or at one: 10.0.0.2, 10.0.0.2:2049,
+    /// [fd00::2]:2049.
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_delimiter = ',')]
+    pub(crate) server: Vec<Host>,
     /// Only these operations, by the RFC's names.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) operation: Vec<String>,

@@ -84,7 +84,11 @@ pub enum FitError {
 }
 
 fn percents(residuals: &[f64]) -> String {
-    let percent = |r: &f64| format!("{:+.0} %", r.exp_m1() * 100.0);
+    // Further off than ten times a number says nothing any more.
+    let percent = |r: &f64| match r.exp_m1() * 100.0 {
+        percent if percent > 900.0 => "over +900 %".to_owned(),
+        percent => format!("{percent:+.0} %"),
+    };
     residuals.iter().map(percent).collect::<Vec<_>>().join(", ")
 }
 

@@ -7,5 +7,7 @@ mod digest;
 mod predict;
 mod probe;
 mod simulate;
+mod tape;
 mod thesis;
 mod traces;
+mod verdicts;

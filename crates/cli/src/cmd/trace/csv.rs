@@ -10,8 +10,9 @@ use super::row::{self, Who};
 use crate::exit::Failure;
 use crate::output;
 
-const HEAD: &str = "call_s,reply_s,latency_us,client,server,transport,xid,operation,status,file,\
-                    offset,count,bytes,stable,call_len,reply_len,retransmissions,outstanding\n";
+const HEAD: &str = "call_s,reply_s,latency_us,client,client_port,server,transport,version,xid,\
+                    operation,status,file,offset,count,bytes,stable,call_len,reply_len,\
+                    retransmissions,outstanding,call_frame,reply_frame\n";
 
 pub(super) struct Csv {
     path: PathBuf,
@@ -37,14 +38,17 @@ impl Csv {
 
     pub(super) fn line(&mut self, transaction: &Transaction, files: &Files, talks: &Talks) {
         let Transaction { operation, offset, count, bytes, .. } = transaction;
-        let Who { client, server, transport } = row::who(transaction, talks);
+        let Who { client, client_port, server, transport } = row::who(transaction, talks);
+        let latency =
+            transaction.latency().map(|latency| format!("{:.3}", latency.as_micros_f64()));
         let status = row::status(transaction).unwrap_or_default();
         let line = format!(
-            "{},{},{:.3},{client},{server},{transport},{:#x},{operation},{status},{},{offset},\
-             {count},{bytes},{},{},{},{},{}\n",
+            "{},{},{},{client},{client_port},{server},{transport},{},{:#x},{operation},{status},{},\
+             {offset},{count},{bytes},{},{},{},{},{},{},{}\n",
             seconds(transaction.call_ns),
             seconds(transaction.reply_ns),
-            transaction.latency().as_micros_f64(),
+            latency.unwrap_or_default(),
+            transaction.version,
             transaction.xid,
             output::field(&files.path(transaction.file)),
             transaction.stable,
@@ -52,6 +56,8 @@ impl Csv {
             transaction.reply_len,
             transaction.retransmissions,
             transaction.outstanding,
+            transaction.call_frame,
+            transaction.reply_frame,
         );
         self.keep(line.as_bytes());
     }

@@ -30,10 +30,12 @@ pub(super) fn text(seen: &Seen) -> String {
             "connections_forgotten": forgotten,
             "other_packets": others,
         },
+        "verdict": super::verdict::value(seen),
         "calls": totals.calls(),
         "replies": totals.replies(),
         "unanswered": totals.unanswered,
         "unfollowed": totals.unfollowed,
+        "passed_on": totals.passed_on,
         "operations": operations(analyzer),
         "v4_operations": v4_operations(analyzer),
         "sync": {
@@ -65,7 +67,7 @@ fn operations(analyzer: &Analyzer) -> Vec<Value> {
     let of = |total: &OperationTotal| {
         let us = |q: f64| total.latency_at(q).as_micros_f64();
         json!({
-            "mean": mean_us(total.latency_ns_sum, total.replies),
+            "mean": mean_us(total.latency_ns_sum, total.timed()),
             "min": Nanos::from_nanos(total.latency_ns_min).as_micros_f64(),
             "p50": us(0.5),
             "p90": us(0.9),
@@ -83,10 +85,11 @@ fn operations(analyzer: &Analyzer) -> Vec<Value> {
             "operation": operation.name(),
             "calls": total.calls,
             "replies": total.replies,
+            "untimed": total.untimed,
             "errors": total.errors,
             "bytes": total.bytes,
             "retransmissions": total.retransmissions,
-            "latency_us": of(total),
+            "latency_us": (total.timed() > 0).then(|| of(total)),
         })
     })
     .collect()
@@ -123,6 +126,8 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
                 "cause": gap.cause.name(),
                 "outstanding": gap.outstanding,
                 "retransmissions": gap.retransmissions,
+                "begin_frame": gap.begin_frame,
+                "end_frame": gap.end_frame,
                 "moved_bytes": gap.before.moved_bytes,
             })
         })
@@ -154,10 +159,14 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
         "retransmissions": talk.retransmissions,
         "duplicate_replies": talk.duplicate_replies,
         "unasked_replies": talk.unasked_replies,
+        "passed_on": talk.passed_on,
+        "passed_from": talk.passed_from.map(|from| analyzer.talks().name(from)),
         "unanswered": talk.unanswered,
         "tls": talk.tls,
         "tcp": {
+            "segments": talk.streams.segments,
             "segments_again": talk.streams.again,
+            "segments_filled": talk.streams.filled,
             "segments_early": talk.streams.early,
             "bytes_missing": talk.streams.missing_bytes,
             "resyncs": talk.streams.resyncs,
@@ -212,6 +221,7 @@ fn tally(tallies: &Tallies) -> Vec<Value> {
                 "program": operation.program.name(),
                 "operation": operation.name(),
                 "replies": tally.calls(),
+                "untimed": tally.untimed,
                 "errors": tally.errors,
                 "bytes": tally.bytes,
                 "retransmissions": tally.retransmissions,
@@ -252,7 +262,7 @@ fn files(analyzer: &Analyzer) -> Vec<Value> {
                 "errors": usage.errors,
                 "read_bytes": usage.read_bytes,
                 "written_bytes": usage.written_bytes,
-                "latency_us_mean": mean_us(usage.latency_ns_sum, usage.calls),
+                "latency_us_mean": mean_us(usage.latency_ns_sum, usage.timed),
                 "latency_us_p50": usage.latency_at(0.5).as_micros_f64(),
                 "latency_us_p99": usage.latency_at(0.99).as_micros_f64(),
                 "latency_us_max": Nanos::from_nanos(usage.latency_ns_max).as_micros_f64(),

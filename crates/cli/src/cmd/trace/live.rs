@@ -41,10 +41,12 @@ pub(super) fn listen(
                 "listening on {names}; Ctrl-C ends it, and what passed is said then"
             ));
         }
-        let mut bytes = 0;
+        let (mut bytes, mut number) = (0, 0);
         let mut take = |passed: &Passed<'_>| {
             bytes += passed.data.len() as u64;
+            number += 1;
             each(&Packet {
+                frame: number,
                 at_ns: passed.at_ns,
                 link: Link::Network(passed.protocol),
                 wire_len: passed.wire_len,

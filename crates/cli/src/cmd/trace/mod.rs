@@ -9,10 +9,13 @@ mod parquet;
 mod row;
 mod screen;
 mod sides;
+mod verdict;
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, stdin};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use analyze::capture::{Capture, CaptureError, Merged, Packet};
 use analyze::trace::mix::{Counts, counts};
@@ -21,7 +24,7 @@ use analyze::trace::{Analyzer, Filter, OPERATIONS, Operation};
 use crate::args::Verbosity;
 use crate::args::trace::Trace;
 use crate::exit::Failure;
-use crate::output;
+use crate::output::{self, Bars};
 
 /// What was read.
 struct Seen {
@@ -113,13 +116,17 @@ pub(crate) fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     });
     let (mut rows, mut seen) = match args.interface.is_empty() {
         true => {
+            let progress = Progress::of(&args.files, verbosity);
             let captures: Result<Vec<Capture<'_>>, Failure> =
-                args.files.iter().map(|path| open(path)).collect();
+                args.files.iter().map(|path| open(path, &progress.read)).collect();
             let mut merged = Merged::new(captures?).map_err(failure)?;
             let mut rows = Rows::begin(args)?;
+            let mut progress = progress;
             while let Some(packet) = merged.next_packet().map_err(failure)? {
                 rows.packet(&mut analyzer, &packet);
+                progress.show(analyzer.packets());
             }
+            progress.bars.clear();
             let notes = merged.notes().iter().map(ToString::to_string).collect();
             (rows, Seen::of(analyzer, merged.read().1, args.files.len(), notes))
         }
@@ -172,8 +179,53 @@ fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> 
     Ok(())
 }
 
-/// A capture, from a file or standard input.
-fn open(path: &Path) -> Result<Capture<'static>, Failure> {
+/// How far the files are read, on a terminal.
+struct Progress {
+    bars: Bars,
+    /// Bytes of the files, as they lie on the disk; none where that is not known.
+    bytes: Option<u64>,
+    read: Arc<AtomicU64>,
+}
+
+impl Progress {
+    /// Packets between two looks at it: some milliseconds.
+    const PACKETS: u64 = 1 << 16;
+
+    fn of(files: &[PathBuf], verbosity: Verbosity) -> Self {
+        let lens = files.iter().map(|path| {
+            let found = path.metadata().ok().filter(Metadata::is_file);
+            found.map(|found| found.len())
+        });
+        Self { bars: Bars::new(verbosity), bytes: lens.sum(), read: Arc::default() }
+    }
+
+    fn show(&mut self, packets: u64) {
+        if packets.is_multiple_of(Self::PACKETS)
+            && let Some(bytes) = self.bytes
+        {
+            let read = self.read.load(Ordering::Relaxed);
+            #[expect(clippy::cast_precision_loss, reason = "a share")]
+            self.bars.show("reading the capture", read as f64 / (bytes as f64).max(1.0));
+        }
+    }
+}
+
+/// A file that says how much of it was read.
+struct Counted<R> {
+    inner: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = self.inner.read(buffer)?;
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(bytes)
+    }
+}
+
+/// A capture, from a file or standard input; what is read of it is counted.
+fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Capture<'static>, Failure> {
     let is_stdin = path == Path::new("-");
     let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
     let reader: Box<dyn Read> = match is_stdin {
@@ -185,7 +237,7 @@ fn open(path: &Path) -> Result<Capture<'static>, Failure> {
                     "a capture, as tcpdump -w FILE makes it",
                 )
             })?;
-            Box::new(file)
+            Box::new(Counted { inner: file, read: Arc::clone(read) })
         }
     };
     Capture::open(&name, reader).map_err(failure)

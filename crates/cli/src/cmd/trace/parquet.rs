@@ -29,10 +29,12 @@ const ROWS: usize = 1 << 17;
 const SCHEMA: &str = "message calls {
     required int64 call_ns;
     required int64 reply_ns;
-    required double latency_us;
+    optional double latency_us;
     required binary client (STRING);
+    required int32 client_port (INTEGER(16,false));
     required binary server (STRING);
     required binary transport (STRING);
+    required int32 version (INTEGER(32,false));
     required int32 xid (INTEGER(32,false));
     required binary operation (STRING);
     optional binary status (STRING);
@@ -45,6 +47,8 @@ const SCHEMA: &str = "message calls {
     required int32 reply_len (INTEGER(32,false));
     required int32 retransmissions (INTEGER(16,false));
     required int32 outstanding (INTEGER(32,false));
+    required int64 call_frame (INTEGER(64,false));
+    required int64 reply_frame (INTEGER(64,false));
 }";
 
 type Out = SerializedFileWriter<Box<dyn Write + Send>>;
@@ -55,9 +59,17 @@ pub(super) struct Parquet {
     out: Option<Out>,
     columns: Columns,
     /// Names that come again and again.
-    ends: HashMap<TalkId, [ByteArray; 3]>,
+    ends: HashMap<TalkId, Names>,
     operations: HashMap<Operation, ByteArray>,
     failed: Option<ParquetError>,
+}
+
+/// Those of a connection.
+struct Names {
+    client: ByteArray,
+    client_port: u16,
+    server: ByteArray,
+    transport: ByteArray,
 }
 
 /// The rows of a group.
@@ -66,9 +78,13 @@ struct Columns {
     call_ns: Vec<i64>,
     reply_ns: Vec<i64>,
     latency_us: Vec<f64>,
+    /// 1 where it is known.
+    has_latency: Vec<i16>,
     client: Vec<ByteArray>,
+    client_port: Vec<i32>,
     server: Vec<ByteArray>,
     transport: Vec<ByteArray>,
+    version: Vec<i32>,
     xid: Vec<i32>,
     operation: Vec<ByteArray>,
     status: Vec<ByteArray>,
@@ -83,6 +99,8 @@ struct Columns {
     reply_len: Vec<i32>,
     retransmissions: Vec<i32>,
     outstanding: Vec<i32>,
+    call_frame: Vec<i64>,
+    reply_frame: Vec<i64>,
 }
 
 impl Parquet {
@@ -111,8 +129,13 @@ impl Parquet {
             return;
         }
         let ends = self.ends.entry(transaction.talk).or_insert_with(|| {
-            let Who { client, server, transport } = row::who(transaction, talks);
-            [client.as_str().into(), server.as_str().into(), transport.into()]
+            let Who { client, client_port, server, transport } = row::who(transaction, talks);
+            Names {
+                client: client.as_str().into(),
+                client_port,
+                server: server.as_str().into(),
+                transport: transport.into(),
+            }
         });
         let operation = transaction.operation;
         let name = self.operations.entry(operation);
@@ -156,7 +179,7 @@ fn properties() -> WriterPropertiesPtr {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(ROWS));
-    for name in ["call_ns", "reply_ns", "offset"] {
+    for name in ["call_ns", "reply_ns", "offset", "call_frame", "reply_frame"] {
         let path = ColumnPath::from(name);
         properties = properties
             .set_column_dictionary_enabled(path.clone(), false)
@@ -172,6 +195,8 @@ impl Columns {
 
     fn clear(&mut self) {
         let of_words = [
+            &mut self.client_port,
+            &mut self.version,
             &mut self.xid,
             &mut self.count,
             &mut self.bytes,
@@ -182,10 +207,16 @@ impl Columns {
             &mut self.outstanding,
         ];
         of_words.into_iter().for_each(Vec::clear);
-        let of_longs = [&mut self.call_ns, &mut self.reply_ns, &mut self.offset];
+        let of_longs = [
+            &mut self.call_ns,
+            &mut self.reply_ns,
+            &mut self.offset,
+            &mut self.call_frame,
+            &mut self.reply_frame,
+        ];
         of_longs.into_iter().for_each(Vec::clear);
         self.latency_us.clear();
-        self.has_status.clear();
+        [&mut self.has_latency, &mut self.has_status].into_iter().for_each(Vec::clear);
         let of_names = [
             &mut self.client,
             &mut self.server,
@@ -200,16 +231,20 @@ impl Columns {
     fn push(
         &mut self,
         transaction: &Transaction,
-        [client, server, transport]: &[ByteArray; 3],
+        names: &Names,
         operation: ByteArray,
         files: &Files,
     ) {
         self.call_ns.push(transaction.call_ns.cast_signed());
         self.reply_ns.push(transaction.reply_ns.cast_signed());
-        self.latency_us.push(transaction.latency().as_micros_f64());
-        self.client.push(client.clone());
-        self.server.push(server.clone());
-        self.transport.push(transport.clone());
+        let latency = transaction.latency();
+        self.has_latency.push(i16::from(latency.is_some()));
+        self.latency_us.extend(latency.map(|latency| latency.as_micros_f64()));
+        self.client.push(names.client.clone());
+        self.client_port.push(names.client_port.into());
+        self.server.push(names.server.clone());
+        self.transport.push(names.transport.clone());
+        self.version.push(transaction.version.cast_signed());
         self.xid.push(transaction.xid.cast_signed());
         self.operation.push(operation);
         let status = row::status(transaction);
@@ -224,6 +259,8 @@ impl Columns {
         self.reply_len.push(transaction.reply_len.cast_signed());
         self.retransmissions.push(transaction.retransmissions.into());
         self.outstanding.push(transaction.outstanding.cast_signed());
+        self.call_frame.push(transaction.call_frame.cast_signed());
+        self.reply_frame.push(transaction.reply_frame.cast_signed());
     }
 
     /// In the order of [`SCHEMA`].
@@ -232,10 +269,12 @@ impl Columns {
         let group = &mut writer;
         column::<Int64Type>(group, &self.call_ns, None)?;
         column::<Int64Type>(group, &self.reply_ns, None)?;
-        column::<DoubleType>(group, &self.latency_us, None)?;
+        column::<DoubleType>(group, &self.latency_us, Some(&self.has_latency))?;
         column::<ByteArrayType>(group, &self.client, None)?;
+        column::<Int32Type>(group, &self.client_port, None)?;
         column::<ByteArrayType>(group, &self.server, None)?;
         column::<ByteArrayType>(group, &self.transport, None)?;
+        column::<Int32Type>(group, &self.version, None)?;
         column::<Int32Type>(group, &self.xid, None)?;
         column::<ByteArrayType>(group, &self.operation, None)?;
         column::<ByteArrayType>(group, &self.status, Some(&self.has_status))?;
@@ -252,6 +291,8 @@ impl Columns {
         ] {
             column::<Int32Type>(group, values, None)?;
         }
+        column::<Int64Type>(group, &self.call_frame, None)?;
+        column::<Int64Type>(group, &self.reply_frame, None)?;
         writer.close().map(|_| ())
     }
 }

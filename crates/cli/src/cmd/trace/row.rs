@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 
-use analyze::trace::{Ends, Talks, Transaction, Verdict};
+use analyze::trace::{Ends, RpcVerdict, Talks, Transaction};
 
 /// Who spoke with whom.
 pub(super) struct Who {
+    /// The address; and the port, by which connections of one client differ.
     pub(super) client: String,
+    pub(super) client_port: u16,
+    /// With its port.
     pub(super) server: String,
     pub(super) transport: &'static str,
 }
@@ -15,22 +18,23 @@ pub(super) struct Who {
 pub(super) fn who(transaction: &Transaction, talks: &Talks) -> Who {
     match talks.get(transaction.talk).and_then(|talk| talk.ends) {
         Some(Ends { client, server, is_tcp }) => Who {
-            client: client.to_string(),
+            client: client.ip().to_string(),
+            client_port: client.port,
             server: server.to_string(),
             transport: if is_tcp { "tcp" } else { "udp" },
         },
-        None => Who { client: String::new(), server: String::new(), transport: "" },
+        None => Who { client: String::new(), client_port: 0, server: String::new(), transport: "" },
     }
 }
 
 /// `nfsstat`; or why there is none. Nothing for procedures without a status, and encrypted ones.
 pub(super) fn status(transaction: &Transaction) -> Option<Cow<'static, str>> {
     match (transaction.verdict, transaction.status) {
-        (Verdict::Success, Some(0)) => Some("0".into()),
-        (Verdict::Success, Some(status)) => Some(status.to_string().into()),
-        (Verdict::Success, None) => None,
-        (Verdict::Refused(status), _) => Some(format!("accept_stat={status}").into()),
-        (Verdict::Denied(status), _) => Some(format!("reject_stat={status}").into()),
-        (Verdict::Unknown, _) => Some("cut".into()),
+        (RpcVerdict::Success, Some(0)) => Some("0".into()),
+        (RpcVerdict::Success, Some(status)) => Some(status.to_string().into()),
+        (RpcVerdict::Success, None) => None,
+        (RpcVerdict::Refused(status), _) => Some(format!("accept_stat={status}").into()),
+        (RpcVerdict::Denied(status), _) => Some(format!("reject_stat={status}").into()),
+        (RpcVerdict::Unknown, _) => Some("cut".into()),
     }
 }

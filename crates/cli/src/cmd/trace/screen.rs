@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use analyze::trace::{Analyzer, Cause, Gap, Guards, Kind, Rtt, RttOf, Spread, Talk, TalkId};
+use analyze::trace::{Analyzer, Cause, Gap, Guards, Kind, Rtt, RttOf, Spread, Talk, TalkId, Talks};
 use perf::units::Nanos;
 
 use super::Seen;
@@ -23,6 +23,7 @@ pub(super) fn text(seen: &Seen) -> String {
         nothing(&mut out, analyzer);
         return out;
     }
+    out.push_str(&super::verdict::lines(seen));
     operations(&mut out, analyzer);
     pace(&mut out, analyzer);
     character(&mut out, analyzer);
@@ -91,7 +92,10 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
     )
     .ok();
     for (operation, total) in rows.iter().take(ROWS_MAX) {
-        let mean = total.latency_ns_sum.checked_div(total.replies).unwrap_or(0);
+        let time = |time: Nanos| match total.timed() {
+            0 => "-".to_owned(),
+            _ => time.to_string(),
+        };
         writeln!(
             out,
             "{:<16}{:>10}{:>8}{:>7}{:>11}{:>10}{:>10}{:>10}{:>10}",
@@ -100,18 +104,57 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
             total.errors,
             total.retransmissions,
             if total.bytes > 0 { bytes(total.bytes) } else { "-".to_owned() },
-            Nanos::from_nanos(mean).to_string(),
-            total.latency_at(0.5).to_string(),
-            total.latency_at(0.99).to_string(),
-            Nanos::from_nanos(total.latency_ns_max).to_string(),
+            time(total.latency_mean()),
+            time(total.latency_at(0.5)),
+            time(total.latency_at(0.99)),
+            time(Nanos::from_nanos(total.latency_ns_max)),
         )
         .ok();
     }
     if rows.len() > ROWS_MAX {
         writeln!(out, "and {} more operations (--json)", rows.len() - ROWS_MAX).ok();
     }
+    let untimed: u64 = rows.iter().map(|(_, total)| total.untimed).sum();
+    if untimed > 0 {
+        writeln!(
+            out,
+            "times       of {untimed} of {} replies are not known: the capture has lost the end of \
+             the call or of the reply. They are in no time above",
+            totals.replies()
+        )
+        .ok();
+    }
+    relayed(out, talks);
     most_calls(out, analyzer, "clients", Side::Clients);
     most_calls(out, analyzer, "servers", Side::Servers);
+}
+
+/// Calls that were seen on both sides of a relay.
+fn relayed(out: &mut String, talks: &Talks) {
+    let passed: Vec<_> = talks.iter().filter(|(_, talk)| talk.passed_on > 0).collect();
+    let count: u64 = passed.iter().map(|(_, talk)| talk.passed_on).sum();
+    let Some((id, talk)) = passed.iter().max_by_key(|(_, talk)| talk.passed_on) else { return };
+    let from = talk.passed_from.map_or_else(String::new, |from| talks.name(from));
+    writeln!(
+        out,
+        "relay       {count} calls were seen twice, with the same number and bytes: of {from}, and \
+         again of {}. They count once, as their client made them",
+        talks.name(*id)
+    )
+    .ok();
+    let relay = talks.pairs().map(|(pair, _)| &pair.relay);
+    let sum = relay.fold((0, 0, 0), |(calls, whole, behind), relay| {
+        (calls + relay.added.count(), whole + relay.whole_ns, behind + relay.behind_ns)
+    });
+    if let (calls @ 1.., whole, behind) = sum {
+        writeln!(
+            out,
+            "            behind the relay they took {} at the mean, of {} in all",
+            Nanos::from_nanos(behind / calls),
+            Nanos::from_nanos(whole / calls)
+        )
+        .ok();
+    }
 }
 
 /// Clients or servers, where there are several.
@@ -239,7 +282,7 @@ fn character(out: &mut String, analyzer: &Analyzer) {
         )
         .ok();
     }
-    let talks = || analyzer.talks().iter().map(|(_, talk)| talk);
+    let talks = || analyzer.talks().heard().map(|(_, talk)| talk);
     let again: u64 = talks().map(|talk| talk.retransmissions).sum();
     let twice: u64 = talks().map(|talk| talk.duplicate_replies).sum();
     let unasked: u64 = talks().map(|talk| talk.unasked_replies).sum();
@@ -276,7 +319,7 @@ fn character(out: &mut String, analyzer: &Analyzer) {
 fn gaps(out: &mut String, analyzer: &Analyzer) {
     let mut causes: Vec<(Cause, u64, u64)> = Vec::new();
     for (place, cause) in Cause::ALL.into_iter().enumerate() {
-        let of = analyzer.talks().iter().map(|(_, talk)| talk.pace.by_cause[place]);
+        let of = analyzer.talks().heard().map(|(_, talk)| talk.pace.by_cause[place]);
         let (count, ns) = of.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         if count > 0 {
             causes.push((cause, count, ns));
@@ -293,14 +336,26 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
     writeln!(out, "\ngaps        {}", said.join(", ")).ok();
     let (begin, _) = analyzer.span_ns();
     let at = |ns: u64| Nanos::from_nanos(ns.saturating_sub(begin));
-    for gap in longest(analyzer).iter().take(FEW) {
+    let several = analyzer.talks().heard().nth(1).is_some();
+    for (id, gap) in longest(analyzer).iter().take(FEW) {
         let again = match gap.retransmissions {
             0 => String::new(),
             1 => ", a call sent again".to_owned(),
             n => format!(", {n} calls sent again"),
         };
         let (span, cause) = (Nanos::from_nanos(gap.ns()), gap.cause.name());
-        writeln!(out, "            at {}: {span} of {cause}{again}", at(gap.begin_ns)).ok();
+        let whose = match several {
+            true => format!(", {}", analyzer.talks().name(*id)),
+            false => String::new(),
+        };
+        writeln!(
+            out,
+            "            at {}: {span} of {cause}{again}{whose} (frames {} to {})",
+            at(gap.begin_ns),
+            gap.begin_frame,
+            gap.end_frame
+        )
+        .ok();
     }
     let Some((_, talk)) = busiest(analyzer) else { return };
     let mut phases = talk.pace.phases(talk.first_ns);
@@ -325,11 +380,12 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
     }
 }
 
-/// The gaps of all, the longest first.
-pub(super) fn longest(analyzer: &Analyzer) -> Vec<Gap> {
-    let gaps = analyzer.talks().iter().flat_map(|(_, talk)| talk.pace.gaps.iter().copied());
-    let mut all: Vec<Gap> = gaps.collect();
-    all.sort_by_key(|gap| std::cmp::Reverse(gap.ns()));
+/// The gaps of all connections, the longest first.
+pub(super) fn longest(analyzer: &Analyzer) -> Vec<(TalkId, Gap)> {
+    let talks = analyzer.talks().heard();
+    let gaps = talks.flat_map(|(id, talk)| talk.pace.gaps.iter().map(move |gap| (id, *gap)));
+    let mut all: Vec<(TalkId, Gap)> = gaps.collect();
+    all.sort_by_key(|(id, gap)| (std::cmp::Reverse(gap.ns()), *id));
     all
 }
 
@@ -355,7 +411,7 @@ fn files(out: &mut String, analyzer: &Analyzer) {
 
 /// What a reader takes home, in sentences.
 pub(super) fn findings(seen: &Seen) -> Vec<String> {
-    let mut text = String::new();
+    let mut text = super::verdict::lines(seen);
     pace(&mut text, &seen.analyzer);
     character(&mut text, &seen.analyzer);
     gaps(&mut text, &seen.analyzer);
@@ -368,7 +424,7 @@ pub(super) fn findings(seen: &Seen) -> Vec<String> {
 
 /// The talk with the most calls.
 pub(super) fn busiest(analyzer: &Analyzer) -> Option<(TalkId, &Talk)> {
-    analyzer.talks().iter().max_by_key(|(id, talk)| {
+    analyzer.talks().heard().max_by_key(|(id, talk)| {
         let calls: u64 = talk.tallies.iter().map(|(_, tally)| tally.calls()).sum();
         (calls, std::cmp::Reverse(*id))
     })

@@ -168,7 +168,9 @@ fn one_and_sixteen_outstanding_on_two_connections_give_the_parameters_with_inter
             let factor = change["factor"].as_f64().unwrap();
             assert!(lo <= factor && factor <= hi && lo >= 0.99, "{model}");
         }
-        for part in ["way ", " op ", "four times the calls", "half the way", "as M/M/2"] {
+        for part in
+            ["way ", " op ", "four times the calls", "half the network's round trip", "as M/M/2"]
+        {
             assert!(screen.contains(part), "no {part:?} in {screen}");
         }
     }

@@ -24,7 +24,7 @@ impl Change {
     pub(super) fn text(&self) -> String {
         let what = match self.name {
             "window_times_4" => "four times the calls outstanding",
-            "half_the_way" => "half the way there and back",
+            "half_the_way" => "half the network's round trip",
             _ => "unstable WRITEs instead",
         };
         let factor = match (self.factor, self.interval) {

@@ -10,6 +10,8 @@
 //! do several calls at once, such a conversation does not show: so what more calls outstanding
 //! would give lies between a server that takes one after the other and one that takes all at once.
 
+use std::collections::BTreeMap;
+
 use perf::model::trace::{Transaction, Work};
 use perf::stats::{Estimate, Interval};
 
@@ -60,9 +62,9 @@ impl Cycle {
             return None;
         }
         let kind = |call: &Transaction| (call.work, (call.bytes + 1).ilog2());
-        let most = alone.iter().map(|(call, _)| kind(call)).max_by_key(|one| {
-            (alone.iter().filter(|(call, _)| kind(call) == *one).count(), *one)
-        })?;
+        let mut kinds: BTreeMap<(Work, u32), usize> = BTreeMap::new();
+        alone.iter().for_each(|(call, _)| *kinds.entry(kind(call)).or_default() += 1);
+        let (most, _) = kinds.into_iter().max_by_key(|(kind, count)| (*count, *kind))?;
         alone.retain(|(call, _)| kind(call) == most);
         if alone.len() < CYCLES_MIN {
             return None;

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use analyze::capture::End;
 use analyze::trace::{Kind, RttOf, Talks, Transaction};
+use perf::model::least_squares::FitError;
 use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction as Timed, Work};
 use perf::units::Nanos;
 
@@ -45,6 +46,10 @@ impl Kept {
         talks: &Talks,
     ) {
         let operation = transaction.operation;
+        // Where the capture lost an end of it, nothing is known of its time.
+        if transaction.latency().is_none() {
+            return;
+        }
         let Some(ends) = talks.get(transaction.talk).and_then(|talk| talk.ends) else { return };
         if !operation.program.is_nfs() || operation.name() == "NULL" {
             return;
@@ -82,7 +87,11 @@ impl Kept {
             return Explanation { of: String::new(), model, cycle: None, seen_per_s: 0.0 };
         };
         timings.first.sort_by(|a, b| a.sent_us.total_cmp(&b.sent_us));
-        let model = Explained::from(&timings.first).map_err(|error| error.to_string());
+        let model = Explained::from(&timings.first).map_err(|error| match error {
+            // Its rows are groups of calls that nobody has seen.
+            FitError::Bad { deviation, tolerated, .. } => unlike(deviation, tolerated),
+            error => error.to_string(),
+        });
         let found = model.iter().flat_map(|model| &model.fitted.parameters);
         let mut found = found.filter(|found| found.name == "way" && !found.at_bound);
         let fitted_us = found.next().and_then(|found| found.estimate.ci95);
@@ -91,6 +100,19 @@ impl Kept {
         let of = format!("{client} -> {server}");
         Explanation { of, model, cycle, seen_per_s: seen_per_s(&timings.first) }
     }
+}
+
+/// No servers with a line before them answer so.
+fn unlike(deviation: f64, tolerated: f64) -> String {
+    let off = match deviation.exp_m1() * 100.0 {
+        percent if percent > 100.0 => "by more than twice".to_owned(),
+        percent => format!("by {percent:.0} %"),
+    };
+    format!(
+        "calls that are alike took {off} another time than any server with a line of calls before \
+         it would take ({:.0} % are tolerated)",
+        tolerated * 100.0
+    )
 }
 
 /// Calls a second, over the time in which there were any; in the order in which they were sent.

@@ -7,6 +7,7 @@ mod kept;
 
 use std::fmt::Write;
 
+use perf::model::least_squares::Found;
 use perf::model::trace::{Explained, Work};
 use perf::stats::{Estimate, Interval};
 use serde_json::{Map, Value, json};
@@ -42,6 +43,13 @@ impl Explanation {
     }
 }
 
+/// An interval of more than ten times either way tells nothing, nor does the end of what is possible.
+fn is_told(found: &Found) -> bool {
+    const WIDEST: f64 = 100.0;
+    let is_narrow = |ci: Interval| ci.hi.is_finite() && ci.hi <= ci.lo * WIDEST;
+    !found.at_bound && found.estimate.ci95.is_some_and(is_narrow)
+}
+
 fn estimate(estimate: &Estimate) -> String {
     match estimate.ci95 {
         Some(ci) => format!("{:.1} us ({:.1} to {:.1})", estimate.value, ci.lo, ci.hi),
@@ -63,7 +71,10 @@ pub(super) fn lines(explanation: &Explanation) -> String {
         Ok(explained) => {
             let found = explained.fitted.parameters.iter();
             let found: Vec<String> = found
-                .map(|found| format!("{} {}", found.name, estimate(&found.estimate)))
+                .map(|found| match is_told(found) {
+                    true => format!("{} {}", found.name, estimate(&found.estimate)),
+                    false => format!("{} is not shown by these calls", found.name),
+                })
                 .collect();
             let (least, most) = explained.servers_range;
             let most = most.map_or_else(|| "or more".to_owned(), |most| format!("to {most}"));
@@ -158,8 +169,12 @@ pub(super) fn json(explanation: &Explanation) -> Value {
     let mut value = match &explanation.model {
         Ok(explained) => {
             let found = explained.fitted.parameters.iter();
+            let told = |found: &Found| match is_told(found) {
+                true => us(&found.estimate),
+                false => Value::Null,
+            };
             let parameters: Map<String, Value> =
-                found.map(|found| (found.name.to_owned(), us(&found.estimate))).collect();
+                found.map(|found| (found.name.to_owned(), told(found))).collect();
             json!({
                 "of": explanation.of,
                 "servers": explained.servers,

@@ -4,12 +4,12 @@ mod tables;
 
 use analyze::report::trace::{HeatMap, TraceReport, html};
 use analyze::report::{Latency, LatencyPlot, Stall, Transfer, TransferPlot};
-use analyze::trace::{Analyzer, Gap, Operation, OperationTotal, ROWS, row_begins_us};
+use analyze::trace::{Analyzer, Gap, Operation, OperationTotal, Point, ROWS, row_begins_us};
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 
 use super::Seen;
-use super::screen::{busiest, findings};
+use super::screen::findings;
 
 /// Operations whose response times have a plot of their own.
 const PLOTS_MAX: usize = 4;
@@ -55,7 +55,12 @@ fn cumulative(analyzer: &Analyzer) -> TransferPlot {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let moved = analyzer.series().points().iter().filter(|point| point.cumulative_bytes > 0);
     let points = moved.map(|point| (ms(analyzer, point.at_ns), mib(point.cumulative_bytes)));
-    let stalls = busiest(analyzer).map(|(_, talk)| talk.pace.gaps.as_slice()).unwrap_or_default();
+    // Those of one connection are none of all: only where one server answered nobody nothing moved.
+    let mut services = analyzer.talks().services();
+    let stalls = match (services.next(), services.next()) {
+        (Some(only), None) => only.pace.gaps.as_slice(),
+        _ => &[],
+    };
     let stall = |gap: &Gap| Stall {
         start_ms: ms(analyzer, gap.begin_ns),
         end_ms: ms(analyzer, gap.end_ns),
@@ -71,30 +76,27 @@ fn cumulative(analyzer: &Analyzer) -> TransferPlot {
 }
 
 fn rates(analyzer: &Analyzer) -> Vec<(f64, f64)> {
-    let moved = analyzer.series().points().iter();
-    let moved = moved.filter(|point| point.bytes > 0 && point.latency_ns > 0);
-    moved
-        .map(|point| {
-            let seconds = Nanos::from_nanos(point.latency_ns).as_secs_f64();
-            let rate = f64::from(point.bytes) / f64::from(1 << 20) / seconds;
-            (ms(analyzer, point.at_ns), rate)
-        })
-        .collect()
+    let rate = |point: &Point| {
+        let seconds = Nanos::from_nanos(point.latency_ns.filter(|ns| *ns > 0)?).as_secs_f64();
+        let rate = f64::from(point.bytes) / f64::from(1 << 20) / seconds;
+        Some((ms(analyzer, point.at_ns), rate))
+    };
+    analyzer.series().moving().filter_map(rate).collect()
 }
 
 fn latency(analyzer: &Analyzer) -> LatencyPlot {
     let mut all = Histogram::new();
     let rows = sorted(analyzer);
     rows.iter().for_each(|(_, total)| all.merge(&total.latency));
-    let points = analyzer.series().points().iter();
-    let calls = points.map(|point| {
-        (ms(analyzer, point.at_ns), Nanos::from_nanos(point.latency_ns).as_millis_f64())
-    });
-    let name = "all operations".to_owned();
-    let mut latencies = vec![Latency { name, calls: calls.collect(), histogram: all }];
+    let calls = |points: &[Point]| {
+        let timed = points.iter().filter_map(|point| Some((point.at_ns, point.latency_ns?)));
+        timed.map(|(at, ns)| (ms(analyzer, at), Nanos::from_nanos(ns).as_millis_f64())).collect()
+    };
+    let (series, name) = (analyzer.series(), "all operations".to_owned());
+    let mut latencies = vec![Latency { name, calls: calls(series.points()), histogram: all }];
     latencies.extend(rows.iter().take(PLOTS_MAX).map(|(operation, total)| Latency {
         name: operation.to_string(),
-        calls: Vec::new(),
+        calls: calls(series.points_of(*operation)),
         histogram: total.latency.clone(),
     }));
     LatencyPlot { title: "Response times".to_owned(), latencies }

@@ -27,42 +27,54 @@ pub(super) fn all(analyzer: &Analyzer) -> Vec<Numbers> {
 }
 
 fn operations(analyzer: &Analyzer) -> Numbers {
-    let columns = ["operation", "calls", "errors", "sent again", "bytes", "mean", "p50", "p99"];
+    let columns =
+        ["operation", "calls", "errors", "sent again", "bytes", "mean", "p50", "p99", "no time"];
     let rows = sorted(analyzer).into_iter().map(|(operation, total)| {
-        let mean = total.latency_ns_sum.checked_div(total.replies).unwrap_or(0);
+        let time = |time: Nanos| match total.timed() {
+            0 => "-".to_owned(),
+            _ => time.to_string(),
+        };
         vec![
             operation.to_string(),
             total.calls.to_string(),
             total.errors.to_string(),
             total.retransmissions.to_string(),
             total.bytes.to_string(),
-            Nanos::from_nanos(mean).to_string(),
-            total.latency_at(0.5).to_string(),
-            total.latency_at(0.99).to_string(),
+            time(total.latency_mean()),
+            time(total.latency_at(0.5)),
+            time(total.latency_at(0.99)),
+            total.untimed.to_string(),
         ]
     });
     Numbers {
         title: "Operations".to_owned(),
-        caption: "Response time from the call's last byte to the reply's last byte.".to_owned(),
+        caption:
+            "Response time from the call's last byte to the reply's last byte. No time: replies \
+                  of which the capture has lost either."
+                .to_owned(),
         columns: columns.map(String::from).into(),
         rows: rows.collect(),
     }
 }
 
 fn gaps(analyzer: &Analyzer) -> Numbers {
-    let columns = ["at (ms)", "long", "cause", "outstanding", "sent again"];
-    let row = |gap: &Gap| {
+    let columns = ["at (ms)", "long", "cause", "outstanding", "sent again", "frames", "connection"];
+    let row = |(id, gap): &(TalkId, Gap)| {
         vec![
             format!("{:.3}", ms(analyzer, gap.begin_ns)),
             Nanos::from_nanos(gap.ns()).to_string(),
             gap.cause.name().to_owned(),
             gap.outstanding.to_string(),
             gap.retransmissions.to_string(),
+            format!("{} to {}", gap.begin_frame, gap.end_frame),
+            analyzer.talks().name(*id),
         ]
     };
     Numbers {
         title: "Gaps".to_owned(),
-        caption: "Times without a reply, much longer than usual: the longest first.".to_owned(),
+        caption: "Times in which a connection got no reply, much longer than usual: the longest \
+                  first. Frames: those of the replies before and behind, as Wireshark counts."
+            .to_owned(),
         columns: columns.map(String::from).into(),
         rows: longest(analyzer).iter().take(GAPS_MAX).map(row).collect(),
     }
@@ -97,7 +109,7 @@ fn ends(analyzer: &Analyzer) -> Numbers {
 fn connections(analyzer: &Analyzer) -> Numbers {
     let mut talks: Vec<_> = analyzer
         .talks()
-        .iter()
+        .heard()
         .map(|(id, talk)| (talk.tallies.total().calls(), id, talk))
         .collect();
     talks.sort_by_key(|(calls, id, _)| (Reverse(*calls), *id));

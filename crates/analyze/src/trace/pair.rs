@@ -1,0 +1,208 @@
+//! A client with a server, over all of their connections: what the verdict rests on.
+//!
+//! Connections come and go, and a client may have several at once: what waits on one of them holds
+//! up a program that uses them all. So pace, losses and times are counted here for both hosts
+//! together, too.
+
+use std::net::IpAddr;
+
+use super::pace::Pace;
+use super::rtt::Rtt;
+use super::spread::Spread;
+use super::transaction::Transaction;
+use super::work::{WORKS, Work};
+use crate::capture::End;
+
+/// A client's address, and a server.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Hosts {
+    pub(super) client: u128,
+    pub server: End,
+}
+
+impl Hosts {
+    pub(super) const fn new(client: End, server: End) -> Self {
+        Self { client: client.address, server }
+    }
+
+    pub fn client(self) -> IpAddr {
+        End { address: self.client, port: 0 }.ip()
+    }
+}
+
+/// Width of a bin in which bytes are counted: a dozen calls and more where a link is full.
+pub(super) const BIN_NS: u64 = 50_000_000;
+/// Most that a WRITE, or a COMMIT with the WRITEs before it, makes stable when it is called small:
+/// four pages.
+pub const SMALL_SYNC_BYTES: u64 = 16 << 10;
+
+/// What is known of a client with a server.
+#[derive(Debug, Default)]
+pub struct Pair {
+    /// None for all that found no place of their own.
+    pub hosts: Option<Hosts>,
+    pub rtt: Rtt,
+    pub pace: Pace,
+    /// In the order of [`Work::ALL`].
+    pub works: [Worked; WORKS],
+    /// What the client sent, and what the server sent.
+    pub sides: [OneSide; 2],
+    pub syncs: Syncs,
+    pub udp: Repeats,
+    pub relay: Relay,
+    /// Calls whose times are not known, because the capture has lost an end of them.
+    pub untimed: u64,
+}
+
+/// Calls of one kind of work that got their reply.
+#[derive(Clone, Debug, Default)]
+pub struct Worked {
+    pub calls: u64,
+    pub bytes: u64,
+    pub latency: Spread,
+}
+
+/// What one end of a pair sends.
+#[derive(Clone, Debug, Default)]
+pub struct OneSide {
+    /// Segments with data, of TCP, and their bytes.
+    pub segments: u64,
+    pub bytes: u64,
+    /// Captured twice: lost behind the capture.
+    pub again: u64,
+    /// Missing, and filled late: lost before the capture.
+    pub filled: u64,
+    /// Bytes that were acknowledged and never captured: the capture lost them, not the network.
+    pub missing_bytes: u64,
+    /// Times that a message began in what the capture does not hold of a packet.
+    pub cut: u64,
+    /// Times in which this end announced a TCP window of zero, and how long.
+    pub zero_windows: u64,
+    pub zero_window_ns: u64,
+    /// From the first to the last byte of each message.
+    pub stretch_ns: u64,
+    /// Bytes in each bin of time that had some.
+    pub bins: Spread,
+    bin: u64,
+    bin_bytes: u64,
+}
+
+/// How often data were made stable.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Syncs {
+    /// COMMITs and stable WRITEs.
+    pub calls: u64,
+    pub bytes: u64,
+    /// Those of at most [`SMALL_SYNC_BYTES`].
+    pub small: u64,
+    pub small_bytes: u64,
+    /// Response times, of all and of those.
+    pub ns: u64,
+    pub small_ns: u64,
+}
+
+/// Calls that a relay passed on, and that were seen on both of its sides.
+#[derive(Clone, Debug, Default)]
+pub struct Relay {
+    /// Response times before the relay, and behind it.
+    pub whole_ns: u64,
+    pub behind_ns: u64,
+    /// What the relay and the way to it added.
+    pub added: Spread,
+}
+
+impl Relay {
+    pub(super) fn record(&mut self, whole_ns: u64, behind_ns: u64) {
+        self.whole_ns += whole_ns;
+        self.behind_ns += behind_ns;
+        self.added.record(whole_ns.saturating_sub(behind_ns));
+    }
+}
+
+/// Calls over UDP that were sent again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Repeats {
+    pub calls: u64,
+    /// Those of them that were sent again, and how often in all.
+    pub repeated: u64,
+    pub times: u64,
+    /// Second replies: the server had got the call before.
+    pub twice: u64,
+    /// From when a call was sent first to when it was sent last.
+    pub waited_ns: u64,
+    /// Response times of all calls, from when each was sent first.
+    pub ns: u64,
+}
+
+impl OneSide {
+    pub(super) fn sent(&mut self, now: u64, len: u32) {
+        self.bytes += u64::from(len);
+        self.segments += 1;
+        let bin = now / BIN_NS;
+        if bin != self.bin {
+            self.close();
+            self.bin = bin;
+        }
+        self.bin_bytes += u64::from(len);
+    }
+
+    /// Nothing more comes in this bin.
+    pub(super) fn close(&mut self) {
+        if self.bin_bytes > 0 {
+            self.bins.record(self.bin_bytes);
+        }
+        self.bin_bytes = 0;
+    }
+
+    /// Segments as they are on a network: a capture has longer ones where the card cuts and joins.
+    pub fn packets(&self) -> u64 {
+        /// Data of a segment on Ethernet, with time stamps.
+        const SEGMENT_BYTES: u64 = 1448;
+        self.segments.max(self.bytes / SEGMENT_BYTES)
+    }
+}
+
+impl Pair {
+    pub(super) fn count(&mut self, transaction: &Transaction, is_tcp: bool, unsynced: Option<u64>) {
+        let work = Work::of(transaction.operation.kind(), transaction.stable > 0);
+        let worked = &mut self.works[work as usize];
+        worked.calls += 1;
+        worked.bytes += u64::from(transaction.bytes);
+        let Some(latency) = transaction.latency() else {
+            self.untimed += 1;
+            return;
+        };
+        let ns = latency.as_nanos();
+        worked.latency.record(ns);
+        let stretch = [
+            transaction.call_ns.saturating_sub(transaction.call_first_ns),
+            transaction.reply_ns.saturating_sub(transaction.reply_first_ns),
+        ];
+        if transaction.retransmissions == 0 {
+            self.sides.iter_mut().zip(stretch).for_each(|(side, ns)| side.stretch_ns += ns);
+        }
+        if let Some(bytes) = unsynced {
+            let syncs = &mut self.syncs;
+            (syncs.calls, syncs.bytes, syncs.ns) =
+                (syncs.calls + 1, syncs.bytes + bytes, syncs.ns + ns);
+            if bytes <= SMALL_SYNC_BYTES {
+                (syncs.small, syncs.small_bytes, syncs.small_ns) =
+                    (syncs.small + 1, syncs.small_bytes + bytes, syncs.small_ns + ns);
+            }
+        }
+        if !is_tcp {
+            let udp = &mut self.udp;
+            udp.calls += 1;
+            udp.ns += ns;
+            if transaction.retransmissions > 0 {
+                udp.repeated += 1;
+                udp.times += u64::from(transaction.retransmissions);
+                udp.waited_ns += transaction.repeated_ns.saturating_sub(transaction.call_ns);
+            }
+        }
+    }
+
+    pub fn worked(&self, work: Work) -> &Worked {
+        &self.works[work as usize]
+    }
+}

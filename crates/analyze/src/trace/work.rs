@@ -1,0 +1,50 @@
+//! What a call is work for: as far as it matters for what it waits for.
+
+use super::operation::Kind;
+
+/// Kinds of work.
+pub const WORKS: usize = 7;
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Work {
+    Read,
+    /// WRITEs that may stay in memory.
+    Write,
+    /// WRITEs that are stable when they are answered.
+    StableWrite,
+    Commit,
+    /// GETATTR, LOOKUP, ACCESS.
+    Attributes,
+    /// READDIR and READDIRPLUS.
+    Listing,
+    Other,
+}
+
+impl Work {
+    pub const ALL: [Self; WORKS] = [
+        Self::Read,
+        Self::Write,
+        Self::StableWrite,
+        Self::Commit,
+        Self::Attributes,
+        Self::Listing,
+        Self::Other,
+    ];
+
+    pub(super) const fn of(kind: Kind, is_stable: bool) -> Self {
+        match kind {
+            Kind::Read => Self::Read,
+            Kind::Write if is_stable => Self::StableWrite,
+            Kind::Write => Self::Write,
+            Kind::Commit => Self::Commit,
+            Kind::Attributes => Self::Attributes,
+            Kind::Listing => Self::Listing,
+            Kind::Readlink | Kind::Other => Self::Other,
+        }
+    }
+
+    /// It is answered when data are stable.
+    pub const fn is_sync(self) -> bool {
+        matches!(self, Self::StableWrite | Self::Commit)
+    }
+}

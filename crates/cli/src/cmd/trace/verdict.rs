@@ -1,0 +1,415 @@
+//! The verdict in sentences: what is said is chosen by the rules of `analyze::trace::verdict`, and
+//! every number in it is one of the evidence.
+
+use std::fmt::Write;
+
+use analyze::trace::Work;
+use analyze::trace::verdict::{
+    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, judge, nominal_rate,
+};
+use perf::units::Nanos;
+use serde_json::{Value, json};
+
+use super::Seen;
+use super::screen::bytes;
+
+/// A verdict with what it rests on.
+struct Judged {
+    evidence: Evidence,
+    diagnosis: Diagnosis,
+}
+
+/// None without a call that was answered.
+fn judged(seen: &Seen) -> Option<Judged> {
+    let evidence = Evidence::busiest(seen.analyzer.talks())?;
+    let diagnosis = judge(&evidence);
+    Some(Judged { evidence, diagnosis })
+}
+
+/// As lines: the verdict, the evidence, what speaks against it, what to try.
+pub(super) fn lines(seen: &Seen) -> String {
+    let Some(Judged { evidence, diagnosis }) = judged(seen) else { return String::new() };
+    let mut out = String::new();
+    let mut say = |head: &str, lines: &[String]| {
+        for (at, line) in lines.iter().enumerate() {
+            writeln!(out, "{:<12}{line}", if at == 0 { head } else { "" }).ok();
+        }
+    };
+    match diagnosis.verdict {
+        Some((found, certainty)) => {
+            let verdict = format!("{} ({})", sentence(&evidence, &found), certainty.name());
+            say("verdict", &[verdict]);
+            say("evidence", &grounds(&evidence, &found));
+        }
+        None => say("verdict", &[undecided(&evidence, &diagnosis)]),
+    }
+    let doubts: Vec<String> = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
+    if diagnosis.verdict.is_some() {
+        say("against", &doubts);
+    }
+    let also: Vec<String> = diagnosis.also.iter().map(|one| sentence(&evidence, one)).collect();
+    say("besides", &also);
+    if let Some((found, _)) = diagnosis.verdict {
+        say("to try", &[advice(found.suspect).to_owned()]);
+    }
+    out.push('\n');
+    out
+}
+
+pub(super) fn value(seen: &Seen) -> Value {
+    let Some(Judged { evidence, diagnosis }) = judged(seen) else { return Value::Null };
+    let one = |found: &Finding| {
+        json!({
+            "suspect": found.suspect.name(),
+            "share": found.share,
+            "events": found.events,
+            "sentence": sentence(&evidence, found),
+        })
+    };
+    let doubts: Vec<String> = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
+    json!({
+        "of": evidence.hosts.map(|hosts| format!("{} -> {}", hosts.client(), hosts.server)),
+        "verdict": diagnosis.verdict.as_ref().map(|(found, _)| one(found)),
+        "certainty": diagnosis.verdict.map(|(_, certainty)| certainty.name()),
+        "undecided": diagnosis.verdict.is_none().then(|| undecided(&evidence, &diagnosis)),
+        "evidence": diagnosis.verdict.map(|(found, _)| grounds(&evidence, &found)),
+        "against": doubts,
+        "also": diagnosis.also.iter().map(one).collect::<Vec<Value>>(),
+        "round_trip_us": evidence.round_trip_ns().map(|ns| Nanos::from_nanos(ns).as_micros_f64()),
+        "loss": [evidence.loss(0), evidence.loss(1)],
+    })
+}
+
+fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
+    if diagnosis.doubts.contains(&Doubt::FewEvents) {
+        let replies = evidence.replies();
+        return format!("none: {replies} replies are too few to tell ({CALLS_MIN} are needed)");
+    }
+    format!(
+        "nothing stands out: no cause takes {:.0} % of the time and more{}",
+        SHARE_MIN * 100.0,
+        of(evidence)
+    )
+}
+
+/// Whose it is, where that is not clear.
+fn of(evidence: &Evidence) -> String {
+    match (evidence.hosts, evidence.pairs) {
+        (Some(hosts), 2..) => format!(
+            " of {} with {}, the busiest of {} pairs",
+            hosts.client(),
+            hosts.server,
+            evidence.pairs
+        ),
+        _ => String::new(),
+    }
+}
+
+fn ns(ns: u64) -> Nanos {
+    Nanos::from_nanos(ns)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / (whole as f64).max(1.0)
+}
+
+/// The direction in which most was lost: 0 from the client, 1 from the server.
+fn losing(evidence: &Evidence) -> usize {
+    usize::from(evidence.loss(1) > evidence.loss(0))
+}
+
+const ENDS: [&str; 2] = ["client", "server"];
+
+/// The end with the longer windows of zero.
+fn full(evidence: &Evidence) -> usize {
+    usize::from(evidence.sides[1].zero_window_ns > evidence.sides[0].zero_window_ns)
+}
+
+/// What is found, in one sentence.
+fn sentence(evidence: &Evidence, found: &Finding) -> String {
+    let share = format!("{:.0} % of the time{}", found.share * 100.0, of(evidence));
+    let median = |work| ns(evidence.work(work).median_ns);
+    match found.suspect {
+        Suspect::SlowCommit => format!(
+            "the server's disk is slow: {share} passes waiting for COMMIT, {} each",
+            median(Work::Commit)
+        ),
+        Suspect::SlowStableWrite => {
+            let writes = evidence.work(Work::StableWrite);
+            format!(
+                "the server's disk is slow: {share} passes waiting for stable WRITEs (FILE_SYNC) \
+                 of {}, {} each",
+                bytes(writes.bytes / writes.calls.max(1)),
+                median(Work::StableWrite)
+            )
+        }
+        Suspect::SmallSyncs => format!(
+            "a program makes every {} stable before it goes on (fsync, O_SYNC or a mount with \
+             sync): {share} passes waiting for that",
+            bytes(evidence.syncs.small_bytes / evidence.syncs.small.max(1))
+        ),
+        Suspect::Latency => format!(
+            "the network is far: {share} is round trips of {}",
+            ns(evidence.round_trip_ns().unwrap_or(0))
+        ),
+        Suspect::OneOutstanding => format!(
+            "the client makes one call at a time: exactly one was outstanding in {:.0} % of the \
+             busy time, and {share} passes so",
+            evidence.stop_and_wait.unwrap_or(0.0) * 100.0
+        ),
+        Suspect::Rate => {
+            let side = usize::from(evidence.sides[1].bytes > evidence.sides[0].bytes);
+            let per_s = evidence.sides[side].bytes_per_s_mean;
+            let link = nominal_rate(per_s).map_or_else(String::new, |mbps| {
+                format!(", as a link of {mbps:.0} Mbit/s carries")
+            });
+            format!(
+                "the network is full: the {} sends {:.1} MiB/s all the time{link}; {share} waits \
+                 for it",
+                ENDS[side],
+                per_s / f64::from(1 << 20)
+            )
+        }
+        Suspect::Loss => {
+            let side = losing(evidence);
+            format!(
+                "the network loses packets: {:.2} % of the segments that the {} sends; {share} \
+                 goes to repairing that, or is as slow as TCP is then",
+                evidence.loss(side) * 100.0,
+                ENDS[side]
+            )
+        }
+        Suspect::Stalls => format!(
+            "the server stands still for all of its clients: {} times, {} at the longest, {:.0} % \
+             of the time",
+            evidence.stalls.count,
+            ns(evidence.stalls.longest_ns),
+            found.share * 100.0
+        ),
+        Suspect::AttributeStorm => format!(
+            "the calls are for attributes: {:.0} % of them are GETATTR, LOOKUP or ACCESS, and \
+             {share} passes waiting for these",
+            ratio(evidence.work(Work::Attributes).calls, evidence.replies()) * 100.0
+        ),
+        Suspect::Retransmission => format!(
+            "calls are sent again when the client's timer ends: {share} passes waiting for it"
+        ),
+        Suspect::ZeroWindow => {
+            let side = full(evidence);
+            format!(
+                "the {} does not read what comes: its TCP window was zero {} times, {share}",
+                ENDS[side], evidence.sides[side].zero_windows
+            )
+        }
+        Suspect::IdleClient => format!(
+            "the client asks for nothing: no call is outstanding in {share}, {} at the median from \
+             a reply to the next call",
+            ns(evidence.think_median_ns)
+        ),
+        Suspect::SlowServer => format!(
+            "the server takes long, for it is busy or slow: {share} passes in it, with at most {} \
+             calls outstanding",
+            evidence.outstanding_max
+        ),
+    }
+}
+
+/// The numbers behind it.
+fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
+    let mut grounds = Vec::new();
+    let mut say = |line: String| grounds.push(line);
+    let syncs = evidence.syncs;
+    match found.suspect {
+        Suspect::SlowCommit | Suspect::SlowStableWrite | Suspect::SmallSyncs => {
+            say(format!(
+                "{} calls made data stable, {} each at the mean, in {} at the mean",
+                syncs.calls,
+                bytes(syncs.bytes / syncs.calls.max(1)),
+                ns(syncs.ns / syncs.calls.max(1)),
+            ));
+            if found.suspect == Suspect::SmallSyncs {
+                say(format!(
+                    "{} of them made {} stable at the mean, in {}",
+                    syncs.small,
+                    bytes(syncs.small_bytes / syncs.small.max(1)),
+                    ns(syncs.small_ns / syncs.small.max(1))
+                ));
+            }
+        }
+        Suspect::Loss => {
+            let side = losing(evidence);
+            let sent = evidence.sides[side];
+            say(format!(
+                "of {} segments {} were captured twice: lost between the capture and the {}; {} \
+                 were missing at first: lost between the {} and the capture",
+                sent.packets,
+                sent.again,
+                ENDS[1 - side],
+                sent.filled,
+                ENDS[side]
+            ));
+        }
+        Suspect::Stalls => say(format!(
+            "{} clients waited meanwhile, in {} of the {} for a COMMIT or a stable WRITE of \
+             another",
+            evidence.clients, evidence.stalls.behind_sync, evidence.stalls.count
+        )),
+        Suspect::Retransmission => {
+            let udp = evidence.udp;
+            if udp.calls > 0 {
+                say(format!(
+                    "over UDP {} of {} calls were sent again, {} at the mean after they were sent \
+                     first",
+                    udp.repeated,
+                    udp.calls,
+                    ns(udp.waited_ns / udp.repeated.max(1)),
+                ));
+                say(if udp.twice * 2 > udp.times {
+                    format!(
+                        "{} replies came twice: the server had got those calls, and was slower \
+                         than the timer",
+                        udp.twice
+                    )
+                } else {
+                    format!(
+                        "only {} replies came twice: the others of the {} calls sent again were \
+                         lost, or their replies",
+                        udp.twice, udp.times
+                    )
+                });
+            }
+        }
+        Suspect::Rate => {
+            let side = usize::from(evidence.sides[1].bytes > evidence.sides[0].bytes);
+            let sent = evidence.sides[side];
+            say(format!(
+                "half of all 50 ms carry {:.1} MiB/s and more, one of 20 more than {:.1}",
+                sent.bytes_per_s_p50 / f64::from(1 << 20),
+                sent.bytes_per_s_p95 / f64::from(1 << 20),
+            ));
+        }
+        _ => {}
+    }
+    let works = Work::ALL.into_iter().map(|work| (work, evidence.work(work)));
+    let mut works: Vec<_> = works.filter(|(_, numbers)| numbers.calls > 0).collect();
+    works.sort_by_key(|(work, _)| std::cmp::Reverse(evidence.waited.of(*work)));
+    let told: Vec<String> = works
+        .iter()
+        .take(3)
+        .map(|(work, numbers)| {
+            let each = bytes(numbers.bytes / numbers.calls);
+            let of = if numbers.bytes > 0 { format!(" of {each}") } else { String::new() };
+            let (calls, s) = (numbers.calls, if numbers.calls == 1 { "" } else { "s" });
+            format!("{calls} {}{s}{of} in {}", name(*work), ns(numbers.median_ns))
+        })
+        .collect();
+    say(format!("at the median: {}", told.join(", ")));
+    say(match (evidence.round_trip_ns(), evidence.server_ack_ns, evidence.relay_ns) {
+        (None, ..) => "the round trip is not known: nothing was acknowledged".to_owned(),
+        (Some(round_trip), _, Some(_)) => {
+            format!("the relay and the way to it take {} at least", ns(round_trip))
+        }
+        (Some(round_trip), Some((_, median)), None) => format!(
+            "the round trip is {} at least, by acknowledgements; the server's came after {} at \
+             the median",
+            ns(round_trip),
+            ns(median)
+        ),
+        (Some(round_trip), None, None) => format!(
+            "the round trip is {} at most: the fastest call that waits for nothing",
+            ns(round_trip)
+        ),
+    });
+    grounds
+}
+
+const fn name(work: Work) -> &'static str {
+    match work {
+        Work::Read => "READ",
+        Work::Write => "UNSTABLE WRITE",
+        Work::StableWrite => "stable WRITE",
+        Work::Commit => "COMMIT",
+        Work::Attributes => "attribute call",
+        Work::Listing => "READDIR",
+        Work::Other => "other call",
+    }
+}
+
+fn doubt(evidence: &Evidence, doubt: Doubt) -> String {
+    match doubt {
+        Doubt::CaptureLost => format!(
+            "the capture has lost packets: {} that were acknowledged are not in it, and the times \
+             of {} calls are not known",
+            bytes(evidence.sides.iter().map(|side| side.missing_bytes).sum()),
+            evidence.untimed
+        ),
+        Doubt::CaptureCut => {
+            "packets were cut off, so that calls and replies in them were not seen \
+                              (tcpdump -s 0)"
+                .to_owned()
+        }
+        Doubt::FewEvents => "it was seen a few times only".to_owned(),
+        Doubt::Rival(rival) => {
+            format!("another cause has nearly as large a share: {}", rival.name().replace('_', " "))
+        }
+        Doubt::RoundTripUnknown => {
+            "nothing acknowledges, so that the round trip is known by replies only".to_owned()
+        }
+        Doubt::OddRate => "no link has that rate by itself: it may be limited on purpose, or by \
+                           an end"
+            .to_owned(),
+    }
+}
+
+/// What to try.
+const fn advice(suspect: Suspect) -> &'static str {
+    match suspect {
+        Suspect::SlowCommit => {
+            "a disk that is stable sooner: NVMe, a log on one, a cache with a battery; the same \
+             capture at the server tells whether it is the disk"
+        }
+        Suspect::SlowStableWrite => {
+            "a disk that is stable sooner (NVMe, a cache with a battery); a mount without sync, a \
+             program without O_SYNC, where it can do without"
+        }
+        Suspect::SmallSyncs => {
+            "the program: larger or fewer fsyncs, several at once; else a disk that is stable \
+             sooner, for it waits for each of them"
+        }
+        Suspect::Latency => {
+            "more calls outstanding: nconnect, larger rsize and wsize, more read-ahead, several \
+             programs; or a server that is nearer"
+        }
+        Suspect::OneOutstanding => {
+            "more calls outstanding: read-ahead, asynchronous writes, several programs or threads; \
+             larger calls"
+        }
+        Suspect::Rate => "a faster link, or a second one (nconnect alone does not help); less data",
+        Suspect::Loss => {
+            "errors and drops of the interfaces and the switch between (ethtool -S, duplex, \
+             cables, full queues)"
+        }
+        Suspect::Stalls => {
+            "a server that answers others while it makes data stable: more threads, a faster \
+             disk, smaller COMMITs"
+        }
+        Suspect::AttributeStorm => {
+            "longer attribute caching (actimeo, nocto for what nobody changes), fewer stat calls \
+             in the program, delegations of version 4"
+        }
+        Suspect::Retransmission => {
+            "TCP; or a longer timeo where the server answers twice, and else what loses datagrams \
+             (fragments, full socket buffers)"
+        }
+        Suspect::ZeroWindow => {
+            "the end that does not read: a server short of threads or waiting for its disk, a \
+             client short of processor time or memory"
+        }
+        Suspect::IdleClient => "the program itself: NFS is not what it waits for",
+        Suspect::SlowServer => {
+            "the server: its processors, disks and threads while this runs (nfskit probe, \
+             nfsstat, iostat)"
+        }
+    }
+}
