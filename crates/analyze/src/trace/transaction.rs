@@ -50,8 +50,8 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// From the last byte of the call to the last byte of the reply, as tshark counts it; none where
-    /// the capture has lost either.
+    /// From the last byte of the call to the last byte of the reply, as tshark counts it; none
+    /// where the capture has lost either.
     pub fn latency(&self) -> Option<Nanos> {
         self.is_timed.then(|| Nanos::from_nanos(self.reply_ns.saturating_sub(self.call_ns)))
     }

@@ -1,24 +1,11 @@
 //! What a client with its server mostly waits for, how sure that is, and what speaks against it.
 //!
-//! The time from the first call to the last reply is shared out ([`super::pace::Waited`]): to what
-//! was outstanding when a reply came, to nothing, to repairs of what was lost. [`judge`] makes
-//! candidates of that, each with its share of the time, and the one with the largest is the verdict.
-//! It is a pure function of [`Evidence`]: numbers in, no words out.
+//! The time from the first call to the last reply is shared out ([`super::Waited`]): to what was
+//! outstanding when a reply came, to nothing, to repairs of what was lost. [`judge`] makes
+//! candidates of that, each with its share of the time; the one with the largest is the verdict. It
+//! is a pure function of [`Evidence`]: numbers in, no words out.
 //!
-//! | suspect | when | source |
-//! |---|---|---|
-//! | slow COMMIT, slow stable WRITE | share of the time until their replies, less the round trip | RFC 1813 sections 3.3.7, 3.3.21: the reply waits for stable storage |
-//! | small syncs | half of all syncs make at most 16 KiB stable | the same; a round trip and a disk's access each |
-//! | latency | the round trip is half of what calls take, and 1 ms at least | Little's law; Martin & Culler 1999 |
-//! | one outstanding | exactly one call in 90 % of the busy time | Boumenot 2002: a cycle for each call |
-//! | rate | the same bytes in every 50 ms, messages or acknowledgements stretched by it | LogGP's G |
-//! | loss | 0.1 % of the segments at least | Mathis et al. 1997: rate <= MSS / RTT * 1.22 / sqrt(loss) |
-//! | stalls | no reply to anybody while several clients wait, some for nothing stable | Boumenot 2002, chapter 11 |
-//! | attribute storm | 60 % of all calls | nfs(5), actimeo; threshold ours |
-//! | retransmission | calls sent again by their client's timer | nfs(5), timeo; Sun 1990 for what second replies mean |
-//! | zero window | an end does not read | RFC 9293 section 3.8.6 |
-//! | idle client | no call outstanding for half of the time | ours |
-//! | slow server | calls take twice the round trip and more, several at once | ours |
+//! The rules with their thresholds and sources are a table in `docs/trace.md`.
 
 mod evidence;
 mod rules;

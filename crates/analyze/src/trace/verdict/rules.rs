@@ -336,7 +336,7 @@ fn is_rate(evidence: &Evidence, all: u64) -> bool {
     let response_ns = most.median_ns + evidence.client_end_ns();
     let is_steady =
         side.bins >= STEADY_BINS && side.bytes_per_s_p50 >= STEADY * side.bytes_per_s_p95;
-    // What the other end's kernel takes to acknowledge has data before it in a queue of the network.
+    // Where the other end's kernel acknowledges late, the data wait in a queue of the network.
     let is_client = std::ptr::eq(side, &raw const evidence.sides[0]);
     let acks = if is_client { evidence.server_ack_ns } else { evidence.client_ack_ns };
     let is_queued =

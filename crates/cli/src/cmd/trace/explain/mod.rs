@@ -43,7 +43,8 @@ impl Explanation {
     }
 }
 
-/// An interval of more than ten times either way tells nothing, nor does the end of what is possible.
+/// An interval of more than ten times either way tells nothing, nor does the end of what is
+/// possible.
 fn is_told(found: &Found) -> bool {
     const WIDEST: f64 = 100.0;
     let is_narrow = |ci: Interval| ci.hi.is_finite() && ci.hi <= ci.lo * WIDEST;
