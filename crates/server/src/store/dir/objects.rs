@@ -46,7 +46,8 @@ pub(super) struct Object {
     read: OnceLock<OwnedFd>,
     write: OnceLock<Writing>,
     /// Held around "attributes before, change, attributes after", so that no other change of ours
-    /// falls between and the three belong together. Other processes can still come between.
+    /// falls between and the three belong together. Other processes can still come between. A
+    /// directory's may be held when a file's is taken, and never the other way round.
     pub(super) order: Mutex<()>,
     /// Who waits for a sync of this file.
     pub(super) group: Mutex<Group<Waiter>>,

@@ -150,3 +150,31 @@ fn space_and_properties_are_those_of_the_file_system() {
         assert_eq!(looked.attr.unwrap().kind, FileKind::Directory);
     });
 }
+
+/// CREATE of a file that is there truncates it; no WRITE that goes on at the same time may be told
+/// that the file was longer before it than after.
+#[test]
+fn a_truncation_by_create_does_not_fall_between_the_attributes_of_a_write() {
+    let at =
+        Fixture::new(DirOptions { metadata_sync: MetadataSync::Never, ..DirOptions::default() });
+    let file = at.create(&at.root(), "file").handle;
+    let ends = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (at, ends) = (&at, &ends);
+        scope.spawn(move || {
+            while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+                let how = CreateHow::Unchecked(SetAttr { size: Some(0), ..SetAttr::default() });
+                block_on(at.store.create(&ME, &at.root(), b"file", how)).result.unwrap();
+            }
+        });
+        for round in 0..3000_u64 {
+            let offset = if round % 2 == 0 { 100_000 } else { 0 };
+            let data = Bytes::from_static(b"data");
+            let write = at.store.write(&ME, &file, offset, data, Stability::Unstable);
+            let wcc = block_on(write).wcc;
+            let (before, after) = (wcc.before.unwrap(), wcc.after.unwrap());
+            assert!(before.size <= after.size, "{before:?} {after:?}");
+        }
+        ends.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
