@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
-use wire::nfs3::{self, DirOp, FType, FileHandle, Sattr3, StableHow, create, getattr, write};
+use wire::nfs3::{
+    self, DirOp, FType, FileHandle, NfsStat3, Sattr3, StableHow, create, getattr, write,
+};
 use wire::record::Fragment;
 use wire::rpc::{AcceptStatus, AuthSys, CallHeader, Gids, OpaqueAuth, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader, from_bytes};
@@ -169,10 +171,25 @@ impl Connection {
     /// Writes a file from its beginning, to stable storage.
     #[track_caller]
     pub(crate) fn writes(&mut self, file: FileHandle, data: &[u8]) {
+        assert_eq!(self.writes_at(file, 0, data), Ok(()));
+    }
+
+    /// The same from an offset, if it can be done.
+    #[track_caller]
+    pub(crate) fn writes_at(
+        &mut self,
+        file: FileHandle,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), NfsStat3> {
         let count = u32::try_from(data.len()).unwrap();
-        let args = write::Args { file, offset: 0, count, stable: StableHow::FileSync, data };
+        let args = write::Args { file, offset, count, stable: StableHow::FileSync, data };
         let results = self.results(Procedure::Nfs3(nfs3::Procedure::Write), &args);
-        assert_eq!(from_bytes::<write::Reply>(&results).unwrap().unwrap().count, count);
+        match from_bytes::<write::Reply>(&results).unwrap() {
+            Ok(written) => assert_eq!(written.count, count),
+            Err(failure) => return Err(failure.status),
+        }
+        Ok(())
     }
 }
 

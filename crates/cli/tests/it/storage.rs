@@ -2,7 +2,11 @@
 
 use std::process::Command;
 
+use rustix::process::Signal;
+use wire::nfs3::NfsStat3;
+
 use crate::program::{Program, nfskit};
+use crate::rpc::Connection;
 use crate::served::Served;
 
 fn study(served: &Served) -> (Command, tempfile::TempDir) {
@@ -69,4 +73,26 @@ fn a_full_disk() {
     let served = Served::start(command, "127.0.0.1:0");
     is_full(&served);
     served.stop();
+}
+
+/// The kernel sends a signal with the refusal, which would end the server.
+#[test]
+fn a_limit_of_file_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -f 64 && exec \"$@\"",
+        "sh",
+        env!("CARGO_BIN_EXE_nfskit"),
+        "serve",
+    ]);
+    command.arg(folder.path());
+    let served = Served::start(command, "127.0.0.1:0");
+    let mut client = Connection::to(&served);
+    let file = client.creates(b"file");
+    assert_eq!(client.writes_at(file, 1 << 20, b"beyond"), Err(NfsStat3::FBig));
+    client.writes(file, b"within");
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
 }

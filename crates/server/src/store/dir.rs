@@ -251,6 +251,7 @@ impl DirStore {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
             let path = path.to_owned();
+        sys::outlive_file_size_limit();
             OpenError::Root { path, errno }
         })?;
         let for_syncfs = rustix::io::fcntl_dupfd_cloexec(&root, 0).map_err(|errno| {

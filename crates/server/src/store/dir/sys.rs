@@ -1,5 +1,5 @@
 //! The system calls that rustix does not have: kernel file handles, early writeback, file system
-//! ids, and access checks of an open file.
+//! ids, access checks of an open file, and a signal's handler.
 //!
 //! This is the only file of the crate with unsafe code. Each function passes pointers into memory
 //! that it owns for the length of the call, and takes descriptors that are borrowed for it.
@@ -147,3 +147,25 @@ fn check(result: c_int) -> Result<(), Errno> {
         _ => Ok(()),
     }
 }
+/// Lets a write beyond RLIMIT_FSIZE fail with FBIG. The signal that comes with it would else end
+/// the process, and so any client could. A handler that does nothing, since what is ignored would
+/// be ignored by our children too; one that somebody has set stays.
+pub(super) fn outlive_file_size_limit() {
+    extern "C" fn nothing(_: c_int) {}
+    let handler: extern "C" fn(c_int) = nothing;
+    // SAFETY: `old` and `new` are plain data for which zeros are a valid value (SIG_DFL, no flags,
+    // an empty mask) and live until the calls return; the handler does nothing, which is safe in a
+    // signal.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &raw mut old) == 0
+            && old.sa_sigaction == libc::SIG_DFL
+        {
+            let mut new: libc::sigaction = std::mem::zeroed();
+            new.sa_sigaction = handler as libc::sighandler_t;
+            new.sa_flags = libc::SA_RESTART;
+            libc::sigaction(libc::SIGXFSZ, &raw const new, std::ptr::null_mut());
+        }
+    }
+}
+
