@@ -63,6 +63,7 @@ mod overlap;
 mod proc;
 mod rights;
 mod stat;
+mod sorted;
 mod sync;
 mod sys;
 #[cfg(test)]

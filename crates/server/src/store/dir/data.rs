@@ -228,6 +228,7 @@ fn looked_at(object: Arc<Object>) -> Result<(Arc<Object>, Stat), Status> {
 /// What of the file system matters for speed and limits.
 pub(super) struct FileSystem {
     magic: u64,
+    is_tmpfs_lasting: bool,
     /// Reads that must not wait are refused here (found out by the first).
     lacks_nowait: AtomicBool,
 }
@@ -236,9 +237,12 @@ pub(super) struct FileSystem {
 mod magic {
     pub(super) const BTRFS: u64 = 0x9123_683e;
     pub(super) const EXT: u64 = 0xef53;
+    pub(super) const F2FS: u64 = 0xf2f5_2010;
+    pub(super) const OVERLAY: u64 = 0x794c_7630;
     pub(super) const RAMFS: u64 = 0x8584_58f6;
     pub(super) const TMPFS: u64 = 0x0102_1994;
     pub(super) const XFS: u64 = 0x5846_5342;
+    pub(super) const ZFS: u64 = 0x2fc1_2fc1;
 }
 
 impl FileSystem {
@@ -247,6 +251,7 @@ impl FileSystem {
         Ok(Self {
             // Signed or not by architecture; the numbers are of 32 bits.
             magic: u64::try_from(magic).unwrap_or(0) & 0xffff_ffff,
+            is_tmpfs_lasting: is_from(rustix::system::uname().release().to_bytes(), (6, 6)),
             lacks_nowait: AtomicBool::new(false),
         })
     }
@@ -254,6 +259,22 @@ impl FileSystem {
     /// Its files are gone when the machine is switched off, synced or not.
     pub(super) fn is_memory(&self) -> bool {
         matches!(self.magic, magic::TMPFS | magic::RAMFS)
+    }
+
+    /// Its files are those of several others.
+    pub(super) fn is_overlay(&self) -> bool {
+        self.magic == magic::OVERLAY
+    }
+
+    /// Where a listing goes on has to do with the entry and not with how many stand before it, so
+    /// that none is left out when others are removed.
+    pub(super) fn has_lasting_cookies(&self) -> bool {
+        match self.magic {
+            magic::BTRFS | magic::EXT | magic::F2FS | magic::XFS | magic::ZFS => true,
+            // From Linux 6.6 on.
+            magic::TMPFS => self.is_tmpfs_lasting,
+            _ => false,
+        }
     }
 
     /// Its times are of this machine's clock, and a change of a directory moves them.
@@ -316,6 +337,14 @@ impl Reading {
     }
 }
 
+/// Whether a kernel's release (`6.8.0-31-generic`) is this version or a later one.
+fn is_from(release: &[u8], version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|byte| !byte.is_ascii_digit()).map(|digits| {
+        str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    });
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= version
+}
+
 fn write_all(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<(), Status> {
     let end = offset.checked_add(data.len() as u64);
     if end.is_none_or(|end| i64::try_from(end).is_err()) {
@@ -331,4 +360,23 @@ fn write_all(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<(), Status>
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_compared_by_number() {
+        for (release, is_new) in [
+            ("6.6.0", true),
+            ("6.10.3-generic", true),
+            ("7.0", true),
+            ("6.5.9", false),
+            ("5.15.0-1", false),
+        ] {
+            assert_eq!(is_from(release.as_bytes(), (6, 6)), is_new, "{release}");
+        }
+        assert!(!is_from(b"", (6, 6)));
+    }
 }

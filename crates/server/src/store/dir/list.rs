@@ -1,9 +1,10 @@
 //! Listings: READDIR and READDIRPLUS, by getdents64 and the file system's own cookies.
 //!
 //! A cookie is the kernel's d_off: on ext4 a hash of the name, on xfs and btrfs a position that
-//! keeps its meaning, on tmpfs (from Linux 6.6) a number that is not used again. So entries that
-//! exist throughout a listing appear exactly once, whatever is made or removed meanwhile. Because
-//! they keep their meaning, there is no cookie verifier: it is always zero.
+//! keeps its meaning, on tmpfs (from Linux 6.6) a number that is not used again. Elsewhere it is
+//! made from the name ([`super::sorted`]). So entries that exist throughout a listing appear
+//! exactly once, whatever is made or removed meanwhile. Because they keep their meaning, there is
+//! no cookie verifier: it is always zero.
 //!
 //! A directory that has not changed for a moment is read as a whole and kept ([`super::listing`]):
 //! then an entry costs nothing, and with its node a statx. Others are opened anew for each reply,
@@ -22,6 +23,7 @@ use super::errno::status;
 use super::listing::{Line, Listing, State};
 use super::objects::Object;
 use super::rights::is_settled;
+use super::sorted::{Named, Sorted};
 use super::stat::{Identity, Stat};
 use super::tree::Tree;
 use super::up::Above;
@@ -53,7 +55,8 @@ impl Tree {
         let kept = self.listing(caller, dir, stat, from.cookie)?;
         match kept.as_ref().and_then(|kept| kept.after(from.cookie)) {
             Some(lines) => Ok(self.list_kept(dir, lines, from.with_nodes, sink)),
-            None => self.list_read(dir, from, sink),
+            None if self.file_system.has_lasting_cookies() => self.list_read(dir, from, sink),
+            None => self.list_sorted(dir, from, sink),
         }
     }
 
@@ -74,7 +77,9 @@ impl Tree {
                 Err(Status::Access)
             };
         }
-        let begins = cookie == 0 && self.file_system.is_local() && is_settled(state.latest());
+        let file_system = &self.file_system;
+        let may_be_kept = file_system.is_local() && file_system.has_lasting_cookies();
+        let begins = cookie == 0 && may_be_kept && is_settled(state.latest());
         if !begins {
             return Ok(None);
         }
@@ -149,6 +154,34 @@ impl Tree {
             }
         }
         Ok(DONE)
+    }
+
+    /// The same for file systems whose cookies do not last.
+    fn list_sorted(&self, dir: &Object, from: &ListFrom, sink: Sink<'_>) -> Result<Listed, Status> {
+        if i64::try_from(from.cookie).is_err() {
+            return Err(Status::BadCookie);
+        }
+        let fd = self.open_at(dir, 0)?;
+        let mut names = [MaybeUninit::uninit(); NAMES_BYTES];
+        let mut entries = RawDir::new(fd, &mut names);
+        let mut sorted = Sorted::behind(from.cookie);
+        while let Some(entry) = entries.next() {
+            match entry {
+                Ok(entry) => sorted.push(entry.file_name().to_bytes(), entry.ino()),
+                Err(Errno::NOENT) => break,
+                Err(errno) => return Err(status(errno)),
+            }
+        }
+        let (entries, is_end) = sorted.finish();
+        for Named { cookie, name, inode } in entries {
+            let node = from.with_nodes.then(|| self.entry_node(dir, &name)).flatten();
+            let node = node.map(|(node, _)| node);
+            let fileid = self.fileid(dir, &name, inode);
+            if !sink(Entry { fileid, name: &name, cookie, node }) {
+                return Ok(MORE);
+            }
+        }
+        Ok(if is_end { DONE } else { MORE })
     }
 
     /// A descriptor of its own, whose position nobody shares, standing at the cookie.

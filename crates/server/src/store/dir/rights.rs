@@ -4,7 +4,9 @@
 //! apart from them: by faccessat2 with the caller's ids, which knows ACLs and what else the file
 //! system has. Answers are remembered beside the object, by caller and change time: what changes
 //! permissions changes that time. An object that was changed a moment ago is asked again each
-//! time, because a second change within one tick of the file system's clock would not show.
+//! time, because a second change within one tick of the file system's clock would not show: some
+//! keep whole seconds only. So is one of a file system whose times may be of another machine's
+//! clock.
 //!
 //! Two more than the bits say are let through, as all servers do (RFC 1813 section 4.4), because
 //! the client has checked when the file was opened: its owner always, and for reading those who
@@ -26,6 +28,9 @@ const ANSWERS_MAX: usize = 4;
 
 /// How long after a change answers are not kept: ten ticks of the slowest kernel clock (100 Hz).
 const SETTLED_NANOS: i128 = 100_000_000;
+
+/// The same where times may be of whole seconds: ext4 with small inodes has one second, FAT two.
+const COARSE_SETTLED_NANOS: i128 = 2_000_000_000 + SETTLED_NANOS;
 
 /// Answers of the kernel about one object.
 #[derive(Debug, Default)]
@@ -89,7 +94,7 @@ impl Tree {
         };
         // That several are not granted says nothing of each.
         let single = wanted.bits().count_ones() == 1;
-        if (granted || single) && is_settled(changed) {
+        if (granted || single) && self.file_system.is_local() && is_settled(changed) {
             object.rights.lock().learn(caller, changed, wanted, granted);
         }
         granted
@@ -145,9 +150,16 @@ impl Tree {
 /// Whether a change at `changed` is so long ago that another one would have another time.
 pub(super) fn is_settled(changed: Time) -> bool {
     let now = rustix::time::clock_gettime(ClockId::RealtimeCoarse);
-    let nanos = |secs: i64, nanos: i64| i128::from(secs) * 1_000_000_000 + i128::from(nanos);
-    let age = nanos(now.tv_sec, now.tv_nsec) - nanos(changed.secs, i64::from(changed.nanos));
-    age > SETTLED_NANOS
+    let nanos = u32::try_from(now.tv_nsec).unwrap_or(0);
+    is_settled_at(changed, Time { secs: now.tv_sec, nanos })
+}
+
+/// A whole second is what a file system writes that keeps nothing finer. Of others it is one time
+/// in millions, which then takes two seconds more.
+fn is_settled_at(changed: Time, now: Time) -> bool {
+    let since_1970 = |time: Time| i128::from(time.secs) * 1_000_000_000 + i128::from(time.nanos);
+    let limit = if changed.nanos == 0 { COARSE_SETTLED_NANOS } else { SETTLED_NANOS };
+    since_1970(now) - since_1970(changed) > limit
 }
 
 #[cfg(test)]
@@ -197,9 +209,24 @@ mod tests {
 
     #[test]
     fn a_change_of_this_moment_is_not_settled() {
+        let settled =
+            |changed, now: (i64, u32)| is_settled_at(changed, Time { secs: now.0, nanos: now.1 });
+        let fine = Time { secs: 10, nanos: 5 };
+        assert!(!settled(fine, (10, 100_000_005)));
+        assert!(settled(fine, (10, 100_000_006)));
+        assert!(!settled(fine, (9, 0)), "of a clock that is ahead");
         let now = rustix::time::clock_gettime(ClockId::Realtime);
-        assert!(!is_settled(Time { secs: now.tv_sec, nanos: 0 }) || now.tv_nsec > 100_000_000);
-        assert!(is_settled(at(now.tv_sec - 1)));
+        assert!(is_settled(at(now.tv_sec - 10)));
         assert!(!is_settled(at(now.tv_sec + 10)));
+    }
+
+    /// A second change within the same second would not show.
+    #[test]
+    fn a_time_of_whole_seconds_is_settled_when_no_coarse_clock_can_show_it_again() {
+        let settled = |now: (i64, u32)| is_settled_at(at(10), Time { secs: now.0, nanos: now.1 });
+        assert!(!settled((10, 999_999_999)));
+        assert!(!settled((11, 999_999_999)));
+        assert!(!settled((12, 100_000_000)));
+        assert!(settled((12, 100_000_001)));
     }
 }
