@@ -10,7 +10,8 @@
 //!     cold reads ........................ threads "nfskit-read-N"
 //!     fsync, fdatasync, grouped by file . threads "nfskit-sync-N"
 //!     early writeback ................... thread  "nfskit-writeback-0"
-//!     `..` of deep directories .......... thread  "nfskit-climb-0"
+//!     `..` of deep directories, files
+//!     that others have moved ............ thread  "nfskit-seek-0"
 //! ```
 //!
 //! **Nothing outside is reachable.** Names are opened one component at a time below a directory
@@ -36,7 +37,7 @@
 //!
 //! **Limits.** Descriptors ([`DirOptions::open_files_max`]), known handles
 //! ([`DirOptions::table_handles_max`]), 4,096 waiting jobs per kind of thread (then the caller's
-//! thread does the work; of `..` 256, then the client is asked to come again), 64 MiB of idle
+//! thread does the work; of searches 256, then the client is asked to come again), 64 MiB of idle
 //! read buffers.
 //!
 //! **Not done.** Metadata that is not in memory is read inline, and so is the removal of names.
@@ -62,8 +63,8 @@ mod objects;
 mod overlap;
 mod proc;
 mod rights;
-mod stat;
 mod sorted;
+mod stat;
 mod sync;
 mod sys;
 #[cfg(test)]
@@ -112,6 +113,9 @@ const JOBS_MAX: usize = 4096;
 
 /// Early writebacks that may wait; more are dropped.
 const WRITEBACKS_MAX: usize = 64;
+
+/// Searches that may wait; of more, the client is asked to come again.
+const SEARCHES_MAX: usize = 256;
 
 /// How a directory is to be served.
 #[derive(Clone, Debug)]
@@ -216,6 +220,11 @@ pub enum OpenError {
     KernelHandles(Errno),
     #[error("this process may not act as the users who call it")]
     Identity,
+    #[error(
+        "its file system tells neither when a file was made nor which generation it is, so that a \
+         handle could come to mean another file"
+    )]
+    Indistinct,
     #[error("the state of handles cannot be used: {0}")]
     State(#[from] StateError),
     #[error("the directory cannot be given a handle: {0:?}")]
@@ -242,6 +251,7 @@ impl DirStore {
     fn open_with(path: &Path, options: &DirOptions, call: SyncCall) -> Result<Self, OpenError> {
         // The store's own threads inherit what this one acts as.
         act_as_server();
+        sys::outlive_file_size_limit();
         let acting = match options.identity {
             Identity::Process => Acting::Process,
             Identity::Best | Identity::Callers => Acting::probe(),
@@ -252,7 +262,6 @@ impl DirStore {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
             let path = path.to_owned();
-        sys::outlive_file_size_limit();
             OpenError::Root { path, errno }
         })?;
         let for_syncfs = rustix::io::fcntl_dupfd_cloexec(&root, 0).map_err(|errno| {
@@ -262,7 +271,7 @@ impl DirStore {
         let stat = Stat::of(&root).map_err(OpenError::Stat)?;
         let beneath = Beneath::probe(root.as_fd());
         let file_system = FileSystem::of(root.as_fd()).map_err(OpenError::Stat)?;
-        let handles = Handles::choose(&root, beneath, options)?;
+        let handles = Handles::choose(&root, beneath, acting, options)?;
         let root_handle = handles.root(root.as_fd()).map_err(OpenError::RootHandle)?;
         let proc = Arc::new(ProcFds::open(acting).map_err(OpenError::Proc)?);
         let pool = |name, threads, jobs_max| {
@@ -287,7 +296,7 @@ impl DirStore {
             buffers: buffers::Buffers::default(),
             metadata_sync: options.metadata_sync,
             readers: pool("nfskit-read", options.read_threads, JOBS_MAX)?,
-            climber: pool("nfskit-climb", 1, up::CLIMBS_MAX)?,
+            seeker: pool("nfskit-seek", 1, SEARCHES_MAX)?,
             writers,
         };
         Ok(Self { tree: Arc::new(tree) })
@@ -352,6 +361,7 @@ impl Store for DirStore {
     }
 
     async fn attr(&self, _: &Caller, handle: &Handle) -> Result<Attr, Status> {
+        let _met = self.tree.meet(handle).await;
         self.tree.attr(handle)
     }
 
@@ -362,11 +372,13 @@ impl Store for DirStore {
         changes: SetAttr,
         guard: Option<Time>,
     ) -> Changed<()> {
+        let _met = self.tree.meet(handle).await;
         let change = self.tree.set_attr(caller, handle, &changes, guard);
         self.tree.settle(change).await
     }
 
     async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
+        let _met = self.tree.meet(dir).await;
         match name {
             b".." => self.tree.lookup_above(caller, dir).await,
             _ => self.tree.lookup(caller, dir, name),
@@ -374,10 +386,12 @@ impl Store for DirStore {
     }
 
     async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
+        let _met = self.tree.meet(handle).await;
         self.tree.look(handle, |object, stat| self.tree.access(caller, object, stat, asked))
     }
 
     async fn read_link(&self, _: &Caller, handle: &Handle) -> Looked<Bytes> {
+        let _met = self.tree.meet(handle).await;
         self.tree.look(handle, |object, _| self.tree.read_link(object))
     }
 
@@ -388,6 +402,7 @@ impl Store for DirStore {
         offset: u64,
         count: u32,
     ) -> Looked<Extent> {
+        let _met = self.tree.meet(handle).await;
         self.tree.read(caller, handle, offset, count).await
     }
 
@@ -399,10 +414,12 @@ impl Store for DirStore {
         data: Bytes,
         stability: Stability,
     ) -> Changed<Written> {
+        let _met = self.tree.meet(handle).await;
         self.tree.write(caller, handle, offset, data, stability).await
     }
 
     async fn commit(&self, caller: &Caller, handle: &Handle, _: u64, _: u32) -> Changed<Durable> {
+        let _met = self.tree.meet(handle).await;
         self.tree.commit(caller, handle).await
     }
 
@@ -413,6 +430,7 @@ impl Store for DirStore {
         name: &[u8],
         how: CreateHow,
     ) -> Changed<Node> {
+        let _met = self.tree.meet(dir).await;
         let change = self.tree.create(caller, dir, name, &how);
         self.tree.settle(change).await
     }
@@ -424,6 +442,7 @@ impl Store for DirStore {
         name: &[u8],
         attrs: SetAttr,
     ) -> Changed<Node> {
+        let _met = self.tree.meet(dir).await;
         let change = self.tree.make_dir(caller, dir, name, &attrs);
         self.tree.settle(change).await
     }
@@ -436,6 +455,7 @@ impl Store for DirStore {
         target: &[u8],
         attrs: SetAttr,
     ) -> Changed<Node> {
+        let _met = self.tree.meet(dir).await;
         let change = self.tree.symlink(caller, dir, name, target, &attrs);
         self.tree.settle(change).await
     }
@@ -448,16 +468,19 @@ impl Store for DirStore {
         what: Special,
         attrs: SetAttr,
     ) -> Changed<Node> {
+        let _met = self.tree.meet(dir).await;
         let change = self.tree.make_node(caller, dir, name, what, &attrs);
         self.tree.settle(change).await
     }
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        let _met = self.tree.meet(dir).await;
         let change = self.tree.remove(caller, dir, name);
         self.tree.settle(change).await
     }
 
     async fn remove_dir(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
+        let _met = self.tree.meet(dir).await;
         let change = self.tree.remove_dir(caller, dir, name);
         self.tree.settle(change).await
     }
@@ -470,6 +493,7 @@ impl Store for DirStore {
         to_dir: &Handle,
         to_name: &[u8],
     ) -> Renamed {
+        let _met = (self.tree.meet(from_dir).await, self.tree.meet(to_dir).await);
         let (renamed, touched) = self.tree.rename(caller, from_dir, from_name, to_dir, to_name);
         let stable = match renamed.result {
             Ok(()) => self.tree.make_stable(touched).await,
@@ -479,6 +503,7 @@ impl Store for DirStore {
     }
 
     async fn link(&self, caller: &Caller, handle: &Handle, dir: &Handle, name: &[u8]) -> Linked {
+        let _met = (self.tree.meet(handle).await, self.tree.meet(dir).await);
         let (linked, touched) = self.tree.link(caller, handle, dir, name);
         let stable = match linked.result {
             Ok(()) => self.tree.make_stable(touched).await,
@@ -494,6 +519,7 @@ impl Store for DirStore {
         from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
+        let _met = self.tree.meet(dir).await;
         self.tree.look(dir, |dir, stat| self.tree.list(caller, dir, stat, &from, sink))
     }
 
@@ -509,15 +535,18 @@ impl Store for DirStore {
     }
 
     async fn settle(&self, handle: &Handle) -> Result<(), Status> {
+        let _met = self.tree.meet(handle).await;
         let object = self.tree.object(handle)?;
         self.tree.make_stable(Touched([Some(object), None])).await
     }
 
     async fn space(&self, _: &Caller, handle: &Handle) -> Looked<Space> {
+        let _met = self.tree.meet(handle).await;
         self.tree.look(handle, |_, _| self.tree.space())
     }
 
     async fn properties(&self, _: &Caller, handle: &Handle) -> Looked<Properties> {
+        let _met = self.tree.meet(handle).await;
         self.tree.look(handle, |_, _| self.tree.properties())
     }
 }

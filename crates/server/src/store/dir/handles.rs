@@ -2,6 +2,7 @@
 //! opened: [`kernel`] where the process may open the kernel's own handles, [`table`] elsewhere.
 //! Each handle begins with its kind's marker.
 
+mod identity;
 mod kept;
 mod kernel;
 mod search;
@@ -20,6 +21,13 @@ use super::stat::Stat;
 use super::{DirOptions, HandleChoice, HandlesInUse, OpenError};
 use crate::types::{Handle, Status};
 
+/// What a handle has led to.
+pub(super) enum Opened {
+    Found(OwnedFd),
+    /// To nothing, where the file was last seen; another process may have moved it.
+    Lost,
+}
+
 pub(super) enum Handles {
     Kernel(Kernel),
     Table(Box<Table>),
@@ -29,19 +37,16 @@ impl Handles {
     pub(super) fn choose(
         root: &OwnedFd,
         beneath: Beneath,
+        acting: Acting,
         options: &DirOptions,
     ) -> Result<Self, OpenError> {
         let kernel = || {
             Kernel::probe(root, options.handle_key, options.state_dir.as_deref()).map(Self::Kernel)
         };
         let table = || {
-            let root = Stat::of(root).map_err(OpenError::Stat)?.identity();
             let max = options.table_handles_max;
-            let table = match &options.state_dir {
-                Some(dir) => Table::open_kept(root, beneath, max, dir)?,
-                None => Table::new(root, beneath, max),
-            };
-            Ok(Self::Table(Box::new(table)))
+            let state = options.state_dir.as_deref().map(|dir| (dir, acting));
+            Ok(Self::Table(Box::new(Table::open(root, beneath, max, state)?)))
         };
         match options.handles {
             HandleChoice::Kernel => kernel().map_err(OpenError::KernelHandles),
@@ -76,7 +81,7 @@ impl Handles {
     ) -> Result<Handle, Status> {
         match self {
             Self::Kernel(kernel) => kernel.name(fd),
-            Self::Table(table) => table.name(dir, name, stat.identity()),
+            Self::Table(table) => table.name(dir, name, table.identify(fd, stat)?),
         }
     }
 
@@ -86,11 +91,10 @@ impl Handles {
         dir: &Handle,
         name: Component<'_>,
         known: Handle,
-        stat: &Stat,
     ) -> Result<Handle, Status> {
         match self {
             Self::Kernel(_) => Ok(known),
-            Self::Table(table) => table.name(dir, name, stat.identity()),
+            Self::Table(table) => table.name_again(dir, name, &known),
         }
     }
 
@@ -104,7 +108,7 @@ impl Handles {
     ) -> Result<Handle, Status> {
         match self {
             Self::Kernel(kernel) => kernel.name(fd),
-            Self::Table(table) => table.name_new(dir, name, stat.identity()),
+            Self::Table(table) => table.name_new(dir, name, table.identify(fd, stat)?),
         }
     }
 
@@ -125,7 +129,7 @@ impl Handles {
     pub(super) fn of_parent(&self, fd: BorrowedFd<'_>, stat: &Stat) -> Result<Handle, Status> {
         match self {
             Self::Kernel(kernel) => kernel.name(fd),
-            Self::Table(table) => table.known(stat.identity()),
+            Self::Table(table) => table.known(table.identify(fd, stat)?),
         }
     }
 
@@ -136,17 +140,30 @@ impl Handles {
         acting: Acting,
         root: BorrowedFd<'_>,
         handle: &Handle,
-    ) -> Result<OwnedFd, Status> {
+    ) -> Result<Opened, Status> {
         match (self, handle.as_bytes().first()) {
             (Self::Kernel(kernel), Some(&kernel::MARKER)) => {
-                acting.serving(|| kernel.open(root, handle))
+                acting.serving(|| kernel.open(root, handle)).map(Opened::Found)
             }
             (Self::Table(table), Some(&table::MARKER)) => {
-                acting.serving(|| table.open(root.as_fd(), handle))
+                acting.serving(|| table.open_known(root.as_fd(), handle))
             }
             // Of the other kind: from another run of the server, with other privileges.
             (_, Some(&kernel::MARKER | &table::MARKER)) => Err(Status::Stale),
             _ => Err(Status::BadHandle),
+        }
+    }
+
+    /// Looks for what [`Self::open`] found [`Opened::Lost`], which takes its time.
+    pub(super) fn search(
+        &self,
+        acting: Acting,
+        root: BorrowedFd<'_>,
+        handle: &Handle,
+    ) -> Result<OwnedFd, Status> {
+        match self {
+            Self::Kernel(_) => Err(Status::Stale),
+            Self::Table(table) => acting.serving(|| table.search(root, handle)),
         }
     }
 

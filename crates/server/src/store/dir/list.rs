@@ -125,7 +125,7 @@ impl Tree {
             let name = Component::new(name).ok()?;
             let stat = Stat::named(dir.path(), name).ok()?;
             if stat.identity() == *identity && stat.is_no_mount_root() {
-                let handle = self.handles.name_again(&dir.handle, name, *handle, &stat).ok()?;
+                let handle = self.handles.name_again(&dir.handle, name, *handle).ok()?;
                 return Some(Node { handle, attr: stat.attr() });
             }
         }

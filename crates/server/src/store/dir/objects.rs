@@ -221,6 +221,12 @@ impl Objects {
         kept.objects.find(handle).map(|object| self.asked_for(object))
     }
 
+    pub(super) fn is_kept(&self, handle: &Handle) -> bool {
+        let kept = self.kept.read();
+        let is_leaving = |left: &Weak<Object>| left.strong_count() > 0;
+        kept.objects.peek(handle).is_some() || kept.leaving.get(handle).is_some_and(is_leaving)
+    }
+
     /// Notes that the object is in use, in memory that is mostly left as it is.
     fn asked_for(&self, object: &Arc<Object>) -> Arc<Object> {
         let now = self.now.load(Ordering::Relaxed);

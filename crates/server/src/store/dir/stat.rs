@@ -91,6 +91,10 @@ impl Stat {
         self.0.stx_nlink
     }
 
+    pub(super) fn inode(&self) -> u64 {
+        self.0.stx_ino
+    }
+
     pub(super) fn size(&self) -> u64 {
         self.0.stx_size
     }
@@ -108,9 +112,13 @@ impl Stat {
         rustix::fs::makedev(self.0.stx_dev_major, self.0.stx_dev_minor)
     }
 
+    /// The file system keeps when a file was made.
+    pub(super) fn has_birth(&self) -> bool {
+        StatxFlags::from_bits_retain(self.0.stx_mask).contains(StatxFlags::BTIME)
+    }
+
     pub(super) fn identity(&self) -> Identity {
-        let known = StatxFlags::from_bits_retain(self.0.stx_mask).contains(StatxFlags::BTIME);
-        let born = known.then_some(self.0.stx_btime);
+        let born = self.has_birth().then_some(self.0.stx_btime);
         Identity {
             device: self.device(),
             inode: self.0.stx_ino,

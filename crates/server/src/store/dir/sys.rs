@@ -39,6 +39,16 @@ struct Raw {
 /// Names the file open at `fd` (O_PATH will do) and gives the identity of its mount. Needs no
 /// privilege. `OVERFLOW`: the file system's handles are longer than ours.
 pub(super) fn name_to_handle(fd: BorrowedFd<'_>) -> Result<(KernelHandle, i32), Errno> {
+    name_to_handle_with(fd, 0)
+}
+
+/// Names it for comparison only: every file system can from Linux 6.5 on.
+pub(super) fn name_to_file_id(fd: BorrowedFd<'_>) -> Result<KernelHandle, Errno> {
+    const AT_HANDLE_FID: c_int = 0x200;
+    name_to_handle_with(fd, AT_HANDLE_FID).map(|(handle, _)| handle)
+}
+
+fn name_to_handle_with(fd: BorrowedFd<'_>, flags: c_int) -> Result<(KernelHandle, i32), Errno> {
     let mut raw = Raw { len: u32::from(KERNEL_HANDLE_BYTES_MAX), tag: 0, bytes: [0; BYTES_MAX] };
     let mut mount: c_int = 0;
     // SAFETY: `raw` has the layout of file_handle followed by the `len` bytes it announces, and
@@ -49,7 +59,7 @@ pub(super) fn name_to_handle(fd: BorrowedFd<'_>) -> Result<(KernelHandle, i32), 
             c"".as_ptr(),
             (&raw mut raw).cast(),
             &raw mut mount,
-            libc::AT_EMPTY_PATH,
+            libc::AT_EMPTY_PATH | flags,
         )
     };
     check(result)?;
@@ -85,6 +95,22 @@ pub(super) fn open_by_handle(
     check(fd)?;
     // SAFETY: the call succeeded, so `fd` is open, and nothing else knows of it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The id of the file system on which `fd`, which is not O_PATH, is open (Linux 6.9).
+pub(super) fn file_system_uuid(fd: BorrowedFd<'_>) -> Result<[u8; 16], Errno> {
+    /// `struct fsuuid2`.
+    #[repr(C)]
+    struct Uuid {
+        len: u8,
+        bytes: [u8; 16],
+    }
+    /// `_IOR(0x15, 0, struct fsuuid2)`.
+    const GET_FS_UUID: libc::c_ulong = 0x8011_1500;
+    let mut uuid = Uuid { len: 0, bytes: [0; 16] };
+    // SAFETY: `uuid` has the layout that this request fills in, and lives until the call returns.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), GET_FS_UUID as _, &raw mut uuid) })?;
+    if uuid.len == 16 { Ok(uuid.bytes) } else { Err(Errno::OPNOTSUPP) }
 }
 
 /// Starts writing a range's dirty pages to the disk without waiting for them. May still block
@@ -141,12 +167,6 @@ pub(super) fn may_access(fd: BorrowedFd<'_>, access: Access) -> Result<(), Errno
     check(if result == 0 { 0 } else { -1 })
 }
 
-fn check(result: c_int) -> Result<(), Errno> {
-    match result {
-        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
-        _ => Ok(()),
-    }
-}
 /// Lets a write beyond RLIMIT_FSIZE fail with FBIG. The signal that comes with it would else end
 /// the process, and so any client could. A handler that does nothing, since what is ignored would
 /// be ignored by our children too; one that somebody has set stays.
@@ -169,3 +189,9 @@ pub(super) fn outlive_file_size_limit() {
     }
 }
 
+fn check(result: c_int) -> Result<(), Errno> {
+    match result {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Ok(()),
+    }
+}

@@ -11,6 +11,7 @@ mod idle;
 mod listing;
 mod names;
 mod syncs;
+mod systems;
 mod twin;
 mod up;
 
@@ -196,6 +197,20 @@ struct Mount(PathBuf);
 impl Mount {
     fn tmpfs(at: PathBuf, size: &str) -> Option<Self> {
         Self::at(at, &["-t", "tmpfs", "-o", size, "nfskit-test"])
+    }
+
+    /// A new file system in a file beside its mount point.
+    fn made(at: &Path, make: &[&str]) -> Option<Self> {
+        let image = at.with_extension("image");
+        fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
+        let (program, arguments) = make.split_first().unwrap();
+        let made = std::process::Command::new(program).args(arguments).arg(&image).output();
+        if !made.is_ok_and(|made| made.status.success()) {
+            not_tested(&format!("a file system: there is no {program} here"));
+            return None;
+        }
+        fs::create_dir(at).unwrap();
+        Self::at(at.to_owned(), &["-o", "loop", image.to_str().unwrap()])
     }
 
     fn bind(what: &Path, at: PathBuf) -> Option<Self> {

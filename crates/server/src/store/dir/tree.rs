@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use futures_util::future::join;
 use rustix::io::Errno;
+use tokio::sync::oneshot;
 
 use super::acting::Acting;
 use super::beneath::{Beneath, Component};
 use super::buffers::Buffers;
 use super::errno::status;
-use super::handles::Handles;
+use super::handles::{Handles, Opened};
 use super::listing::Listings;
 use super::objects::{Object, Objects};
 use super::proc::ProcFds;
@@ -43,8 +44,8 @@ pub(super) struct Tree {
     pub(super) metadata_sync: MetadataSync,
     /// For reads that have to wait for the disk.
     pub(super) readers: Pool,
-    /// For finding out whether a deep directory is inside.
-    pub(super) climber: Pool,
+    /// For what must be searched for: the root above a deep directory, and files that were moved.
+    pub(super) seeker: Pool,
     /// For early writeback; `None`: no early writeback.
     pub(super) writers: Option<Pool>,
 }
@@ -73,15 +74,54 @@ impl Tree {
             self.syncer.retire(gone);
             return Ok(object);
         }
-        let fd = self.with_room(|| {
+        let opened = self.with_room(|| {
             let root = self.root.reading(&self.proc)?;
             self.handles.open(self.acting, root, handle)
         })?;
+        match opened {
+            Opened::Found(fd) => self.object_at(handle, fd),
+            // Too much waits to be searched for.
+            Opened::Lost => Err(Status::Jukebox),
+        }
+    }
+
+    fn object_at(&self, handle: &Handle, fd: OwnedFd) -> Result<Arc<Object>, Status> {
         let stat = Stat::of(&fd).map_err(status)?;
         if stat.is_deleted() {
             return Err(Status::Stale);
         }
         Ok(self.keep(*handle, &stat, fd))
+    }
+
+    /// Has a file looked for that is not where it was last seen, on a thread: before an operation
+    /// on `handle`, which finds the object open as long as this one is held.
+    pub(super) async fn meet(self: &Arc<Self>, handle: &Handle) -> Option<Arc<Object>> {
+        let is_open = !self.handles.follow_names()
+            || *handle == self.root.handle
+            || self.objects.is_kept(handle);
+        if is_open {
+            return None;
+        }
+        let lost = self.with_room(|| {
+            let root = self.root.reading(&self.proc)?;
+            self.handles.open(self.acting, root, handle)
+        });
+        match lost {
+            Ok(Opened::Found(fd)) => return self.object_at(handle, fd).ok(),
+            Ok(Opened::Lost) => {}
+            Err(_) => return None,
+        }
+        let (done, found) = oneshot::channel();
+        let (tree, handle) = (Arc::clone(self), *handle);
+        self.seeker.offer(Box::new(move || {
+            let found = tree.with_room(|| {
+                let root = tree.root.reading(&tree.proc)?;
+                tree.handles.search(tree.acting, root, &handle)
+            });
+            // The caller may have gone away.
+            let _ = done.send(found.and_then(|fd| tree.object_at(&handle, fd)).ok());
+        }));
+        found.await.ok().flatten()
     }
 
     pub(super) fn directory(&self, handle: &Handle) -> Result<Arc<Object>, Status> {
@@ -127,7 +167,7 @@ impl Tree {
         let Some(known) = known.filter(|_| stat.is_no_mount_root()) else {
             return Ok(None);
         };
-        let handle = self.handles.name_again(&dir.handle, name, known.handle, &stat)?;
+        let handle = self.handles.name_again(&dir.handle, name, known.handle)?;
         Ok(Some((Node { handle, attr: stat.attr() }, stat.identity())))
     }
 

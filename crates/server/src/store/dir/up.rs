@@ -37,9 +37,6 @@ const INLINE_LEVELS_MAX: usize = 255;
 /// call, has at most 2,048.
 const LEVELS_MAX: usize = 1 << 14;
 
-/// Climbs that may wait for the thread.
-pub(super) const CLIMBS_MAX: usize = 256;
-
 /// The longest step: 3 KiB of path.
 const STEP_MAX: usize = 1024;
 
@@ -152,7 +149,7 @@ impl Tree {
     async fn climb_aside(self: &Arc<Self>, fd: OwnedFd, stat: Stat) -> Result<Child, Status> {
         let (done, outcome) = oneshot::channel();
         let tree = Arc::clone(self);
-        self.climber.offer(Box::new(move || {
+        self.seeker.offer(Box::new(move || {
             let found = match tree.climb(fd.as_fd(), &stat, LEVELS_MAX) {
                 Ok(Verdict::Inside) => tree.child_above(fd, stat),
                 Ok(Verdict::Outside) => Err(Status::Stale),

@@ -22,7 +22,8 @@
 //! ```
 //!
 //! If the log cannot be written (a full disk), handles go on to work and to be collected for the
-//! database; those met meanwhile may be forgotten in a restart.
+//! database; those met meanwhile may be forgotten in a restart. If no new log can be begun, what
+//! was collected goes to the database all the same, and the old log grows on.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -36,9 +37,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use redb::{Database, ReadableTable, TableDefinition};
+use rustix::io::Errno;
 
 use super::table::{Entry, Key, PLACES_MAX, Place};
 use crate::siphash::siphash;
+use crate::store::dir::acting::Acting;
 use crate::store::dir::stat::Identity;
 use crate::store::dir::sync::pool::Pool;
 
@@ -70,9 +73,12 @@ pub enum StateError {
 /// The table's state on disk. Changes come in the order in which the table makes them.
 pub(super) struct Kept {
     base: PathBuf,
+    acting: Acting,
     log: File,
     number: u64,
     log_bytes: usize,
+    /// What was written since rows last went to the database.
+    waiting_bytes: usize,
     /// Changed since the last log was begun.
     changed: Rows,
     /// `None` when the table has gone: the logs stay then.
@@ -84,18 +90,20 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Opens or makes the state of the export whose root is `root`, in `dir`, and gives what was
-    /// known. One process at a time: the database is locked.
+    /// Opens or makes the state of the export whose root is this inode of this file system, in
+    /// `dir`, and gives what was known. One process at a time: the database is locked. Threads that
+    /// call it later may act as others than the server: logs are begun with the rights of `acting`.
     pub(super) fn open(
         dir: &Path,
-        root: Identity,
+        (file_system, root): (u64, u64),
+        acting: Acting,
     ) -> Result<(Self, Vec<(Identity, Entry)>), StateError> {
         let broken = |path: &Path| {
             let path = path.to_owned();
             move |error| StateError::File { path, error }
         };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(broken(dir))?;
-        let base = dir.join(format!("handles-{:x}-{:x}", root.device, root.inode));
+        let base = dir.join(format!("handles-{file_system:x}-{root:x}"));
         let path = base.with_extension("redb");
         let unusable = |error: Unusable| {
             let path = path.clone();
@@ -118,9 +126,11 @@ impl Kept {
         let thread = Pool::start("nfskit-handles", 1, 1).map_err(broken(dir))?;
         let kept = Self {
             base,
+            acting,
             log,
             number,
             log_bytes: 0,
+            waiting_bytes: 0,
             changed: Rows::new(),
             database: Arc::new(Mutex::new(Some(database))),
             failed: Arc::default(),
@@ -143,8 +153,9 @@ impl Kept {
         } else {
             self.log_bytes += record.len();
         }
+        self.waiting_bytes += record.len();
         self.changed.insert(file, value);
-        let waits = self.log_bytes >= LOG_BYTES_MAX || self.changed.len() >= LOG_BYTES_MAX / 64;
+        let waits = self.waiting_bytes >= LOG_BYTES_MAX || self.changed.len() >= LOG_BYTES_MAX / 64;
         if waits && !self.is_committing.swap(true, Ordering::AcqRel) {
             self.hand_over();
         }
@@ -153,20 +164,22 @@ impl Kept {
     /// Begins a new log, and lets a thread put what the others hold into the database.
     fn hand_over(&mut self) {
         let next = self.number + 1;
-        match new_log(&log_path(&self.base, next)) {
-            Ok(log) => (self.log, self.number, self.log_bytes) = (log, next, 0),
-            Err(_) => {
-                self.is_committing.store(false, Ordering::Release);
-                return;
-            }
+        let path = log_path(&self.base, next);
+        let begun = self.acting.as_server(|| {
+            new_log(&path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        });
+        if let Ok(log) = begun {
+            (self.log, self.number, self.log_bytes) = (log, next, 0);
         }
+        self.waiting_bytes = 0;
+        let written_to = self.number;
         let mut rows = mem::take(&mut *self.failed.lock());
         rows.extend(mem::take(&mut self.changed));
         let (database, failed) = (Arc::clone(&self.database), Arc::clone(&self.failed));
         let (base, committing) = (self.base.clone(), Arc::clone(&self.is_committing));
         self.thread.run(Box::new(move || {
             match database.lock().as_ref().map(|database| commit(database, &rows)) {
-                Some(Ok(())) => remove_logs_before(&base, next),
+                Some(Ok(())) => remove_logs_before(&base, written_to),
                 Some(Err(_)) => *failed.lock() = rows,
                 None => {}
             }
@@ -308,6 +321,8 @@ fn decode(value: &[u8]) -> Option<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::dir::acting::act_as_server;
+    use crate::types::Caller;
 
     fn file(inode: u64) -> Identity {
         Identity { device: 1, inode, born_secs: -5, born_nanos: 7 }
@@ -320,7 +335,7 @@ mod tests {
     }
 
     fn opened(dir: &Path) -> (Kept, Vec<(u64, u32, usize)>) {
-        let (kept, entries) = Kept::open(dir, file(2)).unwrap();
+        let (kept, entries) = Kept::open(dir, (1, 2), Acting::Process).unwrap();
         let said =
             |(file, entry): (Identity, Entry)| (file.inode, entry.serial, entry.places.len());
         let mut known: Vec<_> = entries.into_iter().map(said).collect();
@@ -380,12 +395,59 @@ mod tests {
         assert_eq!(logs(dir.path(), &dir.path().join("handles-1-2")).unwrap().len(), 1);
     }
 
+    /// Operations run as their callers, who may not write where the state is.
+    #[test]
+    fn a_log_is_begun_with_the_servers_rights_whoever_calls() {
+        let acting = Acting::probe();
+        if acting == Acting::Process {
+            let _ = writeln!(io::stderr(), "NOT TESTED: acting as callers: this process may not");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (mut kept, _) = Kept::open(dir.path(), (1, 2), acting).unwrap();
+        let caller = Caller { uid: 4711, gid: 4711, gids: Vec::new() };
+        acting.act_as(&caller).unwrap();
+        let name = "n".repeat(250);
+        for inode in 0..LOG_BYTES_MAX as u64 / 250 {
+            kept.note(file(10 + inode), Some(&entry(1, &[&name])));
+        }
+        act_as_server();
+        assert!(kept.number > 0, "the first log was full");
+    }
+
+    /// The state is gone from under the server: nothing grows without end.
+    #[test]
+    fn where_no_log_can_be_begun_rows_go_to_the_database_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut kept, _) = opened(dir.path());
+        // No file can be made in what is none.
+        kept.base = PathBuf::from("/dev/null/handles");
+        let name = "n".repeat(250);
+        let count = LOG_BYTES_MAX as u64 / 250;
+        for inode in 0..count {
+            kept.note(file(10 + inode), Some(&entry(1, &[&name])));
+            while kept.is_committing.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(kept.number, 0);
+        assert!(kept.changed.len() < 20_000, "some 13,000 fill a log");
+        drop(kept);
+        assert_eq!(opened(dir.path()).1.len() as u64, count);
+    }
+
     #[test]
     fn two_processes_do_not_share_the_state() {
         let dir = tempfile::tempdir().unwrap();
         let (_kept, _) = opened(dir.path());
-        assert!(matches!(Kept::open(dir.path(), file(2)), Err(StateError::Database { .. })));
-        assert!(Kept::open(dir.path(), file(3)).is_ok(), "another export has its own");
+        assert!(matches!(
+            Kept::open(dir.path(), (1, 2), Acting::Process),
+            Err(StateError::Database { .. })
+        ));
+        assert!(
+            Kept::open(dir.path(), (1, 3), Acting::Process).is_ok(),
+            "another export has its own"
+        );
     }
 
     #[test]

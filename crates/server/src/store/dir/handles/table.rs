@@ -4,7 +4,8 @@
 //!   'T' | device (8) | inode (8) | birth: seconds (8), nanoseconds (4) | serial (4)
 //! ```
 //!
-//! The bytes say which file is meant, the table where it is: its names, each with the directory
+//! The bytes say which file is meant ([`super::identity`] has the first four), the table where it
+//! is: its names, each with the directory
 //! it is in, up to the root. Opening a handle walks the names down from the root (never out of
 //! the export) and then looks whether the file found is the one meant; any other is `Stale`. So a
 //! stale table costs handles and never opens a wrong file.
@@ -21,13 +22,17 @@
 //! handles are `Stale` until they are looked up again; directories with known files stay. It lasts
 //! as long as the process, unless it is kept ([`super::kept`]).
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
+use super::Opened;
+use super::identity::Identities;
 use super::kept::{Kept, StateError};
 use super::search;
+use crate::store::dir::OpenError;
+use crate::store::dir::acting::Acting;
 use crate::store::dir::beneath::{Beneath, Component};
 use crate::store::dir::bounded::Bounded;
 use crate::store::dir::errno::{stale_status, status};
@@ -70,6 +75,7 @@ pub(super) struct Entry {
 
 pub(in super::super) struct Table {
     root: Key,
+    identities: Identities,
     beneath: Beneath,
     /// Guards all that is known.
     known: RwLock<Known>,
@@ -92,31 +98,49 @@ struct Known {
 const SERIALS_SKIPPED: u32 = 1 << 20;
 
 impl Table {
-    /// A table of at most `entries_max` files that knows only the root.
-    pub(super) fn new(root: Identity, beneath: Beneath, entries_max: usize) -> Self {
+    /// A table of at most `entries_max` files. What it knows is kept in the directory, if there is
+    /// one, and it begins with what was kept.
+    pub(super) fn open(
+        root: &OwnedFd,
+        beneath: Beneath,
+        entries_max: usize,
+        state: Option<(&Path, Acting)>,
+    ) -> Result<Self, OpenError> {
+        let stat = Stat::of(root).map_err(OpenError::Stat)?;
+        let identities = Identities::of(root).map_err(OpenError::Stat)?;
+        let identities = identities.ok_or(OpenError::Indistinct)?;
+        let root = identities.identify(root.as_fd(), &stat).map_err(OpenError::RootHandle)?;
+        let table = Self::new(root, identities, beneath, entries_max);
+        if let Some((dir, acting)) = state {
+            table.keep_in(dir, acting, entries_max)?;
+        }
+        Ok(table)
+    }
+
+    fn keep_in(&self, dir: &Path, acting: Acting, entries_max: usize) -> Result<(), StateError> {
+        let (kept, entries) =
+            Kept::open(dir, (self.identities.file_system, self.root.identity.inode), acting)?;
+        self.known.write().restore(kept, entries, entries_max);
+        Ok(())
+    }
+
+    /// One that knows only the root.
+    fn new(root: Identity, identities: Identities, beneath: Beneath, entries_max: usize) -> Self {
         let entries = Bounded::new(entries_max);
         let mut known = Known { entries, serials: ROOT_SERIAL, kept: None };
         let entry = Entry { serial: ROOT_SERIAL, places: Vec::new(), children: 0 };
         known.entries.insert(root, entry, Entry::may_go);
         Self {
             root: Key { identity: root, serial: ROOT_SERIAL },
+            identities,
             beneath,
             known: RwLock::new(known),
             moves: RwLock::new(()),
         }
     }
 
-    /// The same, but what it knows is kept in `state_dir`, and it begins with what was kept.
-    pub(super) fn open_kept(
-        root: Identity,
-        beneath: Beneath,
-        entries_max: usize,
-        state_dir: &Path,
-    ) -> Result<Self, StateError> {
-        let table = Self::new(root, beneath, entries_max);
-        let (kept, entries) = Kept::open(state_dir, root)?;
-        table.known.write().restore(kept, entries, entries_max);
-        Ok(table)
+    pub(super) fn identify(&self, fd: BorrowedFd<'_>, stat: &Stat) -> Result<Identity, Status> {
+        self.identities.identify(fd, stat)
     }
 
     pub(super) fn survives_restart(&self) -> bool {
@@ -141,6 +165,16 @@ impl Table {
         Ok(key.handle())
     }
 
+    /// The file that has this handle was seen at this place.
+    pub(super) fn name_again(
+        &self,
+        dir: &Handle,
+        name: Component<'_>,
+        known: &Handle,
+    ) -> Result<Handle, Status> {
+        self.name(dir, name, Key::parse(known)?.identity)
+    }
+
     /// The handle of a file that is known already.
     pub(super) fn known(&self, file: Identity) -> Result<Handle, Status> {
         let known = self.known.read();
@@ -149,7 +183,11 @@ impl Table {
         Ok(key.handle())
     }
 
-    pub(super) fn open(&self, root: BorrowedFd<'_>, handle: &Handle) -> Result<OwnedFd, Status> {
+    pub(super) fn open_known(
+        &self,
+        root: BorrowedFd<'_>,
+        handle: &Handle,
+    ) -> Result<Opened, Status> {
         let key = Key::parse(handle)?;
         let _still = self.moves.read();
         let mut outcome = Status::Stale;
@@ -160,20 +198,30 @@ impl Table {
             match self.open_at(root, &path, key.identity) {
                 Err(Status::Stale) => {}
                 Err(other) => outcome = other,
-                found => return found,
+                Ok(found) => return Ok(Opened::Found(found)),
             }
         }
         match outcome {
             // It is where no place says. What this table never met is not looked for.
-            Status::Stale if self.known.read().find(key).is_some() => self.search(root, key),
+            Status::Stale if self.known.read().find(key).is_some() => Ok(Opened::Lost),
             outcome => Err(outcome),
         }
     }
 
     /// Another process may have moved it. What is not found is forgotten, so that it is not
-    /// searched for again.
-    fn search(&self, root: BorrowedFd<'_>, key: Key) -> Result<OwnedFd, Status> {
-        let found = search::search(self.beneath, root, key.identity);
+    /// searched for again. Renames go on meanwhile: a place that they have told is looked at last.
+    pub(super) fn search(&self, root: BorrowedFd<'_>, handle: &Handle) -> Result<OwnedFd, Status> {
+        let key = Key::parse(handle)?;
+        let identify = |fd: BorrowedFd<'_>| {
+            let stat = Stat::of(fd).map_err(status)?;
+            self.identify(fd, &stat)
+        };
+        let found = search::search(self.beneath, root, key.identity, &identify);
+        if matches!(found, Err(Status::Stale))
+            && let Opened::Found(found) = self.open_known(root, handle)?
+        {
+            return Ok(found);
+        }
         let mut known = self.known.write();
         match found {
             Ok(found) => {
@@ -205,7 +253,11 @@ impl Table {
     ) -> Result<OwnedFd, Status> {
         let fd = self.beneath.path(root, path).map_err(stale_status)?;
         let found = Stat::of(&fd).map_err(status)?;
-        if found.identity() == meant { Ok(fd) } else { Err(Status::Stale) }
+        // Mostly the numbers tell, and nothing more has to be asked.
+        if found.inode() != meant.inode {
+            return Err(Status::Stale);
+        }
+        if self.identify(fd.as_fd(), &found)? == meant { Ok(fd) } else { Err(Status::Stale) }
     }
 
     /// The file was made at this place: what is known of its identity elsewhere is of another,
@@ -280,9 +332,13 @@ impl Known {
             return;
         };
         let had = entry.places.len();
+        // A file that has other names, which only others know, is found from the last one we knew.
+        if !deleted && entry.places == [place.clone()] {
+            return;
+        }
         entry.places.retain(|known| known != place);
         let lost = had - entry.places.len();
-        let last = deleted || had > 0 && entry.places.is_empty();
+        let last = deleted;
         if lost > 0 {
             self.count_child(place, -1);
         }
@@ -415,7 +471,7 @@ mod tests {
     }
 
     fn table(entries_max: usize) -> Table {
-        Table::new(file(2), Beneath::by_component(), entries_max)
+        Table::new(file(2), Identities::plain(), Beneath::by_component(), entries_max)
     }
 
     fn name(text: &str) -> Component<'_> {
@@ -453,6 +509,20 @@ mod tests {
         assert_eq!(path(&table, &handle, 0).unwrap(), "a");
         table.unlinked(&root, name("a"), &handle, true);
         assert_eq!(path(&table, &handle, 0), None);
+    }
+
+    /// Another process has given it a name that the table never met.
+    #[test]
+    fn a_file_that_keeps_a_name_is_known_though_none_of_those_we_knew_is_left() {
+        let table = table(100);
+        let root = table.root();
+        let handle = table.name(&root, name("a"), file(3)).unwrap();
+        table.unlinked(&root, name("a"), &handle, false);
+        assert_eq!(path(&table, &handle, 0).unwrap(), "a", "from where it is searched for");
+        assert_eq!(table.name(&root, name("b"), file(3)).unwrap(), handle);
+        table.unlinked(&root, name("a"), &handle, false);
+        assert_eq!(path(&table, &handle, 0).unwrap(), "b");
+        assert_eq!(path(&table, &handle, 1), None);
     }
 
     #[test]
@@ -495,8 +565,11 @@ mod tests {
     #[test]
     fn a_table_that_was_larger_is_cut_to_its_maximum() {
         let dir = tempfile::tempdir().unwrap();
-        let open =
-            |max| Table::open_kept(file(2), Beneath::by_component(), max, dir.path()).unwrap();
+        let open = |max| {
+            let table = table(max);
+            table.keep_in(dir.path(), Acting::Process, max).unwrap();
+            table
+        };
         let table = open(100);
         for inode in 0..50 {
             table.name(&table.root(), name(&inode.to_string()), file(10 + inode)).unwrap();

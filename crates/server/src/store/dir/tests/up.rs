@@ -73,7 +73,7 @@ fn a_deep_directory_has_the_one_above_and_the_serving_thread_does_not_climb() {
     let way = deep(&at, DEEP);
     let [.., above, lowest] = &way[..] else { unreachable!("3,000 levels") };
     let (release, held) = mpsc::channel::<()>();
-    at.store.tree.climber.run(Box::new(move || held.recv().unwrap()));
+    at.store.tree.seeker.run(Box::new(move || held.recv().unwrap()));
     let mut looked = pin!(at.store.lookup(&ME, &lowest.handle, b".."));
     let first = looked.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(first.is_pending(), "the thread climbs that has something else to do");

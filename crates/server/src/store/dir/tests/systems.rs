@@ -1,0 +1,126 @@
+//! File systems that keep less, or other things, than most: no time of birth, layers.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// The table on a file system of the test's own, with a cache of a single object.
+fn table_on(place: tempfile::TempDir, root: &Path) -> Fixture {
+    let options = DirOptions {
+        handles: HandleChoice::Table,
+        open_files_max: Some(3),
+        metadata_sync: MetadataSync::Never,
+        ..DirOptions::default()
+    };
+    let store = DirStore::open(root, &options).unwrap();
+    Fixture { store, options, place }
+}
+
+/// ext4 with small inodes: device and inode are all that statx says of a file.
+#[test]
+fn a_handle_never_means_the_next_file_with_its_inode() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("export");
+    let Some(_mount) = Mount::made(&root, &["mkfs.ext4", "-q", "-F", "-I", "128"]) else {
+        return;
+    };
+    let at = table_on(place, &root);
+    let mut reused = 0;
+    for round in 0..20 {
+        let name = format!("file-{round}");
+        let old = at.create(&at.root(), &name);
+        // Closes it, so that its inode is free when it is deleted.
+        at.create(&at.root(), &format!("other-{round}"));
+        fs::remove_file(at.path(&name)).unwrap();
+        fs::write(at.path(&name), "new").unwrap();
+        let new = at.lookup(&at.root(), &name).unwrap();
+        reused += usize::from(new.attr.fileid == old.attr.fileid);
+        at.lookup(&at.root(), &format!("other-{round}")).unwrap();
+        assert_eq!(at.read(&old.handle, 0, 3).unwrap_err(), Status::Stale);
+        assert_eq!(at.write(&old.handle, 0, b"bad").unwrap_err(), Status::Stale);
+        assert_eq!(at.read(&new.handle, 0, 3).unwrap().0, b"new");
+        assert_eq!(fs::read(at.path(&name)).unwrap(), b"new");
+    }
+    assert!(reused > 0, "this file system gives inodes again at once");
+}
+
+/// Like a container's root: the first write to a file moves it to another layer.
+#[test]
+fn files_of_an_overlay_keep_their_handles_and_listings_are_whole() {
+    let place = tempfile::tempdir().unwrap();
+    let layer = |name: &str| {
+        let path = place.path().join(name);
+        fs::create_dir(&path).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let [lower, upper, work, root] = ["lower", "upper", "work", "export"].map(layer);
+    fs::write(format!("{lower}/file"), "lower").unwrap();
+    fs::create_dir(format!("{lower}/dir")).unwrap();
+    for index in 0..600 {
+        fs::write(format!("{lower}/dir/{index}"), "").unwrap();
+    }
+    let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    let overlay = ["-t", "overlay", "-o", &layers, "overlay"];
+    let Some(_mount) = Mount::at(PathBuf::from(&root), &overlay) else {
+        return;
+    };
+    let at = table_on(place, Path::new(&root));
+    let file = at.lookup(&at.root(), "file").unwrap();
+    let dir = at.lookup(&at.root(), "dir").unwrap();
+    at.write(&file.handle, 0, b"UPPER").unwrap();
+    at.lookup(&dir.handle, "0").unwrap();
+    assert_eq!(at.read(&file.handle, 0, 9).unwrap().0, b"UPPER", "under its handle from before");
+    assert_eq!(at.lookup(&at.root(), "file").unwrap().handle, file.handle);
+    // Removed as they are listed, as `rm -r` does.
+    let (mut last, mut removed) = (0, BTreeSet::new());
+    loop {
+        let from = ListFrom { cookie: last, verifier: [0; 8], with_nodes: false };
+        let mut names = Vec::new();
+        let mut sink = |entry: Entry<'_>| {
+            let has_room = names.len() < 50;
+            if has_room {
+                last = entry.cookie;
+                names.push(String::from_utf8(entry.name.to_vec()).unwrap());
+            }
+            has_room
+        };
+        let listed = block_on(at.store.list(&ME, &dir.handle, from, &mut sink)).result.unwrap();
+        for name in names.into_iter().filter(|name| !name.starts_with('.')) {
+            at.remove(&dir.handle, &name).unwrap();
+            assert!(removed.insert(name));
+        }
+        if listed.eof {
+            break;
+        }
+    }
+    assert_eq!(removed.len(), 600);
+    assert_eq!(fs::read_dir(at.path("dir")).unwrap().count(), 0);
+}
+
+/// Neither a name that another process gave it nor a wide tree makes a file unreachable.
+#[test]
+fn a_file_whose_known_name_is_gone_is_found_by_another_however_wide_the_tree() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("export");
+    fs::create_dir(&root).unwrap();
+    fs::create_dir(place.path().join("outside")).unwrap();
+    let at = table_on(place, &root);
+    for index in 0..1000 {
+        fs::create_dir_all(at.path(&format!("wide/{index}/below"))).unwrap();
+    }
+    let (linked, moved) = (at.create(&at.root(), "linked"), at.create(&at.root(), "moved"));
+    at.write(&linked.handle, 0, b"linked").unwrap();
+    fs::hard_link(at.path("linked"), at.path("wide/7/other name")).unwrap();
+    at.remove(&at.root(), "linked").unwrap();
+    fs::rename(at.path("moved"), at.path("wide/999/below/moved")).unwrap();
+    at.create(&at.root(), "others in between");
+    assert_eq!(at.read(&linked.handle, 0, 9).unwrap().0, b"linked");
+    assert_eq!(at.attr(&moved.handle).unwrap().fileid, moved.attr.fileid);
+    assert_eq!(at.walk("wide/7/other name").unwrap().handle, linked.handle);
+    // What is really gone is looked for once, by a thread of the store.
+    fs::remove_file(at.path("wide/7/other name")).unwrap();
+    at.create(&at.root(), "more in between");
+    for _ in 0..2 {
+        assert_eq!(at.attr(&linked.handle).unwrap_err(), Status::Stale);
+    }
+}
