@@ -3,7 +3,7 @@
 //! Which part of the path is the export and which lies inside it only the server knows: see
 //! [`crate::mount`].
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -155,7 +155,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bracketed = self.host.contains(':');
         let (open, close) = if bracketed { ("[", "]") } else { ("", "") };
-        write!(f, "nfs://{open}{}{close}{}", self.host, self.path_text())?;
+        write!(f, "nfs://{open}{}{close}{}", self.host, encoded(&self.path))?;
         // Version 3 and TCP go without saying.
         let mut mark = '?';
         if self.version != Version::Three {
@@ -211,6 +211,30 @@ fn decode_path(path: &str) -> Vec<u8> {
     if decoded.is_empty() { b"/".to_vec() } else { decoded }
 }
 
+/// A path as it stands in a URL: what ends a path there, what shells and terminals take for
+/// something else, and what is no text, is percent-encoded.
+pub fn encoded(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for chunk in path.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            match letter {
+                ' ' | '%' | '?' | '#' | '"' | '\'' | '\\' | '`' => {
+                    push_encoded(&mut text, letter as u32)
+                }
+                letter if letter.is_ascii_control() => push_encoded(&mut text, letter as u32),
+                letter => text.push(letter),
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| push_encoded(&mut text, u32::from(*byte)));
+    }
+    text
+}
+
+fn push_encoded(text: &mut String, byte: u32) {
+    // Writing to a String does not fail.
+    write!(text, "%{byte:02X}").ok();
+}
+
 fn hex(digits: [u8; 2]) -> Option<u8> {
     let [high, low] = digits.map(|digit| char::from(digit).to_digit(16));
     u8::try_from(high? * 16 + low?).ok()
@@ -230,8 +254,20 @@ mod tests {
         assert_eq!(target.protocol, Protocol::Tcp);
         assert_eq!(
             target.to_string(),
-            "nfs://[fe80::1]/a/b c?nfsport=2049&mountport=20048&uid=0&gid=7"
+            "nfs://[fe80::1]/a/b%20c?nfsport=2049&mountport=20048&uid=0&gid=7"
         );
+    }
+
+    #[test]
+    fn a_path_of_any_bytes_is_read_as_it_was_printed() {
+        let every: Vec<u8> = (1..=u8::MAX).filter(|byte| *byte != b'/').collect();
+        for path in [&every[..], b"50%25 of", "d\u{e9}j\u{e0} vu \u{1f600}".as_bytes(), b"a//b"] {
+            let path = [b"/", path].concat();
+            let text = format!("nfs://h{}", encoded(&path));
+            assert!(!text.contains([' ', '\'', '"', '\n', '\u{1b}']), "{text}");
+            assert_eq!(text.parse::<Target>().unwrap().path, path, "{text}");
+        }
+        assert_eq!(encoded("/d\u{e9}j\u{e0}".as_bytes()), "/d\u{e9}j\u{e0}");
     }
 
     #[test]
