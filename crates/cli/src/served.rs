@@ -108,7 +108,7 @@ pub(crate) fn engine_in_memory(clock: &Clock, bytes_max: u64) -> Engine<MemStore
 
 /// An engine, as a connection wants it.
 pub(crate) fn service<S: Store>(engine: &Arc<Engine<S>>) -> impl Service + use<S> {
-    Served(Arc::clone(engine))
+    Served::new(engine)
 }
 
 /// An empty store in memory that belongs to this user.
@@ -147,12 +147,18 @@ pub(crate) fn emulated(
     SimStore::new(options, time_of_day(clock), Arc::new(Timed(clock.clone())))
 }
 
-/// An engine, as connections see it.
-struct Served<S>(Arc<Engine<S>>);
+/// An engine, as connections see it, and the user whose server it is.
+struct Served<S>(Arc<Engine<S>>, u32);
+
+impl<S> Served<S> {
+    fn new(engine: &Arc<Engine<S>>) -> Self {
+        Self(Arc::clone(engine), this_user().uid)
+    }
+}
 
 impl<S> Clone for Served<S> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(Arc::clone(&self.0), self.1)
     }
 }
 
@@ -175,7 +181,9 @@ impl<S: Store> Service for Served<S> {
             Carrier::Datagram => Transport::Datagram,
             Carrier::Stream => Transport::Stream,
         };
-        let peer = Peer { address: peer.address, transport, local: peer.local };
+        // A privileged port is what root of another host shows; of this host more is known.
+        let is_trusted = peer.owner.map(|uid| uid == 0 || uid == self.1);
+        let peer = Peer { address: peer.address, transport, local: peer.local, is_trusted };
         async move {
             let (answer, tag) = engine.call_arrived(peer, record, arrived).await;
             reply(answer, tag)
@@ -230,7 +238,7 @@ pub(crate) fn start<S: Store>(
         engine = engine.measured(metrics);
     }
     let engine = Arc::new(engine);
-    let service = Served(Arc::clone(&engine));
+    let service = Served::new(&engine);
     let host = Host::new(clock, options.limits);
     for listener in listeners {
         let (host, service, links) = (host.clone(), service.clone(), options.links.clone());

@@ -86,12 +86,15 @@ pub struct Peer {
     pub transport: Transport,
     /// Our address that the call was sent to, where that is known.
     pub local: Option<SocketAddr>,
+    /// Whether it is a program of root's or of the server's user on this host; `None` where that
+    /// is not known, and its port has to tell.
+    pub is_trusted: Option<bool>,
 }
 
 impl Peer {
     /// One who calls an address of ours that is not known.
     pub const fn at(address: SocketAddr, transport: Transport) -> Self {
-        Self { address, transport, local: None }
+        Self { address, transport, local: None, is_trusted: None }
     }
 }
 
@@ -383,7 +386,7 @@ impl<S: Store> Engine<S> {
         };
         let exports = self.exports.load();
         export
-            .and_then(|(export, _)| exports.place(export, call.peer.address).ok())
+            .and_then(|(export, _)| exports.place(export, call.peer).ok())
             .is_some_and(|place| !call.credential.is_weak_for(place.rule))
     }
 
@@ -443,8 +446,7 @@ impl<S: Store> Engine<S> {
         // All other procedures begin with a file handle.
         let first = nfs3::FileHandle::decode(&mut Reader::new(args))?;
         let exports = self.exports.load_full();
-        let place =
-            handle::unwrap(&first).and_then(|(export, _)| exports.place(export, call.peer.address));
+        let place = handle::unwrap(&first).and_then(|(export, _)| exports.place(export, call.peer));
         let place = match place {
             Ok(place) => place,
             Err(status) => {
@@ -496,8 +498,8 @@ impl<S: Store> Engine<S> {
         }
         let first = nfs2::FHandle::decode(&mut Reader::new(args))?;
         let exports = self.exports.load_full();
-        let place = handle2::unwrap2(&first)
-            .and_then(|(export, _)| exports.place(export, call.peer.address));
+        let place =
+            handle2::unwrap2(&first).and_then(|(export, _)| exports.place(export, call.peer));
         let place = match place {
             Ok(place) => place,
             Err(status) => {
@@ -557,8 +559,7 @@ impl<S: Store> Engine<S> {
             exports: &self.exports.load_full(),
             mounts: &self.mounts,
             credential: call.credential,
-            client: call.peer.address,
-            transport: call.peer.transport,
+            peer: call.peer,
         };
         let args = call.args.rest();
         let serving = pin!(mountd::serve(&cx, version, procedure, args, head));

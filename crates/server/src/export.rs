@@ -1,10 +1,11 @@
 //! What is exported, to whom, and how its callers are seen.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::engine::Peer;
 use crate::types::Caller;
 
 /// User and group of nobody, as Linux has them.
@@ -62,7 +63,8 @@ pub struct Rule {
     pub anonymous: Arc<Caller>,
     /// Take calls with AUTH_NONE; otherwise they are refused with AUTH_TOOWEAK.
     pub anonymous_allowed: bool,
-    /// Refuse calls from ports that every user of a client may take (`secure`).
+    /// Refuse calls from ports that every user of a client may take (`secure`); on this host calls
+    /// of programs that are neither root's nor the server's user's.
     pub privileged_port: bool,
 }
 
@@ -81,8 +83,9 @@ impl Default for Rule {
 }
 
 impl Rule {
-    pub(crate) fn takes_port_of(&self, client: SocketAddr) -> bool {
-        !self.privileged_port || client.port() < PRIVILEGED_PORTS_END
+    pub(crate) fn takes(&self, peer: &Peer) -> bool {
+        let has_privileged_port = peer.address.port() < PRIVILEGED_PORTS_END;
+        !self.privileged_port || peer.is_trusted.unwrap_or(has_privileged_port)
     }
 }
 

@@ -1,10 +1,10 @@
 //! All that a server exports: which export a handle or a path means.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use wire::nfs3::FileHandle;
 
+use crate::engine::Peer;
 use crate::export::{Export, Rule};
 use crate::handle;
 use crate::store::Store;
@@ -79,8 +79,8 @@ impl<S> Exports<S> {
     ///
     /// # Errors
     /// `Stale` when there is none, and those of [`Place::of`].
-    pub(crate) fn place(&self, id: u32, client: SocketAddr) -> Result<Place<'_, S>, Status> {
-        Place::of(self.of_id(id).ok_or(Status::Stale)?, client)
+    pub(crate) fn place(&self, id: u32, peer: &Peer) -> Result<Place<'_, S>, Status> {
+        Place::of(self.of_id(id).ok_or(Status::Stale)?, peer)
     }
 
     /// The export whose name is the longest beginning of `path`, and what follows it there.
@@ -110,10 +110,10 @@ pub(crate) struct Place<'e, S> {
 impl<'e, S> Place<'e, S> {
     /// # Errors
     /// `Access` when no rule names the client; `NotOwner`, as the Linux server has it, when the
-    /// rule wants a privileged port and this is none.
-    pub(crate) fn of(exported: &'e Exported<S>, client: SocketAddr) -> Result<Self, Status> {
-        let rule = exported.export.rule_for(client.ip()).ok_or(Status::Access)?;
-        match rule.takes_port_of(client) {
+    /// rule wants a privileged caller and this is none.
+    pub(crate) fn of(exported: &'e Exported<S>, peer: &Peer) -> Result<Self, Status> {
+        let rule = exported.export.rule_for(peer.address.ip()).ok_or(Status::Access)?;
+        match rule.takes(peer) {
             true => Ok(Self { exported, rule }),
             false => Err(Status::NotOwner),
         }

@@ -7,7 +7,7 @@
 //! nothing depends on it being true.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use parking_lot::Mutex;
 use wire::mount::{
@@ -17,7 +17,7 @@ use wire::rpc::{AUTH_NONE, AUTH_SYS};
 use wire::xdr::{self, DecodeError, Encode, List, Void};
 
 use crate::auth::Credential;
-use crate::engine::Transport;
+use crate::engine::{Peer, Transport};
 use crate::export::{Clients, Rule};
 use crate::exports::{Exports, Place, components};
 use crate::handle;
@@ -71,8 +71,7 @@ pub(crate) struct Context<'c, S> {
     pub(crate) exports: &'c Exports<S>,
     pub(crate) mounts: &'c Mounts,
     pub(crate) credential: Credential,
-    pub(crate) client: SocketAddr,
-    pub(crate) transport: Transport,
+    pub(crate) peer: &'c Peer,
 }
 
 /// Bytes of a list in a datagram, whose sender may not be who it says: little more than was asked.
@@ -152,9 +151,9 @@ pub(crate) async fn serve<S: Store>(
         }
     }
     match procedure {
-        Procedure::Dump => dump(cx.mounts, cx.transport, head),
-        Procedure::Export => export_list(cx.exports, cx.transport, head),
-        Procedure::Umntall => cx.mounts.remove_all_of(cx.client.ip()),
+        Procedure::Dump => dump(cx.mounts, cx.peer.transport, head),
+        Procedure::Export => export_list(cx.exports, cx.peer.transport, head),
+        Procedure::Umntall => cx.mounts.remove_all_of(cx.peer.address.ip()),
         Procedure::Null | Procedure::Mnt | Procedure::Umnt => {}
     }
     Ok(Outcome::Served)
@@ -171,14 +170,14 @@ impl<'c, S> Context<'c, S> {
         if directory.is_empty() {
             directory.push(b'/');
         }
-        Mount { client: self.client.ip(), directory }
+        Mount { client: self.peer.address.ip(), directory }
     }
 
     /// The export that a path is in, and the way from there.
     fn place<'p>(&self, dirpath: &'p [u8]) -> Result<(Place<'c, S>, &'p [u8]), MountStat3> {
         let (exported, below) = self.exports.of_path(dirpath).ok_or(MountStat3::NoEnt)?;
         // Both reasons are one to a client: it may not.
-        let place = Place::of(exported, self.client).map_err(|_| MountStat3::Acces)?;
+        let place = Place::of(exported, self.peer).map_err(|_| MountStat3::Acces)?;
         Ok((place, below))
     }
 }

@@ -20,7 +20,7 @@ use crate::guest::image::Image;
 use crate::guest::shell::Shell;
 use crate::host::child::{Service, finish, text};
 use crate::host::ganesha::Ganesha;
-use crate::host::nfskit::{START_WITHIN, STOP_WITHIN};
+use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
 use crate::host::report::Report;
 
 const WORK: &str = include_str!("scripts/work.py");
@@ -136,6 +136,7 @@ impl Stage<'_> {
         let target = Target { name: "our server", export: "/", nfs_port: 2049, mount_port: 2049 };
         let mut command = Command::new(self.nfskit);
         command.args(["serve", "mem:", "--udp", "--listen"]).arg(format!("{HOST}:2049"));
+        command.args(TRUSTING);
         let mut service = Service::start(&mut command)?;
         service.wait_for(START_WITHIN, |lines| {
             lines.iter().any(|line| line.contains("mount -t nfs")).then_some(())

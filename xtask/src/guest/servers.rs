@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::image::Image;
 use crate::host::child::Service;
-use crate::host::nfskit::{START_WITHIN, STOP_WITHIN};
+use crate::host::nfskit::{START_WITHIN, STOP_WITHIN, TRUSTING};
 
 /// The host's address on the guest's network, which is nobody else's.
 const ADDRESS: &str = "10.77.0.1";
@@ -99,7 +99,7 @@ impl Servers {
             command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
         }
         command.arg(nfskit).arg("serve").arg(&export).arg("--state").arg(&state);
-        command.args(["--listen", &format!("{ADDRESS}:{}", mount.port)]);
+        command.args(["--listen", &format!("{ADDRESS}:{}", mount.port)]).args(TRUSTING);
         let mut service = Service::start(&mut command)?;
         let banner = |lines: &[String]| {
             let mounts = lines.iter().any(|line| line.contains("mount -t nfs"));

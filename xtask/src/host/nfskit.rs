@@ -10,6 +10,10 @@ use super::child::Service;
 pub(crate) const START_WITHIN: Duration = Duration::from_secs(20);
 pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(10);
 
+/// Options for a server that takes its clients' word, as our checks need it: root is root, and any
+/// port will do.
+pub(crate) const TRUSTING: [&str; 2] = ["--export", "/=no_root_squash,insecure"];
+
 /// `nfskit serve` in the background.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -29,7 +33,8 @@ impl Server {
         options: &[String],
     ) -> Result<Self, String> {
         let mut command = Command::new(nfskit);
-        command.arg("serve").arg(folder).args(["--listen", "127.0.0.1:0"]).args(options);
+        command.arg("serve").arg(folder).args(["--listen", "127.0.0.1:0"]).args(TRUSTING);
+        command.args(options);
         let mut service = Service::start(&mut command)?;
         let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
         let port = service.wait_for(START_WITHIN, find)?;
@@ -92,7 +97,7 @@ impl Address {
 }
 
 /// The port in a URL of the banner: `nfs://127.0.0.1/?nfsport=PORT` or `nfs://127.0.0.1:PORT/`.
-fn port(line: &str) -> Option<u16> {
+pub(crate) fn port(line: &str) -> Option<u16> {
     let (_, url) = line.split_once("nfs://127.0.0.1")?;
     let rest = match url.strip_prefix(':') {
         Some(rest) => rest,

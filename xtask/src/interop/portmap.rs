@@ -102,7 +102,7 @@ fn register(report: &mut Report, nfskit: &Path, folder: &Path) {
 fn start(nfskit: &Path, folder: &Path, mode: &str) -> Result<Service, String> {
     let mut command = Command::new(nfskit);
     command.args(["serve", "--export"]);
-    command.arg(format!("{}=name=/data,client=127.0.0.0/8,client=::1", folder.display()));
+    command.arg(format!("{}=name=/data,client=127.0.0.0/8,client=::1,insecure", folder.display()));
     command.args(["--listen", &format!("[::]:{PORT}"), "--udp", mode]);
     command.args(["--state", &format!("{}.state", folder.display())]);
     let mut service = Service::start(&mut command)?;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::host::child::Service;
 use crate::host::ganesha::{self, Ganesha};
-use crate::host::nfskit::{Address, Link, START_WITHIN, STOP_WITHIN};
+use crate::host::nfskit::{Address, Link, START_WITHIN, STOP_WITHIN, TRUSTING};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
@@ -117,7 +117,7 @@ impl Ours {
         let mut arguments = vec!["serve".to_owned(), folder.display().to_string()];
         arguments.extend(["--listen".to_owned(), format!("127.0.0.1:{port}")]);
         arguments.extend(["--state".to_owned(), state.display().to_string()]);
-        arguments.extend(options.iter().map(|option| (*option).to_owned()));
+        arguments.extend(TRUSTING.iter().chain(options).map(|option| (*option).to_owned()));
         let service = serve(nfskit, &arguments)?;
         let (nfskit, folder) = (nfskit.to_owned(), folder.to_owned());
         Ok(Self { service, nfskit, folder, arguments, port })

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::options::Options;
+use crate::host::nfskit::TRUSTING;
 
 const POLL: Duration = Duration::from_millis(2);
 const START_WITHIN: Duration = Duration::from_secs(20);
@@ -51,6 +52,7 @@ impl Server {
         let (program, folder) = (nfskit.display().to_string(), folder.display().to_string());
         let (listen, state) = (address.to_string(), scratch.join("state").display().to_string());
         words.extend([&program, "serve", &folder, "--listen", &listen, "--state", &state]);
+        words.extend(TRUSTING);
         let mut words = words.into_iter().map(str::to_owned);
         let command = words.next().map(PathBuf::from).unwrap_or_default();
         let log = scratch.join("server.log");

@@ -51,6 +51,7 @@ pub(super) async fn serve(
         address: (address.ip().to_canonical(), address.port()).into(),
         carrier: Carrier::Stream,
         local: transport.local(),
+        owner: transport.owner(),
     };
     let (timed, begin) = (service.is_timed(), service.clone());
     let mut connection = Connection {

@@ -157,7 +157,7 @@ where
     fn peer(&self, route: &Route) -> Peer {
         let address = (route.peer.ip().to_canonical(), route.peer.port()).into();
         let local = route.local.map(|ip| SocketAddr::new(ip.to_canonical(), self.local_port));
-        Peer { address, carrier: Carrier::Datagram, local }
+        Peer { address, carrier: Carrier::Datagram, local, owner: None }
     }
 
     /// Sends a reply, if the call deserves one, or lets it wait.

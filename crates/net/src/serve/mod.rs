@@ -63,6 +63,8 @@ pub struct Peer {
     pub carrier: Carrier,
     /// Our address that the call was sent to, if it is known.
     pub local: Option<SocketAddr>,
+    /// The user id of who calls, where that is a program on this host with a connection.
+    pub owner: Option<u32>,
 }
 
 /// What a call comes in.

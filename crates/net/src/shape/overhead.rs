@@ -189,6 +189,10 @@ impl<T: Transport> Transport for Busy<T> {
         self.inner.local()
     }
 
+    fn owner(&self) -> Option<u32> {
+        self.inner.owner()
+    }
+
     fn unsent_bytes(&self) -> usize {
         self.unsent_bytes + self.inner.unsent_bytes()
     }

@@ -118,6 +118,10 @@ impl<T: Transport> Transport for Shaped<T> {
         self.inner.local()
     }
 
+    fn owner(&self) -> Option<u32> {
+        self.inner.owner()
+    }
+
     fn unsent_bytes(&self) -> usize {
         usize::try_from(self.there.held_bytes()).unwrap_or(usize::MAX) + self.inner.unsent_bytes()
     }

@@ -11,6 +11,7 @@ pub mod buffer;
 pub mod datagram;
 pub mod lossy;
 pub mod memory;
+mod owner;
 pub mod private;
 pub mod tcp;
 pub mod udp;
@@ -49,6 +50,12 @@ pub trait Transport: fmt::Debug + Send {
 
     /// Our end of the connection, if it has an address.
     fn local(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// The user id of whose program is at the other end, where that is on this host and accepted
+    /// by us.
+    fn owner(&self) -> Option<u32> {
         None
     }
 
@@ -113,6 +120,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn local(&self) -> Option<SocketAddr> {
         (**self).local()
+    }
+
+    fn owner(&self) -> Option<u32> {
+        (**self).owner()
     }
 
     fn unsent_bytes(&self) -> usize {

@@ -24,8 +24,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Mutex, mpsc};
 use wire::record::{Fragment, Message, RecordError};
 
-use super::Transport;
 use super::buffer::{Pool, ReceiveBuffer};
+use super::{Transport, owner};
 use crate::clock::Clock;
 use crate::error::{ConnectError, TransportError};
 
@@ -59,6 +59,8 @@ pub struct Tcp {
     stream: TcpStream,
     peer: SocketAddr,
     local: Option<SocketAddr>,
+    /// Of the peer, if we have accepted it.
+    owner: Option<u32>,
     record_bytes_max: usize,
     buffer: ReceiveBuffer,
     /// Earlier fragments of the record being received.
@@ -162,6 +164,7 @@ impl Tcp {
         Ok(Self {
             peer: stream.peer_addr()?,
             local: stream.local_addr().ok(),
+            owner: None,
             stream,
             record_bytes_max,
             buffer: ReceiveBuffer::new(pool.clone()),
@@ -296,6 +299,10 @@ impl Transport for Tcp {
 
     fn local(&self) -> Option<SocketAddr> {
         self.local
+    }
+
+    fn owner(&self) -> Option<u32> {
+        self.owner
     }
 
     fn unsent_bytes(&self) -> usize {
@@ -473,6 +480,9 @@ impl Listener {
         #[cfg(target_os = "linux")]
         socket
             .set_tcp_user_timeout(Some(KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES))?;
-        Tcp::new(stream, &self.pool, self.record_bytes_max)
+        let mut tcp = Tcp::new(stream, &self.pool, self.record_bytes_max)?;
+        // Now, and not with the first call: who sends and closes at once is not there any more.
+        tcp.owner = tcp.local.and_then(|local| owner::of_peer(tcp.peer, local));
+        Ok(tcp)
     }
 }

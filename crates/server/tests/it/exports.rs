@@ -43,15 +43,44 @@ fn engine() -> Engine<MemStore> {
     Engine::new(exports, EngineConfig::default())
 }
 
+#[test]
+fn on_this_host_whose_program_it_is_counts_and_not_its_port() {
+    let engine = engine();
+    let asked = |port: u16, is_trusted: Option<bool>| {
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let peer = Peer { is_trusted, ..Peer::at(address, Transport::Stream) };
+        let args = DirPath { dirpath: b"/root" };
+        let procedure = Procedure::Mount(mount::Procedure::Mnt);
+        let reply: MntReply = call_from(&engine, peer, procedure, &args);
+        reply.map(drop)
+    };
+    let refused = Err(MountStat3::Acces);
+    assert_eq!(asked(50_000, Some(true)), Ok(()), "root's, from any port");
+    // Where a system lets everybody have them, a privileged port proves nothing.
+    assert_eq!(asked(700, Some(false)), refused);
+    assert_eq!((asked(700, None), asked(50_000, None)), (Ok(()), refused));
+}
+
 fn call<R>(engine: &Engine<MemStore>, client: &str, procedure: Procedure, args: &impl Encode) -> R
+where
+    R: Decode<'static> + std::fmt::Debug,
+{
+    let address: SocketAddr = client.parse().unwrap();
+    call_from(engine, Peer::at(address, Transport::Stream), procedure, args)
+}
+
+fn call_from<R>(
+    engine: &Engine<MemStore>,
+    peer: Peer,
+    procedure: Procedure,
+    args: &impl Encode,
+) -> R
 where
     R: Decode<'static> + std::fmt::Debug,
 {
     let body = credential((0, 0), &[]);
     let mut record = CallHeader::new(XID, procedure, OpaqueAuth::sys(&body)).to_bytes();
     args.encode(&mut record);
-    let address: SocketAddr = client.parse().unwrap();
-    let peer = Peer::at(address, Transport::Stream);
     let reply = engine.call(peer, Bytes::from(record)).now_or_never().unwrap().reply().unwrap();
     results(&reply)
 }

@@ -58,8 +58,7 @@ impl fmt::Display for Banner<'_> {
         let host = self.host();
         let export = self.export.as_deref().unwrap_or("/EXPORT");
         let ports = format!("nfsport={port}&mountport={mount_port}");
-        let place = format!("{host}:{export}");
-        let place = shell::quoted(&place);
+        let place = shell::quoted(format!("{host}:{export}"));
         writeln!(f, "  url         nfs://{host}{}?{ports}", encoded(export.as_bytes()))?;
         let mut protocols = vec!["tcp"];
         if self.udp {

@@ -1,0 +1,161 @@
+//! Whose program is at the other end of a connection from this same host.
+//!
+//! The kernel knows the owner of every socket, and tells anybody (sock_diag(7), as ss(8) asks it).
+//! It is asked for the one connection, whatever number of others there are. Only a connection that
+//! is still open says something: what is left of a socket that was closed belongs to nobody, and is
+//! listed as root's.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+
+use nix::libc;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+};
+
+const HEADER_BYTES: usize = 16;
+const REQUEST_BYTES: usize = HEADER_BYTES + 56;
+/// SOCK_DIAG_BY_FAMILY
+const BY_FAMILY: u16 = 20;
+/// NLM_F_REQUEST
+const REQUEST: u16 = 1;
+const ESTABLISHED: u8 = 1;
+/// Of `struct inet_diag_msg` behind the header: its state, its socket's owner and inode.
+const STATE_AT: usize = HEADER_BYTES + 1;
+const UID_AT: usize = HEADER_BYTES + 64;
+const INODE_AT: usize = HEADER_BYTES + 68;
+
+/// The user id that stands for all that a user namespace does not know.
+const OVERFLOW_UID: u32 = 65_534;
+
+/// The user id of who owns the socket of `peer`, which is connected to ours at `local` over TCP.
+/// None where the peer is on another host, has closed already, or cannot be told.
+pub(super) fn of_peer(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
+    let (peer_ip, local_ip) = (peer.ip().to_canonical(), local.ip().to_canonical());
+    if !peer_ip.is_loopback() && peer_ip != local_ip {
+        return None;
+    }
+    let request = request((peer_ip, peer.port()), (local_ip, local.port()))?;
+    let answer = ask(&request).ok()?;
+    uid(&answer).filter(|uid| *uid != OVERFLOW_UID)
+}
+
+/// The question for the socket at `own` that is connected to `other`.
+fn request(own: (IpAddr, u16), other: (IpAddr, u16)) -> Option<[u8; REQUEST_BYTES]> {
+    let family = match (own.0, other.0) {
+        (IpAddr::V4(_), IpAddr::V4(_)) => libc::AF_INET,
+        (IpAddr::V6(_), IpAddr::V6(_)) => libc::AF_INET6,
+        _ => return None,
+    };
+    let mut bytes = [0; REQUEST_BYTES];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    let length = u32::try_from(REQUEST_BYTES).ok()?;
+    put(0, &length.to_ne_bytes());
+    put(4, &BY_FAMILY.to_ne_bytes());
+    put(6, &REQUEST.to_ne_bytes());
+    // struct inet_diag_req_v2
+    put(HEADER_BYTES, &[u8::try_from(family).ok()?, u8::try_from(libc::IPPROTO_TCP).ok()?]);
+    put(HEADER_BYTES + 4, &u32::MAX.to_ne_bytes());
+    put(HEADER_BYTES + 8, &own.1.to_be_bytes());
+    put(HEADER_BYTES + 10, &other.1.to_be_bytes());
+    for (at, (ip, _)) in [(HEADER_BYTES + 12, own), (HEADER_BYTES + 28, other)] {
+        match ip {
+            IpAddr::V4(ip) => put(at, &ip.octets()),
+            IpAddr::V6(ip) => put(at, &ip.octets()),
+        }
+    }
+    // INET_DIAG_NOCOOKIE
+    put(HEADER_BYTES + 48, &[0xff; 8]);
+    Some(bytes)
+}
+
+/// The kernel answers within the call that asks.
+fn ask(request: &[u8]) -> io::Result<Vec<u8>> {
+    let (raw, close) = (SockType::Raw, SockFlag::SOCK_CLOEXEC);
+    let netlink = socket(AddressFamily::Netlink, raw, close, SockProtocol::NetlinkSockDiag)?;
+    send(netlink.as_raw_fd(), request, MsgFlags::empty())?;
+    let mut answer = vec![0; 1024];
+    let count = recv(netlink.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
+    answer.truncate(count);
+    Ok(answer)
+}
+
+fn uid(answer: &[u8]) -> Option<u32> {
+    let word = |at: usize| {
+        let bytes = answer.get(at..at + 4)?;
+        Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+    };
+    let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
+    let is_open = answer.get(STATE_AT) == Some(&ESTABLISHED) && word(INODE_AT)? != 0;
+    (kind == BY_FAMILY && is_open).then(|| word(UID_AT)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Both ends of a connection over this address.
+    fn pair(address: &str) -> Option<(TcpStream, TcpStream)> {
+        let listener = TcpListener::bind(address).ok()?;
+        let client = TcpStream::connect(listener.local_addr().ok()?).ok()?;
+        Some((client, listener.accept().ok()?.0))
+    }
+
+    fn owner(served: &TcpStream) -> Option<u32> {
+        of_peer(served.peer_addr().unwrap(), served.local_addr().unwrap())
+    }
+
+    #[test]
+    fn a_connection_from_this_host_has_its_users_id() {
+        let own = Some(rustix::process::geteuid().as_raw());
+        let (client, served) = pair("127.0.0.1:0").unwrap();
+        if owner(&served).is_none() {
+            println!("NOT TESTED: this system does not tell whose a socket is (sock_diag)");
+            return;
+        }
+        assert_eq!(owner(&served), own);
+        drop(client);
+        match pair("[::1]:0") {
+            Some((_client, served)) => assert_eq!(owner(&served), own),
+            None => println!("NOT TESTED over IPv6: there is no ::1"),
+        }
+    }
+
+    #[test]
+    fn who_has_closed_is_nobody_and_not_root() {
+        let (client, mut served) = pair("127.0.0.1:0").unwrap();
+        drop(client);
+        assert_eq!(served.read(&mut [0]).unwrap(), 0, "its end has arrived");
+        assert_eq!(owner(&served), None);
+    }
+
+    #[test]
+    fn other_hosts_are_not_asked_for() {
+        let (_client, served) = pair("127.0.0.1:0").unwrap();
+        let (peer, local) = (served.peer_addr().unwrap(), served.local_addr().unwrap());
+        let elsewhere = SocketAddr::new("192.0.2.1".parse().unwrap(), peer.port());
+        assert_eq!(of_peer(elsewhere, local), None);
+    }
+
+    #[test]
+    fn answers_that_say_nothing_are_no_owner() {
+        let mut answer = vec![0; 100];
+        answer[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
+        answer[STATE_AT] = ESTABLISHED;
+        answer[UID_AT..UID_AT + 4].copy_from_slice(&7_u32.to_ne_bytes());
+        assert_eq!(uid(&answer), None, "no inode");
+        answer[INODE_AT] = 1;
+        assert_eq!(uid(&answer), Some(7));
+        answer[STATE_AT] = 4;
+        assert_eq!(uid(&answer), None, "the peer has ended its half");
+        answer[STATE_AT] = ESTABLISHED;
+        answer[4..6].copy_from_slice(&2_u16.to_ne_bytes());
+        assert_eq!(uid(&answer), None, "an error");
+        assert_eq!(uid(&answer[..20]), None);
+        assert_eq!(uid(&[]), None);
+    }
+}
