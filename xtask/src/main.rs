@@ -17,6 +17,7 @@ mod ranks;
 mod sim;
 mod stress;
 mod tidy;
+mod unprivileged;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ usage: cargo xtask COMMAND
   ranks                   `bench curve` as two processes of an MPI, beside one
   sim [OPTION]...         random plans with faults, in worlds, against the reference
   stress [OPTION]...      the release binary killed again and again under load, for 5 minutes
+  unprivileged            every command as an ordinary user, attacked by another
 ";
 
 fn main() -> ExitCode {
@@ -67,6 +69,11 @@ fn main() -> ExitCode {
         ["ranks"] => ranks::run(&root),
         ["sim", options @ ..] => sim::run(&root, options),
         ["stress", options @ ..] => stress::run(&root, options),
+        ["unprivileged", options @ ..] => unprivileged::run(&root, options),
+        [unprivileged::INSIDE, scratch, nfskit] => {
+            unprivileged::run_inside(scratch.as_ref(), nfskit.as_ref())
+        }
+        [unprivileged::ATTACK, victim] => unprivileged::run_attack(victim),
         _ => Err(USAGE.to_owned()),
     });
     match outcome {

@@ -86,9 +86,12 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn start(command: &mut Command) -> Result<Self, String> {
+        Self::start_on(command.stdin(Stdio::null()))
+    }
+
+    fn start_on(command: &mut Command) -> Result<Self, String> {
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = command
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -105,6 +108,15 @@ impl Service {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// With an input that stays open until [`Service::end_input`].
+    pub(crate) fn start_with_input(command: &mut Command) -> Result<Self, String> {
+        Self::start_on(command.stdin(Stdio::piped()))
+    }
+
+    pub(crate) fn end_input(&mut self) {
+        drop(self.child.stdin.take());
     }
 
     /// Waits until `ready` sees in the lines printed so far what it looks for.

@@ -1,0 +1,311 @@
+//! What the ordinary user does, and what the other one tries meanwhile.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::attack::SET_UID;
+use super::user::User;
+use crate::host::child::{Service, finish, text};
+use crate::host::nfskit::port;
+use crate::host::report::Report;
+
+/// Far above what each takes, also where it is not optimized and the machine is busy.
+const WITHIN: Duration = Duration::from_secs(240);
+const START_WITHIN: Duration = Duration::from_secs(30);
+/// How long a command with a server inside is attacked, if it does not end before.
+const ATTACKED_FOR: Duration = Duration::from_secs(3);
+
+/// Commands with servers inside, beside `study`.
+const EMBEDDED: [&str; 5] = [
+    "bench policies --quick",
+    "papers loggp --quick",
+    "papers sensitivity --quick",
+    "papers predict --quick",
+    "papers whatif --quick",
+];
+
+/// Commands that end by themselves and need nothing; URL stands for that of a server.
+const WORKING: [&str; 9] = [
+    "bench seqwrite --wire --size 1M --target URL",
+    "bench seqwrite --size 1M --dir .",
+    "bench curve --target URL --loads 50 --time 500ms --warm-up 100ms --file-set-max 1M",
+    "bench rtt --target URL --size 64 --trials 10",
+    "bench storage --dir . --size 256K",
+    "bench tasks --dir . --tasks 1,2 --size 64K --times 2",
+    "probe URL --quick --json probe.json",
+    "model whatif probe.json L=1ms",
+    "model simulate probe.json",
+];
+
+/// What an attacker must have seen or done, for its failure to say anything.
+const CONNECTED: &str = "connected";
+const TRIED: &str = "tried TCP";
+
+/// Who does it, and with what.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) nfskit: PathBuf,
+    pub(super) xtask: PathBuf,
+    pub(super) owner: User,
+    /// Nobody, where we cannot be another user.
+    pub(super) stranger: Option<User>,
+}
+
+impl Stage {
+    pub(super) fn play(&self, report: &mut Report) {
+        report.check("study", "embedded, attacked", || self.study());
+        for words in EMBEDDED {
+            report.check("embedded", format!("{words}, attacked"), || self.embedded(words));
+        }
+        report.check("serve", "attacked", || self.serves_its_user_alone(&[]));
+        report.check("serve", "over UDP, attacked", || self.serves_its_user_alone(&["--udp"]));
+        report.check("serve", "insecure: the attack itself works", || self.serves_everybody());
+        report.check("serve", "root's directory, attacked", || self.root_serves());
+        report.check("serve", "a stranger is told why", || self.a_stranger_is_told());
+        match self.serve(&[]) {
+            Err(why) => drop(report.check("serve", "for its user", || Err(why))),
+            Ok((service, url, _)) => {
+                for words in WORKING {
+                    report.check("works", words, || self.works(&words.replace("URL", &url)));
+                }
+                report.check("works", "link, and trace of what passed", || self.link(&url));
+                report.check("mount", "as far as fusermount3 can", || self.mount(&url));
+                report
+                    .check("serve", "ends", || service.stop(START_WITHIN).map(|()| String::new()));
+            }
+        }
+        report.check("trace", "of an interface takes a capability", || self.no_capability());
+    }
+
+    fn nfskit(&self, user: &User, words: &str) -> Command {
+        let mut command = user.command(&self.nfskit);
+        command.args(words.split(' '));
+        command
+    }
+
+    fn works(&self, words: &str) -> Result<String, String> {
+        match finish(&mut self.nfskit(&self.owner, words), WITHIN, text) {
+            Ok(done) => Ok(format!("{:.1} s", done.seconds)),
+            // Measured, and not by all rules: the machine was busy.
+            Err(why) if words.starts_with("bench curve") && why.contains("exit status: 1:") => {
+                Ok("not by all rules".to_owned())
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    fn study(&self) -> Result<String, String> {
+        let attack = self.attack(self.owner.uid)?;
+        let done = self.works("study --quick --out studied")?;
+        let told = self.survived(attack, CONNECTED)?;
+        let report = self.owner.home.join("studied/report.html");
+        let html = fs::read_to_string(report).map_err(|error| format!("report.html: {error}"))?;
+        match html.contains("<svg") {
+            true => Ok(format!("{done}, {told}")),
+            false => Err("a report without a figure".to_owned()),
+        }
+    }
+
+    /// Attacked for a while, then interrupted.
+    fn embedded(&self, words: &str) -> Result<String, String> {
+        let attack = self.attack(self.owner.uid)?;
+        let mut child = self
+            .nfskit(&self.owner, words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        std::thread::sleep(ATTACKED_FOR);
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).ok();
+        let ended = child.wait().map_err(|error| error.to_string())?;
+        let told = self.survived(attack, CONNECTED)?;
+        match ended.code() {
+            Some(0 | 130) => Ok(told),
+            _ => Err(format!("{words}: {ended}")),
+        }
+    }
+
+    /// A server of the owner's on a new directory, its URL and the directory.
+    fn serve(&self, options: &[&str]) -> Result<(Service, String, PathBuf), String> {
+        self.serve_as(self.nfskit(&self.owner, "serve"), &self.owner.home, options)
+    }
+
+    fn serve_as(
+        &self,
+        mut command: Command,
+        home: &std::path::Path,
+        options: &[&str],
+    ) -> Result<(Service, String, PathBuf), String> {
+        let dir = tempfile::Builder::new().prefix("served-").tempdir_in(home);
+        let dir = dir.map_err(|error| error.to_string())?.keep();
+        if home == self.owner.home && self.stranger.is_some() {
+            let uid = Some(self.owner.uid);
+            std::os::unix::fs::chown(&dir, uid, uid).map_err(|error| error.to_string())?;
+        }
+        command.arg(&dir).args(["--listen", "127.0.0.1:0"]).args(options);
+        let mut service = Service::start(&mut command)?;
+        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
+        let port = service.wait_for(START_WITHIN, find)?;
+        let url = format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}");
+        Ok((service, url, dir))
+    }
+
+    fn serves_its_user_alone(&self, options: &[&str]) -> Result<String, String> {
+        let (service, url, dir) = self.serve(options)?;
+        let attack = self.attack(self.owner.uid)?;
+        let done = self.works(&format!("bench seqwrite --wire --size 1M --target {url}"))?;
+        let told = self.survived(attack, TRIED)?;
+        service.stop(START_WITHIN)?;
+        match dir.join(set_uid()).exists() {
+            true => Err("there is a set-uid file".to_owned()),
+            false => Ok(format!("its user: {done}; {told}")),
+        }
+    }
+
+    /// What the attack is worth: it gets in where everybody is asked in.
+    fn serves_everybody(&self) -> Result<String, String> {
+        if self.stranger.is_none() {
+            return Ok("nobody attacks".to_owned());
+        }
+        let (service, _, dir) = self.serve(&["--export", "/=insecure"])?;
+        let mut attack = self.attack(self.owner.uid)?.ok_or("there is a stranger")?;
+        let got_in = |lines: &[String]| {
+            lines.iter().find(|line| line.contains("a set-uid file made")).cloned()
+        };
+        let told = attack.wait_for(START_WITHIN, got_in)?;
+        let made = fs::metadata(dir.join(set_uid())).map_err(|error| error.to_string())?;
+        drop(attack);
+        service.stop(START_WITHIN)?;
+        match (made.mode() & 0o4000, made.uid() == self.owner.uid) {
+            (0o4000, true) => Ok(told),
+            _ => Err(format!("mode {:o}, uid {}", made.mode(), made.uid())),
+        }
+    }
+
+    /// Root's server, and its own client.
+    fn root_serves(&self) -> Result<String, String> {
+        if self.stranger.is_none() {
+            return Ok("not as root".to_owned());
+        }
+        let home = self.owner.home.parent().ok_or("a home is in a directory")?;
+        let mut command = Command::new(&self.nfskit);
+        command.args(["serve", "--state"]).arg(home.join("state"));
+        let (service, url, dir) = self.serve_as(command, home, &["--udp"])?;
+        let attack = self.attack(0)?;
+        let mut own = Command::new(&self.nfskit);
+        own.args(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &url]);
+        let own = finish(&mut own, WITHIN, text);
+        let told = self.survived(attack, TRIED)?;
+        service.stop(START_WITHIN)?;
+        if dir.join(set_uid()).exists() {
+            return Err("there is a set-uid file".to_owned());
+        }
+        // The directory is root's, and root of a client is nobody.
+        match own {
+            Err(why) if why.contains("NFS3ERR_ACCES") && why.contains("no_root_squash") => {
+                Ok(format!("root is nobody; {told}"))
+            }
+            other => Err(format!("root's own client: {other:?}")),
+        }
+    }
+
+    fn a_stranger_is_told(&self) -> Result<String, String> {
+        let Some(stranger) = &self.stranger else { return Ok("there is none".to_owned()) };
+        let (service, url, _) = self.serve(&[])?;
+        let words = format!("bench seqwrite --wire --size 64K --target {url}");
+        let refused = finish(&mut self.nfskit(stranger, &words), WITHIN, text);
+        service.stop(START_WITHIN)?;
+        match refused {
+            Err(why) if why.contains("MNT3ERR_ACCES") && why.contains("insecure") => Ok(why),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    fn link(&self, url: &str) -> Result<String, String> {
+        let mut command = self.nfskit(&self.owner, "link --pcap link.pcap --to");
+        command.arg(url);
+        let mut link = Service::start(&mut command)?;
+        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
+        let port = link.wait_for(START_WITHIN, find)?;
+        let through = format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}");
+        self.works(&format!("bench seqwrite --wire --size 256K --target {through}"))?;
+        link.stop(START_WITHIN)?;
+        self.works("trace link.pcap --explain")
+    }
+
+    /// Mounts, writes, unmounts; or says what is missing.
+    fn mount(&self, url: &str) -> Result<String, String> {
+        let at = self.owner.home.join("mnt");
+        fs::create_dir(&at).map_err(|error| error.to_string())?;
+        if self.stranger.is_some() {
+            let uid = Some(self.owner.uid);
+            std::os::unix::fs::chown(&at, uid, uid).map_err(|error| error.to_string())?;
+        }
+        let mut command = self.nfskit(&self.owner, "mount");
+        command.arg(url).arg(&at);
+        let mut mount = Service::start(&mut command)?;
+        let mounted = |lines: &[String]| {
+            let is_told = |line: &&String| line.contains("mounted on") || line.contains("try: ");
+            lines.iter().find(is_told).cloned()
+        };
+        let told = mount.wait_for(START_WITHIN, mounted)?;
+        if told.contains("try: ") {
+            return Ok(format!("said why not: {}", mount.lines().join(" ")));
+        }
+        let mut write = self.owner.command("/bin/sh".as_ref());
+        write.args(["-c", "echo through > mnt/file && cat mnt/file && ls -l mnt"]);
+        let written = finish(&mut write, WITHIN, text);
+        mount.stop(START_WITHIN)?;
+        match written?.value.starts_with("through") {
+            true => Ok(told),
+            false => Err("what was read is not what was written".to_owned()),
+        }
+    }
+
+    fn no_capability(&self) -> Result<String, String> {
+        let command = &mut self.nfskit(&self.owner, "trace --interface lo --time 1s");
+        match finish(command, WITHIN, text) {
+            Err(why) if why.contains("CAP_NET_RAW") || why.contains("root") => Ok(why),
+            other if self.stranger.is_some() => Err(format!("{other:?}")),
+            _ => Ok("this user may".to_owned()),
+        }
+    }
+
+    /// Starts the other user, if there is one.
+    fn attack(&self, victim: u32) -> Result<Option<Service>, String> {
+        let Some(stranger) = &self.stranger else { return Ok(None) };
+        let mut command = stranger.command(&self.xtask);
+        // As cargo would have it.
+        command.env("CARGO_MANIFEST_DIR", "/x/xtask");
+        command.args([super::ATTACK, &victim.to_string()]);
+        let mut attack = Service::start_with_input(&mut command)?;
+        let ready = |lines: &[String]| lines.iter().any(|line| line == "ready").then_some(());
+        attack.wait_for(START_WITHIN, ready)?;
+        Ok(Some(attack))
+    }
+
+    /// Ends the attack, and fails if it got anything, or did not do what it must have done.
+    fn survived(&self, attack: Option<Service>, done: &str) -> Result<String, String> {
+        let Some(mut attack) = attack else { return Ok("nobody attacks".to_owned()) };
+        attack.end_input();
+        let ended =
+            |lines: &[String]| lines.iter().find(|line| line.starts_with("looks ")).cloned();
+        let looks = attack.wait_for(WITHIN, ended)?;
+        let lines = attack.lines();
+        let starting = |with: &str| lines.iter().find(|line| line.starts_with(with));
+        match (starting("got in"), starting(done)) {
+            (Some(line), _) => Err(line.clone()),
+            (None, None) => Err(format!("the attack is worth nothing, it has not {done}")),
+            (None, Some(_)) => Ok(format!("attacked: {looks}, nothing got")),
+        }
+    }
+}
+
+fn set_uid() -> &'static str {
+    std::str::from_utf8(SET_UID).unwrap_or_default()
+}
