@@ -33,7 +33,7 @@ const WORKING: [&str; 9] = [
     "bench seqwrite --size 1M --dir .",
     "bench curve --target URL --loads 50 --time 500ms --warm-up 100ms --file-set-max 1M",
     "bench rtt --target URL --size 64 --trials 10",
-    "bench storage --dir . --size 256K",
+    "bench storage --dir . --size 256K --appends 10 --repeats 1",
     "bench tasks --dir . --tasks 1,2 --size 64K --times 2",
     "probe URL --quick --json probe.json",
     "model whatif probe.json L=1ms",
