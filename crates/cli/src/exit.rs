@@ -280,8 +280,8 @@ fn status_advice(status: NfsStat3) -> &'static str {
         NfsStat3::NoSpc => "free space on the server, or another export",
         NfsStat3::DQuot => "raise the quota on the server, or another user (?uid=N)",
         NfsStat3::Acces | NfsStat3::Perm => {
-            "a user who may write there (?uid=N&gid=N; root is nobody where the server squashes it, \
-             unless no_root_squash), or another directory"
+            "a user who may write there (?uid=N&gid=N; root is nobody for a server without \
+             no_root_squash), or another directory"
         }
         NfsStat3::NoEnt | NfsStat3::NotDir => "a directory that exists inside the export",
         NfsStat3::Stale | NfsStat3::BadHandle => {
