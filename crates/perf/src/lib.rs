@@ -6,3 +6,4 @@ pub mod record;
 pub mod series;
 pub mod stats;
 pub mod units;
+pub mod words;
