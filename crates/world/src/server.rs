@@ -21,6 +21,7 @@ use net::transport::Transport;
 use net::transport::lossy;
 use net::transport::memory;
 use parking_lot::Mutex;
+use perf::model::disk::Counts;
 use perf::units::Nanos;
 use server::store::sim::{Faults, SimOptions, SimStore, Stats};
 use server::types::Caller;
@@ -96,6 +97,8 @@ struct Shared {
 
 #[derive(Debug)]
 struct Life {
+    /// What the stores of earlier lives did.
+    before: Option<Stats>,
     /// What a crash left to begin with, while the host is down.
     resting: Option<Arc<SimStore>>,
     running: Option<Running>,
@@ -119,7 +122,7 @@ impl Server {
             clock: clock.clone(),
             faults: store.faults(),
             root: Engine::new(exports(&store), EngineConfig::default()).root(),
-            life: Mutex::new(Life { resting: Some(store), running: None }),
+            life: Mutex::new(Life { before: None, resting: Some(store), running: None }),
             lives: AtomicU64::new(0),
             spec,
         }));
@@ -145,9 +148,10 @@ impl Server {
         self.0.processor.load()
     }
 
-    /// What its store did in this life.
+    /// What its stores did over all lives, and what this one holds.
     pub fn stats(&self) -> Stats {
-        self.store().stats()
+        let now = self.store().stats();
+        self.0.life.lock().before.map_or(now, |before| together(&before, now))
     }
 
     /// The store, also of a host that is down.
@@ -186,8 +190,11 @@ impl Server {
             return;
         };
         running.group.kill();
-        let left = running.engine.store().crash(seed);
-        self.0.life.lock().resting = Some(Arc::new(left));
+        let store = running.engine.store();
+        let (did, left) = (store.stats(), store.crash(seed));
+        let mut life = self.0.life.lock();
+        life.before = Some(life.before.map_or(did, |before| together(&before, did)));
+        life.resting = Some(Arc::new(left));
     }
 
     /// It starts, if it is down.
@@ -251,6 +258,27 @@ impl Server {
     fn running(&self) -> Result<Running, ConnectError> {
         let refused = ConnectError::Refused { address: self.0.address };
         self.0.life.lock().running.clone().ok_or(refused)
+    }
+}
+
+/// What two lives did; what is held is the second's.
+fn together(first: &Stats, second: Stats) -> Stats {
+    let (a, b) = (&first.disk, &second.disk);
+    Stats {
+        disk: Counts {
+            reads: a.reads + b.reads,
+            writes: a.writes + b.writes,
+            syncs: a.syncs + b.syncs,
+            bytes_read: a.bytes_read + b.bytes_read,
+            bytes_written: a.bytes_written + b.bytes_written,
+            seeks: a.seeks + b.seeks,
+        },
+        disk_busy: first.disk_busy + second.disk_busy,
+        cache_hits: first.cache_hits + second.cache_hits,
+        cache_misses: first.cache_misses + second.cache_misses,
+        failed_syncs: first.failed_syncs + second.failed_syncs,
+        divergences: first.divergences + second.divergences,
+        ..second
     }
 }
 

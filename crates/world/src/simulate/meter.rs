@@ -9,8 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::server::Server;
 
-/// What a server did in the time that counts. Of a server that started again in it, its disk and
-/// its cache are those of the last life.
+/// What a server did in the time that counts, over all its lives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerOutcome {
     pub number: usize,
@@ -100,11 +99,7 @@ fn part(server: &Server, last: &Reading, now: &Reading, until: Nanos, span: Nano
     let share = |busy: Nanos, servers: usize| {
         busy.as_secs_f64() / (span.as_secs_f64() * servers.max(1) as f64)
     };
-    // A crash begins the disk's count again.
-    let disk = match last.lives == now.lives {
-        true => now.store.disk_busy.saturating_sub(last.store.disk_busy),
-        false => now.store.disk_busy,
-    };
+    let disk = now.store.disk_busy.saturating_sub(last.store.disk_busy);
     Slice {
         until,
         processor: share(now.processor.busy - last.processor.busy, now.processor.cores),
@@ -114,9 +109,6 @@ fn part(server: &Server, last: &Reading, now: &Reading, until: Nanos, span: Nano
 
 fn between(server: &Server, number: usize, begin: &Reading, span: Nanos) -> ServerOutcome {
     let end = Reading::of(server);
-    let same_life = begin.lives == end.lives;
-    let since = |now: u64, then: u64| if same_life { now.saturating_sub(then) } else { now };
-    let busy = |now: Nanos, then: Nanos| if same_life { now - then } else { now };
     let share = |busy: Nanos, servers: usize| {
         busy.as_secs_f64() / (span.as_secs_f64() * servers.max(1) as f64)
     };
@@ -131,19 +123,19 @@ fn between(server: &Server, number: usize, begin: &Reading, span: Nanos) -> Serv
             jobs => (end.processor.waited - begin.processor.waited) / jobs,
         },
         disk_utilization: share(
-            busy(end.store.disk_busy, begin.store.disk_busy),
+            end.store.disk_busy.saturating_sub(begin.store.disk_busy),
             server.spec().store.disk.parallel,
         ),
         disk: Counts {
-            reads: since(now.reads, then.reads),
-            writes: since(now.writes, then.writes),
-            syncs: since(now.syncs, then.syncs),
-            bytes_read: since(now.bytes_read, then.bytes_read),
-            bytes_written: since(now.bytes_written, then.bytes_written),
-            seeks: since(now.seeks, then.seeks),
+            reads: now.reads - then.reads,
+            writes: now.writes - then.writes,
+            syncs: now.syncs - then.syncs,
+            bytes_read: now.bytes_read - then.bytes_read,
+            bytes_written: now.bytes_written - then.bytes_written,
+            seeks: now.seeks - then.seeks,
         },
-        cache_hits: since(end.store.cache_hits, begin.store.cache_hits),
-        cache_misses: since(end.store.cache_misses, begin.store.cache_misses),
+        cache_hits: end.store.cache_hits - begin.store.cache_hits,
+        cache_misses: end.store.cache_misses - begin.store.cache_misses,
         lives: end.lives,
         over_time: Vec::new(),
     }

@@ -53,6 +53,24 @@ fn the_same_topology_and_seed_give_the_same_run() {
 }
 
 #[test]
+fn utilization_is_that_of_all_lives_of_a_server() {
+    let of = |faults: &str| {
+        let text = SMALL.replace("\"getattr\"", "\"write\"").replace("\"50ms\"", "\"100ms\"");
+        outcome(&(text + faults)).servers.remove(0)
+    };
+    let whole = of("");
+    // It starts again when nine tenths of the time have passed.
+    let late = "[[faults]]\nwhat = \"crash\"\nat = \"95ms\"\ndown = \"1ms\"\n";
+    let again = of(late);
+    assert_eq!((whole.lives, again.lives), (1, 2));
+    let slices = &again.over_time;
+    let mean = slices.iter().map(|slice| slice.disk).sum::<f64>() / slices.len() as f64;
+    assert!((again.disk_utilization / mean - 1.0).abs() < 0.02, "{again:?}");
+    assert!(again.disk_utilization > 0.85 * whole.disk_utilization, "{again:?} {whole:?}");
+    assert!(again.disk.syncs as f64 > 0.85 * whole.disk.syncs as f64, "{again:?} {whole:?}");
+}
+
+#[test]
 fn an_open_loop_offers_what_was_asked_for() {
     let open =
         outcome(&SMALL.replace("\"getattr\"", "\"getattr\"\nrate = 2000\narrivals = \"fixed\""));
