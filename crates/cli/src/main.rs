@@ -1,6 +1,7 @@
 //! `nfskit`: finds what slows NFS down, explains it with a model that predicts, and removes it.
 
 mod args;
+mod busy;
 mod cmd;
 mod compared;
 mod emulated;
@@ -42,6 +43,13 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &args::Args) -> Result<(), Failure> {
+    let watch = busy::Watch::begin(&args.command, args.verbosity());
+    command(args)?;
+    watch.end();
+    Ok(())
+}
+
+fn command(args: &args::Args) -> Result<(), Failure> {
     match &args.command {
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
         args::Command::Probe(probe) => cmd::probe::run(probe, args.verbosity()),

@@ -14,9 +14,6 @@ pub(super) fn text(outcome: &Outcome) -> String {
     let mut text = format!("mix         {}: {}\n", settings.mix.name, settings.mix.source);
     text += &format!("load        {}\n", load(outcome));
     text += &format!("generator   {}\n", generator(outcome));
-    if let Some(neighbours) = neighbours(outcome) {
-        text += &format!("neighbours  {neighbours}\n");
-    }
     text += &format!("cached      {CACHED}\n");
     text += &format!("durable     {}\n", durable(outcome));
     for server in &outcome.servers {
