@@ -149,7 +149,25 @@ impl Sample {
     }
 }
 
+impl Estimate {
+    /// The same of what cannot be below 0, such as a time that was found as a difference. Where the
+    /// difference is below 0, nothing is left of it but 0; that it is below says how far such a
+    /// difference can be off, and so far the interval reaches above.
+    #[must_use]
+    pub fn not_negative(self) -> Self {
+        let below = (-self.value).max(0.0);
+        let above = |Interval { lo, hi }| Interval { lo: lo.max(0.0), hi: hi.max(below) };
+        Self { value: self.value.max(0.0), ci95: self.ci95.map(above) }
+    }
+}
+
 impl Interval {
+    /// The smallest that holds both.
+    #[must_use]
+    pub fn joined(&self, other: &Self) -> Self {
+        Self { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
+    }
+
     pub fn contains(&self, value: f64) -> bool {
         (self.lo..=self.hi).contains(&value)
     }
@@ -508,6 +526,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_difference_of_times_is_never_below_0_and_never_surer_than_it_is_wrong() {
+        let found = |value, lo, hi| {
+            let found = Estimate { value, ci95: Some(Interval { lo, hi }) }.not_negative();
+            let ci95 = found.ci95.unwrap();
+            (found.value, ci95.lo, ci95.hi)
+        };
+        assert_eq!(found(-19.0, -20.0, -18.0), (0.0, 0.0, 19.0));
+        assert_eq!(found(-19.0, -60.0, 30.0), (0.0, 0.0, 30.0));
+        assert_eq!(found(2.0, -1.0, 5.0), (2.0, 0.0, 5.0));
+        assert_eq!(found(2.0, 1.0, 5.0), (2.0, 1.0, 5.0));
+        let alone = Estimate { value: -3.0, ci95: None }.not_negative();
+        assert_eq!(alone, Estimate { value: 0.0, ci95: None });
+    }
 
     fn sample(values: impl IntoIterator<Item = f64>) -> Sample {
         Sample::new(values.into_iter().collect::<Vec<_>>()).unwrap()

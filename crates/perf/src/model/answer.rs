@@ -44,7 +44,6 @@ impl Fitted {
 mod tests {
     use std::convert::Infallible;
 
-    use super::super::fit::spread;
     use super::super::least_squares::Found;
     use super::*;
 
@@ -63,6 +62,21 @@ mod tests {
             deviation: 0.01,
             covariance: covariance.map(Vec::from).into(),
         }
+    }
+
+    /// Standard deviation of an answer of which the slopes by each parameter are known: the parameters'
+    /// covariance carried to it.
+    fn spread<'a>(
+        covariance: impl IntoIterator<Item = impl IntoIterator<Item = &'a f64>>,
+        slopes: &[f64],
+    ) -> f64 {
+        let mut variance = 0.0;
+        for (row, a) in covariance.into_iter().zip(slopes) {
+            for (c, b) in row.into_iter().zip(slopes) {
+                variance += a * c * b;
+            }
+        }
+        variance.max(0.0).sqrt()
     }
 
     fn answer(fitted: &Fitted, of: impl Fn(&[f64]) -> f64) -> (f64, Interval) {

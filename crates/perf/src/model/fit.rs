@@ -21,21 +21,6 @@ pub fn line_relative(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some(((wy - b * wx) / w, b))
 }
 
-/// Standard deviation of an answer of which the slopes by each parameter are known: the parameters'
-/// covariance carried to it.
-pub(crate) fn spread<'a>(
-    covariance: impl IntoIterator<Item = impl IntoIterator<Item = &'a f64>>,
-    slopes: &[f64],
-) -> f64 {
-    let mut variance = 0.0;
-    for (row, a) in covariance.into_iter().zip(slopes) {
-        for (c, b) in row.into_iter().zip(slopes) {
-            variance += a * c * b;
-        }
-    }
-    variance.max(0.0).sqrt()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,14 +35,6 @@ mod tests {
         let bent = [exact[0], exact[1], (1024.0, line(1024.0) * 1.05)];
         let (a, _) = line_relative(&bent).unwrap();
         assert!((a - 100.0).abs() < 2.0, "{a}");
-    }
-
-    #[test]
-    fn a_spread_adds_what_parameters_do_together() {
-        let covariance = [[4.0, -1.0], [-1.0, 9.0]];
-        assert!((spread(&covariance, &[1.0, 0.0]) - 2.0).abs() < 1e-12);
-        assert!((spread(&covariance, &[1.0, 1.0]) - 11.0_f64.sqrt()).abs() < 1e-12);
-        assert_eq!(spread(&[[-1.0]], &[1.0]), 0.0);
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub struct Inferred {
     pub given: Given,
     /// Numbers of disks, of those tried, that fit as well; `None` above: no largest was found.
     pub disks: (u32, Option<u32>),
+    /// The fits with these numbers of disks, that of `fitted` among them: what follows from one and
+    /// not from the others is not known.
+    pub alike: Vec<(u32, Fitted)>,
 }
 
 /// Numbers of disks that are tried: no two neighbours are more than a third apart.
@@ -91,13 +94,16 @@ impl Inferred {
         let as_good = |(_, other): &&(u32, Fitted)| {
             other.deviation.powi(2) <= fitted.deviation.powi(2) * ratio
         };
-        let good: Vec<u32> = fits.iter().filter(as_good).map(|&(disks, _)| disks).collect();
-        let most = good.last().copied().filter(|most| {
-            given.disks.is_some() || DISKS_TRIED.last().is_none_or(|tried| most < tried)
-        });
+        let alike: Vec<(u32, Fitted)> = fits.iter().filter(as_good).cloned().collect();
+        let (least, most) = match (alike.first(), alike.last()) {
+            (Some((least, _)), Some((most, _))) => (*least, *most),
+            _ => (disks, disks),
+        };
+        let is_found = given.disks.is_some() || DISKS_TRIED.last().is_none_or(|last| most < *last);
         let values = fitted.values();
         let server = server(&given, disks, &values).map_err(|_| FitError::NotFinite)?;
-        Ok(Self { server, fitted, given, disks: (good[0], most) })
+        let fitted = Fitted { parameters: joined(&fitted, &alike), ..fitted };
+        Ok(Self { server, fitted, given, disks: (least, is_found.then_some(most)), alike })
     }
 
     /// Sentences on what the curve does not show, and what would.
@@ -116,10 +122,23 @@ impl Inferred {
         said
     }
 
-    /// The server with other values of the parameters that were found, in their order.
-    pub(super) fn with(&self, values: &[f64]) -> Result<FileServer, ModelError> {
-        server(&self.given, self.server.disks.servers(), values)
+    /// The server with so many disks and other values of the parameters that were found, in their
+    /// order.
+    pub(super) fn with(&self, disks: u32, values: &[f64]) -> Result<FileServer, ModelError> {
+        server(&self.given, disks, values)
     }
+}
+
+/// The parameters with intervals that hold those of all fits that are alike.
+fn joined(fitted: &Fitted, alike: &[(u32, Fitted)]) -> Vec<Found> {
+    let mut parameters = fitted.parameters.clone();
+    for (_, other) in alike {
+        for (found, other) in parameters.iter_mut().zip(&other.parameters) {
+            let both = found.estimate.ci95.zip(other.estimate.ci95);
+            found.estimate.ci95 = both.map(|(own, other)| own.joined(&other));
+        }
+    }
+    parameters
 }
 
 fn advice(unidentified: &super::least_squares::Unidentified) -> String {

@@ -9,18 +9,21 @@
 //! | clients x | the rate, and of a closed server the callers |
 //! | clients =, outstanding | the callers of a closed server, which have one call each |
 //!
-//! Intervals: the parameters' covariance, carried to the answer by its slopes (delta method, in
-//! logarithms). What the curve did not show makes them wide, as it should.
+//! Intervals: as far as the answer goes when the parameters go to the end of theirs, along each axis
+//! of their covariance, for every number of disks that fits the curve alike. What the curve did not
+//! show makes them wide, as it should; and the bottleneck is told only if it is the same in all.
 //!
 //! Source: Martin & Culler 1999, section 4.3, for L and o; the rest follows from the model.
 
+use std::cell::Cell;
+
 use super::super::closed::server::ClosedServer;
-use super::super::fit::spread;
 use super::super::infer::Inferred;
+use super::super::least_squares::Fitted;
 use super::super::queue::line::Line;
 use super::super::queue::server::{Bottleneck, FileServer};
 use super::{Change, How, What, WhatIfError};
-use crate::stats::{Estimate, Interval};
+use crate::stats::Estimate;
 
 /// What the question is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,11 +52,14 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlook {
     pub per_s: f64,
-    /// us; `None` where the rate is not reached.
+    /// us; `None` where the rate is not reached. Without an interval where what explains the curve as
+    /// well may not reach it.
     pub response_us: Option<Estimate>,
     /// Calls a second.
     pub saturation_per_s: Estimate,
     pub bottleneck: Bottleneck,
+    /// Whether it is the same for all that explains the curve as well.
+    pub bottleneck_is_told: bool,
     /// The server and its callers themselves.
     pub server: FileServer,
     pub callers: Option<u32>,
@@ -105,39 +111,45 @@ fn outlook(
     method: Method,
 ) -> Result<Outlook, WhatIfError> {
     let case = apply(inferred.server, base, changes)?;
-    let (saturation, bottleneck) = saturation(&case, method)?;
-    let values = inferred.fitted.values();
-    // The answer's logarithm after a small step of one parameter's logarithm.
-    let stepped = |i: usize, by: f64, of: &dyn Fn(&Case) -> Option<f64>| -> Option<f64> {
-        let mut values = values.clone();
-        values[i] *= by.exp();
-        let server = inferred.with(&values).ok()?;
-        Some(of(&apply(server, base, changes).ok()?)?.ln())
-    };
-    let estimate = |value: f64, of: &dyn Fn(&Case) -> Option<f64>| {
-        let slope =
-            |i: usize| Some((stepped(i, STEP, of)? - stepped(i, -STEP, of)?) / (2.0 * STEP));
-        let slopes: Option<Vec<f64>> = (0..values.len()).map(slope).collect();
-        let half = slopes.map(|slopes| 1.96 * spread(&inferred.fitted.covariance, &slopes));
-        Estimate {
-            value,
-            ci95: half.map(|half| Interval { lo: value / half.exp(), hi: value * half.exp() }),
-        }
-    };
-    let of_saturation = |case: &Case| saturation_of(case, method);
-    let of_response = |case: &Case| response(case, method);
+    let (per_s, bottleneck) = saturation(&case, method)?;
+    let differs = Cell::new(false);
+    let saturation_per_s = range(inferred, per_s, &|server| {
+        let (per_s, by) = saturation(&apply(server, base, changes)?, method)?;
+        differs.set(differs.get() || by != bottleneck);
+        Ok(per_s)
+    });
+    let response_us = response(&case, method).map(|us| {
+        range(inferred, us, &|server| {
+            let case = apply(server, base, changes)?;
+            response(&case, method).ok_or(WhatIfError::Beyond("the rate is not reached"))
+        })
+    });
     Ok(Outlook {
         per_s: case.per_s,
-        response_us: response(&case, method).map(|us| estimate(us, &of_response)),
-        saturation_per_s: estimate(saturation, &of_saturation),
+        response_us,
+        saturation_per_s,
         bottleneck,
+        bottleneck_is_told: !differs.get(),
         server: case.server,
         callers: case.callers,
     })
 }
 
-/// Step of a parameter's logarithm for the slopes of an answer.
-const STEP: f64 = 1e-4;
+/// A value with the interval of everything that explains the curve as well: none where something of
+/// it has no answer.
+fn range(
+    inferred: &Inferred,
+    value: f64,
+    of: &dyn Fn(FileServer) -> Result<f64, WhatIfError>,
+) -> Estimate {
+    let answer = |(disks, fitted): &(u32, Fitted)| {
+        fitted.answer(|values| of(inferred.with(*disks, values)?)).ok()?.ci95
+    };
+    let mut all = inferred.alike.iter().map(answer);
+    let first = all.next().flatten();
+    let ci95 = all.fold(first, |range, next| Some(range?.joined(&next?)));
+    Estimate { value, ci95 }
+}
 
 fn response(case: &Case, method: Method) -> Option<f64> {
     match (method, case.callers) {
@@ -146,10 +158,6 @@ fn response(case: &Case, method: Method) -> Option<f64> {
         }
         _ => case.server.response_us(case.per_s),
     }
-}
-
-fn saturation_of(case: &Case, method: Method) -> Option<f64> {
-    saturation(case, method).ok().map(|(per_s, _)| per_s)
 }
 
 fn saturation(case: &Case, method: Method) -> Result<(f64, Bottleneck), WhatIfError> {
@@ -176,6 +184,9 @@ impl Case {
         let server = &mut self.server;
         let FileServer { cpu, disks, .. } = *server;
         match change.what {
+            What::Latency if change.how == How::Times && self.latency_us == 0.0 => {
+                return foreign("how much of D is L is not known: say L+TIME, or --latency TIME");
+            }
             What::Latency => {
                 let latency_us = change.of(self.latency_us);
                 let added_us = 2.0 * (latency_us - self.latency_us);
@@ -315,5 +326,44 @@ mod tests {
         for text in ["wsize=1M", "o=1us", "G=1Gbit/s", "threads=1", "disks=0", "cpu=0us"] {
             assert!(answer(&inferred, &BASE, &[text.parse().unwrap()]).is_err(), "{text}");
         }
+    }
+
+    /// A curve from low loads only, where no call waits for a disk: 28 disks, or any other number
+    /// that is large enough, explain it.
+    fn of_few_loads(seed: u64) -> (FileServer, Inferred) {
+        let server = FileServer::paper_raid();
+        let mut draw = fastrand::Rng::with_seed(seed);
+        let point = |i: u32| {
+            let per_s = 60.0 * f64::from(i);
+            let normal = (0..12).map(|_| draw.f64()).sum::<f64>() - 6.0;
+            let response_us = server.response_us(per_s).unwrap() * (1.0 + 0.05 * normal);
+            Point { per_s, response_us }
+        };
+        let curve = Curve::new((1..=20).map(point).collect()).unwrap();
+        let given = Given { cache_bytes: Some(512e6), ..UNKNOWN };
+        (server, Inferred::from(&curve, given).unwrap())
+    }
+
+    const SEEDS: u32 = 16;
+
+    #[test]
+    fn what_the_number_of_disks_decides_is_as_uncertain_as_that_number() {
+        let base = Base { callers: None, ..BASE };
+        let (mut covered, mut told_wrong, mut open) = (0, 0, 0);
+        for seed in 0..SEEDS {
+            let (server, inferred) = of_few_loads(seed.into());
+            open += u32::from(inferred.disks.1.is_none());
+            // Twice as many calls that miss: the disks may be full before the processor is.
+            let change: Change = "cpu x0.4".parse().unwrap();
+            let truth = apply(server, &base, &[change]).unwrap();
+            let (truth_per_s, truth_by) = saturation(&truth, Method::Open).unwrap();
+            let after = answer(&inferred, &base, &[change]).unwrap()[0].after;
+            let interval = after.saturation_per_s.ci95;
+            covered += u32::from(interval.is_none_or(|ci95| ci95.contains(truth_per_s)));
+            told_wrong += u32::from(after.bottleneck_is_told && after.bottleneck != truth_by);
+        }
+        assert!(2 * open > SEEDS, "{open} of {SEEDS} leave the number of disks open");
+        assert!(covered + 1 >= SEEDS, "{covered} of {SEEDS}");
+        assert!(told_wrong <= 1, "{told_wrong} of {SEEDS}");
     }
 }
