@@ -9,6 +9,8 @@ use perf::stats::Sample;
 use serde_json::Value;
 
 use crate::args::Verbosity;
+use crate::cmd::study::explain::median;
+use crate::cmd::study::verdict::Errors;
 use crate::exit::Failure;
 use crate::output;
 
@@ -51,6 +53,15 @@ pub(crate) fn neighbours(record: &mut Record, share: Option<f64>) {
     if share > NEIGHBOURS_SHARE_MAX {
         let text = format!("others used {:.0} % of the processors", 100.0 * share);
         record.warn("busy_machine", &text, "when the machine is quiet");
+    }
+}
+
+/// The errors of predictions, below the limit and at it.
+pub(crate) fn errors(record: &mut Record, errors: &Errors) {
+    let parts = [("below_the_limit", &errors.below), ("at_the_limit", &errors.at)];
+    for (name, errors) in parts.into_iter().filter(|(_, errors)| !errors.is_empty()) {
+        let name = format!("error_pct_median_{name}");
+        record.metric(&name, median(errors.clone()), "%");
     }
 }
 

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | 2 T_prop | latency of the link, half either way |
 //! | G, g (the slowest stage's) | rate of the link, and its pause after each message |
+//! | an end that takes longer than the link | the same pause |
 //! | T_ser beyond G | time of the server for each byte, of many processors |
 //! | T_op | time of the server for a WRITE, of many processors |
 //! | the one processor's time for a call | of one; what is left of the cycle is the link's |
@@ -12,7 +13,7 @@
 //! | T_sync, rate | the disk; it stalls, or writes back early |
 //!
 //! So what waits for what follows from the code, and not from a formula. What the model has and a
-//! world has not: `left` (what writeback leaves to a COMMIT is its own affair here) and `unhidden`.
+//! world has not: `unhidden`, and of `left` only whether most of the work is left to a COMMIT.
 
 use client::transfer::Kind;
 use load::scratch::Scratch;
@@ -21,7 +22,7 @@ use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
 use perf::model::disk;
 use perf::model::loggp::Link;
-use perf::model::transaction::{Path, Server, Transfer};
+use perf::model::transaction::{Path, Server, Storage, Transfer};
 use perf::model::whatif::path::Case;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
@@ -59,7 +60,13 @@ pub fn mib_per_s(path: &Path, server: Server, transfer: &Transfer) -> Result<f64
 /// # Errors
 /// [`SimulateError`].
 pub fn case_mib_per_s(case: &Case) -> Result<f64, SimulateError> {
-    let Case { mut path, server, transfer, threads, processor_us, .. } = *case;
+    let Case { mut path, server, transfer, threads, processor_us, ends, .. } = *case;
+    if let Some(ends) = ends {
+        // The link's pause makes up what an end takes longer than the link.
+        let bytes = transfer.call_bytes as f64;
+        let longer_us = ends.call_of_us(bytes) - path.capacity.call_of_us(bytes);
+        path.capacity.call_us += longer_us.max(0.0);
+    }
     if let Some(processor_us) = processor_us {
         let kib = transfer.call_bytes as f64 / 1024.0;
         let copied_us = kib * (path.ser_us_per_kib - path.capacity.us_per_kib);
@@ -144,6 +151,20 @@ fn link(path: &Path) -> Profile {
     }
 }
 
+/// Whether a world of the case writes back before a COMMIT asks for it.
+pub fn writes_back_early(case: &Case) -> bool {
+    is_early(&case.path, case.server)
+}
+
+/// A COMMIT may find as much to do as if nothing had been begun.
+fn is_early(path: &Path, server: Server) -> bool {
+    let Storage { left_us_per_kib, us_per_kib, .. } = path.storage;
+    server == Server::Concurrent && left_us_per_kib <= LEFT * us_per_kib
+}
+
+/// A server of which so much of the work is left to a COMMIT does not write back early.
+const LEFT: f64 = 0.5;
+
 fn spec(path: &Path, server: Server, transfer: &Transfer) -> ServerSpec {
     let storage = &path.storage;
     let disk = disk::Profile {
@@ -155,12 +176,10 @@ fn spec(path: &Path, server: Server, transfer: &Transfer) -> ServerSpec {
     let bytes = picos_per_byte((path.ser_us_per_kib - path.capacity.us_per_kib).max(0.0));
     let costs = Costs { per_byte_ps: bytes, ..Costs::default() }
         .with(Procedure::Write, Nanos::from_micros_f64(path.op_us));
-    let write_back = match server {
-        Server::Stall => WriteBack::OnDemand,
+    let write_back = match is_early(path, server) {
+        false => WriteBack::OnDemand,
         // Often enough that little is left to a COMMIT, which here comes often, too.
-        Server::Concurrent => {
-            WriteBack::Early { bytes: (transfer.commit_bytes / 16).max(64 << 10) }
-        }
+        true => WriteBack::Early { bytes: (transfer.commit_bytes / 16).max(64 << 10) },
     };
     let store = SimOptions {
         disk,
@@ -184,7 +203,7 @@ fn picos_per_byte(us_per_kib: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use perf::model::transaction::{Capacity, Storage};
+    use perf::model::transaction::Capacity;
 
     use super::*;
 
@@ -213,6 +232,8 @@ mod tests {
                 server,
                 transfer,
                 latency_us,
+                link_us_per_kib: 0.0,
+                ends: None,
                 threads,
                 processor_us: None,
             })

@@ -126,13 +126,14 @@ pub(crate) struct Fit {
 /// value analysis. Of the record of `nfskit probe`: throughput of a sequential write, by the
 /// formula of the transaction cycle and by mean value analysis. Of a sweep or a trace: calls a
 /// second, by both. All of them also by a world, which is the program itself in virtual time. Each
-/// with its interval, and with what limits.
+/// with its interval, and with what limits; of a probe, with which of the models to believe, and why.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit model whatif f840.txt L+1ms
   nfskit model whatif f840.txt --cpus 2 --disks 76 --callers 96 disks=152 cache=64G
   nfskit model whatif f840.txt \"clients x2\" --rate 12000
   nfskit model whatif probe.json L=5ms outstanding=32
+  nfskit model whatif probe.json G=100m
   nfskit model whatif sweep.txt \"outstanding x4\" --outstanding 8
 
 Changes of a curve: L=TIME L+TIME o+TIME cpu=TIME cpus=N disk=TIME disks=N cache=SIZE clients=N; of

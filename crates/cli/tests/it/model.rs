@@ -131,6 +131,84 @@ fn a_probed_path_is_changed_by_formula_mean_value_analysis_and_simulation() {
     assert!(refused.stderr.contains("round_trip_us is -1"), "{refused:?}");
 }
 
+/// The same path behind a link of 50 us and 1 Gbit/s, with a sweep of it.
+fn swept() -> String {
+    let measured = [(1, 24.5), (2, 48.0), (4, 92.0), (8, 112.0)].map(|(outstanding, mib_per_s)| {
+        format!(r#"{{"call_bytes": 8192, "outstanding": {outstanding}, "mib_per_s": {mib_per_s}}}"#)
+    });
+    let known = format!(
+        r#""latency_us": 50.0, "link_us_per_kib": 8.192, "measured": [{}]"#,
+        measured.join(", ")
+    );
+    PROBED.replace(r#""latency_us": 0.0"#, &known)
+}
+
+#[test]
+fn the_latency_and_the_rate_that_a_record_knows_of_are_replaced() {
+    let files = Files::new();
+    let (unknown, known) = (files.with("probe.json", PROBED), files.with("link.json", &swept()));
+    let after = |file: &str, change: &str| {
+        let json = files.with("out.json", "");
+        let finished = run(["model", "whatif", file, change, "--json", &json]);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let record: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        (record["metrics"]["formula/after/mib_per_s"]["value"].as_f64().unwrap(), finished.stdout)
+    };
+    // 50 us are there already: nothing changes. Where they are not known, they are added, and said.
+    let (same, said) = after(&known, "L=50us");
+    assert!((same / after(&known, "L+0us").0 - 1.0).abs() < 1e-9 && !said.contains("is added"));
+    let (added, said) = after(&unknown, "L=50us");
+    assert!((added / after(&unknown, "L+50us").0 - 1.0).abs() < 1e-9, "{said}");
+    assert!(said.contains("is added") && said.contains("--latency"), "{said}");
+    let told = run(["model", "whatif", &unknown, "L=50us", "--latency", "50us"]);
+    assert!(!told.stdout.contains("is added"), "{told:?}");
+    // Rates are said as a link's are, and one that is faster needs a link that is known.
+    let as_link = ["G=100m", "G=100Mbit/s", "G=100 Mbit/s", "G=12.5MB/s"];
+    let rates = as_link.map(|change| after(&known, change).0);
+    assert!(rates.iter().all(|rate| (rate / rates[0] - 1.0).abs() < 1e-9), "{rates:?}");
+    assert!(after(&known, "G=10g").0 > after(&known, "L+0us").0);
+    let refused = run(["model", "whatif", &unknown, "G=10g"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("not known"), "{refused:?}");
+}
+
+#[test]
+fn a_what_if_says_which_model_it_believes_and_what_its_base_rests_on() {
+    let files = Files::new();
+    let (unknown, known) = (files.with("probe.json", PROBED), files.with("link.json", &swept()));
+    let said = run(["model", "whatif", &known, "outstanding x2"]).stdout;
+    for part in ["believe the ", "the median of 4 points", "base: held to the 48.0 MiB/s", "92.0"] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    let said = run(["model", "whatif", &unknown, "outstanding x2"]).stdout;
+    for part in ["believe the formula", "nothing was measured", "the gain is surer"] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    let text = swept()
+        .replace(r#""outstanding": 2, "mib_per_s": 48"#, r#""outstanding": 2, "mib_per_s": 5"#);
+    let said = run(["model", "whatif", &files.with("far.json", &text), "L+1ms"]).stdout;
+    assert!(said.contains("something else limits"), "{said}");
+}
+
+#[test]
+fn a_probed_path_is_simulated_as_the_write_that_was_probed() {
+    let files = Files::new();
+    let json = files.with("simulated.json", "");
+    let probed = files.with("probe.json", PROBED);
+    let finished = run(["model", "simulate", &probed, "--json", &json]);
+    assert!(finished.stdout.contains("sequential write in calls of 8 KiB"), "{finished:?}");
+    let record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let simulated = record["metrics"]["written_bytes_per_s"]["value"].as_f64().unwrap();
+    let whatif = run(["model", "whatif", &probed, "L+0us"]).stdout;
+    let formula: f64 =
+        whatif.lines().nth(1).unwrap().split_whitespace().nth(4).unwrap().parse().unwrap();
+    let ratio = simulated / f64::from(1 << 20) / formula;
+    assert!((0.9..1.1).contains(&ratio), "{ratio} of {formula}: {finished:?}");
+    assert_eq!(run(["model", "simulate", &probed, "--curve"]).code, Some(2));
+}
+
 #[test]
 fn what_a_fit_saved_is_changed_as_what_it_was_fitted_to() {
     let files = Files::new();

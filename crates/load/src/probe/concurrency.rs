@@ -65,7 +65,16 @@ pub struct Samples {
 pub struct Servers {
     pub count: Estimate,
     /// Something else is the limit: there may be more.
-    pub at_least: bool,
+    pub at_least: Option<AtLeast>,
+}
+
+/// Why servers are a least number.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AtLeast {
+    /// Calls without work come no faster.
+    NullIsNoFaster,
+    /// Calls come slower than a single server would answer them.
+    Idle,
 }
 
 /// What was found.
@@ -153,9 +162,12 @@ fn servers(work: &Estimate, call: &Estimate, without: f64) -> Option<Servers> {
     let half = half(work).zip(half(call)).map(|(work, call)| (work.powi(2) + call.powi(2)).sqrt());
     let ci95 = half.map(|half| Interval { lo: value / (1.0 + half), hi: value * (1.0 + half) });
     // A server that is waited for is not idle: below one, the calls wait for something else.
-    let at_least = without > NULL_IS_FASTER * call.value || value < ONE;
-    let value = if at_least { value.max(1.0) } else { value };
-    Some(Servers { count: Estimate { value, ci95: ci95.filter(|_| !at_least) }, at_least })
+    let at_least = match value < ONE {
+        true => Some(AtLeast::Idle),
+        false => (without > NULL_IS_FASTER * call.value).then_some(AtLeast::NullIsNoFaster),
+    };
+    let value = if at_least.is_some() { value.max(1.0) } else { value };
+    Some(Servers { count: Estimate { value, ci95: ci95.filter(|_| at_least.is_none()) }, at_least })
 }
 
 /// NULL calls in a full pipe: us per call.

@@ -32,7 +32,7 @@ pub fn block_us(clock: &Clock, dir: &Path, trials: usize) -> Result<Estimate, Er
         differences.push(both.as_micros_f64() - alone.as_micros_f64());
     }
     let sample = Sample::new(differences).map_err(|_| Error::TooFew { what: "T_B" })?;
-    Ok(sample.median_estimate())
+    Ok(sample.median_estimate().not_negative())
 }
 
 /// A file in the directory, kept open and removed with this value.

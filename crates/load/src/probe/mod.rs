@@ -97,6 +97,9 @@ pub struct Findings {
     pub round_trip: Estimate,
     pub ser_us_per_kib: Estimate,
     pub op_us: Estimate,
+    /// By how much a NULL call takes longer than a WRITE without data would. Above 0, NULL is no
+    /// measure of the way, 2 T_prop is that of the WRITEs, and T_op does not show.
+    pub null_excess_us: f64,
     /// T_B of one [`BLOCK_BYTES`] WRITE.
     pub block_us: Estimate,
     /// (bytes, median response time UNSTABLE, FILE_SYNC), for each size.
@@ -407,10 +410,21 @@ fn reply_spacing(events: &[client::transfer::Event], outstanding: usize) -> Resu
         count if count >= 4 * outstanding => &replies[outstanding..count - outstanding],
         _ => &replies[..],
     };
-    match steady {
-        [first, .., last] => Ok(last.since(*first).as_micros_f64() / (steady.len() - 1) as f64),
-        _ => Err(Error::TooFew { what: "the rate of a burst" }),
-    }
+    spacing_us(steady, outstanding).ok_or(Error::TooFew { what: "the rate of a burst" })
+}
+
+/// The mean time between replies. Those of a server that works on several calls come in groups, of
+/// which the first is no interval: so each reply is taken with the one a window later, which is in
+/// the same place of its group.
+fn spacing_us(replies: &[Instant], outstanding: usize) -> Option<f64> {
+    let apart = match replies.len() {
+        count if count > outstanding => outstanding.max(1),
+        count => count.saturating_sub(1).max(1),
+    };
+    let pairs = replies.iter().zip(replies.get(apart..)?);
+    let spans: Vec<f64> = pairs.map(|(a, b)| b.since(*a).as_micros_f64()).collect();
+    let count = spans.len() as f64;
+    (count > 0.0).then(|| spans.iter().sum::<f64>() / count / apart as f64)
 }
 
 /// g and G from two sizes of calls, given with their times.
@@ -440,13 +454,15 @@ fn findings(
             line_relative(&points)
         })
         .collect();
-    let ser = estimate(fits.iter().map(|fit| fit.1).collect(), "T_ser")?;
-    let op = estimate(fits.iter().map(|fit| fit.0 - round_trip.value).collect(), "T_op")?;
+    let ser = estimate(fits.iter().map(|fit| fit.1).collect(), "T_ser")?.not_negative();
+    let beyond = estimate(fits.iter().map(|fit| fit.0 - round_trip.value).collect(), "T_op")?;
+    let (round_trip, op) = (way(&round_trip, &beyond), beyond.not_negative());
+    let null_excess_us = (-beyond.value).max(0.0);
     let block_of = |bytes: u32| {
         let differences = rounds.iter().filter_map(|Round(round)| {
             round.iter().find(|(size, ..)| *size == bytes).map(|(_, u, s)| s - u)
         });
-        estimate(differences.collect(), "T_B")
+        estimate(differences.collect(), "T_B").map(Estimate::not_negative)
     };
     let sizes: Vec<u32> = rounds
         .first()
@@ -473,10 +489,12 @@ fn findings(
         .collect();
     let small = estimate(bursts.small, "g")?.value;
     let large = estimate(bursts.large, "G")?.value;
-    let commit_us = estimate(bursts.commits, "T_B of a COMMIT")?;
-    let commit_early_us = estimate(bursts.early_commits, "T_B of a COMMIT")?;
-    let cycle_us =
-        op.value.max(0.0) + round_trip.value + f64::from(BLOCK_BYTES) / 1024.0 * ser.value.max(0.0);
+    let commit = |beyond_null: Vec<f64>| {
+        let beyond_way = beyond_null.into_iter().map(|us| us + null_excess_us).collect();
+        estimate(beyond_way, "T_B of a COMMIT").map(Estimate::not_negative)
+    };
+    let (commit_us, commit_early_us) = (commit(bursts.commits)?, commit(bursts.early_commits)?);
+    let cycle_us = op.value + round_trip.value + f64::from(BLOCK_BYTES) / 1024.0 * ser.value;
     // Two at a time take one cycle, and what they cost each other; no more than a whole call.
     let overheads = bursts.pairs.iter().map(|spacing| (2.0 * spacing - cycle_us).clamp(0.0, small));
     let overhead_us = estimate(overheads.collect(), "o")?;
@@ -491,8 +509,8 @@ fn findings(
     Ok(Findings {
         path: Path {
             round_trip_us: round_trip.value,
-            ser_us_per_kib: ser.value.max(0.0),
-            op_us: op.value.max(0.0),
+            ser_us_per_kib: ser.value,
+            op_us: op.value,
             overhead_us: overhead_us.value,
             capacity,
             storage: storage(
@@ -506,6 +524,7 @@ fn findings(
         null_us,
         round_trip,
         ser_us_per_kib: ser,
+        null_excess_us,
         op_us: op,
         block_us: block,
         writes_us,
@@ -520,6 +539,13 @@ fn findings(
     })
 }
 
+/// 2 T_prop: what a NULL call takes, or, if a server takes longer for NULL than for a WRITE, what a
+/// WRITE without data takes. The interval holds both.
+fn way(null: &Estimate, beyond: &Estimate) -> Estimate {
+    let value = (null.value + beyond.value.min(0.0)).max(0.0);
+    around(value, null)
+}
+
 /// The sync's fixed part and its rate, from one small sync and one large.
 fn storage(
     block_us: f64,
@@ -530,7 +556,6 @@ fn storage(
 ) -> Storage {
     let block_kib = f64::from(BLOCK_BYTES) / 1024.0;
     let commit_kib = commit_bytes as f64 / 1024.0;
-    let block_us = block_us.max(0.0);
     let us_per_kib = ((commit_us - block_us) / (commit_kib - block_kib)).max(0.0);
     let sync_us = (block_us - us_per_kib * block_kib).max(0.0);
     let left_us_per_kib = ((commit_early_us - sync_us) / commit_kib).max(0.0);
@@ -546,4 +571,25 @@ fn around(value: f64, pairs: &Estimate) -> Estimate {
 
 fn estimate(values: Vec<f64>, what: &'static str) -> Result<Estimate, Error> {
     Sample::new(values).map(|sample| sample.median_estimate()).map_err(|_| Error::TooFew { what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_that_come_in_groups_are_as_far_apart_as_all_of_them_are() {
+        let at = |us: &[u64]| -> Vec<Instant> {
+            us.iter().map(|us| Instant::EPOCH + Nanos::from_micros(*us)).collect()
+        };
+        // Two processors of 6 ms each, four calls outstanding: a call each 3 ms.
+        let pairs = at(&[6, 6, 12, 12, 18, 18, 24, 24].map(|ms| ms * 1_000));
+        assert_eq!(spacing_us(&pairs, 4), Some(3_000.0));
+        let regular = at(&[10, 20, 30, 40, 50, 60]);
+        assert_eq!(spacing_us(&regular, 2), Some(10.0));
+        // Fewer replies than calls outstanding, and too few for anything.
+        assert_eq!(spacing_us(&regular, 64), Some(10.0));
+        assert_eq!(spacing_us(&regular[..1], 4), None);
+        assert_eq!(spacing_us(&[], 4), None);
+    }
 }

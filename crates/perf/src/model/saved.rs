@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::transaction::{Capacity, Path, Server, Storage, Transfer};
+use super::whatif::believed::Observed;
 use super::whatif::path::{Case, Spread};
 
 /// The name under `model`.
@@ -28,16 +29,32 @@ pub struct SavedPath {
     pub unhidden_us_per_kib: f64,
     /// Whether the server stops for its disk.
     pub stalls: bool,
+    /// L and G of the link that was emulated, where one was; 0 where they are not known.
     pub latency_us: f64,
+    #[serde(default)]
+    pub link_us_per_kib: f64,
     pub call_bytes: u64,
     pub outstanding: u32,
     pub commit_bytes: u64,
+    /// Of client and server, where they show beside the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Ends>,
     /// Of the server's one processor, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_us: Option<f64>,
     /// Half widths of the intervals, as shares of 1, in the order of [`Spread`].
     #[serde(default)]
     pub spread: [f64; 6],
+    /// What was measured of the path as it is.
+    #[serde(default)]
+    pub measured: Vec<Observed>,
+}
+
+/// A full pipe's time for a call, without the link.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Ends {
+    pub call_us: f64,
+    pub us_per_kib: f64,
 }
 
 /// Why a record has no path.
@@ -54,8 +71,8 @@ pub enum SavedError {
 }
 
 impl SavedPath {
-    pub fn of(case: &Case, spread: &Spread) -> Self {
-        let Case { path, server, transfer, latency_us, processor_us, .. } = case;
+    pub fn of(case: &Case, spread: &Spread, measured: Vec<Observed>) -> Self {
+        let Case { path, server, transfer, processor_us, .. } = case;
         let Path { capacity, storage, .. } = path;
         Self {
             round_trip_us: path.round_trip_us,
@@ -69,10 +86,12 @@ impl SavedPath {
             sync_left_us_per_kib: storage.left_us_per_kib,
             unhidden_us_per_kib: storage.unhidden_us_per_kib,
             stalls: *server == Server::Stall,
-            latency_us: *latency_us,
+            latency_us: case.latency_us,
+            link_us_per_kib: case.link_us_per_kib,
             call_bytes: transfer.call_bytes,
             outstanding: transfer.outstanding,
             commit_bytes: transfer.commit_bytes,
+            ends: case.ends.map(|Capacity { call_us, us_per_kib }| Ends { call_us, us_per_kib }),
             processor_us: *processor_us,
             spread: [
                 spread.round_trip,
@@ -82,6 +101,7 @@ impl SavedPath {
                 spread.capacity,
                 spread.storage,
             ],
+            measured,
         }
     }
 
@@ -117,10 +137,14 @@ impl SavedPath {
             ("sync_left_us_per_kib", self.sync_left_us_per_kib),
             ("unhidden_us_per_kib", self.unhidden_us_per_kib),
             ("latency_us", self.latency_us),
+            ("link_us_per_kib", self.link_us_per_kib),
             ("processor_us", self.processor_us.unwrap_or(0.0)),
+            ("ends.call_us", self.ends.map_or(0.0, |ends| ends.call_us)),
+            ("ends.us_per_kib", self.ends.map_or(0.0, |ends| ends.us_per_kib)),
         ];
         let spread = self.spread.map(|share| ("spread", share));
-        for (name, got) in numbers.into_iter().chain(spread) {
+        let measured = self.measured.iter().map(|point| ("measured.mib_per_s", point.mib_per_s));
+        for (name, got) in numbers.into_iter().chain(spread).chain(measured) {
             if !(got.is_finite() && got >= 0.0) {
                 return Err(SavedError::Number { name, got });
             }
@@ -161,6 +185,8 @@ impl SavedPath {
                 commit_bytes: self.commit_bytes,
             },
             latency_us: self.latency_us,
+            link_us_per_kib: self.link_us_per_kib,
+            ends: self.ends.map(|Ends { call_us, us_per_kib }| Capacity { call_us, us_per_kib }),
             threads: None,
             processor_us: self.processor_us,
         }
@@ -190,11 +216,14 @@ mod tests {
             unhidden_us_per_kib: 0.5,
             stalls: true,
             latency_us: 50.0,
+            link_us_per_kib: 8.0,
             call_bytes: 8192,
             outstanding: 4,
             commit_bytes: 1 << 20,
+            ends: Some(Ends { call_us: 20.0, us_per_kib: 1.0 }),
             processor_us: Some(30.0),
             spread: [0.1, 0.0, 0.2, 0.0, 0.0, 0.3],
+            measured: vec![Observed { call_bytes: 8192, outstanding: 4, mib_per_s: 70.0 }],
         }
     }
 
@@ -204,7 +233,7 @@ mod tests {
         saved().write(&mut model);
         let read = SavedPath::read(&model).unwrap();
         assert_eq!(read, saved());
-        assert_eq!(SavedPath::of(&read.case(), &read.spread()), saved());
+        assert_eq!(SavedPath::of(&read.case(), &read.spread(), read.measured), saved());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! is told of operations and resources is about the time after the warm-up.
 
 mod meter;
+mod stream;
 pub mod topology;
 pub mod values;
 mod workload;
@@ -142,16 +143,22 @@ impl Part {
         clients: Vec<Client>,
     ) -> Result<(mix::Outcome, ServerOutcome), SimulateError> {
         let sessions = self.sessions(&clients).await?;
-        let first = &sessions[0];
-        let layout =
-            Layout { accessed: 1.0, ..Layout::of_bytes(self.topology.workload.files.0, self.seed) };
-        let mut files = build(first, first.root(), &layout).await?;
-        // What is planned counts from here, on links as well.
-        clients.iter().for_each(|client| client.begin_link());
-        for (index, fault) in (0..).zip(&self.topology.faults) {
-            self.plan(index, fault.clone());
+        let (clock, workload) = (self.stage.clock(), &self.topology.workload);
+        let meter = || {
+            let (after, span) = (workload.warm_up.nanos(), workload.time.nanos());
+            Meter::start(clock, &self.server, self.number, after, span)
+        };
+        if workload.write.is_some() {
+            let files = stream::files(&sessions).await?;
+            self.begin(&clients);
+            let meter = meter();
+            let outcome = stream::run(clock, &sessions, &files, &self.topology).await?;
+            return Ok((outcome, meter.read().await.ok_or(SimulateError::Lost)?));
         }
-        let workload = &self.topology.workload;
+        let first = &sessions[0];
+        let layout = Layout { accessed: 1.0, ..Layout::of_bytes(workload.files.0, self.seed) };
+        let mut files = build(first, first.root(), &layout).await?;
+        self.begin(&clients);
         let load = match workload.rate {
             Some(per_s) => Load::Open {
                 arrivals: workload.arrivals.0,
@@ -168,10 +175,17 @@ impl Part {
             time: workload.time.nanos(),
             seed: self.seed,
         };
-        let clock = self.stage.clock();
-        let meter = Meter::start(clock, &self.server, self.number, plan.warm_up, plan.time);
+        let meter = meter();
         let outcome = mix::run(clock, &sessions, &mut files, &plan).await?;
         Ok((outcome, meter.read().await.ok_or(SimulateError::Lost)?))
+    }
+
+    /// What is planned counts from here, on links as well.
+    fn begin(&self, clients: &[Client]) {
+        clients.iter().for_each(Client::begin_link);
+        for (index, fault) in (0..).zip(&self.topology.faults) {
+            self.plan(index, fault.clone());
+        }
     }
 
     async fn sessions(&self, clients: &[Client]) -> Result<Vec<Session>, SimulateError> {

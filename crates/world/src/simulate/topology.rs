@@ -90,6 +90,10 @@ pub struct Workload {
     pub time: Span,
     /// Of the files on each server.
     pub files: Bytes,
+    /// Size of the calls of a sequential write by each client, in place of the mix; and the bytes
+    /// between two COMMITs of it.
+    pub write: Option<Bytes>,
+    pub commit: Bytes,
 }
 
 /// Something that goes wrong with every server at a moment after the warm-up began.
@@ -223,6 +227,8 @@ impl Default for Workload {
             warm_up: span("1s"),
             time: span("10s"),
             files: Bytes(64 << 20),
+            write: None,
+            commit: Bytes(64 << 20),
         }
     }
 }
@@ -327,6 +333,17 @@ impl Topology {
         }
         if self.workload.files.0 > self.server.memory.0 / 2 {
             return whole("workload.files takes more than half of server.memory".to_owned());
+        }
+        if let Some(Bytes(call_bytes)) = self.workload.write {
+            let most = u64::from(u32::MAX).min(self.workload.files.0);
+            if !(1..=most).contains(&call_bytes) {
+                return whole(format!(
+                    "workload.write is {call_bytes}, and 1 to {most} can be had"
+                ));
+            }
+            if self.workload.rate.is_some() {
+                return whole("a sequential write has no workload.rate".to_owned());
+            }
         }
         if self.workload.time.nanos() == perf::units::Nanos::ZERO {
             return whole("workload.time is 0".to_owned());

@@ -11,3 +11,4 @@ mod tape;
 mod thesis;
 mod traces;
 mod verdicts;
+mod whatif;

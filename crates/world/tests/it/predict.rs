@@ -107,6 +107,8 @@ fn what_a_change_gains_by_the_formula_it_gains_in_a_world() {
         server: Server::Concurrent,
         transfer: Transfer { call_bytes: 8192, outstanding: 4, commit_bytes: 64 << 20 },
         latency_us: 200.0,
+        link_us_per_kib: 8.2,
+        ends: None,
         threads: None,
         processor_us: None,
     };

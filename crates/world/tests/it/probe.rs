@@ -41,11 +41,15 @@ impl Subject for Far {
 }
 
 fn probed(cores: usize) -> (Findings, Concurrency) {
+    let costs = Costs::default().with(Procedure::Write, Nanos::from_micros_f64(OP_US));
+    probed_at(cores, costs)
+}
+
+fn probed_at(cores: usize, costs: Costs) -> (Findings, Concurrency) {
     let world = World::new(1);
     let run = world.run(move |stage| async move {
         let disk = "rate=200MB/s,seek=0,sync=500us".parse().unwrap();
         let store = SimOptions { disk, write_back: WriteBack::OnDemand, ..SimOptions::default() };
-        let costs = Costs::default().with(Procedure::Write, Nanos::from_micros_f64(OP_US));
         let server = stage.server(ServerSpec { cores, costs, store, ..ServerSpec::default() });
         let spent = Nanos::from_micros_f64(SPENT_US);
         let link = Profile {
@@ -87,7 +91,7 @@ fn the_parameters_of_a_server_are_found_from_its_client() {
     assert_near("T_op, client", concurrency.client_us.unwrap().value, 2.0 * SPENT_US);
     let servers = concurrency.servers.unwrap();
     assert_near("servers", servers.count.value, CORES as f64);
-    assert!(!servers.at_least, "{concurrency:?}");
+    assert!(servers.at_least.is_none(), "{concurrency:?}");
 }
 
 #[test]
@@ -95,5 +99,22 @@ fn more_servers_than_the_client_can_keep_busy_are_a_least_number() {
     let (_, concurrency) = probed(64);
     let servers = concurrency.servers.unwrap();
     // 60 us of work come every 10 us: six, at least.
-    assert!(servers.at_least && servers.count.value > 4.0, "{concurrency:?}");
+    assert!(servers.at_least.is_some() && servers.count.value > 4.0, "{concurrency:?}");
+}
+
+#[test]
+fn a_server_that_takes_longer_for_null_than_for_a_write_has_no_negative_times() {
+    const EXCESS_US: f64 = 40.0;
+    let costs = Costs::default().with(Procedure::Null, Nanos::from_micros_f64(EXCESS_US));
+    let (findings, concurrency) = probed_at(CORES, costs);
+    assert_near("NULL beyond a WRITE", findings.null_excess_us, EXCESS_US);
+    // What cannot be told apart is 0, and not surer than by how much NULL is off.
+    let op = findings.op_us;
+    assert_eq!(op.value, 0.0);
+    assert!(op.ci95.is_none_or(|ci95| ci95.lo == 0.0 && ci95.hi >= 0.9 * EXCESS_US), "{op:?}");
+    assert_eq!(concurrency.servers, None);
+    // The way is that of the WRITEs, which the model is about.
+    assert_near("2 T_prop", findings.path.round_trip_us, 2.0 * (LATENCY_US + SPENT_US));
+    let way = findings.round_trip.ci95.unwrap();
+    assert!(way.contains(2.0 * (LATENCY_US + SPENT_US) + EXCESS_US), "{way:?}");
 }

@@ -10,7 +10,7 @@ mod predict;
 mod sensitivity;
 pub(crate) mod simulate;
 mod source;
-mod whatif;
+pub(crate) mod whatif;
 mod worlds;
 
 use std::path::Path;

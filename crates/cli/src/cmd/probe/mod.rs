@@ -9,12 +9,14 @@ use std::path::Path;
 
 use load::cpu::{Neighbours, Usage};
 use load::probe::Findings;
-use load::probe::concurrency::Concurrency;
+use load::probe::concurrency::{self, Concurrency};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Step};
 use net::clock::Clock;
 use net::shape::Shape;
+use net::shape::profile::Profile;
 use perf::model::saved::SavedPath;
+use perf::model::whatif::believed::Observed;
 use perf::model::whatif::path::{Case, Spread};
 use perf::stats::Estimate;
 use perf::units::Nanos;
@@ -22,6 +24,7 @@ use perf::units::Nanos;
 use crate::args::Verbosity;
 use crate::args::probe::Probe;
 use crate::cmd::study::explain::{Explanation, PlannedRun};
+use crate::cmd::study::verdict::Gain;
 use crate::cmd::study::{self, Reached};
 use crate::exit::Failure;
 use crate::output::{self, Bars};
@@ -34,13 +37,17 @@ struct Outcome {
     url: String,
     version: u32,
     proto: &'static str,
-    link: String,
+    link: Profile,
     started: String,
     took: Nanos,
     findings: Findings,
     concurrency: Concurrency,
     explanation: Explanation,
     commit_bytes: u64,
+    /// What the sweep measured, without the beginning and the end of its runs.
+    observed: Vec<Observed>,
+    /// By how much repetitions of the sweep differ, percent: the median of its points.
+    noise_pct: f64,
     /// Repetitions of the sweep.
     repeats: usize,
     neighbours_share: Option<f64>,
@@ -101,12 +108,23 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
         };
         let sizes = study.call_bytes();
         let explanation = Explanation::new(planned, &findings, &[None], &sizes, &measured);
-        let now = clock.now();
+        let (now, server) = (clock.now(), explanation.servers[0]);
+        let observed = explanation.rows.iter().map(|row| {
+            let ends = planned.ends(&findings.path, server, &row.configuration);
+            let transfer = sweep::transfer(&row.configuration, commit_bytes);
+            Observed {
+                call_bytes: transfer.call_bytes,
+                outstanding: transfer.outstanding,
+                mib_per_s: row.measured_mib_per_s / ends,
+            }
+        });
         Ok(Outcome {
+            observed: observed.filter(|point| point.mib_per_s.is_finite()).collect(),
+            noise_pct: explanation.choice.noise_pct,
             url: args.target.to_string(),
             version: args.target.version.number(),
             proto: args.target.protocol.name(),
-            link: link.to_string(),
+            link: link.clone(),
             started,
             took: now.since(begun),
             concurrency: samples.findings(&findings.op_us, &findings.block_us)?,
@@ -132,10 +150,34 @@ impl Outcome {
             server: self.explanation.servers[0],
             transfer: sweep::transfer(&after, self.commit_bytes),
             latency_us: 0.0,
+            link_us_per_kib: 0.0,
+            ends: None,
             threads: None,
             processor_us: None,
         };
-        SavedPath::of(&case, &self.spread())
+        // Data go there.
+        let us_per_kib = self.link.there.link.gap_per_byte_ps as f64 * 1024.0 / 1e6;
+        let small_kib = f64::from(concurrency::SMALL_BYTES) / 1024.0;
+        let small = (small_kib, self.concurrency.small_us.value);
+        let case = case.behind(self.latency_us(), us_per_kib, small);
+        SavedPath::of(&case, &self.spread(), self.observed.clone())
+    }
+
+    /// L of the emulated link, one way; 0 without one.
+    fn latency_us(&self) -> f64 {
+        let links = self.link.links();
+        (links.there.latency + links.back.latency).as_micros_f64() / 2.0
+    }
+
+    /// What the recommended window gains over one call at a time; none where the sweep does not
+    /// have both, or they are the same.
+    fn gain(&self) -> Option<Gain> {
+        let Explanation { before, after, .. } = &self.explanation;
+        let (before, after) = (self.explanation.row(*before)?, self.explanation.row(*after)?);
+        let predicted = after.prediction.mib_per_s / before.prediction.mib_per_s;
+        let measured = after.measured_mib_per_s / before.measured_mib_per_s;
+        let is_change = before.configuration != after.configuration && measured.is_finite();
+        is_change.then_some(Gain { predicted, measured, noise_pct: 2.0 * self.noise_pct })
     }
 
     fn spread(&self) -> Spread {

@@ -10,7 +10,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
     let explanation = &outcome.explanation;
     let mut facts = vec![
         ("Server".to_owned(), outcome.url.clone()),
-        ("Link".to_owned(), outcome.link.clone()),
+        ("Link".to_owned(), outcome.link.to_string()),
         ("Made".to_owned(), outcome.started.clone()),
     ];
     for parameter in parameters(outcome) {

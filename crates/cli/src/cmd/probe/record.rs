@@ -16,7 +16,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
         ..Target::default()
     };
     let mut workload = Workload { name: "probe".to_owned(), ..Workload::default() };
-    workload.parameters.insert("link".to_owned(), outcome.link.clone().into());
+    workload.parameters.insert("link".to_owned(), outcome.link.to_string().into());
     workload.parameters.insert("commit_bytes".to_owned(), outcome.commit_bytes.into());
     record.workload = workload;
     for parameter in parameters(outcome) {
@@ -40,6 +40,11 @@ pub(super) fn json(outcome: &Outcome) -> String {
     record.metric("best_call_bytes", f64::from(explanation.after.call_bytes), "B");
     record.metric("model_error_pct_median", explanation.error_pct_median, "%");
     record.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
+    records::errors(&mut record, &explanation.errors);
+    if let Some(gain) = outcome.gain() {
+        record.metric("gain_predicted", gain.predicted, "ratio");
+        record.metric("gain_measured", gain.measured, "ratio");
+    }
     if let Some(forms) = explanation.forms.first().copied().flatten() {
         record.metric("error_pct_if_it_stops", forms.stall_pct, "%");
         record.metric("error_pct_if_it_works_on", forms.concurrent_pct, "%");

@@ -21,7 +21,8 @@ pub(super) fn text(outcome: &Outcome) -> String {
     let explanation = &outcome.explanation;
     let after = explanation.after;
     let (size, calls) = (bytes(after.call_bytes), after.outstanding);
-    writeln!(text, "\n{} Best: calls of {size}, {calls} outstanding.", said::form(outcome)).ok();
+    writeln!(text, "\nBest: calls of {size}, {calls} outstanding{}.", gain(outcome)).ok();
+    writeln!(text, "{}", said::form(outcome)).ok();
     if let Some(row) = explanation.row(explanation.before) {
         writeln!(text, "{}", sentence(row, &explanation.choice)).ok();
     }
@@ -30,6 +31,20 @@ pub(super) fn text(outcome: &Outcome) -> String {
         writeln!(text, "note: {said}").ok();
     }
     text
+}
+
+/// What the best window should gain, and what it gained in the sweep.
+fn gain(outcome: &Outcome) -> String {
+    match outcome.gain() {
+        Some(gain) => format!(
+            ": {:.1} times as much as one call of {} should come of it, {:.1} times came, {}",
+            gain.predicted,
+            bytes(outcome.explanation.before.call_bytes),
+            gain.measured,
+            gain.sentence()
+        ),
+        None => String::new(),
+    }
 }
 
 /// A parameter as it is shown and recorded.
@@ -59,15 +74,22 @@ pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
     if let Some(client) = concurrency.client_us {
         all.push(parameter("T_op, client", "t_op_client_us", client, "us", full));
     }
-    all.push(parameter("T_op, server", "t_op_us", findings.op_us, "us", rounds));
-    all.push(parameter("T_B, 8 KiB", "t_b_us", findings.block_us, "us", rounds));
-    all.push(parameter("T_B, COMMIT", "commit_us", findings.commit_us, "us", bursts));
+    if outcome.version == 2 {
+        all.push(parameter("T_op + T_B", "t_op_us", findings.op_us, "us", rounds));
+    } else {
+        all.push(parameter("T_op, server", "t_op_us", findings.op_us, "us", rounds));
+        all.push(parameter("T_B, 8 KiB", "t_b_us", findings.block_us, "us", rounds));
+        all.push(parameter("T_B, COMMIT", "commit_us", findings.commit_us, "us", bursts));
+    }
     let counted = |name, key, servers: Option<Servers>| {
         let Servers { count, at_least } = servers?;
+        let at_least = at_least.is_some();
         Some(Parameter { name, key, estimate: count, unit: "", n: full, at_least })
     };
-    all.extend(counted("servers", "servers", concurrency.servers));
-    all.extend(counted("stable together", "stable_servers", concurrency.stable_servers));
+    let shown = said::Shown::of(outcome);
+    all.extend(counted("servers", "servers", concurrency.servers.filter(|_| shown.operation)));
+    let stable = concurrency.stable_servers.filter(|_| shown.block);
+    all.extend(counted("stable together", "stable_servers", stable));
     all
 }
 
@@ -107,7 +129,6 @@ fn curve(outcome: &Outcome) -> String {
             write!(text, "{predicted:>11.1}{measured:>11.1}{:>+6.0} %", row.error_pct()).ok();
         }
     }
-    let (median, worst) = (explanation.error_pct_median, explanation.error_pct_worst);
-    writeln!(text, "\nerror {median:.1} % at the median, worst {worst:.0} %").ok();
+    writeln!(text, "\nerror {}", explanation.errors.sentence()).ok();
     text
 }

@@ -7,6 +7,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 
 use super::models::{self, Choice};
+use super::verdict::Errors;
 use crate::records;
 
 /// Predicted beside measured, for one configuration.
@@ -39,6 +40,8 @@ pub(crate) struct Explanation {
     pub(crate) forms: Vec<Option<Forms>>,
     pub(crate) error_pct_median: f64,
     pub(crate) error_pct_worst: f64,
+    /// The same errors, at the limit and below it.
+    pub(crate) errors: Errors,
     /// Which of the models is believed.
     pub(crate) choice: Choice,
     /// The configuration to start from: the first subject, the smallest call, one outstanding.
@@ -118,10 +121,11 @@ impl Explanation {
         Self {
             error_pct_worst: errors.iter().copied().fold(0.0, f64::max),
             error_pct_median: median(errors),
+            errors: Errors::of(&rows),
             choice: Choice::of(&rows, measured),
             rows,
             before: Configuration { subject: 0, call_bytes: smallest, outstanding: 1 },
-            after: recommend(run.commit_bytes, findings, sizes, servers.len().saturating_sub(1)),
+            after: recommend(run.commit_bytes, findings, sizes, &servers),
             servers,
             forms,
         }
@@ -151,7 +155,7 @@ pub(crate) struct PlannedRun {
 
 impl PlannedRun {
     /// What beginning and end of the run leave of the steady state, by the formula.
-    pub(super) fn ends(&self, path: &Path, server: Server, configuration: &Configuration) -> f64 {
+    pub(crate) fn ends(&self, path: &Path, server: Server, configuration: &Configuration) -> f64 {
         let transfer = study::transfer(configuration, self.commit_bytes);
         let steady = path.predict(server, &transfer).mib_per_s;
         self.predict(path, server, configuration).mib_per_s / steady
@@ -190,18 +194,19 @@ impl PlannedRun {
     }
 }
 
-/// The size and window that a concurrent server should be given: the smallest size that comes
+/// The size and window that the last of the servers should be given: the smallest size that comes
 /// within half a percent of what the best size promises.
 fn recommend(
     commit_bytes: u64,
     findings: &Findings,
     sizes: &[u32],
-    subject: usize,
+    servers: &[Server],
 ) -> Configuration {
+    let subject = servers.len().saturating_sub(1);
+    let server = servers.last().copied().unwrap_or(Server::Concurrent);
     let choices: Vec<(Configuration, f64)> = sizes
         .iter()
         .map(|&call_bytes| {
-            let server = Server::Concurrent;
             let outstanding = study::best_window(&findings.path, server, call_bytes, commit_bytes);
             let choice = Configuration { subject, call_bytes, outstanding };
             let promised = findings.path.predict(server, &study::transfer(&choice, commit_bytes));

@@ -1,10 +1,11 @@
 //! `nfskit study`: probe, measure, explain, predict and apply, report.
 
 pub(crate) mod explain;
-mod models;
+pub(crate) mod models;
 mod outcome;
 mod record;
 mod report;
+pub(crate) mod verdict;
 
 use std::fs;
 use std::path::Path;
@@ -482,13 +483,16 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "again when the machine is quiet",
         );
     }
-    let median = outcome.explanation.error_pct_median;
-    if median > 10.0 {
+    let (gain, errors) = (outcome.gain(), &outcome.explanation.errors);
+    let below = explain::median(errors.below.clone());
+    if gain.verdict() == "missed" || below > 10.0 {
         warn(
             "model_error",
             format!(
-                "the model is off by {median:.0} % at the median: something is not in it, or \
-                  changed during the run"
+                "the gain predicted is {}, and the model {}: something is not in it, or changed \
+                 during the run",
+                gain.sentence(),
+                errors.sentence()
             ),
             "again on a quieter machine; look for the windows that are off in the report",
         );

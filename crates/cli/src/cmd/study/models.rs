@@ -147,7 +147,8 @@ fn best(errors_pct: &[(Model, f64)], noise_pct: f64) -> Model {
     }
 }
 
-fn spread_pct(measured: &Measured) -> f64 {
+/// Half of what repetitions differ by, percent of their median.
+pub(crate) fn spread_pct(measured: &Measured) -> f64 {
     let (lo, hi) = measured.spread();
     100.0 * (hi - lo) / 2.0 / measured.median()
 }
@@ -159,6 +160,8 @@ pub(crate) fn closed(path: &Path, server: Server, transfer: &Transfer) -> Option
         server,
         transfer: *transfer,
         latency_us: 0.0,
+        link_us_per_kib: 0.0,
+        ends: None,
         threads: None,
         processor_us: None,
     };

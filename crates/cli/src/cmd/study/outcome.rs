@@ -6,6 +6,8 @@ use perf::record::Durability;
 use perf::stats::Estimate;
 
 use super::explain::{self, Explanation};
+use super::models;
+use super::verdict::Gain;
 
 /// Everything that a report or a record says.
 #[derive(Debug)]
@@ -122,6 +124,18 @@ impl Outcome {
 
     pub(crate) fn measured_gain(&self) -> f64 {
         self.after_mib_per_s() / self.before_mib_per_s()
+    }
+
+    /// The change, predicted and measured.
+    pub(crate) fn gain(&self) -> Gain {
+        let sides = match &self.applied {
+            Some((before, after)) => [Some(before), Some(after)],
+            None => [self.explanation.before, self.explanation.after]
+                .map(|configuration| self.measured(configuration)),
+        };
+        let noise_pct = sides.into_iter().flatten().map(models::spread_pct).sum();
+        let (predicted, measured) = (self.predicted_gain(), self.measured_gain());
+        Gain { predicted, measured, noise_pct }
     }
 
     pub(crate) fn predicted(&self, configuration: Configuration) -> f64 {

@@ -153,6 +153,8 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
         run.metric(&format!("error_pct_median_{name}"), *error, "%");
     }
     run.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
+    records::errors(run, &explanation.errors);
+    run.metric("gain_error_pct", outcome.gain().error_pct(), "%");
     run.metric("link_mib_per_s", outcome.link_mib_per_s(), "MiB/s");
     match &outcome.local {
         Some(local) => {

@@ -84,6 +84,7 @@ fn headline(outcome: &Outcome) -> Headline {
     );
     let gained = gained(before_and_after(outcome).as_slice());
     let gain = gain_sentence(&change, outcome.predicted_gain(), gained);
+    let verdict = outcome.gain().sentence();
     let (storage, link) = (outcome.storage_mib_per_s(), outcome.link_mib_per_s());
     let limited_by = match storage.partial_cmp(&link) {
         Some(std::cmp::Ordering::Less) => format!("storage; the link has {link:.0} MiB/s"),
@@ -93,7 +94,7 @@ fn headline(outcome: &Outcome) -> Headline {
     let fact =
         |label: &str, value: String, note: String| Fact { label: label.to_owned(), value, note };
     Headline {
-        sentence: format!("{first} {gain} {}", choice.sentence()),
+        sentence: format!("{gain} The prediction was {verdict}. {first} {}", choice.sentence()),
         facts: vec![
             fact("predicted gain", format!("{:.2} x", outcome.predicted_gain()), String::new()),
             fact(
@@ -111,6 +112,11 @@ fn headline(outcome: &Outcome) -> Headline {
                 ),
             ),
             fact(
+                "error of the gain",
+                format!("{:.1} %, {}", outcome.gain().error_pct().abs(), outcome.gain().verdict()),
+                format!("held: within {:.0} %", super::verdict::HELD_PCT),
+            ),
+            fact(
                 "recommended window",
                 after.outstanding.to_string(),
                 recommended(after, &outcome.measured),
@@ -121,11 +127,7 @@ fn headline(outcome: &Outcome) -> Headline {
                 format!("{:.0} %", 100.0 * outcome.efficiency_of_limit()),
                 "of the limit, with the recommended window".to_owned(),
             ),
-            fact(
-                "model error",
-                format!("{:.1} %", explanation.error_pct_median),
-                format!("median; worst {:.0} %", explanation.error_pct_worst),
-            ),
+            fact("model error", explanation.errors.headline(), explanation.errors.sentence()),
         ],
     }
 }

@@ -1,7 +1,7 @@
 //! "What if": changes in words, applied to a fitted model.
 //!
 //! ```text
-//! L=5ms  L+1ms  o+50us  G=100Mbit/s  G=1Gbit/s
+//! L=5ms  L+1ms  o+50us  G=100Mbit/s  G=1g
 //! disks=8  disk=4ms  disks-each  cache=64G  cpus=4  cpu x0.5
 //! clients x10  clients=64  outstanding=32  outstanding x4  wsize=1M  threads=1  write-log=nvme
 //! ```
@@ -11,8 +11,10 @@
 //! the probes find it), [`sweep`] and [`trace`]. One that a model does not contain is refused: no
 //! answer is better than "no effect".
 //!
-//! Times are us, ms, s; sizes have powers of 1,024 (K, M, G, T), rates of links powers of 1,000.
+//! Times and rates are said as those of an emulated link are ([`crate::words`]); sizes have powers of
+//! 1,024 (K, M, G, T), rates powers of 1,000.
 
+pub mod believed;
 pub mod path;
 pub mod server;
 pub mod sweep;
@@ -21,6 +23,9 @@ pub mod trace;
 use std::str::FromStr;
 
 use thiserror::Error;
+
+use crate::units::Nanos;
+use crate::words;
 
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -199,29 +204,28 @@ impl Kind {
         match self {
             Self::Time => "time with a unit (us, ms, s)",
             Self::Size => "size (K, M, G, T)",
-            Self::Rate => "rate of a link (Mbit/s, Gbit/s)",
+            Self::Rate => "rate of a link (1g, 100m, 100Mbit/s, 1.25MB/s, 8ns for a byte, none)",
             Self::Number => "number",
             Self::Log => "log device (nvme, or the time of its sync)",
         }
     }
 
     fn read(self, text: &str) -> Option<f64> {
+        match (self, text) {
+            (Self::Log, "nvme") => return Some(NVME_SYNC_US),
+            (Self::Time | Self::Log, _) => return words::time(text).ok().map(Nanos::as_micros_f64),
+            (Self::Rate, _) => return words::gap_per_byte(text).ok().map(us_per_kib),
+            (Self::Size | Self::Number, _) => {}
+        }
         let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
         let number: f64 = text[..split].trim().parse().ok().unwrap_or(f64::NAN);
         let unit = text[split..].trim();
         let unit = match (self, unit) {
-            (Self::Log, "nvme") if split == 0 => return Some(NVME_SYNC_US),
-            (Self::Time | Self::Log, "us") => 1.0,
-            (Self::Time | Self::Log, "ms") => 1e3,
-            (Self::Time | Self::Log, "s") => 1e6,
             (Self::Size, "" | "B") => 1.0,
             (Self::Size, "K" | "KiB") => 1024.0,
             (Self::Size, "M" | "MiB") => f64::from(1 << 20),
             (Self::Size, "G" | "GiB") => f64::from(1 << 30),
             (Self::Size, "T" | "TiB") => 1024.0 * f64::from(1 << 30),
-            // us per KiB: 8,192 bit over bits a us.
-            (Self::Rate, "Mbit/s") => return Some(8192.0 / number),
-            (Self::Rate, "Gbit/s") => return Some(8192.0 / (number * 1e3)),
             (Self::Number, "") => 1.0,
             _ => return None,
         };
@@ -229,9 +233,23 @@ impl Kind {
     }
 }
 
+fn us_per_kib(gap_per_byte_ps: u64) -> f64 {
+    gap_per_byte_ps as f64 * 1024.0 / 1e6
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_takes_the_words_that_a_link_takes() {
+        let us_per_kib = |text: &str| text.parse::<Change>().unwrap().value;
+        for text in ["G=100m", "G=100Mbit/s", "G=100 Mbit/s", "G=12.5MB/s", "bandwidth=80ns/B"] {
+            assert!((us_per_kib(text) - 81.92).abs() < 1e-9, "{text}");
+        }
+        assert!((us_per_kib("G=1g") - 8.192).abs() < 1e-9);
+        assert_eq!(us_per_kib("G=none"), 0.0);
+    }
 
     #[test]
     fn changes_are_read_as_they_are_said() {

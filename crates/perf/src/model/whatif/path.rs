@@ -5,7 +5,7 @@
 //! |---|---|
 //! | L | 2 T_prop grows by 2 L |
 //! | o | T_op, and its stage, by 2 o (call and reply at one end): see [`Case::processor_us`] |
-//! | G | T_ser and the pipe's time for a KiB: at least the link's |
+//! | G | T_ser, and the pipe's time for a KiB, from the old link's to the new one's |
 //! | outstanding, wsize | the transfer |
 //! | threads | calls that the server works on at a time |
 //! | disks | T_B of a stream over so many disks (RAID 0, from one) |
@@ -21,7 +21,7 @@
 use super::super::closed::network::{Center, Class, Kind, Network};
 use super::super::cycle::raid::{Array, Level};
 use super::super::error::{ModelError, within};
-use super::super::transaction::{Bound, Path, Prediction, Server, Transfer};
+use super::super::transaction::{Bound, Capacity, Path, Prediction, Server, Transfer};
 use super::{Change, How, What, WhatIfError};
 use crate::stats::{Estimate, Interval};
 
@@ -31,8 +31,13 @@ pub struct Case {
     pub path: Path,
     pub server: Server,
     pub transfer: Transfer,
-    /// L of the way, us, which `L=` replaces.
+    /// L of the way, us, as far as it is known: what `L=` replaces.
     pub latency_us: f64,
+    /// G of the link, us per KiB, where it is known; 0 where not.
+    pub link_us_per_kib: f64,
+    /// What a call occupies the slowest of client and server for, where that shows beside the link,
+    /// which then is all of the path's capacity: see [`Self::behind`].
+    pub ends: Option<Capacity>,
     /// Calls that the server works on at a time; `None`: as many as come.
     pub threads: Option<u32>,
     /// Time of the server's one processor for a call, us, where it is known by itself. The probes
@@ -65,6 +70,17 @@ pub struct Spread {
 
 const MIB: f64 = 1024.0 * 1024.0;
 
+/// A pipe that is by less than this slower than its link is as slow as its link: bursts differ by as
+/// much.
+const SLOWEST: f64 = 1.1;
+
+/// The sizes of calls by which a full pipe is known, KiB: of probes.
+const BLOCK_KIB: f64 = 8.0;
+const LARGE_KIB: f64 = 1024.0;
+
+/// A base is held to what was measured if the two differ by a factor of less than this.
+const CALIBRATED_MAX: f64 = 2.0;
+
 impl Case {
     /// The case after changes. Fails where one is not part of the model or cannot be.
     pub fn changed(mut self, changes: &[Change]) -> Result<Self, WhatIfError> {
@@ -78,6 +94,9 @@ impl Case {
         let foreign = |why| Err(WhatIfError::Foreign { what: change.what, why });
         let Self { path, transfer, .. } = self;
         match change.what {
+            What::Latency if change.how == How::Times && self.latency_us == 0.0 => {
+                return foreign("how much of 2 T_prop is L is not known: say L+TIME, or --latency");
+            }
             What::Latency => {
                 let latency_us = change.of(self.latency_us);
                 let added_us = 2.0 * (latency_us - self.latency_us);
@@ -86,16 +105,14 @@ impl Case {
             }
             What::Overhead if change.how == How::Add => {
                 path.op_us += 2.0 * change.value;
-                match &mut self.processor_us {
-                    Some(processor_us) => *processor_us += 2.0 * change.value,
-                    None => path.capacity.call_us += 2.0 * change.value,
+                match (&mut self.processor_us, &mut self.ends) {
+                    (Some(processor_us), _) => *processor_us += 2.0 * change.value,
+                    (None, Some(ends)) => ends.call_us += 2.0 * change.value,
+                    (None, None) => path.capacity.call_us += 2.0 * change.value,
                 }
             }
             What::Overhead => return foreign("the cycle contains it: say how much is added"),
-            What::Gap if change.how == How::Set => {
-                path.ser_us_per_kib = path.ser_us_per_kib.max(change.value);
-                path.capacity.us_per_kib = path.capacity.us_per_kib.max(change.value);
-            }
+            What::Gap if change.how == How::Set => return self.relink(change.value),
             What::Gap => return foreign("say the rate of the link, as in G=100Mbit/s"),
             What::Outstanding => {
                 let outstanding = change.of_count(transfer.outstanding);
@@ -138,19 +155,97 @@ impl Case {
         Ok(())
     }
 
-    /// The case whose cycle is as long as this throughput says, which was measured as it is: the
-    /// probes take the time of one call alone, for which processors wake that several keep awake.
-    /// No change where not the cycle is the limit, but a stage.
+    /// The case with what is known of its link. A pipe that is full of large calls shows the link,
+    /// and full of small ones an end: one line through both would have either take longer where
+    /// the other changes. `small` is the time per call of a full pipe of calls of so many KiB.
+    #[must_use]
+    pub fn behind(mut self, latency_us: f64, us_per_kib: f64, small: (f64, f64)) -> Self {
+        (self.latency_us, self.link_us_per_kib) = (latency_us, us_per_kib);
+        let Path { capacity, ser_us_per_kib, .. } = &mut self.path;
+        let of = |kib: f64| capacity.call_of_us(kib * 1024.0);
+        let is_links = |kib: f64| of(kib) < SLOWEST * kib * us_per_kib;
+        if us_per_kib == 0.0 || !is_links(LARGE_KIB) {
+            return self;
+        }
+        let (small_kib, small_us) = small;
+        // No stage of an end takes more of a KiB than both ends do one after the other.
+        let most = (*ser_us_per_kib - us_per_kib).max(0.0);
+        let ends_us_per_kib = match is_links(BLOCK_KIB) {
+            true => most.min(us_per_kib),
+            false => ((of(BLOCK_KIB) - small_us) / (BLOCK_KIB - small_kib)).clamp(0.0, most),
+        };
+        let call_us = match is_links(BLOCK_KIB) {
+            true => small_us - small_kib * ends_us_per_kib,
+            false => of(BLOCK_KIB) - BLOCK_KIB * ends_us_per_kib,
+        };
+        let ends = Capacity { call_us: call_us.max(0.0), us_per_kib: ends_us_per_kib };
+        self.ends = Some(ends);
+        *capacity = link(us_per_kib);
+        self
+    }
+
+    /// Another link. Where what the old one took is not known, it is taken for the slowest stage of
+    /// the pipe: then a slower one can be asked about, and no faster one, behind which some other
+    /// stage would show.
+    fn relink(&mut self, us_per_kib: f64) -> Result<(), WhatIfError> {
+        let path = &mut self.path;
+        let is_known = self.link_us_per_kib > 0.0;
+        let old = if is_known { self.link_us_per_kib } else { path.capacity.us_per_kib };
+        if !is_known && us_per_kib < old {
+            let why = "what the link takes of a KiB is not known, and so not what a faster one \
+                       would leave: probe behind a link of known rate";
+            return Err(WhatIfError::Foreign { what: What::Gap, why });
+        }
+        path.ser_us_per_kib = (path.ser_us_per_kib - old).max(0.0) + us_per_kib;
+        match self.ends {
+            Some(_) => path.capacity = link(us_per_kib),
+            None if is_known => {
+                path.capacity.us_per_kib = path.capacity.us_per_kib.max(us_per_kib);
+            }
+            None => path.capacity.us_per_kib = us_per_kib,
+        }
+        self.link_us_per_kib = us_per_kib;
+        Ok(())
+    }
+
+    /// The case held to a throughput that was measured as it is: by the time of what limits it. The
+    /// probes take the time of one call alone, for which processors wake that several keep awake,
+    /// and short bursts. No change where what is measured is so far off that something else limits.
     #[must_use]
     pub fn calibrated(mut self, mib_per_s: f64) -> Self {
-        let us = |mib_per_s: f64| {
-            let calls_per_us = mib_per_s * MIB / self.transfer.call_bytes as f64 / 1e6;
-            f64::from(self.transfer.outstanding.max(1)) / calls_per_us
-        };
         let found = self.formula();
-        if matches!(found.bound, Bound::Cycle(_)) && mib_per_s > 0.0 {
-            let round_trip_us = self.path.round_trip_us + us(mib_per_s) - us(found.mib_per_s);
-            self.path.round_trip_us = round_trip_us.max(2.0 * self.latency_us);
+        let slower = found.mib_per_s / mib_per_s;
+        if !(1.0 / CALIBRATED_MAX..=CALIBRATED_MAX).contains(&slower) {
+            return self;
+        }
+        let Path { capacity, storage, .. } = &mut self.path;
+        match found.bound {
+            Bound::Cycle(_) => {
+                let outstanding = f64::from(self.transfer.outstanding.max(1));
+                let cycle_us = outstanding * self.transfer.call_bytes as f64 / MIB * 1e6;
+                let longer_us = cycle_us / mib_per_s - cycle_us / found.mib_per_s;
+                let round_trip_us = self.path.round_trip_us + longer_us;
+                self.path.round_trip_us = round_trip_us.max(2.0 * self.latency_us);
+            }
+            Bound::Capacity => {
+                capacity.call_us *= slower;
+                capacity.us_per_kib *= slower;
+                storage.unhidden_us_per_kib *= slower;
+            }
+            Bound::Storage => storage.us_per_kib *= slower,
+            Bound::Server => match (&mut self.processor_us, &mut self.ends) {
+                (Some(processor_us), _) => *processor_us *= slower,
+                (None, Some(ends)) if self.server == Server::Concurrent => {
+                    ends.call_us *= slower;
+                    ends.us_per_kib *= slower;
+                }
+                (None, _) => {
+                    capacity.call_us *= slower;
+                    capacity.us_per_kib *= slower;
+                    storage.sync_us *= slower;
+                    storage.us_per_kib *= slower;
+                }
+            },
         }
         self
     }
@@ -161,12 +256,18 @@ impl Case {
         // Each of the threads keeps a call while it is processed and stored.
         let work_us = self.work_us(&prediction);
         let held_us = self.threads.map(|threads| work_us / f64::from(threads));
-        let server_us = held_us.into_iter().chain(self.processor_us).fold(0.0, f64::max);
+        let server_us = held_us.into_iter().chain(self.ends_us()).fold(0.0, f64::max);
         let most = self.transfer.call_bytes as f64 / server_us * 1e6 / MIB;
         if server_us > 0.0 && most < prediction.mib_per_s {
             return Prediction { mib_per_s: most, bound: Bound::Server, ..prediction };
         }
         prediction
+    }
+
+    /// What a call occupies one of the ends for, where that is known by itself.
+    pub fn ends_us(&self) -> Option<f64> {
+        let ends_us = self.ends.map(|ends| ends.call_of_us(self.transfer.call_bytes as f64));
+        self.processor_us.into_iter().chain(ends_us).reduce(f64::max)
     }
 
     fn work_us(&self, prediction: &Prediction) -> f64 {
@@ -181,7 +282,7 @@ impl Case {
         let full = Transfer { outstanding: u32::MAX, ..self.transfer };
         let without = Path { overhead_us: 0.0, ..self.path };
         let stage_us = bytes / MIB / without.predict(self.server, &full).mib_per_s * 1e6;
-        let stage_us = self.processor_us.map_or(stage_us, |own_us| own_us.max(stage_us));
+        let stage_us = self.ends_us().map_or(stage_us, |own_us| own_us.max(stage_us));
         let mut delay_us = prediction.cycle.total_us() - stage_us;
         let mut centers = vec![Center::new("stage", Kind::Queue, &[stage_us])];
         if let Some(threads) = self.threads {
@@ -222,12 +323,25 @@ impl Case {
         cases[3].path.overhead_us *= 1.0 + spread.overhead;
         cases[4].path.capacity.call_us *= 1.0 + spread.capacity;
         cases[4].path.capacity.us_per_kib *= 1.0 + spread.capacity;
+        if let Some(ends) = &mut cases[4].ends {
+            ends.call_us *= 1.0 + spread.capacity;
+            ends.us_per_kib *= 1.0 + spread.capacity;
+        }
         cases[5].path.storage.sync_us *= 1.0 + spread.storage;
         cases[5].path.storage.us_per_kib *= 1.0 + spread.storage;
         cases[5].path.storage.left_us_per_kib *= 1.0 + spread.storage;
         cases
     }
 }
+
+/// A link alone: a WRITE's header passes it as well.
+fn link(us_per_kib: f64) -> Capacity {
+    Capacity { call_us: HEADER_KIB * us_per_kib, us_per_kib }
+}
+
+/// The record mark, the RPC header with a credential without groups, and the arguments before the
+/// data: 120 bytes, a few more with a long name of the machine.
+const HEADER_KIB: f64 = 120.0 / 1024.0;
 
 /// Larger calls than this are none of NFS.
 const CALL_BYTES_MAX: f64 = 1e9;
@@ -243,7 +357,7 @@ fn whole(bytes: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::transaction::{Capacity, Storage, Term};
+    use super::super::super::transaction::{Storage, Term};
     use super::*;
 
     /// The thesis's switched path, with eight calls outstanding on a concurrent server.
@@ -265,6 +379,8 @@ mod tests {
             server: Server::Concurrent,
             transfer: Transfer { call_bytes: 8192, outstanding: 8, commit_bytes: 64 << 20 },
             latency_us: 90.0,
+            link_us_per_kib: 8.192,
+            ends: None,
             threads: None,
             processor_us: None,
         }
@@ -332,7 +448,14 @@ mod tests {
         let calibrated = one.calibrated(measured);
         assert!((calibrated.formula().mib_per_s / measured - 1.0).abs() < 1e-3);
         assert!(calibrated.path.round_trip_us > one.path.round_trip_us);
-        // A full disk says nothing of the cycle.
+        // A full disk says nothing of the cycle, but what it takes itself.
+        let full = thesis().calibrated(0.9 * thesis().formula().mib_per_s);
+        assert_eq!(full.path.round_trip_us, thesis().path.round_trip_us);
+        assert!(
+            (full.path.storage.us_per_kib / thesis().path.storage.us_per_kib - 1.0 / 0.9).abs()
+                < 1e-9
+        );
+        // What is 44 times slower than it should be is something else.
         assert_eq!(thesis().calibrated(1.0), thesis());
     }
 
@@ -368,6 +491,67 @@ mod tests {
         let interval = far.outlook(&spread).unwrap().formula.ci95.unwrap();
         let half = (interval.hi / far.formula().mib_per_s - 1.0) * 100.0;
         assert!((9.0..11.0).contains(&half), "{half}");
+    }
+
+    #[test]
+    fn a_latency_that_is_known_is_replaced_and_one_that_is_not_cannot_be_multiplied() {
+        let round_trip_us = |case: &Case, text: &str| {
+            case.changed(&[text.parse().unwrap()]).map(|case| case.path.round_trip_us)
+        };
+        let known = thesis();
+        assert!((round_trip_us(&known, "L=90us").unwrap() - 192.68).abs() < 1e-9);
+        assert!((round_trip_us(&known, "L x2").unwrap() - 372.68).abs() < 1e-9);
+        let unknown = Case { latency_us: 0.0, ..known };
+        assert!(round_trip_us(&unknown, "L x2").unwrap_err().to_string().contains("say L+"));
+    }
+
+    #[test]
+    fn a_link_is_replaced_where_it_is_known_and_only_slowed_where_it_is_not() {
+        let mut case = thesis();
+        case.path.ser_us_per_kib = 9.0;
+        let case = case.behind(90.0, 8.192, (0.5, 20.0));
+        let faster = case.changed(&["G=10g".parse().unwrap()]).unwrap();
+        assert!((faster.path.ser_us_per_kib - (9.0 - 8.192 + 0.8192)).abs() < 1e-9);
+        assert!((faster.path.capacity.us_per_kib - 0.8192).abs() < 1e-9);
+        assert!(faster.ends.unwrap().us_per_kib > 0.8, "{faster:?}");
+        let slower = case.changed(&["G=100m".parse().unwrap()]).unwrap();
+        assert!((slower.path.ser_us_per_kib - (9.0 - 8.192 + 81.92)).abs() < 1e-9);
+        let unknown = Case { link_us_per_kib: 0.0, ends: None, ..case };
+        let slowed = unknown.changed(&["G=100m".parse().unwrap()]).unwrap();
+        assert!((slowed.path.ser_us_per_kib - slower.path.ser_us_per_kib).abs() < 1.0);
+        // But for the header, of which an unknown link says nothing.
+        assert!((slowed.formula().mib_per_s / slower.formula().mib_per_s - 1.0).abs() < 0.02);
+        let refused = unknown.changed(&["G=10g".parse().unwrap()]).unwrap_err();
+        assert!(refused.to_string().contains("not known"), "{refused}");
+    }
+
+    #[test]
+    fn small_calls_show_an_end_and_large_ones_the_link() {
+        // One processor of 150 us a call and 2 us a KiB, behind 1 Gbit/s: bursts of 8 KiB show the
+        // one, of 1 MiB the other.
+        let mut case = thesis();
+        let (block_us, large_us) = (150.0 + 8.0 * 2.0, 1024.0 * 8.192);
+        let us_per_kib = (large_us - block_us) / 1016.0;
+        case.path = Path {
+            ser_us_per_kib: 8.192 + 2.0,
+            op_us: 150.0,
+            capacity: Capacity { call_us: block_us - 8.0 * us_per_kib, us_per_kib },
+            storage: Storage { us_per_kib: 0.0, ..case.path.storage },
+            ..case.path
+        };
+        case.transfer.outstanding = 64;
+        let full_us =
+            |case: &Case| case.transfer.call_bytes as f64 / MIB / case.formula().mib_per_s * 1e6;
+        let known = case.behind(90.0, 8.192, (0.5, 151.0));
+        for (change, want) in
+            [("G=100m", 665.0), ("wsize=64K", 525.2), ("wsize=8K", 166.0), ("o+50us", 266.0)]
+        {
+            let after = known.changed(&[change.parse().unwrap()]).unwrap();
+            assert!((full_us(&after) / want - 1.0).abs() < 0.01, "{change}: {}", full_us(&after));
+        }
+        // One line through both has them in turn.
+        let after = case.changed(&["wsize=64K".parse().unwrap()]).unwrap();
+        assert!(full_us(&after) > 1.15 * 524.288);
     }
 
     #[test]

@@ -49,6 +49,10 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     let clock = Clock::real();
     let started = load::environment::rfc3339(&clock);
     let begun = clock.now();
+    if args.curve && topology.workload.write.is_some() {
+        let what = "a sequential write has no rate, and so no curve of response time";
+        return Err(Failure::usage(what, "without --curve; nfskit model whatif outstanding=N"));
+    }
     let outcome = simulate::run(&topology).map_err(failure)?;
     let curve = if args.curve { curve(&topology, outcome.per_s)? } else { Vec::new() };
     let took = clock.now().since(begun);

@@ -12,10 +12,18 @@ pub(super) fn json(simulated: &Simulated) -> String {
     let durability = Some(Durability::Memory);
     record.target =
         Target { kind: "world".to_owned(), version: Some(3), durability, ..Target::default() };
-    let mut workload = Workload { name: topology.workload.mix.to_string(), ..Workload::default() };
+    let name = match topology.workload.write {
+        Some(_) => "sequential write".to_owned(),
+        None => topology.workload.mix.to_string(),
+    };
+    let mut workload = Workload { name, ..Workload::default() };
     let mut parameter = |name: &str, value: serde_json::Value| {
         workload.parameters.insert(name.to_owned(), value);
     };
+    if let Some(write) = topology.workload.write {
+        parameter("call_bytes", write.0.into());
+        parameter("commit_bytes", topology.workload.commit.0.into());
+    }
     parameter("seed", topology.seed.into());
     parameter("clients", topology.clients_count().into());
     parameter("servers", topology.server.count.into());

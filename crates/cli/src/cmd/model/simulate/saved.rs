@@ -51,12 +51,15 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failur
 /// What takes less than this is nothing.
 const LEAST: f64 = 1e-3;
 
-/// As text, so that it can be looked at and is checked as any other. What is not the slowest stage
-/// has processors enough that nobody waits for it.
+/// As text, so that it can be looked at and is checked as any other: the sequential write that was
+/// probed, with its COMMITs. What is not the slowest stage has processors enough that nobody waits
+/// for it.
 fn of_path(saved: &SavedPath) -> String {
+    let case = saved.case();
     let mut text = String::new();
     let us_of = |us: f64| if us < LEAST { "0".to_owned() } else { format!("{us:.3}us") };
-    let per_byte_ns = (saved.ser_us_per_kib - saved.capacity_us_per_kib).max(0.0) * 1e3 / 1024.0;
+    let capacity = case.path.capacity;
+    let per_byte_ns = (saved.ser_us_per_kib - capacity.us_per_kib).max(0.0) * 1e3 / 1024.0;
     let mode = if saved.stalls { "stall" } else { "concurrent" };
     let per_byte = if per_byte_ns < LEAST { "0".to_owned() } else { format!("{per_byte_ns:.6}ns") };
     let mut disk = format!("seek=0,sync={}", us_of(saved.sync_us));
@@ -66,54 +69,85 @@ fn of_path(saved: &SavedPath) -> String {
         // So fast that it takes no time that can be seen.
         disk.push_str(",rate=1000GB/s");
     }
-    let mut link =
-        format!("L={},g={}", us_of(saved.round_trip_us / 2.0), us_of(saved.capacity_call_us));
-    if saved.capacity_us_per_kib > LEAST {
-        write!(link, ",G={:.4}MB/s", 1024.0 / saved.capacity_us_per_kib).ok();
+    // The link's pause makes up what an end takes longer than the link.
+    let bytes = saved.call_bytes as f64;
+    let longer_us = case.ends_us().map_or(0.0, |us| us - capacity.call_of_us(bytes)).max(0.0);
+    let pause_us = capacity.call_us + longer_us;
+    let mut link = format!(
+        "L={},g={},o.send={}",
+        us_of((saved.round_trip_us - saved.overhead_us).max(0.0) / 2.0),
+        us_of(pause_us),
+        us_of(saved.overhead_us.min(saved.round_trip_us))
+    );
+    if capacity.us_per_kib > LEAST {
+        write!(link, ",G={:.4}MB/s", 1024.0 / capacity.us_per_kib).ok();
     }
     let outstanding = saved.outstanding.min(1024);
+    let (commit_bytes, writes_back) = (saved.commit_bytes, world::path::writes_back_early(&case));
+    let write_back = if writes_back { (commit_bytes / 16).max(64 << 10) } else { 0 };
+    // So long that there are some COMMITs.
+    let commit_us = commit_bytes as f64 / (1 << 20) as f64 / case.formula().mib_per_s * 1e6;
     write!(
         text,
         "[server]\ncores = 256\nper-call = \"0\"\nper-byte = \"{per_byte}\"\ncosts.WRITE = \"{}\"\n\
-         disk = \"{disk}\"\ncommit-mode = \"{mode}\"\n\
+         disk = \"{disk}\"\ncommit-mode = \"{mode}\"\nwrite-back = \"{write_back}\"\n\
+         dirty-max = \"{}\"\n\
          [[clients]]\ncount = 1\nlink = \"{link}\"\n\
-         [workload]\nmix = \"write\"\noutstanding = {outstanding}\nwarm-up = \"200ms\"\n\
-         time = \"2s\"\nfiles = \"16M\"\n",
-        us_of(saved.op_us)
+         [workload]\nwrite = \"{}\"\ncommit = \"{commit_bytes}\"\noutstanding = {outstanding}\n\
+         warm-up = \"{:.3}us\"\ntime = \"{:.3}us\"\nfiles = \"{}\"\n",
+        us_of(saved.op_us),
+        (4 * commit_bytes).max(256 << 20),
+        saved.call_bytes,
+        1.5 * commit_us,
+        4.0 * commit_us,
+        FILE_BYTES.max(saved.call_bytes),
     )
     .ok();
     text
 }
 
+/// The file, which is overwritten.
+const FILE_BYTES: u64 = 32 << 20;
+
 #[cfg(test)]
 mod tests {
+    use world::simulate;
+
     use super::*;
 
     #[test]
-    fn what_a_probe_found_is_a_topology() {
-        for (sync_us, us_per_kib) in [(0.0, 0.0), (500.0, 5.0)] {
+    fn what_a_probe_found_is_simulated_as_it_was_probed() {
+        // A server in memory, and one that stops for a disk.
+        for (sync_us, us_per_kib, stalls) in [(0.0, 0.0, false), (500.0, 5.0, true)] {
             let saved = SavedPath {
                 round_trip_us: 210.5,
-                ser_us_per_kib: 8.3,
+                ser_us_per_kib: 2.3,
                 op_us: 60.0,
                 overhead_us: 2.0,
                 capacity_call_us: 0.0,
-                capacity_us_per_kib: 8.2,
+                capacity_us_per_kib: 1.8,
                 sync_us,
                 sync_us_per_kib: us_per_kib,
-                sync_left_us_per_kib: 0.0,
+                sync_left_us_per_kib: us_per_kib,
                 unhidden_us_per_kib: 0.0,
-                stalls: false,
+                stalls,
                 latency_us: 0.0,
-                call_bytes: 8192,
+                link_us_per_kib: 0.0,
+                call_bytes: 64 << 10,
                 outstanding: 8,
                 commit_bytes: 8 << 20,
+                ends: None,
                 processor_us: None,
                 spread: [0.0; 6],
+                measured: Vec::new(),
             };
             let text = of_path(&saved);
             let topology = Topology::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-            assert_eq!(topology.workload.outstanding, 8);
+            let outcome = simulate::run(&topology).unwrap();
+            let mib_per_s = outcome.written_bytes_per_s / f64::from(1 << 20);
+            let formula = saved.case().formula().mib_per_s;
+            let ratio = mib_per_s / formula;
+            assert!((0.85..1.1).contains(&ratio), "{mib_per_s} for {formula}: {text}");
         }
     }
 }

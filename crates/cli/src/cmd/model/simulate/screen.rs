@@ -7,6 +7,7 @@ use world::simulate::ServerOutcome;
 use world::simulate::topology::Topology;
 
 use super::Simulated;
+use crate::records::bytes;
 
 pub(super) fn text(simulated: &Simulated) -> String {
     let mut text = String::new();
@@ -70,6 +71,13 @@ pub(super) fn setting(topology: &Topology) -> String {
         Some(rate) => format!("{rate} operations/s"),
         None => format!("{} outstanding at each client", workload.outstanding),
     };
+    let what = workload.write.map_or_else(
+        || workload.mix.to_string(),
+        |write| {
+            let (write, commit) = (bytes(write.0), bytes(workload.commit.0));
+            format!("sequential write in calls of {write}, a COMMIT after {commit}")
+        },
+    );
     let clients: Vec<_> = topology
         .clients
         .iter()
@@ -78,12 +86,11 @@ pub(super) fn setting(topology: &Topology) -> String {
     format!(
         "clients       {}\n\
          servers       {} with {} cores, disk {}\n\
-         workload      {}, {load}, for {}",
+         workload      {what}, {load}, for {}",
         clients.join(", "),
         topology.server.count,
         topology.server.cores,
         topology.server.disk.0,
-        workload.mix,
         workload.time.nanos(),
     )
 }

@@ -13,7 +13,7 @@ use world::simulate::Outcome;
 use super::super::known::{Told, name};
 use super::super::worlds::{self, Load};
 use super::super::{infer, record, show, span};
-use super::{interval, refused};
+use super::{interval, is_latency, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
 use crate::exit::Failure;
@@ -57,6 +57,12 @@ pub(super) fn run(
         for (when, outlook) in [("before", before), ("after", after)] {
             simulated(when, outlook, &mut text, &mut record);
         }
+    }
+    if base.latency_us == 0.0 && args.changes.iter().any(is_latency) {
+        let note = "the curve knows of no L, so that of L= is added to D";
+        let advice = "--latency TIME, if a part of it is L that the change replaces";
+        writeln!(text, "note: {note}: {advice}").ok();
+        record.warn("latency-added", note, advice);
     }
     for said in inferred.unidentified() {
         writeln!(text, "note: {said}").ok();
@@ -121,6 +127,9 @@ fn row(method: &str, when: &str, outlook: &Outlook) -> String {
     let per_s = |per_s: f64| format!("{per_s:.0}");
     let saturation = &outlook.saturation_per_s;
     let saturation = format!("{:.0}{}", saturation.value, interval(saturation, &per_s));
-    let by = name(outlook.bottleneck);
-    format!("{method:<8}{when:<8}{:>10.1}  {response:<42}{saturation}, by {by}", outlook.per_s)
+    let by = match outlook.bottleneck_is_told {
+        true => format!("by {}", name(outlook.bottleneck)),
+        false => "by the processor or the disks: the curve does not tell".to_owned(),
+    };
+    format!("{method:<8}{when:<8}{:>10.1}  {response:<42}{saturation}, {by}", outlook.per_s)
 }

@@ -2,12 +2,12 @@
 //! sweep of outstanding calls, or by a trace. Each by all methods that there are for it.
 
 mod curve;
-mod path;
+pub(crate) mod path;
 mod sweep;
 mod trace;
 
 pub(super) use self::path::bound;
-use perf::model::whatif::WhatIfError;
+use perf::model::whatif::{Change, How, What, WhatIfError};
 use perf::stats::Estimate;
 
 use super::source::Source;
@@ -27,6 +27,11 @@ pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
 
 fn refused(error: WhatIfError) -> Failure {
     Failure::usage(error, "nfskit model whatif --help lists the changes")
+}
+
+/// Whether a change sets L, which replaces what is known of it.
+fn is_latency(change: &Change) -> bool {
+    change.what == What::Latency && change.how == How::Set
 }
 
 fn interval(estimate: &Estimate, said: &dyn Fn(f64) -> String) -> String {

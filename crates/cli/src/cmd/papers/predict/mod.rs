@@ -16,6 +16,7 @@ use wire::nfs3::StableHow;
 use super::writes::{Ran, Setting, Writes};
 use crate::args::Verbosity;
 use crate::args::papers::Predict;
+use crate::cmd::study::verdict::Errors;
 use crate::exit::Failure;
 use crate::output::{self, Bars};
 use crate::records;
@@ -124,6 +125,17 @@ impl Outcome {
         points.filter(|point| point.is_predicted).map(|point| point.error_pct().abs()).collect()
     }
 
+    /// Of predicted points, those at a server's saturation apart from those below it.
+    fn errors(&self) -> Errors {
+        let of = |(at, server): (usize, &Server)| {
+            let predicted = server.points.iter().filter(|point| point.is_predicted);
+            let points =
+                predicted.map(move |point| (at, point.measured.value, point.error_pct().abs()));
+            points.collect::<Vec<_>>()
+        };
+        Errors::of_curves(self.servers.iter().enumerate().flat_map(of))
+    }
+
     /// Median and worst.
     fn verdict(&self) -> (f64, f64) {
         let errors = self.errors_pct();
@@ -137,11 +149,13 @@ impl Outcome {
     }
 
     fn summary(&self) -> String {
-        let (median, worst) = self.verdict();
+        let median = self.verdict().0;
+        let verdict = if self.is_met() { "held" } else { "missed" };
         format!(
-            "{} predictions, error {median:.1} % at the median, worst {worst:.1} % (aim {} and {} \
-             %)",
+            "{} predictions, error {}; {median:.1} % at the median of all (aim {} %, and {} % at \
+             worst): {verdict}",
             self.errors_pct().len(),
+            self.errors().sentence(),
             AIMS.0,
             AIMS.1
         )

@@ -41,6 +41,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
     }
     let (median, worst) = outcome.verdict();
     record.metric("predictions", outcome.errors_pct().len() as f64, "");
+    records::errors(&mut record, &outcome.errors());
     record.metric("error_pct_median", median, "%");
     record.metric("error_pct_worst", worst, "%");
     record.metric("aim_pct_median", AIMS.0, "%");

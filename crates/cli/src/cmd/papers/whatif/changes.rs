@@ -33,7 +33,7 @@ pub(super) fn base(link: &Profile) -> Setting<'static> {
 }
 
 /// What the model is asked about; the processor's time is the server's for a call.
-pub(super) fn case(path: Path, processor_us: f64) -> Case {
+pub(super) fn case(path: Path, link: &Profile, processor_us: f64) -> Case {
     Case {
         path,
         server: Server::Concurrent,
@@ -43,7 +43,9 @@ pub(super) fn case(path: Path, processor_us: f64) -> Case {
             outstanding: OUTSTANDING,
             commit_bytes: 1 << 40,
         },
-        latency_us: 0.0,
+        latency_us: link.there.link.latency.as_micros_f64(),
+        link_us_per_kib: link.there.link.gap_per_byte_ps as f64 * 1024.0 / 1e6,
+        ends: None,
         threads: None,
         processor_us: Some(processor_us),
     }
@@ -93,7 +95,7 @@ mod tests {
                 unhidden_us_per_kib: 0.0,
             },
         };
-        let before = case(path, 40.0);
+        let before = case(path, &unchanged.link, 40.0);
         let gains: Vec<f64> = all(&unchanged)
             .iter()
             .map(|applied| {

@@ -4,7 +4,7 @@ use perf::model::saved::SavedPath;
 use perf::model::whatif::path::Spread;
 use perf::record::{Target, Workload};
 
-use super::{AIM_PCT, Outcome};
+use super::{AIMS_PCT, Outcome};
 use crate::records;
 
 pub(super) fn json(outcome: &Outcome) -> String {
@@ -28,11 +28,15 @@ pub(super) fn json(outcome: &Outcome) -> String {
         if let Some(world) = verified.world {
             record.metric(&name("simulation_gain"), world, "ratio");
         }
+        record.metric(&name("believed_gain"), verified.believed.1, "ratio");
         record.metric(&name("error_pct"), verified.error_pct(), "%");
+        record.metric(&name("formula_error_pct"), verified.formula_error_pct(), "%");
     }
     record.metric("error_pct_median", outcome.median_pct(), "%");
-    record.metric("aim_pct_median", AIM_PCT, "%");
-    SavedPath::of(&outcome.base, &Spread::default()).write(&mut record.model);
+    record.metric("error_pct_worst", outcome.worst_pct(), "%");
+    record.metric("aim_pct_median", AIMS_PCT.0, "%");
+    record.metric("aim_pct_worst", AIMS_PCT.1, "%");
+    SavedPath::of(&outcome.base, &Spread::default(), Vec::new()).write(&mut record.model);
     records::neighbours(&mut record, outcome.neighbours_share);
     record.to_json_pretty()
 }

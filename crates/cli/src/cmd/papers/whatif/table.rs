@@ -3,22 +3,37 @@
 use std::fmt::Write as _;
 
 use super::Outcome;
+use crate::cmd::model::whatif::path::name;
 
 pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
     let mut text = String::new();
-    let Outcome { link, base, base_per_s, repeats, took, .. } = outcome;
-    let formula_per_s = base.formula().mib_per_s * 128.0;
+    let Outcome { link, held, base_per_s, repeats, took, .. } = outcome;
+    let alone = held.iter().map(|held| {
+        let per_s = |mib_per_s: f64| mib_per_s * 128.0;
+        let (formula, simulated) = (per_s(held.formula), per_s(held.simulated));
+        format!(", by the probe alone {formula:.0} (formula) and {simulated:.0} (simulation)")
+    });
     writeln!(
         text,
-        "WRITEs of 8 KiB, 4 outstanding, behind {link}: {base_per_s:.0} calls/s, by the formula \
-         {formula_per_s:.0}; medians of {repeats} runs; {:.0} s\n",
+        "WRITEs of 8 KiB, 4 outstanding, behind {link}: {base_per_s:.0} calls/s{}; medians of \
+         {repeats} runs; {:.0} s\n",
+        alone.collect::<String>(),
         took.as_secs_f64()
     )
     .ok();
-    let heading = ["change", "measured (range)", "formula", "error", "MVA", "simulation"];
+    let heading = [
+        "change",
+        "measured (range)",
+        "formula",
+        "MVA",
+        "simulation",
+        "believed",
+        "error",
+        "verdict",
+    ];
     match markdown {
         true => {
-            writeln!(text, "| {} |\n|---|---|---|---|---|---|", heading.join(" | ")).ok();
+            writeln!(text, "| {} |\n|---|---|---|---|---|---|---|---|", heading.join(" | ")).ok();
         }
         false => line(&mut text, &heading.map(str::to_owned)),
     }
@@ -32,9 +47,11 @@ pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
             verified.name.to_owned(),
             format!("{}{range}", gain(verified.measured.value)),
             gain(verified.formula),
-            format!("{:+.1} %", verified.error_pct()),
             gain(verified.closed),
             verified.world.map_or_else(|| "-".to_owned(), gain),
+            name(verified.believed.0).to_owned(),
+            format!("{:+.1} %", verified.error_pct()),
+            verified.gain().verdict().to_owned(),
         ];
         match markdown {
             true => {
@@ -47,7 +64,12 @@ pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
     text
 }
 
-fn line(text: &mut String, cells: &[String; 6]) {
-    let [change, measured, formula, error, closed, world] = cells;
-    writeln!(text, "{change:<18}{measured:<30}{formula:>9}{error:>10}{closed:>10}{world:>12}").ok();
+fn line(text: &mut String, cells: &[String; 8]) {
+    let [change, measured, formula, closed, world, believed, error, verdict] = cells;
+    writeln!(
+        text,
+        "{change:<18}{measured:<28}{formula:>9}{closed:>9}{world:>12}  {believed:<12}{error:>8}  \
+         {verdict}"
+    )
+    .ok();
 }

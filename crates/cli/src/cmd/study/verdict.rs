@@ -1,0 +1,144 @@
+//! How well predictions held: of the change first, then of what was measured beside it.
+
+use super::explain::{Row, median};
+
+/// A prediction that is off by less than this held, percent: what the worst of the changes that were
+/// predicted and applied was off by (docs/models.md, section 22).
+pub(crate) const HELD_PCT: f64 = 12.0;
+
+/// A point this near to the highest of its curve shows the limit and not the calls outstanding.
+const AT_THE_LIMIT: f64 = 0.9;
+
+/// By how much a change multiplies throughput, predicted and measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Gain {
+    pub(crate) predicted: f64,
+    pub(crate) measured: f64,
+    /// By how much repetitions differ, percent of either side.
+    pub(crate) noise_pct: f64,
+}
+
+impl Gain {
+    pub(crate) fn error_pct(&self) -> f64 {
+        100.0 * (self.predicted / self.measured - 1.0)
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.error_pct().abs() <= HELD_PCT
+    }
+
+    /// In a word; what repetitions differ by more than is no verdict.
+    pub(crate) fn verdict(&self) -> &'static str {
+        match (self.is_held(), self.noise_pct > HELD_PCT) {
+            (true, _) => "held",
+            (false, true) if self.error_pct().abs() <= self.noise_pct => "within the noise",
+            (false, _) => "missed",
+        }
+    }
+
+    /// `4.2 % off: held`, with the noise where that is what decides.
+    pub(crate) fn sentence(&self) -> String {
+        let off = self.error_pct().abs();
+        if !off.is_finite() {
+            return "not measured".to_owned();
+        }
+        let verdict = match self.verdict() {
+            "within the noise" => {
+                format!("within the {:.0} % by which repetitions differ", self.noise_pct)
+            }
+            verdict => verdict.to_owned(),
+        };
+        format!("{off:.1} % off: {verdict}")
+    }
+}
+
+/// Absolute errors of predictions, percent: where the calls outstanding decide, and where a limit
+/// does. At a limit they all test one number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Errors {
+    pub(crate) below: Vec<f64>,
+    pub(crate) at: Vec<f64>,
+}
+
+impl Errors {
+    pub(crate) fn of(rows: &[Row]) -> Self {
+        let point = |row: &Row| {
+            let configuration = row.configuration;
+            let curve = (configuration.subject, configuration.call_bytes);
+            (curve, row.measured_mib_per_s, row.error_pct().abs())
+        };
+        Self::of_curves(rows.iter().map(point))
+    }
+
+    /// Of points of several curves: which curve, throughput, error.
+    pub(crate) fn of_curves<C: Copy + PartialEq>(
+        points: impl IntoIterator<Item = (C, f64, f64)>,
+    ) -> Self {
+        let points: Vec<(C, f64, f64)> = points.into_iter().collect();
+        let highest = |curve: C| {
+            let own = points.iter().filter(|point| point.0 == curve);
+            own.map(|point| point.1).fold(0.0, f64::max)
+        };
+        let mut errors = Self::default();
+        for &(curve, measured, error_pct) in &points {
+            let is_at = measured >= AT_THE_LIMIT * highest(curve);
+            if is_at { &mut errors.at } else { &mut errors.below }.push(error_pct);
+        }
+        errors
+    }
+
+    /// The number to tell in short: of what is below the limit, if anything is.
+    pub(crate) fn headline(&self) -> String {
+        match self.below.is_empty() {
+            false => format!("{:.1} % below the limit", median(self.below.clone())),
+            true => format!("{:.1} %, at the limit only", median(self.at.clone())),
+        }
+    }
+
+    /// `6.1 % at the median below the limit (9 points), 1.2 % at it (5); worst 14 %`.
+    pub(crate) fn sentence(&self) -> String {
+        let worst = self.below.iter().chain(&self.at).copied().fold(0.0, f64::max);
+        let (below, at) = (median(self.below.clone()), median(self.at.clone()));
+        match (self.below.len(), self.at.len()) {
+            (0, 0) => "nothing was measured beside it".to_owned(),
+            (0, n) => format!(
+                "{at:.1} % at the median, worst {worst:.0} %; all {n} points are at the limit, and \
+                 test nothing else"
+            ),
+            (m, 0) => format!("{below:.1} % at the median ({m} points), worst {worst:.0} %"),
+            (m, n) => format!(
+                "{below:.1} % at the median below the limit ({m} points), {at:.1} % at it ({n}); \
+                 worst {worst:.0} %"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_that_of_the_change_and_not_surer_than_its_repetitions() {
+        let said = |predicted, noise_pct| Gain { predicted, measured: 10.0, noise_pct }.sentence();
+        assert_eq!(said(10.5, 3.0), "5.0 % off: held");
+        assert_eq!(said(12.0, 3.0), "20.0 % off: missed");
+        assert_eq!(said(12.0, 25.0), "20.0 % off: within the 25 % by which repetitions differ");
+        assert_eq!(said(14.0, 25.0), "40.0 % off: missed");
+        assert_eq!(said(f64::NAN, 3.0), "not measured");
+    }
+
+    #[test]
+    fn points_at_the_limit_are_not_counted_with_those_below_it() {
+        let points = [(0, 10.0, 30.0), (0, 95.0, 1.0), (0, 100.0, 1.0), (1, 40.0, 2.0)];
+        let errors = Errors::of_curves(points);
+        assert_eq!((&errors.below[..], &errors.at[..]), (&[30.0][..], &[1.0, 1.0, 2.0][..]));
+        let said = errors.sentence();
+        assert!(
+            said.starts_with("30.0 % at the median below the limit (1 points), 1.0 %"),
+            "{said}"
+        );
+        let said = Errors::of_curves([(0, 99.0, 2.0), (0, 100.0, 4.0)]).sentence();
+        assert!(said.contains("all 2 points are at the limit"), "{said}");
+    }
+}
