@@ -149,7 +149,7 @@ fn what_is_offered_comes_until_the_saturation_which_is_found() {
     }
     assert!(over.is_over() && over.is_valid(), "{:?}", over.breaches);
     let signature = Signature::of(&measured.points).unwrap();
-    let saturation = signature.saturation_per_s;
+    let saturation = signature.highest_per_s;
     assert!((saturation.value / 400.0 - 1.0).abs() < 0.05, "{saturation:?}");
     // At a tenth of the load nobody waits; it has 400 service times, whose mean is within a tenth.
     assert!((signature.base_us.value / 10_000.0 - 1.0).abs() < 0.15, "{signature:?}");
@@ -304,7 +304,7 @@ fn two_processes_decide_the_same_and_see_the_same_curve() {
         assert_eq!(first.load, second.load);
         assert_eq!(first.outcome.to_text(), second.outcome.to_text());
     }
-    let found = Signature::of(&first.points).unwrap().saturation_per_s.value;
+    let found = Signature::of(&first.points).unwrap().highest_per_s.value;
     assert!((found / 400.0 - 1.0).abs() < 0.06, "{found}");
 }
 
