@@ -66,6 +66,7 @@ const STAGES: &[Stage] = &[
          crates/world/topologies/ten-thousand.toml",
     ),
     xtask("generator", "processor time beside libnfs and fio", &["generator", "--rounds", "1"]),
+    xtask("attacks", "what bad clients cost good ones", &["attacks", "--check"]),
     xtask("ranks", "two processes of an MPI beside one", &["ranks"]),
 ];
 

@@ -4,6 +4,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "automation runs in real time, outside every world")]
 
+mod attacks;
 mod captures;
 mod check;
 mod full;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
+  attacks [OPTION]...     what clients with bad manners cost one that behaves
   captures [OPTION]...    nfskit trace against tshark, on captures made here
   check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
   full [OPTION]...        all that follows but tidy and peers: before a release (--list names it)
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = workspace_root().and_then(|root| match words.as_slice() {
+        ["attacks", options @ ..] => attacks::run(&root, options),
         ["captures", options @ ..] => captures::run(&root, options),
         [captures::INSIDE, scratch, nfskit, size, guest] => {
             captures::run_inside(scratch.as_ref(), nfskit.as_ref(), size, guest)

@@ -183,9 +183,12 @@ pub(crate) struct Serve {
     /// Calls in service at once, like nfsd threads.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = count(1..=65_536))]
     pub(crate) threads: u32,
-    /// Connections at once; one more is closed.
+    /// Connections at once; one more takes the place of the idlest, or is closed if all are busy.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count(1..=1_000_000))]
     pub(crate) connections: u32,
+    /// Of these, those of one address; one more takes the place of its idlest in the same way.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = count(1..=1_000_000))]
+    pub(crate) connections_per_host: u32,
     /// Calls of one connection in progress; over it the connection is not read.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = count(1..=65_536))]
     pub(crate) calls: u32,

@@ -28,6 +28,9 @@ use server::metrics::SlowCall;
 /// Lines that wait to be written.
 const LINES_MAX: usize = 256;
 
+/// Says that no line follows that is worth waiting for.
+const END: &str = "";
+
 /// How long the end of the program waits for lines that nobody reads.
 const END_WAIT: Duration = Duration::from_secs(1);
 
@@ -76,6 +79,9 @@ impl Log {
         let (ended, end) = mpsc::channel();
         thread::Builder::new().name("nfskit-log".to_owned()).spawn(move || {
             for line in queue {
+                if line == END {
+                    break;
+                }
                 // Nobody reads any more: the server goes on.
                 out.write_all(line.as_bytes()).and_then(|()| out.flush()).ok();
             }
@@ -136,6 +142,23 @@ impl Log {
             fields["latest"] = latest.to_string().into();
         }
         self.tell(Level::Warn, "connections_refused", fields);
+    }
+
+    /// Connections were closed: no export names the address they came from.
+    pub(crate) fn denied(&self, connections: u64) {
+        self.tell(Level::Warn, "connections_denied", json!({ "connections": connections }));
+    }
+
+    /// Idle connections were closed to make room for others.
+    pub(crate) fn evicted(&self, connections: u64, limit: usize) {
+        let fields = json!({ "connections": connections, "limit": limit });
+        self.tell(Level::Warn, "connections_evicted", fields);
+    }
+
+    /// Connections were closed because of a record of more than `limit` bytes.
+    pub(crate) fn records_too_long(&self, records: u64, limit: usize) {
+        let fields = json!({ "records": records, "limit_bytes": limit });
+        self.tell(Level::Warn, "records_too_long", fields);
     }
 
     /// Syncs of a store failed: callers were told, and unstable data will be sent again.
@@ -218,9 +241,11 @@ impl Log {
 }
 
 impl Writer {
-    /// Waits until everything is written, a second at most. Every clone of the log is to be dropped
-    /// before.
-    pub(crate) fn end(self) {
+    /// Waits until everything that was told to `log` before is written, a second at most.
+    pub(crate) fn end(self, log: Log) {
+        // Others may have clones of it. Where there is no room for this, what there is takes long.
+        log.lines.try_send(END.to_owned()).ok();
+        drop(log);
         self.0.recv_timeout(END_WAIT).ok();
     }
 }
@@ -301,8 +326,7 @@ mod tests {
         let clock = net::clock::world::World::new().clock();
         let (log, writer) = Log::to(out.clone(), format, &clock).unwrap();
         tell(&log, &out);
-        drop(log);
-        writer.end();
+        writer.end(log);
         let bytes = out.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
     }

@@ -9,6 +9,8 @@ use std::time::Duration;
 use net::clock::Clock;
 use net::http::{Found, Listener};
 use net::serve::Counts;
+use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::ClockId;
 use server::Engine;
@@ -32,23 +34,54 @@ pub(crate) fn serve<S: Store>(
 ) -> io::Result<SocketAddr> {
     let listener = Listener::bind(listen)?;
     let address = listener.local_addr()?;
-    let (engine, started) = (Arc::clone(engine), clock.since_1970());
+    let (engine, started, now) = (Arc::clone(engine), clock.since_1970(), monotonic(clock));
+    let recent: Arc<Mutex<Recent>> = Arc::default(); // guards the latest page
+    let make = move || {
+        // This thread may have acted as a caller, who may not look at our /proc.
+        act_as_server();
+        let mut page = Page::default();
+        engine.write_metrics(&mut page);
+        page.readings(&others());
+        page.readings(&process(started));
+        page.into_string()
+    };
     let pages = move |path: &str| match path {
         "/healthz" => Some(Found::text("ok\n")),
         "/metrics" => {
-            // This thread may have acted as a caller, who may not look at our /proc.
-            act_as_server();
-            let mut page = Page::default();
-            engine.write_metrics(&mut page);
-            page.readings(&others());
-            page.readings(&process(started));
-            Some(Found { content_type: CONTENT_TYPE, body: page.into_string() })
+            let body = recent.lock().page(now(), &make);
+            Some(Found { content_type: CONTENT_TYPE, body })
         }
         _ => None,
     };
     let own = clock.clone();
     clock.spawn(async move { listener.serve(own, pages).await });
     Ok(address)
+}
+
+/// The latest page, for those who ask more often than anybody needs to.
+#[derive(Debug, Default)]
+struct Recent {
+    page: String,
+    /// Pages made since `since`.
+    made: u32,
+    since: Instant,
+}
+
+impl Recent {
+    /// Pages made in one [`Recent::SPAN`]; who asks beyond that gets the latest.
+    const PAGES_MAX: u32 = 20;
+    const SPAN: Nanos = Nanos::from_secs(1);
+
+    fn page(&mut self, now: Instant, make: impl Fn() -> String) -> String {
+        if now.since(self.since) >= Self::SPAN {
+            (self.made, self.since) = (0, now);
+        }
+        if self.made < Self::PAGES_MAX {
+            self.made += 1;
+            self.page = make();
+        }
+        self.page.clone()
+    }
 }
 
 /// What connections and datagrams have counted.
@@ -71,6 +104,21 @@ pub(crate) fn host(counts: &Counts) -> Vec<Reading> {
             counts.connections_refused,
         ),
         row(
+            "nfskit_connections_denied_total",
+            "Connections closed unread: no export names the address they come from.",
+            counts.connections_denied,
+        ),
+        row(
+            "nfskit_connections_evicted_total",
+            "Idle connections closed to make room for new ones.",
+            counts.connections_evicted,
+        ),
+        row(
+            "nfskit_records_too_long_total",
+            "Connections closed because of a record over the limit.",
+            counts.records_too_long,
+        ),
+        row(
             "nfskit_connections_idle_total",
             "Connections closed because nothing was asked for too long.",
             counts.connections_idle,
@@ -90,6 +138,11 @@ pub(crate) fn host(counts: &Counts) -> Vec<Reading> {
             "nfskit_datagrams_dropped_total",
             "Datagrams dropped because too much was in progress.",
             counts.datagrams_dropped,
+        ),
+        row(
+            "nfskit_datagrams_denied_total",
+            "Of these, those dropped because no export names the address they come from.",
+            counts.datagrams_denied,
         ),
         row(
             "nfskit_datagram_replies_dropped_total",
@@ -135,6 +188,23 @@ fn resident_bytes() -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_of_requests_makes_few_pages() {
+        let (mut recent, made) = (Recent::default(), std::cell::Cell::new(0));
+        let make = || {
+            made.set(made.get() + 1);
+            made.get().to_string()
+        };
+        let at = |ms| Instant::EPOCH + Nanos::from_millis(ms);
+        for ms in 0..999 {
+            recent.page(at(ms), make);
+        }
+        assert_eq!((made.get(), recent.page(at(999), make).as_str()), (20, "20"));
+        assert_eq!(recent.page(at(1000), make), "21");
+        // Who asks now and then always gets a new one.
+        assert_eq!(recent.page(at(3000), make), "22");
+    }
 
     #[test]
     fn the_process_is_measured() {

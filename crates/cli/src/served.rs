@@ -1,5 +1,6 @@
 //! Servers in this process: what `serve` runs until it is told to stop, and what a study embeds.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -183,7 +184,8 @@ impl<S: Store> Service for Served<S> {
         };
         // A privileged port is what root of another host shows; of this host more is known.
         let is_trusted = peer.owner.map(|uid| uid == 0 || uid == self.1);
-        let peer = Peer { address: peer.address, transport, local: peer.local, is_trusted };
+        let net::serve::Peer { address, is_proven, local, .. } = peer;
+        let peer = Peer { address, transport, is_proven, local, is_trusted };
         async move {
             let (answer, tag) = engine.call_arrived(peer, record, arrived).await;
             reply(answer, tag)
@@ -192,6 +194,10 @@ impl<S: Store> Service for Served<S> {
 
     fn reply_bytes_max(&self, record: &[u8]) -> usize {
         self.0.reply_bytes_max(record)
+    }
+
+    fn is_for(&self, host: IpAddr) -> bool {
+        self.0.is_for(host)
     }
 
     fn is_timed(&self) -> bool {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use net::transport::tcp::Listener;
 use net::transport::udp::Udp;
-use net::transport::{RECORD_BYTES_MAX, private};
+use net::transport::{CALL_BYTES_MAX, private};
 use server::Endpoint;
 
 /// Times that a free port is looked for which both protocols have free.
@@ -90,7 +90,7 @@ fn bind_both(listen: SocketAddr) -> Result<(Listener, Option<Udp>), Refused> {
 }
 
 fn tcp(address: SocketAddr) -> Result<Listener, Refused> {
-    Listener::bind(address, RECORD_BYTES_MAX).map_err(|cause| refused(address, "TCP", cause))
+    Listener::bind(address, CALL_BYTES_MAX).map_err(|cause| refused(address, "TCP", cause))
 }
 
 fn udp(address: SocketAddr) -> Result<Udp, Refused> {

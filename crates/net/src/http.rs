@@ -2,23 +2,30 @@
 //!
 //! One request for each connection, GET or HEAD, without a body; the answer says that the
 //! connection ends, and it does. Heads are read by `httparse` up to [`HEAD_BYTES_MAX`]. There are
-//! [`CONNECTIONS_MAX`] connections at once, one more is closed at once; none lasts longer than
-//! [`READ_MAX`] and [`WRITE_MAX`] together.
+//! [`CONNECTIONS_MAX`] connections at once; one more takes the place of the oldest, which is most
+//! likely one that asks for nothing or does not go. None lasts longer than [`READ_MAX`] and
+//! [`WRITE_MAX`] together.
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use perf::units::Nanos;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 
 use crate::clock::Clock;
+use crate::transport::tcp::is_shortage;
 
 /// Request line and header lines.
 pub const HEAD_BYTES_MAX: usize = 8 << 10;
 pub const HEADERS_MAX: usize = 64;
-pub const CONNECTIONS_MAX: usize = 16;
+pub const CONNECTIONS_MAX: usize = 64;
 /// Until a request is complete.
 pub const READ_MAX: Nanos = Nanos::from_secs(5);
 /// Until an answer is taken.
@@ -74,20 +81,56 @@ impl Listener {
 
     /// Answers requests until dropped.
     pub async fn serve(self, clock: Clock, pages: impl Pages + Sync) {
-        let places = std::sync::Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut places = Places::default();
         loop {
-            let Ok((stream, _)) = self.0.accept().await else {
-                // Out of descriptors, or the peer has gone already: the next may do better.
-                clock.sleep(Nanos::from_millis(10)).await;
-                continue;
+            let stream = match self.0.accept().await {
+                Ok((stream, _)) => stream,
+                Err(cause) => {
+                    if is_shortage(&cause) {
+                        clock.sleep(Nanos::from_millis(10)).await;
+                    }
+                    continue;
+                }
             };
-            let Ok(place) = places.clone().try_acquire_owned() else { continue };
+            let mut place = places.take();
             let (own, pages) = (clock.clone(), pages.clone());
             clock.spawn(async move {
-                answer(stream, &own, &pages).await;
-                drop(place);
+                place.or_taken(answer(stream, &own, &pages)).await;
             });
         }
+    }
+}
+
+/// The connections that there are, oldest first.
+#[derive(Debug, Default)]
+struct Places(VecDeque<oneshot::Sender<Infallible>>);
+
+/// The place of one connection, until another takes it.
+#[derive(Debug)]
+struct Place(oneshot::Receiver<Infallible>);
+
+impl Places {
+    fn take(&mut self) -> Place {
+        self.0.retain(|place| !place.is_closed());
+        if self.0.len() >= CONNECTIONS_MAX {
+            // Its task sees that nobody keeps its place.
+            self.0.pop_front();
+        }
+        let (keep, place) = oneshot::channel();
+        self.0.push_back(keep);
+        Place(place)
+    }
+}
+
+impl Place {
+    /// Does `work`, unless the place is taken first.
+    async fn or_taken(&mut self, work: impl Future<Output = ()>) {
+        let mut work = pin!(work);
+        poll_fn(|cx| match Pin::new(&mut self.0).poll(cx) {
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending => work.as_mut().poll(cx),
+        })
+        .await;
     }
 }
 
@@ -293,6 +336,41 @@ mod tests {
             let answer = ask(request);
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
         }
+    }
+
+    #[test]
+    fn who_keeps_a_place_and_asks_for_nothing_keeps_nobody_out() {
+        let world = World::new();
+        let clock = world.clock();
+        let (late, early) = world
+            .run(async move {
+                let mut places = Places::default();
+                let mut idle = Vec::new();
+                for number in 0..=CONNECTIONS_MAX {
+                    let (mut ours, theirs) = tokio::io::duplex(HEAD_BYTES_MAX);
+                    let (mut place, own) = (places.take(), clock.clone());
+                    clock.spawn(async move {
+                        place.or_taken(answer(theirs, &own, &pages)).await;
+                    });
+                    if number == CONNECTIONS_MAX {
+                        ours.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.unwrap();
+                    }
+                    idle.push(ours);
+                }
+                let (mut late, mut early) = (String::new(), String::new());
+                let mut last = idle.pop().unwrap();
+                last.read_to_string(&mut late).await.unwrap();
+                idle[0].read_to_string(&mut early).await.unwrap();
+                assert_eq!(clock.now(), perf::units::Instant::EPOCH);
+                drop(last);
+                clock.sleep(Nanos::from_millis(1)).await;
+                drop(places.take());
+                assert_eq!(places.0.len(), CONNECTIONS_MAX, "the one that was answered is gone");
+                (late, early)
+            })
+            .unwrap();
+        assert!(late.starts_with("HTTP/1.1 200 OK\r\n"), "{late}");
+        assert_eq!(early, "", "the oldest is closed");
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! - [`relay`]: connections and datagrams passed on over an emulated link.
 //! - [`runtime`]: the executors of the real world.
 //! - [`serve`]: the server half: connections, limits, back-pressure.
+//! - [`slack`]: when memory goes back to the system after load.
 
 pub mod call;
 pub mod capture;
@@ -25,4 +26,5 @@ pub mod relay;
 pub mod runtime;
 pub mod serve;
 pub mod shape;
+pub mod slack;
 pub mod transport;

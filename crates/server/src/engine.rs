@@ -10,7 +10,7 @@
 //! or READDIR's payload stays where it is. Arguments are decoded in place from the record, and the
 //! payload of a WRITE is a slice of it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ use wire::xdr::{self, Decode, DecodeError, DecodeErrorKind, Encode, Reader};
 use wire::{mount, nfs2, nfs3};
 
 use crate::auth::Credential;
+use crate::export::Rule;
 use crate::exports::{Exports, Place};
 use crate::handle;
 use crate::handle2;
@@ -48,6 +49,13 @@ const HEAD_LEN: usize = 320;
 /// Most bytes of data in a datagram: 32 KiB as the Linux server has it, well below the 64 KiB of
 /// a datagram.
 const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 32 * 1024;
+
+/// Whose address is not proven gets at most so many times what came in its name, or it could be
+/// flooded by us at little cost to somebody else (QUIC has the same bound: RFC 9000 section 8.1).
+const UNPROVEN_TIMES_MAX: usize = 3;
+
+/// What a reply has beside the data of a READ or a listing.
+const REPLY_HEAD_BYTES: usize = 160;
 
 /// How an engine serves.
 #[derive(Clone, Debug)]
@@ -84,6 +92,8 @@ impl Default for EngineConfig {
 pub struct Peer {
     pub address: SocketAddr,
     pub transport: Transport,
+    /// Nobody else can call in this one's name. Of a datagram that is not so by itself.
+    pub is_proven: bool,
     /// Our address that the call was sent to, where that is known.
     pub local: Option<SocketAddr>,
     /// Whether it is a program of root's or of the server's user on this host; `None` where that
@@ -94,7 +104,7 @@ pub struct Peer {
 impl Peer {
     /// One who calls an address of ours that is not known.
     pub const fn at(address: SocketAddr, transport: Transport) -> Self {
-        Self { address, transport, local: None, is_trusted: None }
+        Self { address, transport, is_proven: true, local: None, is_trusted: None }
     }
 }
 
@@ -126,6 +136,8 @@ struct Accepted<'r> {
     header: &'r CallHeader<'r>,
     credential: Credential,
     args: Reader<'r>,
+    /// Where its sender may not be who it says: most bytes of a reply.
+    reply_bytes_max: Option<usize>,
     watch: Option<&'r Watch<'r>>,
 }
 
@@ -286,6 +298,11 @@ impl<S: Store> Engine<S> {
         (answer, tag)
     }
 
+    /// Whether any export names this host, so that it is worth listening to.
+    pub fn is_for(&self, host: IpAddr) -> bool {
+        self.exports.load().name(host)
+    }
+
     /// Most bytes of data in the reply to a call: what READ and the listings ask for, as far as
     /// they get it. Whoever sends the replies bounds by it what waits to be sent.
     pub fn reply_bytes_max(&self, record: &[u8]) -> usize {
@@ -319,7 +336,9 @@ impl<S: Store> Engine<S> {
         let credential = Credential::of(&header.credential).map_err(Refusal::Auth)?;
         let versions = self.config.versions;
         let procedure = known_procedure(header, versions).map_err(Refusal::Accepted)?;
-        let call = Accepted { peer, header, credential, args, watch };
+        let reply_bytes_max =
+            unproven_bytes_max(peer, record).filter(|_| !self.names(procedure, peer, &args));
+        let call = Accepted { peer, header, credential, args, reply_bytes_max, watch };
         let commits = || match procedure {
             Procedure::Nfs2(procedure) => proc2::commits(procedure),
             procedure => proc3::commits(procedure, &call.args),
@@ -375,19 +394,38 @@ impl<S: Store> Engine<S> {
 
     /// Whether a call's first handle is of an export that its client may use.
     fn is_admitted(&self, procedure: Procedure, call: &Accepted<'_>) -> bool {
-        let mut args = Reader::new(call.args.rest());
+        let is_strong = |rule: &Rule| !call.credential.is_weak_for(rule);
+        self.is_under(procedure, call.peer, &call.args, is_strong)
+    }
+
+    /// Whether a call's first handle is of an export that names its client. Nobody else is ever
+    /// given one, and they cannot be guessed: what gets an answer from the store comes from a
+    /// client.
+    fn names(&self, procedure: Procedure, peer: &Peer, args: &Reader<'_>) -> bool {
+        self.is_under(procedure, peer, args, Rule::names_clients)
+    }
+
+    fn is_under(
+        &self,
+        procedure: Procedure,
+        peer: &Peer,
+        args: &Reader<'_>,
+        is_so: impl FnOnce(&Rule) -> bool,
+    ) -> bool {
+        let mut args = Reader::new(args.rest());
         let export = match procedure {
             Procedure::Nfs2(_) => nfs2::FHandle::decode(&mut args)
                 .ok()
                 .and_then(|first| handle2::unwrap2(&first).ok()),
-            _ => nfs3::FileHandle::decode(&mut args)
+            Procedure::Nfs3(_) => nfs3::FileHandle::decode(&mut args)
                 .ok()
                 .and_then(|first| handle::unwrap(&first).ok()),
+            _ => None,
         };
         let exports = self.exports.load();
         export
-            .and_then(|(export, _)| exports.place(export, call.peer).ok())
-            .is_some_and(|place| !call.credential.is_weak_for(place.rule))
+            .and_then(|(export, _)| exports.place(export, peer).ok())
+            .is_some_and(|place| is_so(place.rule))
     }
 
     async fn serve(
@@ -427,7 +465,11 @@ impl<S: Store> Engine<S> {
                 return Err(Refusal::Accepted(AcceptStatus::ProcUnavail));
             }
         };
-        Ok(Message { head, payload })
+        let message = Message { head, payload };
+        match call.reply_bytes_max {
+            Some(max) if message.wire_len() > max => Err(Refusal::Auth(AuthStat::TooWeak)),
+            _ => Ok(message),
+        }
     }
 
     async fn serve_nfs3(
@@ -466,7 +508,12 @@ impl<S: Store> Engine<S> {
             read_only: place.rule.read_only,
             caller: &caller,
             record,
-            transfer_bytes_max: self.transfer_bytes_max(call.peer),
+            transfer_bytes_max: match procedure {
+                nfs3::Procedure::Read | nfs3::Procedure::Readdir | nfs3::Procedure::Readdirplus => {
+                    self.data_bytes_max(call)
+                }
+                _ => self.transfer_bytes_max(call.peer),
+            },
         };
         let results_at = head.len();
         let payload =
@@ -519,7 +566,10 @@ impl<S: Store> Engine<S> {
             read_only: place.rule.read_only,
             caller: &caller,
             record,
-            transfer_bytes_max: self.transfer_bytes_max(call.peer),
+            transfer_bytes_max: match procedure {
+                nfs2::Procedure::Read | nfs2::Procedure::Readdir => self.data_bytes_max(call),
+                _ => self.transfer_bytes_max(call.peer),
+            },
             cookies: &self.cookies,
         };
         let results_at = head.len();
@@ -560,6 +610,13 @@ impl<S: Store> Engine<S> {
             mounts: &self.mounts,
             credential: call.credential,
             peer: call.peer,
+            list_bytes_max: match (call.peer.transport, call.reply_bytes_max) {
+                (_, Some(max)) => {
+                    max.saturating_sub(REPLY_HEAD_BYTES).min(mountd::LIST_DATAGRAM_BYTES_MAX)
+                }
+                (Transport::Datagram, None) => mountd::LIST_DATAGRAM_BYTES_MAX,
+                (Transport::Stream, None) => usize::MAX,
+            },
         };
         let args = call.args.rest();
         let serving = pin!(mountd::serve(&cx, version, procedure, args, head));
@@ -569,12 +626,27 @@ impl<S: Store> Engine<S> {
         }
     }
 
+    /// Most bytes of data in the reply to this call.
+    fn data_bytes_max(&self, call: &Accepted<'_>) -> u32 {
+        let transfer_bytes_max = self.transfer_bytes_max(call.peer);
+        call.reply_bytes_max.map_or(transfer_bytes_max, |max| {
+            let room = max.saturating_sub(REPLY_HEAD_BYTES);
+            u32::try_from(room).map_or(transfer_bytes_max, |room| room.min(transfer_bytes_max))
+        })
+    }
+
     fn transfer_bytes_max(&self, peer: &Peer) -> u32 {
         match peer.transport {
             Transport::Stream => self.config.transfer_bytes_max,
             Transport::Datagram => self.config.transfer_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
         }
     }
+}
+
+/// How many bytes a sender may get who may not be who it says.
+fn unproven_bytes_max(peer: &Peer, record: &Bytes) -> Option<usize> {
+    let is_unproven = peer.transport == Transport::Datagram && !peer.is_proven;
+    is_unproven.then(|| UNPROVEN_TIMES_MAX * record.len())
 }
 
 /// The results of the portmapper have no payload.

@@ -83,6 +83,11 @@ impl Default for Rule {
 }
 
 impl Rule {
+    /// Whether it names its clients, and is not for everyone.
+    pub(crate) fn names_clients(&self) -> bool {
+        self.clients != Clients::Everyone
+    }
+
     pub(crate) fn takes(&self, peer: &Peer) -> bool {
         let has_privileged_port = peer.address.port() < PRIVILEGED_PORTS_END;
         !self.privileged_port || peer.is_trusted.unwrap_or(has_privileged_port)

@@ -1,5 +1,6 @@
 //! All that a server exports: which export a handle or a path means.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use wire::nfs3::FileHandle;
@@ -73,6 +74,11 @@ impl<S> Exports<S> {
 
     pub(crate) fn of_id(&self, id: u32) -> Option<&Exported<S>> {
         self.0.iter().find(|exported| exported.export.id == id)
+    }
+
+    /// Whether any export names this client.
+    pub(crate) fn name(&self, client: IpAddr) -> bool {
+        self.0.iter().any(|exported| exported.export.rule_for(client).is_some())
     }
 
     /// What a client may do in the export with this id.

@@ -17,7 +17,7 @@ use wire::rpc::{AUTH_NONE, AUTH_SYS};
 use wire::xdr::{self, DecodeError, Encode, List, Void};
 
 use crate::auth::Credential;
-use crate::engine::{Peer, Transport};
+use crate::engine::Peer;
 use crate::export::{Clients, Rule};
 use crate::exports::{Exports, Place, components};
 use crate::handle;
@@ -72,19 +72,18 @@ pub(crate) struct Context<'c, S> {
     pub(crate) mounts: &'c Mounts,
     pub(crate) credential: Credential,
     pub(crate) peer: &'c Peer,
+    /// Bytes that a list may have in the reply.
+    pub(crate) list_bytes_max: usize,
 }
 
-/// Bytes of a list in a datagram, whose sender may not be who it says: little more than was asked.
-const LIST_DATAGRAM_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a list in a datagram.
+pub(crate) const LIST_DATAGRAM_BYTES_MAX: usize = 4 << 10;
 
 /// Takes the entries of a list as long as they fit, an entry having `len` bytes of text.
-fn fits(transport: Transport) -> impl FnMut(usize) -> bool {
+fn fits(bytes_max: usize) -> impl FnMut(usize) -> bool {
     /// Two lengths, two marks of the list, and padding.
     const ENTRY_OVERHEAD: usize = 24;
-    let mut left = match transport {
-        Transport::Stream => usize::MAX,
-        Transport::Datagram => LIST_DATAGRAM_BYTES_MAX,
-    };
+    let mut left = bytes_max;
     move |len| {
         let rest = left.checked_sub(len + ENTRY_OVERHEAD);
         left = rest.unwrap_or(0);
@@ -151,8 +150,8 @@ pub(crate) async fn serve<S: Store>(
         }
     }
     match procedure {
-        Procedure::Dump => dump(cx.mounts, cx.peer.transport, head),
-        Procedure::Export => export_list(cx.exports, cx.peer.transport, head),
+        Procedure::Dump => dump(cx.mounts, cx.list_bytes_max, head),
+        Procedure::Export => export_list(cx.exports, cx.list_bytes_max, head),
         Procedure::Umntall => cx.mounts.remove_all_of(cx.peer.address.ip()),
         Procedure::Null | Procedure::Mnt | Procedure::Umnt => {}
     }
@@ -247,8 +246,8 @@ fn mountstat3(status: Status) -> MountStat3 {
     }
 }
 
-fn dump(mounts: &Mounts, transport: Transport, head: &mut Vec<u8>) {
-    let mut fits = fits(transport);
+fn dump(mounts: &Mounts, bytes_max: usize, head: &mut Vec<u8>) {
+    let mut fits = fits(bytes_max);
     let mut mounts = mounts.to_vec();
     // The latest, where not all can be told.
     let told = mounts.iter().rev().take_while(|mount| fits(mount.directory.len() + 46)).count();
@@ -262,8 +261,8 @@ fn dump(mounts: &Mounts, transport: Transport, head: &mut Vec<u8>) {
     DumpReply { mounts }.encode(head);
 }
 
-fn export_list<S>(exports: &Exports<S>, transport: Transport, head: &mut Vec<u8>) {
-    let mut fits = fits(transport);
+fn export_list<S>(exports: &Exports<S>, bytes_max: usize, head: &mut Vec<u8>) {
+    let mut fits = fits(bytes_max);
     let groups: Vec<Vec<String>> =
         exports.iter().map(|exported| groups(&exported.export.rules)).collect();
     let list = exports.iter().zip(&groups).map(|(exported, groups)| {

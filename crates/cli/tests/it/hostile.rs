@@ -97,7 +97,7 @@ fn marks_that_announce_gigabytes() {
         [0xff, 0xff, 0xff, 0xff], // 2 GiB, the last
         [0x7f, 0xff, 0xff, 0xff], // 2 GiB, more to come
         [0xc0, 0x00, 0x00, 0x00], // 1 GiB
-        [0x80, 0x20, 0x00, 0x00], // 2 MiB: over our limit
+        [0x80, 0x50, 0x00, 0x00], // 5 MiB: over our limit
     ];
     for _ in 0..100 {
         for mark in announced {
@@ -120,7 +120,7 @@ fn a_record_that_grows_fragment_by_fragment_beyond_the_limit() {
         let mut client = scene.client();
         let fragment = Fragment { last: false, len: 64 << 10 };
         let bytes = [&fragment.to_header()[..], &vec![0; 64 << 10]].concat();
-        for _ in 0..20 {
+        for _ in 0..70 {
             client.say(&bytes);
         }
         client.is_closed();

@@ -249,8 +249,8 @@ impl Pair<'_> {
             let held = self.there.held.len() + self.back.held.len();
             let seen_at_client = observed(&self.there, client, &self.back, held);
             let seen_at_server = observed(&self.back, server, &self.there, held);
-            let client_is = self.client_patience.look(now, seen_at_client);
-            let server_is = self.server_patience.look(now, seen_at_server);
+            let client_is = self.client_patience.look(now, seen_at_client, false);
+            let server_is = self.server_patience.look(now, seen_at_server, false);
             client_is.map_err(|cause| (Side::Client, cause))?;
             server_is.map_err(|cause| (Side::Server, cause))?;
         }

@@ -1,141 +1,319 @@
-//! The bytes in flight that all connections of a server share, and each one's share of them.
+//! Bytes in flight that connections share, and each one's share of them.
 //!
 //! Who holds something may hold at most as much as is left free for others: one greedy connection
 //! gets half of all there is, two get a third each, and n leave one part in n + 1 to whoever comes
-//! next. Who holds nothing always gets one record, in the order of asking when there is not enough.
+//! next. Connections of one host count as one ([`HostShare`]), because they cost a host nothing.
+//!
+//! Who holds nothing gets one record before all who hold something. When there is not enough it
+//! waits in line. Nobody in line holds anything back from others: who can be served is, although
+//! somebody who asked for more came first, but not more than [`PASSED_MAX`] times. The last quarter
+//! is for hosts that hold nothing.
 //!
 //! Bytes are counted in units of 1 KiB, and taken and given back for a batch of calls at a time.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
 
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use parking_lot::Mutex;
 
 /// One permit stands for so many bytes.
-const PERMIT_BYTES: usize = 1024;
+pub(super) const PERMIT_BYTES: usize = 1024;
+
+/// How often others may be served before one who asked for more than there was.
+const PASSED_MAX: u32 = 64;
+
+/// Less than this at once is not worth remembering.
+const PEAK_PERMITS_MIN: u32 = 16 << 10;
 
 /// All there is; clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget {
-    permits: Arc<Semaphore>,
+pub(crate) struct Budget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     permits_max: u32,
+    free: AtomicU32,
+    /// Most that was used since it was last asked for, when that was much.
+    peak: AtomicU32,
+    /// Whether somebody is in line. Written by who has the lock of it.
+    waited_for: AtomicBool,
+    /// Guards who waits, in the order of asking.
+    line: Mutex<VecDeque<Arc<Place>>>,
+}
+
+/// A place in line.
+#[derive(Debug)]
+struct Place {
+    permits: u32,
+    /// So many are left to others.
+    floor: u32,
+    /// How many have been served before it that came later. Changed under the line's lock.
+    passed: AtomicU32,
+    /// Guards whether it has been granted, and who is told of that.
+    state: Mutex<PlaceState>,
+}
+
+#[derive(Debug)]
+struct PlaceState {
+    granted: bool,
+    waker: Waker,
 }
 
 impl Budget {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        let permits = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
-        let permits_max = u32::try_from(permits).unwrap_or(u32::MAX);
-        Self { permits: Arc::new(Semaphore::new(permits_max as usize)), permits_max }
+        let permits_max = u32::try_from((bytes_max / PERMIT_BYTES).max(1)).unwrap_or(u32::MAX);
+        Self(Arc::new(Shared {
+            permits_max,
+            free: AtomicU32::new(permits_max),
+            peak: AtomicU32::new(0),
+            waited_for: AtomicBool::new(false),
+            line: Mutex::default(),
+        }))
     }
 
     /// What `bytes` count for. More than all there is must still pass, alone.
     pub(crate) fn permits_for(&self, bytes: usize) -> u32 {
-        u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).min(self.permits_max)
+        u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).min(self.0.permits_max)
     }
 
-    /// An account that holds nothing yet.
+    /// An account that holds nothing yet, of somebody who shares with nobody.
     pub(crate) fn account(&self) -> Account {
-        Account { budget: self.clone(), used: 0, lent: 0, spare: 0, waiting: None }
+        self.account_of(None)
+    }
+
+    /// The account of a connection of this host.
+    pub(crate) fn account_of(&self, host: Option<Arc<HostShare>>) -> Account {
+        Account { budget: self.clone(), host, used: 0, lent: 0, spare: 0, place: None }
     }
 
     /// Takes what `bytes` count for, if there is so much, until the answer is dropped.
     pub(crate) fn lease(&self, bytes: usize) -> Option<Lent> {
         let permits = self.permits_for(bytes);
-        self.permits.try_acquire_many(permits).ok()?.forget();
-        Some(Lent { budget: self.clone(), permits })
+        self.take(permits, 0).then(|| Lent { budget: self.clone(), host: None, permits })
     }
 
     pub(crate) fn bytes_used(&self) -> usize {
-        (self.permits_max as usize - self.permits.available_permits()) * PERMIT_BYTES
+        (self.0.permits_max - self.free()) as usize * PERMIT_BYTES
+    }
+
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.0.permits_max as usize * PERMIT_BYTES
+    }
+
+    /// Most that was used since this was last asked; 0 if that was little.
+    pub(crate) fn take_peak_bytes(&self) -> usize {
+        self.0.peak.swap(0, Ordering::Relaxed) as usize * PERMIT_BYTES
+    }
+
+    /// Whether somebody who holds nothing waits.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.0.waited_for.load(Ordering::SeqCst)
+    }
+
+    fn free(&self) -> u32 {
+        self.0.free.load(Ordering::SeqCst)
+    }
+
+    fn take(&self, permits: u32, floor: u32) -> bool {
+        let least = permits.saturating_add(floor);
+        let take = |free: u32| (free >= least).then(|| free - permits);
+        self.0.free.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok()
+    }
+
+    fn give(&self, permits: u32) {
+        let used = self.0.permits_max - self.0.free.fetch_add(permits, Ordering::SeqCst);
+        if used >= PEAK_PERMITS_MIN {
+            self.0.peak.fetch_max(used, Ordering::Relaxed);
+        }
+        // Who joins the line after this has looked at what is free itself.
+        if self.is_waited_for() {
+            self.grant(&mut self.0.line.lock());
+        }
+    }
+
+    fn join(&self, permits: u32, floor: u32, waker: &Waker) -> Arc<Place> {
+        let state = PlaceState { granted: false, waker: waker.clone() };
+        let place = Arc::new(Place {
+            permits,
+            floor: floor.min(self.0.permits_max - permits),
+            passed: AtomicU32::new(0),
+            state: Mutex::new(state),
+        });
+        let mut line = self.0.line.lock();
+        line.push_back(Arc::clone(&place));
+        self.0.waited_for.store(true, Ordering::SeqCst);
+        self.grant(&mut line);
+        place
+    }
+
+    /// Leaves the line; true if it had been granted already.
+    fn leave(&self, place: &Arc<Place>) -> bool {
+        let mut line = self.0.line.lock();
+        let before = line.len();
+        line.retain(|other| !Arc::ptr_eq(other, place));
+        let was_granted = line.len() == before;
+        // Others may have waited behind it.
+        self.grant(&mut line);
+        was_granted
+    }
+
+    /// Serves who waits, as far as there is enough.
+    fn grant(&self, line: &mut VecDeque<Arc<Place>>) {
+        let mut at = 0;
+        while let Some(place) = line.get(at) {
+            if self.take(place.permits, place.floor) {
+                for passed in line.iter().take(at) {
+                    passed.passed.fetch_add(1, Ordering::Relaxed);
+                }
+                line.remove(at).into_iter().for_each(|place| place.grant());
+                continue;
+            }
+            // What is kept from it for others is no reason to keep others waiting.
+            let is_short = self.free() < place.permits;
+            if is_short && place.passed.load(Ordering::Relaxed) >= PASSED_MAX {
+                break;
+            }
+            at += 1;
+        }
+        self.0.waited_for.store(!line.is_empty(), Ordering::SeqCst);
     }
 }
 
-type Acquire = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
+impl Place {
+    fn grant(&self) {
+        let mut state = self.state.lock();
+        state.granted = true;
+        state.waker.wake_by_ref();
+    }
+
+    fn poll(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        if state.granted {
+            return Poll::Ready(());
+        }
+        state.waker.clone_from(cx.waker());
+        Poll::Pending
+    }
+}
+
+/// What all connections of one host hold of a budget.
+#[derive(Debug, Default)]
+pub(crate) struct HostShare(AtomicU32);
+
+impl HostShare {
+    fn used(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, permits: u32) {
+        self.0.fetch_add(permits, Ordering::Relaxed);
+    }
+
+    fn sub(&self, permits: u32) {
+        self.0.fetch_sub(permits, Ordering::Relaxed);
+    }
+}
 
 /// What one connection holds.
+#[derive(Debug)]
 pub(crate) struct Account {
     budget: Budget,
+    host: Option<Arc<HostShare>>,
     used: u32,
     /// Of what is used: what goes back to the budget by itself.
     lent: u32,
     /// Taken from the budget, and not used at the moment.
     spare: u32,
-    /// In line for so many, with nothing in hand.
-    waiting: Option<(u32, Acquire)>,
+    place: Option<Arc<Place>>,
 }
 
 impl Account {
     /// Takes `permits`. When it is pending, the task is woken when it is worth asking again, or it
     /// holds something: then that is as soon as it gives something back.
     pub(crate) fn poll_take(&mut self, cx: &mut Context<'_>, permits: u32) -> Poll<()> {
-        if self.waiting.is_none() {
-            if self.try_take(permits) {
-                return Poll::Ready(());
-            }
-            if self.used > 0 {
-                return Poll::Pending;
-            }
-            self.settle();
-            let acquire = Arc::clone(&self.budget.permits).acquire_many_owned(permits);
-            self.waiting = Some((permits, Box::pin(acquire)));
+        if self.place.as_ref().is_some_and(|place| place.permits != permits) {
+            self.leave_line();
         }
-        let Some((count, acquire)) = &mut self.waiting else {
-            return Poll::Pending;
+        let place = match self.place.clone() {
+            Some(place) => place,
+            None if self.try_take(permits) => return Poll::Ready(()),
+            None if self.used > 0 => return Poll::Pending,
+            None => {
+                self.settle();
+                let place = self.budget.join(permits, self.floor(), cx.waker());
+                Arc::clone(self.place.insert(place))
+            }
         };
-        let count = *count;
-        if let Ok(permit) = std::task::ready!(acquire.as_mut().poll(cx)) {
-            permit.forget();
-            self.spare += count;
-        }
-        self.waiting = None;
-        // The semaphore is never closed, and the same number is asked for until it is had.
-        self.spare -= permits.min(self.spare);
-        self.used += permits;
+        std::task::ready!(place.poll(cx));
+        self.place = None;
+        self.use_more(permits);
         Poll::Ready(())
     }
 
-    /// Takes `permits` if this account's share allows it.
+    /// Takes `permits` if this account's share allows it and nobody waits.
     pub(crate) fn try_take(&mut self, permits: u32) -> bool {
-        if self.used > 0 {
-            let free = self.budget.permits.available_permits() + self.spare as usize;
-            if self.used as usize + permits as usize > free {
-                return false;
-            }
+        if self.budget.is_waited_for() && self.spare < permits {
+            return false;
         }
-        self.try_take_over_share(permits)
+        let free = self.budget.free().saturating_add(self.spare);
+        let least = match self.used {
+            0 => permits.saturating_add(self.floor().min(self.budget.0.permits_max - permits)),
+            used => {
+                let of_host = self.host.as_ref().map_or(used, |host| host.used().max(used));
+                of_host.saturating_add(permits)
+            }
+        };
+        least <= free && self.try_take_over_share(permits)
     }
 
     /// Takes `permits` if there are so many, whatever the share.
     pub(crate) fn try_take_over_share(&mut self, permits: u32) -> bool {
         if self.spare < permits {
-            let Ok(taken) = self.budget.permits.try_acquire_many(permits - self.spare) else {
+            if !self.budget.take(permits - self.spare, 0) {
                 return false;
-            };
-            taken.forget();
+            }
             self.spare = permits;
         }
         self.spare -= permits;
-        self.used += permits;
+        self.use_more(permits);
         true
+    }
+
+    /// What a first record leaves to others.
+    fn floor(&self) -> u32 {
+        match &self.host {
+            Some(host) if host.used() > 0 => self.budget.0.permits_max / 4,
+            _ => 0,
+        }
+    }
+
+    fn use_more(&mut self, permits: u32) {
+        self.used += permits;
+        self.host.iter().for_each(|host| host.add(permits));
     }
 
     /// Waits no longer.
     pub(crate) fn leave_line(&mut self) {
-        self.waiting = None;
+        if let Some(place) = self.place.take()
+            && self.budget.leave(&place)
+        {
+            self.spare += place.permits;
+        }
     }
 
     pub(crate) fn give_back(&mut self, permits: u32) {
         self.used -= permits;
         self.spare += permits;
+        self.host.iter().for_each(|host| host.sub(permits));
     }
 
     /// Hands `permits` over to something that may outlive the account. They count as used here
     /// until [`Account::returned`].
     pub(crate) fn lend(&mut self, permits: u32) -> Lent {
         self.lent += permits;
-        Lent { budget: self.budget.clone(), permits }
+        Lent { budget: self.budget.clone(), host: self.host.clone(), permits }
     }
 
     /// What was lent has come back to the budget.
@@ -147,15 +325,15 @@ impl Account {
     /// Gives what is spare back to the budget.
     pub(crate) fn settle(&mut self) {
         if self.spare > 0 {
-            self.budget.permits.add_permits(self.spare as usize);
-            self.spare = 0;
+            self.budget.give(std::mem::take(&mut self.spare));
         }
     }
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.spare += self.used - self.lent;
+        self.leave_line();
+        self.give_back(self.used - self.lent);
         self.settle();
     }
 }
@@ -164,12 +342,14 @@ impl Drop for Account {
 #[derive(Debug)]
 pub(crate) struct Lent {
     budget: Budget,
+    host: Option<Arc<HostShare>>,
     permits: u32,
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.budget.permits.add_permits(self.permits as usize);
+        self.host.iter().for_each(|host| host.sub(self.permits));
+        self.budget.give(self.permits);
     }
 }
 
@@ -228,6 +408,64 @@ mod tests {
         first.give_back(1);
         drop(first);
         assert_eq!(budget.bytes_used(), 0);
+    }
+
+    #[test]
+    fn who_asks_for_little_does_not_wait_behind_who_asks_for_much() {
+        let budget = Budget::new(10 * PERMIT_BYTES);
+        let mut holder = budget.account();
+        assert!(holder.try_take(9));
+        let mut much = budget.account();
+        assert!(much.poll_take(&mut cx(), 8).is_pending());
+        for _ in 0..PASSED_MAX {
+            let mut little = budget.account();
+            assert!(little.poll_take(&mut cx(), 1).is_ready());
+        }
+        // But not for ever.
+        let mut little = budget.account();
+        assert!(little.poll_take(&mut cx(), 1).is_pending());
+        holder.give_back(9);
+        holder.settle();
+        assert!(much.poll_take(&mut cx(), 8).is_ready());
+        assert!(little.poll_take(&mut cx(), 1).is_ready());
+        drop((holder, much, little));
+        assert_eq!(budget.bytes_used(), 0);
+    }
+
+    #[test]
+    fn who_leaves_the_line_lets_the_others_through() {
+        let budget = Budget::new(10 * PERMIT_BYTES);
+        let mut holder = budget.account();
+        assert!(holder.try_take(10));
+        let (mut first, mut second) = (budget.account(), budget.account());
+        assert!(first.poll_take(&mut cx(), 10).is_pending());
+        assert!(second.poll_take(&mut cx(), 10).is_pending());
+        holder.give_back(10);
+        holder.settle();
+        // It has been granted, and is not taken.
+        drop(first);
+        assert!(second.poll_take(&mut cx(), 10).is_ready());
+        assert!(!budget.is_waited_for());
+    }
+
+    #[test]
+    fn a_quarter_is_for_hosts_that_hold_nothing() {
+        let budget = Budget::new(100 * PERMIT_BYTES);
+        let host: Arc<HostShare> = Arc::default();
+        let mut greedy: Vec<Account> =
+            (0..100).map(|_| budget.account_of(Some(Arc::clone(&host)))).collect();
+        let got: u32 = greedy.iter_mut().map(greed).sum();
+        assert_eq!(got, 75);
+        let mut same = budget.account_of(Some(Arc::clone(&host)));
+        assert!(same.poll_take(&mut cx(), 20).is_pending());
+        // What is kept from one host keeps no other waiting.
+        let mut other = budget.account_of(Some(Arc::default()));
+        assert!(other.poll_take(&mut cx(), 20).is_ready());
+        drop(other);
+        drop(greedy);
+        assert!(same.poll_take(&mut cx(), 20).is_ready());
+        drop(same);
+        assert_eq!((budget.bytes_used(), host.used()), (0, 0));
     }
 
     #[test]

@@ -4,15 +4,16 @@
 //! least: they are polled in a place that is kept for the next one, and join the set only when
 //! they have to wait.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 
 use futures_util::stream::{FuturesUnordered, Stream};
 use tokio::sync::oneshot;
 
 use super::Reply;
 use super::budget::Lent;
+use super::turns::Turn;
 use crate::clock::Clock;
 
 /// Calls of this size and more get a task of their own: copying so much takes several times as
@@ -83,18 +84,26 @@ where
         Poll::Pending
     }
 
-    /// Starts a call in a task of its own, where it runs to its end whatever becomes of this.
+    /// Starts a call in a task of its own, where it runs to its end whatever becomes of this. It has
+    /// a turn whenever it runs.
     pub(super) fn start_there(
         &mut self,
         cx: &mut Context<'_>,
         clock: &Clock,
         call: F,
-        lent: Lent,
+        (lent, mut turn): (Lent, Turn),
         note: N,
     ) -> Poll<Option<Reply>> {
         let (answer, answered) = oneshot::channel();
         clock.spawn(async move {
-            let reply = call.await;
+            let mut call = pin!(call);
+            let reply = poll_fn(|cx| {
+                ready!(turn.poll_take(cx));
+                let polled = call.as_mut().poll(cx);
+                turn.end();
+                polled
+            });
+            let reply = reply.await;
             drop(lent);
             answer.send(reply).ok();
         });

@@ -7,9 +7,14 @@
 //!     '- not read either while too many calls or unsent replies are there
 //! ```
 //!
-//! What a call may take of the bytes in flight is taken when its record is there and given back
-//! with its reply; what of the replies the socket does not take at once is charged again. Where
-//! that cannot be paid, no call is read until it can: one batch of replies, at most.
+//! What a call may take of the bytes in flight is taken when its record is there, or, of a large
+//! one, before its body is read ([`Bodies`]). It is given back when the socket has taken the reply.
+//! A reply that is larger than was known before is charged when it is there. Where that cannot be
+//! paid, no call is read until it can: one batch of small replies, at most.
+//!
+//! Moving data takes as long as hundreds of small calls. Beyond [`LIGHT_BYTES`] a connection does it
+//! only when it has a turn, of which there is one for each processor: so who asks for little waits
+//! for one batch of others, and not for one of each of them.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -18,15 +23,18 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use perf::units::{Instant, Nanos};
+use wire::record::FRAGMENT_HEADER_LEN;
 
-use super::budget::Account;
+use super::accounts::{Accounts, Charged, Taken};
 use super::calls::{Calls, OWN_TASK_BYTES};
 use super::host::{Counters, Ending, Host, Phase};
 use super::patience::{Observed, Patience};
+use super::seats::Seated;
+use super::turns::Turn;
 use super::{Carrier, Peer, REPLY_BYTES_MAX, Reply, Service};
 use crate::error::TransportError;
 use crate::transport::Transport;
-use crate::transport::buffer::COPIED_BYTES_MAX;
+use crate::transport::buffer::{COPIED_BYTES_MAX, SMALL_BYTES};
 
 /// Calls started per wake-up before replies are sent and other connections get their turn.
 const BATCH_MAX: usize = 64;
@@ -35,6 +43,9 @@ const BATCH_MAX: usize = 64;
 /// about as long as answering 64 small calls.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes that a connection moves in one go without having a turn at it.
+const LIGHT_BYTES: usize = 64 << 10;
+
 /// How long a connection that we end stays half open, so that the peer gets our last replies and
 /// not a reset for what it is still sending.
 const LINGER: Nanos = Nanos::from_secs(1);
@@ -42,6 +53,7 @@ const LINGER: Nanos = Nanos::from_secs(1);
 /// Serves a connection; see [`Host::connection`].
 pub(super) async fn serve(
     host: &Host,
+    seated: &Seated,
     mut transport: impl Transport,
     service: impl Service,
 ) -> Result<(), TransportError> {
@@ -50,12 +62,15 @@ pub(super) async fn serve(
     let peer = Peer {
         address: (address.ip().to_canonical(), address.port()).into(),
         carrier: Carrier::Stream,
+        is_proven: true,
         local: transport.local(),
         owner: transport.owner(),
     };
     let (timed, begin) = (service.is_timed(), service.clone());
+    transport.ask_for_room();
     let mut connection = Connection {
         host,
+        seated,
         peer,
         service,
         begin: move |record, arrived| begin.call(peer, record, arrived),
@@ -64,19 +79,24 @@ pub(super) async fn serve(
         ending: host.ending(),
         patience: Patience::new(host.limits(), clock.now()),
         timer: None,
-        account: host.budget().account(),
+        looks_soon: false,
+        accounts: host.budgets().accounts(Some(seated.share())),
+        turn: host.turns().of(seated.round()),
+        waits_for_turn: false,
         calls: Calls::new(),
         reply_bytes: 0,
+        bodies: Bodies::default(),
         waiting: None,
+        admitted: None,
         records: 0,
         queued_bytes: 0,
-        unsent_permits: 0,
         overdrawn: false,
+        queue_is_full: false,
         tagged: VecDeque::new(),
         end: None,
     };
     let ended = std::future::poll_fn(|cx| connection.poll(&mut transport, cx)).await;
-    if ended.is_ok() {
+    if ended.is_ok() && connection.ending.reached() < Phase::Abandoning {
         let close = std::future::poll_fn(|cx| transport.poll_close(cx));
         clock.within(LINGER, close).await.ok();
     }
@@ -89,6 +109,7 @@ type Timer = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 struct Connection<'h, S, B, F> {
     host: &'h Host,
+    seated: &'h Seated,
     peer: Peer,
     service: S,
     begin: B,
@@ -99,20 +120,28 @@ struct Connection<'h, S, B, F> {
     patience: Patience,
     /// Until the next look at `patience`.
     timer: Option<Timer>,
-    account: Account,
+    /// The timer is for [`Patience::interval_soon`].
+    looks_soon: bool,
+    accounts: Accounts,
+    turn: Turn,
+    /// A turn was asked for in this poll, and was not to be had.
+    waits_for_turn: bool,
     calls: Calls<F, Note>,
     /// What is kept free for the replies to `calls`.
     reply_bytes: usize,
-    /// A call that has been read and waits for bytes in flight.
-    waiting: Option<(Bytes, Note)>,
+    bodies: Bodies,
+    /// A call that has been read and waits for bytes in flight, and for how many.
+    waiting: Option<(Bytes, usize)>,
+    /// A call that waits for nothing but a turn.
+    admitted: Option<(Bytes, Note)>,
     /// Records received.
     records: u64,
     /// Bytes of replies that the transport was ever given.
     queued_bytes: u64,
-    /// Charged for replies that the socket has not taken yet.
-    unsent_permits: u32,
     /// There are unsent replies that are not charged.
     overdrawn: bool,
+    /// The transport had no room for replies when a call was to be read.
+    queue_is_full: bool,
     /// Replies with tags, by where their last byte is in all that was queued.
     tagged: VecDeque<Tagged>,
     /// No more calls are read: the client has ended, what came was no call, or the host ends.
@@ -122,10 +151,18 @@ struct Connection<'h, S, B, F> {
 /// What a call in progress holds.
 #[derive(Clone, Copy)]
 struct Note {
-    permits: u32,
+    taken: Taken,
     reply_bytes: usize,
-    /// The permits go back by themselves.
+    /// What was taken goes back by itself.
     lent: bool,
+}
+
+/// What large records have taken before their bodies were read, until they are complete.
+#[derive(Default)]
+struct Bodies {
+    taken: VecDeque<Taken>,
+    /// A record has begun, and waits for room.
+    are_waiting: bool,
 }
 
 struct Tagged {
@@ -145,7 +182,28 @@ where
         transport: &mut impl Transport,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
+        self.waits_for_turn = false;
+        let polled = self.poll_in_turn(transport, cx);
+        if !self.waits_for_turn {
+            self.turn.end();
+        }
+        polled
+    }
+
+    fn has_turn(&mut self, cx: &mut Context<'_>) -> bool {
+        self.waits_for_turn = !self.turn.is_held() && self.turn.poll_take(cx).is_pending();
+        !self.waits_for_turn
+    }
+
+    fn poll_in_turn(
+        &mut self,
+        transport: &mut impl Transport,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), TransportError>> {
         self.look(transport, cx)?;
+        if self.seated.seat().is_revoked() {
+            self.stop(Ok(()));
+        }
         match self.ending.phase(cx) {
             Phase::Serving => {}
             Phase::Draining => self.stop(Ok(())),
@@ -158,11 +216,22 @@ where
             self.pay_back(note);
             self.answer(transport, reply);
         }
+        let is_heavy = self.admitted.is_some()
+            || !self.bodies.taken.is_empty()
+            || transport.unsent_bytes() > LIGHT_BYTES;
+        if is_heavy && !self.has_turn(cx) {
+            return Poll::Pending;
+        }
         self.read(transport, cx)?;
         let flushed = transport.poll_flush(cx)?;
         if self.settle(transport) && self.end.is_none() {
             // What held up reading has gone only now.
             cx.waker().wake_by_ref();
+        }
+        let is_behind = flushed.is_pending();
+        self.seated.seat().is_busy(is_behind || !self.calls.is_empty() || self.waits_here());
+        if (is_behind || transport.is_within_record()) && !self.looks_soon {
+            self.look_soon(transport, cx)?;
         }
         match &self.end {
             // What was asked before the end is still answered.
@@ -176,8 +245,9 @@ where
     /// done so, and its client will come back to ask.
     fn finish(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.ending.refresh();
-        self.waiting = None;
-        self.account.give_back(std::mem::take(&mut self.unsent_permits));
+        (self.waiting, self.admitted) = (None, None);
+        self.accounts.charge_unsent(0);
+        self.accounts.settle();
         while !self.calls.is_empty() {
             if self.ending.phase(cx) == Phase::Abandoning {
                 Counters::add(&self.host.counters().abandoned, self.calls.len() as u64);
@@ -185,6 +255,7 @@ where
             }
             let (_, note) = ready!(self.calls.poll_reply(cx));
             self.pay_back(note);
+            self.accounts.settle();
         }
         Poll::Ready(())
     }
@@ -196,31 +267,55 @@ where
         cx: &mut Context<'_>,
     ) -> Result<(), TransportError> {
         loop {
+            let looks_soon = self.looks_soon;
             let timer = self.timer.get_or_insert_with(|| {
-                let (clock, interval) = (self.host.clock().clone(), self.patience.interval());
+                let clock = self.host.clock().clone();
+                let interval = match looks_soon {
+                    true => self.patience.interval_soon(),
+                    false => self.patience.interval(),
+                };
+                self.seated.seat().watch(cx.waker());
                 Box::pin(async move { clock.sleep(interval).await })
             });
             if timer.as_mut().poll(cx).is_pending() {
                 return Ok(());
             }
-            self.timer = None;
+            (self.timer, self.looks_soon) = (None, false);
+            // The task may have another waker than when it last looked.
             self.ending.refresh();
             let unsent_bytes = transport.unsent_bytes();
             let observed = Observed {
                 records: self.records,
-                within_record: transport.is_within_record() && !self.is_full(),
+                within_record: transport.is_within_record()
+                    && !self.is_full()
+                    && !self.bodies.are_waiting,
                 sent_bytes: self.queued_bytes - (unsent_bytes as u64).min(self.queued_bytes),
                 unsent_bytes,
-                calls: self.calls.len() + usize::from(self.waiting.is_some()),
+                calls: self.calls.len() + usize::from(self.waits_here()),
             };
-            self.patience.look(self.host.clock().now(), observed)?;
+            let now = self.host.clock().now();
+            self.host.seats().look_at(now);
+            self.patience.look(now, observed, self.host.is_short(now))?;
         }
+    }
+
+    /// Looks sooner than usual: the peer is behind with something.
+    fn look_soon(
+        &mut self,
+        transport: &impl Transport,
+        cx: &mut Context<'_>,
+    ) -> Result<(), TransportError> {
+        (self.timer, self.looks_soon) = (None, true);
+        self.look(transport, cx)
     }
 
     /// Reads no more calls.
     fn stop(&mut self, end: Result<(), TransportError>) {
         self.waiting = None;
-        self.account.leave_line();
+        if let Some((_, note)) = self.admitted.take() {
+            self.accounts.give_back(note.taken);
+        }
+        self.accounts.leave_line();
         self.end.get_or_insert(end);
     }
 
@@ -229,6 +324,11 @@ where
             || self.reply_bytes >= REPLY_BYTES_MAX
             || self.overdrawn
             || self.waiting.is_some()
+    }
+
+    /// Whether a call that was read has not begun.
+    fn waits_here(&self) -> bool {
+        self.waiting.is_some() || self.admitted.is_some()
     }
 
     /// Reads calls and starts them, as far as there is room.
@@ -244,12 +344,20 @@ where
                 break;
             }
             let full = self.is_full() && self.waiting.is_none();
-            if self.end.is_some() || full || transport.poll_ready(cx)?.is_pending() {
+            if self.end.is_some() || full {
+                break;
+            }
+            self.queue_is_full = transport.poll_ready(cx)?.is_pending();
+            if self.queue_is_full {
                 break;
             }
             match self.poll_next_call(transport, cx) {
                 Poll::Ready(Ok(Some((record, note)))) => {
                     bytes += record.len() + note.reply_bytes;
+                    if bytes > LIGHT_BYTES && !self.has_turn(cx) {
+                        self.admitted = Some((record, note));
+                        break;
+                    }
                     self.start(transport, cx, record, note);
                 }
                 Poll::Ready(end) => {
@@ -268,28 +376,58 @@ where
         transport: &mut impl Transport,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<(Bytes, Note)>, TransportError>> {
+        if self.admitted.is_some() {
+            return Poll::Ready(Ok(self.admitted.take()));
+        }
         if self.waiting.is_none() {
-            let Some(record) = ready!(transport.poll_receive(cx))? else {
+            let Some(record) = ready!(self.poll_record(transport, cx))? else {
                 return Poll::Ready(Ok(None));
             };
             self.records += 1;
+            self.seated.is_active();
             if self.timed && (self.arrived.is_none() || transport.is_fresh()) {
                 self.arrived = Some(self.host.clock().now());
             }
-            let budget = self.host.budget();
             let reply_bytes = self.service.reply_bytes_max(&record);
-            let kept_bytes = transport.kept_bytes(record.len());
-            let permits = budget.permits_for(kept_bytes + reply_bytes);
-            let note = Note { permits, reply_bytes, lent: false };
-            if self.account.try_take(permits) {
-                return Poll::Ready(Ok(Some((record, note))));
+            if let Some(taken) = self.bodies.of(&record) {
+                return Poll::Ready(Ok(Some((record, Note { taken, reply_bytes, lent: false }))));
             }
-            self.waiting = Some((self.own(record), note));
+            let bytes = transport.kept_bytes(record.len()) + reply_bytes;
+            if let Some(taken) = self.accounts.try_take(bytes) {
+                return Poll::Ready(Ok(Some((record, Note { taken, reply_bytes, lent: false }))));
+            }
+            self.waiting = Some((self.own(record), bytes));
         }
-        if let Some((_, note)) = &self.waiting {
-            ready!(self.account.poll_take(cx, note.permits));
+        let Some((_, bytes)) = self.waiting else { return Poll::Ready(Ok(None)) };
+        let taken = ready!(self.accounts.poll_take(cx, bytes));
+        Poll::Ready(Ok(self.waiting.take().map(|(record, _)| {
+            let reply_bytes = self.service.reply_bytes_max(&record);
+            (record, Note { taken, reply_bytes, lent: false })
+        })))
+    }
+
+    /// The next record; of a large one the body is read when there is room for it.
+    fn poll_record(
+        &mut self,
+        transport: &mut impl Transport,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, TransportError>> {
+        loop {
+            if let Poll::Ready(received) = transport.poll_receive(cx) {
+                return Poll::Ready(received);
+            }
+            let Some(bytes) = transport.wanted_bytes() else {
+                return Poll::Pending;
+            };
+            self.bodies.are_waiting = true;
+            let taken = ready!(self.accounts.poll_take(cx, bytes));
+            self.bodies.are_waiting = false;
+            self.bodies.taken.push_back(taken);
+            transport.allow();
+            if !self.has_turn(cx) {
+                return Poll::Pending;
+            }
         }
-        Poll::Ready(Ok(self.waiting.take()))
     }
 
     /// A record that may have to wait, without the slab that it came in if that is much larger: of
@@ -313,7 +451,7 @@ where
         let record = if self.calls.is_empty() { record } else { self.own(record) };
         let (begin, arrived) = (&self.begin, self.arrived);
         let started = if note.lent {
-            let lent = self.account.lend(note.permits);
+            let lent = (self.accounts.lend(note.taken), self.host.turns().of(self.seated.round()));
             self.calls.start_there(cx, self.host.clock(), begin(record, arrived), lent, note)
         } else {
             self.calls.start(cx, || begin(record, arrived), || note)
@@ -328,9 +466,12 @@ where
     }
 
     fn pay_back(&mut self, note: Note) {
-        match note.lent {
-            true => self.account.returned(note.permits),
-            false => self.account.give_back(note.permits),
+        if note.lent {
+            self.accounts.returned(note.taken);
+        } else if note.reply_bytes > 0 {
+            self.accounts.keep_for_reply(note.taken);
+        } else {
+            self.accounts.give_back(note.taken);
         }
     }
 
@@ -366,19 +507,21 @@ where
                 self.tagged.pop_front();
             }
         }
-        let permits = self.host.budget().permits_for(unsent);
-        let mut has_more_room = std::mem::take(&mut self.overdrawn);
-        if permits < self.unsent_permits {
-            self.account.give_back(self.unsent_permits - permits);
-            self.unsent_permits = permits;
-            has_more_room = true;
-        } else if permits > self.unsent_permits {
-            match self.account.try_take_over_share(permits - self.unsent_permits) {
-                true => self.unsent_permits = permits,
-                false => (self.overdrawn, has_more_room) = (true, false),
-            }
+        let was_held_up = self.queue_is_full || self.waiting.is_some() || self.bodies.are_waiting;
+        let was_overdrawn = self.overdrawn;
+        let charged = self.accounts.charge_unsent(unsent);
+        self.overdrawn = charged == Charged::Overdrawn;
+        self.accounts.settle();
+        (was_held_up && charged == Charged::PaidBack) || (was_overdrawn && !self.overdrawn)
+    }
+}
+
+impl Bodies {
+    /// What a record that is complete has taken, if it is one of those that asked before.
+    fn of(&mut self, record: &Bytes) -> Option<Taken> {
+        match FRAGMENT_HEADER_LEN + record.len() > SMALL_BYTES {
+            true => self.taken.pop_front(),
+            false => None,
         }
-        self.account.settle();
-        has_more_room
     }
 }

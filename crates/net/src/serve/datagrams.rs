@@ -14,7 +14,7 @@ use bytes::Bytes;
 use perf::units::{Instant, Nanos};
 use wire::record::Message;
 
-use super::budget::Account;
+use super::accounts::{Accounts, Taken};
 use super::calls::Calls;
 use super::host::{Counters, Ending, Host, Phase};
 use super::{Carrier, Peer, Reply, Service};
@@ -42,7 +42,7 @@ pub(super) async fn serve(host: &Host, mut socket: impl Datagrams, service: impl
         service,
         begin: move |peer, record, arrived| begin.call(peer, record, arrived),
         ending: host.ending(),
-        account: host.budget().account(),
+        accounts: host.budgets().accounts(None),
         calls: Calls::new(),
         queue: VecDeque::new(),
         queue_bytes: 0,
@@ -61,7 +61,7 @@ struct Served<'h, S, B, F> {
     service: S,
     begin: B,
     ending: Ending,
-    account: Account,
+    accounts: Accounts,
     calls: Calls<F, Note>,
     queue: VecDeque<Queued>,
     queue_bytes: usize,
@@ -70,7 +70,7 @@ struct Served<'h, S, B, F> {
 }
 
 struct Note {
-    permits: u32,
+    taken: Taken,
     route: Route,
 }
 
@@ -102,7 +102,7 @@ where
             return Poll::Ready(Next::End);
         }
         while let Poll::Ready((reply, note)) = self.calls.poll_reply(cx) {
-            self.account.give_back(note.permits);
+            self.accounts.give_back(note.taken);
             self.answer(socket, cx, reply, note.route);
         }
         self.flush(socket, cx);
@@ -125,7 +125,7 @@ where
                 }
             }
         }
-        self.account.settle();
+        self.accounts.settle();
         let is_done = self.calls.is_empty() && self.queue.is_empty() && !is_held;
         match phase > Phase::Serving && is_done {
             true => Poll::Ready(Next::End),
@@ -137,19 +137,26 @@ where
         let Datagram { bytes, route } = datagram;
         let (host, counters) = (self.host, self.host.counters());
         Counters::add(&counters.datagrams, 1);
-        let reply_bytes = self.service.reply_bytes_max(&bytes).min(DATAGRAM_BYTES_MAX);
-        let kept_bytes = if bytes.len() > COPIED_BYTES_MAX { SMALL_BYTES } else { bytes.len() };
-        let permits = host.budget().permits_for(kept_bytes + reply_bytes);
-        let full = self.calls.len() >= host.limits().calls_per_connection_max;
-        if full || !self.account.try_take(permits) {
-            Counters::add(&counters.datagrams_dropped, 1);
+        if !self.service.is_for(route.peer.ip().to_canonical()) {
+            Counters::add(&counters.datagrams_denied, 1);
             return;
         }
+        let reply_bytes = self.service.reply_bytes_max(&bytes).min(DATAGRAM_BYTES_MAX);
+        let kept_bytes = if bytes.len() > COPIED_BYTES_MAX { SMALL_BYTES } else { bytes.len() };
+        let is_full = self.calls.len() >= host.limits().calls_per_connection_max;
+        let taken = match is_full {
+            true => None,
+            false => self.accounts.try_take(kept_bytes + reply_bytes),
+        };
+        let Some(taken) = taken else {
+            Counters::add(&counters.datagrams_dropped, 1);
+            return;
+        };
         let arrived = self.timed.then(|| host.clock().now());
         let (begin, peer) = (&self.begin, self.peer(&route));
         let call = || begin(peer, bytes, arrived);
-        if let Poll::Ready(reply) = self.calls.start(cx, call, || Note { permits, route }) {
-            self.account.give_back(permits);
+        if let Poll::Ready(reply) = self.calls.start(cx, call, || Note { taken, route }) {
+            self.accounts.give_back(taken);
             self.answer(socket, cx, reply, route);
         }
     }
@@ -157,7 +164,10 @@ where
     fn peer(&self, route: &Route) -> Peer {
         let address = (route.peer.ip().to_canonical(), route.peer.port()).into();
         let local = route.local.map(|ip| SocketAddr::new(ip.to_canonical(), self.local_port));
-        Peer { address, carrier: Carrier::Datagram, local, owner: None }
+        // What comes from outside with an address of the loopback, the system drops.
+        let is_proven = route.peer.ip().to_canonical().is_loopback()
+            || self.host.seats().holds(route.peer.ip().to_canonical());
+        Peer { address, carrier: Carrier::Datagram, is_proven, local, owner: None }
     }
 
     /// Sends a reply, if the call deserves one, or lets it wait.

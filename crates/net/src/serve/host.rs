@@ -11,18 +11,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use perf::units::Nanos;
-use tokio::sync::{Semaphore, watch};
+use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
+use tokio::sync::watch;
+use wire::record::RecordError;
 
-use super::budget::Budget;
+use super::accounts::Budgets;
+use super::seats::{NoSeat, Seated, Seats};
+use super::turns::Turns;
 use super::{Limits, Service, connection, datagrams};
 use crate::clock::Clock;
 use crate::error::TransportError;
 use crate::processor::Processor;
 use crate::shape::Shape;
 use crate::transport::Transport;
+use crate::transport::buffer::Pool;
 use crate::transport::datagram::Datagrams;
-use crate::transport::tcp::Listener;
+use crate::transport::tcp::{Listener, is_shortage};
 
 /// See the module's head; clones share everything.
 #[derive(Clone, Debug)]
@@ -32,8 +37,11 @@ pub struct Host(Arc<Shared>);
 struct Shared {
     clock: Clock,
     limits: Limits,
-    budget: Budget,
-    places: Arc<Semaphore>,
+    budgets: Budgets,
+    turns: Turns,
+    seats: Arc<Seats>,
+    /// The slabs of its listeners. Guards a list that grows when one begins.
+    pools: Mutex<Vec<Pool>>,
     phase: watch::Sender<Phase>,
     /// Connections and sockets of datagrams that are being served.
     served: watch::Sender<u64>,
@@ -53,11 +61,15 @@ pub(crate) enum Phase {
 pub(super) struct Counters {
     pub(super) accepted: AtomicU64,
     pub(super) refused: AtomicU64,
+    pub(super) denied: AtomicU64,
+    pub(super) evicted: AtomicU64,
+    pub(super) too_long: AtomicU64,
     pub(super) idle: AtomicU64,
     pub(super) stalled: AtomicU64,
     pub(super) abandoned: AtomicU64,
     pub(super) datagrams: AtomicU64,
     pub(super) datagrams_dropped: AtomicU64,
+    pub(super) datagrams_denied: AtomicU64,
     pub(super) replies_dropped: AtomicU64,
 }
 
@@ -74,6 +86,12 @@ pub struct Counts {
     pub connections_accepted: u64,
     /// Connections that found no place.
     pub connections_refused: u64,
+    /// Connections closed because the service has nothing for their address.
+    pub connections_denied: u64,
+    /// Connections closed, idle as they were, to make room for others.
+    pub connections_evicted: u64,
+    /// Connections closed because of a record over the limit.
+    pub records_too_long: u64,
     /// Connections closed because nothing was asked for too long.
     pub connections_idle: u64,
     /// Connections closed because the peer took no reply, or did not finish a record, in time.
@@ -86,6 +104,8 @@ pub struct Counts {
     pub datagrams: u64,
     /// Of these, those dropped because too many calls or bytes were in progress.
     pub datagrams_dropped: u64,
+    /// Of these, those from addresses that the service has nothing for.
+    pub datagrams_denied: u64,
     /// Replies in datagrams that could not be sent.
     pub replies_dropped: u64,
 }
@@ -104,8 +124,10 @@ impl Host {
         Self(Arc::new(Shared {
             clock: clock.clone(),
             limits,
-            budget: Budget::new(limits.bytes_in_flight_max),
-            places: Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS))),
+            budgets: Budgets::new(limits.bytes_in_flight_max),
+            turns: Turns::new(processors()),
+            seats: Arc::new(Seats::new(limits.connections_max, limits.connections_per_host_max)),
+            pools: Mutex::default(),
             phase: watch::Sender::new(Phase::Serving),
             served: watch::Sender::new(0),
             counts: Counters::default(),
@@ -127,15 +149,24 @@ impl Host {
         let is_bare = !shape.has_link() && shape.overhead().is_none();
         let processor = Processor::real(&self.0.clock);
         let mut ending = self.ending();
+        self.0.pools.lock().push(listener.pool().clone());
         loop {
-            let accept = std::pin::pin!(listener.accept());
+            let accept = std::pin::pin!(listener.accept_of(|host| service.is_for(host)));
             let Some(accepted) = ending.or(accept).await else {
                 return Ok(());
             };
-            let Ok(tcp) = accepted else {
-                // Out of descriptors, or the peer has gone already: the next may do better.
-                self.0.clock.sleep(Nanos::from_millis(10)).await;
-                continue;
+            let tcp = match accepted {
+                Ok(Some(tcp)) => tcp,
+                Ok(None) => {
+                    Counters::add(&self.0.counts.denied, 1);
+                    continue;
+                }
+                Err(cause) => {
+                    if is_shortage(&cause) {
+                        self.0.clock.sleep(Nanos::from_millis(10)).await;
+                    }
+                    continue;
+                }
             };
             if is_bare {
                 self.admit(tcp, service.clone());
@@ -146,18 +177,22 @@ impl Host {
         }
     }
 
-    /// Serves a new connection in a task of its own, if there is a place for it.
+    /// Serves a new connection in a task of its own, if there is a seat for it.
     fn admit(&self, transport: impl Transport + 'static, service: impl Service) {
         let counts = &self.0.counts;
-        let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
-            Counters::add(&counts.refused, 1);
-            return;
+        let from = transport.peer().ip().to_canonical();
+        let seated = match self.0.seats.enter(from, self.0.clock.now()) {
+            Ok(seated) => seated,
+            Err(NoSeat) => {
+                Counters::add(&counts.refused, 1);
+                return;
+            }
         };
+        Counters::add(&counts.evicted, u64::from(seated.has_evicted));
         Counters::add(&counts.accepted, 1);
         let host = self.clone();
         self.0.clock.spawn(async move {
-            host.connection(transport, service).await.ok();
-            drop(place);
+            host.connection_at(seated, transport, service).await.ok();
         });
     }
 
@@ -171,16 +206,47 @@ impl Host {
         transport: impl Transport,
         service: impl Service,
     ) -> Result<(), TransportError> {
+        let seated = self.0.seats.enter_anyway(transport.peer().ip().to_canonical());
+        self.connection_at(seated, transport, service).await
+    }
+
+    async fn connection_at(
+        &self,
+        seated: Seated,
+        transport: impl Transport,
+        service: impl Service,
+    ) -> Result<(), TransportError> {
         let _present = Present::enter(self);
-        let ended = connection::serve(self, transport, service).await;
+        let ended = connection::serve(self, &seated, transport, service).await;
+        let counts = &self.0.counts;
         match &ended {
-            Err(TransportError::Idle { .. }) => Counters::add(&self.0.counts.idle, 1),
+            Err(TransportError::Idle { .. }) => Counters::add(&counts.idle, 1),
             Err(TransportError::TakesNothing { .. } | TransportError::Unfinished { .. }) => {
-                Counters::add(&self.0.counts.stalled, 1);
+                Counters::add(&counts.stalled, 1);
+            }
+            Err(TransportError::Record(RecordError::TooLong { .. })) => {
+                Counters::add(&counts.too_long, 1);
             }
             _ => {}
         }
         ended
+    }
+
+    /// Closes the connections of hosts that `service` has nothing for any more; gives how many.
+    pub fn deny(&self, service: &impl Service) -> usize {
+        let denied = self.0.seats.keep(|host| service.is_for(host));
+        Counters::add(&self.0.counts.denied, denied as u64);
+        denied
+    }
+
+    /// Most bytes that were in flight since this was last asked; 0 if they were few.
+    pub fn take_peak_bytes(&self) -> u64 {
+        self.0.budgets.take_peak_bytes() as u64
+    }
+
+    /// Gives memory that waits to be used again back to the allocator.
+    pub fn release(&self) {
+        self.0.pools.lock().iter().for_each(Pool::release);
     }
 
     /// Serves the calls that come as datagrams, until the host drains.
@@ -217,12 +283,16 @@ impl Host {
         Counts {
             connections_accepted: load(&counts.accepted),
             connections_refused: load(&counts.refused),
+            connections_denied: load(&counts.denied),
+            connections_evicted: load(&counts.evicted),
+            records_too_long: load(&counts.too_long),
             connections_idle: load(&counts.idle),
             connections_stalled: load(&counts.stalled),
             served_now: *self.0.served.borrow(),
-            bytes_in_flight: self.0.budget.bytes_used() as u64,
+            bytes_in_flight: self.0.budgets.bytes_used() as u64,
             datagrams: load(&counts.datagrams),
             datagrams_dropped: load(&counts.datagrams_dropped),
+            datagrams_denied: load(&counts.datagrams_denied),
             replies_dropped: load(&counts.replies_dropped),
         }
     }
@@ -235,8 +305,21 @@ impl Host {
         &self.0.limits
     }
 
-    pub(super) fn budget(&self) -> &Budget {
-        &self.0.budget
+    pub(super) fn budgets(&self) -> &Budgets {
+        &self.0.budgets
+    }
+
+    pub(super) fn turns(&self) -> &Turns {
+        &self.0.turns
+    }
+
+    pub(super) fn seats(&self) -> &Seats {
+        &self.0.seats
+    }
+
+    /// Whether others wait for what a connection that does nothing holds.
+    pub(super) fn is_short(&self, now: Instant) -> bool {
+        self.0.budgets.is_short() || self.0.seats.is_full(now)
     }
 
     pub(super) fn counters(&self) -> &Counters {
@@ -247,6 +330,10 @@ impl Host {
     pub(super) fn ending(&self) -> Ending {
         Ending::new(self.0.phase.subscribe())
     }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// One that is being served, for as long as this lives.
@@ -289,6 +376,11 @@ impl Ending {
             self.now = now;
             self.changed = changed.as_mut().poll(cx).is_pending().then_some(changed as _);
         }
+        self.now
+    }
+
+    /// The phase when it was last asked for.
+    pub(crate) fn reached(&self) -> Phase {
         self.now
     }
 

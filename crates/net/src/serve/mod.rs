@@ -7,18 +7,22 @@
 //! while this one receives the next. A socket of datagrams is one task in the same way.
 //!
 //! - [`Host`] is what all of them share: limits, the bytes in flight, counts, and the end.
-//! - `budget.rs` says who may have how many of the bytes; `patience.rs` who is given up, and when.
+//! - `budget.rs` says who may have how many of the bytes, `accounts.rs` what of them is reserved;
+//!   `turns.rs` who moves data, `seats.rs` who may be connected; `patience.rs` who is given up, and when.
 //! - `connection.rs` and `datagrams.rs` drive the two sorts of transport.
 
+mod accounts;
 pub(crate) mod budget;
 mod calls;
 mod connection;
 mod datagrams;
 pub(crate) mod host;
 pub(crate) mod patience;
+mod seats;
+mod turns;
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 use perf::units::{Instant, Nanos};
@@ -29,8 +33,10 @@ pub use host::{Counts, Drained, Host};
 /// What connections may hold, each and together, and how long they may take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Connections at once; one more is closed at once.
+    /// Connections at once; one more takes the place of the idlest, or is closed if all are busy.
     pub connections_max: usize,
+    /// Of these, those of one address; one more takes the place of its idlest, in the same way.
+    pub connections_per_host_max: usize,
     /// Calls of one connection in progress, and of one socket of datagrams.
     pub calls_per_connection_max: usize,
     /// Bytes of all calls in progress and of their replies until they are sent.
@@ -46,6 +52,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 4096,
+            connections_per_host_max: 1024,
             calls_per_connection_max: 1024,
             bytes_in_flight_max: 1 << 30,
             // Linux's client leaves after five minutes by itself, its server closes after six.
@@ -61,6 +68,8 @@ pub struct Peer {
     /// An IPv4 address is told as one, whatever the socket's family.
     pub address: SocketAddr,
     pub carrier: Carrier,
+    /// Nobody else can call in this one's name: a connection stands for it, or it is this host.
+    pub is_proven: bool,
     /// Our address that the call was sent to, if it is known.
     pub local: Option<SocketAddr>,
     /// The user id of who calls, where that is a program on this host with a connection.
@@ -110,6 +119,12 @@ pub trait Service: Clone + Send + 'static {
     /// hundred are not.
     fn reply_bytes_max(&self, _record: &[u8]) -> usize {
         0
+    }
+
+    /// Whether there is anything for this address: else its connections are closed before a byte
+    /// of them is read, and its datagrams are dropped.
+    fn is_for(&self, _host: IpAddr) -> bool {
+        true
     }
 
     /// Whether it wants to know when calls arrived. Asked once for each connection.

@@ -2,12 +2,17 @@
 //!
 //! A plain state machine that is shown the connection's counters from time to time, so that the
 //! way of a call costs nothing for it. It is late by at most the time between two looks, a quarter
-//! of the shorter limit.
+//! of the shorter limit, and sooner while a peer is behind. Where others wait for what the
+//! connection holds, there is less patience ([`SHORT_STALL_MAX`]).
 
 use perf::units::{Instant, Nanos};
 
 use super::Limits;
 use crate::error::TransportError;
+
+/// How long a peer may take nothing, or not finish a record, while others wait for the memory or
+/// the seat that it holds. Above what TCP needs to send a lost segment for the fourth time.
+pub(crate) const SHORT_STALL_MAX: Nanos = Nanos::from_secs(5);
 
 /// What a connection has done so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -53,9 +58,21 @@ impl Patience {
         Nanos::from_nanos((shorter / 4).max(1))
     }
 
+    /// The same, for one that is behind.
+    pub(crate) fn interval_soon(&self) -> Nanos {
+        Nanos::from_nanos(self.interval().as_nanos().min(SHORT_STALL_MAX.as_nanos() / 4))
+    }
+
+    /// `is_short` says that others wait for what this one may hold.
+    ///
     /// # Errors
     /// The connection is to be given up, and why.
-    pub(crate) fn look(&mut self, now: Instant, seen: Observed) -> Result<(), TransportError> {
+    pub(crate) fn look(
+        &mut self,
+        now: Instant,
+        seen: Observed,
+        is_short: bool,
+    ) -> Result<(), TransportError> {
         let completed = seen.records != self.last.records;
         let took = seen.sent_bytes != self.last.sent_bytes;
         self.last = seen;
@@ -68,7 +85,10 @@ impl Patience {
         if completed || !seen.within_record {
             self.giving_at = now;
         }
-        let (idle, stall) = (self.idle_max, self.stall_max);
+        let (idle, stall) = match is_short {
+            true => (self.idle_max, self.stall_max.min(SHORT_STALL_MAX)),
+            false => (self.idle_max, self.stall_max),
+        };
         if now.since(self.taking_at) >= stall {
             Err(TransportError::TakesNothing { limit: stall })
         } else if now.since(self.giving_at) >= stall {
@@ -87,6 +107,7 @@ mod tests {
 
     const LIMITS: Limits = Limits {
         connections_max: 1,
+        connections_per_host_max: 1,
         calls_per_connection_max: 1,
         bytes_in_flight_max: 1,
         idle_max: Nanos::from_secs(360),
@@ -100,7 +121,7 @@ mod tests {
         let mut now = Instant::EPOCH;
         for look in 0..1000 {
             now += interval;
-            if let Err(error) = patience.look(now, seen(look)) {
+            if let Err(error) = patience.look(now, seen(look), false) {
                 return Some((now.as_nanos() / 1_000_000_000, error));
             }
         }
@@ -127,6 +148,17 @@ mod tests {
         assert!(matches!(error, TransportError::TakesNothing { .. }), "{error}");
         assert_eq!(secs, 60);
         assert!(given_up(|look| Observed { sent_bytes: look / 3, ..stuck }).is_none());
+    }
+
+    #[test]
+    fn who_keeps_others_waiting_is_given_up_sooner() {
+        let mut patience = Patience::new(&LIMITS, Instant::EPOCH);
+        let stuck = Observed { unsent_bytes: 1, calls: 1, ..Observed::default() };
+        let at = |secs| Instant::EPOCH + Nanos::from_secs(secs);
+        assert!(patience.look(at(4), stuck, true).is_ok());
+        assert!(patience.look(at(6), stuck, false).is_ok());
+        let error = patience.look(at(6), stuck, true).unwrap_err();
+        assert!(matches!(error, TransportError::TakesNothing { limit: SHORT_STALL_MAX }));
     }
 
     #[test]

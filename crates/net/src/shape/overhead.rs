@@ -212,6 +212,18 @@ impl<T: Transport> Transport for Busy<T> {
         self.inner.is_within_record()
     }
 
+    fn ask_for_room(&mut self) {
+        self.inner.ask_for_room();
+    }
+
+    fn wanted_bytes(&self) -> Option<usize> {
+        self.inner.wanted_bytes()
+    }
+
+    fn allow(&mut self) {
+        self.inner.allow();
+    }
+
     fn is_fresh(&self) -> bool {
         self.inner.is_fresh()
     }

@@ -138,6 +138,18 @@ impl<T: Transport> Transport for Shaped<T> {
         self.inner.is_within_record()
     }
 
+    fn ask_for_room(&mut self) {
+        self.inner.ask_for_room();
+    }
+
+    fn wanted_bytes(&self) -> Option<usize> {
+        self.inner.wanted_bytes()
+    }
+
+    fn allow(&mut self) {
+        self.inner.allow();
+    }
+
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.inner.poll_close(cx)
     }

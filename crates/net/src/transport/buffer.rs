@@ -4,9 +4,9 @@
 //! slice is gone the slab goes back to its pool. So a payload is never copied in user space
 //! between the socket and the file, and a stream of calls allocates nothing once it is warm.
 //!
-//! There are two sizes. A small slab takes what a connection sends when nothing is known; it holds
+//! There are two sizes that are used again. A small slab takes what a connection sends when nothing is known; it holds
 //! many small records. A large slab takes one large record, and is asked for when a record's
-//! header announces it.
+//! header announces it. A record that is larger still gets a slab for itself, which is used once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,8 +70,26 @@ impl Pool {
         }
     }
 
+    /// Gives free slabs back to the system.
+    pub fn release(&self) {
+        for list in [&self.0.small, &self.0.large] {
+            let free = std::mem::take(&mut *list.lock());
+            drop(free);
+        }
+    }
+
+    fn size_for(&self, record_bytes: usize) -> Size {
+        if record_bytes <= SMALL_BYTES {
+            Size::Small
+        } else if record_bytes + PEEK_BYTES <= self.0.large_bytes {
+            Size::Large
+        } else {
+            Size::Once(record_bytes + PEEK_BYTES)
+        }
+    }
+
     fn take(&self, size: Size) -> Slab {
-        let recycled = self.0.list(size).lock().pop();
+        let recycled = self.0.list(size).and_then(|list| list.lock().pop());
         let bytes = recycled.unwrap_or_else(|| {
             self.0.allocated.fetch_add(1, Ordering::Relaxed);
             vec![0; self.0.bytes(size)]
@@ -84,13 +102,16 @@ impl Pool {
 enum Size {
     Small,
     Large,
+    /// Of so many bytes, for one record.
+    Once(usize),
 }
 
 impl Shared {
-    fn list(&self, size: Size) -> &Mutex<Vec<Vec<u8>>> {
+    fn list(&self, size: Size) -> Option<&Mutex<Vec<Vec<u8>>>> {
         match size {
-            Size::Small => &self.small,
-            Size::Large => &self.large,
+            Size::Small => Some(&self.small),
+            Size::Large => Some(&self.large),
+            Size::Once(_) => None,
         }
     }
 
@@ -98,6 +119,7 @@ impl Shared {
         match size {
             Size::Small => SMALL_BYTES,
             Size::Large => self.large_bytes,
+            Size::Once(bytes) => bytes,
         }
     }
 }
@@ -117,7 +139,7 @@ impl AsRef<[u8]> for Slab {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        let mut list = self.pool.0.list(self.size).lock();
+        let Some(mut list) = self.pool.0.list(self.size).map(Mutex::lock) else { return };
         if list.len() < FREE_MAX {
             list.push(std::mem::take(&mut self.bytes));
         }
@@ -167,19 +189,18 @@ impl ReceiveBuffer {
         let end = match slab.size {
             Size::Small => slab.bytes.len(),
             // Not further than this record: what is behind it would have to be moved.
-            Size::Large => (self.filled.start + record_bytes + PEEK_BYTES).min(slab.bytes.len()),
+            Size::Large | Size::Once(_) => {
+                (self.filled.start + record_bytes + PEEK_BYTES).min(slab.bytes.len())
+            }
         };
         &mut slab.bytes[self.filled.end..end]
     }
 
     /// What a record of this size keeps for as long as it lives: a slab, if it is not copied.
     pub fn kept_bytes(&self, record_bytes: usize) -> usize {
-        if record_bytes <= COPIED_BYTES_MAX {
-            record_bytes
-        } else if record_bytes <= SMALL_BYTES {
-            SMALL_BYTES
-        } else {
-            self.pool.0.large_bytes
+        match record_bytes {
+            0..=COPIED_BYTES_MAX => record_bytes,
+            _ => self.pool.0.bytes(self.pool.size_for(record_bytes)),
         }
     }
 
@@ -217,8 +238,7 @@ impl ReceiveBuffer {
             self.frozen = Bytes::new();
             return;
         }
-        let size = if record_bytes <= SMALL_BYTES { Size::Small } else { Size::Large };
-        let mut slab = self.pool.take(size);
+        let mut slab = self.pool.take(self.pool.size_for(record_bytes));
         slab.bytes[..left].copy_from_slice(self.as_slice());
         self.pool.0.copied_bytes.fetch_add(left as u64, Ordering::Relaxed);
         self.frozen = Bytes::new();
@@ -264,6 +284,28 @@ mod tests {
             }
         }
         assert!(pool.costs().slabs_allocated <= 4, "{:?}", pool.costs());
+    }
+
+    #[test]
+    fn a_record_over_the_usual_size_has_a_slab_for_itself() {
+        let pool = Pool::new(1 << 20);
+        let mut buffer = ReceiveBuffer::new(pool.clone());
+        let size = (3 << 20) + 5;
+        assert_eq!(buffer.kept_bytes(size), size + PEEK_BYTES);
+        for round in 1..3 {
+            let stream = vec![7; size + 10];
+            let mut rest = stream.as_slice();
+            while buffer.as_slice().len() < size {
+                fill(&mut buffer, size, &mut rest);
+            }
+            assert_eq!(buffer.take(size).len(), size);
+            drop(buffer.take(buffer.as_slice().len()));
+            assert_eq!(pool.costs().slabs_allocated, round, "it is not used again");
+        }
+        drop(pool.take(Size::Large));
+        assert_eq!(pool.0.large.lock().len(), 1);
+        pool.release();
+        assert!(pool.0.large.lock().is_empty());
     }
 
     #[test]

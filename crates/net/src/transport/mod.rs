@@ -29,6 +29,9 @@ use crate::error::TransportError;
 /// Largest record by default: a call or reply with 1 MiB of data and its headers.
 pub const RECORD_BYTES_MAX: usize = (1 << 20) + (8 << 10);
 
+/// Largest record that a server takes: who writes more than it was told to still gets an answer.
+pub const CALL_BYTES_MAX: usize = (4 << 20) + (8 << 10);
+
 /// A connection that carries whole RPC messages in both directions.
 pub trait Transport: fmt::Debug + Send {
     /// The next message from the peer; `None` when the peer has closed in good order.
@@ -77,6 +80,19 @@ pub trait Transport: fmt::Debug + Send {
     fn is_within_record(&self) -> bool {
         false
     }
+
+    /// From now on a record that needs more than a small slab is not read beyond its mark before
+    /// [`Transport::allow`]. Where this has no effect, memory is taken as records come.
+    fn ask_for_room(&mut self) {}
+
+    /// Memory that the record which has begun will keep, if it waits to be allowed:
+    /// [`Transport::poll_receive`] is pending then, and wakes nobody.
+    fn wanted_bytes(&self) -> Option<usize> {
+        None
+    }
+
+    /// There is room for the record that has begun.
+    fn allow(&mut self) {}
 
     /// Whether the last message received had to be read, or had come with the one before.
     fn is_fresh(&self) -> bool {
@@ -140,6 +156,18 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn is_within_record(&self) -> bool {
         (**self).is_within_record()
+    }
+
+    fn ask_for_room(&mut self) {
+        (**self).ask_for_room();
+    }
+
+    fn wanted_bytes(&self) -> Option<usize> {
+        (**self).wanted_bytes()
+    }
+
+    fn allow(&mut self) {
+        (**self).allow();
     }
 
     fn is_fresh(&self) -> bool {

@@ -22,10 +22,10 @@ use perf::units::Nanos;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Mutex, mpsc};
-use wire::record::{Fragment, Message, RecordError};
+use wire::record::{FRAGMENT_HEADER_LEN, Fragment, Message, RecordError};
 
-use super::buffer::{Pool, ReceiveBuffer};
-use super::{Transport, owner};
+use super::buffer::{Pool, ReceiveBuffer, SMALL_BYTES};
+use super::{RECORD_BYTES_MAX, Transport, owner};
 use crate::clock::Clock;
 use crate::error::{ConnectError, TransportError};
 
@@ -35,8 +35,9 @@ const INLINE_BYTES_MAX: usize = 4 << 10;
 /// Slices per vectored write.
 const SLICES_MAX: usize = 64;
 
-/// Bytes queued for sending over which [`Transport::poll_ready`] waits.
-const QUEUE_BYTES_MAX: usize = 8 << 20;
+/// Bytes queued for sending over which [`Transport::poll_ready`] waits: beside what the system
+/// holds of a connection, enough to fill it again in one turn.
+const QUEUE_BYTES_MAX: usize = 2 << 20;
 
 /// Privileged ports from which to call: above those of well-known services.
 const PRIVILEGED_PORT_MIN: u16 = 665;
@@ -63,6 +64,7 @@ pub struct Tcp {
     owner: Option<u32>,
     record_bytes_max: usize,
     buffer: ReceiveBuffer,
+    room: Room,
     /// Earlier fragments of the record being received.
     fragments: Vec<u8>,
     fragment_count: u32,
@@ -168,6 +170,7 @@ impl Tcp {
             stream,
             record_bytes_max,
             buffer: ReceiveBuffer::new(pool.clone()),
+            room: Room::Taken,
             fragments: Vec::new(),
             fragment_count: 0,
             outgoing: Outgoing::default(),
@@ -209,10 +212,24 @@ impl Tcp {
             if rest.len() < len {
                 return Ok(Parsed::Needs(4 + len));
             }
+            if self.room == Room::Asked && 4 + record > SMALL_BYTES {
+                return Ok(Parsed::Needs(4 + len));
+            }
             self.buffer.take(4);
             let body = self.buffer.take(len);
+            if fragment.last {
+                self.room = self.room.of_next();
+            }
             if fragment.last && self.fragment_count == 0 {
                 return Ok(Parsed::Record(body));
+            }
+            if self.fragments.capacity() < record {
+                let at_once = if FRAGMENT_HEADER_LEN + record > SMALL_BYTES {
+                    self.record_bytes_max
+                } else {
+                    SMALL_BYTES
+                };
+                self.fragments.reserve_exact(at_once - self.fragments.len());
             }
             self.fragments.extend_from_slice(&body);
             self.fragment_count += 1;
@@ -223,6 +240,26 @@ impl Tcp {
             if self.fragment_count > FRAGMENTS_MAX {
                 return Err(TransportError::TooManyFragments { max: FRAGMENTS_MAX });
             }
+        }
+    }
+}
+
+/// Who says whether there is room for a large record.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Room {
+    /// Nobody: it is taken.
+    Taken,
+    /// The owner, and it has not said so.
+    Asked,
+    /// The owner has, for the record being received.
+    Allowed,
+}
+
+impl Room {
+    fn of_next(self) -> Self {
+        match self {
+            Self::Taken => Self::Taken,
+            Self::Asked | Self::Allowed => Self::Asked,
         }
     }
 }
@@ -247,6 +284,9 @@ impl Transport for Tcp {
             if self.ended {
                 let whole = self.buffer.as_slice().is_empty() && self.fragment_count == 0;
                 return Poll::Ready(if whole { Ok(None) } else { Err(TransportError::Truncated) });
+            }
+            if self.wanted_bytes().is_some() {
+                return Poll::Pending;
             }
             // This remembers that a read which fills less than it might has emptied the socket,
             // and so saves asking it again.
@@ -315,6 +355,28 @@ impl Transport for Tcp {
 
     fn is_within_record(&self) -> bool {
         !self.buffer.as_slice().is_empty() || self.fragment_count > 0
+    }
+
+    fn ask_for_room(&mut self) {
+        self.room = Room::Asked;
+    }
+
+    fn wanted_bytes(&self) -> Option<usize> {
+        let mark = self.buffer.as_slice().first_chunk()?;
+        let Fragment { last, len } = Fragment::from_header(*mark);
+        let len = FRAGMENT_HEADER_LEN + usize::try_from(len).unwrap_or(usize::MAX);
+        if self.room != Room::Asked || self.fragments.len() + len <= SMALL_BYTES {
+            return None;
+        }
+        Some(match last && self.fragment_count == 0 {
+            true => self.buffer.kept_bytes(len),
+            // Nobody knows how many more follow, and each is read before it joins the others.
+            false => 2 * self.record_bytes_max,
+        })
+    }
+
+    fn allow(&mut self) {
+        self.room = Room::Allowed;
     }
 
     fn is_fresh(&self) -> bool {
@@ -411,6 +473,27 @@ enum Source {
     Private(Mutex<mpsc::Receiver<std::net::TcpStream>>),
 }
 
+impl Source {
+    async fn next(&self) -> io::Result<TcpStream> {
+        match self {
+            Self::Socket(socket) => Ok(socket.accept().await?.0),
+            Self::Private(accepted) => match accepted.lock().await.recv().await {
+                Some(stream) => TcpStream::from_std(stream),
+                // Nobody is left who could connect.
+                None => std::future::pending().await,
+            },
+        }
+    }
+}
+
+/// Whether a connection could not be had because something is short here, and the next would fare
+/// no better at once; else its peer has gone already.
+pub(crate) fn is_shortage(cause: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let short = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    cause.raw_os_error().is_some_and(|code| short.iter().any(|errno| errno.raw_os_error() == code))
+}
+
 impl Listener {
     /// # Errors
     /// The address is taken, or not of this host, or needs a privilege.
@@ -437,7 +520,8 @@ impl Listener {
     }
 
     fn of(inner: Source, record_bytes_max: usize) -> Self {
-        Self { inner, pool: Pool::new(record_bytes_max), record_bytes_max }
+        let pool = Pool::new(record_bytes_max.min(RECORD_BYTES_MAX));
+        Self { inner, pool, record_bytes_max }
     }
 
     /// # Errors
@@ -462,14 +546,24 @@ impl Listener {
     /// # Errors
     /// Those of one connection and of a shortage of descriptors alike: go on after a pause.
     pub async fn accept(&self) -> io::Result<Tcp> {
-        let stream = match &self.inner {
-            Source::Socket(socket) => socket.accept().await?.0,
-            Source::Private(accepted) => match accepted.lock().await.recv().await {
-                Some(stream) => TcpStream::from_std(stream)?,
-                // Nobody is left who could connect.
-                None => std::future::pending().await,
-            },
-        };
+        let stream = self.inner.next().await?;
+        self.adopt(stream)
+    }
+
+    /// The next connection if it comes from where it may; else none, and it is closed before a
+    /// byte of it is read.
+    ///
+    /// # Errors
+    /// As [`Listener::accept`].
+    pub async fn accept_of(&self, may_come: impl Fn(IpAddr) -> bool) -> io::Result<Option<Tcp>> {
+        let stream = self.inner.next().await?;
+        match may_come(stream.peer_addr()?.ip().to_canonical()) {
+            true => self.adopt(stream).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn adopt(&self, stream: TcpStream) -> io::Result<Tcp> {
         // A client that has vanished must not keep its place for ever.
         let keepalive = socket2::TcpKeepalive::new()
             .with_time(KEEPALIVE_IDLE)

@@ -137,8 +137,8 @@ fn a_thousand_connections_are_answered_within_the_bound_of_memory() {
             });
         }
         drop(done);
-        // As many greedy connections leave one part of 65.
-        let full = (IN_FLIGHT_MAX - IN_FLIGHT_MAX / BUSY) as u64 - (1 << 20);
+        // They are of one host, which leaves half of what is not reserved to others.
+        let full = (IN_FLIGHT_MAX / 2) as u64;
         while host.counts().served_now < CONNECTIONS as u64 || host.counts().bytes_in_flight < full
         {
             yield_now().await;

@@ -1,15 +1,16 @@
 //! How connections end, over real sockets of the loopback.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use net::clock::{Clock, yield_now};
-use net::serve::{Drained, Host, Limits, Peer};
+use net::serve::{Drained, Host, Limits, Peer, Reply, Service};
 use net::shape::LinkPair;
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::tcp::Listener;
-use perf::units::Nanos;
+use perf::units::{Instant, Nanos};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -23,14 +24,24 @@ fn in_time<T>(work: impl Future<Output = T>) -> T {
 
 /// A server that answers each call with itself, once it may.
 fn serve(limits: Limits, may: &Arc<Semaphore>) -> (Host, SocketAddr) {
+    serve_counting(limits, may, &Arc::default())
+}
+
+/// The same, which counts the calls that it has begun.
+fn serve_counting(
+    limits: Limits,
+    may: &Arc<Semaphore>,
+    begun: &Arc<AtomicU32>,
+) -> (Host, SocketAddr) {
     let clock = Clock::real();
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
     let address = listener.local_addr().unwrap();
     let host = Host::new(&clock, limits);
-    let (own, may) = (host.clone(), Arc::clone(may));
+    let (own, may, begun) = (host.clone(), Arc::clone(may), Arc::clone(begun));
     let service = move |peer: Peer, record: Bytes| {
         assert_eq!(peer.local, Some(address));
+        begun.fetch_add(1, Ordering::Relaxed);
         let may = Arc::clone(&may);
         async move {
             may.acquire().await.unwrap().forget();
@@ -46,6 +57,107 @@ fn record(bytes: usize) -> Vec<u8> {
     let mut record = Fragment { last: true, len }.to_header().to_vec();
     record.resize(4 + bytes, 5);
     record
+}
+
+/// A service for nobody, or for everybody.
+#[derive(Clone)]
+struct Closed(Arc<AtomicBool>);
+
+impl Service for Closed {
+    fn call(
+        &self,
+        _: Peer,
+        record: Bytes,
+        _: Option<Instant>,
+    ) -> impl Future<Output = Option<Reply>> + Send + use<> {
+        let message = Message { head: Vec::new(), payload: record };
+        async move { Some(message.into()) }
+    }
+
+    fn is_for(&self, _: IpAddr) -> bool {
+        !self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn who_is_named_nowhere_is_closed_unread_also_when_that_changes() {
+    in_time(async {
+        let (clock, is_closed) = (Clock::real(), Arc::new(AtomicBool::new(false)));
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
+        let server = listener.local_addr().unwrap();
+        let (host, service) = (Host::new(&clock, Limits::default()), Closed(is_closed.clone()));
+        let (own, served) = (host.clone(), service.clone());
+        clock
+            .spawn(async move { own.listen(listener, LinkPair::default(), served).await.unwrap() });
+        let record = record(100);
+        let mut early = TcpStream::connect(server).await.unwrap();
+        early.write_all(&record).await.unwrap();
+        let mut echo = vec![0; record.len()];
+        early.read_exact(&mut echo).await.unwrap();
+        is_closed.store(true, Ordering::Relaxed);
+        assert_eq!(host.deny(&service), 1);
+        assert_eq!(early.read(&mut echo).await.unwrap_or(0), 0);
+        let mut late = TcpStream::connect(server).await.unwrap();
+        late.write_all(&record).await.ok();
+        assert_eq!(late.read(&mut echo).await.unwrap_or(0), 0);
+        let counts = host.counts();
+        assert_eq!((counts.connections_accepted, counts.connections_denied), (1, 2));
+    });
+}
+
+#[test]
+fn records_that_are_never_finished_take_no_more_memory_than_there_is_for_all() {
+    const RECORDS: usize = 64;
+    const MIB: usize = 1 << 20;
+    in_time(async {
+        let clock = Clock::real();
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
+        let (server, pool) = (listener.local_addr().unwrap(), listener.pool().clone());
+        let limits = Limits { bytes_in_flight_max: 8 * MIB, ..Limits::default() };
+        let (host, open) = (Host::new(&clock, limits), Closed(Arc::default()));
+        let own = host.clone();
+        clock.spawn(async move { own.listen(listener, LinkPair::default(), open).await.unwrap() });
+        let large = record(MIB);
+        let mut partial = Vec::new();
+        for _ in 0..RECORDS {
+            let mut stream = TcpStream::connect(server).await.unwrap();
+            // All but the last byte, as far as anybody takes it.
+            let mut at = 0;
+            while let Ok(Ok(sent)) =
+                clock.within(Nanos::from_millis(5), stream.write(&large[at..large.len() - 1])).await
+                && at + 1 < large.len()
+            {
+                at += sent;
+            }
+            partial.push((stream, at));
+        }
+        // Seven eighths of it are for large records, and a quarter of those is kept from a host
+        // that has the rest.
+        let small_bytes = RECORDS * (64 << 10);
+        let slabs = pool.costs().slabs_allocated;
+        assert!(
+            slabs <= 7 + RECORDS as u64 + 1,
+            "{slabs} slabs, {small_bytes} bytes in small ones"
+        );
+        assert!(host.counts().bytes_in_flight <= 7 * MIB as u64);
+        let mut healthy = TcpStream::connect(server).await.unwrap();
+        let small = record(100);
+        for _ in 0..10 {
+            let mut echo = vec![0; small.len()];
+            healthy.write_all(&small).await.unwrap();
+            healthy.read_exact(&mut echo).await.unwrap();
+            assert_eq!(echo, small);
+        }
+        // One that finishes gets its answer; those that had to wait go on when others leave.
+        let (mut last, at) = partial.pop().unwrap();
+        partial.clear();
+        last.write_all(&large[at..]).await.unwrap();
+        let mut echo = vec![0; large.len()];
+        last.read_exact(&mut echo).await.unwrap();
+        assert_eq!(echo, large);
+    });
 }
 
 #[test]
@@ -132,11 +244,13 @@ fn replies_reach_a_client_that_goes_on_sending_while_the_host_drains() {
 #[test]
 fn calls_that_never_end_are_abandoned_after_the_grace_period() {
     in_time(async {
-        let (host, server) = serve(Limits::default(), &Arc::new(Semaphore::new(0)));
+        let begun = Arc::default();
+        let (host, server) =
+            serve_counting(Limits::default(), &Arc::new(Semaphore::new(0)), &begun);
         let mut stream = TcpStream::connect(server).await.unwrap();
         // One is small, one has a task of its own.
         stream.write_all(&[record(100), record(200_000)].concat()).await.unwrap();
-        while host.counts().bytes_in_flight < 200_000 {
+        while begun.load(Ordering::Relaxed) < 2 {
             yield_now().await;
         }
         stream.shutdown().await.unwrap();

@@ -22,4 +22,5 @@ mod replies;
 mod rpc;
 mod sim;
 mod threads;
+mod unproven;
 mod world;

@@ -1,5 +1,6 @@
 //! What a host allows its connections, and how it ends: in worlds.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,14 +45,20 @@ fn after(
     }
 }
 
-/// A connection to a host.
+/// A connection to a host, of the client with this number.
 fn connect(clock: &Clock, host: &Host, number: u16, service: impl Service) -> Rpc {
-    let (ours, theirs) = memory::pair(number);
+    let (ours, theirs) = pair_of(number);
     let host = host.clone();
     clock.spawn(async move {
         host.connection(theirs, service).await.ok();
     });
     Rpc::start(ours, clock, Nanos::from_secs(1000), 0)
+}
+
+/// The two ends of a connection of the client with this number.
+fn pair_of(number: u16) -> (memory::Memory, memory::Memory) {
+    let client = Ipv4Addr::from_bits(0x0a00_0000 + u32::from(number));
+    memory::pair_between((client, 700).into(), (Ipv4Addr::LOCALHOST, 2049).into())
 }
 
 async fn call(rpc: &Rpc, payload: usize) -> Result<Nanos, CallError> {

@@ -8,6 +8,7 @@ mod close_to_open;
 mod curve;
 mod datagrams;
 mod files;
+mod greedy;
 mod host;
 mod hostile;
 mod losses;

@@ -194,8 +194,9 @@ async fn relay(
     statistics.end();
     drained?;
     let captured = capture.map(Capture::end);
-    told.lock().take();
-    writer.end();
+    if let Some(log) = told.lock().take() {
+        writer.end(log);
+    }
     let counts = relay.counts();
     if verbosity > Verbosity::Quiet && !prints_record {
         output::print(&statistics.summary(&counts, captured.as_ref()))?;

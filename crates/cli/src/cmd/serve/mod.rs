@@ -217,6 +217,7 @@ impl Server<'_> {
             match reload().await {
                 Ok(exports) => {
                     running.engine.export(exports);
+                    running.host.deny(&served::service(&running.engine));
                     log.reload(Ok(&names(&running.engine.exports())));
                 }
                 Err(why) => log.reload(Err(&why)),
@@ -230,8 +231,7 @@ impl Server<'_> {
             let Drained { calls_abandoned, connections_abandoned } = drained;
             log.shutdown("asked to end", calls_abandoned, connections_abandoned);
         }
-        drop(log);
-        writer.end();
+        writer.end(log);
         match drained.calls_abandoned {
             0 => Ok(()),
             calls => Err(Failure::environment(
@@ -260,6 +260,7 @@ async fn register(
 fn limits(args: &args::Serve) -> Limits {
     Limits {
         connections_max: args.connections as usize,
+        connections_per_host_max: args.connections_per_host as usize,
         bytes_in_flight_max: usize::try_from(args.in_flight).unwrap_or(usize::MAX),
         calls_per_connection_max: args.calls as usize,
         idle_max: args.idle,

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use net::clock::Clock;
+use net::slack::Slack;
+use net::transport::CALL_BYTES_MAX;
 use perf::units::Nanos;
 use server::metrics::Metrics;
 use server::store::Store;
@@ -57,12 +59,29 @@ pub(super) fn begin<S: Store>(
     let (host, engine) = (running.host.clone(), Arc::clone(&running.engine));
     let (log, own, limit) = (log.clone(), clock.clone(), args.connections as usize);
     clock.spawn(async move {
-        let mut refused = Rise::default();
+        let (mut refused, mut denied) = (Rise::default(), Rise::default());
+        let (mut evicted, mut too_long) = (Rise::default(), Rise::default());
+        let mut idle = Slack::default();
         let mut failures: HashMap<String, Rise> = HashMap::new();
         loop {
             own.sleep(LOOK_INTERVAL).await;
-            if let Some(connections) = refused.look(host.counts().connections_refused) {
+            let counts = host.counts();
+            if let Some(connections) = refused.look(counts.connections_refused) {
                 log.refused(connections, limit, None);
+            }
+            if let Some(connections) = denied.look(counts.connections_denied) {
+                log.denied(connections);
+            }
+            if let Some(connections) = evicted.look(counts.connections_evicted) {
+                log.evicted(connections, limit);
+            }
+            if let Some(records) = too_long.look(counts.records_too_long) {
+                log.records_too_long(records, CALL_BYTES_MAX);
+            }
+            if idle.is_due(host.take_peak_bytes(), counts.bytes_in_flight) {
+                host.release();
+                // It takes tens of milliseconds, in which no call is to wait for this thread.
+                std::thread::Builder::new().spawn(net::slack::give_back).ok();
             }
             for exported in engine.exports().iter() {
                 let name = &exported.export.name;

@@ -1,0 +1,315 @@
+//! Who is connected: a bounded number of seats, and fewer for each host.
+//!
+//! When no seat is left, a new connection takes that of the idlest, of its own host if that has
+//! all it may have, and of all otherwise. A connection with a call in progress, or with a reply
+//! that its client has not taken, is busy and keeps its seat. Where all are busy the new one is
+//! refused, and for [`FULL_FOR`] there is less patience with those that do nothing.
+//!
+//! Times are coarse: a connection is as idle as its last batch of calls by the clock of the last
+//! arrival or look at any connection, so that a call costs no look at the clock.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Waker;
+
+use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
+
+use super::budget::HostShare;
+use super::turns::HostRound;
+
+/// How long it is remembered that somebody found no seat.
+const FULL_FOR: Nanos = Nanos::from_secs(10);
+
+/// All seats of a server.
+#[derive(Debug)]
+pub(super) struct Seats {
+    seats_max: usize,
+    per_host_max: usize,
+    /// The coarse clock.
+    now_ns: AtomicU64,
+    /// When somebody last found no seat; 0 if nobody has.
+    full_ns: AtomicU64,
+    /// Guards who sits where.
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    seats: HashMap<u64, Arc<Seat>>,
+    hosts: HashMap<IpAddr, OfHost>,
+}
+
+#[derive(Debug, Default)]
+struct OfHost {
+    seats: usize,
+    share: Arc<HostShare>,
+    round: Arc<HostRound>,
+}
+
+/// A connection's seat, as its task and those who want it see it.
+#[derive(Debug)]
+pub(super) struct Seat {
+    number: u64,
+    host: IpAddr,
+    share: Arc<HostShare>,
+    round: Arc<HostRound>,
+    active_ns: AtomicU64,
+    is_busy: AtomicBool,
+    is_revoked: AtomicBool,
+    /// Guards who is told that the seat is revoked.
+    waker: Mutex<Option<Waker>>,
+}
+
+/// Why there is no seat.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct NoSeat;
+
+/// A seat that is taken, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Seated {
+    seats: Arc<Seats>,
+    seat: Arc<Seat>,
+    /// Another had to leave for this one.
+    pub(super) has_evicted: bool,
+}
+
+impl Seats {
+    pub(super) fn new(seats_max: usize, per_host_max: usize) -> Self {
+        Self {
+            seats_max,
+            per_host_max,
+            now_ns: AtomicU64::new(0),
+            full_ns: AtomicU64::new(0),
+            table: Mutex::default(),
+        }
+    }
+
+    /// A seat for a connection of `host`, if need be another's.
+    ///
+    /// # Errors
+    /// All are taken, by busy ones.
+    pub(super) fn enter(self: &Arc<Self>, host: IpAddr, now: Instant) -> Result<Seated, NoSeat> {
+        self.look_at(now);
+        let mut table = self.table.lock();
+        let of_host = table.hosts.get(&host).map_or(0, |of_host| of_host.seats);
+        let mut has_evicted = false;
+        if of_host >= self.per_host_max || table.seats.len() >= self.seats_max {
+            let of = (of_host >= self.per_host_max).then_some(host);
+            let Some(idlest) = table.idlest(of) else {
+                self.full_ns.store(now.as_nanos().max(1), Ordering::Relaxed);
+                return Err(NoSeat);
+            };
+            table.remove(&idlest);
+            idlest.revoke();
+            has_evicted = true;
+        }
+        Ok(self.seat(table, host, has_evicted))
+    }
+
+    /// A seat whether there is one or not.
+    pub(super) fn enter_anyway(self: &Arc<Self>, host: IpAddr) -> Seated {
+        self.seat(self.table.lock(), host, false)
+    }
+
+    fn seat(
+        self: &Arc<Self>,
+        mut table: parking_lot::MutexGuard<'_, Table>,
+        host: IpAddr,
+        has_evicted: bool,
+    ) -> Seated {
+        let number = table.next;
+        table.next += 1;
+        let of_host = table.hosts.entry(host).or_default();
+        of_host.seats += 1;
+        let seat = Arc::new(Seat {
+            number,
+            host,
+            share: Arc::clone(&of_host.share),
+            round: Arc::clone(&of_host.round),
+            active_ns: AtomicU64::new(self.now_ns.load(Ordering::Relaxed)),
+            is_busy: AtomicBool::new(false),
+            is_revoked: AtomicBool::new(false),
+            waker: Mutex::default(),
+        });
+        table.seats.insert(seat.number, Arc::clone(&seat));
+        Seated { seats: Arc::clone(self), seat, has_evicted }
+    }
+
+    /// Revokes the seats of hosts that may not be here any more; gives how many there were.
+    pub(super) fn keep(&self, may_stay: impl Fn(IpAddr) -> bool) -> usize {
+        let mut table = self.table.lock();
+        let leaving: Vec<Arc<Seat>> =
+            table.seats.values().filter(|seat| !may_stay(seat.host)).cloned().collect();
+        for seat in &leaving {
+            table.remove(seat);
+            seat.revoke();
+        }
+        leaving.len()
+    }
+
+    /// Whether a connection of `host` is here: it has answered our half of a handshake, so that
+    /// nobody else speaks in its name.
+    pub(super) fn holds(&self, host: IpAddr) -> bool {
+        self.table.lock().hosts.contains_key(&host)
+    }
+
+    /// Moves the coarse clock on.
+    pub(super) fn look_at(&self, now: Instant) {
+        self.now_ns.fetch_max(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Whether somebody has found no seat lately.
+    pub(super) fn is_full(&self, now: Instant) -> bool {
+        let full = self.full_ns.load(Ordering::Relaxed);
+        full != 0 && now.as_nanos().saturating_sub(full) < FULL_FOR.as_nanos()
+    }
+}
+
+impl Table {
+    fn idlest(&self, of: Option<IpAddr>) -> Option<Arc<Seat>> {
+        self.seats
+            .values()
+            .filter(|seat| of.is_none_or(|host| seat.host == host))
+            .filter(|seat| !seat.is_busy.load(Ordering::Relaxed))
+            .min_by_key(|seat| (seat.active_ns.load(Ordering::Relaxed), seat.number))
+            .cloned()
+    }
+
+    /// Whoever has left already leaves no second time.
+    fn remove(&mut self, seat: &Seat) {
+        if self.seats.remove(&seat.number).is_none() {
+            return;
+        }
+        if let Some(of_host) = self.hosts.get_mut(&seat.host) {
+            of_host.seats -= 1;
+            if of_host.seats == 0 {
+                self.hosts.remove(&seat.host);
+            }
+        }
+    }
+}
+
+impl Seat {
+    fn revoke(&self) {
+        self.is_revoked.store(true, Ordering::Release);
+        self.waker.lock().take().into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether the connection has to leave.
+    pub(super) fn is_revoked(&self) -> bool {
+        self.is_revoked.load(Ordering::Acquire)
+    }
+
+    /// Has this task woken when the seat is revoked from now on.
+    pub(super) fn watch(&self, waker: &Waker) {
+        *self.waker.lock() = Some(waker.clone());
+    }
+
+    pub(super) fn is_busy(&self, is_busy: bool) {
+        self.is_busy.store(is_busy, Ordering::Relaxed);
+    }
+}
+
+impl Seated {
+    pub(super) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    /// What the host of this connection holds.
+    pub(super) fn share(&self) -> Arc<HostShare> {
+        Arc::clone(&self.seat.share)
+    }
+
+    /// Where the host of this connection stands in the line for turns.
+    pub(super) fn round(&self) -> Arc<HostRound> {
+        Arc::clone(&self.seat.round)
+    }
+
+    /// The connection has done something.
+    pub(super) fn is_active(&self) {
+        let now = self.seats.now_ns.load(Ordering::Relaxed);
+        self.seat.active_ns.store(now, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        self.seats.table.lock().remove(&self.seat);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn host(number: u8) -> IpAddr {
+        Ipv4Addr::new(10, 0, 0, number).into()
+    }
+
+    fn at(secs: u64) -> Instant {
+        Instant::EPOCH + Nanos::from_secs(secs)
+    }
+
+    fn seats(seats_max: usize, per_host_max: usize) -> Arc<Seats> {
+        Arc::new(Seats::new(seats_max, per_host_max))
+    }
+
+    #[test]
+    fn the_idlest_leaves_for_a_new_one_and_a_busy_one_never() {
+        let seats = seats(3, 3);
+        let mut sitting: Vec<Seated> =
+            (0..3).map(|number| seats.enter(host(number), at(number.into())).unwrap()).collect();
+        // The first has been idle for longest, but has a call in progress.
+        sitting[0].seat().is_busy(true);
+        seats.look_at(at(10));
+        sitting[1].is_active();
+        let new = seats.enter(host(9), at(11)).unwrap();
+        assert!(new.has_evicted);
+        let revoked = |sitting: &[Seated]| -> Vec<bool> {
+            sitting.iter().map(|seated| seated.seat().is_revoked()).collect()
+        };
+        assert_eq!(revoked(&sitting), [false, false, true]);
+        sitting.push(new);
+        sitting.iter().for_each(|seated| seated.seat().is_busy(true));
+        assert!(!seats.is_full(at(11)));
+        assert_eq!(seats.enter(host(8), at(12)).unwrap_err(), NoSeat);
+        assert!(seats.is_full(at(13)) && !seats.is_full(at(23)));
+        // Whoever was evicted gives no seat back when its task ends.
+        sitting.remove(2);
+        assert_eq!(seats.enter(host(8), at(12)).unwrap_err(), NoSeat);
+        sitting.remove(0);
+        assert!(!seats.enter(host(8), at(12)).unwrap().has_evicted);
+    }
+
+    #[test]
+    fn a_host_over_its_number_evicts_its_own() {
+        let seats = seats(10, 2);
+        let other = seats.enter(host(1), at(0)).unwrap();
+        let own: Vec<Seated> = (1..4).map(|secs| seats.enter(host(2), at(secs)).unwrap()).collect();
+        assert!(own[0].seat().is_revoked() && !own[1].seat().is_revoked());
+        assert!(!other.seat().is_revoked(), "it is idler, and of another host");
+        own[1].seat().is_busy(true);
+        own[2].seat().is_busy(true);
+        assert!(seats.enter(host(2), at(5)).is_err());
+        assert!(seats.enter(host(1), at(5)).is_ok());
+    }
+
+    #[test]
+    fn hosts_that_may_not_stay_leave_and_are_forgotten() {
+        let seats = seats(10, 10);
+        let (one, other) = (seats.enter(host(1), at(0)).unwrap(), seats.enter_anyway(host(2)));
+        assert!(seats.holds(host(1)) && seats.holds(host(2)));
+        assert_eq!(seats.keep(|address| address == host(2)), 1);
+        assert!(one.seat().is_revoked() && !other.seat().is_revoked());
+        assert!(!seats.holds(host(1)));
+        drop((one, other));
+        let table = seats.table.lock();
+        assert!(table.seats.is_empty() && table.hosts.is_empty());
+    }
+}

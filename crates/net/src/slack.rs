@@ -1,0 +1,74 @@
+//! When memory that was needed under load goes back to the system.
+//!
+//! The allocator keeps what is freed: a server that once held 1 GiB of replies had still 1 GiB half
+//! an hour later. Giving it back costs as much as getting it again, so it is done when much was
+//! in flight, little is now, and that has been so for a while.
+
+/// Less than this is not worth it.
+const PEAK_BYTES_MIN: u64 = 32 << 20;
+
+/// Looks in a row, with little in flight, before memory is given back.
+const QUIET_LOOKS: u32 = 5;
+
+/// Little, as a part of what there was.
+const QUIET_PART: u64 = 8;
+
+/// Says when it is time; to be shown what is in flight every second or so.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slack {
+    /// Most bytes since memory was last given back.
+    peak_bytes: u64,
+    /// Looks in a row that saw little.
+    quiet: u32,
+}
+
+impl Slack {
+    /// `peak_bytes` is the most since the last look, or 0.
+    pub fn is_due(&mut self, peak_bytes: u64, bytes: u64) -> bool {
+        self.peak_bytes = self.peak_bytes.max(peak_bytes).max(bytes);
+        if self.peak_bytes < PEAK_BYTES_MIN {
+            return false;
+        }
+        let is_quiet = bytes.max(peak_bytes) <= self.peak_bytes / QUIET_PART;
+        self.quiet = if is_quiet { self.quiet + 1 } else { 0 };
+        let is_due = self.quiet == QUIET_LOOKS;
+        if is_due {
+            *self = Self::default();
+        }
+        is_due
+    }
+}
+
+/// Has the allocator give back what it keeps free, where it can be asked to. Takes tens of
+/// milliseconds for each GiB.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        #[allow(unsafe_code, reason = "the allocator's own function has no other interface")]
+        // SAFETY: malloc_trim(3) takes a number, and may be called at any time by any thread.
+        let _has_given = unsafe { nix::libc::malloc_trim(0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// How many looks until it is due, when so much is in flight at each.
+    fn looks(slack: &mut Slack, seen: impl Fn(u32) -> u64) -> Option<u32> {
+        (1..1000).find(|&look| slack.is_due(seen(look), 0))
+    }
+
+    #[test]
+    fn memory_goes_back_once_after_load_and_not_during_it() {
+        let mut slack = Slack::default();
+        assert_eq!(looks(&mut slack, |look| if look < 20 { 900 * MIB } else { MIB }), Some(24));
+        assert_eq!(looks(&mut slack, |_| MIB), None, "it has been given back");
+        // Load that comes in waves needs its memory again.
+        assert_eq!(looks(&mut slack, |look| if look % 4 == 0 { 900 * MIB } else { 0 }), None);
+        assert_eq!(looks(&mut Slack::default(), |_| 20 * MIB), None, "it is not worth it");
+        assert_eq!(looks(&mut Slack::default(), |_| 900 * MIB), None, "it is needed");
+    }
+}

@@ -1,0 +1,165 @@
+//! Clients that take what others need, in worlds: what it costs those others.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use net::call::{Rpc, Target};
+use net::clock::Clock;
+use net::clock::world::World;
+use net::error::TransportError;
+use net::serve::{Drained, Host, Limits, Peer, Reply, Service};
+use net::transport::Transport;
+use net::transport::memory::{self, Memory};
+use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
+use wire::record::Message;
+use wire::rpc::{OpaqueAuth, ReplyHeader, peek};
+use wire::xdr::Encode;
+
+const MIB: usize = 1 << 20;
+const SECOND: Nanos = Nanos::from_secs(1);
+const HEALTHY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const HOSTILE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 66);
+
+/// Answers a call of procedure n with n bytes, as a READ would be, and says so before.
+#[derive(Clone, Copy)]
+struct Reader;
+
+fn asked_bytes(record: &[u8]) -> usize {
+    let word = record[20..24].try_into().unwrap();
+    u32::from_be_bytes(word) as usize
+}
+
+impl Service for Reader {
+    fn call(
+        &self,
+        _: Peer,
+        record: Bytes,
+        _: Option<Instant>,
+    ) -> impl Future<Output = Option<Reply>> + Send + use<> {
+        static ZEROS: [u8; MIB] = [0; MIB];
+        let (xid, _) = peek(&record).unwrap();
+        let head = ReplyHeader::success(xid).to_bytes();
+        let payload = Bytes::from_static(&ZEROS).slice(..asked_bytes(&record));
+        async move { Some(Reply { message: Message { head, payload }, tag: 0 }) }
+    }
+
+    fn reply_bytes_max(&self, record: &[u8]) -> usize {
+        asked_bytes(record)
+    }
+}
+
+fn target(bytes: usize) -> Target {
+    Target { program: 100_003, version: 3, procedure: u32::try_from(bytes).unwrap() }
+}
+
+/// A connection to the host, and where it is said how it ended.
+fn connect(clock: &Clock, host: &Host, from: Ipv4Addr, port: u16) -> (Memory, Ended) {
+    let (ours, theirs) =
+        memory::pair_between((from, port).into(), (Ipv4Addr::LOCALHOST, 2049).into());
+    let (host, ended) = (host.clone(), Ended::default());
+    let tell = Arc::clone(&ended);
+    clock.spawn(async move {
+        let outcome = host.connection(theirs, Reader).await;
+        *tell.lock() = Some(outcome);
+    });
+    (ours, ended)
+}
+
+type Ended = Arc<Mutex<Option<Result<(), TransportError>>>>; // guards how it ended
+
+/// Connections that ask for so many replies of 1 MiB each, and take none.
+async fn never_readers(clock: &Clock, host: &Host, count: u16, calls: u32) -> Vec<(Memory, Ended)> {
+    let mut all = Vec::new();
+    for number in 0..count {
+        let (mut ours, ended) = connect(clock, host, HOSTILE, 1000 + number);
+        for xid in 0..calls {
+            let words = [xid, 0, 2, 100_003, 3, u32::try_from(MIB).unwrap(), 0, 0, 0, 0];
+            ours.send(Message::new(words.iter().flat_map(|word| word.to_be_bytes()).collect()));
+        }
+        std::future::poll_fn(|cx| ours.poll_flush(cx)).await.unwrap();
+        all.push((ours, ended));
+    }
+    all
+}
+
+/// How long a call for so many bytes takes.
+async fn response_time(rpc: &Rpc, bytes: usize) -> Nanos {
+    let answer = rpc.call(target(bytes), OpaqueAuth::NONE, |_| {}, Bytes::new()).await;
+    answer.unwrap().response_time()
+}
+
+#[test]
+fn who_takes_no_replies_keeps_nobody_waiting() {
+    let world = World::new();
+    let clock = world.clock();
+    let (times, used, gone, counts) = world
+        .run(async move {
+            let limits = Limits { bytes_in_flight_max: 16 * MIB, ..Limits::default() };
+            let host = Host::new(&clock, limits);
+            let hostile = never_readers(&clock, &host, 24, 20).await;
+            clock.sleep(Nanos::from_millis(1)).await;
+            let used = host.counts().bytes_in_flight;
+            let rpc = |from, port| {
+                let (ours, _) = connect(&clock, &host, from, port);
+                Rpc::start(ours, &clock, SECOND * 100, 0)
+            };
+            // Small calls of anybody, first ones and others, and large ones of another host.
+            let (near, far) = (rpc(HOSTILE, 700), rpc(HEALTHY, 700));
+            let mut times = Vec::new();
+            for _ in 0..100 {
+                times.push(response_time(&near, 300).await);
+                times.push(response_time(&far, 300).await);
+                times.push(response_time(&far, MIB).await);
+                times.push(response_time(&rpc(HEALTHY, 701), 60_000).await);
+                clock.sleep(Nanos::from_millis(100)).await;
+            }
+            let gone = hostile.iter().filter(|(_, ended)| ended.lock().is_some()).count();
+            (times, used, gone, host.counts())
+        })
+        .unwrap();
+    assert!(times.iter().all(|&time| time == Nanos::ZERO), "{times:?}");
+    // What one host may hold: half, and first records until a quarter is left.
+    assert!((8 * MIB as u64..=11 * MIB as u64).contains(&used), "{used}");
+    // Others of theirs wait, so those who take nothing are given up after 5 s and not 60; some take
+    // their turn after them.
+    assert!(gone >= 8, "{gone} of 24 after 10 s");
+    assert_eq!(counts.connections_stalled, gone as u64);
+}
+
+#[test]
+fn who_takes_no_replies_is_given_up_late_where_nobody_waits() {
+    let world = World::new();
+    let clock = world.clock();
+    let (after_30, after_80, used) = world
+        .run(async move {
+            let host = Host::new(&clock, Limits::default());
+            let hostile = never_readers(&clock, &host, 4, 20).await;
+            let gone = || hostile.iter().filter(|(_, ended)| ended.lock().is_some()).count();
+            clock.sleep(SECOND * 30).await;
+            let after_30 = gone();
+            clock.sleep(SECOND * 50).await;
+            (after_30, gone(), host.counts().bytes_in_flight)
+        })
+        .unwrap();
+    assert_eq!((after_30, after_80, used), (0, 4, 0));
+}
+
+#[test]
+fn a_server_that_ends_does_not_wait_beyond_its_grace_for_who_takes_nothing() {
+    let world = World::new();
+    let clock = world.clock();
+    let (took, drained) = world
+        .run(async move {
+            let host = Host::new(&clock, Limits::default());
+            let _hostile = never_readers(&clock, &host, 150, 10).await;
+            clock.sleep(SECOND).await;
+            let begun = clock.now();
+            let drained = host.drain(SECOND * 2).await;
+            (clock.now().since(begun), drained)
+        })
+        .unwrap();
+    assert_eq!(took, SECOND * 2);
+    assert_eq!(drained, Drained { calls_abandoned: 0, connections_abandoned: 150 });
+}

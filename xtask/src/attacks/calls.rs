@@ -1,0 +1,104 @@
+//! Calls over a blocking connection.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use wire::Procedure;
+use wire::mount::{self, DirPath, MntReply};
+use wire::nfs3::{self, DirOp, FileHandle, Procedure as P, Sattr3, StableHow, create, write};
+use wire::record::Fragment;
+use wire::rpc::{CallHeader, OpaqueAuth, ReplyHeader};
+use wire::xdr::{Decode, Encode, Reader};
+
+const REPLY_WITHIN: Duration = Duration::from_secs(100);
+
+pub(super) const MIB: u32 = 1 << 20;
+
+/// What a file that is read has, in MiB.
+const FILE_MIB: u64 = 4;
+
+/// Of the loopback, and not that of the healthy client: another host, for the server.
+const HOSTILE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
+
+/// A connection of a hostile host.
+pub(super) fn hostile(to: SocketAddr) -> io::Result<TcpStream> {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    bind(&fd, &SocketAddr::from((HOSTILE, 0)))?;
+    connect(&fd, &to)?;
+    Ok(fd.into())
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: TcpStream,
+    xid: u32,
+}
+
+/// A call with its mark.
+pub(super) fn record(xid: u32, procedure: Procedure, args: &impl Encode) -> Vec<u8> {
+    let mut call = CallHeader::new(xid, procedure, OpaqueAuth::NONE).to_bytes();
+    args.encode(&mut call);
+    let len = u32::try_from(call.len()).unwrap_or(u32::MAX);
+    [&Fragment { last: true, len }.to_header()[..], &call].concat()
+}
+
+/// READs of so many bytes, one behind the other.
+pub(super) fn reads(file: FileHandle, count: u32, calls: u32) -> Vec<u8> {
+    let args = nfs3::read::Args { file, offset: 0, count };
+    (0..calls).flat_map(|xid| record(xid, Procedure::Nfs3(P::Read), &args)).collect()
+}
+
+impl Connection {
+    pub(super) fn to(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(REPLY_WITHIN))?;
+        Ok(Self { stream, xid: 0 })
+    }
+
+    /// Makes the file that is read.
+    pub(super) fn prepare(mut self) -> io::Result<FileHandle> {
+        let mnt = Procedure::Mount(mount::Procedure::Mnt);
+        let reply = self.ask(mnt, &DirPath { dirpath: b"/" })?;
+        let mounted: MntReply = results(&reply)?;
+        let root = mounted.map_err(|status| refused("MNT", status))?.fhandle;
+        let where_ = DirOp { dir: root, name: b"large" };
+        let how = create::CreateHow::Unchecked(Sattr3::default());
+        let reply = self.ask(Procedure::Nfs3(P::Create), &create::Args { where_, how })?;
+        let created: create::Reply = results(&reply)?;
+        let file = created.map_err(|failure| refused("CREATE", failure.status))?.obj;
+        let file = file.ok_or_else(|| refused("CREATE", "no handle"))?;
+        let data = vec![7; MIB as usize];
+        for at in 0..FILE_MIB {
+            let (offset, stable) = (at * u64::from(MIB), StableHow::Unstable);
+            let args = write::Args { file, offset, count: MIB, stable, data: &data };
+            let reply = self.ask(Procedure::Nfs3(P::Write), &args)?;
+            let written: write::Reply = results(&reply)?;
+            written.map_err(|failure| refused("WRITE", failure.status))?;
+        }
+        Ok(file)
+    }
+
+    /// A call, and the record that answers it.
+    pub(super) fn ask(&mut self, procedure: Procedure, args: &impl Encode) -> io::Result<Vec<u8>> {
+        self.xid += 1;
+        self.stream.write_all(&record(self.xid, procedure, args))?;
+        let mut mark = [0; 4];
+        self.stream.read_exact(&mut mark)?;
+        let mut reply = vec![0; Fragment::from_header(mark).len as usize];
+        self.stream.read_exact(&mut reply)?;
+        Ok(reply)
+    }
+}
+
+fn results<'r, R: Decode<'r>>(reply: &'r [u8]) -> io::Result<R> {
+    let mut reader = Reader::new(reply);
+    let decoded = ReplyHeader::decode(&mut reader).and_then(|_| R::decode(&mut reader));
+    decoded.map_err(io::Error::other)
+}
+
+fn refused(what: &str, why: impl std::fmt::Debug) -> io::Error {
+    io::Error::other(format!("{what}: {why:?}"))
+}

@@ -1,0 +1,126 @@
+//! A client that behaves: every 10 ms one call, in turn small, of 32 KiB and of 1 MiB over a
+//! connection that it keeps, and a first one over a new connection.
+
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use wire::Procedure;
+use wire::nfs3::{self, FileHandle, Procedure as P};
+
+use super::calls::{Connection, MIB};
+
+const INTERVAL: Duration = Duration::from_millis(10);
+
+#[derive(Debug)]
+pub(super) struct Healthy {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Seen>,
+}
+
+/// When calls should have begun, and how long it was from then until they were answered.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    calls: Vec<(Instant, Duration)>,
+    pub(super) failures: usize,
+}
+
+impl Healthy {
+    pub(super) fn start(server: SocketAddr, file: FileHandle) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&stop);
+        let thread = thread::spawn(move || work(server, file, &asked));
+        Self { stop, thread }
+    }
+
+    pub(super) fn stop(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn work(server: SocketAddr, file: FileHandle, stop: &AtomicBool) -> Seen {
+    let (mut seen, mut kept) = (Seen::default(), None);
+    let mut due = Instant::now();
+    for turn in 0_u32.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        match call(server, file, turn, &mut kept) {
+            Ok(()) => seen.calls.push((due, due.elapsed())),
+            Err(_) => {
+                seen.failures += 1;
+                kept = None;
+            }
+        }
+        // What should have begun meanwhile waits for its turn, and that counts.
+        due += INTERVAL;
+    }
+    seen
+}
+
+fn call(
+    server: SocketAddr,
+    file: FileHandle,
+    turn: u32,
+    kept: &mut Option<Connection>,
+) -> io::Result<()> {
+    let null = Procedure::Nfs3(P::Null);
+    let count = match turn % 4 {
+        0 => return Connection::to(server)?.ask(null, &()).map(drop),
+        1 => MIB,
+        2 => 32 << 10,
+        _ => 1,
+    };
+    let connection = match kept {
+        Some(connection) => connection,
+        None => kept.insert(Connection::to(server)?),
+    };
+    let reply = match count {
+        1 => {
+            let getattr = nfs3::getattr::Args { object: file };
+            connection.ask(Procedure::Nfs3(P::Getattr), &getattr)?
+        }
+        count => {
+            let read = nfs3::read::Args { file, offset: 0, count };
+            connection.ask(Procedure::Nfs3(P::Read), &read)?
+        }
+    };
+    match reply.len() >= count as usize {
+        true => Ok(()),
+        false => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+impl Seen {
+    /// Of the calls that should have begun in `span`.
+    pub(super) fn p99(&self, span: Range<Instant>) -> Duration {
+        let within = self.calls.iter().filter(|(due, _)| span.contains(due));
+        let mut times: Vec<Duration> = within.map(|(_, took)| *took).collect();
+        times.sort_unstable();
+        let at = (times.len() * 99).div_ceil(100).saturating_sub(1);
+        // Nothing was answered: that is worse than any number.
+        times.get(at).copied().unwrap_or(Duration::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_call_in_a_hundred_is_longer_than_the_quantile() {
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        let calls = (0..200).map(|ms| (at(ms), Duration::from_millis(ms))).collect();
+        let seen = Seen { calls, failures: 0 };
+        assert_eq!(seen.p99(at(0)..at(100)), Duration::from_millis(98));
+        assert_eq!(seen.p99(at(0)..at(200)), Duration::from_millis(197));
+        assert_eq!(seen.p99(at(500)..at(600)), Duration::MAX);
+    }
+}

@@ -1,0 +1,312 @@
+//! `cargo xtask attacks`: what clients with bad manners cost one that behaves.
+//!
+//! For each attack a server is started, a healthy client measures it before, during and after, and
+//! the rows become a table: the one of docs/semantics.md. A quantile during or after that is more
+//! than [`TIMES_MAX`] times the one before fails the command. It compares response times, so it
+//! belongs to `cargo xtask full`.
+//!
+//! An attack is a file with one constant of type [`Attack`], and a line in [`ATTACKS`].
+
+mod calls;
+mod healthy;
+mod idle_connections;
+mod metrics_flood;
+mod never_read;
+mod partial_records;
+mod strangers;
+
+use std::any::Any;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use wire::nfs3::FileHandle;
+
+use self::calls::Connection;
+use self::healthy::Healthy;
+use crate::host::build;
+use crate::host::nfskit::Server;
+
+/// All of them, in the order of the table.
+const ATTACKS: &[&Attack] = &[
+    &never_read::ATTACK,
+    &never_read::SMALL,
+    &partial_records::ATTACK,
+    &idle_connections::ATTACK,
+    &strangers::ATTACK,
+    &metrics_flood::ATTACK,
+];
+
+/// How much longer a healthy client may wait.
+const TIMES_MAX: f64 = 3.0;
+
+/// Shorter than this is not told apart from the machine's own unrest.
+const FLOOR: Duration = Duration::from_micros(500);
+
+/// How long the server may take beyond its grace to end while it is attacked.
+const END_WITHIN: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_secs(2);
+
+const USAGE: &str = "\
+usage: cargo xtask attacks [--only NAME,...] [--binary PATH] [--seconds N] [--check] [--list]
+
+  --only NAME,...  these attacks
+  --binary PATH    this nfskit, not a new release build
+  --seconds N      how long each phase is [default: 8]
+  --check          fail when a healthy client waits more than 3 times as long
+  --list           name the attacks, and run none
+";
+
+/// One way to do harm.
+pub(crate) struct Attack {
+    name: &'static str,
+    about: &'static str,
+    /// What the server is told besides.
+    options: &'static [&'static str],
+    /// Begins; it ends when what this gives is dropped.
+    begin: fn(&Scene) -> io::Result<Box<dyn Any>>,
+}
+
+/// What is attacked.
+pub(crate) struct Scene {
+    address: SocketAddr,
+    /// Where /metrics is.
+    metrics: SocketAddr,
+    /// A file of 4 MiB.
+    file: FileHandle,
+}
+
+/// What came of it.
+struct Row {
+    attack: &'static Attack,
+    before: Duration,
+    during: Duration,
+    after: Duration,
+    /// Resident at the most, and 10 s after the attack.
+    most_mib: u64,
+    after_mib: u64,
+    failures: usize,
+    /// How long the server took to end, beyond its grace, while it was attacked.
+    end: Duration,
+}
+
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
+    let options = Options::parse(words)?;
+    if options.list {
+        options.attacks.iter().for_each(|attack| println!("{:<18}{}", attack.name, attack.about));
+        return Ok(());
+    }
+    raise_descriptor_limit();
+    let nfskit = match &options.binary {
+        Some(binary) => binary.clone(),
+        None => build::release(root, "attacks", "nfskit", "nfskit")?,
+    };
+    let mut rows = Vec::new();
+    for attack in &options.attacks {
+        println!("attacks: {}: {}", attack.name, attack.about);
+        rows.push(measure(&nfskit, attack, options.phase)?);
+    }
+    print!("{}", table(&rows));
+    let missed: Vec<&str> =
+        rows.iter().filter(|row| !row.is_held()).map(|row| row.attack.name).collect();
+    match (missed.as_slice(), options.check) {
+        ([], _) => Ok(()),
+        (names, true) => Err(format!("attacks: a healthy client suffers: {}", names.join(", "))),
+        (names, false) => {
+            println!("missed: {}", names.join(", "));
+            Ok(())
+        }
+    }
+}
+
+fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Row, String> {
+    let grace = format!("{}s", GRACE.as_secs());
+    let mut options = vec!["--metrics", "127.0.0.1:0", "--grace", &grace];
+    options.extend(attack.options);
+    let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
+    let server = Server::start_with(nfskit, Path::new("mem:"), &options)?;
+    let told = |error: io::Error| format!("attacks: {}: {error}", attack.name);
+    let scene = Scene::of(&server).map_err(told)?;
+    let healthy = Healthy::start(scene.address, scene.file);
+    let begin = Instant::now();
+    let mut most_mib = 0;
+    let mut watch = |span: Duration| {
+        let until = Instant::now() + span;
+        while Instant::now() < until {
+            most_mib = most_mib.max(resident_mib(server.pid()));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    watch(phase);
+    let attacked = Instant::now();
+    let under_way = (attack.begin)(&scene).map_err(told)?;
+    watch((attacked + phase).saturating_duration_since(Instant::now()));
+    drop(under_way);
+    let left = Instant::now();
+    watch(phase.max(Duration::from_secs(10)));
+    let end = Instant::now();
+    let after_mib = resident_mib(server.pid());
+    let seen = healthy.stop();
+    // Once more, and now it is asked to end.
+    let under_way = (attack.begin)(&scene).map_err(told)?;
+    std::thread::sleep(Duration::from_secs(1));
+    let asked = Instant::now();
+    server.stop()?;
+    let took = asked.elapsed();
+    drop(under_way);
+    Ok(Row {
+        attack,
+        before: seen.p99(begin..attacked),
+        during: seen.p99(attacked..left),
+        after: seen.p99(left..end),
+        most_mib,
+        after_mib,
+        failures: seen.failures,
+        end: took.saturating_sub(GRACE),
+    })
+}
+
+impl Scene {
+    fn of(server: &Server) -> io::Result<Self> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.address.nfs_port));
+        let lines = server.lines();
+        let metrics = lines
+            .iter()
+            .find_map(|line| line.split_once("http://")?.1.split('/').next()?.parse().ok());
+        let metrics = metrics
+            .ok_or_else(|| io::Error::other("the server tells no address of its metrics"))?;
+        let file = Connection::to(address)?.prepare()?;
+        Ok(Self { address, metrics, file })
+    }
+}
+
+impl Row {
+    fn times(&self) -> f64 {
+        let most = self.during.max(self.after).max(FLOOR);
+        most.as_secs_f64() / self.before.max(FLOOR).as_secs_f64()
+    }
+
+    fn is_held(&self) -> bool {
+        self.times() <= TIMES_MAX && self.failures == 0 && self.end <= END_WITHIN
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let ms = |span: Duration| format!("{:.2}", span.as_secs_f64() * 1e3);
+    let mut text = "| attack | p99 before | during | after (ms) | times | calls that failed | \
+                    memory at most | 10 s after (MiB) | end beyond the grace (s) |\n\
+                    |---|---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for row in rows {
+        let (before, during, after) = (ms(row.before), ms(row.during), ms(row.after));
+        text += &format!(
+            "| {} | {before} | {during} | {after} | {:.1} | {} | {} | {} | {:.1} |\n",
+            row.attack.about,
+            row.times(),
+            row.failures,
+            row.most_mib,
+            row.after_mib,
+            row.end.as_secs_f64(),
+        );
+    }
+    text
+}
+
+/// Resident memory of a process, 0 when it is gone.
+fn resident_mib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) >> 10
+}
+
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Not allowed is no harm: an attack that needs more says so.
+    setrlimit(Resource::Nofile, limit).ok();
+}
+
+struct Options {
+    attacks: Vec<&'static Attack>,
+    binary: Option<PathBuf>,
+    phase: Duration,
+    check: bool,
+    list: bool,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Self, String> {
+        let mut options = Self {
+            attacks: ATTACKS.to_vec(),
+            binary: None,
+            phase: Duration::from_secs(8),
+            check: false,
+            list: false,
+        };
+        let mut rest = words;
+        while let [word, more @ ..] = rest {
+            rest = more;
+            match (*word, more) {
+                ("--check", _) => options.check = true,
+                ("--list", _) => options.list = true,
+                ("--only", [names, more @ ..]) => {
+                    options.attacks = names.split(',').map(find).collect::<Result<_, _>>()?;
+                    rest = more;
+                }
+                ("--binary", [path, more @ ..]) => {
+                    options.binary = Some(PathBuf::from(path));
+                    rest = more;
+                }
+                ("--seconds", [number, more @ ..]) => {
+                    let seconds = number.parse().map_err(|_| USAGE.to_owned())?;
+                    options.phase = Duration::from_secs(seconds);
+                    rest = more;
+                }
+                _ => return Err(USAGE.to_owned()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn find(name: &str) -> Result<&'static Attack, String> {
+    let found = ATTACKS.iter().find(|attack| attack.name == name);
+    found.copied().ok_or_else(|| format!("attacks: there is no {name:?}\n{USAGE}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(before: u64, during: u64, failures: usize) -> Row {
+        let ms = Duration::from_millis;
+        Row {
+            attack: ATTACKS[0],
+            before: ms(before),
+            during: ms(during),
+            after: ms(before),
+            most_mib: 0,
+            after_mib: 0,
+            failures,
+            end: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_client_that_waits_longer_or_fails_is_harmed() {
+        assert!(row(2, 6, 0).is_held());
+        assert!(!row(2, 7, 0).is_held() && !row(2, 2, 1).is_held());
+        assert!(!Row { end: Duration::from_millis(1100), ..row(2, 2, 0) }.is_held());
+        assert!(row(0, 1, 0).is_held(), "below the floor nothing is told apart");
+    }
+
+    #[test]
+    fn names_are_of_one_attack_each() {
+        for attack in ATTACKS {
+            assert_eq!(ATTACKS.iter().filter(|other| other.name == attack.name).count(), 1);
+        }
+    }
+}

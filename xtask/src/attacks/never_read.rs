@@ -1,0 +1,41 @@
+//! Clients that ask for much and never read.
+
+use std::any::Any;
+use std::io::{self, Write};
+
+use super::calls::{MIB, hostile, reads};
+use super::{Attack, Scene};
+
+const CONNECTIONS: usize = 150;
+const CALLS: u32 = 1000;
+
+pub(super) const ATTACK: Attack = Attack {
+    name: "never-read",
+    about: "150 connections ask for 1,000 READs of 1 MiB each and read nothing",
+    options: &[],
+    begin: |scene| begin(scene, MIB),
+};
+
+pub(super) const SMALL: Attack = Attack {
+    name: "never-read-small",
+    about: "the same with READs of 32 KiB",
+    options: &[],
+    begin: |scene| begin(scene, 32 << 10),
+};
+
+fn begin(scene: &Scene, count: u32) -> io::Result<Box<dyn Any>> {
+    let calls = reads(scene.file, count, CALLS);
+    let mut open = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut stream = hostile(scene.address)?;
+        stream.set_nonblocking(true)?;
+        // As much as is taken: a server that reads no more is what we want.
+        match stream.write(&calls) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        open.push(stream);
+    }
+    Ok(Box::new(open))
+}

@@ -1,0 +1,46 @@
+//! Records of 1 MiB of which the last byte never comes.
+
+use std::any::Any;
+use std::io::{self, Write};
+
+use wire::record::Fragment;
+
+use super::calls::{MIB, hostile};
+use super::{Attack, Scene};
+
+const CONNECTIONS: usize = 1000;
+
+pub(super) const ATTACK: Attack = Attack {
+    name: "partial-records",
+    about: "1,000 connections send all of a record of 1 MiB but its last byte",
+    options: &[],
+    begin,
+};
+
+fn begin(scene: &Scene) -> io::Result<Box<dyn Any>> {
+    let mark = Fragment { last: true, len: MIB }.to_header();
+    let partial = [&mark[..], &vec![0; MIB as usize - 1]].concat();
+    let mut open = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let stream = hostile(scene.address)?;
+        stream.set_nonblocking(true)?;
+        open.push((stream, 0));
+    }
+    // In turns, as far as it is taken.
+    let mut has_sent = true;
+    while has_sent {
+        has_sent = false;
+        for (stream, at) in &mut open {
+            match stream.write(&partial[*at..]) {
+                Ok(count) => {
+                    *at += count;
+                    has_sent |= count > 0 && *at < partial.len();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // It may have been given up already.
+                Err(_) => *at = partial.len(),
+            }
+        }
+    }
+    Ok(Box::new(open))
+}
