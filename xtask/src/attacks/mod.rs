@@ -53,7 +53,7 @@ usage: cargo xtask attacks [--only NAME,...] [--binary PATH] [--seconds N] [--ch
 
   --only NAME,...  these attacks
   --binary PATH    this nfskit, not a new release build
-  --seconds N      how long each phase is [default: 8]
+  --seconds N      how long each phase is [default: 20]
   --check          fail when a healthy client waits more than 3 times as long
   --list           name the attacks, and run none
 ";
@@ -242,7 +242,7 @@ impl Options {
         let mut options = Self {
             attacks: ATTACKS.to_vec(),
             binary: None,
-            phase: Duration::from_secs(8),
+            phase: Duration::from_secs(20),
             check: false,
             list: false,
         };

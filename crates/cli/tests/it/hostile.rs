@@ -343,6 +343,35 @@ fn handles_that_were_never_given() {
 }
 
 #[test]
+fn a_write_over_wtmax_is_cut_short_and_a_record_over_the_limit_is_logged() {
+    const MIB: usize = 1 << 20;
+    let served = Served::memory(&[]);
+    let mut client = Connection::to(&served);
+    let file = client.creates(b"file");
+    let write = Procedure::Nfs3(nfs3::Procedure::Write);
+    let data = vec![7; 5 * MIB];
+    let args = |bytes: usize| {
+        let count = u32::try_from(bytes).unwrap();
+        let stable = StableHow::Unstable;
+        write::Args { file, offset: 0, count, stable, data: &data[..bytes] }.to_bytes()
+    };
+    for bytes in [MIB + 1, 2 * MIB, 4 * MIB] {
+        let reply = client.call(write, &args(bytes));
+        let written = from_bytes::<write::Reply>(&reply.results).unwrap().unwrap();
+        assert_eq!(written.count as usize, MIB, "{bytes}");
+    }
+    client.is_served();
+    client.say_record(&call(77, write, &args(5 * MIB)));
+    client.is_closed();
+    let limit = format!("limit_bytes={}", 4 * MIB + (8 << 10));
+    served.program.wait_for_error(|text| {
+        (text.contains("records_too_long") && text.contains(&limit)).then_some(())
+    });
+    Connection::to(&served).is_served();
+    served.stop();
+}
+
+#[test]
 fn a_write_whose_count_is_not_that_of_its_data() {
     let mut scene = Scene::new();
     let mut client = scene.client();
