@@ -17,6 +17,8 @@ mod dispatch;
 pub mod errno;
 mod fs;
 mod inflight;
+#[cfg(test)]
+mod kernel_tests;
 mod mounts;
 mod nodes;
 mod notify;

@@ -200,7 +200,8 @@ mod tests {
     /// Two versions that differ.
     fn versions() -> [Version; 2] {
         let mut attributes = Attributes::new(Times::default(), 10);
-        let told = Told { asked: Instant::EPOCH, now: Instant::EPOCH, is_dirty: false };
+        let (asked, now) = (Instant::EPOCH, Instant::EPOCH);
+        let told = Told { asked, now, is_dirty: false, is_open: false };
         [1, 2].map(|number| {
             attributes.told(&handle(number), &ATTRIBUTES, told);
             attributes.version(&handle(number)).unwrap()

@@ -36,7 +36,10 @@ use server::types::Caller;
 use server::{
     CommitMode, Engine, EngineConfig, Export, Exports, Labour, Peer, Rule, Squash, Transport,
 };
+use wire::nfs3;
 use wire::record::Message;
+use wire::rpc::CallHeader;
+use wire::xdr::{Decode, Reader};
 use world::machine::time_of_day;
 
 use crate::lies::{Liar, Lie};
@@ -117,17 +120,42 @@ impl<S: Store> Site<S> {
 
     /// Calls over a new connection to a server that lies.
     pub fn rpc_lying(&self, lie: Lie) -> Rpc {
+        let liar = Liar::new(lie);
+        self.rpc_through(move |call, reply| (liar.retell(call, reply), Nanos::ZERO))
+    }
+
+    /// Calls over a new connection on which replies come so much later than they were made.
+    pub fn rpc_late(
+        &self,
+        late: impl Fn(nfs3::Procedure) -> Nanos + Clone + Send + 'static,
+    ) -> Rpc {
+        self.rpc_through(move |call, reply| {
+            let header = CallHeader::decode(&mut Reader::new(call));
+            let procedure = header.ok().and_then(|call| nfs3::Procedure::from_code(call.procedure));
+            (reply, procedure.map_or(Nanos::ZERO, &late))
+        })
+    }
+
+    /// Calls over a new connection on which each reply is what `treat` makes of it, and as late.
+    fn rpc_through(
+        &self,
+        treat: impl Fn(&[u8], Vec<u8>) -> (Vec<u8>, Nanos) + Clone + Send + 'static,
+    ) -> Rpc {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let (ours, theirs) = memory::pair(number);
-        let (engine, liar) = (Arc::clone(&self.engine), Liar::new(lie));
+        let (engine, clock) = (Arc::clone(&self.engine), self.clock.clone());
         let service = move |peer: serve::Peer, record: Bytes| {
-            let (engine, liar) = (Arc::clone(&engine), liar.clone());
+            let (engine, clock, treat) = (Arc::clone(&engine), clock.clone(), treat.clone());
             let peer = Peer::at(peer.address, Transport::Stream);
             async move {
                 let message = engine.call(peer, record.clone()).await.reply()?;
                 let mut whole = [&message.head[..], &message.payload[..]].concat();
                 whole.resize(message.wire_len(), 0);
-                Some(Message::new(liar.retell(&record, whole)))
+                let (told, late) = treat(&record, whole);
+                if late > Nanos::ZERO {
+                    clock.sleep(late).await;
+                }
+                Some(Message::new(told))
             }
         };
         let host = self.host.clone();
@@ -240,5 +268,10 @@ impl<S: Store> Subject for Site<S> {
 
 /// An empty memory store that tells the world's time.
 pub fn memory_store(clock: &Clock) -> MemStore {
-    MemStore::new(MemOptions::default(), time_of_day(clock))
+    memory_store_of(MemOptions::default(), clock)
+}
+
+/// The same, of another size.
+pub fn memory_store_of(options: MemOptions, clock: &Clock) -> MemStore {
+    MemStore::new(options, time_of_day(clock))
 }

@@ -96,6 +96,8 @@ pub struct Told {
     pub now: Instant,
     /// Data of ours is on its way to the file, so that its size and time change by themselves.
     pub is_dirty: bool,
+    /// The file is being opened: what was written elsewhere before is to be seen.
+    pub is_open: bool,
 }
 
 impl Attributes {
@@ -141,7 +143,10 @@ impl Attributes {
         known.is_moved |= known.is_before(self.renamed);
         let in_progress = told.is_dirty || known.changing > 0;
         // While calls of ours are under way a state that we do not know may be theirs.
-        let others = !in_progress && (known.ours.others_were_here() || !known.knows(&state));
+        let others = !in_progress
+            && (known.ours.others_were_here()
+                || !known.knows(&state)
+                || told.is_open && known.ours.others_may_have_been_here());
         if others {
             self.versions += 1;
             known.version = Version(self.versions);
@@ -197,8 +202,11 @@ impl Attributes {
             known.ours.reset(wcc.after.as_ref().unwrap_or(&known.attributes).into());
         }
         match &wcc.after {
-            Some(after) if !known.is_newer_than(after, told.asked) => {
+            // Of two WRITEs within one tick of the server's clock, the one that leaves the file
+            // longer was the later one, whichever reply comes first.
+            Some(after) if !known.is_newer_than(after, told.asked) || known.is_grown_to(after) => {
                 known.refresh(after, told.now, &self.times);
+                known.set = known.set.max(told.now);
             }
             Some(_) => {}
             // Something has changed, and what, nobody said.
@@ -291,6 +299,10 @@ impl File {
         // The clocks of file systems tick in milliseconds: two states may have one time.
         let is_as_old = attributes.ctime == self.attributes.ctime && asked < self.set;
         asked < self.told && (has_moved_on || is_as_old)
+    }
+
+    fn is_grown_to(&self, attributes: &Fattr3) -> bool {
+        attributes.ctime == self.attributes.ctime && attributes.size > self.attributes.size
     }
 
     fn refresh(&mut self, attributes: &Fattr3, now: Instant, times: &Times) {

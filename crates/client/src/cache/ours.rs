@@ -9,11 +9,12 @@
 //! Servers are to tell the state before only where nothing can come between it and the change, and
 //! many do not keep to that: of two WRITEs that they carry out at the same time, the state before
 //! the one may be one in the middle of the other, which no reply tells. So what was asked while
-//! another change of ours was under way explains nothing and accuses nobody, where the caller says
-//! so: for files. Two clients that write to one file at the same time are promised nothing anyway.
+//! another change of ours was under way accuses nobody at once, where the caller says so: for
+//! files. It may be somebody else's all the same, and whoever opens the file next is promised to
+//! see what was written before: then it counts.
 //!
-//! Bounded: `KNOWN_MAX` states are remembered and as many may be unexplained; one more counts as
-//! somebody else's, which costs a cache its content and never an answer.
+//! Bounded: `KNOWN_MAX` states are remembered, as many may be unexplained, and as many excused; one
+//! more counts as somebody else's, which costs a cache its content and never an answer.
 
 use std::collections::VecDeque;
 
@@ -29,7 +30,11 @@ pub struct Ours {
     known: VecDeque<WccAttr>,
     /// And when the reply came that told it.
     unexplained: Vec<(WccAttr, Instant)>,
+    /// Unexplained, and perhaps a state in the middle of a change of ours.
+    excused: Vec<WccAttr>,
     overflowed: bool,
+    /// More were excused than there is room for.
+    is_doubtful: bool,
     /// When the last change of ours was answered.
     answered: Instant,
 }
@@ -44,7 +49,8 @@ pub struct Span {
 }
 
 impl Ours {
-    /// Forgets everything but this state, which is the file's now.
+    /// Forgets everything but this state, which is the file's now, and what was excused: that
+    /// waits for the next open.
     pub fn reset(&mut self, state: WccAttr) {
         self.known.clear();
         self.known.push_back(state);
@@ -56,7 +62,9 @@ impl Ours {
     pub fn changed(&mut self, wcc: &WccData, span: Span) {
         let was_beside_another = span.asked < self.answered;
         if span.is_excused {
-            self.unexplained.retain(|(_, answered)| *answered <= span.asked);
+            let beside = |(_, answered): &mut (WccAttr, Instant)| *answered > span.asked;
+            let excused: Vec<_> = self.unexplained.extract_if(.., beside).collect();
+            excused.into_iter().for_each(|(state, _)| self.excuse(state));
         }
         self.answered = self.answered.max(span.answered);
         if let Some(after) = &wcc.after {
@@ -64,13 +72,22 @@ impl Ours {
         }
         if let Some(before) = wcc.before
             && !self.known.contains(&before)
-            && !(span.is_excused && was_beside_another)
         {
-            if self.unexplained.len() == KNOWN_MAX {
+            if span.is_excused && was_beside_another {
+                self.excuse(before);
+            } else if self.unexplained.len() == KNOWN_MAX {
                 self.overflowed = true;
             } else if self.unexplained.iter().all(|(state, _)| *state != before) {
                 self.unexplained.push((before, span.answered));
             }
+        }
+    }
+
+    fn excuse(&mut self, state: WccAttr) {
+        if self.excused.len() == KNOWN_MAX {
+            self.is_doubtful = true;
+        } else if !self.excused.contains(&state) {
+            self.excused.push(state);
         }
     }
 
@@ -82,6 +99,7 @@ impl Ours {
             self.known.push_back(state);
         }
         self.unexplained.retain(|(unexplained, _)| *unexplained != state);
+        self.excused.retain(|excused| *excused != state);
     }
 
     /// Whether it is a state that we knew or made. The time of the last change of attributes
@@ -102,6 +120,13 @@ impl Ours {
     /// is under way.
     pub fn others_were_here(&self) -> bool {
         self.overflowed || !self.unexplained.is_empty()
+    }
+
+    /// Whether somebody else may have changed it since this was last asked: what was excused is
+    /// counted, once.
+    pub fn others_may_have_been_here(&mut self) -> bool {
+        let was_excused = !std::mem::take(&mut self.excused).is_empty();
+        std::mem::take(&mut self.is_doubtful) || was_excused
     }
 }
 
@@ -149,6 +174,9 @@ mod tests {
         ours.changed(&step(2, 4), span(10, 30, true));
         ours.changed(&step(1, 3), span(11, 31, true));
         assert!(!ours.others_were_here());
+        ours.reset(state(4));
+        assert!(ours.others_may_have_been_here(), "2 may have been somebody else's");
+        assert!(!ours.others_may_have_been_here(), "that is said once");
         ours.changed(&step(9, 10), span(40, 50, true));
         assert!(ours.others_were_here(), "nothing else was under way");
         let mut names = Ours::default();
@@ -167,6 +195,16 @@ mod tests {
         }
         assert!(!ours.others_were_here());
         assert!(ours.knows_data(&state(5)));
+    }
+
+    #[test]
+    fn what_was_excused_and_is_explained_later_is_ours() {
+        let mut ours = Ours::default();
+        ours.reset(state(1));
+        ours.changed(&step(3, 4), span(10, 30, true));
+        ours.changed(&step(2, 3), span(11, 31, true));
+        ours.changed(&step(1, 2), span(12, 32, true));
+        assert!(!ours.others_may_have_been_here());
     }
 
     #[test]

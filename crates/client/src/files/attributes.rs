@@ -3,7 +3,8 @@
 use perf::units::Instant;
 use wire::nfs3::{Fattr3, FileHandle, NfsStat3, Sattr3, WccData, fsstat};
 
-use super::{Acting, Files};
+use super::{Acting, Files, Found};
+use crate::cache::attributes::{Told, Version};
 use crate::error::{Detail, Error};
 use crate::session::Credential;
 
@@ -13,20 +14,29 @@ impl Files {
     /// # Errors
     /// As the server says.
     pub async fn getattr(&self, who: &Credential, file: FileHandle) -> Result<Fattr3, Error> {
-        let now = self.now();
-        let good = self.inner.state.lock().attributes.good(&file, now);
-        match good {
-            Some(attributes) => Ok(self.with_own_data(&file, attributes)),
+        self.find_again(who, file).await.map(|found| found.attributes)
+    }
+
+    /// The attributes of a file and which data they are of, from memory while they are good.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn find_again(&self, who: &Credential, file: FileHandle) -> Result<Found, Error> {
+        match self.found(&file) {
+            Some(found) => Ok(found),
             None => self.fetch(&self.acting(who), file).await,
         }
     }
 
-    /// The attributes of a file, as the server has them now.
-    pub(super) async fn fetch(&self, acting: &Acting, file: FileHandle) -> Result<Fattr3, Error> {
+    /// The same, as the server has it now.
+    pub(super) async fn fetch(&self, acting: &Acting, handle: FileHandle) -> Result<Found, Error> {
         let asked = self.now();
-        let attributes = self.heard(&file, acting.session.getattr(file).await)?;
-        self.note(&file, Some(attributes), asked);
-        Ok(self.with_own_data(&file, attributes))
+        let attributes = self.heard(&handle, acting.session.getattr(handle).await)?;
+        Ok(self.note(&handle, Some(attributes), asked).unwrap_or_else(|| Found {
+            handle,
+            attributes: self.with_own_data(&handle, attributes),
+            version: Version::default(),
+        }))
     }
 
     /// What the user sees: bytes that were written and are not there for good count.
@@ -45,7 +55,15 @@ impl Files {
         file: FileHandle,
         new: Sattr3,
     ) -> Result<Fattr3, Error> {
-        let acting = self.acting(who);
+        self.set(&self.acting(who), file, new).await.map(|found| found.attributes)
+    }
+
+    pub(super) async fn set(
+        &self,
+        acting: &Acting,
+        file: FileHandle,
+        new: Sattr3,
+    ) -> Result<Found, Error> {
         match new.size {
             Some(_) => self.settle_before_cut(file).await,
             None => self.inner.write_behind.arrive(file, None).await,
@@ -58,13 +76,14 @@ impl Files {
             self.inner.write_behind.discard(file, size);
             self.inner.state.lock().busy.changed(&file);
         }
-        match wcc.after {
+        match (wcc.after, self.version(&file)) {
             // Some servers tell the size of before (NFS-Ganesha 4.3, now and then).
-            Some(after) => {
+            (Some(after), Some(version)) => {
                 let size = new.size.unwrap_or(after.size);
-                Ok(self.with_own_data(&file, Fattr3 { size, ..after }))
+                let attributes = self.with_own_data(&file, Fattr3 { size, ..after });
+                Ok(Found { handle: file, attributes, version })
             }
-            None => self.fetch(&acting, file).await,
+            _ => self.fetch(acting, file).await,
         }
     }
 
@@ -94,7 +113,7 @@ impl Files {
         };
         match known {
             Some(granted) => Ok(granted),
-            None => self.ask_access(&acting, file, asked).await,
+            None => self.ask_access(&acting, file, asked, false).await,
         }
     }
 
@@ -103,17 +122,18 @@ impl Files {
         acting: &Acting,
         file: FileHandle,
         asked: u32,
+        is_open: bool,
     ) -> Result<u32, Error> {
         let sent = self.now();
         let answer = self.heard(&file, acting.session.access(file, asked).await)?;
-        match answer.obj_attributes {
-            Some(attributes) => {
-                self.note(&file, Some(attributes), sent);
-                let mut state = self.inner.state.lock();
-                state.rights.put(&file, acting.id, attributes.ctime, asked, answer.access);
-            }
-            None => drop(self.fetch(acting, file).await?),
-        }
+        let attributes = match answer.obj_attributes {
+            Some(attributes) => attributes,
+            None => self.heard(&file, acting.session.getattr(file).await)?,
+        };
+        self.note_told(&file, &attributes, Told { is_open, ..self.told(&file, sent) });
+        let mut state = self.inner.state.lock();
+        state.rights.put(&file, acting.id, attributes.ctime, asked, answer.access);
+        drop(state);
         Ok(answer.access & asked)
     }
 

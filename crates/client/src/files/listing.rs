@@ -72,7 +72,7 @@ impl Listing {
         let files = &self.files;
         let acting = files.acting(&self.who);
         let asked = files.now();
-        let renames = files.inner.state.lock().renames;
+        let before = files.names_now(&self.dir);
         let session = &acting.session;
         let page = if self.has_plus.load(Ordering::Relaxed) {
             let page = session.readdirplus(self.dir, cookie, verifier, DIR_COUNT, MAX_COUNT).await;
@@ -92,7 +92,7 @@ impl Listing {
             if let (Some(handle), Some(_)) = (&entry.handle, &entry.attributes) {
                 files.note(handle, entry.attributes, asked);
                 if entry.name != b"." && entry.name != b".." {
-                    files.remember(&self.dir, &entry.name, Target::File(*handle), renames);
+                    files.remember(&self.dir, &entry.name, Target::File(*handle), before);
                 }
             }
         }

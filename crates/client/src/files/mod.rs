@@ -208,15 +208,21 @@ impl Files {
     }
 
     fn told(&self, file: &FileHandle, asked: Instant) -> Told {
-        Told { asked, now: self.now(), is_dirty: self.is_dirty(file) }
+        Told { asked, now: self.now(), is_dirty: self.is_dirty(file), is_open: false }
     }
 
-    /// A reply told attributes of a file that the call did not change.
-    fn note(&self, file: &FileHandle, attributes: PostOpAttr, asked: Instant) {
-        if let Some(attributes) = attributes {
-            let told = self.told(file, asked);
-            self.inner.state.lock().attributes.told(file, &attributes, told);
-        }
+    /// A reply told attributes of a file that the call did not change. Gives what is known of the
+    /// file then, which is newer if the reply was overtaken by another.
+    fn note(&self, file: &FileHandle, attributes: PostOpAttr, asked: Instant) -> Option<Found> {
+        self.note_told(file, &attributes?, self.told(file, asked))
+    }
+
+    fn note_told(&self, file: &FileHandle, attributes: &Fattr3, told: Told) -> Option<Found> {
+        let mut state = self.inner.state.lock();
+        state.attributes.told(file, attributes, told);
+        let (attributes, version) = (state.attributes.last(file)?, state.attributes.version(file)?);
+        drop(state);
+        Some(Found { handle: *file, attributes: self.with_own_data(file, attributes), version })
     }
 
     /// Waits until what we have written to these bytes is on the server.
@@ -242,7 +248,7 @@ struct Written {
 impl Observer for Written {
     fn wrote(&self, file: &FileHandle, wcc: &WccData, asked: Instant) {
         // More may be under way: whose changes they were is judged when none is.
-        let told = Told { asked, now: self.clock.now(), is_dirty: true };
+        let told = Told { asked, now: self.clock.now(), is_dirty: true, is_open: false };
         self.state.lock().attributes.wrote(file, wcc, told);
     }
 }

@@ -2,15 +2,21 @@
 
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
-use wire::nfs3::{
-    FType, Fattr3, FileHandle, NewObject, NfsStat3, PostOpAttr, Sattr3, SetTime, WccData,
-};
+use wire::nfs3::{FType, Fattr3, FileHandle, NewObject, NfsStat3, Sattr3, SetTime, WccData};
 
 use super::busy::Hidden;
 use super::{Acting, Files, Found};
+use crate::cache::attributes::Version;
 use crate::cache::names::Target;
 use crate::error::{Detail, Error};
 use crate::session::Credential;
+
+/// When a name was asked for, in terms of what may make the answer old.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NamesThen {
+    renames: u64,
+    version: Option<Version>,
+}
 
 impl Files {
     /// Finds a name. What is known of the directory is used while its attributes are good.
@@ -45,19 +51,19 @@ impl Files {
         name: &[u8],
     ) -> Result<Found, Error> {
         let asked = self.now();
-        let renames = self.inner.state.lock().renames;
+        let before = self.names_now(&dir);
         let answer = self.heard(&dir, acting.session.lookup(dir, name).await);
         let answer = match answer {
             Err(error) if error.status() == Some(NfsStat3::NoEnt) => {
-                self.remember(&dir, name, Target::Nothing, renames);
+                self.remember(&dir, name, Target::Nothing, before);
                 return Err(error);
             }
             answer => answer?,
         };
         self.note(&dir, answer.dir_attributes, asked);
-        self.note(&answer.object, answer.obj_attributes, asked);
-        self.remember(&dir, name, Target::File(answer.object), renames);
-        self.found_or_fetch(acting, answer.object, answer.obj_attributes).await
+        let found = self.note(&answer.object, answer.obj_attributes, asked);
+        self.remember(&dir, name, Target::File(answer.object), before);
+        self.or_fetch(acting, answer.object, found).await
     }
 
     /// Asks for the directory's attributes unless they are good.
@@ -76,8 +82,9 @@ impl Files {
         state.names.find(dir, name, version)
     }
 
-    /// The file, if its attributes are good.
-    fn found(&self, handle: &FileHandle) -> Option<Found> {
+    /// The file, if its attributes are good. Attributes and version are of one moment: what an older
+    /// reply has told of the file goes with no newer version.
+    pub fn found(&self, handle: &FileHandle) -> Option<Found> {
         let now = self.now();
         let mut state = self.inner.state.lock();
         let attributes = state.attributes.good(handle, now)?;
@@ -86,26 +93,38 @@ impl Files {
         Some(Found { handle: *handle, attributes: self.with_own_data(handle, attributes), version })
     }
 
-    /// What a reply told of a handle; asked for, if it told nothing.
-    async fn found_or_fetch(
+    /// What is known of a handle by a reply, or asked for if it told nothing.
+    async fn or_fetch(
         &self,
         acting: &Acting,
         handle: FileHandle,
-        told: PostOpAttr,
+        found: Option<Found>,
     ) -> Result<Found, Error> {
-        let attributes = match told {
-            Some(attributes) => self.with_own_data(&handle, attributes),
-            None => self.fetch(acting, handle).await?,
-        };
-        let version = self.version(&handle).unwrap_or_default();
-        Ok(Found { handle, attributes, version })
+        match found {
+            Some(found) => Ok(found),
+            None => self.fetch(acting, handle).await,
+        }
     }
 
-    /// Remembers where a name leads, unless names have been changed since `renames` was read.
-    pub(super) fn remember(&self, dir: &FileHandle, name: &[u8], target: Target, renames: u64) {
+    /// What is known of a directory's names before a call asks for one of them.
+    pub(super) fn names_now(&self, dir: &FileHandle) -> NamesThen {
+        let state = self.inner.state.lock();
+        NamesThen { renames: state.renames, version: state.attributes.version(dir) }
+    }
+
+    /// Remembers where a name leads, unless names have been changed since it was asked for: by us,
+    /// or in this directory by others, as another reply has told meanwhile.
+    pub(super) fn remember(
+        &self,
+        dir: &FileHandle,
+        name: &[u8],
+        target: Target,
+        before: NamesThen,
+    ) {
         let mut state = self.inner.state.lock();
-        if state.renames == renames
+        if state.renames == before.renames
             && let Some(version) = state.attributes.version(dir)
+            && before.version.is_none_or(|before| before == version)
         {
             state.names.put(dir, name, version, target);
         }
@@ -148,7 +167,7 @@ impl Files {
         let acting = self.acting(who);
         let session = &acting.session;
         if !exclusive {
-            return self.create_or_take(&acting, who, (dir, name), attributes).await;
+            return self.create_or_take(&acting, (dir, name), attributes).await;
         }
         let how = CreateHow::Exclusive(self.create_verifier());
         let made = self.make(&acting, dir, name, session.create(dir, name, how)).await;
@@ -162,14 +181,12 @@ impl Files {
         // An exclusive CREATE sets nothing, and keeps its verifier in the times (RFC 1813 3.3.8).
         let (atime, mtime) = (SetTime::ServerTime, SetTime::ServerTime);
         let attributes = Sattr3 { atime, mtime, ..attributes };
-        let attributes = self.setattr(who, made.handle, attributes).await?;
-        Ok(Found { attributes, ..made })
+        self.set(&acting, made.handle, attributes).await
     }
 
     async fn create_or_take(
         &self,
         acting: &Acting,
-        who: &Credential,
         (dir, name): (FileHandle, &[u8]),
         attributes: Sattr3,
     ) -> Result<Found, Error> {
@@ -192,9 +209,7 @@ impl Files {
         // Some servers (NFS-Ganesha 4.3) cut a file that was there and go on telling its old size
         // until they are asked to set it.
         let cut = Sattr3 { size: Some(size), ..Sattr3::default() };
-        let attributes = self.setattr(who, made.handle, cut).await?;
-        let version = self.version(&made.handle).unwrap_or_default();
-        Ok(Found { attributes, version, ..made })
+        self.set(acting, made.handle, cut).await
     }
 
     /// Differs from every other CREATE's.
@@ -278,9 +293,9 @@ impl Files {
             self.now_leads(&dir, name, None);
             return self.ask_lookup(acting, dir, name).await;
         };
-        self.note(&handle, made.obj_attributes, asked);
+        let found = self.note(&handle, made.obj_attributes, asked);
         self.now_leads(&dir, name, Some(Target::File(handle)));
-        self.found_or_fetch(acting, handle, made.obj_attributes).await
+        self.or_fetch(acting, handle, found).await
     }
 
     /// LINK.
@@ -308,9 +323,9 @@ impl Files {
         let answer = self.settle(change, result, |answer| answer.linkdir_wcc);
         // Who is told that the name is there may have made it, by a call whose reply was forgotten.
         let answer = answer.inspect_err(|_| self.now_leads(&dir, name, None))?;
-        self.note(&file, answer.file_attributes, asked);
+        let found = self.note(&file, answer.file_attributes, asked);
         self.now_leads(&dir, name, Some(Target::File(file)));
-        self.found_or_fetch(&acting, file, answer.file_attributes).await
+        self.or_fetch(&acting, file, found).await
     }
 
     /// Removes a name. A file that is open here keeps a hidden one until it is closed.

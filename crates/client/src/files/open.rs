@@ -58,7 +58,7 @@ impl Files {
             asked |= access::MODIFY | access::EXTEND;
         }
         let granted = if self.inner.options.close_to_open {
-            self.ask_access(&acting, file, asked).await?
+            self.ask_access(&acting, file, asked, true).await?
         } else {
             self.access(who, file, asked).await?
         };

@@ -46,9 +46,11 @@ impl FileSystem {
             };
             if self.writes_back && asked.valid & fattr::ATIME == 0 {
                 // The kernel's own time of its own writes, or of a cut. It follows at the close:
-                // here it would wait for all data, and only the owner may set it.
+                // here it would wait for all data, and only the owner may set it. Of a file that
+                // nobody has open, a program has set it.
                 if let SetTime::ClientTime(time) = new.mtime
                     && let Some(node) = self.nodes.lock().find_mut(node)
+                    && (node.opens > 0 || new.size.is_some())
                 {
                     new.mtime = SetTime::DontChange;
                     node.mtime = (node.opens > 0).then_some(time);

@@ -233,8 +233,12 @@ impl FileSystem {
         };
         // What was written through a mapping after the last close(2); it goes before a hidden name
         // does.
-        if file.can_write && self.files.write_behind().is_dirty(file.open.file()) {
-            file.open.flush_at_close().await.ok();
+        if file.can_write
+            && self.files.write_behind().is_dirty(file.open.file())
+            && let Err(error) = file.open.flush().await
+        {
+            // Nobody hears of it here: the next who opens the file does, or the end of the mount.
+            file.open.untold(error);
         }
         if let Some(node) = self.nodes.lock().find_mut(file.node) {
             node.opens = node.opens.saturating_sub(1);

@@ -122,9 +122,8 @@ impl FileSystem {
         if entry.name == b"." || entry.name == b".." {
             return None;
         }
-        let handle = entry.handle?;
-        let version = self.files.version(&handle)?;
-        let found = Found { handle, attributes: entry.attributes?, version };
+        // The page may be older than what is known by now.
+        let found = self.files.found(&entry.handle?)?;
         let nodes = self.nodes.lock();
         match nodes.outdated(&self.named(&found)) {
             Some((_, node)) if node.opens > 0 => None,

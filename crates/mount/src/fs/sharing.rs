@@ -55,9 +55,7 @@ impl FileSystem {
             return Ok(found);
         };
         self.write_back(old).await;
-        let attributes = self.files.getattr(who, found.handle).await.map_err(errno)?;
-        let version = self.files.version(&found.handle).unwrap_or(found.version);
-        Ok(Found { attributes, version, ..found })
+        self.files.find_again(who, found.handle).await.map_err(errno)
     }
 
     /// The kernel writes what it has of a node, and forgets its data.

@@ -20,7 +20,7 @@ use perf::units::Nanos;
 use server::CommitMode;
 use server::store::mem::MemStore;
 use testkit::{REPLY_LIMIT, Site};
-use wire::nfs3::{NfsStat3, Sattr3, getattr};
+use wire::nfs3::{FileHandle, NfsStat3, Procedure, Sattr3, getattr};
 use wire::record::Message;
 use wire::rpc::{AcceptStatus, OpaqueAuth, ReplyBody, ReplyHeader};
 use wire::xdr::Encode;
@@ -268,5 +268,110 @@ fn a_server_that_asks_for_patience_is_asked_again() {
         let files = Files::new(&clock, busy, Options::default());
         assert_eq!(files.getattr(&me(), session.root()).await.unwrap(), root);
         assert!(clock.now().since(before) >= Nanos::from_secs(10), "twice five seconds");
+    });
+}
+
+/// A file of 2 MiB, and a client of ours whose WRITEs are answered a second late.
+async fn late_writer(site: &Site<MemStore>, clock: &Clock) -> (Files, FileHandle) {
+    let late = |procedure| match procedure {
+        Procedure::Write => Nanos::from_secs(1),
+        _ => Nanos::ZERO,
+    };
+    let session = site.connect().await.unwrap().over(site.rpc_late(late));
+    let ours = Files::new(clock, session, Options::default());
+    let made = ours.create(&me(), ours.root(), b"f", Sattr3::default(), true).await.unwrap();
+    (ours, made.handle)
+}
+
+#[test]
+fn what_was_written_elsewhere_between_two_writes_of_ours_is_seen_when_the_file_is_opened() {
+    world(async |clock, site| {
+        let (ours, file) = late_writer(&site, &clock).await;
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let open = ours.open(&me(), file, WRITE).await.unwrap();
+        assert_eq!(open.read(0, 10).await.unwrap().len(), 0);
+        let version = ours.version(&file).unwrap();
+        let tenths = |tenths: u64| clock.sleep(Nanos::from_millis(100 * tenths));
+        let first = async {
+            open.write(0, &[1; 4096]).await.unwrap();
+            open.flush().await.unwrap();
+        };
+        let elsewhere = async {
+            tenths(3).await;
+            let open = theirs.open(&me(), file, WRITE).await.unwrap();
+            open.write(8192, &[2; 4096]).await.unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+        };
+        let second = async {
+            tenths(6).await;
+            let open = ours.open_made(&me(), file);
+            open.write(4096, &[1; 4096]).await.unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+        };
+        futures_util::future::join3(first, elsewhere, second).await;
+        open.close().await;
+        let open = ours.open(&me(), file, READ).await.unwrap();
+        assert_ne!(ours.version(&file), Some(version), "somebody else has written in between");
+        assert_eq!(open.read(8192, 4096).await.unwrap(), vec![2; 4096]);
+        open.close().await;
+        // Once is enough.
+        let version = ours.version(&file);
+        ours.open(&me(), file, READ).await.unwrap().close().await;
+        assert_eq!(ours.version(&file), version);
+    });
+}
+
+#[test]
+fn a_name_that_was_missing_is_not_remembered_of_a_directory_that_has_changed_since() {
+    world(async |clock, site| {
+        let late = |procedure| match procedure {
+            Procedure::Lookup => Nanos::from_secs(1),
+            _ => Nanos::ZERO,
+        };
+        let times = Times::all(Nanos::ZERO);
+        let session = site.connect().await.unwrap().over(site.rpc_late(late));
+        let ours = Files::new(&clock, session, Options { times, ..Options::default() });
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let lookup = ours.lookup(&me, root, b"f");
+        let made = async {
+            clock.sleep(Nanos::from_millis(500)).await;
+            theirs.create(&me, root, b"f", Sattr3::default(), true).await.unwrap();
+            // The reply of this one is faster.
+            ours.getattr(&me, root).await.unwrap();
+        };
+        let (missing, ()) = futures_util::future::join(lookup, made).await;
+        assert_eq!(missing.unwrap_err().status(), Some(NfsStat3::NoEnt), "when it was asked for");
+        ours.lookup(&me, root, b"f").await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_told_of_a_file_that_was_found_is_of_one_moment() {
+    world(async |clock, site| {
+        let late = |procedure| match procedure {
+            Procedure::Lookup => Nanos::from_secs(1),
+            _ => Nanos::ZERO,
+        };
+        let session = site.connect().await.unwrap().over(site.rpc_late(late));
+        let ours = Files::new(&clock, session, Options::default());
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let file = theirs.create(&me, root, b"f", Sattr3::default(), true).await.unwrap().handle;
+        ours.getattr(&me, file).await.unwrap();
+        let changed = async {
+            clock.sleep(Nanos::from_millis(500)).await;
+            let open = theirs.open(&me, file, WRITE).await.unwrap();
+            open.write(0, b"theirs").await.unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+            ours.open(&me, file, READ).await.unwrap().close().await;
+        };
+        let (found, ()) = futures_util::future::join(ours.lookup(&me, root, b"f"), changed).await;
+        let found = found.unwrap();
+        assert_eq!(found.version, ours.version(&file).unwrap());
+        assert_eq!(found.attributes.size, 6, "the size that goes with this version");
     });
 }
