@@ -17,8 +17,8 @@ use testkit::Site;
 use tokio::runtime::Handle;
 
 use crate::abi::init::{Agreed, KernelCache};
-use crate::abi::request::Init;
 use crate::abi::request::tests::request;
+use crate::abi::request::{Init, O_APPEND};
 use crate::caller::Callers;
 use crate::device::Device;
 use crate::dispatch;
@@ -67,8 +67,16 @@ struct Scene {
     other: Files,
 }
 
-/// Serves a memory server of so many bytes to a kernel of the test's.
+/// Serves a memory server of so many bytes to a kernel of the test's, which writes back.
 fn served(bytes_max: u64, test: impl FnOnce(&Kernel, &Scene) + Send + 'static) {
+    served_with(KernelCache::Writeback, bytes_max, test);
+}
+
+fn served_with(
+    cache: KernelCache,
+    bytes_max: u64,
+    test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
+) {
     let run = async move {
         let clock = Clock::real();
         let options = MemOptions { bytes_max, ..MemOptions::default() };
@@ -86,7 +94,6 @@ fn served(bytes_max: u64, test: impl FnOnce(&Kernel, &Scene) + Send + 'static) {
                 .unwrap();
         let device = Arc::new(Device::over(ours));
         let notifier = Notifier::start(&device).unwrap();
-        let cache = KernelCache::Writeback;
         let agreed = Agreed::with(&Init { flags: u64::MAX, ..Init::default() }, cache);
         let callers = Callers::new(&clock, own(), true);
         let system = Arc::new(FileSystem::new(files, &clock, callers, notifier, cache, agreed));
@@ -104,9 +111,13 @@ fn served(bytes_max: u64, test: impl FnOnce(&Kernel, &Scene) + Send + 'static) {
     net::runtime::block_on_threads(2, run).unwrap();
 }
 
+const ALL: Mode = Mode { read: true, write: true, truncate: false };
+
 const FORGET: u32 = 2;
+const GETATTR: u32 = 3;
 const SETATTR: u32 = 4;
 const RELEASE: u32 = 18;
+const FSYNC: u32 = 20;
 const OPENDIR: u32 = 27;
 const CREATE: u32 = 35;
 const READDIRPLUS: u32 = 44;
@@ -125,11 +136,22 @@ impl Kernel {
 
     /// Makes a file and opens it: its node, and the number of the open file.
     fn create(&self) -> (u64, u64) {
-        // O_RDWR, a mode, no mask; and the name.
-        let head = [2u32, 0o100_644, 0, 0].iter().flat_map(|part| part.to_ne_bytes());
-        self.ask(CREATE, 1, &head.chain(*b"file\0").collect::<Vec<u8>>());
+        self.ask_create(0);
         let created = self.answer();
         (u64_at(&created, 0), u64_at(&created, 128))
+    }
+
+    fn ask_create(&self, flags: u32) {
+        // O_RDWR and more, a mode, no mask; and the name.
+        let head = [2 | flags, 0o100_644, 0, 0].into_iter().flat_map(u32::to_ne_bytes);
+        self.ask(CREATE, 1, &head.chain(*b"file\0").collect::<Vec<u8>>());
+    }
+
+    /// What it is told beside answers.
+    fn notice(&self) -> (i32, Vec<u8>) {
+        let (unique, code, told) = self.hear();
+        assert_eq!(unique, 0);
+        (code, told)
     }
 
     fn write(&self, (node, file): (u64, u64), kind: u64, offset: u64, data: &[u8]) {
@@ -191,13 +213,12 @@ fn a_page_that_is_kept_names_no_file_with_the_size_it_had() {
         let mut listed = list(0);
         let written = async {
             let found = scene.other.lookup(&who, scene.other.root(), b"file").await.unwrap();
-            let mode = Mode { read: true, write: true, truncate: false };
-            let open = scene.other.open(&who, found.handle, mode).await.unwrap();
+            let open = scene.other.open(&who, found.handle, ALL).await.unwrap();
             open.write(0, b"theirs").await.unwrap();
             open.flush().await.unwrap();
             open.close().await;
             // We have heard of it meanwhile.
-            scene.files.open(&who, found.handle, mode).await.unwrap().close().await;
+            scene.files.open(&who, found.handle, ALL).await.unwrap().close().await;
         };
         runtime.block_on(written);
         // An entry is 128 bytes and what READDIR has: number, where to go on, length, name.
@@ -231,4 +252,80 @@ fn what_is_written_past_the_kernels_cache_is_forgotten_there_before_it_is_answer
         write(CACHED, 0, &[3; 4096]);
         answers(kernel.hear());
     });
+}
+
+/// Another client appends, and closes.
+async fn appended_elsewhere(scene: &Scene, data: &[u8]) {
+    let who = own();
+    let found = scene.other.lookup(&who, scene.other.root(), b"file").await.unwrap();
+    let open = scene.other.open(&who, found.handle, ALL).await.unwrap();
+    let end = scene.other.getattr(&who, found.handle).await.unwrap().size;
+    open.write(end, data).await.unwrap();
+    open.flush().await.unwrap();
+    open.close().await;
+}
+
+const INVAL: i32 = 2;
+const STORE: i32 = 4;
+
+#[test]
+fn a_kernel_that_writes_back_learns_where_the_file_ends_before_it_appends() {
+    served(1 << 20, |kernel, scene| {
+        kernel.ask_create(O_APPEND);
+        assert_eq!(kernel.notice().0, INVAL);
+        let created = kernel.answer();
+        let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
+        assert_eq!(u64_at(&created, 24), 0, "its attributes are not good for any time");
+        kernel.write((node, file), CACHED, 0, b"ours");
+        kernel.answer();
+        kernel.ask(FSYNC, node, &parts(&[file, 0]));
+        assert_eq!(kernel.notice(), (INVAL, parts(&[node, u64::MAX, 0])), "attributes, no data");
+        kernel.answer();
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        // As it asks before a write: by the open file.
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        assert_eq!(kernel.notice(), (INVAL, parts(&[node, 4, 0])));
+        let (code, told) = kernel.notice();
+        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
+        let attributes = kernel.answer();
+        assert_eq!(u64_at(&attributes, 16 + 8), 10);
+        assert!(u64_at(&attributes, 0) > 0, "until it is written it may append as it likes");
+    });
+}
+
+#[test]
+fn what_is_written_through_goes_to_the_end_that_the_server_knows_of() {
+    for cache in [KernelCache::Writethrough, KernelCache::None] {
+        served_with(cache, 1 << 20, move |kernel, scene| {
+            kernel.ask_create(O_APPEND);
+            let created = kernel.answer();
+            let file = (u64_at(&created, 0), u64_at(&created, 128));
+            let append = |offset: u64, data: &[u8]| {
+                let flags = u64::from(O_APPEND);
+                let head = parts(&[file.1, offset, data.len() as u64, 0, flags]);
+                kernel.ask(WRITE, file.0, &[&head, data].concat());
+                kernel.answer();
+            };
+            append(0, b"ours ");
+            kernel.ask(FSYNC, file.0, &parts(&[file.1, 0]));
+            kernel.answer();
+            scene.runtime.block_on(appended_elsewhere(scene, b"theirs "));
+            append(5, b"ours ");
+            assert_eq!(kernel.notice(), (INVAL, parts(&[file.0, 5, 0])), "it is not there");
+            // The kernel has not asked for the size meanwhile.
+            append(10, b"again");
+            assert_eq!(kernel.notice().0, INVAL);
+            kernel.ask(FSYNC, file.0, &parts(&[file.1, 0]));
+            kernel.answer();
+            let (who, root) = (own(), scene.other.root());
+            let read = async {
+                let found = scene.other.lookup(&who, root, b"file").await.unwrap();
+                let open = scene.other.open(&who, found.handle, ALL).await.unwrap();
+                let data = open.read(0, 100).await.unwrap();
+                open.close().await;
+                data
+            };
+            assert_eq!(scene.runtime.block_on(read), &b"ours theirs ours again"[..], "{cache:?}");
+        });
+    }
 }

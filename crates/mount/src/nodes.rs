@@ -38,6 +38,10 @@ pub(crate) struct Node {
     /// Opens, and how many of them can write.
     pub(crate) opens: u32,
     pub(crate) writers: u32,
+    /// And how many write at the end (O_APPEND).
+    pub(crate) appenders: u32,
+    /// Everything of ours is stable: before the next append the server is asked where the end is.
+    pub(crate) asks_to_append: bool,
     /// It replaces one of which an open was refused, and has not been opened yet.
     pub(crate) is_second_try: bool,
     /// An open of it was refused.
@@ -141,6 +145,19 @@ impl Nodes {
         })
     }
 
+    /// What was written through a node is stable. Whether somebody may append through it, and then
+    /// asks the server first.
+    pub(crate) fn must_ask_to_append(&mut self, id: u64) -> bool {
+        let Some(node) = self.nodes.get_mut(&id) else { return false };
+        node.asks_to_append = node.appenders > 0;
+        node.asks_to_append
+    }
+
+    /// Whether the server is to be asked now, before an append; after that it need not be.
+    pub(crate) fn asks(&mut self, id: u64) -> bool {
+        self.nodes.get_mut(&id).is_some_and(|node| std::mem::take(&mut node.asks_to_append))
+    }
+
     /// Nodes that are open for writing.
     pub(crate) fn written(&self) -> Vec<u64> {
         self.nodes.iter().filter(|(_, node)| node.writers > 0).map(|(id, _)| *id).collect()
@@ -160,6 +177,8 @@ impl Node {
             mtime: None,
             opens: 0,
             writers: 0,
+            appenders: 0,
+            asks_to_append: false,
             is_second_try: false,
             is_refused: false,
             has_pages: false,

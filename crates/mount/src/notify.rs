@@ -21,6 +21,8 @@ pub(crate) struct Notifier(Sender<(Notice, oneshot::Sender<bool>)>);
 pub(crate) enum Notice {
     /// Data from `offset` on is to be written back and forgotten: `length` bytes, or all for 0.
     Forget { node: u64, offset: u64, length: u64 },
+    /// Attributes are to be asked for when they are next needed; data stay.
+    ForgetAttributes { node: u64 },
     /// These data follow what the kernel knows of a file.
     Store { node: u64, offset: u64, data: Bytes },
 }
@@ -53,6 +55,10 @@ fn tell(device: &Device, notice: &Notice) -> bool {
     match notice {
         Notice::Forget { node, offset, length } => {
             device.notify(Notify::InvalInode, &answer::inval_inode(*node, *offset, *length), &[])
+        }
+        Notice::ForgetAttributes { node } => {
+            // A negative offset: no data.
+            device.notify(Notify::InvalInode, &answer::inval_inode(*node, u64::MAX, 0), &[])
         }
         Notice::Store { node, offset, data } => {
             let count = u32::try_from(data.len()).unwrap_or(0);

@@ -17,6 +17,8 @@ pub(crate) struct OpenFile {
     pub(crate) who: Credential,
     pub(crate) node: u64,
     pub(crate) can_write: bool,
+    /// Everything goes to the end (O_APPEND).
+    pub(crate) appends: bool,
 }
 
 /// An open directory, and the page of it that was read last.

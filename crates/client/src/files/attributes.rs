@@ -28,6 +28,18 @@ impl Files {
         }
     }
 
+    /// The attributes of a file as the server has them now, whatever is in memory.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn ask_attributes(
+        &self,
+        who: &Credential,
+        file: FileHandle,
+    ) -> Result<Fattr3, Error> {
+        self.fetch(&self.acting(who), file).await.map(|found| found.attributes)
+    }
+
     /// The same, as the server has it now.
     pub(super) async fn fetch(&self, acting: &Acting, handle: FileHandle) -> Result<Found, Error> {
         let asked = self.now();

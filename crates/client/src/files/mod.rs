@@ -159,6 +159,11 @@ impl Files {
         self.inner.session.root()
     }
 
+    /// Whether every write waits for stable storage.
+    pub fn is_sync(&self) -> bool {
+        self.inner.options.sync
+    }
+
     pub fn session(&self) -> &Session {
         &self.inner.session
     }

@@ -84,6 +84,8 @@ pub(crate) enum Operation<'a> {
         offset: u64,
         count: u32,
         is_direct: bool,
+        /// A program writes at the end (O_APPEND), and this is where the kernel takes it to be.
+        appends: bool,
     },
     Statfs,
     Release {
@@ -224,11 +226,14 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         }
         16 => {
             let (file, offset, count) = (r.u64()?, r.u64()?, r.u32()?);
-            let is_direct = r.u32()? & LOCK_OWNER != 0;
-            r.skip(16)?;
+            let kind = r.u32()?;
+            r.skip(8)?;
+            let is_direct = kind & LOCK_OWNER != 0;
+            let appends = r.u32()? & O_APPEND != 0 && kind & FROM_CACHE == 0;
+            r.skip(4)?;
             // The data stays where it is: see `super::WRITE_HEAD_BYTES`.
             r.skip(count as usize)?;
-            Operation::Write { file, offset, count, is_direct }
+            Operation::Write { file, offset, count, is_direct, appends }
         }
         17 => Operation::Statfs,
         18 => Operation::Release { file: r.u64()? },
@@ -274,6 +279,12 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
 /// Who reads or writes is told (FUSE_READ_LOCKOWNER, FUSE_WRITE_LOCKOWNER): the kernel tells it of
 /// what goes past its cache, and of nothing else.
 const LOCK_OWNER: u32 = 1 << 1;
+
+/// A WRITE of what the kernel has kept (FUSE_WRITE_CACHE).
+const FROM_CACHE: u32 = 1 << 0;
+
+/// Of open(2).
+pub(crate) const O_APPEND: u32 = 0o2000;
 
 struct Reader<'a>(&'a [u8]);
 

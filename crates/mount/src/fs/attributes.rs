@@ -26,13 +26,13 @@ impl FileSystem {
         let result = async {
             let handle = self.file(node)?;
             let who = self.opener(file, who);
-            let attributes = self.files.getattr(&who, handle).await.map_err(errno)?;
+            let attributes = self.attributes(&who, node, file, handle).await?;
             if self.writes_back && attributes.ftype == FType::Reg {
                 self.follow(&who, node, &attributes).await;
             }
             Ok((handle, attributes))
         };
-        self.answer_attr(result.await, reply);
+        self.answer_attr(node, result.await, reply);
     }
 
     pub(super) async fn setattr(&self, who: Credential, node: u64, asked: Setattr, reply: Reply) {
@@ -74,14 +74,14 @@ impl FileSystem {
             drop(nodes);
             Ok((handle, attributes))
         };
-        self.answer_attr(result.await, reply);
+        self.answer_attr(node, result.await, reply);
     }
 
-    fn answer_attr(&self, result: Result<(FileHandle, Fattr3), Errno>, reply: Reply) {
+    fn answer_attr(&self, node: u64, result: Result<(FileHandle, Fattr3), Errno>, reply: Reply) {
         match result {
             Ok((file, attributes)) => {
                 let attr = self.attr(&attributes);
-                reply.body(&answer::attr(&attr, self.valid(&file)));
+                reply.body(&answer::attr(&attr, self.attr_valid(node, &file)));
             }
             Err(errno) => reply.error(errno),
         }

@@ -1,5 +1,7 @@
 //! Open files: reading, writing, and what is promised when they are closed.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use client::files::open::{Mode, Open};
 use client::session::Credential;
@@ -10,6 +12,7 @@ use super::names::done;
 use super::sharing::Verdict;
 use super::{FileSystem, errno};
 use crate::abi::init::KernelCache;
+use crate::abi::request::O_APPEND;
 use crate::abi::{answer, fopen};
 use crate::attributes::made;
 use crate::inflight::Reply;
@@ -23,6 +26,16 @@ const O_EXCL: u32 = 0o200;
 const O_TRUNC: u32 = 0o1000;
 /// The file is opened to be run (the kernel's `__FMODE_EXEC`).
 const FMODE_EXEC: u32 = 0x20;
+
+/// How a program writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    /// Past the kernel's cache, which may have been filled since it was last told to forget these
+    /// bytes: the kernel does that before it asks, and not when an asynchronous write is done.
+    pub(super) is_direct: bool,
+    /// At the end.
+    pub(super) appends: bool,
+}
 
 impl FileSystem {
     pub(super) async fn open(&self, who: Credential, node: u64, flags: u32, reply: Reply) {
@@ -43,7 +56,11 @@ impl FileSystem {
         };
         match result.await {
             Ok((open, can_write, caching)) => {
-                let number = self.opened(OpenFile { open, who, node, can_write });
+                let appends = can_write && flags & O_APPEND != 0;
+                let number = self.opened(OpenFile { open, who, node, can_write, appends });
+                if appends {
+                    self.is_stable(node).await;
+                }
                 if !reply.body(&answer::open(number, caching)) {
                     self.closed(number).await;
                 }
@@ -115,9 +132,14 @@ impl FileSystem {
             Ok(created) => created,
             Err(errno) => return reply.error(errno),
         };
-        let entry = self.entry(&dir, &found);
+        let mut entry = self.entry(&dir, &found);
         let can_write = flags & O_ACCMODE != O_RDONLY;
-        let number = self.opened(OpenFile { open, who, node: entry.node, can_write });
+        let (node, appends) = (entry.node, can_write && flags & O_APPEND != 0);
+        let number = self.opened(OpenFile { open, who, node, can_write, appends });
+        if appends {
+            entry.attr_valid = Duration::ZERO;
+            self.is_stable(node).await;
+        }
         let caching = if self.cache == KernelCache::None { fopen::DIRECT_IO } else { 0 };
         if !reply.body(&answer::create(&entry, number, caching)) {
             self.closed(number).await;
@@ -137,19 +159,23 @@ impl FileSystem {
         }
     }
 
-    /// `is_direct`: past the kernel's cache, which may have been filled since it was last told to
-    /// forget these bytes: the kernel does that before it asks, and not when an asynchronous write
-    /// is done.
     pub(super) async fn write(
         &self,
         (node, file): (u64, u64),
-        (offset, data): (u64, Bytes),
-        is_direct: bool,
+        (asked, data): (u64, Bytes),
+        how: How,
         reply: Reply,
     ) {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
+        let mut offset = asked;
+        if how.appends {
+            match self.end(&file.who, node, file.open.file(), asked).await {
+                Ok(end) => offset = end,
+                Err(errno) => return reply.error(errno),
+            }
+        }
         let Some(end) = offset.checked_add(data.len() as u64) else {
             return reply.error(Errno::FBIG);
         };
@@ -158,11 +184,19 @@ impl FileSystem {
         match file.open.write_bytes(offset, data).await {
             Ok(()) => {
                 let has_pages = self.nodes.lock().wrote(node, end);
-                if is_direct && has_pages && count > 0 {
+                if how.is_direct && has_pages && count > 0 {
                     let length = u64::from(count);
                     self.notifier.tell(Notice::Forget { node, offset, length }).await;
                 }
+                if self.files.is_sync() {
+                    self.is_stable(node).await;
+                }
                 reply.body(&answer::write(count));
+                if offset != asked {
+                    // What it keeps where it took the end to be is not there; it holds those pages
+                    // until it is answered.
+                    self.notifier.tell(Notice::Forget { node, offset: asked, length: 0 }).await;
+                }
             }
             Err(error) => {
                 if !reply.tell_error(errno(error.clone())) {
@@ -183,6 +217,7 @@ impl FileSystem {
         }
         let flushed = file.open.flush_at_close().await.map_err(errno);
         self.tell_time(&file).await;
+        self.is_stable(file.node).await;
         done(flushed, reply);
     }
 
@@ -195,6 +230,7 @@ impl FileSystem {
                 file.open.untold(error);
             }
         } else {
+            self.is_stable(file.node).await;
             reply.done();
         }
     }
@@ -222,6 +258,7 @@ impl FileSystem {
         if let Some(node) = self.nodes.lock().find_mut(file.node) {
             node.opens += 1;
             node.writers += u32::from(file.can_write);
+            node.appenders += u32::from(file.appends);
             node.is_second_try = false;
         }
         self.opens.add_file(file)
@@ -243,6 +280,7 @@ impl FileSystem {
         if let Some(node) = self.nodes.lock().find_mut(file.node) {
             node.opens = node.opens.saturating_sub(1);
             node.writers = node.writers.saturating_sub(u32::from(file.can_write));
+            node.appenders = node.appenders.saturating_sub(u32::from(file.appends));
         }
         file.open.close().await;
         if file.can_write {

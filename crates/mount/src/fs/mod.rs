@@ -1,11 +1,13 @@
 //! The file system that the kernel asks: one method for each operation.
 //!
+//! - `appending`: O_APPEND beside other clients.
 //! - `names`: what finds, makes, moves and removes names.
 //! - `attributes`: what asks and sets attributes.
 //! - `data`: open files.
 //! - `directories`: open directories.
 //! - `sharing`: what other clients have done to a file that this kernel caches.
 
+mod appending;
 mod attributes;
 mod data;
 mod directories;
@@ -23,6 +25,7 @@ use perf::units::Nanos;
 use rustix::io::Errno;
 use wire::nfs3::{FType, Fattr3, FileHandle};
 
+use self::data::How;
 use crate::abi::request::Operation;
 use crate::abi::{Attr, Entry, init};
 use crate::attributes::attr;
@@ -159,9 +162,10 @@ impl FileSystem {
                 }
                 Box::pin(async move { this.read(file, offset, count, reply).await })
             }
-            Operation::Write { file, offset, is_direct, .. } => Box::pin(async move {
-                this.write((node, file), (offset, data), is_direct, reply).await;
-            }),
+            Operation::Write { file, offset, is_direct, appends, .. } => {
+                let how = How { is_direct, appends };
+                Box::pin(async move { this.write((node, file), (offset, data), how, reply).await })
+            }
             Operation::Flush { file } => Box::pin(async move { this.flush(file, reply).await }),
             Operation::Fsync { file } => Box::pin(async move { this.fsync(file, reply).await }),
             Operation::Release { file } => Box::pin(async move { this.release(file, reply).await }),
@@ -220,18 +224,24 @@ impl FileSystem {
 
     /// What is said of a file that was found in `dir`; the kernel then knows its node once more.
     fn entry(&self, dir: &FileHandle, found: &Found) -> Entry {
-        let attr_valid = self.valid(&found.handle);
         let in_dir = self.valid(dir);
         let named = self.named(found);
+        let node = self.nodes.lock().name(named);
+        let attr_valid = self.attr_valid(node, &found.handle);
         // A name that outlives the attributes would hide what others do to the file.
         let entry_valid = if named.version.is_some() { in_dir.min(attr_valid) } else { in_dir };
-        let node = self.nodes.lock().name(named);
         Entry { node, entry_valid, attr_valid, attr: self.attr(&found.attributes) }
     }
 
     /// How long what is known of a file is good.
     fn valid(&self, file: &FileHandle) -> Duration {
         duration(self.files.validity(file))
+    }
+
+    /// How long the kernel may do without asking for the attributes of a node.
+    fn attr_valid(&self, node: u64, file: &FileHandle) -> Duration {
+        let asks = self.nodes.lock().find(node).is_some_and(|node| node.asks_to_append);
+        if asks { Duration::ZERO } else { self.valid(file) }
     }
 
     /// The entry was not heard of.

@@ -112,3 +112,28 @@ fn names_that_somebody_else_makes_and_removes_come_and_go() {
         }
     });
 }
+
+#[test]
+fn records_that_two_mounts_append_in_turn_are_all_there() {
+    for cache in ["writeback", "writethrough", "none"] {
+        two(&["--kernel-cache", cache], |here, there| {
+            let open = |mounted: &Mounted| {
+                OpenOptions::new().create(true).append(true).open(mounted.path("log")).unwrap()
+            };
+            let mut logs = [open(here), open(there)];
+            let mut expected = String::new();
+            for round in 0..200 {
+                for (log, name) in logs.iter_mut().zip(["here", "there"]) {
+                    let record = format!("{name} {round} {}\n", "x".repeat(round * 7 % 90));
+                    log.write_all(record.as_bytes()).unwrap();
+                    log.sync_data().unwrap();
+                    expected += &record;
+                }
+            }
+            drop(logs);
+            let (seen, also) = (here.path("log"), there.path("log"));
+            assert!(fs::read_to_string(seen).unwrap() == expected, "{cache}");
+            assert!(fs::read_to_string(also).unwrap() == expected, "{cache}");
+        });
+    }
+}
