@@ -13,6 +13,7 @@ mod guest;
 mod host;
 mod interop;
 mod mounts;
+mod packages;
 mod peers;
 mod ranks;
 mod sim;
@@ -35,8 +36,9 @@ usage: cargo xtask COMMAND
   interop                 the release binary against libnfs and NFS-Ganesha
   guest [OPTION]          the Linux kernel's client, in a guest, against the release binary
   mounts [OPTION]...      programs and exercises on `nfskit mount`; servers good, lossy and dead
+  packages                packages made, installed on a clean Debian, used and removed
   peers [OPTION]...       nfskit serve measured side by side with NFS-Ganesha and unfs3
-  ranks                   `bench curve` as two processes of an MPI, beside one
+  ranks                   `bench curve` as two processes of mpirun, beside one
   sim [OPTION]...         random plans with faults, in worlds, against the reference
   stress [OPTION]...      the release binary killed again and again under load, for 5 minutes
   unprivileged            every command as an ordinary user, attacked by another
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         [interop::INSIDE, scratch, nfskit] => {
             interop::run_inside(scratch.as_ref(), nfskit.as_ref())
         }
+        ["packages"] => packages::run(&root),
         ["peers", options @ ..] => peers::run(&root, options),
         [peers::INSIDE, scratch, nfskit, options @ ..] => {
             peers::run_inside(scratch.as_ref(), nfskit.as_ref(), options)

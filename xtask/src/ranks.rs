@@ -1,10 +1,11 @@
-//! `cargo xtask ranks`: `nfskit bench curve` as two processes of an MPI measures what one does.
+//! `cargo xtask ranks`: `nfskit bench curve` as two processes of mpirun measures what one does.
 //!
 //! The server is behind a link of 1 ms each way, so that response times say something of the path
 //! and little of the machine. One process is measured before and after the two: what lies between
 //! those runs is noise, and so much the two may differ as well. It is medians that are compared:
 //! in the few seconds of a point a pause of the machine's of a tenth of one doubles the mean.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -22,10 +23,13 @@ const RUN_WITHIN: Duration = Duration::from_secs(120);
 const RESPONSE_OFF: f64 = 0.15;
 const THROUGHPUT_OFF: f64 = 0.02;
 
-/// Builds with the feature, measures, and compares.
+/// What the two processes show each other.
+const KEY: (&str, &str) = ("NFSKIT_MEET_KEY", "two processes of a stage");
+
+/// Builds, measures, and compares.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
-    let mpirun = tools::find("mpirun", "openmpi-bin libopenmpi-dev libclang-dev")?;
-    let nfskit = build::with_feature(root, "ranks", "nfskit", "nfskit", "mpi")?;
+    let mpirun = tools::find("mpirun", "openmpi-bin")?;
+    let nfskit = build::release(root, "ranks", "nfskit", "nfskit")?;
     let scratch = scratch::make("ranks")?;
     let options = ["--link", "none,L=1ms"].map(str::to_owned);
     let server = Server::start_with(&nfskit, Path::new("mem:"), &options)?;
@@ -53,24 +57,26 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// A program, or so many of it.
-    fn command(&self, processes: Option<u32>) -> Command {
-        match processes {
-            None => Command::new(&self.nfskit),
-            Some(number) => {
-                let mut command = Command::new(&self.mpirun);
-                // More processes than processors, and root, are what its users do not want.
-                command.args(["--allow-run-as-root", "--oversubscribe", "-n", &number.to_string()]);
-                command.arg(&self.nfskit);
-                command
-            }
-        }
+    /// `bench curve` of our server, once or as so many processes.
+    fn command(&self, processes: Option<u32>) -> Result<Command, String> {
+        let curve = ["bench", "curve", "--target", &self.url];
+        let Some(number) = processes else {
+            let mut command = Command::new(&self.nfskit);
+            command.args(curve);
+            return Ok(command);
+        };
+        let mut command = Command::new(&self.mpirun);
+        // More processes than processors, and root, are what its users do not want.
+        command.args(["--allow-run-as-root", "--oversubscribe", "-n", &number.to_string()]);
+        command.env(KEY.0, KEY.1).args(["-x", KEY.0]).arg(&self.nfskit).args(curve);
+        command.args(["--meet", &free_address()?]);
+        Ok(command)
     }
 
     fn measure(&self, name: &str, processes: Option<u32>) -> Result<Value, String> {
         let path = self.scratch.join(name);
-        let mut command = self.command(processes);
-        command.args(["bench", "curve", "--target", &self.url, "--loads", &LOADS.join(",")]);
+        let mut command = self.command(processes)?;
+        command.args(["--loads", &LOADS.join(",")]);
         // Random arrivals of other numbers of processes are others, and as many only on average.
         command.args(["--arrivals", "fixed", "--warm-up", "500ms", "--time", "4s"]);
         command.args(["--file-set-max", "8M", "--json"]);
@@ -85,9 +91,9 @@ impl Stage<'_> {
 
     /// Where one process cannot go on, none waits for it.
     fn fails_together(&self) -> Result<(), String> {
-        let mut command = self.command(Some(2));
         // The server has stopped.
-        command.args(["bench", "curve", "--target", &self.url, "--loads", "100"]);
+        let mut command = self.command(Some(2))?;
+        command.args(["--loads", "100"]);
         match finish(&mut command, RUN_WITHIN, text) {
             Ok(_) => Err("ranks: two processes without a server were content".to_owned()),
             Err(why) if why.contains("connect") => {
@@ -97,6 +103,13 @@ impl Stage<'_> {
             Err(why) => Err(format!("ranks: two processes without a server: {why}")),
         }
     }
+}
+
+/// An address of the loopback that nobody listens on; taken again at once, it is ours.
+fn free_address() -> Result<String, String> {
+    let listener = TcpListener::bind("127.0.0.1:0");
+    let address = listener.and_then(|listener| listener.local_addr());
+    address.map(|address| address.to_string()).map_err(|error| format!("ranks: {error}"))
 }
 
 fn compare(load: &str, before: &Value, both: &Value, after: &Value) -> Result<(), String> {

@@ -77,11 +77,6 @@ impl Failure {
         }
     }
 
-    #[cfg(feature = "mpi")]
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.code == INTERRUPTED
-    }
-
     /// Adds a sentence to the message.
     pub(crate) fn and(mut self, more: impl Display) -> Self {
         self.what = format!("{}; {more}", self.what);
@@ -109,7 +104,7 @@ impl Failure {
     }
 
     /// Says it and gives the code.
-    pub(crate) fn say(self) -> u8 {
+    fn say(self) -> u8 {
         if !self.what.is_empty() {
             output::say(&self.what);
         }

@@ -15,18 +15,6 @@ pub(crate) fn release(
     build(root, command, package, bin, &["--release"])
 }
 
-/// Builds a binary with a feature that is not on by itself. It changes features of what derives are
-/// made with, so that everything is built anew: not optimized, which takes a third of the time.
-pub(crate) fn with_feature(
-    root: &Path,
-    command: &str,
-    package: &str,
-    bin: &str,
-    feature: &str,
-) -> Result<PathBuf, String> {
-    build(root, command, package, bin, &["--features", feature])
-}
-
 fn build(
     root: &Path,
     command: &str,

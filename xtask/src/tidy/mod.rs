@@ -4,6 +4,7 @@
 //! need no files. A finding says where, what, and what to do about it. Errors fail the run;
 //! warnings are a ratchet on growth and only ask for attention.
 
+mod advisories;
 mod edges;
 mod growth;
 mod links;
@@ -37,7 +38,8 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     }
 }
 
-const CHECKS: [fn(&Tree) -> Vec<Finding>; 8] = [
+const CHECKS: [fn(&Tree) -> Vec<Finding>; 9] = [
+    advisories::check,
     edges::check,
     growth::check,
     links::check,

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use client::url::Target;
+use load::curve::Share;
 use load::mix::Arrivals;
 use perf::units::Nanos;
 
 use super::{count, size, target, time};
+use crate::ranks::{self, Place};
 
 /// Response time over throughput, with a mix of operations as the SFS benchmarks have it.
 ///
@@ -23,7 +25,8 @@ use super::{count, size, target, time};
   nfskit bench curve --target nfs://server/export --html curve.html
   nfskit bench curve --target nfs://a/x --target nfs://b/x --mix sfs2008-v3 --html both.html
   nfskit bench curve --target nfs://server/export --loads 500,1000,2000 --time 300s --warm-up 300s
-  nfskit bench curve --target nfs://server/export --closed 64 --threads 2")]
+  nfskit bench curve --target nfs://server/export --closed 64 --threads 2
+  srun -N 4 nfskit bench curve --target nfs://server/export --meet node1:7010")]
 pub(crate) struct Curve {
     /// A directory of an NFS server; again for more, each with a curve of its own.
     #[arg(long, value_name = "URL", value_parser = target, required = true)]
@@ -78,6 +81,14 @@ pub(crate) struct Curve {
     /// What decides the operations, their files and their moments.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Where the processes meet that mpirun, srun or another launcher has started as one generator
+    /// on many hosts: the first one's host, and a free port. The variable NFSKIT_MEET_KEY has a
+    /// key, the same for all.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) meet: Option<Place>,
+    /// Process N, from 0, of M [default: as mpirun and srun tell].
+    #[arg(long, value_name = "N/M", value_parser = ranks::share, requires = "meet")]
+    pub(crate) process: Option<Share>,
     /// How long a call may wait for its reply before the curve ends there.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,

@@ -230,3 +230,59 @@ fn an_interrupt_leaves_nothing() {
     bench.finish().was_interrupted();
     served.stop();
 }
+
+/// A process that is to meet others at this port of the loopback.
+fn one_of(process: &str, port: u16, target: &str, key: &str) -> Program {
+    let mut command = nfskit(["bench", "curve", "--target", target, "--loads", "60"]);
+    command.args(QUICK).args(["--meet", &format!("127.0.0.1:{port}"), "--process", process]);
+    Program::start(command.args(["--json", "-"]).env("NFSKIT_MEET_KEY", key))
+}
+
+#[test]
+fn processes_that_meet_make_one_record() {
+    let served = Served::memory(&[]);
+    let port = Nobody::there().address.port();
+    let key = "for this test alone";
+    let second = one_of("1/2", port, &served.url(), key);
+    let stranger = one_of("1/2", port, &served.url(), "of another measurement");
+    let first = one_of("0/2", port, &served.url(), key);
+    let record = records(&first.finish());
+    assert_eq!(record["workload"]["parameters"]["processes"], 2);
+    assert!(metric(&record, "load/60.000/achieved_per_s") > 30.0);
+    let second = second.finish();
+    assert_eq!((second.code, &second.stdout[..]), (Some(0), ""), "{second:?}");
+    stranger.signal(Signal::TERM);
+    assert_ne!(stranger.finish().code, Some(0));
+    assert_eq!(served.left_behind(), Vec::<String>::new());
+}
+
+#[test]
+fn a_process_that_cannot_go_on_ends_the_others() {
+    let (served, locked) = (Served::memory(&[]), Served::memory(&["--ro"]));
+    let port = Nobody::there().address.port();
+    let key = "for this test alone";
+    let second = one_of("1/2", port, &locked.url(), key);
+    let first = one_of("0/2", port, &served.url(), key).finish();
+    assert_eq!(first.code, Some(3), "{first:?}");
+    second.finish().complains(3, &["MKDIR", "writable export"]);
+    assert_eq!(served.left_behind(), Vec::<String>::new());
+}
+
+#[test]
+fn a_launched_process_needs_a_place_to_meet_and_a_key() {
+    let target = url(1, "/");
+    let launched = |options: &[&str], key: &str| {
+        let mut command = nfskit(["bench", "curve", "--target", &target]);
+        command.args(options).env("OMPI_COMM_WORLD_RANK", "1").env("OMPI_COMM_WORLD_SIZE", "2");
+        Program::start(command.env("NFSKIT_MEET_KEY", key)).finish()
+    };
+    launched(&[], "").complains(2, &["one of 2 processes", "--meet HOST:PORT"]);
+    let meet = ["--meet", "127.0.0.1:7010"];
+    launched(&meet, "").complains(2, &["NFSKIT_MEET_KEY has 0 characters", "mpirun -x"]);
+    launched(&meet, "short").complains(2, &["NFSKIT_MEET_KEY has 5 characters"]);
+    let alone = curve(std::slice::from_ref(&target), &meet);
+    alone.complains(2, &["no launcher", "--process N/M"]);
+    for wrong in [&["--meet", "host"][..], &["--process", "2/2"], &["--process", "0/2"]] {
+        assert_eq!(curve(std::slice::from_ref(&target), wrong).code, Some(2), "{wrong:?}");
+    }
+}

@@ -26,6 +26,7 @@
 
 mod course;
 pub mod gather;
+pub mod meeting;
 mod point;
 pub mod search;
 pub mod share;
@@ -35,6 +36,7 @@ pub mod validity;
 
 pub use course::{Broken, Measured, Progress, Step, measure};
 pub use gather::{Alone, Gather, GatherError};
+pub use meeting::Meeting;
 pub use point::{Kind, Point};
 pub use share::Share;
 pub use signature::{Quantity, Signature};

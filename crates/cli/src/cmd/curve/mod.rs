@@ -35,6 +35,9 @@ use crate::ranks::Ranks;
 use crate::records;
 use crate::served::Interrupts;
 
+/// Where to look when a step with the other processes fails.
+const OTHERS: &str = "the messages of the other processes";
+
 /// Everything that was measured, and how.
 #[derive(Debug)]
 struct Outcome {
@@ -110,23 +113,22 @@ fn most_common<'a>(breaches: impl Iterator<Item = &'a Breach>) -> &'static str {
 /// Runs the command.
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let settings = settings(args)?;
-    let mut ranks = Ranks::join()?;
-    let told = if ranks.is_first() { verbosity } else { Verbosity::Quiet };
-    // The others write nothing, perhaps on hosts that could not.
-    if ranks.is_first()
-        && let Err(failure) = output::check([&args.json, &args.html, &args.csv])
-    {
-        return Err(ranks.fail(failure));
-    }
-    let outcome = net::runtime::block_on(measure(args, settings, &mut ranks, told))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))
-        .and_then(|outcome| outcome);
-    match outcome {
-        Ok(outcome) if ranks.is_first() => deliver(args, outcome, verbosity),
-        // The first process tells what all have seen.
-        Ok(_) => Ok(()),
-        Err(failure) => Err(ranks.fail(failure)),
-    }
+    let work = async {
+        let clock = Clock::real();
+        let mut ranks = Ranks::join(&clock, args.meet.as_ref(), args.process).await?;
+        if !ranks.is_first() {
+            // It writes nothing, perhaps on a host that could not: the first one tells what all
+            // have seen.
+            return measure(args, &clock, settings, &mut ranks, Verbosity::Quiet)
+                .await
+                .map(|_| None);
+        }
+        output::check([&args.json, &args.html, &args.csv])?;
+        measure(args, &clock, settings, &mut ranks, verbosity).await.map(Some)
+    };
+    let outcome = net::runtime::block_on(work)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    outcome.map_or(Ok(()), |outcome| deliver(args, outcome, verbosity))
 }
 
 /// What the arguments ask for.
@@ -214,18 +216,18 @@ fn steps(most: u32, points: u32) -> Vec<usize> {
 /// Measures as one of the processes that `gather` knows.
 async fn measure<G: Gather>(
     args: &Args,
+    clock: &Clock,
     settings: Settings,
     gather: &mut G,
     verbosity: Verbosity,
 ) -> Result<Outcome, Failure> {
     agree_on_mix(&settings.mix, gather).await?;
-    let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
-    let started = load::environment::rfc3339(&clock);
+    let started = load::environment::rfc3339(clock);
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let plain = args.target.iter().map(|target| {
         let options = study::options(target, args.reply_limit, Shape::default());
-        Reached::new(&clock, None, target, options)
+        Reached::new(clock, None, target, options)
     });
     let plain: Vec<Reached> = plain.collect();
     let places = all_or_none(Places::make(&plain, &mut interrupts).await, gather).await?;
@@ -233,7 +235,7 @@ async fn measure<G: Gather>(
     let outcome = tokio::select! {
         biased;
         () = interrupts.next() => Err(Failure::interrupted()),
-        measured = curves(&clock, args, &settings, &places, gather, &mut bars) => measured,
+        measured = curves(clock, args, &settings, &places, gather, &mut bars) => measured,
     };
     let now = clock.now();
     let neighbours_share = neighbours.share(now);
@@ -280,7 +282,7 @@ async fn all_or_none<'a, G: Gather>(
     gather: &mut G,
 ) -> Result<Places<'a>, Failure> {
     let failed = gather.sum(vec![f64::from(u8::from(made.is_err()))]).await;
-    let failed = failed.map_err(|error| Failure::environment(error, "the launcher's messages"))?;
+    let failed = failed.map_err(|error| Failure::environment(error, OTHERS))?;
     let failure = match made {
         Ok(places) if failed[..] == [0.0] => return Ok(places),
         Ok(places) => places.clear(0).await,
@@ -295,7 +297,7 @@ async fn all_or_none<'a, G: Gather>(
 async fn agree_on_mix<G: Gather>(mix: &Mix, gather: &mut G) -> Result<(), Failure> {
     let own: Vec<f64> = Operation::ALL.into_iter().map(|operation| mix.share(operation)).collect();
     let first = gather.broadcast(own.clone()).await;
-    let first = first.map_err(|error| Failure::environment(error, "the launcher's messages"))?;
+    let first = first.map_err(|error| Failure::environment(error, OTHERS))?;
     match first == own {
         true => Ok(()),
         false => Err(Failure::environment(
@@ -332,7 +334,7 @@ async fn curves<G: Gather>(
     let mut told =
         |progress: Progress| bars.show_as("curve", &doing(args, progress), progress.done);
     let measured = curve::measure(clock, gather, &mut subjects, settings, &mut told).await;
-    measured.map_err(|error| Failure::environment(error, "the other processes' messages"))
+    measured.map_err(|error| Failure::environment(error, OTHERS))
 }
 
 /// What a bar says.
