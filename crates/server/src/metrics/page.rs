@@ -7,6 +7,11 @@ use super::{Metrics, Shard, outcome};
 
 type Value = fn(&Tally) -> u64;
 
+/// Most series of a page, whatever is called by whom: procedures and statuses are those that are
+/// known, and one for all others; clients are at most [`CLIENTS_MAX`](super::CLIENTS_MAX) and one.
+#[cfg(test)]
+const SERIES_MAX: usize = 30_000;
+
 impl Metrics {
     /// Writes what was counted until now.
     pub fn write(&self, page: &mut Page) {
@@ -140,5 +145,68 @@ fn write_spans(page: &mut Page, tallies: &[Tally]) {
             ];
             family.distribution(&labels, &tally.phases[phase as usize]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+
+    use perf::units::Instant;
+    use wire::record::Message;
+    use wire::rpc::Answer;
+    use wire::{mount, nfs3, portmap};
+
+    use super::super::clients::CLIENTS_MAX;
+    use super::super::phase::Phases;
+    use super::*;
+    use crate::engine::{Peer, Transport};
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_be_bytes()).collect()
+    }
+
+    /// Replies with every status of NFS that is told apart and some that are not, and every reason
+    /// why RPC refuses.
+    fn replies() -> Vec<Vec<u8>> {
+        let statuses = (0..130).chain(10_001..10_030).chain([u32::MAX]);
+        let accepted = statuses.map(|status| words(&[1, 1, 0, 0, 0, 0, status]));
+        let refused = (1..9).map(|why| words(&[1, 1, 0, 0, 0, why]));
+        let denied =
+            (0..2).flat_map(|kind| (0..12).map(move |why| words(&[1, 1, 1, kind, why, 0])));
+        accepted.chain(refused).chain(denied).collect()
+    }
+
+    #[test]
+    fn whatever_strangers_send_the_page_has_at_most_so_many_series() {
+        let metrics = Metrics::new(Arc::new(|| Instant::EPOCH));
+        let replies = replies();
+        let mut client = 0_u32;
+        for program in [nfs3::PROGRAM, mount::PROGRAM, portmap::PROGRAM, 100_099] {
+            for version in 0..7 {
+                for procedure in 0..40 {
+                    let call = words(&[1, 0, 2, program, version, procedure]);
+                    // Those that no RFC names share a slot.
+                    let is_known = metrics.0.slots.of(&call).names().0 != "other";
+                    for reply in replies.iter().take(if is_known { replies.len() } else { 3 }) {
+                        client = (client + 1) % (3 * u32::try_from(CLIENTS_MAX).unwrap());
+                        let address = IpAddr::V4(Ipv4Addr::from_bits((10 << 24) + client));
+                        let peer = Peer::at(SocketAddr::new(address, 700), Transport::Stream);
+                        let answer = Answer::Reply(Message::new(reply.clone()));
+                        metrics.ended(peer, &call, &answer, Phases::default(), Instant::EPOCH);
+                    }
+                }
+            }
+        }
+        let mut page = Page::default();
+        metrics.write(&mut page);
+        let samples: Vec<&str> =
+            page.as_str().lines().filter(|line| !line.starts_with('#')).collect();
+        let clients = samples.iter().filter(|line| line.starts_with("nfskit_client_calls_total"));
+        assert_eq!(clients.count(), CLIENTS_MAX + 1);
+        assert!(samples.iter().any(|line| line.contains("status=\"OTHER\"")));
+        let series = samples.len();
+        assert!((SERIES_MAX / 2..=SERIES_MAX).contains(&series), "{series}");
     }
 }
