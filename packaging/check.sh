@@ -42,6 +42,10 @@ server=
 [ -s "$work/man/nfskit-serve.1" ] || fail "no manual page of serve"
 for shell in bash zsh fish; do "$nfskit" completions $shell >"$work/completions.$shell"; done
 bash -n "$work/completions.bash" || fail "the completions of bash are no shell"
-# What the image of the Dockerfile has: nothing but libc and libgcc.
+grep -q 'EXIT STATUS' "$work/man/nfskit-serve.1" || fail "the manual page of serve does not tell how it ends"
+for script in packaging/*.sh packaging/debian/p* examples/*.sh examples/*.sbatch; do
+    bash -n "$script" || fail "$script is no shell script"
+done
+# What package and image depend on: nothing but libc and libgcc.
 ldd "$nfskit" | grep -vE 'linux-vdso|ld-linux|libc\.so|libm\.so|libgcc_s' && fail "another library"
 echo "packaging: passed"
