@@ -197,6 +197,10 @@ impl Log {
                 ("connection_broken", client, json!({ "by": side, "error": cause }))
             }
             Event::NoPlace { client } => ("connection_refused", client, json!({})),
+            Event::Stranger { client } => {
+                let try_ = "--insecure, for all users of this host and all ports";
+                ("connection_of_another_user", client, json!({ "try": try_ }))
+            }
             Event::NobodyListens { client, server } => {
                 ("nobody_listens", client, json!({ "server": server.to_string() }))
             }

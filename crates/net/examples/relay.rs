@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use net::clock::Clock;
 use net::error::TransportError;
-use net::relay::{Limits, Relay};
+use net::relay::{Callers, Limits, Relay};
 use net::runtime::{self, Background};
 use net::shape::LinkPair;
 use net::transport::buffer::Pool;
@@ -69,7 +69,7 @@ fn listen(relay: Option<(SocketAddr, LinkPair)>) -> io::Result<SocketAddr> {
         Some((server, links)) => {
             let events = Arc::new(|_| {});
             let relay = Relay::new(&clock, links.into(), Limits::default(), events, None);
-            clock.spawn(async move { relay.listen(listener, server).await });
+            clock.spawn(async move { relay.listen(listener, server, Callers::Everybody).await });
         }
         None => {
             clock.spawn(async move {

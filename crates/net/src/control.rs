@@ -80,6 +80,9 @@ impl Listener {
                 clock.sleep(Nanos::from_millis(10)).await;
                 continue;
             };
+            if !is_ours(&stream) {
+                continue;
+            }
             let Ok(place) = std::sync::Arc::clone(&places).try_acquire_owned() else {
                 continue;
             };
@@ -100,6 +103,13 @@ impl Drop for Listener {
             std::fs::remove_file(&self.path).ok();
         }
     }
+}
+
+/// Whether root or our own user has connected: others could in the moment between the making of
+/// the socket and of its permissions.
+fn is_ours(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == own)
 }
 
 /// Whether it is a socket at which nobody listens.

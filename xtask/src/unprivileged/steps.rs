@@ -40,7 +40,7 @@ const WORKING: [&str; 9] = [
     "model simulate probe.json",
 ];
 
-/// What an attacker must have seen or done, for its failure to say anything.
+/// What an attacker must have seen, or done at a port, for its failure to say anything.
 const CONNECTED: &str = "connected";
 const TRIED: &str = "tried TCP";
 
@@ -64,6 +64,7 @@ impl Stage {
         report.check("serve", "over UDP, attacked", || self.serves_its_user_alone(&["--udp"]));
         report.check("serve", "insecure: the attack itself works", || self.serves_everybody());
         report.check("serve", "root's directory, attacked", || self.root_serves());
+        report.check("link", "attacked", || self.links_for_its_user_alone());
         report.check("serve", "a stranger is told why", || self.a_stranger_is_told());
         match self.serve(&[]) {
             Err(why) => drop(report.check("serve", "for its user", || Err(why))),
@@ -159,12 +160,36 @@ impl Stage {
         let (service, url, dir) = self.serve(options)?;
         let attack = self.attack(self.owner.uid)?;
         let done = self.works(&format!("bench seqwrite --wire --size 1M --target {url}"))?;
-        let told = self.survived(attack, TRIED)?;
+        let told = self.survived(tried(attack, &url)?, TRIED)?;
         service.stop(START_WITHIN)?;
         match dir.join(set_uid()).exists() {
             true => Err("there is a set-uid file".to_owned()),
             false => Ok(format!("its user: {done}; {told}")),
         }
+    }
+
+    /// A relay in front of such a server: its connections are its user's.
+    fn links_for_its_user_alone(&self) -> Result<String, String> {
+        let (service, url, dir) = self.serve(&[])?;
+        let (link, through) = self.relay(&url, "link --udp --to")?;
+        let attack = self.attack(self.owner.uid)?;
+        let done = self.works(&format!("bench seqwrite --wire --size 1M --target {through}"))?;
+        let told = self.survived(tried(attack, &through)?, TRIED)?;
+        link.stop(START_WITHIN)?;
+        service.stop(START_WITHIN)?;
+        match dir.join(set_uid()).exists() {
+            true => Err("there is a set-uid file".to_owned()),
+            false => Ok(format!("its user: {done}; {told}")),
+        }
+    }
+
+    /// `nfskit link` to a server, and the URL that leads through it.
+    fn relay(&self, url: &str, words: &str) -> Result<(Service, String), String> {
+        let mut command = self.nfskit(&self.owner, words);
+        let mut link = Service::start(command.arg(url))?;
+        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
+        let port = link.wait_for(START_WITHIN, find)?;
+        Ok((link, format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}")))
     }
 
     /// What the attack is worth: it gets in where everybody is asked in.
@@ -200,7 +225,7 @@ impl Stage {
         let mut own = Command::new(&self.nfskit);
         own.args(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &url]);
         let own = finish(&mut own, WITHIN, text);
-        let told = self.survived(attack, TRIED)?;
+        let told = self.survived(tried(attack, &url)?, TRIED)?;
         service.stop(START_WITHIN)?;
         if dir.join(set_uid()).exists() {
             return Err("there is a set-uid file".to_owned());
@@ -227,12 +252,7 @@ impl Stage {
     }
 
     fn link(&self, url: &str) -> Result<String, String> {
-        let mut command = self.nfskit(&self.owner, "link --pcap link.pcap --to");
-        command.arg(url);
-        let mut link = Service::start(&mut command)?;
-        let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
-        let port = link.wait_for(START_WITHIN, find)?;
-        let through = format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}");
+        let (link, through) = self.relay(url, "link --pcap link.pcap --to")?;
         self.works(&format!("bench seqwrite --wire --size 256K --target {through}"))?;
         link.stop(START_WITHIN)?;
         self.works("trace link.pcap --explain")
@@ -304,6 +324,15 @@ impl Stage {
             (None, Some(_)) => Ok(format!("attacked: {looks}, nothing got")),
         }
     }
+}
+
+/// Waits until the attacker has asked at the server of this URL.
+fn tried(attack: Option<Service>, url: &str) -> Result<Option<Service>, String> {
+    let Some(mut attack) = attack else { return Ok(None) };
+    let port = port(url).ok_or_else(|| format!("{url} has no port"))?;
+    let line = format!("{TRIED} {port}");
+    attack.wait_for(START_WITHIN, |lines| lines.contains(&line).then_some(()))?;
+    Ok(Some(attack))
 }
 
 fn set_uid() -> &'static str {

@@ -67,7 +67,7 @@ pub(super) async fn relay<D: Datagrams + 'static>(
     relay: &Relay,
     front: impl Datagrams + 'static,
     server: SocketAddr,
-    dial: impl Fn() -> io::Result<D>,
+    dial: impl Fn(SocketAddr) -> io::Result<D>,
 ) {
     let own = front.local_addr().unwrap_or(server);
     let mut driver = Front {
@@ -109,7 +109,7 @@ struct Front<'r, F, C> {
 impl<F, C, D> Front<'_, F, C>
 where
     F: Datagrams + 'static,
-    C: Fn() -> io::Result<D>,
+    C: Fn(SocketAddr) -> io::Result<D>,
     D: Datagrams + 'static,
 {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
@@ -174,7 +174,7 @@ where
             }
         }
         // Out of descriptors or ports.
-        let Ok(socket) = (self.dial)() else {
+        let Ok(socket) = (self.dial)(route.peer) else {
             return false;
         };
         let (sender, queue) = mpsc::channel(QUEUE_MAX);

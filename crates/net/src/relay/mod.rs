@@ -117,8 +117,33 @@ pub enum Event {
     Broken { client: SocketAddr, side: Side, cause: TransportError },
     /// A connection found no place.
     NoPlace { client: SocketAddr },
+    /// A connection from whom a server with `secure` exports would not take, while it would take
+    /// ours.
+    Stranger { client: SocketAddr },
     /// Nobody took a datagram of this client, as far as is known the first of several.
     NobodyListens { client: SocketAddr, server: SocketAddr },
+}
+
+/// Whose calls are carried. To the server they look like ours: they may come from a privileged
+/// port, and on this host they are a program's of our user.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Callers {
+    /// Everybody's, as if they were ours.
+    Everybody,
+    /// Nobody gets more by us: from a privileged port go those that come from one, or on this host
+    /// from a program of root's or of our user's. The others go from another port, and not to a
+    /// server on this host.
+    Vouched,
+}
+
+impl Callers {
+    /// Whether what comes from `client` may pass for ours; `owner` as the connection has it.
+    pub fn vouch(self, client: SocketAddr, owner: Option<u32>) -> bool {
+        let own = || rustix::process::geteuid().as_raw();
+        let has_privileged_port = client.port() < tcp::PRIVILEGED_PORTS_END;
+        let is_ours = owner.map(|uid| uid == 0 || uid == own());
+        self == Self::Everybody || is_ours.unwrap_or(has_privileged_port)
+    }
 }
 
 /// Told what happens; must not wait.
@@ -219,7 +244,7 @@ impl Relay {
 
     /// Accepts connections and relays each to `server`, until the relay drains. What goes wrong
     /// with one connection ends that connection.
-    pub async fn listen(&self, listener: Listener, server: SocketAddr) {
+    pub async fn listen(&self, listener: Listener, server: SocketAddr, callers: Callers) {
         let mut ending = self.ending();
         loop {
             let accept = std::pin::pin!(listener.accept());
@@ -231,13 +256,14 @@ impl Relay {
                 self.0.clock.sleep(Nanos::from_millis(10)).await;
                 continue;
             };
-            self.admit(client, server, &listener);
+            self.admit(client, server, callers, &listener);
         }
     }
 
     /// Relays a connection in a task of its own, if there is a place for it.
-    fn admit(&self, client: Tcp, server: SocketAddr, listener: &Listener) {
+    fn admit(&self, client: Tcp, server: SocketAddr, callers: Callers, listener: &Listener) {
         let address = client.peer();
+        let is_vouched = callers.vouch(address, client.owner());
         let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
             add(&self.0.counts.refused);
             (self.0.events)(Event::NoPlace { client: address });
@@ -249,7 +275,17 @@ impl Relay {
         self.0.clock.spawn(async move {
             let limit = relay.0.limits.connect_max;
             let clock = &relay.0.clock;
-            match tcp::connect(clock, server, limit, &pool, record_bytes_max).await {
+            let connected = match is_vouched {
+                true => tcp::connect(clock, server, limit, &pool, record_bytes_max).await,
+                false => {
+                    tcp::connect_unprivileged(clock, server, limit, &pool, record_bytes_max).await
+                }
+            };
+            match connected {
+                Ok(server) if !is_vouched && server.is_to_this_host() => {
+                    add(&relay.0.counts.refused);
+                    (relay.0.events)(Event::Stranger { client: address });
+                }
                 Ok(server) => {
                     server.watch_peer(SERVER_PATIENCE, SERVER_RETRIES);
                     relay.connection(client, server).await.ok();
@@ -300,7 +336,7 @@ impl Relay {
         &self,
         front: impl Datagrams + 'static,
         server: SocketAddr,
-        dial: impl Fn() -> io::Result<D>,
+        dial: impl Fn(SocketAddr) -> io::Result<D>,
     ) {
         let _present = self.enter(|_| &UNCOUNTED);
         datagrams::relay(self, front, server, dial).await;

@@ -32,13 +32,19 @@ const OVERFLOW_UID: u32 = 65_534;
 /// The user id of who owns the socket of `peer`, which is connected to ours at `local` over TCP.
 /// None where the peer is on another host, has closed already, or cannot be told.
 pub(super) fn of_peer(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
-    let (peer_ip, local_ip) = (peer.ip().to_canonical(), local.ip().to_canonical());
-    if !peer_ip.is_loopback() && peer_ip != local_ip {
+    if !is_local(peer, local) {
         return None;
     }
+    let (peer_ip, local_ip) = (peer.ip().to_canonical(), local.ip().to_canonical());
     let request = request((peer_ip, peer.port()), (local_ip, local.port()))?;
     let answer = ask(&request).ok()?;
     uid(&answer).filter(|uid| *uid != OVERFLOW_UID)
+}
+
+/// Whether both ends are on this host, as far as their addresses say.
+pub(super) fn is_local(peer: SocketAddr, local: SocketAddr) -> bool {
+    let (peer, local) = (peer.ip().to_canonical(), local.ip().to_canonical());
+    peer.is_loopback() || peer == local
 }
 
 /// The question for the socket at `own` that is connected to `other`.

@@ -39,9 +39,12 @@ const SLICES_MAX: usize = 64;
 /// holds of a connection, enough to fill it again in one turn.
 const QUEUE_BYTES_MAX: usize = 2 << 20;
 
+/// Behind the ports that only privileged processes have.
+pub const PRIVILEGED_PORTS_END: u16 = 1024;
+
 /// Privileged ports from which to call: above those of well-known services.
 const PRIVILEGED_PORT_MIN: u16 = 665;
-const PRIVILEGED_PORTS: u16 = 1024 - PRIVILEGED_PORT_MIN;
+const PRIVILEGED_PORTS: u16 = PRIVILEGED_PORTS_END - PRIVILEGED_PORT_MIN;
 const PRIVILEGED_ATTEMPTS: u16 = 40;
 
 /// A client that has not been heard of for so long is asked whether it is there, and so often.
@@ -87,8 +90,34 @@ pub async fn connect(
     pool: &Pool,
     record_bytes_max: usize,
 ) -> Result<Tcp, ConnectError> {
+    connected(clock, address, limit, dial(address), pool, record_bytes_max).await
+}
+
+/// The same from any port but a privileged one.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_unprivileged(
+    clock: &Clock,
+    address: SocketAddr,
+    limit: Nanos,
+    pool: &Pool,
+    record_bytes_max: usize,
+) -> Result<Tcp, ConnectError> {
+    let dial = TcpStream::connect(address);
+    connected(clock, address, limit, dial, pool, record_bytes_max).await
+}
+
+async fn connected(
+    clock: &Clock,
+    address: SocketAddr,
+    limit: Nanos,
+    dial: impl Future<Output = io::Result<TcpStream>>,
+    pool: &Pool,
+    record_bytes_max: usize,
+) -> Result<Tcp, ConnectError> {
     let stream = clock
-        .within(limit, dial(address))
+        .within(limit, std::pin::pin!(dial))
         .await
         .map_err(|_elapsed| ConnectError::TimedOut { address, limit })?
         .map_err(|cause| match cause.kind() {
@@ -178,6 +207,11 @@ impl Tcp {
             ended: false,
             shut: false,
         })
+    }
+
+    /// Whether the peer is on this host, too, as far as the addresses say.
+    pub fn is_to_this_host(&self) -> bool {
+        self.local.is_some_and(|local| owner::is_local(self.peer, local))
     }
 
     /// Has the system notice that the peer is gone: who does not acknowledge for `timeo` x

@@ -67,13 +67,25 @@ impl Udp {
     /// # Errors
     /// There is no way to that address.
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
+        Self::connect_from(address, super::tcp::privileged_ports())
+    }
+
+    /// The same, bound to any other port.
+    ///
+    /// # Errors
+    /// There is no way to that address.
+    pub fn connect_unprivileged(address: SocketAddr) -> io::Result<Self> {
+        Self::connect_from(address, std::iter::empty())
+    }
+
+    fn connect_from(address: SocketAddr, ports: impl Iterator<Item = u16>) -> io::Result<Self> {
         let domain = socket2::Domain::for_address(address);
         let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
         let any = match address {
             SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
             SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
         };
-        for port in super::tcp::privileged_ports() {
+        for port in ports {
             match socket.bind(&SocketAddr::new(any, port).into()) {
                 Err(cause) if cause.kind() == io::ErrorKind::AddrInUse => {}
                 // Bound, or not allowed: then any port will do.

@@ -335,7 +335,7 @@ fn datagrams_go_both_ways_with_the_delay_of_the_link() {
         let back = Mutex::new(Some(back));
         let (own, address) = (relay.clone(), server.local_addr().unwrap());
         clock.spawn(async move {
-            let dial = || back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
+            let dial = |_| back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
             own.listen_datagrams(front, address, dial).await;
         });
         let nowhere = Route { peer: address, local: None };
@@ -394,7 +394,7 @@ fn a_full_queue_holds_up_a_stream_and_drops_datagrams() {
         let back = Mutex::new(Some(back));
         let (own, address) = (relay.clone(), server.local_addr().unwrap());
         clock.spawn(async move {
-            let dial = || back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
+            let dial = |_| back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
             own.listen_datagrams(front, address, dial).await;
         });
         let nowhere = Route { peer: address, local: None };
@@ -424,7 +424,7 @@ fn a_bad_link_repeats_and_damages_datagrams_and_all_is_counted() {
         let back = Mutex::new(Some(back));
         let (own, address) = (relay.clone(), server.local_addr().unwrap());
         clock.spawn(async move {
-            let dial = || back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
+            let dial = |_| back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
             own.listen_datagrams(front, address, dial).await;
         });
         let call = Message::new(vec![0; 64]);
@@ -444,4 +444,16 @@ fn a_bad_link_repeats_and_damages_datagrams_and_all_is_counted() {
         assert_eq!((counts.there.held, counts.bytes_held), (0, 0));
     });
     ran.unwrap();
+}
+
+#[test]
+fn nobody_gets_more_by_a_relay_than_by_himself() {
+    use net::relay::Callers::{Everybody, Vouched};
+    let own = rustix::process::geteuid().as_raw();
+    let from = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let (privileged, any) = (from(700), from(40_000));
+    assert!(Vouched.vouch(any, Some(own)) && Vouched.vouch(any, Some(0)));
+    assert!(!Vouched.vouch(privileged, Some(own + 1)), "where everybody may have such ports");
+    assert!(Vouched.vouch(privileged, None) && !Vouched.vouch(any, None));
+    assert!(Everybody.vouch(any, None) && Everybody.vouch(any, Some(own + 1)));
 }

@@ -47,6 +47,11 @@ pub(crate) struct Args {
     /// Relays UDP, too, on the same ports.
     #[arg(long)]
     pub(super) udp: bool,
+    /// Relays for everybody as for itself. Without it, calls go from a privileged port only if they
+    /// came from one or, on this host, from a program of root or of this user; and to a server on
+    /// this host no others go.
+    #[arg(long)]
+    pub(super) insecure: bool,
     /// Takes changes while it runs, one a line, from a socket of the file system.
     #[arg(long, value_name = "PATH", conflicts_with = "set")]
     pub(super) control: Option<PathBuf>,

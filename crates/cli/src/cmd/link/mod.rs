@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use net::clock::Clock;
-use net::relay::{self, Event, Limits, Relay, Tap, Unfit};
+use net::relay::{self, Callers, Event, Limits, Relay, Tap, Unfit};
 use net::shape::Shape;
 use net::shape::conditions::Conditions;
 use net::shape::profile::{Profile, ProfileError};
@@ -155,8 +155,9 @@ async fn relay(
         None => (None, None),
     };
     let relay = Relay::new(&clock, Shape::new(profile.clone(), clock.now()), limits, events, tap);
+    let callers = if args.insecure { Callers::Everybody } else { Callers::Vouched };
     for (leg, sockets) in legs.iter().zip(sockets) {
-        listen(&relay, sockets, leg.server, &clock);
+        listen(&relay, sockets, leg.server, callers, &clock);
     }
     let mut banner = Banner { legs: &legs, profile: profile.to_string(), ..Banner::default() };
     banner.udp = args.udp;
@@ -263,15 +264,19 @@ async fn legs(
     Ok((legs, sockets))
 }
 
-fn listen(relay: &Relay, sockets: Sockets, server: SocketAddr, clock: &Clock) {
+fn listen(relay: &Relay, sockets: Sockets, server: SocketAddr, callers: Callers, clock: &Clock) {
     for listener in sockets.listeners {
         let relay = relay.clone();
-        clock.spawn(async move { relay.listen(listener, server).await });
+        clock.spawn(async move { relay.listen(listener, server, callers).await });
     }
     for socket in sockets.datagrams {
         let relay = relay.clone();
         clock.spawn(async move {
-            relay.listen_datagrams(socket, server, || Udp::connect(server)).await;
+            let dial = |client| match callers.vouch(client, None) {
+                true => Udp::connect(server),
+                false => Udp::connect_unprivileged(server),
+            };
+            relay.listen_datagrams(socket, server, dial).await;
         });
     }
 }
