@@ -67,7 +67,6 @@ const STAGES: &[Stage] = &[
     ),
     xtask("generator", "processor time beside libnfs and fio", &["generator", "--rounds", "1"]),
     xtask("attacks", "what bad clients cost good ones", &["attacks", "--check"]),
-    xtask("ranks", "two processes of an MPI beside one", &["ranks"]),
     xtask("ranks", "two processes of mpirun beside one", &["ranks"]),
     xtask("packages", "a clean Debian, an image, Prometheus, the examples", &["packages"]),
 ];

@@ -126,7 +126,8 @@ pub(crate) struct Fit {
 /// value analysis. Of the record of `nfskit probe`: throughput of a sequential write, by the
 /// formula of the transaction cycle and by mean value analysis. Of a sweep or a trace: calls a
 /// second, by both. All of them also by a world, which is the program itself in virtual time. Each
-/// with its interval, and with what limits; of a probe, with which of the models to believe, and why.
+/// with its interval, and with what limits; of a probe, also which of the models to believe, and
+/// why.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit model whatif f840.txt L+1ms

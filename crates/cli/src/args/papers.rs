@@ -124,7 +124,7 @@ pub(crate) struct WhatIf {
     /// How long a call of the protocol may wait for its reply before the run gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,
-    /// Ends with exit code 1 unless what was believed is within 5 % at the median and 12 % at worst.
+    /// Ends with exit code 1 unless what was believed is 5 % off at the median and 12 % at worst.
     #[arg(long)]
     pub(crate) check: bool,
     /// Prints tables in Markdown instead.

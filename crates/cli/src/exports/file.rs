@@ -9,7 +9,7 @@
 //! squash = "root"               # or "none", "all"
 //! anonuid = 65534
 //! anongid = 65534
-//! secure = true                 # only calls from privileged ports, or of this host's root
+//! secure = false                # true: only calls from privileged ports
 //! ```
 //!
 //! Several tables with one name are several rules: the first that names a client is the client's.
@@ -46,12 +46,8 @@ struct Table {
     squash: SquashWord,
     anonuid: Option<u32>,
     anongid: Option<u32>,
-    #[serde(default = "yes")]
+    #[serde(default)]
     secure: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[derive(Debug, Default, Deserialize)]

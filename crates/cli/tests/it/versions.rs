@@ -19,7 +19,7 @@ const PATIENCE: Nanos = Nanos::from_secs(60);
 
 fn serve(folder: &Path, listen: &str) -> Served {
     let mut command = nfskit(["serve"]);
-    command.arg(folder).args(["--udp", "--export", "/=no_root_squash,insecure"]);
+    command.arg(folder).arg("--udp");
     Served::start(command, listen)
 }
 

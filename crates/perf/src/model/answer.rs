@@ -64,8 +64,7 @@ mod tests {
         }
     }
 
-    /// Standard deviation of an answer of which the slopes by each parameter are known: the parameters'
-    /// covariance carried to it.
+    /// Standard deviation of an answer of which the slopes by each parameter are known.
     fn spread<'a>(
         covariance: impl IntoIterator<Item = impl IntoIterator<Item = &'a f64>>,
         slopes: &[f64],

@@ -14,8 +14,8 @@ pub(super) fn form(outcome: &Outcome) -> String {
     let Some(forms) = explanation.forms.first().copied().flatten() else { return String::new() };
     let Forms { stall_pct, concurrent_pct } = forms;
     if outcome.version == 2 {
-        return "Whether the server works on while its disk does cannot be told with version 2, each \
-                WRITE of which waits for the disk itself."
+        return "Whether the server works on while its disk does cannot be told with version 2, of \
+                which each WRITE waits for the disk itself."
             .to_owned();
     }
     if !Shown::of(outcome).storage() {

@@ -2,8 +2,8 @@
 
 use super::explain::{Row, median};
 
-/// A prediction that is off by less than this held, percent: what the worst of the changes that were
-/// predicted and applied was off by (docs/models.md, section 22).
+/// A prediction that is off by less than this held, percent: the aim for the worst of the changes
+/// that are predicted and applied (docs/models.md, section 22).
 pub(crate) const HELD_PCT: f64 = 12.0;
 
 /// A point this near to the highest of its curve shows the limit and not the calls outstanding.

@@ -11,8 +11,8 @@
 //! the probes find it), [`sweep`] and [`trace`]. One that a model does not contain is refused: no
 //! answer is better than "no effect".
 //!
-//! Times and rates are said as those of an emulated link are ([`crate::words`]); sizes have powers of
-//! 1,024 (K, M, G, T), rates powers of 1,000.
+//! Times and rates are said as those of an emulated link are ([`crate::words`]); sizes have powers
+//! of 1,024 (K, M, G, T), rates powers of 1,000.
 
 pub mod believed;
 pub mod path;

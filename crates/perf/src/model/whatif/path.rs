@@ -70,8 +70,8 @@ pub struct Spread {
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// A pipe that is by less than this slower than its link is as slow as its link: bursts differ by as
-/// much.
+/// A pipe that is by less than this slower than its link is as slow as its link: bursts differ by
+/// as much.
 const SLOWEST: f64 = 1.1;
 
 /// The sizes of calls by which a full pipe is known, KiB: of probes.

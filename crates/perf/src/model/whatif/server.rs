@@ -9,9 +9,9 @@
 //! | clients x | the rate, and of a closed server the callers |
 //! | clients =, outstanding | the callers of a closed server, which have one call each |
 //!
-//! Intervals: as far as the answer goes when the parameters go to the end of theirs, along each axis
-//! of their covariance, for every number of disks that fits the curve alike. What the curve did not
-//! show makes them wide, as it should; and the bottleneck is told only if it is the same in all.
+//! Intervals: as far as the answer goes when the parameters go to the end of theirs, along each
+//! axis of their covariance, for every number of disks that fits the curve alike. What the curve
+//! did not show makes them wide, as it should; the bottleneck is told only if all have the same.
 //!
 //! Source: Martin & Culler 1999, section 4.3, for L and o; the rest follows from the model.
 
@@ -52,8 +52,8 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlook {
     pub per_s: f64,
-    /// us; `None` where the rate is not reached. Without an interval where what explains the curve as
-    /// well may not reach it.
+    /// us; `None` where the rate is not reached. Without an interval where what explains the curve
+    /// as well may not reach it.
     pub response_us: Option<Estimate>,
     /// Calls a second.
     pub saturation_per_s: Estimate,

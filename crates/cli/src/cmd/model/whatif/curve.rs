@@ -13,7 +13,7 @@ use world::simulate::Outcome;
 use super::super::known::{Told, name};
 use super::super::worlds::{self, Load};
 use super::super::{infer, record, show, span};
-use super::{interval, is_latency, refused};
+use super::{added_latency, interval, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
 use crate::exit::Failure;
@@ -58,11 +58,8 @@ pub(super) fn run(
             simulated(when, outlook, &mut text, &mut record);
         }
     }
-    if base.latency_us == 0.0 && args.changes.iter().any(is_latency) {
-        let note = "the curve knows of no L, so that of L= is added to D";
-        let advice = "--latency TIME, if a part of it is L that the change replaces";
-        writeln!(text, "note: {note}: {advice}").ok();
-        record.warn("latency-added", note, advice);
+    if base.latency_us == 0.0 {
+        text.push_str(&added_latency(&args.changes, "D", &mut record));
     }
     for said in inferred.unidentified() {
         writeln!(text, "note: {said}").ok();

@@ -8,6 +8,7 @@ mod trace;
 
 pub(super) use self::path::bound;
 use perf::model::whatif::{Change, How, What, WhatIfError};
+use perf::record::Run as Record;
 use perf::stats::Estimate;
 
 use super::source::Source;
@@ -29,9 +30,16 @@ fn refused(error: WhatIfError) -> Failure {
     Failure::usage(error, "nfskit model whatif --help lists the changes")
 }
 
-/// Whether a change sets L, which replaces what is known of it.
-fn is_latency(change: &Change) -> bool {
-    change.what == What::Latency && change.how == How::Set
+/// Says that L= is added to `what`, in which no L is known that it could replace.
+fn added_latency(changes: &[Change], what: &str, record: &mut Record) -> String {
+    let sets = |change: &Change| change.what == What::Latency && change.how == How::Set;
+    if !changes.iter().any(sets) {
+        return String::new();
+    }
+    let note = format!("no L is known, so that of L= is added to the {what} that was found");
+    let advice = "--latency TIME, if a part of it is L that the change replaces";
+    record.warn("latency-added", &note, advice);
+    format!("note: {note}: {advice}\n")
 }
 
 fn interval(estimate: &Estimate, said: &dyn Fn(f64) -> String) -> String {

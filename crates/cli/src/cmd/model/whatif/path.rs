@@ -10,7 +10,7 @@ use perf::model::whatif::path::{Case, Outlook};
 use perf::units::Nanos;
 
 use super::super::{record, show, span};
-use super::{interval, is_latency, refused};
+use super::{added_latency, interval, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
 use crate::exit::Failure;
@@ -79,12 +79,8 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
         writeln!(text, "note: {note}").ok();
         record.warn("no-simulation", &note, "");
     }
-    if found.latency_us == 0.0 && args.changes.iter().any(is_latency) {
-        let note =
-            "the record knows of no L, so that of L= is added to the 2 T_prop that was found";
-        let advice = "--latency TIME, if a part of it is L that the change replaces";
-        writeln!(text, "note: {note}: {advice}").ok();
-        record.warn("latency-added", note, advice);
+    if found.latency_us == 0.0 {
+        text.push_str(&added_latency(&args.changes, "2 T_prop", &mut record));
     }
     show(&text, &record, args.json.as_deref(), verbosity)
 }
@@ -143,8 +139,8 @@ fn base(found: &Case, measured: Option<f64>) -> String {
     match measured {
         Some(mib_per_s) if found.calibrated(mib_per_s) == *found && mib_per_s != formula => {
             format!(
-                "base: the formula has {formula:.1} MiB/s where {mib_per_s:.1} were measured; something \
-             else limits, and no answer here can be relied on"
+                "base: the formula has {formula:.1} MiB/s where {mib_per_s:.1} were measured; \
+             something else limits, and no answer here can be relied on"
             )
         }
         Some(mib_per_s) => format!(
@@ -152,8 +148,8 @@ fn base(found: &Case, measured: Option<f64>) -> String {
              {formula:.1}"
         ),
         None => format!(
-            "base: {formula:.1} MiB/s by the formula; with so many outstanding nothing was measured, \
-             and the gain is surer than the level"
+            "base: {formula:.1} MiB/s by the formula; with so many outstanding nothing was \
+             measured, and the gain is surer than the level"
         ),
     }
 }
