@@ -82,8 +82,8 @@ impl Files {
         state.names.find(dir, name, version)
     }
 
-    /// The file, if its attributes are good. Attributes and version are of one moment: what an older
-    /// reply has told of the file goes with no newer version.
+    /// The file, if its attributes are good. Attributes and version are of one moment: what an
+    /// older reply has told of the file goes with no newer version.
     pub fn found(&self, handle: &FileHandle) -> Option<Found> {
         let now = self.now();
         let mut state = self.inner.state.lock();

@@ -84,8 +84,8 @@ where
         Poll::Pending
     }
 
-    /// Starts a call in a task of its own, where it runs to its end whatever becomes of this. It has
-    /// a turn whenever it runs.
+    /// Starts a call in a task of its own, where it runs to its end whatever becomes of this. It
+    /// has a turn whenever it runs.
     pub(super) fn start_there(
         &mut self,
         cx: &mut Context<'_>,

@@ -12,9 +12,9 @@
 //! A reply that is larger than was known before is charged when it is there. Where that cannot be
 //! paid, no call is read until it can: one batch of small replies, at most.
 //!
-//! Moving data takes as long as hundreds of small calls. Beyond [`LIGHT_BYTES`] a connection does it
-//! only when it has a turn, of which there is one for each processor: so who asks for little waits
-//! for one batch of others, and not for one of each of them.
+//! Moving data takes as long as hundreds of small calls. Beyond [`LIGHT_BYTES`] a connection does
+//! it only when it has a turn, of which there is one for each processor: so who asks for little
+//! waits for one batch of others, and not for one of each of them.
 
 use std::collections::VecDeque;
 use std::future::Future;

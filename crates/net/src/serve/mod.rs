@@ -8,7 +8,8 @@
 //!
 //! - [`Host`] is what all of them share: limits, the bytes in flight, counts, and the end.
 //! - `budget.rs` says who may have how many of the bytes, `accounts.rs` what of them is reserved;
-//!   `turns.rs` who moves data, `seats.rs` who may be connected; `patience.rs` who is given up, and when.
+//!   `turns.rs` who moves data, `seats.rs` who may be connected; `patience.rs` who is given up,
+//!   and when.
 //! - `connection.rs` and `datagrams.rs` drive the two sorts of transport.
 
 mod accounts;

@@ -5,8 +5,8 @@
 //! batches of data. So a task moves data only while it has a turn, for one poll, and those who wait
 //! for one wait here.
 //!
-//! Hosts take turns, however many connections they have: the first to wait of a host goes before the
-//! second of another (start-time fair queueing, each turn counting the same).
+//! Hosts take turns, however many connections they have: the first to wait of a host goes before
+//! the second of another (start-time fair queueing, each turn counting the same).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
