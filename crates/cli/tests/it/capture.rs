@@ -128,7 +128,7 @@ fn a_full_disk_ends_the_capture_and_not_the_relay() {
     told(&linked.program);
     connection.is_served();
     Connection::at(linked.address).is_served();
-    linked.stop();
+    linked.stop_with(3);
     let server = served.address.to_string();
     let finished = crate::program::run(["link", "--to", &server, "--pcap", "/no/such/folder/file"]);
     finished.complains(3, &["cannot write /no/such/folder/file", "--pcap"]);

@@ -38,9 +38,14 @@ impl Linked {
 
     /// Asks it to end, which it does in good order; gives its summary.
     pub(crate) fn stop(self) -> String {
+        self.stop_with(0)
+    }
+
+    /// The same, where it has something to complain of.
+    pub(crate) fn stop_with(self, code: i32) -> String {
         self.program.signal(Signal::TERM);
         let finished = self.program.finish();
-        assert_eq!(finished.code, Some(0), "{finished:?}");
+        assert_eq!(finished.code, Some(code), "{finished:?}");
         finished.stdout
     }
 }

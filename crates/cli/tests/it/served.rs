@@ -98,7 +98,10 @@ impl Served {
         }
         self.program.signal(Signal::TERM);
         let finished = self.program.finish();
-        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+        // Records over the limit are logged, which is all that there may be to say.
+        let mut lines = finished.stderr.lines();
+        let is_quiet = lines.all(|line| line.contains(" WARN records_too_long "));
+        assert!(is_quiet && finished.code == Some(0), "{finished:?}");
     }
 }
 
