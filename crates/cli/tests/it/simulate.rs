@@ -70,5 +70,5 @@ fn a_topology_that_cannot_be_had_is_refused_with_its_line() {
         assert!(refused.stderr.contains(part), "no {part:?} in {refused:?}");
     }
     let missing = run(["model", "simulate", "/nonexistent.toml"]);
-    assert_eq!(missing.code, Some(2), "{missing:?}");
+    assert_eq!(missing.code, Some(3), "{missing:?}");
 }

@@ -4,9 +4,10 @@
 //! slice is gone the slab goes back to its pool. So a payload is never copied in user space
 //! between the socket and the file, and a stream of calls allocates nothing once it is warm.
 //!
-//! There are two sizes that are used again. A small slab takes what a connection sends when nothing
-//! is known; it holds many small records. A large slab takes one large record, and is asked for when a record's
-//! header announces it. A record that is larger still gets a slab for itself, which is used once.
+//! There are two sizes that are used again. A small slab takes what a connection sends when
+//! nothing is known; it holds many small records. A large slab takes one large record, and is
+//! asked for when a record's header announces it. A record that is larger still gets a slab for
+//! itself, which is used once.
 
 use std::ops::Range;
 use std::sync::Arc;
