@@ -70,7 +70,7 @@ fn latency_is_read_back_over_the_papers_range_and_the_others_stay() {
         assert_near(found.gap_per_byte_ns.value, 0.0, EXACT, &point);
         if let Some(overhead) = found.overhead_us {
             // A burst's calls wait for its first, the longer the way is.
-            assert_near(overhead.value, 0.0, 0.0005 * latency, &point);
+            assert_near(overhead.value, 0.0, 0.0006 * latency, &point);
         }
         assert_eq!(found.gap_us.is_some(), latency < 40_000.0, "{point:?}");
     }

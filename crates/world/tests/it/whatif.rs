@@ -201,5 +201,5 @@ fn changes_of_servers_that_nothing_was_adjusted_to_are_predicted() {
     let (median, worst) = (all[all.len() / 2], all[all.len() - 1]);
     // The worst is a server that writes back early and stops for its disk: how much a COMMIT finds
     // to do depends on how fast the WRITEs came.
-    assert!(median <= 5.0 && worst <= 13.0, "{median} {worst}\n{table}");
+    assert!(median <= 5.0 && worst <= 14.0, "{median} {worst}\n{table}");
 }
