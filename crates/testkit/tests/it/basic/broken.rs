@@ -327,7 +327,8 @@ impl Store for Broken {
         let fault = self.fault;
         let mut broken = move |entry: Entry<'_>| {
             let is_listed = entry.name == LISTED;
-            let again = Entry { node: None, ..entry };
+            // With a cookie of its own: a page that repeats one is given up before it is looked at.
+            let again = Entry { node: None, cookie: u64::MAX - entry.cookie, ..entry };
             match fault {
                 Fault::ListSkips if is_listed => true,
                 Fault::ListRepeats if is_listed => sink(entry) && sink(again),

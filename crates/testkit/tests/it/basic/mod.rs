@@ -104,7 +104,7 @@ fn what_is_removed_must_be_gone() {
 #[test]
 fn a_listing_must_have_each_name_once() {
     fails(Fault::ListSkips, Test::Readdir, "200 files, file.7 among them", "199 without it");
-    // A page that repeats an entry, its cookie with it, the client itself gives up: `hostile.rs`.
+    fails(Fault::ListRepeats, Test::Readdir, "file.7 once", "it twice");
     let (test, message) = failure(Fault::ListRemembers, functional());
     assert_eq!(test, Test::Readdir, "{message}");
 }
