@@ -71,7 +71,7 @@ fn places() -> Vec<Place> {
     ]
 }
 
-const COMMIT_BYTES: u64 = 4 << 20;
+const COMMIT_BYTES: u64 = 8 << 20;
 
 /// Steady throughput, MiB/s.
 fn measured(place: &Place, transfer: Transfer) -> f64 {
