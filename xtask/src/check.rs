@@ -61,7 +61,7 @@ const STEPS: [Step; 6] = [
     Step {
         name: "doc",
         work: Work::Cargo {
-            arguments: "doc --workspace --no-deps",
+            arguments: "doc --workspace --no-deps --keep-going",
             environment: Some(("RUSTDOCFLAGS", "-D warnings")),
         },
     },
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_command_to_repeat_a_step_carries_its_environment() {
         let doc = STEPS.last().map(Step::command_line);
-        let expected = "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps";
+        let expected = "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --keep-going";
         assert_eq!(doc.as_deref(), Some(expected));
     }
 }

@@ -37,8 +37,8 @@ pub(crate) struct Trace {
     /// Only calls of these clients, by all of their ports or by one.
     #[arg(long, value_name = "ADDRESS[:PORT]", value_delimiter = ',')]
     pub(crate) client: Vec<Host>,
-    /// Only calls to these servers, at all of their ports or at one: 10.0.0.2, 10.0.0.2:2049,
-    /// [fd00::2]:2049.
+    /// Only calls to these servers, at all of their ports or at one: 10.0.0.2, 10.0.0.2:2049, or an
+    /// IPv6 address in brackets, such as `[fd00::2]:2049`.
     #[arg(long, value_name = "ADDRESS[:PORT]", value_delimiter = ',')]
     pub(crate) server: Vec<Host>,
     /// Only these operations, by the RFC's names.

@@ -2,7 +2,7 @@
 //! has the better of what was measured of the path as it is.
 //!
 //! The formula says most, and has parameters that a world has not; so a world is believed only if
-//! it is better by more than [`NOISE_PCT`] and by a quarter of the formula's error. It is where a
+//! it is better by more than `NOISE_PCT` and by a quarter of the formula's error. It is where a
 //! server that stops for its disk has calls waiting, which the formula lets go on.
 
 use serde::{Deserialize, Serialize};
