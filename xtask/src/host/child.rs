@@ -12,6 +12,8 @@ use super::family;
 const POLL: Duration = Duration::from_millis(10);
 /// What [`finish`] says of a program that it had to end.
 pub(crate) const NO_END: &str = "no end after";
+/// What a program printed is read by then, once it has ended.
+const LAST_LINES_WITHIN: Duration = Duration::from_secs(1);
 /// Lines of a service's output that we keep for the case that it fails.
 const LOG_LINES_MAX: usize = 200;
 
@@ -125,13 +127,18 @@ impl Service {
         within: Duration,
         mut ready: impl FnMut(&[String]) -> Option<T>,
     ) -> Result<T, String> {
-        let deadline = Instant::now() + within;
+        let mut deadline = Instant::now() + within;
+        let mut ended = false;
         loop {
             if let Some(found) = ready(&self.lines()) {
                 return Ok(found);
             }
-            let ended = self.child.try_wait().is_ok_and(|status| status.is_some());
-            if ended || Instant::now() >= deadline {
+            if !ended && self.child.try_wait().is_ok_and(|status| status.is_some()) {
+                ended = true;
+                // Its last lines may still be on their way to us.
+                deadline = deadline.min(Instant::now() + LAST_LINES_WITHIN);
+            }
+            if Instant::now() >= deadline {
                 let how = if ended { "ended" } else { "is not ready in time" };
                 return Err(format!("{} {how}; it printed: {:?}", self.name, self.lines()));
             }
