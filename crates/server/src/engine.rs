@@ -515,13 +515,21 @@ impl<S: Store> Engine<S> {
                 _ => self.transfer_bytes_max(call.peer),
             },
         };
+        if let Some(doubt) = doubt
+            && let Some(success) =
+                // Boxed: seldom needed, and large.
+                Box::pin(proc3::in_doubt::success_of_create(&cx, procedure, args, doubt))
+                        .await
+        {
+            head.extend_from_slice(&success);
+            return Ok(Bytes::new());
+        }
         let results_at = head.len();
         let payload =
             metrics::procedure(call.watch, pin!(proc3::serve(&cx, procedure, args, head))).await?;
         if let Some(doubt) = doubt
             && proc3::in_doubt::may_be_done(&head[results_at..])
             && let Some(success) =
-                // Boxed: seldom needed, and large.
                 Box::pin(proc3::in_doubt::success(&cx, procedure, args, doubt)).await
         {
             head.truncate(results_at);
@@ -572,6 +580,15 @@ impl<S: Store> Engine<S> {
             },
             cookies: &self.cookies,
         };
+        if let Some(doubt) = doubt
+            && let Some(success) =
+                // Boxed: seldom needed, and large.
+                Box::pin(proc2::in_doubt::success_of_create(&cx, procedure, args, doubt))
+                        .await
+        {
+            head.extend_from_slice(&success);
+            return Ok(Bytes::new());
+        }
         let results_at = head.len();
         let payload =
             metrics::procedure(call.watch, pin!(proc2::serve(&cx, procedure, args, head))).await?;

@@ -84,6 +84,8 @@ pub struct Attr {
     pub accessed: Time,
     pub modified: Time,
     pub changed: Time,
+    /// When it was made, where the file system keeps that.
+    pub made: Option<Time>,
 }
 
 /// What a client needs of the state before an operation to keep its cache (wcc_attr).

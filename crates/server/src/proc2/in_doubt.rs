@@ -1,17 +1,17 @@
 //! Whether a call that fails now was executed before: `proc3/in_doubt.rs` for version 2.
 //!
-//! CREATE of a regular file never fails because it is there, so that only special files are looked
-//! for. SETATTR has no guard and can be done again.
+//! CREATE of a regular file never fails because it is there: it is looked for before
+//! ([`success_of_create`]). SETATTR has no guard and can be done again.
 
-use wire::nfs2::{self, DirOp, DirOpRes, NfsStat2, Procedure, mode_type};
+use wire::nfs2::{self, DirOp, DirOpRes, NfsStat2, Procedure, Sattr2, mode_type};
 use wire::xdr::{self, Encode};
 
 use crate::replies::Doubt;
 use crate::store::{Node, Store};
-use crate::types::{FileKind, Handle};
+use crate::types::{FileKind, Handle, SetAttr};
 
 use super::Context;
-use super::attributes::wanted_type;
+use super::attributes::{set_attr, wanted_type};
 
 /// Whether results are an error that a call's own success causes.
 pub(crate) fn may_be_done(results: &[u8]) -> bool {
@@ -55,6 +55,28 @@ pub(crate) async fn success<S: Store>(
     done.then(|| success.to_bytes())
 }
 
+/// The results of a CREATE of a regular file, if it was executed before, perhaps in part.
+pub(crate) async fn success_of_create<S: Store>(
+    cx: &Context<'_, S>,
+    procedure: Procedure,
+    args: &[u8],
+    doubt: Doubt,
+) -> Option<Vec<u8>> {
+    if procedure != Procedure::Create {
+        return None;
+    }
+    let args: nfs2::create::Args<'_> = xdr::from_bytes(args).ok()?;
+    if wanted_type(&args.attributes) != mode_type::REG {
+        return None;
+    }
+    cx.check_writable().ok()?;
+    let traces = Traces { cx, doubt };
+    let node = traces.recent(args.where_, FileKind::Regular).await?;
+    node.attr.made?;
+    let reply: DirOpRes = cx.found(procedure, Ok(traces.finished(node, &args.attributes).await?));
+    Some(reply.to_bytes())
+}
+
 struct Traces<'t, 'c, S> {
     cx: &'t Context<'c, S>,
     doubt: Doubt,
@@ -94,7 +116,8 @@ impl<S: Store> Traces<'_, '_, S> {
     async fn made(&self, procedure: Procedure, args: &[u8]) -> Option<Node> {
         if procedure == Procedure::Mkdir {
             let args: nfs2::mkdir::Args<'_> = xdr::from_bytes(args).ok()?;
-            return self.recent(args.where_, FileKind::Directory).await;
+            let node = self.recent(args.where_, FileKind::Directory).await?;
+            return self.finished(node, &args.attributes).await;
         }
         let args: nfs2::create::Args<'_> = xdr::from_bytes(args).ok()?;
         let kind = match (wanted_type(&args.attributes), args.attributes.size) {
@@ -104,6 +127,15 @@ impl<S: Store> Traces<'_, '_, S> {
             (mode_type::SOCK, _) => FileKind::Socket,
             _ => return None,
         };
-        self.recent(args.where_, kind).await
+        let node = self.recent(args.where_, kind).await?;
+        self.finished(node, &args.attributes).await
+    }
+
+    /// It may have been made, and not yet given its attributes.
+    async fn finished(&self, node: Node, attributes: &Sattr2) -> Option<Node> {
+        let attrs = SetAttr { size: None, ..set_attr(attributes).ok()? };
+        let changed = self.cx.store.set_attr(self.cx.caller, &node.handle, attrs, None).await;
+        changed.result.ok()?;
+        Some(Node { attr: changed.wcc.after.unwrap_or(node.attr), ..node })
     }
 }

@@ -11,6 +11,12 @@
 //! was somebody else, it is gone all the same. The traces deceive when somebody made the same name
 //! within that time and the call itself had failed; without this file every such call would be
 //! answered wrongly.
+//!
+//! CREATE that takes what is there (UNCHECKED) never fails because of itself. Executed again it
+//! would take the file that it had made itself for one that was there, and not give it the owner,
+//! the mode and the times that it was to have. So its traces are looked for before
+//! ([`success_of_create`]), where the file system keeps when a file was made: it must not take one
+//! that was only truncated for one that was made.
 
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
@@ -77,12 +83,12 @@ pub(crate) async fn success<S: Store>(
         Procedure::Setattr => {
             let args: nfs3::setattr::Args = xdr::from_bytes(args).ok()?;
             let attr = cx.store.attr(cx.caller, &cx.handle(&args.object).ok()?).await.ok()?;
-            let obj_wcc = traces.doubt.may_have_made(&attr).then(|| after(attr))?;
+            let obj_wcc = traces.doubt.may_have_changed_last(&attr).then(|| after(attr))?;
             let reply: nfs3::setattr::Reply = Ok(nfs3::setattr::ReplyOk { obj_wcc });
             reply.encode(&mut results);
         }
         Procedure::Create | Procedure::Mkdir | Procedure::Symlink | Procedure::Mknod => {
-            let made = traces.made(procedure, args).await?;
+            let made = traces.made(Wanted::of(procedure, args)?).await?;
             // The four have the same results.
             let reply: nfs3::create::Reply = Ok(made);
             reply.encode(&mut results);
@@ -90,6 +96,25 @@ pub(crate) async fn success<S: Store>(
         _ => return None,
     }
     Some(results)
+}
+
+/// The results of a CREATE that takes what is there, if it was executed before, perhaps in part.
+pub(crate) async fn success_of_create<S: Store>(
+    cx: &Context<'_, S>,
+    procedure: Procedure,
+    args: &[u8],
+    doubt: Doubt,
+) -> Option<Vec<u8>> {
+    if procedure != Procedure::Create {
+        return None;
+    }
+    let nfs3::create::Args { where_, how } = xdr::from_bytes(args).ok()?;
+    let CreateHow::Unchecked(attributes) = how else { return None };
+    cx.check_writable().ok()?;
+    let wanted = Wanted { births_only: true, ..Wanted::new(where_, FileKind::Regular, attributes) };
+    let made = Traces { cx, doubt }.made(wanted).await?;
+    let reply: nfs3::create::Reply = Ok(made);
+    Some(reply.to_bytes())
 }
 
 struct Traces<'t, 'c, S> {
@@ -117,11 +142,12 @@ impl<S: Store> Traces<'_, '_, S> {
         Some((node, after_of(found.attr)))
     }
 
-    async fn made(&self, procedure: Procedure, args: &[u8]) -> Option<NewObject> {
-        let (where_, kind, target, attrs) = wanted(procedure, args)?;
+    async fn made(&self, wanted: Wanted<'_>) -> Option<NewObject> {
+        let Wanted { where_, kind, target, attributes, births_only } = wanted;
         let dir = self.cx.handle(&where_.dir).ok()?;
         let (node, dir_wcc) = self.named(&dir, where_.name).await?;
-        if node.attr.kind != kind || !self.doubt.may_have_made(&node.attr) {
+        let is_known = !births_only || node.attr.made.is_some();
+        if node.attr.kind != kind || !is_known || !self.doubt.may_have_made(&node.attr) {
             return None;
         }
         if let Some(target) = target {
@@ -131,7 +157,7 @@ impl<S: Store> Traces<'_, '_, S> {
             }
         }
         // It may have been made, and not yet given its attributes; this makes it stable, too.
-        let attrs = SetAttr { size: None, ..set_attr(&attrs).ok()? };
+        let attrs = SetAttr { size: None, ..set_attr(&attributes).ok()? };
         let attrs = if kind == FileKind::Symlink { SetAttr::default() } else { attrs };
         let changed = self.cx.store.set_attr(self.cx.caller, &node.handle, attrs, None).await;
         changed.result.ok()?;
@@ -144,42 +170,59 @@ impl<S: Store> Traces<'_, '_, S> {
     }
 }
 
-type Wanted<'a> = (DirOp<'a>, FileKind, Option<&'a [u8]>, Sattr3);
+/// What a call wanted to make, and where.
+struct Wanted<'a> {
+    where_: DirOp<'a>,
+    kind: FileKind,
+    /// Of a symbolic link.
+    target: Option<&'a [u8]>,
+    attributes: Sattr3,
+    /// Only a file of which it is known when it was made will do.
+    births_only: bool,
+}
 
-/// What a call wanted to make, and where; with a symbolic link's target, and its attributes.
-fn wanted(procedure: Procedure, args: &[u8]) -> Option<Wanted<'_>> {
-    Some(match procedure {
-        Procedure::Create => {
-            let args: nfs3::create::Args<'_> = xdr::from_bytes(args).ok()?;
-            let attributes = match args.how {
-                CreateHow::Guarded(attributes) => attributes,
-                // Made, and not yet marked with its verifier: else it would have been recognised.
-                CreateHow::Exclusive(_) => Sattr3::default(),
-                CreateHow::Unchecked(_) => return None,
-            };
-            (args.where_, FileKind::Regular, None, attributes)
-        }
-        Procedure::Mkdir => {
-            let args: nfs3::mkdir::Args<'_> = xdr::from_bytes(args).ok()?;
-            (args.where_, FileKind::Directory, None, args.attributes)
-        }
-        Procedure::Symlink => {
-            let args: nfs3::symlink::Args<'_> = xdr::from_bytes(args).ok()?;
-            (args.where_, FileKind::Symlink, Some(args.symlink_data), args.symlink_attributes)
-        }
-        Procedure::Mknod => {
-            let args: nfs3::mknod::Args<'_> = xdr::from_bytes(args).ok()?;
-            let (kind, attributes) = match args.what {
-                MknodData::Chr(device) => (FileKind::CharDevice, device.dev_attributes),
-                MknodData::Blk(device) => (FileKind::BlockDevice, device.dev_attributes),
-                MknodData::Sock(attributes) => (FileKind::Socket, attributes),
-                MknodData::Fifo(attributes) => (FileKind::Fifo, attributes),
-                _ => return None,
-            };
-            (args.where_, kind, None, attributes)
-        }
-        _ => return None,
-    })
+impl<'a> Wanted<'a> {
+    fn new(where_: DirOp<'a>, kind: FileKind, attributes: Sattr3) -> Self {
+        Self { where_, kind, target: None, attributes, births_only: false }
+    }
+
+    /// Of a call that fails when the name is there.
+    fn of(procedure: Procedure, args: &'a [u8]) -> Option<Self> {
+        Some(match procedure {
+            Procedure::Create => {
+                let args: nfs3::create::Args<'_> = xdr::from_bytes(args).ok()?;
+                let attributes = match args.how {
+                    CreateHow::Guarded(attributes) => attributes,
+                    // Made, and not yet marked with its verifier: else it would have been
+                    // recognised.
+                    CreateHow::Exclusive(_) => Sattr3::default(),
+                    CreateHow::Unchecked(_) => return None,
+                };
+                Self::new(args.where_, FileKind::Regular, attributes)
+            }
+            Procedure::Mkdir => {
+                let args: nfs3::mkdir::Args<'_> = xdr::from_bytes(args).ok()?;
+                Self::new(args.where_, FileKind::Directory, args.attributes)
+            }
+            Procedure::Symlink => {
+                let args: nfs3::symlink::Args<'_> = xdr::from_bytes(args).ok()?;
+                let wanted = Self::new(args.where_, FileKind::Symlink, args.symlink_attributes);
+                Self { target: Some(args.symlink_data), ..wanted }
+            }
+            Procedure::Mknod => {
+                let args: nfs3::mknod::Args<'_> = xdr::from_bytes(args).ok()?;
+                let (kind, attributes) = match args.what {
+                    MknodData::Chr(device) => (FileKind::CharDevice, device.dev_attributes),
+                    MknodData::Blk(device) => (FileKind::BlockDevice, device.dev_attributes),
+                    MknodData::Sock(attributes) => (FileKind::Socket, attributes),
+                    MknodData::Fifo(attributes) => (FileKind::Fifo, attributes),
+                    _ => return None,
+                };
+                Self::new(args.where_, kind, attributes)
+            }
+            _ => return None,
+        })
+    }
 }
 
 fn after(attr: Attr) -> WccData {

@@ -13,6 +13,11 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use super::doubt::Doubt;
+use crate::types::Time;
+
+/// A call that comes again after so long is another one: clients count XIDs on from somewhere, and
+/// may come back to the same numbers.
+pub(super) const KEPT_SECS_MAX: i64 = 15 * 60;
 
 /// What makes two calls the same: everything but the client's port, which changes when it
 /// reconnects.
@@ -43,8 +48,20 @@ pub(super) enum Known {
 #[derive(Debug)]
 enum Entry {
     InProgress,
-    Answered(Bytes),
+    /// What was answered, to a call that came then.
+    Answered(Time, Bytes),
     InDoubt(Doubt),
+}
+
+impl Entry {
+    /// A call that comes now is another one, although all of it is the same.
+    fn is_too_old(&self, now: Time) -> bool {
+        match self {
+            Self::InProgress => false,
+            Self::Answered(at, _) => now.secs.saturating_sub(at.secs) > KEPT_SECS_MAX,
+            Self::InDoubt(doubt) => now.secs.saturating_sub(doubt.until.secs) > KEPT_SECS_MAX,
+        }
+    }
 }
 
 /// What happened to calls since the cache was made.
@@ -94,13 +111,17 @@ impl Cache {
         }
     }
 
-    pub(super) fn claim(&mut self, key: Key) -> Known {
+    pub(super) fn claim(&mut self, key: Key, now: Time) -> Known {
+        if self.entries.get(&key).is_some_and(|entry| entry.is_too_old(now)) {
+            self.unsettle(&key);
+            self.entries.remove(&key);
+        }
         match self.entries.get(&key) {
             Some(Entry::InProgress) => {
                 self.counts.dropped += 1;
                 Known::InProgress
             }
-            Some(Entry::Answered(reply)) => {
+            Some(Entry::Answered(_, reply)) => {
                 self.counts.replayed += 1;
                 Known::Answered(reply.clone())
             }
@@ -117,8 +138,8 @@ impl Cache {
         }
     }
 
-    pub(super) fn answered(&mut self, key: Key, reply: Bytes) {
-        self.settle(key, Entry::Answered(reply));
+    pub(super) fn answered(&mut self, key: Key, at: Time, reply: Bytes) {
+        self.settle(key, Entry::Answered(at, reply));
     }
 
     pub(super) fn in_doubt(&mut self, key: Key, doubt: Doubt) {
@@ -136,7 +157,7 @@ impl Cache {
 
     fn settle(&mut self, key: Key, entry: Entry) {
         let before = self.entries.insert(key, entry);
-        if matches!(before, Some(Entry::Answered(_) | Entry::InDoubt(_))) {
+        if matches!(before, Some(Entry::Answered(..) | Entry::InDoubt(_))) {
             return;
         }
         self.settled_ever += 1;
@@ -205,7 +226,8 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::types::Time;
+
+    const NOW: Time = Time { secs: 10_000, nanos: 0 };
 
     fn key(client: u32, xid: u32) -> Key {
         let client = IpAddr::V4(Ipv4Addr::from_bits(client));
@@ -213,22 +235,22 @@ mod tests {
     }
 
     fn answer(cache: &mut Cache, key: Key) {
-        assert_eq!(cache.claim(key), Known::New);
-        cache.answered(key, Bytes::from_static(b"reply"));
+        assert_eq!(cache.claim(key, NOW), Known::New);
+        cache.answered(key, NOW, Bytes::from_static(b"reply"));
     }
 
     #[test]
     fn a_call_is_new_once() {
         let mut cache = Cache::new(10);
         let call = key(1, 1);
-        assert_eq!(cache.claim(call), Known::New);
-        assert_eq!(cache.claim(call), Known::InProgress);
+        assert_eq!(cache.claim(call, NOW), Known::New);
+        assert_eq!(cache.claim(call, NOW), Known::InProgress);
         let other = Key { checksum: 8, ..call };
-        assert_eq!(cache.claim(other), Known::New, "the same XID, another call");
-        cache.answered(call, Bytes::from_static(b"done"));
-        assert_eq!(cache.claim(call), Known::Answered(Bytes::from_static(b"done")));
+        assert_eq!(cache.claim(other, NOW), Known::New, "the same XID, another call");
+        cache.answered(call, NOW, Bytes::from_static(b"done"));
+        assert_eq!(cache.claim(call, NOW), Known::Answered(Bytes::from_static(b"done")));
         cache.forget(&other);
-        assert_eq!(cache.claim(other), Known::New);
+        assert_eq!(cache.claim(other, NOW), Known::New);
         let counts = Counts { entries: 2, dropped: 1, replayed: 1, ..Counts::default() };
         assert_eq!(cache.counts(), counts);
     }
@@ -236,28 +258,46 @@ mod tests {
     #[test]
     fn doubt_is_told_once() {
         let mut cache = Cache::new(10);
-        let time = Time { secs: 5, nanos: 6 };
-        let (call, doubt) = (key(1, 1), Doubt { since: time, until: time });
-        assert_eq!(cache.claim(call), Known::New);
+        let (call, doubt) = (key(1, 1), Doubt { since: NOW, until: NOW });
+        assert_eq!(cache.claim(call, NOW), Known::New);
         cache.in_doubt(call, doubt);
-        assert_eq!(cache.claim(call), Known::InDoubt(doubt));
-        assert_eq!(cache.claim(call), Known::InProgress);
-        cache.answered(call, Bytes::new());
-        assert_eq!(cache.claim(call), Known::Answered(Bytes::new()));
+        assert_eq!(cache.claim(call, NOW), Known::InDoubt(doubt));
+        assert_eq!(cache.claim(call, NOW), Known::InProgress);
+        cache.answered(call, NOW, Bytes::new());
+        assert_eq!(cache.claim(call, NOW), Known::Answered(Bytes::new()));
         assert_eq!((cache.len(), cache.settled_count), (1, 1));
+    }
+
+    #[test]
+    fn after_a_quarter_of_an_hour_it_is_another_call() {
+        let mut cache = Cache::new(10);
+        let later = |secs| Time { secs: NOW.secs + secs, ..NOW };
+        answer(&mut cache, key(1, 1));
+        assert_eq!(cache.claim(key(1, 2), NOW), Known::New);
+        cache.in_doubt(key(1, 2), Doubt { since: NOW, until: NOW });
+        assert!(matches!(cache.claim(key(1, 1), later(KEPT_SECS_MAX)), Known::Answered(_)));
+        for xid in [1, 2] {
+            assert_eq!(cache.claim(key(1, xid), later(KEPT_SECS_MAX + 1)), Known::New);
+            // What is in progress is so however long it takes.
+            assert_eq!(cache.claim(key(1, xid), later(10 * KEPT_SECS_MAX)), Known::InProgress);
+        }
+        assert_eq!((cache.len(), cache.settled_count), (2, 0));
+        // A clock that was set back makes nothing old.
+        answer(&mut cache, key(1, 3));
+        assert!(matches!(cache.claim(key(1, 3), later(-5000)), Known::Answered(_)));
     }
 
     #[test]
     fn the_oldest_goes_and_what_is_in_progress_stays() {
         let mut cache = Cache::new(3);
-        assert_eq!(cache.claim(key(1, 0)), Known::New);
+        assert_eq!(cache.claim(key(1, 0), NOW), Known::New);
         for xid in 1..=4 {
             answer(&mut cache, key(1, xid));
         }
         assert_eq!(cache.len(), 4);
-        assert_eq!(cache.claim(key(1, 0)), Known::InProgress);
-        assert_eq!(cache.claim(key(1, 1)), Known::New);
-        assert!(matches!(cache.claim(key(1, 2)), Known::Answered(_)));
+        assert_eq!(cache.claim(key(1, 0), NOW), Known::InProgress);
+        assert_eq!(cache.claim(key(1, 1), NOW), Known::New);
+        assert!(matches!(cache.claim(key(1, 2), NOW), Known::Answered(_)));
     }
 
     #[test]
@@ -270,12 +310,12 @@ mod tests {
             answer(&mut cache, key(1, xid));
         }
         assert_eq!(cache.settled_count, 100);
-        assert!((0..20).all(|xid| matches!(cache.claim(key(2, xid)), Known::Answered(_))));
+        assert!((0..20).all(|xid| matches!(cache.claim(key(2, xid), NOW), Known::Answered(_))));
         // One that comes later has its share too.
         for xid in 0..30 {
             answer(&mut cache, key(3, xid));
         }
-        assert!((0..30).all(|xid| matches!(cache.claim(key(3, xid)), Known::Answered(_))));
+        assert!((0..30).all(|xid| matches!(cache.claim(key(3, xid), NOW), Known::Answered(_))));
         assert_eq!(cache.settled_count, 100);
         assert_eq!(cache.settled.values().map(VecDeque::len).sum::<usize>(), 100);
     }
@@ -296,7 +336,7 @@ mod tests {
         let client = |number: u32| number.wrapping_mul(0x9e37_79b1);
         for number in 0..1_000 {
             answer(&mut cache, key(client(number), 1));
-            let again = cache.claim(key(client(number), 1));
+            let again = cache.claim(key(client(number), 1), NOW);
             assert!(matches!(again, Known::Answered(_)), "client {number}");
         }
         let known = |number| cache.entries.contains_key(&key(client(number), 1));

@@ -19,9 +19,15 @@ impl Doubt {
         earlier(self.since) <= attr.changed
     }
 
+    /// Whether the call may be what changed a file, which nothing has changed afterwards.
+    pub(crate) fn may_have_changed_last(&self, attr: &Attr) -> bool {
+        self.may_have_changed(attr) && attr.changed <= self.until
+    }
+
     /// Whether the call may be what made a file, which nothing has changed afterwards.
     pub(crate) fn may_have_made(&self, attr: &Attr) -> bool {
-        self.may_have_changed(attr) && attr.changed <= self.until
+        let within = |made| earlier(self.since) <= made && made <= self.until;
+        self.may_have_changed_last(attr) && attr.made.is_none_or(within)
     }
 }
 

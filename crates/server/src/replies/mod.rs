@@ -33,7 +33,7 @@ use wire::Procedure;
 use wire::record::Message;
 use wire::{nfs2, nfs3};
 
-use self::cache::{Cache, Counts, Key, Known};
+use self::cache::{Cache, Counts, KEPT_SECS_MAX, Key, Known};
 pub(crate) use self::doubt::Doubt;
 use self::slots::{REPLY_BYTES_MAX, Slot, Slots};
 use crate::metrics::Reading;
@@ -45,10 +45,6 @@ pub type TimeOfDay = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// Bytes of a call's arguments that go into its checksum: all of them, but of a WRITE.
 const CHECKSUM_BYTES_MAX: usize = 2048;
-
-/// A call that comes again after so long is another one: clients count XIDs on from somewhere, and
-/// may come back to the same numbers.
-const KEPT_SECS_MAX: i64 = 15 * 60;
 
 /// Not a secret: who can make checksums collide can only confuse his own calls.
 const CHECKSUM_KEY: [u8; 16] = *b"nfskit checksum1";
@@ -102,7 +98,9 @@ pub(crate) struct Claim<'r> {
     cache: &'r Mutex<Cache>,
     key: Key,
     slot: Option<Slot>,
-    at: Time,
+    /// When it may have been executed at the earliest.
+    since: Time,
+    came: Time,
     doubt: Option<Doubt>,
     spent: bool,
 }
@@ -132,7 +130,7 @@ impl Replies {
         let too_old = until.secs.saturating_sub(KEPT_SECS_MAX);
         for kept in kept.into_iter().filter(|kept| kept.claimed_at.secs >= too_old) {
             match kept.reply {
-                Some(reply) => cache.answered(kept.key, reply),
+                Some(reply) => cache.answered(kept.key, kept.claimed_at, reply),
                 None => cache.in_doubt(kept.key, Doubt { since: kept.claimed_at, until }),
             }
         }
@@ -186,19 +184,29 @@ impl Replies {
             Remembrance::InMemory => &self.writes,
             _ => &self.cache,
         };
-        let known = cache.lock().claim(key);
+        let now = (self.time)();
+        let known = cache.lock().claim(key, now);
         let doubt = match known {
             Known::New => None,
             Known::InDoubt(doubt) => Some(doubt),
             Known::InProgress => return Claimed::Drop,
             Known::Answered(reply) => return Claimed::Replay(Message::new(reply.to_vec())),
         };
-        let at = doubt.map_or_else(|| (self.time)(), |doubt| doubt.since);
+        let since = doubt.map_or(now, |doubt| doubt.since);
         let slot = match (&self.slots, remembrance) {
-            (Some(slots), Remembrance::InFile) => slots.claim(&key, at),
+            (Some(slots), Remembrance::InFile) => slots.claim(&key, since),
             _ => None,
         };
-        Claimed::Execute(Claim { replies: self, cache, key, slot, at, doubt, spent: false })
+        Claimed::Execute(Claim {
+            replies: self,
+            cache,
+            key,
+            slot,
+            since,
+            came: now,
+            doubt,
+            spent: false,
+        })
     }
 }
 
@@ -236,11 +244,11 @@ impl Claim<'_> {
         bytes.extend_from_slice(&reply.payload);
         if let (Some(slots), Some(slot)) = (&self.replies.slots, self.slot.take()) {
             match bytes.len() <= REPLY_BYTES_MAX {
-                true => slots.answer(slot, &self.key, self.at, &bytes),
+                true => slots.answer(slot, &self.key, self.since, &bytes),
                 false => slots.release(slot),
             }
         }
-        self.cache.lock().answered(self.key, Bytes::from(bytes));
+        self.cache.lock().answered(self.key, self.came, Bytes::from(bytes));
     }
 
     /// Nothing was executed, the arguments made no sense say.
@@ -261,7 +269,7 @@ impl Drop for Claim<'_> {
         if let (Some(slots), Some(slot)) = (&self.replies.slots, self.slot.take()) {
             slots.release(slot);
         }
-        let doubt = Doubt { since: self.at, until: (self.replies.time)() };
+        let doubt = Doubt { since: self.since, until: (self.replies.time)() };
         self.cache.lock().in_doubt(self.key, doubt);
     }
 }

@@ -114,6 +114,7 @@ impl MemStore {
             accessed: now,
             modified: now,
             changed: now,
+            made: now,
             create_verifier: None,
             body: Body::Directory(Directory::new(ROOT)),
         };

@@ -12,8 +12,9 @@ use server::store::mem::{MemOptions, MemStore};
 use server::types::Time;
 use server::{Engine, EngineConfig, Export, Exports, Peer, Replies, TimeOfDay, Transport};
 use wire::Procedure;
+use wire::nfs3::StableHow;
 use wire::nfs3::create::CreateHow;
-use wire::nfs3::{self, DirOp, FileHandle, NfsStat3, Procedure as P, Sattr3, StableHow};
+use wire::nfs3::{self, DirOp, FileHandle, NfsStat3, NfsTime, Procedure as P, Sattr3, SetTime};
 use wire::record::Message;
 use wire::rpc::{Answer, CallHeader, OpaqueAuth};
 use wire::xdr::Encode;
@@ -210,6 +211,20 @@ fn what_is_old_is_forgotten() {
     assert_eq!(status(&send(&again, CLIENT, &call)), twice.code());
 }
 
+/// An XID that comes back after a quarter of an hour is another call's.
+#[test]
+fn what_is_old_is_executed_again_by_the_same_process() {
+    let host = Host::new();
+    let engine = host.boot(None);
+    let (call, twice) = calls(engine.root(), made_file(&engine)).swap_remove(0);
+    assert_eq!(status(&send(&engine, CLIENT, &call)), 0);
+    assert_eq!(status(&send(&engine, CLIENT, &call)), 0);
+    for _ in 0..1000 {
+        (host.time)();
+    }
+    assert_eq!(status(&send(&engine, CLIENT, &call)), twice.code());
+}
+
 /// A process that comes to a certain point of a call and dies there.
 pub(crate) fn die(host: &Host, path: &Path, call: &Bytes, end: End) {
     let engine = host.boot(Some(path));
@@ -251,6 +266,44 @@ fn an_exclusive_create_that_was_half_done_is_found() {
     assert_eq!(status(&send(&again, RECONNECTED, &exclusive)), 0);
     let other = create(3, CreateHow::Exclusive([8; 8]));
     assert_eq!(status(&send(&again, CLIENT, &other)), NfsStat3::Exist.code());
+}
+
+/// The process died between making the file and giving it its attributes.
+#[test]
+fn a_create_of_what_may_be_there_that_was_half_done_is_finished() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("replies");
+    let host = Host::new();
+    let create = |xid, name, attributes| {
+        let where_ = DirOp { dir: host.exports.first().root(), name };
+        let how = CreateHow::Unchecked(attributes);
+        record(xid, 0, P::Create, &nfs3::create::Args { where_, how })
+    };
+    let made = |reply: &Message| {
+        let made: nfs3::create::Reply = wire::xdr::from_bytes(split(reply).1).unwrap();
+        made.unwrap().obj_attributes.unwrap()
+    };
+    let long_ago = NfsTime { seconds: 5, nseconds: 0 };
+    let mtime = SetTime::ClientTime(long_ago);
+    let wanted = Sattr3 { uid: Some(7), gid: Some(8), mtime, ..mode(0o640) };
+    // Somebody else's, of before, stays as it is.
+    let old = made(&send(&host.boot(None), OTHER, &create(9, b"old", mode(0o600))));
+    for (name, is_ours) in [(b"new", true), (b"old", false)] {
+        let call = create(1, name, wanted);
+        die(&host, &path, &call, End::BeforeWork);
+        if is_ours {
+            send(&host.boot(None), CLIENT, &create(2, name, mode(0o600)));
+        }
+        let again = host.boot(Some(&path));
+        let reply = send(&again, RECONNECTED, &call);
+        let attr = made(&reply);
+        let told = (attr.mode, attr.uid, attr.gid, attr.mtime == long_ago);
+        match is_ours {
+            true => assert_eq!(told, (0o640, 7, 8, true)),
+            false => assert_eq!(told, (old.mode, old.uid, old.gid, false)),
+        }
+        assert_eq!(send(&again, CLIENT, &call), reply);
+    }
 }
 
 #[test]

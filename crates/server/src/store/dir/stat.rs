@@ -155,6 +155,7 @@ impl Stat {
             accessed: time(self.0.stx_atime),
             modified: time(self.0.stx_mtime),
             changed: time(self.0.stx_ctime),
+            made: self.has_birth().then(|| time(self.0.stx_btime)),
         }
     }
 }

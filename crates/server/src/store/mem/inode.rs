@@ -19,6 +19,7 @@ pub(super) struct Inode {
     pub(super) accessed: Time,
     pub(super) modified: Time,
     pub(super) changed: Time,
+    pub(super) made: Time,
     /// Of the exclusive CREATE that made it.
     pub(super) create_verifier: Option<[u8; 8]>,
     pub(super) body: Body,
@@ -69,6 +70,7 @@ impl Inode {
             accessed: self.accessed,
             modified: self.modified,
             changed: self.changed,
+            made: Some(self.made),
         }
     }
 
@@ -251,6 +253,7 @@ pub(super) mod tests {
             accessed: START,
             modified: START,
             changed: START,
+            made: START,
             create_verifier: None,
             body,
         }

@@ -372,6 +372,7 @@ impl Inode {
             accessed: now,
             modified: now,
             changed: now,
+            made: now,
             create_verifier: new.create_verifier,
             body: new.body,
         };

@@ -126,3 +126,26 @@ fn what_was_not_executed_is_executed() {
         assert_eq!(status(&send(&again, OTHER, &call)), twice.code());
     }
 }
+
+/// The process died between making them and giving them their attributes.
+#[test]
+fn what_was_made_without_its_attributes_gets_them() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("replies");
+    let host = Host::new();
+    let root = root_of(&host.boot(None));
+    for procedure in [P::Create, P::Mkdir] {
+        let make = |xid, attributes| {
+            let where_ = DirOp { dir: root, name: procedure.name().as_bytes() };
+            // The two have the same arguments.
+            let args = nfs2::create::Args { where_, attributes };
+            record(xid, Procedure::Nfs2(procedure), &args)
+        };
+        let call = make(1, Sattr2 { uid: Some(7), gid: Some(8), ..mode(0o640) });
+        die(&host, &path, &call, End::BeforeWork);
+        send(&host.boot(None), CLIENT, &make(2, mode(0o700)));
+        let reply = send(&host.boot(Some(&path)), RECONNECTED, &call);
+        let made = from_bytes::<DirOpRes>(split(&reply).1).unwrap().unwrap().attributes;
+        assert_eq!((made.mode & 0o7777, made.uid, made.gid), (0o640, 7, 8), "{procedure:?}");
+    }
+}
