@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
-use wire::nfs3::{self, DirOp, FileHandle, Procedure as P, Sattr3, StableHow, create, write};
+use wire::nfs3::{
+    self, DirOp, FileHandle, Procedure as P, Sattr3, StableHow, create, lookup, write,
+};
 use wire::record::Fragment;
 use wire::rpc::{CallHeader, OpaqueAuth, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader};
@@ -58,12 +60,23 @@ impl Connection {
         Ok(Self { stream, xid: 0 })
     }
 
-    /// Makes the file that is read.
-    pub(super) fn prepare(mut self) -> io::Result<FileHandle> {
+    pub(super) fn root(&mut self) -> io::Result<FileHandle> {
         let mnt = Procedure::Mount(mount::Procedure::Mnt);
         let reply = self.ask(mnt, &DirPath { dirpath: b"/" })?;
         let mounted: MntReply = results(&reply)?;
-        let root = mounted.map_err(|status| refused("MNT", status))?.fhandle;
+        Ok(mounted.map_err(|status| refused("MNT", status))?.fhandle)
+    }
+
+    pub(super) fn lookup(&mut self, dir: FileHandle, name: &[u8]) -> io::Result<FileHandle> {
+        let args = lookup::Args { what: DirOp { dir, name } };
+        let reply = self.ask(Procedure::Nfs3(P::Lookup), &args)?;
+        let found: lookup::Reply = results(&reply)?;
+        Ok(found.map_err(|failure| refused("LOOKUP", failure.status))?.object)
+    }
+
+    /// Makes the file that is read.
+    pub(super) fn prepare(mut self) -> io::Result<FileHandle> {
+        let root = self.root()?;
         let where_ = DirOp { dir: root, name: b"large" };
         let how = create::CreateHow::Unchecked(Sattr3::default());
         let reply = self.ask(Procedure::Nfs3(P::Create), &create::Args { where_, how })?;

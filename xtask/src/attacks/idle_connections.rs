@@ -13,6 +13,7 @@ const CONNECTIONS: usize = 1200;
 pub(super) const ATTACK: Attack = Attack {
     name: "idle-connections",
     about: "1,200 connections do nothing, where 1,000 may be",
+    tree: None,
     options: &["--connections", "1000"],
     begin,
 };

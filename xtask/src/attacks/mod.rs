@@ -12,21 +12,26 @@ mod healthy;
 mod idle_connections;
 mod metrics_flood;
 mod never_read;
+mod parents;
 mod partial_records;
 mod strangers;
 
 use std::any::Any;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
 use wire::nfs3::FileHandle;
 
 use self::calls::Connection;
 use self::healthy::Healthy;
-use crate::host::build;
 use crate::host::nfskit::Server;
+use crate::host::{build, scratch};
 
 /// All of them, in the order of the table.
 const ATTACKS: &[&Attack] = &[
@@ -36,6 +41,7 @@ const ATTACKS: &[&Attack] = &[
     &idle_connections::ATTACK,
     &strangers::ATTACK,
     &metrics_flood::ATTACK,
+    &parents::ATTACK,
 ];
 
 /// How much longer a healthy client may wait.
@@ -62,6 +68,8 @@ usage: cargo xtask attacks [--only NAME,...] [--binary PATH] [--seconds N] [--ch
 pub(crate) struct Attack {
     name: &'static str,
     about: &'static str,
+    /// Fills a folder that is served; without it, memory is.
+    tree: Option<fn(&Path) -> io::Result<()>>,
     /// What the server is told besides.
     options: &'static [&'static str],
     /// Begins; it ends when what this gives is dropped.
@@ -125,8 +133,10 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     let mut options = vec!["--metrics", "127.0.0.1:0", "--grace", &grace];
     options.extend(attack.options);
     let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
-    let server = Server::start_with(nfskit, Path::new("mem:"), &options)?;
     let told = |error: io::Error| format!("attacks: {}: {error}", attack.name);
+    let tree = attack.tree.map(Tree::make).transpose()?;
+    let served = tree.as_ref().map_or_else(|| Path::new("mem:"), |tree| tree.0.path());
+    let server = Server::start_with(nfskit, served, &options)?;
     let scene = Scene::of(&server).map_err(told)?;
     let healthy = Healthy::start(scene.address, scene.file);
     let begin = Instant::now();
@@ -165,6 +175,27 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
         failures: seen.failures,
         end: took.saturating_sub(GRACE),
     })
+}
+
+/// A folder on disk that anybody may change.
+struct Tree(TempDir);
+
+impl Tree {
+    fn make(fill: fn(&Path) -> io::Result<()>) -> Result<Self, String> {
+        let tree = Self(scratch::make("attacks")?);
+        let open = Permissions::from_mode(0o777);
+        let filled = fs::set_permissions(tree.0.path(), open).and_then(|()| fill(tree.0.path()));
+        filled.map_err(|error| format!("attacks: {}: {error}", tree.0.path().display()))?;
+        Ok(tree)
+    }
+}
+
+impl Drop for Tree {
+    /// Directories may lie too deep in one another for [`TempDir`].
+    fn drop(&mut self) {
+        let removed = Command::new("rm").arg("-rf").arg(self.0.path()).status();
+        scratch::warn_unless_removed(removed.map(drop));
+    }
 }
 
 impl Scene {
@@ -215,7 +246,7 @@ fn table(rows: &[Row]) -> String {
 
 /// Resident memory of a process, 0 when it is gone.
 fn resident_mib(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kib.unwrap_or(0) >> 10

@@ -12,6 +12,7 @@ const CALLS: u32 = 1000;
 pub(super) const ATTACK: Attack = Attack {
     name: "never-read",
     about: "150 connections ask for 1,000 READs of 1 MiB each and read nothing",
+    tree: None,
     options: &[],
     begin: |scene| begin(scene, MIB),
 };
@@ -19,6 +20,7 @@ pub(super) const ATTACK: Attack = Attack {
 pub(super) const SMALL: Attack = Attack {
     name: "never-read-small",
     about: "the same with READs of 32 KiB",
+    tree: None,
     options: &[],
     begin: |scene| begin(scene, 32 << 10),
 };

@@ -13,6 +13,7 @@ const CONNECTIONS: usize = 1000;
 pub(super) const ATTACK: Attack = Attack {
     name: "partial-records",
     about: "1,000 connections send all of a record of 1 MiB but its last byte",
+    tree: None,
     options: &[],
     begin,
 };

@@ -16,6 +16,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(super) const ATTACK: Attack = Attack {
     name: "strangers",
     about: "an address that no export names connects 1,000 times a second and asks for data",
+    tree: None,
     options: &["--export", "/=client=127.0.0.1"],
     begin,
 };
