@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::net::SocketAddr;
+use std::thread;
 
 use rustix::io::Errno;
 use testkit::lies::Lie;
@@ -16,17 +17,25 @@ use crate::served::Served;
 const LIMIT: [&str; 2] = ["--reply-limit", "2s"];
 
 /// What a command says of each lie that concerns it; the others it does not even notice.
-fn meets(name: &str, said: &[(Lie, &str)], run: impl Fn(&str) -> Finished) {
+fn meets(name: &str, said: &[(Lie, &str)], run: impl Fn(&str) -> Finished + Sync) {
+    // Most of the time is that until a command gives up, so all of them wait at once.
+    thread::scope(|scope| {
+        for (lie, words) in said {
+            let run = &run;
+            scope.spawn(move || meet(name, *lie, words, run));
+        }
+    });
+}
+
+fn meet(name: &str, lie: Lie, words: &str, run: impl Fn(&str) -> Finished) {
     let served = Served::memory(&[]);
-    for (lie, words) in said {
-        let peer = Peer::telling(served.address, *lie);
-        let finished = run(&peer.url().replace("/export", "/"));
-        assert_eq!(finished.code, Some(3), "{name}, {lie:?}: {finished:?}");
-        let what = finished.stderr.lines().next().unwrap_or_default();
-        assert!(what.contains(words), "{name}, {lie:?}: {finished:?}");
-        assert!(what.contains(&peer.address()), "{name}, {lie:?}: {finished:?}");
-        assert!(finished.stderr.contains("try: "), "{name}, {lie:?}: {finished:?}");
-    }
+    let peer = Peer::telling(served.address, lie);
+    let finished = run(&peer.url().replace("/export", "/"));
+    assert_eq!(finished.code, Some(3), "{name}, {lie:?}: {finished:?}");
+    let what = finished.stderr.lines().next().unwrap_or_default();
+    assert!(what.contains(words), "{name}, {lie:?}: {finished:?}");
+    assert!(what.contains(&peer.address()), "{name}, {lie:?}: {finished:?}");
+    assert!(finished.stderr.contains("try: "), "{name}, {lie:?}: {finished:?}");
     served.stop();
 }
 
