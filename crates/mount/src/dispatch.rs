@@ -84,7 +84,7 @@ pub(crate) fn run(
     let mut buffer = buffers.take();
     while let Ok(Some(())) = device.read(&mut buffer) {
         let unique = match parse(&buffer) {
-            Ok((header, Operation::Write { file, offset, count, is_direct, appends })) => {
+            Ok((header, Operation::Write { file, offset, count, how })) => {
                 let end = WRITE_HEAD_BYTES + count as usize;
                 let data = if count as usize >= KEPT_BYTES_MIN {
                     let bytes = std::mem::replace(&mut buffer, buffers.take());
@@ -93,7 +93,7 @@ pub(crate) fn run(
                 } else {
                     Bytes::copy_from_slice(&buffer[WRITE_HEAD_BYTES..end])
                 };
-                let operation = Operation::Write { file, offset, count, is_direct, appends };
+                let operation = Operation::Write { file, offset, count, how };
                 begin(device, system, inflight, Asked { header, operation, data });
                 continue;
             }
@@ -142,6 +142,7 @@ fn abandoned(operation: &Operation<'_>) -> Abandoned {
         | Operation::Readdir { .. }
         | Operation::Readdirplus { .. }
         | Operation::Access { .. } => Abandoned::Dropped,
+        Operation::Setlk { may_wait: true, .. } => Abandoned::AtOnce,
         _ => Abandoned::GoesOn,
     }
 }

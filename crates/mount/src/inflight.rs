@@ -5,7 +5,8 @@
 //! looked at, now and then: once it is dying, the request is answered with EINTR, and the process
 //! can go. This is what the kernel's own client does (TASK_KILLABLE), and why Ctrl-C works while a
 //! server is away. What has waited for `LONG` is answered so too, if one of the signals has come
-//! that ask a program to end: those that catch Ctrl-C (dd, make, git) are to hear of it.
+//! that ask a program to end: those that catch Ctrl-C (dd, make, git) are to hear of it. Who waits
+//! for a lock waits for no server: any signal ends that at once (fcntl(2), flock(2)).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) enum Abandoned {
     Dropped,
     /// It changes something, and goes on to its end.
     GoesOn,
+    /// It waits for another program, and is dropped at any signal.
+    AtOnce,
 }
 
 /// The one answer of a request. Dropped without one, it answers EIO.
@@ -164,6 +167,10 @@ impl Inflight {
         let Some(request) = waiting.requests.get_mut(&unique) else {
             return;
         };
+        if request.abandoned == Abandoned::AtOnce {
+            drop(waiting);
+            return self.abandon(unique);
+        }
         request.has_signal = true;
         if !std::mem::replace(&mut waiting.is_watched, true) {
             let watcher = self.clone();
@@ -208,7 +215,7 @@ impl Inflight {
                 return;
             }
             match request.abandoned {
-                Abandoned::Dropped => request.task.take(),
+                Abandoned::Dropped | Abandoned::AtOnce => request.task.take(),
                 Abandoned::GoesOn => None,
             }
         };

@@ -9,12 +9,14 @@ use client::session::Credential;
 use load::study::Subject;
 use net::clock::Clock;
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
 use server::store::mem::MemOptions;
 use testkit::Site;
 use tokio::runtime::Handle;
+use wire::nfs3::{Fattr3, Sattr3};
 
 use crate::abi::init::{Agreed, KernelCache};
 use crate::abi::request::tests::request;
@@ -34,7 +36,25 @@ type Heard = (u64, i32, Vec<u8>);
 
 impl Kernel {
     fn ask(&self, opcode: u32, node: u64, body: &[u8]) {
-        send(&self.0, &request(opcode, node, body), SendFlags::empty()).unwrap();
+        self.ask_as(7, opcode, node, body);
+    }
+
+    /// The same, where more than one request is under way.
+    fn ask_as(&self, unique: u64, opcode: u32, node: u64, body: &[u8]) {
+        let mut request = request(opcode, node, body);
+        request[8..16].copy_from_slice(&unique.to_ne_bytes());
+        send(&self.0, &request, SendFlags::empty()).unwrap();
+    }
+
+    /// The end of a request, whatever it was; notices before it are passed over.
+    fn ended(&self, unique: u64) -> (i32, Vec<u8>) {
+        loop {
+            let (of, code, body) = self.hear();
+            if of != 0 {
+                assert_eq!(of, unique);
+                return (-code, body);
+            }
+        }
     }
 
     fn hear(&self) -> Heard {
@@ -113,12 +133,19 @@ fn served_with(
 
 const ALL: Mode = Mode { read: true, write: true, truncate: false };
 
+const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
 const SETATTR: u32 = 4;
+const OPEN: u32 = 14;
 const RELEASE: u32 = 18;
 const FSYNC: u32 = 20;
+const FLUSH: u32 = 25;
 const OPENDIR: u32 = 27;
+const GETLK: u32 = 31;
+const SETLK: u32 = 32;
+const SETLKW: u32 = 33;
+const INTERRUPT: u32 = 36;
 const CREATE: u32 = 35;
 const READDIRPLUS: u32 = 44;
 const READ: u32 = 15;
@@ -178,20 +205,118 @@ fn an_error_that_comes_after_the_last_close_is_told_at_the_end() {
     });
 }
 
-#[test]
-fn a_time_that_a_program_sets_is_set_when_nobody_has_the_file_open() {
+/// SETATTR of a time of modification; of an open file if there is one.
+fn set_time(kernel: &Kernel, node: u64, open: Option<u64>, secs: u64, nanos: u32) -> Vec<u8> {
     const MTIME: u64 = 1 << 5;
+    const FH: u64 = 1 << 6;
+    let valid = MTIME | open.map_or(0, |_| FH);
+    // Fields of 8 bytes: what is valid, file, size, lock, times; and their fractions.
+    let nanos = u64::from(nanos) << 32;
+    let fields = [valid, open.unwrap_or(0), 0, 0, 0, secs, 0, nanos, 0, 0, 0];
+    kernel.ask(SETATTR, node, &parts(&fields));
+    kernel.answer()
+}
+
+/// What the server has, as another client sees it.
+fn on_the_server(scene: &Scene) -> Fattr3 {
+    let who = own();
+    let ask = async {
+        let found = scene.other.lookup(&who, scene.other.root(), b"file").await.unwrap();
+        scene.other.ask_attributes(&who, found.handle).await.unwrap()
+    };
+    scene.runtime.block_on(ask)
+}
+
+#[test]
+fn a_time_that_a_program_sets_is_set_whether_the_file_is_open_or_not() {
     served(1 << 20, |kernel, scene| {
         let file = kernel.create();
+        let told = set_time(kernel, file.0, None, 2000, 0);
+        assert_eq!(u64_at(&told, 16 + 32), 2000);
+        assert_eq!(on_the_server(scene).mtime.seconds, 2000, "while it is open");
         kernel.release(file);
-        // Fields of 8 bytes: what is valid, file, size, lock, times; and their fractions.
-        let when = parts(&[MTIME, 0, 0, 0, 0, 1000, 0, 0, 0, 0, 0]);
-        kernel.ask(SETATTR, file.0, &when);
-        assert_eq!(u64_at(&kernel.answer(), 16 + 32), 1000);
-        let who = own();
-        let root = scene.other.root();
-        let found = scene.runtime.block_on(scene.other.lookup(&who, root, b"file")).unwrap();
-        assert_eq!(found.attributes.mtime.seconds, 1000, "on the server, too");
+        set_time(kernel, file.0, None, 1000, 0);
+        assert_eq!(on_the_server(scene).mtime.seconds, 1000, "on the server, too");
+    });
+}
+
+/// A kernel that writes back tells the time that it has whenever a name of the file is changed.
+#[test]
+fn a_time_that_the_kernel_has_kept_does_not_replace_what_another_client_has_left() {
+    served(1 << 20, |kernel, scene| {
+        kernel.ask_create(0);
+        let created = kernel.answer();
+        let file = (u64_at(&created, 0), u64_at(&created, 128));
+        // Behind the entry's head: number, size, blocks, times; and their fractions.
+        let secs = u64_at(&created, 40 + 32);
+        let nanos = u32::from_ne_bytes(created[40 + 52..40 + 56].try_into().unwrap());
+        kernel.release(file);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        let theirs = on_the_server(scene).mtime;
+        assert_ne!((u64::from(theirs.seconds), theirs.nseconds), (secs, nanos));
+        set_time(kernel, file.0, None, secs, nanos);
+        assert_eq!(on_the_server(scene).mtime, theirs);
+    });
+}
+
+#[test]
+fn a_descriptor_is_opened_anew_though_another_client_has_changed_the_file() {
+    served(1 << 20, |kernel, scene| {
+        let first = kernel.create();
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        // By a name the kernel would look it up again; /proc/self/fd always leads to this node.
+        let open = || {
+            kernel.ask(OPEN, first.0, &parts(&[2]));
+            kernel.ended(7)
+        };
+        assert_eq!(open().0, Errno::STALE.raw_os_error());
+        let (code, opened) = open();
+        assert_eq!((code, u64_at(&opened, 8)), (0, 1), "past the kernel's cache");
+        kernel.ask(READ, first.0, &parts(&[u64_at(&opened, 0), 0, 100, 0, 0]));
+        assert_eq!(kernel.answer(), b"theirs");
+    });
+}
+
+#[test]
+fn set_id_bits_that_a_write_takes_are_gone_when_it_is_answered() {
+    const KILL: u64 = 4 << 32;
+    served(1 << 20, |kernel, scene| {
+        let file = kernel.create();
+        let setuid = async {
+            let who = own();
+            let found = scene.files.lookup(&who, scene.files.root(), b"file").await.unwrap();
+            scene.files.setattr(&who, found.handle, Sattr3::of_mode(0o4755)).await.unwrap();
+        };
+        scene.runtime.block_on(setuid);
+        kernel.write(file, 0, 0, b"kept");
+        kernel.answer();
+        assert_eq!(on_the_server(scene).size, 0, "there is no hurry");
+        kernel.write(file, KILL, 4, b"sent");
+        kernel.answer();
+        assert_eq!(on_the_server(scene).size, 8, "the server has it, and its reply tells the mode");
+    });
+}
+
+#[test]
+fn an_error_after_one_that_was_told_at_a_close_is_told_too() {
+    served(64 << 10, |kernel, scene| {
+        let file = kernel.create();
+        kernel.write(file, CACHED, 0, &[1; 100_000]);
+        kernel.answer();
+        kernel.ask(FLUSH, file.0, &parts(&[file.1, 0, 0]));
+        assert_eq!(kernel.ended(7).0, Errno::NOSPC.raw_os_error());
+        // Through a mapping that is still there, and has failed before it goes.
+        kernel.write(file, CACHED, 100_000, &[1; 100_000]);
+        kernel.answer();
+        let dirty = || !scene.files.write_behind().dirty_files().is_empty();
+        scene.runtime.block_on(async {
+            while dirty() {
+                tokio::task::yield_now().await;
+            }
+        });
+        kernel.release(file);
+        let lost = scene.runtime.block_on(scene.files.shut_down());
+        assert_eq!(lost.len(), 1, "{lost:?}");
     });
 }
 
@@ -328,4 +453,108 @@ fn what_is_written_through_goes_to_the_end_that_the_server_knows_of() {
             assert_eq!(scene.runtime.block_on(read), &b"ours theirs ours again"[..], "{cache:?}");
         });
     }
+}
+
+/// What a lock asks for: F_WRLCK or F_UNLCK, of the whole file.
+fn whole(open: u64, owner: u64, kind: u32, is_flock: bool) -> Vec<u8> {
+    let rest = [kind, 4711, u32::from(is_flock), 0].into_iter().flat_map(u32::to_ne_bytes);
+    parts(&[open, owner, 0, i64::MAX as u64]).into_iter().chain(rest).collect()
+}
+
+const EXCLUSIVE: u32 = 1;
+const UNLOCK: u32 = 2;
+
+/// A file that is open by a node, and again, after another client has changed it, by a second one.
+fn twice(kernel: &Kernel, scene: &Scene) -> [(u64, u64); 2] {
+    let first = kernel.create();
+    scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+    let heard = async {
+        let who = own();
+        let found = scene.files.lookup(&who, scene.files.root(), b"file").await.unwrap();
+        scene.files.open(&who, found.handle, ALL).await.unwrap().close().await;
+    };
+    scene.runtime.block_on(heard);
+    kernel.ask(LOOKUP, 1, b"file\0");
+    let node = u64_at(&kernel.ended(7).1, 0);
+    assert_ne!(node, first.0);
+    kernel.ask(OPEN, node, &parts(&[2]));
+    let (code, opened) = kernel.ended(7);
+    assert_eq!(code, 0);
+    [first, (node, u64_at(&opened, 0))]
+}
+
+#[test]
+fn a_lock_is_granted_once_though_another_client_has_changed_the_file_between_two_opens() {
+    for is_flock in [false, true] {
+        served(1 << 20, move |kernel, scene| {
+            let [first, second] = twice(kernel, scene);
+            let lock = |unique, opcode, (node, open): (u64, u64), owner, kind| {
+                kernel.ask_as(unique, opcode, node, &whole(open, owner, kind, is_flock));
+            };
+            lock(7, SETLK, first, 100, EXCLUSIVE);
+            assert_eq!(kernel.ended(7).0, 0);
+            lock(7, SETLK, second, 200, EXCLUSIVE);
+            assert_eq!(kernel.ended(7).0, Errno::AGAIN.raw_os_error());
+            if !is_flock {
+                lock(7, GETLK, second, 200, EXCLUSIVE);
+                let (_, held) = kernel.ended(7);
+                assert_eq!(held[16..24], [1, 0, 0, 0, 0x67, 0x12, 0, 0], "and who has it");
+            }
+            // Who waits has it when it is given up.
+            lock(8, SETLKW, second, 200, EXCLUSIVE);
+            lock(7, SETLK, first, 100, UNLOCK);
+            let mut ended: Vec<(u64, i32)> = Vec::new();
+            while ended.len() < 2 {
+                let (of, code, _) = kernel.hear();
+                ended.extend((of != 0).then_some((of, code)));
+            }
+            ended.sort_unstable();
+            assert_eq!(ended, [(7, 0), (8, 0)]);
+            // And gives it up by closing the file.
+            match is_flock {
+                true => kernel.ask(RELEASE, second.0, &parts(&[second.1, 0, 0])),
+                false => kernel.ask(FLUSH, second.0, &parts(&[second.1, 0, 200])),
+            }
+            assert_eq!(kernel.ended(7).0, 0);
+            lock(7, SETLK, first, 100, EXCLUSIVE);
+            assert_eq!(kernel.ended(7).0, 0);
+        });
+    }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_lock_and_takes_nothing() {
+    served(1 << 20, |kernel, _| {
+        let (node, open) = kernel.create();
+        let lock = |unique, opcode, owner, kind| {
+            kernel.ask_as(unique, opcode, node, &whole(open, owner, kind, false));
+        };
+        lock(7, SETLK, 100, EXCLUSIVE);
+        assert_eq!(kernel.ended(7).0, 0);
+        lock(8, SETLKW, 200, EXCLUSIVE);
+        kernel.ask_as(9, INTERRUPT, 0, &parts(&[8]));
+        assert_eq!(kernel.ended(8).0, Errno::INTR.raw_os_error());
+        lock(7, SETLK, 100, UNLOCK);
+        assert_eq!(kernel.ended(7).0, 0);
+        lock(7, SETLK, 300, EXCLUSIVE);
+        assert_eq!(kernel.ended(7).0, 0, "nobody has it");
+    });
+}
+
+/// Two programs that count in a file by turns: each reads, adds, writes, under a lock.
+#[test]
+fn what_was_written_under_a_lock_is_seen_under_the_next_by_whatever_node() {
+    served(1 << 20, |kernel, scene| {
+        let nodes = twice(kernel, scene);
+        for (turn, (node, open)) in nodes.into_iter().enumerate() {
+            let lock = |kind| kernel.ask(SETLK, node, &whole(open, open, kind, false));
+            // The kernel drops what it has of the node, and writes it back when it is given up.
+            for kind in [EXCLUSIVE, UNLOCK] {
+                lock(kind);
+                let (code, told) = kernel.notice();
+                assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (INVAL, node, 0), "{turn}");
+                assert_eq!(kernel.ended(7).0, 0);
+            }
+        }
+    });
 }

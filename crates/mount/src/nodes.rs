@@ -20,10 +20,21 @@ use crate::abi::ROOT;
 #[derive(Debug)]
 pub(crate) struct Nodes {
     nodes: HashMap<u64, Node>,
-    /// The newest incarnation of each file.
-    newest: HashMap<FileHandle, u64>,
+    /// The incarnations of each file.
+    files: HashMap<FileHandle, Incarnations>,
     last: u64,
 }
+
+/// Nodes of one file.
+#[derive(Clone, Copy, Debug)]
+struct Incarnations {
+    newest: u64,
+    count: u32,
+}
+
+/// Threads that open a file at the same time as another finds that it has changed (guess); of more,
+/// one is told ESTALE that would not have to be.
+const REFUSED_MAX: usize = 4;
 
 /// What is known of a node.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +46,8 @@ pub(crate) struct Node {
     pub(crate) size: u64,
     /// A time of modification that the kernel has and the server has not been told.
     pub(crate) mtime: Option<NfsTime>,
+    /// The one that the kernel believes in, where it keeps times for itself.
+    pub(crate) kernel_mtime: NfsTime,
     /// Opens, and how many of them can write.
     pub(crate) opens: u32,
     pub(crate) writers: u32,
@@ -44,8 +57,8 @@ pub(crate) struct Node {
     pub(crate) asks_to_append: bool,
     /// It replaces one of which an open was refused, and has not been opened yet.
     pub(crate) is_second_try: bool,
-    /// An open of it was refused.
-    pub(crate) is_refused: bool,
+    /// Threads to which an open of it was refused, the last ones.
+    refused: [Option<u32>; REFUSED_MAX],
     /// The kernel has read some of it into its cache.
     pub(crate) has_pages: bool,
     lookups: u64,
@@ -58,14 +71,16 @@ pub(crate) struct Named {
     /// Where the kernel writes back, and it is a regular file.
     pub(crate) version: Option<Version>,
     pub(crate) size: u64,
+    pub(crate) mtime: NfsTime,
 }
 
 impl Nodes {
     pub(crate) fn new(root: FileHandle) -> Self {
-        let node = Node::new(Named { file: root, version: None, size: 0 });
+        let node =
+            Node::new(Named { file: root, version: None, size: 0, mtime: NfsTime::default() });
         Self {
             nodes: HashMap::from([(ROOT, node)]),
-            newest: HashMap::from([(root, ROOT)]),
+            files: HashMap::from([(root, Incarnations { newest: ROOT, count: 1 })]),
             last: ROOT,
         }
     }
@@ -81,14 +96,14 @@ impl Nodes {
     /// The newest incarnation of a file, if it is of other data than is known now: it has to be
     /// written back before there may be another.
     pub(crate) fn outdated(&self, named: &Named) -> Option<(u64, &Node)> {
-        let id = *self.newest.get(&named.file)?;
+        let id = self.newest(&named.file)?;
         let node = self.nodes.get(&id)?;
         (named.version.is_some() && node.version != named.version).then_some((id, node))
     }
 
     /// The node of a file that a reply names; counts it as looked up once more.
     pub(crate) fn name(&mut self, named: Named) -> u64 {
-        if let Some(&id) = self.newest.get(&named.file)
+        if let Some(id) = self.newest(&named.file)
             && let Some(node) = self.nodes.get_mut(&id)
             && (named.version.is_none() || node.version == named.version)
         {
@@ -97,16 +112,26 @@ impl Nodes {
             }
             return id;
         }
-        let was_refused = self
-            .newest
-            .get(&named.file)
-            .and_then(|id| self.nodes.get(id))
-            .is_some_and(|old| old.is_refused);
+        let old = self.newest(&named.file).and_then(|id| self.nodes.get(&id));
+        let was_refused = old.is_some_and(|old| old.refused.iter().any(Option::is_some));
         self.last += 1;
         let node = Node { lookups: 1, is_second_try: was_refused, ..Node::new(named) };
         self.nodes.insert(self.last, node);
-        self.newest.insert(named.file, self.last);
+        let of_file =
+            self.files.entry(named.file).or_insert(Incarnations { newest: self.last, count: 0 });
+        of_file.newest = self.last;
+        of_file.count += 1;
         self.last
+    }
+
+    fn newest(&self, file: &FileHandle) -> Option<u64> {
+        self.files.get(file).map(|of_file| of_file.newest)
+    }
+
+    /// Whether the kernel knows the file of a node by another node, too.
+    pub(crate) fn has_others(&self, id: u64) -> bool {
+        let file = self.nodes.get(&id).map(|node| node.file);
+        file.and_then(|file| self.files.get(&file)).is_some_and(|of_file| of_file.count > 1)
     }
 
     /// The kernel has forgotten so many lookups of a node.
@@ -118,8 +143,11 @@ impl Nodes {
         if node.lookups == 0 {
             let file = node.file;
             self.nodes.remove(&id);
-            if self.newest.get(&file) == Some(&id) {
-                self.newest.remove(&file);
+            if let Some(of_file) = self.files.get_mut(&file) {
+                of_file.count -= 1;
+                if of_file.count == 0 {
+                    self.files.remove(&file);
+                }
             }
         }
     }
@@ -129,10 +157,11 @@ impl Nodes {
     /// the name up again.
     pub(crate) fn changed(&mut self, id: u64) {
         let Some(file) = self.nodes.get(&id).map(|node| node.file) else { return };
-        if let Some(newest) = self.newest.get(&file).filter(|newest| **newest != id)
-            && let Some(other) = self.nodes.get_mut(newest)
+        if let Some(newest) = self.newest(&file).filter(|newest| *newest != id)
+            && let Some(other) = self.nodes.get_mut(&newest)
         {
-            other.version = None;
+            // Of no data that there are.
+            other.version = other.version.map(|_| Version::default());
         }
     }
 
@@ -175,15 +204,28 @@ impl Node {
             version: named.version,
             size: named.size,
             mtime: None,
+            kernel_mtime: named.mtime,
             opens: 0,
             writers: 0,
             appenders: 0,
             asks_to_append: false,
             is_second_try: false,
-            is_refused: false,
+            refused: [None; REFUSED_MAX],
             has_pages: false,
             lookups: 0,
         }
+    }
+
+    /// An open of it is refused to a thread. False if it was before: whoever has looked the name up
+    /// since does not come again, so that it has come by a name that always leads here (that of a
+    /// descriptor, /proc/self/fd).
+    pub(crate) fn refuse(&mut self, thread: u32) -> bool {
+        if self.refused.contains(&Some(thread)) {
+            return false;
+        }
+        self.refused.rotate_right(1);
+        self.refused[0] = Some(thread);
+        true
     }
 }
 
@@ -228,7 +270,7 @@ mod tests {
     }
 
     fn named(number: u8, version: Version) -> Named {
-        Named { file: handle(number), version: Some(version), size: 0 }
+        Named { file: handle(number), version: Some(version), size: 0, mtime: TIME }
     }
 
     #[test]
@@ -255,7 +297,8 @@ mod tests {
         let second = nodes.name(named(1, new));
         assert_ne!(second, first);
         assert!(!nodes.find(second).unwrap().is_second_try);
-        nodes.find_mut(second).unwrap().is_refused = true;
+        assert!(nodes.find_mut(second).unwrap().refuse(7));
+        assert!(!nodes.find_mut(second).unwrap().refuse(7));
         let third = nodes.name(named(1, old));
         assert!(nodes.find(third).unwrap().is_second_try);
     }

@@ -324,3 +324,51 @@ impl File {
 pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
     NonZeroUsize::new(max).unwrap_or(NonZeroUsize::MIN)
 }
+
+#[cfg(test)]
+mod tests {
+    use wire::nfs3::{NfsTime, Specdata};
+
+    use super::*;
+
+    #[test]
+    fn replies_of_one_tick_that_come_in_another_order_leave_the_longer_file() {
+        let tick = NfsTime { seconds: 5, nseconds: 0 };
+        let of_size = |size, time| Fattr3 {
+            ftype: FType::Reg,
+            mode: 0o644,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            size,
+            used: size,
+            rdev: Specdata::default(),
+            fsid: 0,
+            fileid: 1,
+            atime: time,
+            mtime: time,
+            ctime: time,
+        };
+        let at = |asked, now| Told {
+            asked: Instant::from_nanos(asked),
+            now: Instant::from_nanos(now),
+            is_dirty: true,
+            is_open: false,
+        };
+        let file = FileHandle::new(&[1]).unwrap();
+        let wrote = |from, to| WccData {
+            before: Some((&of_size(from, tick)).into()),
+            after: Some(of_size(to, tick)),
+        };
+        // The second WRITE is the later one on the server, whichever is heard of first.
+        let (first, second) = (wrote(0, 4096), wrote(4096, 8192));
+        for order in [[(10, first), (11, second)], [(11, second), (10, first)]] {
+            let mut attributes = Attributes::new(Times::default(), 10);
+            attributes.told(&file, &of_size(0, NfsTime::default()), at(0, 1));
+            for (now, (asked, wcc)) in (20..).zip(order) {
+                attributes.wrote(&file, &wcc, at(asked, now));
+            }
+            assert_eq!(attributes.last(&file).unwrap().size, 8192, "{order:?}");
+        }
+    }
+}

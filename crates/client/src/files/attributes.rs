@@ -3,7 +3,7 @@
 use perf::units::Instant;
 use wire::nfs3::{Fattr3, FileHandle, NfsStat3, Sattr3, WccData, fsstat};
 
-use super::{Acting, Files, Found};
+use super::{Acting, Files, Found, Mistake};
 use crate::cache::attributes::{Told, Version};
 use crate::error::{Detail, Error};
 use crate::session::Credential;
@@ -43,7 +43,9 @@ impl Files {
     /// The same, as the server has it now.
     pub(super) async fn fetch(&self, acting: &Acting, handle: FileHandle) -> Result<Found, Error> {
         let asked = self.now();
+        let settled = self.inner.state.lock().busy.times_settled(&handle);
         let attributes = self.heard(&handle, acting.session.getattr(handle).await)?;
+        self.inner.state.lock().busy.asked(&handle, settled);
         Ok(self.note(&handle, Some(attributes), asked).unwrap_or_else(|| Found {
             handle,
             attributes: self.with_own_data(&handle, attributes),
@@ -103,7 +105,7 @@ impl Files {
     /// arrive, a server that forgets it would be sent it again, maybe after the cut. Errors stay
     /// for the writers.
     pub(super) async fn settle_before_cut(&self, file: FileHandle) {
-        self.inner.write_behind.commit_at_close(file).await.ok();
+        self.inner.write_behind.settle(file).await;
     }
 
     /// Which of the rights `asked` for (`ACCESS3_*`) the caller has.
@@ -142,6 +144,7 @@ impl Files {
             Some(attributes) => attributes,
             None => self.heard(&file, acting.session.getattr(file).await)?,
         };
+        let is_open = is_open && !self.makes(Mistake::ForgottenExcuses);
         self.note_told(&file, &attributes, Told { is_open, ..self.told(&file, sent) });
         let mut state = self.inner.state.lock();
         state.rights.put(&file, acting.id, attributes.ctime, asked, answer.access);

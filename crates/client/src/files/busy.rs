@@ -35,6 +35,10 @@ struct OpenFile {
     count: usize,
     hidden: Vec<Hidden>,
     changes: Arc<AtomicU64>,
+    /// How often all of ours was stable, which it is when it is opened; and how often when the
+    /// server was asked last where it ends. Between, another client may have appended.
+    settled: u64,
+    asked: Option<u64>,
 }
 
 impl Busy {
@@ -48,6 +52,7 @@ impl Busy {
     pub(super) fn opened(&mut self, file: &FileHandle) -> Arc<AtomicU64> {
         let open = self.open.entry(*file).or_default();
         open.count += 1;
+        open.settled += 1;
         Arc::clone(&open.changes)
     }
 
@@ -56,6 +61,30 @@ impl Busy {
         if let Some(open) = self.open.get(file) {
             open.changes.fetch_add(1, Ordering::Release);
         }
+    }
+
+    /// All that was written to a file is stable.
+    pub(super) fn settled(&mut self, file: &FileHandle) {
+        if let Some(open) = self.open.get_mut(file) {
+            open.settled += 1;
+        }
+    }
+
+    /// How often that was so.
+    pub(super) fn times_settled(&self, file: &FileHandle) -> u64 {
+        self.open.get(file).map_or(0, |open| open.settled)
+    }
+
+    /// The server was asked where the file ends, when that had been so often.
+    pub(super) fn asked(&mut self, file: &FileHandle, settled: u64) {
+        if let Some(open) = self.open.get_mut(file) {
+            open.asked = open.asked.max(Some(settled));
+        }
+    }
+
+    /// Whether the server is to be asked before an append.
+    pub(super) fn asks_end(&self, file: &FileHandle) -> bool {
+        self.open.get(file).is_none_or(|open| open.asked != Some(open.settled))
     }
 
     /// One of those who have it open has closed it. Gives what is to be removed now.

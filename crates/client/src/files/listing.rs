@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use wire::nfs3::{FileHandle, NfsStat3};
 
-use super::Files;
+use super::{Files, Found, Mistake};
 use crate::cache::names::Target;
 use crate::error::Error;
-use crate::ops::DirPage;
+use crate::ops::{DirEntry, DirPage};
 use crate::session::Credential;
 use crate::walk::Walk;
 
@@ -40,6 +40,17 @@ impl Files {
             has_plus: AtomicBool::new(true),
             progress: Mutex::default(),
         }
+    }
+
+    /// The file of an entry, as far as is known without asking. The page that has it may be older
+    /// than that.
+    pub fn listed(&self, entry: &DirEntry) -> Option<Found> {
+        let handle = entry.handle?;
+        if self.makes(Mistake::OldAttributes) {
+            let (attributes, version) = (entry.attributes?, self.version(&handle)?);
+            return Some(Found { handle, attributes, version });
+        }
+        self.found(&handle)
     }
 }
 

@@ -54,6 +54,21 @@ pub struct Options {
     /// How long a server is waited for that asks to be asked later (NFS3ERR_JUKEBOX); none for as
     /// long as it takes.
     pub put_off_max: Option<Nanos>,
+    /// None, but where tests are tested.
+    pub mistake: Option<Mistake>,
+}
+
+/// A mistake that is made on purpose, to see whether simulated worlds notice it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mistake {
+    /// The attributes that a reply tells go with whatever version is known by then.
+    OldAttributes,
+    /// What a WRITE beside another excuses does not count when the file is opened next.
+    ForgottenExcuses,
+    /// An append goes to where the file was last seen to end.
+    UnaskedEnds,
+    /// A name is remembered of whatever the directory is when the reply comes.
+    LateNames,
 }
 
 impl Default for Options {
@@ -68,6 +83,7 @@ impl Default for Options {
             write: write_behind::Options::default(),
             sync: false,
             put_off_max: None,
+            mistake: None,
         }
     }
 }
@@ -174,6 +190,11 @@ impl Files {
         self.inner.state.lock().attributes.version(file)
     }
 
+    /// The mode that was last told of the file, good or not.
+    pub fn last_mode(&self, file: &FileHandle) -> Option<u32> {
+        self.inner.state.lock().attributes.last(file).map(|last| last.mode)
+    }
+
     /// How long what is known of the file's attributes is still good; zero when it is not.
     pub fn validity(&self, file: &FileHandle) -> Nanos {
         let now = self.now();
@@ -225,8 +246,9 @@ impl Files {
     fn note_told(&self, file: &FileHandle, attributes: &Fattr3, told: Told) -> Option<Found> {
         let mut state = self.inner.state.lock();
         state.attributes.told(file, attributes, told);
-        let (attributes, version) = (state.attributes.last(file)?, state.attributes.version(file)?);
+        let (known, version) = (state.attributes.last(file)?, state.attributes.version(file)?);
         drop(state);
+        let attributes = if self.makes(Mistake::OldAttributes) { *attributes } else { known };
         Some(Found { handle: *file, attributes: self.with_own_data(file, attributes), version })
     }
 
@@ -236,6 +258,10 @@ impl Files {
         if self.inner.write_behind.overlaps(*file, range.clone()) {
             self.inner.write_behind.arrive(*file, Some(range)).await;
         }
+    }
+
+    fn makes(&self, mistake: Mistake) -> bool {
+        self.inner.options.mistake == Some(mistake)
     }
 
     /// Whether data of ours is on its way to the file.

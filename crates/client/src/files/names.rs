@@ -5,7 +5,7 @@ use wire::nfs3::mknod::MknodData;
 use wire::nfs3::{FType, Fattr3, FileHandle, NewObject, NfsStat3, Sattr3, SetTime, WccData};
 
 use super::busy::Hidden;
-use super::{Acting, Files, Found};
+use super::{Acting, Files, Found, Mistake};
 use crate::cache::attributes::Version;
 use crate::cache::names::Target;
 use crate::error::{Detail, Error};
@@ -113,7 +113,8 @@ impl Files {
     }
 
     /// Remembers where a name leads, unless names have been changed since it was asked for: by us,
-    /// or in this directory by others, as another reply has told meanwhile.
+    /// or in this directory by others, as another reply has told meanwhile. Of a directory that
+    /// nothing was known of, nobody can tell.
     pub(super) fn remember(
         &self,
         dir: &FileHandle,
@@ -124,7 +125,7 @@ impl Files {
         let mut state = self.inner.state.lock();
         if state.renames == before.renames
             && let Some(version) = state.attributes.version(dir)
-            && before.version.is_none_or(|before| before == version)
+            && (before.version == Some(version) || self.makes(Mistake::LateNames))
         {
             state.names.put(dir, name, version, target);
         }

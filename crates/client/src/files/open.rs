@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, access};
 
 use super::read::Reading;
-use super::{Acting, Files};
+use super::{Acting, Files, Mistake};
 use crate::error::Error;
 use crate::session::Credential;
 
@@ -142,6 +142,23 @@ impl Open {
         self.wrote().await
     }
 
+    /// As [`Open::write_bytes`], of bytes that a cache has kept and that no program waits for: it
+    /// is told of no error of before, which stays for a flush.
+    ///
+    /// # Errors
+    /// The bytes were not taken.
+    pub async fn write_back(&self, offset: u64, data: Bytes) -> Result<(), Error> {
+        let inner = &*self.inner;
+        let session = self.acting().session.impatient();
+        let write_behind = &inner.files.inner.write_behind;
+        write_behind.take_bytes(&session, inner.file, offset, data).await?;
+        self.inner.changes.fetch_add(1, Ordering::Release);
+        if inner.files.inner.options.sync {
+            write_behind.settle(inner.file).await;
+        }
+        Ok(())
+    }
+
     async fn wrote(&self) -> Result<(), Error> {
         self.inner.changes.fetch_add(1, Ordering::Release);
         if self.files().inner.options.sync { self.flush().await } else { Ok(()) }
@@ -152,7 +169,9 @@ impl Open {
     /// # Errors
     /// The first of any write of this file that nobody was told of.
     pub async fn flush(&self) -> Result<(), Error> {
-        self.inner.files.inner.write_behind.commit(self.inner.file).await
+        self.inner.files.inner.write_behind.commit(self.inner.file).await?;
+        self.settled();
+        Ok(())
     }
 
     /// As [`Open::flush`], for close(2): whoever else has the file open is told of errors, too.
@@ -160,7 +179,31 @@ impl Open {
     /// # Errors
     /// As [`Open::flush`].
     pub async fn flush_at_close(&self) -> Result<(), Error> {
-        self.inner.files.inner.write_behind.commit_at_close(self.inner.file).await
+        self.inner.files.inner.write_behind.commit_at_close(self.inner.file).await?;
+        self.settled();
+        Ok(())
+    }
+
+    fn settled(&self) {
+        self.inner.files.inner.state.lock().busy.settled(&self.inner.file);
+    }
+
+    /// Where the file ends, for who appends. The server is asked if it was not since all of ours
+    /// was stable: another client may have appended then.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn end(&self) -> Result<u64, Error> {
+        let (files, file) = (&self.inner.files, self.inner.file);
+        let (asks, last) = {
+            let state = files.inner.state.lock();
+            (state.busy.asks_end(&file), state.attributes.last(&file))
+        };
+        let known = last.map(|last| files.with_own_data(&file, last));
+        match known.filter(|_| !asks || files.makes(Mistake::UnaskedEnds)) {
+            Some(known) => Ok(known.size),
+            None => Ok(files.fetch(&self.acting(), file).await?.attributes.size),
+        }
     }
 
     /// The error that a flush or write gave has reached nobody.

@@ -142,6 +142,12 @@ impl Engine {
         &self.options
     }
 
+    /// Tells a writer of an error of before, once.
+    pub(super) fn told(&self, handle: FileHandle) -> Result<(), Error> {
+        let error = self.known(handle).and_then(|file| file.state.lock().error.take());
+        error.map_or(Ok(()), Err)
+    }
+
     pub(super) async fn write(
         self: &Arc<Self>,
         session: &Session,
@@ -160,9 +166,6 @@ impl Engine {
             });
         }
         let file = self.file(handle);
-        if let Some(error) = file.state.lock().error.take() {
-            return Err(error);
-        }
         let piece_bytes = self.policy.piece_bytes_max().min(self.piece_bytes_max());
         let mut at = 0;
         while at < data.len() {
@@ -383,8 +386,19 @@ impl Engine {
         self.work.notify_one();
     }
 
+    pub(super) async fn settle(self: &Arc<Self>, handle: FileHandle) {
+        if let Some(file) = self.known(handle) {
+            self.settle_all(&file).await;
+        }
+    }
+
     /// Commits what has been written so far.
     async fn commit_all(self: &Arc<Self>, file: &Arc<File>) -> Result<(), Error> {
+        self.settle_all(file).await;
+        file.state.lock().error.take().map_or(Ok(()), Err)
+    }
+
+    async fn settle_all(self: &Arc<Self>, file: &Arc<File>) {
         let age = self.update(file, &mut 0, State::hurry);
         self.until(file, |state| {
             if state.index.oldest_unanswered().is_some_and(|oldest| oldest <= age) {
@@ -397,7 +411,6 @@ impl Engine {
             false
         })
         .await;
-        file.state.lock().error.take().map_or(Ok(()), Err)
     }
 
     /// Waits until `is_done` says so; it is asked whenever a reply has come.

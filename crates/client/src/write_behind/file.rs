@@ -149,9 +149,10 @@ impl State {
         self.losses = if lost_bytes > 0 { self.losses.saturating_add(1) } else { 0 };
     }
 
-    /// The first error is kept: the later ones are its consequences, as a rule.
+    /// The first error is kept: the later ones are its consequences, as a rule. Not of one that was
+    /// told at a close: what has failed since, nobody knows.
     pub(super) fn fail(&mut self, error: Error) {
-        if self.error.is_none() {
+        if self.error.is_none() || self.error_told {
             self.error = Some(error);
             self.error_told = false;
         }

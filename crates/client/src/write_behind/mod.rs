@@ -181,6 +181,7 @@ impl WriteBehind {
         offset: u64,
         data: &[u8],
     ) -> Result<(), Error> {
+        self.engine.told(file)?;
         self.engine.write(session, file, offset, Data::Lent(data)).await
     }
 
@@ -189,6 +190,21 @@ impl WriteBehind {
     /// # Errors
     /// As [`WriteBehind::write`].
     pub async fn write_bytes(
+        &self,
+        session: &Session,
+        file: FileHandle,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<(), Error> {
+        self.engine.told(file)?;
+        self.take_bytes(session, file, offset, data).await
+    }
+
+    /// As [`WriteBehind::write_bytes`], for somebody whom the errors of before do not concern.
+    ///
+    /// # Errors
+    /// What lies in the way of these bytes could not be made stable, or they lie too far behind.
+    pub async fn take_bytes(
         &self,
         session: &Session,
         file: FileHandle,
@@ -220,6 +236,12 @@ impl WriteBehind {
     /// As [`WriteBehind::flush`].
     pub async fn commit(&self, file: FileHandle) -> Result<(), Error> {
         self.engine.commit(file).await
+    }
+
+    /// As [`WriteBehind::commit`], for somebody whom the errors of writers do not concern: they are
+    /// kept for those.
+    pub async fn settle(&self, file: FileHandle) {
+        self.engine.settle(file).await;
     }
 
     /// As [`WriteBehind::commit`], for close(2): the error is told, and stays for whoever has the

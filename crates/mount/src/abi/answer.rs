@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Attr, Entry};
+use crate::locks::{Kind, Lock};
 
 /// Bytes of an answer, built up field by field.
 #[derive(Debug, Default)]
@@ -63,6 +64,17 @@ pub(crate) fn create(found: &Entry, file: u64, flags: u32) -> Body {
 /// `fuse_write_out`.
 pub(crate) fn write(count: u32) -> Body {
     Body::default().u32(count).u32(0)
+}
+
+/// `fuse_lk_out`: the lock that is in the way, or that there is none (F_UNLCK).
+pub(crate) fn lock(held: Option<&Lock>) -> Body {
+    let (first, last) = held.map_or((0, 0), |held| (held.range.first, held.range.last));
+    let kind = match held.map(|held| held.kind) {
+        Some(Kind::Shared) => 0,
+        Some(Kind::Exclusive) => 1,
+        None => 2,
+    };
+    Body::default().u64(first).u64(last).u32(kind).u32(held.map_or(0, |held| held.pid))
 }
 
 /// What statfs(2) tells; sizes in blocks of `block_bytes`.
@@ -160,6 +172,7 @@ mod tests {
         assert_eq!(open(1, 0).as_slice().len(), 16);
         assert_eq!(create(&found, 1, 0).as_slice().len(), 144);
         assert_eq!(write(1).as_slice().len(), 8);
+        assert_eq!(lock(None).as_slice().len(), 24);
         assert_eq!(statfs(&Statfs::default()).as_slice().len(), 80);
         assert_eq!(inval_inode(1, 0, 0).as_slice().len(), 24);
         assert_eq!(store(1, 0, 1).as_slice().len(), 24);

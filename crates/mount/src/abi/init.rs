@@ -19,7 +19,9 @@ const BACKGROUND_MAX: u16 = 64;
 
 mod flag {
     pub(super) const ASYNC_READ: u64 = 1 << 0;
+    pub(super) const POSIX_LOCKS: u64 = 1 << 1;
     pub(super) const BIG_WRITES: u64 = 1 << 5;
+    pub(super) const FLOCK_LOCKS: u64 = 1 << 10;
     pub(super) const AUTO_INVAL_DATA: u64 = 1 << 12;
     pub(super) const DO_READDIRPLUS: u64 = 1 << 13;
     pub(super) const READDIRPLUS_AUTO: u64 = 1 << 14;
@@ -29,6 +31,7 @@ mod flag {
     pub(super) const HANDLE_KILLPRIV: u64 = 1 << 19;
     pub(super) const MAX_PAGES: u64 = 1 << 22;
     pub(super) const CACHE_SYMLINKS: u64 = 1 << 23;
+    pub(super) const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
     pub(super) const INIT_EXT: u64 = 1 << 30;
     pub(super) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
 }
@@ -62,6 +65,9 @@ impl Agreed {
         };
         let wanted = cached
             | flag::ASYNC_READ
+            // By node the kernel would grant a lock twice: see `locks`.
+            | flag::POSIX_LOCKS
+            | flag::FLOCK_LOCKS
             | flag::BIG_WRITES
             | flag::DO_READDIRPLUS
             | flag::READDIRPLUS_AUTO
@@ -69,6 +75,8 @@ impl Agreed {
             | flag::PARALLEL_DIROPS
             // Servers clear set-uid bits when a file is written or cut: the caller may not.
             | flag::HANDLE_KILLPRIV
+            // And a kernel that keeps what is written hands on the WRITE that does it at once.
+            | flag::HANDLE_KILLPRIV_V2
             | flag::MAX_PAGES
             | flag::CACHE_SYMLINKS
             | flag::INIT_EXT;

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::fattr;
+use crate::locks::{Kind, Lock, Owner, Range};
 
 /// A request that cannot be read.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
@@ -83,9 +84,7 @@ pub(crate) enum Operation<'a> {
         file: u64,
         offset: u64,
         count: u32,
-        is_direct: bool,
-        /// A program writes at the end (O_APPEND), and this is where the kernel takes it to be.
-        appends: bool,
+        how: How,
     },
     Statfs,
     Release {
@@ -96,6 +95,13 @@ pub(crate) enum Operation<'a> {
     },
     Flush {
         file: u64,
+        /// The process that closes it, by the number that its locks have.
+        owner: u64,
+    },
+    Getlk(LockAsked),
+    Setlk {
+        asked: LockAsked,
+        may_wait: bool,
     },
     Init(Init),
     Opendir,
@@ -132,6 +138,28 @@ pub(crate) enum Operation<'a> {
     Unserved,
 }
 
+/// How data is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct How {
+    pub(crate) from: From,
+    /// A program writes at the end (O_APPEND), and the offset is where the kernel takes it to be.
+    pub(crate) appends: bool,
+    /// The file loses its set-id bits by it, if it has any.
+    pub(crate) kills_setid: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum From {
+    /// write(2), which the kernel has copied to its cache as well.
+    Program,
+    /// write(2) past the kernel's cache, which may have been filled since it was last told to
+    /// forget these bytes: the kernel does that before it asks, and not when an asynchronous write
+    /// is done.
+    PastCache,
+    /// What the kernel has kept, and now writes back: no program waits for it.
+    Cache,
+}
+
 /// What INIT says of the kernel (`fuse_init_in`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Init {
@@ -154,6 +182,24 @@ pub(crate) struct Setattr {
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
+}
+
+/// A lock that a program asks for, or gives up (`fuse_lk_in`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct LockAsked {
+    pub(crate) open: u64,
+    pub(crate) owner: Owner,
+    /// None: these bytes are to be free of the owner's locks.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) range: Range,
+    pub(crate) pid: u32,
+}
+
+impl LockAsked {
+    pub(crate) fn lock(&self, kind: Kind) -> Lock {
+        let Self { open, owner, range, pid, .. } = *self;
+        Lock { owner, kind, range, open, pid }
+    }
 }
 
 /// Nodes and how many lookups of each are forgotten.
@@ -228,18 +274,27 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
             let (file, offset, count) = (r.u64()?, r.u64()?, r.u32()?);
             let kind = r.u32()?;
             r.skip(8)?;
-            let is_direct = kind & LOCK_OWNER != 0;
-            let appends = r.u32()? & O_APPEND != 0 && kind & FROM_CACHE == 0;
+            let from = match (kind & FROM_CACHE != 0, kind & LOCK_OWNER != 0) {
+                (true, _) => From::Cache,
+                (false, true) => From::PastCache,
+                (false, false) => From::Program,
+            };
+            let appends = r.u32()? & O_APPEND != 0 && from != From::Cache;
+            let how = How { from, appends, kills_setid: kind & KILL_SETID != 0 };
             r.skip(4)?;
             // The data stays where it is: see `super::WRITE_HEAD_BYTES`.
             r.skip(count as usize)?;
-            Operation::Write { file, offset, count, is_direct, appends }
+            Operation::Write { file, offset, count, how }
         }
         17 => Operation::Statfs,
         18 => Operation::Release { file: r.u64()? },
         20 => Operation::Fsync { file: r.u64()? },
         21..=24 => Operation::Xattr,
-        25 => Operation::Flush { file: r.u64()? },
+        25 => {
+            let file = r.u64()?;
+            r.skip(8)?;
+            Operation::Flush { file, owner: r.u64()? }
+        }
         26 => Operation::Init(r.init()?),
         27 => Operation::Opendir,
         28 => {
@@ -248,6 +303,8 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         }
         29 => Operation::Releasedir { dir: r.u64()? },
         30 => Operation::Fsyncdir,
+        31 => Operation::Getlk(r.lock()?),
+        32 | 33 => Operation::Setlk { asked: r.lock()?, may_wait: header.opcode == 33 },
         34 => Operation::Access { mask: r.u32()? },
         35 => {
             let (flags, mode) = (r.u32()?, r.u32()?);
@@ -282,6 +339,9 @@ const LOCK_OWNER: u32 = 1 << 1;
 
 /// A WRITE of what the kernel has kept (FUSE_WRITE_CACHE).
 const FROM_CACHE: u32 = 1 << 0;
+
+/// Whoever writes may not leave set-id bits (FUSE_WRITE_KILL_SUIDGID).
+const KILL_SETID: u32 = 1 << 2;
 
 /// Of open(2).
 pub(crate) const O_APPEND: u32 = 0o2000;
@@ -335,6 +395,21 @@ impl<'a> Reader<'a> {
         // Only where FUSE_INIT_EXT says so.
         let high = if low & (1 << 30) == 0 { 0 } else { self.u32()? };
         Ok(Init { major, minor, max_readahead, flags: u64::from(high) << 32 | u64::from(low) })
+    }
+
+    fn lock(&mut self) -> Result<LockAsked, Malformed> {
+        let (open, number, first, last) = (self.u64()?, self.u64()?, self.u64()?, self.u64()?);
+        // F_RDLCK, F_WRLCK, and F_UNLCK.
+        let kind = match self.u32()? {
+            0 => Some(Kind::Shared),
+            1 => Some(Kind::Exclusive),
+            _ => None,
+        };
+        let pid = self.u32()?;
+        let is_flock = self.u32()? & 1 != 0;
+        self.skip(4)?;
+        let (owner, range) = (Owner { number, is_flock }, Range { first, last });
+        Ok(LockAsked { open, owner, kind, range, pid })
     }
 
     fn setattr(&mut self) -> Result<Setattr, Malformed> {
@@ -414,8 +489,8 @@ pub(crate) mod tests {
         body.extend(5u32.to_ne_bytes());
         body.extend([0; 20]);
         let bytes = request(16, 1, &[body.as_slice(), b"12345"].concat());
-        let Ok((_, Operation::Write { count: 5, is_direct, .. })) = parse(&bytes) else { panic!() };
-        assert!(!is_direct);
+        let Ok((_, Operation::Write { count: 5, how, .. })) = parse(&bytes) else { panic!() };
+        assert_eq!(how.from, From::Program);
         assert!(parse(&bytes[..bytes.len() - 1]).is_err());
     }
 }

@@ -38,20 +38,4 @@ impl FileSystem {
         };
         attributes.map_err(errno)
     }
-
-    /// Where an append goes that the kernel wants at `offset`: to the end, if that is further on.
-    pub(super) async fn end(
-        &self,
-        who: &Credential,
-        node: u64,
-        handle: FileHandle,
-        offset: u64,
-    ) -> Result<u64, Errno> {
-        let is_asked = self.nodes.lock().asks(node);
-        let attributes = match is_asked {
-            true => Some(self.files.ask_attributes(who, handle).await.map_err(errno)?),
-            false => self.files.found(&handle).map(|found| found.attributes),
-        };
-        Ok(attributes.map_or(offset, |known| known.size.max(offset)))
-    }
 }

@@ -45,15 +45,21 @@ impl FileSystem {
                 None => who,
             };
             if self.writes_back && asked.valid & fattr::ATIME == 0 {
-                // The kernel's own time of its own writes, or of a cut. It follows at the close:
-                // here it would wait for all data, and only the owner may set it. Of a file that
-                // nobody has open, a program has set it.
+                // The kernel's own time of its own writes, or of a cut, follows at the close: here
+                // it would wait for all data, and only the owner may set it. What comes without an
+                // open file a program has set; or the kernel tells the time it has, because a name
+                // of the file was changed, and another client may have left a later one.
                 if let SetTime::ClientTime(time) = new.mtime
                     && let Some(node) = self.nodes.lock().find_mut(node)
-                    && (node.opens > 0 || new.size.is_some())
                 {
-                    new.mtime = SetTime::DontChange;
-                    node.mtime = (node.opens > 0).then_some(time);
+                    let is_known = std::mem::replace(&mut node.kernel_mtime, time) == time;
+                    let is_of_writes = asked.file.is_some() || new.size.is_some();
+                    if is_of_writes {
+                        node.mtime = (node.opens > 0).then_some(time);
+                    }
+                    if is_of_writes || is_known {
+                        new.mtime = SetTime::DontChange;
+                    }
                 }
             }
             if new == wire::nfs3::Sattr3::default() {

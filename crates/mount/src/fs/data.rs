@@ -12,7 +12,7 @@ use super::names::done;
 use super::sharing::Verdict;
 use super::{FileSystem, errno};
 use crate::abi::init::KernelCache;
-use crate::abi::request::O_APPEND;
+use crate::abi::request::{From, How, O_APPEND};
 use crate::abi::{answer, fopen};
 use crate::attributes::made;
 use crate::inflight::Reply;
@@ -27,18 +27,17 @@ const O_TRUNC: u32 = 0o1000;
 /// The file is opened to be run (the kernel's `__FMODE_EXEC`).
 const FMODE_EXEC: u32 = 0x20;
 
-/// How a program writes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct How {
-    /// Past the kernel's cache, which may have been filled since it was last told to forget these
-    /// bytes: the kernel does that before it asks, and not when an asynchronous write is done.
-    pub(super) is_direct: bool,
-    /// At the end.
-    pub(super) appends: bool,
-}
+/// Set-uid and set-gid.
+const SETID: u32 = 0o6000;
 
 impl FileSystem {
-    pub(super) async fn open(&self, who: Credential, node: u64, flags: u32, reply: Reply) {
+    pub(super) async fn open(
+        &self,
+        who: Credential,
+        (node, thread): (u64, u32),
+        flags: u32,
+        reply: Reply,
+    ) {
         let result = async {
             let file = self.file(node)?;
             // Who may run a file need not be allowed to read it; the server lets it be read.
@@ -46,7 +45,7 @@ impl FileSystem {
             let write = flags & O_ACCMODE != O_RDONLY;
             let mode = Mode { read, write, truncate: flags & O_TRUNC != 0 };
             let open = self.files.open(&who, file, mode).await.map_err(errno)?;
-            match self.cached(&who, node, flags, &open).await {
+            match self.cached(&who, (node, thread), flags, &open).await {
                 Ok(caching) => Ok((open, write, caching)),
                 Err(errno) => {
                     open.close().await;
@@ -73,13 +72,13 @@ impl FileSystem {
     async fn cached(
         &self,
         who: &Credential,
-        node: u64,
+        (node, thread): (u64, u32),
         flags: u32,
         open: &Open,
     ) -> Result<u32, Errno> {
         let file = open.file();
         if self.cache == KernelCache::None {
-            if self.judge(node, &file) != Verdict::Same {
+            if self.judge((node, thread), &file) != Verdict::Same {
                 self.write_back(node).await;
             }
             return Ok(fopen::DIRECT_IO);
@@ -94,7 +93,7 @@ impl FileSystem {
                 }
             }
         }
-        match self.judge(node, &file) {
+        match self.judge((node, thread), &file) {
             Verdict::Same => Ok(fopen::KEEP_CACHE),
             Verdict::Changed => {
                 // Its size is good for a while yet, as far as the kernel knows.
@@ -171,9 +170,10 @@ impl FileSystem {
         };
         let mut offset = asked;
         if how.appends {
-            match self.end(&file.who, node, file.open.file(), asked).await {
-                Ok(end) => offset = end,
-                Err(errno) => return reply.error(errno),
+            // To the end, if that is further on than the kernel takes it to be.
+            match file.open.end().await {
+                Ok(end) => offset = offset.max(end),
+                Err(error) => return reply.error(errno(error)),
             }
         }
         let Some(end) = offset.checked_add(data.len() as u64) else {
@@ -181,10 +181,19 @@ impl FileSystem {
         };
         #[expect(clippy::cast_possible_truncation, reason = "the kernel counts in 32 bits")]
         let count = data.len() as u32;
-        match file.open.write_bytes(offset, data).await {
+        let mut written = match how.from {
+            From::Cache => file.open.write_back(offset, data).await,
+            From::Program | From::PastCache => file.open.write_bytes(offset, data).await,
+        };
+        let mode = self.files.last_mode(&file.open.file()).filter(|_| how.kills_setid);
+        if mode.is_some_and(|mode| mode & SETID != 0) && written.is_ok() {
+            // The server takes them away, and whoever looks at the file next is to see that.
+            written = file.open.flush().await;
+        }
+        match written {
             Ok(()) => {
                 let has_pages = self.nodes.lock().wrote(node, end);
-                if how.is_direct && has_pages && count > 0 {
+                if how.from == From::PastCache && has_pages && count > 0 {
                     let length = u64::from(count);
                     self.notifier.tell(Notice::Forget { node, offset, length }).await;
                 }
@@ -199,7 +208,8 @@ impl FileSystem {
                 }
             }
             Err(error) => {
-                if !reply.tell_error(errno(error.clone())) {
+                let is_told = reply.tell_error(errno(error.clone()));
+                if !is_told || how.from == From::Cache {
                     file.open.untold(error);
                 }
             }
@@ -207,17 +217,19 @@ impl FileSystem {
     }
 
     /// close(2): whoever opens the file next, anywhere, is to find what was written.
-    pub(super) async fn flush(&self, file: u64, reply: Reply) {
-        let Some(file) = self.opens.file(file) else {
+    pub(super) async fn flush(&self, node: u64, number: u64, owner: u64, reply: Reply) {
+        let Some(file) = self.opens.file(number) else {
             return reply.error(Errno::BADF);
         };
         if !file.can_write {
+            self.unlock_at_close(node, owner, number).await;
             reply.done();
             return;
         }
         let flushed = file.open.flush_at_close().await.map_err(errno);
         self.tell_time(&file).await;
         self.is_stable(file.node).await;
+        self.unlock_at_close(node, owner, number).await;
         done(flushed, reply);
     }
 
@@ -268,6 +280,7 @@ impl FileSystem {
         let Some(file) = self.opens.take_file(number) else {
             return;
         };
+        self.unlock_open(&file.open.file(), number);
         // What was written through a mapping after the last close(2); it goes before a hidden name
         // does.
         if file.can_write

@@ -122,8 +122,7 @@ impl FileSystem {
         if entry.name == b"." || entry.name == b".." {
             return None;
         }
-        // The page may be older than what is known by now.
-        let found = self.files.found(&entry.handle?)?;
+        let found = self.files.listed(entry)?;
         let nodes = self.nodes.lock();
         match nodes.outdated(&self.named(&found)) {
             Some((_, node)) if node.opens > 0 => None,

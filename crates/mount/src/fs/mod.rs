@@ -5,12 +5,14 @@
 //! - `attributes`: what asks and sets attributes.
 //! - `data`: open files.
 //! - `directories`: open directories.
+//! - `locking`: who waits for a lock.
 //! - `sharing`: what other clients have done to a file that this kernel caches.
 
 mod appending;
 mod attributes;
 mod data;
 mod directories;
+mod locking;
 mod names;
 mod sharing;
 
@@ -25,7 +27,7 @@ use perf::units::Nanos;
 use rustix::io::Errno;
 use wire::nfs3::{FType, Fattr3, FileHandle};
 
-use self::data::How;
+use self::locking::Locking;
 use crate::abi::request::Operation;
 use crate::abi::{Attr, Entry, init};
 use crate::attributes::attr;
@@ -49,6 +51,7 @@ pub(crate) struct FileSystem {
     /// Guards what the kernel knows; never held across a call.
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) opens: Opens,
+    locking: Locking,
     notifier: Notifier,
     cache: init::KernelCache,
     /// The kernel writes back: it alone knows sizes and times of regular files.
@@ -66,9 +69,9 @@ impl FileSystem {
     ) -> Self {
         let nodes = Mutex::new(Nodes::new(files.root()));
         let writes_back = agreed.writes_back();
-        let opens = Opens::default();
+        let (opens, locking) = (Opens::default(), Locking::default());
         let clock = clock.clone();
-        Self { files, clock, callers, nodes, opens, notifier, cache, writes_back }
+        Self { files, clock, callers, nodes, opens, locking, notifier, cache, writes_back }
     }
 
     /// Begins to do what was asked for; none where nothing is to be answered. What must be
@@ -149,8 +152,8 @@ impl FileSystem {
                 Box::pin(async move { this.link(who, file, node, name, reply).await })
             }
             Operation::Open { flags } => {
-                let who = who();
-                Box::pin(async move { this.open(who, node, flags, reply).await })
+                let (who, thread) = (who(), header.pid);
+                Box::pin(async move { this.open(who, (node, thread), flags, reply).await })
             }
             Operation::Create { name, mode, flags } => {
                 let (who, name) = (who(), name.to_vec());
@@ -162,11 +165,19 @@ impl FileSystem {
                 }
                 Box::pin(async move { this.read(file, offset, count, reply).await })
             }
-            Operation::Write { file, offset, is_direct, appends, .. } => {
-                let how = How { is_direct, appends };
+            Operation::Write { file, offset, how, .. } => {
                 Box::pin(async move { this.write((node, file), (offset, data), how, reply).await })
             }
-            Operation::Flush { file } => Box::pin(async move { this.flush(file, reply).await }),
+            Operation::Flush { file, owner } => {
+                Box::pin(async move { this.flush(node, file, owner, reply).await })
+            }
+            Operation::Getlk(asked) => {
+                self.getlk(node, &asked, reply);
+                return None;
+            }
+            Operation::Setlk { asked, may_wait } => {
+                Box::pin(async move { this.setlk(node, asked, may_wait, reply).await })
+            }
             Operation::Fsync { file } => Box::pin(async move { this.fsync(file, reply).await }),
             Operation::Release { file } => Box::pin(async move { this.release(file, reply).await }),
             Operation::Opendir => {
@@ -219,6 +230,7 @@ impl FileSystem {
             file: found.handle,
             version: is_cached.then_some(found.version),
             size: found.attributes.size,
+            mtime: found.attributes.mtime,
         }
     }
 

@@ -17,13 +17,14 @@ pub(super) enum Verdict {
     Changed,
     /// Size and time of the node are no longer the file's, and the name has to be looked up again.
     Outdated,
-    /// The file has changed between that and the open, again: so it is not cached at all.
+    /// The file has changed between that and the open, again, or there is no name to look up: so it
+    /// is not cached at all.
     ChangedAgain,
 }
 
 impl FileSystem {
-    /// Compares what the kernel has of a file with what is known of it now.
-    pub(super) fn judge(&self, node: u64, file: &FileHandle) -> Verdict {
+    /// Compares what the kernel has of a file, which a thread opens, with what is known of it now.
+    pub(super) fn judge(&self, (node, thread): (u64, u32), file: &FileHandle) -> Verdict {
         let now = self.files.version(file);
         let mut nodes = self.nodes.lock();
         let Some(node) = nodes.find_mut(node) else {
@@ -35,10 +36,9 @@ impl FileSystem {
         }
         if node.version == now {
             Verdict::Same
-        } else if node.is_second_try {
+        } else if node.is_second_try || !node.refuse(thread) {
             Verdict::ChangedAgain
         } else {
-            node.is_refused = true;
             Verdict::Outdated
         }
     }

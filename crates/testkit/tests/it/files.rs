@@ -349,6 +349,31 @@ fn a_name_that_was_missing_is_not_remembered_of_a_directory_that_has_changed_sin
 }
 
 #[test]
+fn a_page_that_comes_late_is_not_remembered_of_a_directory_of_which_nothing_was_known() {
+    world(async |clock, site| {
+        let late = |procedure| match procedure {
+            Procedure::Readdirplus => Nanos::from_secs(1),
+            _ => Nanos::ZERO,
+        };
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), theirs.root());
+        theirs.create(&me, root, b"f", Sattr3::default(), true).await.unwrap();
+        let session = site.connect().await.unwrap().over(site.rpc_late(late));
+        let ours = Files::new(&clock, session, Options::default());
+        let listing = ours.listing(&me, root);
+        let gone = async {
+            clock.sleep(Nanos::from_millis(500)).await;
+            theirs.remove(&me, root, b"f").await.unwrap();
+            ours.getattr(&me, root).await.unwrap();
+        };
+        let (page, ()) = futures_util::future::join(listing.page(0), gone).await;
+        assert!(page.unwrap().entries.iter().any(|entry| entry.name == b"f"), "as it was");
+        let missing = ours.lookup(&me, root, b"f").await.unwrap_err();
+        assert_eq!(missing.status(), Some(NfsStat3::NoEnt));
+    });
+}
+
+#[test]
 fn what_is_told_of_a_file_that_was_found_is_of_one_moment() {
     world(async |clock, site| {
         let late = |procedure| match procedure {

@@ -1,0 +1,351 @@
+//! Which program of this host holds which lock: flock(2), and fcntl(2) for ranges of bytes.
+//!
+//! Locks are kept by file and not by node: a file that another client has changed is two nodes for
+//! as long as somebody has the older one open, and a kernel that keeps locks by itself would grant
+//! what excludes each other through both. flock(2) and fcntl(2) do not see each other, as on Linux.
+//!
+//! Bounded: `RANGES_MAX` ranges are held, and more are refused (ENOLCK); those who wait are as many
+//! as there are threads.
+
+use std::collections::HashMap;
+
+use wire::nfs3::FileHandle;
+
+/// About what Linux's default limits let one user's programs hold (guess).
+const RANGES_MAX: usize = 1 << 16;
+
+/// How far a circle of programs that wait for each other is followed: as far as Linux does.
+const CIRCLE_MAX: usize = 10;
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    Shared,
+    Exclusive,
+}
+
+/// Who holds locks: a process, or an open file, by the kernel's number.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Owner {
+    pub(crate) number: u64,
+    /// By flock(2).
+    pub(crate) is_flock: bool,
+}
+
+/// Bytes of a file, the last one included.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Range {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Lock {
+    pub(crate) owner: Owner,
+    pub(crate) kind: Kind,
+    pub(crate) range: Range,
+    /// The open file through which it was taken.
+    pub(crate) open: u64,
+    pub(crate) pid: u32,
+}
+
+/// Why a lock is not granted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Refused {
+    /// By this one.
+    Held(Lock),
+    /// There are too many.
+    Full,
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Locks {
+    held: HashMap<FileHandle, Vec<Lock>>,
+    ranges: usize,
+    waiting: HashMap<u64, (FileHandle, Lock)>,
+    tickets: u64,
+}
+
+impl Range {
+    fn meets(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+
+    /// What is left of it, before and behind, where `other` is taken out.
+    fn without(self, other: Self) -> [Option<Self>; 2] {
+        let before = (self.first < other.first)
+            .then(|| Self { first: self.first, last: self.last.min(other.first - 1) });
+        let behind = (self.last > other.last)
+            .then(|| Self { first: self.first.max(other.last + 1), last: self.last });
+        [before, behind]
+    }
+
+    fn touches(self, other: Self) -> bool {
+        self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
+    }
+}
+
+impl Locks {
+    /// A lock that somebody else holds, and with which this one cannot be.
+    pub(crate) fn conflict(&self, file: &FileHandle, wanted: &Lock) -> Option<Lock> {
+        let excludes = |held: &&Lock| {
+            held.owner != wanted.owner
+                && held.owner.is_flock == wanted.owner.is_flock
+                && (held.kind == Kind::Exclusive || wanted.kind == Kind::Exclusive)
+                && held.range.meets(wanted.range)
+        };
+        self.held.get(file)?.iter().find(excludes).copied()
+    }
+
+    /// Grants a lock. Gives what its owner held of these bytes before, which it replaces.
+    pub(crate) fn lock(&mut self, file: &FileHandle, wanted: Lock) -> Result<Vec<Lock>, Refused> {
+        if let Some(held) = self.conflict(file, &wanted) {
+            return Err(Refused::Held(held));
+        }
+        // The most that it can add: itself, and what it splits.
+        if self.ranges + 2 > RANGES_MAX {
+            return Err(Refused::Full);
+        }
+        let replaced = self.take_out(file, wanted.owner, wanted.range);
+        self.put(file, wanted);
+        Ok(replaced)
+    }
+
+    /// Takes back what [`Locks::lock`] has granted.
+    pub(crate) fn undo(&mut self, file: &FileHandle, granted: &Lock, replaced: Vec<Lock>) {
+        self.take_out(file, granted.owner, granted.range);
+        replaced.into_iter().for_each(|lock| self.put(file, lock));
+    }
+
+    /// # Errors
+    /// There is no room for the parts of the lock that it splits.
+    pub(crate) fn unlock(
+        &mut self,
+        file: &FileHandle,
+        owner: Owner,
+        range: Range,
+    ) -> Result<(), Refused> {
+        let splits = |lock: &Lock| {
+            lock.owner == owner && lock.range.first < range.first && lock.range.last > range.last
+        };
+        let is_split = self.held.get(file).is_some_and(|held| held.iter().any(splits));
+        if is_split && self.ranges + 1 > RANGES_MAX {
+            return Err(Refused::Full);
+        }
+        self.take_out(file, owner, range);
+        Ok(())
+    }
+
+    pub(crate) fn holds(&self, file: &FileHandle, owner: Owner) -> bool {
+        self.held.get(file).is_some_and(|held| held.iter().any(|lock| lock.owner == owner))
+    }
+
+    /// All of an owner's locks of a file go: the process has closed it. Gives whether there were
+    /// any.
+    pub(crate) fn release(&mut self, file: &FileHandle, owner: Owner) -> bool {
+        self.release_if(file, |lock| lock.owner == owner)
+    }
+
+    /// The same of locks that are of another kind than what the owner wants now.
+    pub(crate) fn release_other(&mut self, file: &FileHandle, wanted: &Lock) -> bool {
+        self.release_if(file, |lock| lock.owner == wanted.owner && lock.kind != wanted.kind)
+    }
+
+    /// Whatever was locked through an open file goes with it.
+    pub(crate) fn release_open(&mut self, file: &FileHandle, open: u64) -> bool {
+        self.release_if(file, |lock| lock.open == open)
+    }
+
+    fn release_if(&mut self, file: &FileHandle, goes: impl Fn(&Lock) -> bool) -> bool {
+        let Some(held) = self.held.get_mut(file) else { return false };
+        let before = held.len();
+        held.retain(|lock| !goes(lock));
+        let gone = before - held.len();
+        if held.is_empty() {
+            self.held.remove(file);
+        }
+        self.ranges -= gone;
+        gone > 0
+    }
+
+    /// Somebody waits for a lock, until [`Locks::has_waited`]. None where that would be for ever:
+    /// those it waits for wait for it.
+    pub(crate) fn waits(&mut self, file: &FileHandle, wanted: Lock) -> Option<u64> {
+        let mut blocking = self.conflict(file, &wanted);
+        for _ in 0..CIRCLE_MAX {
+            let Some(holder) = blocking.filter(|_| !wanted.owner.is_flock) else { break };
+            if holder.owner == wanted.owner {
+                return None;
+            }
+            let waits_for = |(file, lock): &(FileHandle, Lock)| {
+                (lock.owner == holder.owner).then(|| self.conflict(file, lock)).flatten()
+            };
+            blocking = self.waiting.values().find_map(waits_for);
+        }
+        self.tickets += 1;
+        self.waiting.insert(self.tickets, (*file, wanted));
+        Some(self.tickets)
+    }
+
+    pub(crate) fn has_waited(&mut self, ticket: u64) {
+        self.waiting.remove(&ticket);
+    }
+
+    /// Takes a range out of what an owner holds; gives what was there.
+    fn take_out(&mut self, file: &FileHandle, owner: Owner, range: Range) -> Vec<Lock> {
+        let Some(held) = self.held.get_mut(file) else { return Vec::new() };
+        let before = held.len();
+        let is_in = |lock: &mut Lock| lock.owner == owner && lock.range.meets(range);
+        let cut: Vec<Lock> = held.extract_if(.., is_in).collect();
+        for lock in &cut {
+            let left = lock.range.without(range).into_iter().flatten();
+            held.extend(left.map(|range| Lock { range, ..*lock }));
+        }
+        self.ranges = self.ranges + held.len() - before;
+        if held.is_empty() {
+            self.held.remove(file);
+        }
+        let within = |lock: Lock| {
+            let first = lock.range.first.max(range.first);
+            Lock { range: Range { first, last: lock.range.last.min(range.last) }, ..lock }
+        };
+        cut.into_iter().map(within).collect()
+    }
+
+    /// Adds a lock to those with which it can be, and joins it with its owner's beside it.
+    fn put(&mut self, file: &FileHandle, mut lock: Lock) {
+        let held = self.held.entry(*file).or_default();
+        let before = held.len();
+        let is_beside = |other: &mut Lock| {
+            (other.owner, other.kind) == (lock.owner, lock.kind) && other.range.touches(lock.range)
+        };
+        let beside: Vec<Lock> = held.extract_if(.., is_beside).collect();
+        for other in beside {
+            lock.range.first = lock.range.first.min(other.range.first);
+            lock.range.last = lock.range.last.max(other.range.last);
+        }
+        held.push(lock);
+        self.ranges = self.ranges + held.len() - before;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn file(number: u8) -> FileHandle {
+        FileHandle::new(&[number; 8]).unwrap()
+    }
+
+    fn lock(owner: u64, kind: Kind, first: u64, last: u64) -> Lock {
+        let owner = Owner { number: owner, is_flock: false };
+        Lock { owner, kind, range: Range { first, last }, open: owner.number, pid: 0 }
+    }
+
+    use Kind::{Exclusive, Shared};
+
+    /// Each byte by itself: what the table says must be what this says.
+    #[derive(Default)]
+    struct Bytes(BTreeMap<(u64, u64), Kind>);
+
+    impl Bytes {
+        fn can(&self, wanted: &Lock) -> bool {
+            let mut others = self.0.iter().filter(|((byte, owner), _)| {
+                (wanted.range.first..=wanted.range.last).contains(byte)
+                    && *owner != wanted.owner.number
+            });
+            others.all(|(_, kind)| *kind == Shared && wanted.kind == Shared)
+        }
+
+        fn set(&mut self, owner: u64, range: Range, kind: Option<Kind>) {
+            for byte in range.first..=range.last {
+                self.0.remove(&(byte, owner));
+                self.0.extend(kind.map(|kind| ((byte, owner), kind)));
+            }
+        }
+    }
+
+    #[test]
+    fn any_locks_are_those_of_a_table_that_has_each_byte() {
+        for seed in 0..300 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let (mut locks, mut bytes) = (Locks::default(), Bytes::default());
+            for _ in 0..60 {
+                let (owner, first) = (random.u64(..3), random.u64(..20));
+                let kind = if random.bool() { Shared } else { Exclusive };
+                let wanted = lock(owner, kind, first, first + random.u64(..6));
+                match random.u8(..8) {
+                    0..5 => match locks.lock(&file(1), wanted) {
+                        Ok(replaced) if random.u8(..4) == 0 => {
+                            assert!(bytes.can(&wanted));
+                            locks.undo(&file(1), &wanted, replaced);
+                        }
+                        Ok(_) => {
+                            assert!(bytes.can(&wanted), "seed {seed}");
+                            bytes.set(owner, wanted.range, Some(kind));
+                        }
+                        Err(_) => assert!(!bytes.can(&wanted), "seed {seed}"),
+                    },
+                    5..7 => {
+                        locks.unlock(&file(1), wanted.owner, wanted.range).unwrap();
+                        bytes.set(owner, wanted.range, None);
+                    }
+                    _ => {
+                        locks.release(&file(1), wanted.owner);
+                        bytes.set(owner, Range { first: 0, last: 30 }, None);
+                    }
+                }
+                let held = locks.held.get(&file(1)).cloned().unwrap_or_default();
+                assert_eq!(locks.ranges, held.len());
+                let mut each = Bytes::default();
+                held.iter().for_each(|l| each.set(l.owner.number, l.range, Some(l.kind)));
+                assert_eq!(each.0, bytes.0, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn locks_of_flock_and_of_fcntl_do_not_see_each_other() {
+        let mut locks = Locks::default();
+        let all = lock(1, Exclusive, 0, u64::MAX);
+        locks.lock(&file(1), all).unwrap();
+        let owner = Owner { number: 2, is_flock: true };
+        locks.lock(&file(1), Lock { owner, ..all }).unwrap();
+        locks.lock(&file(2), lock(3, Exclusive, 0, u64::MAX)).unwrap();
+        assert!(locks.lock(&file(1), lock(3, Shared, 7, 7)).is_err());
+        assert!(locks.release_open(&file(1), 1));
+        assert!(locks.lock(&file(1), lock(3, Shared, 7, 7)).is_ok());
+    }
+
+    #[test]
+    fn who_would_wait_for_each_other_is_told() {
+        let mut locks = Locks::default();
+        let of = |owner| lock(owner, Exclusive, owner, owner);
+        let wants = |owner, byte| lock(owner, Exclusive, byte, byte);
+        (1..=3).for_each(|owner| drop(locks.lock(&file(1), of(owner)).unwrap()));
+        let first = locks.waits(&file(1), wants(1, 2)).unwrap();
+        locks.waits(&file(1), wants(2, 3)).unwrap();
+        assert_eq!(locks.waits(&file(1), wants(3, 1)), None);
+        locks.has_waited(first);
+        assert!(locks.waits(&file(1), wants(3, 1)).is_some());
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_refused() {
+        let mut locks = Locks::default();
+        let mut granted = 0;
+        while locks.lock(&file(1), lock(1, Shared, 2 * granted, 2 * granted)).is_ok() {
+            granted += 1;
+            assert!(granted < 2 * RANGES_MAX as u64);
+            if granted == 2_000 {
+                // So that the test is not quadratic.
+                locks.ranges = RANGES_MAX - 10;
+            }
+        }
+        assert_eq!(locks.lock(&file(2), lock(2, Shared, 0, 0)), Err(Refused::Full));
+        assert!(locks.release(&file(1), lock(1, Shared, 0, 0).owner));
+        assert!(locks.lock(&file(2), lock(2, Shared, 0, 0)).is_ok());
+    }
+}
