@@ -51,6 +51,7 @@ const STAGES: &[Stage] = &[
     xtask("interop", "libnfs, fio, rpcbind and NFS-Ganesha", &["interop"]),
     xtask("captures", "tshark, on captures made here", &["captures"]),
     xtask("mounts", "programs on our mount, NFS-Ganesha among the servers", &["mounts", "--quick"]),
+    xtask("filesystems", "the server's tests on other file systems", &["filesystems"]),
     xtask("stress", "killed under load, as root", &["stress", "--seconds", "20"]),
     xtask(
         "stress-unprivileged",

@@ -17,6 +17,7 @@ mod partial_records;
 mod strangers;
 
 use std::any::Any;
+use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -113,9 +114,12 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let mut rows = Vec::new();
     for attack in &options.attacks {
         println!("attacks: {}: {}", attack.name, attack.about);
-        rows.push(measure(&nfskit, attack, options.phase)?);
+        let row = measure(&nfskit, attack, options.phase)?;
+        println!("{row}");
+        rows.push(row);
     }
-    print!("{}", table(&rows));
+    println!("{HEAD}");
+    rows.iter().for_each(|row| println!("{row}"));
     let missed: Vec<&str> =
         rows.iter().filter(|row| !row.is_held()).map(|row| row.attack.name).collect();
     match (missed.as_slice(), options.check) {
@@ -223,25 +227,23 @@ impl Row {
     }
 }
 
-fn table(rows: &[Row]) -> String {
-    let ms = |span: Duration| format!("{:.2}", span.as_secs_f64() * 1e3);
-    let mut text = "| attack | p99 before | during | after (ms) | times | calls that failed | \
-                    memory at most | 10 s after (MiB) | end beyond the grace (s) |\n\
-                    |---|---|---|---|---|---|---|---|---|\n"
-        .to_owned();
-    for row in rows {
-        let (before, during, after) = (ms(row.before), ms(row.during), ms(row.after));
-        text += &format!(
-            "| {} | {before} | {during} | {after} | {:.1} | {} | {} | {} | {:.1} |\n",
-            row.attack.about,
-            row.times(),
-            row.failures,
-            row.most_mib,
-            row.after_mib,
-            row.end.as_secs_f64(),
-        );
+/// Of the table.
+const HEAD: &str = "| attack | p99 before | during | after (ms) | times | calls that failed | memory \
+                    at most | 10 s after (MiB) | end beyond the grace (s) |\n\
+                    |---|---|---|---|---|---|---|---|---|";
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |span: Duration| format!("{:.2}", span.as_secs_f64() * 1e3);
+        let (before, during, after) = (ms(self.before), ms(self.during), ms(self.after));
+        let (about, times, failures) = (self.attack.about, self.times(), self.failures);
+        let (most, left, end) = (self.most_mib, self.after_mib, self.end.as_secs_f64());
+        write!(
+            f,
+            "| {about} | {before} | {during} | {after} | {times:.1} | {failures} | {most} | {left} | \
+             {end:.1} |"
+        )
     }
-    text
 }
 
 /// Resident memory of a process, 0 when it is gone.

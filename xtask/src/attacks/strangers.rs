@@ -17,7 +17,7 @@ pub(super) const ATTACK: Attack = Attack {
     name: "strangers",
     about: "an address that no export names connects 1,000 times a second and asks for data",
     tree: None,
-    options: &["--export", "/=client=127.0.0.1"],
+    options: &["--export", "/=client=127.0.0.1,insecure"],
     begin,
 };
 

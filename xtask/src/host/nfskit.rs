@@ -26,15 +26,17 @@ impl Server {
         Self::start_with(nfskit, folder, &[])
     }
 
-    /// Serves `folder`, or `mem:`, with more options.
+    /// Serves `folder`, or `mem:`, with more options, of which `--export` may be one.
     pub(crate) fn start_with(
         nfskit: &Path,
         folder: &Path,
         options: &[String],
     ) -> Result<Self, String> {
         let mut command = Command::new(nfskit);
-        command.arg("serve").arg(folder).args(["--listen", "127.0.0.1:0"]).args(TRUSTING);
-        command.args(options);
+        command.arg("serve").arg(folder).args(["--listen", "127.0.0.1:0"]).args(options);
+        if !options.iter().any(|option| option == TRUSTING[0]) {
+            command.args(TRUSTING);
+        }
         let mut service = Service::start(&mut command)?;
         let find = |lines: &[String]| lines.iter().find_map(|line| port(line));
         let port = service.wait_for(START_WITHIN, find)?;
