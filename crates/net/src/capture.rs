@@ -74,6 +74,8 @@ pub struct Passed<'a> {
     pub at_ns: u64,
     /// The type in its link header, such as 0x0800.
     pub protocol: u16,
+    /// The index of its interface.
+    pub interface: u32,
     /// Bytes it had.
     pub wire_len: u32,
     /// Those of them that were taken.
@@ -147,7 +149,7 @@ impl Live {
     /// # Errors
     /// The socket is of no use any more.
     pub fn take(&mut self) -> io::Result<Option<Passed<'_>>> {
-        let (at_ns, protocol, len) = loop {
+        let Received { at_ns, protocol, len, index: interface, .. } = loop {
             let (socket, buffer, control) = (&self.socket, &mut self.buffer, &mut self.control);
             let received = socket.try_io(Interest::READABLE, || receive(socket, buffer, control));
             let received = match received {
@@ -158,12 +160,12 @@ impl Live {
             };
             // What came before there was a filter.
             if self.wanted.iter().any(|wanted| wanted.wants(&received)) {
-                break (received.at_ns, received.protocol, received.len);
+                break received;
             }
         };
         let data = &self.buffer[..len.min(PACKET_LEN_MAX)];
         let wire_len = u32::try_from(len).unwrap_or(u32::MAX);
-        Ok(Some(Passed { at_ns, protocol, wire_len, data }))
+        Ok(Some(Passed { at_ns, protocol, interface, wire_len, data }))
     }
 
     /// Packets that the kernel had no room for.

@@ -6,17 +6,26 @@ use etherparse::{
 };
 
 use super::fragments::{Fragment, Fragments, Key};
-use super::{End, Protocol, Segment, Sliced, TcpPart};
+use super::{End, Place, Protocol, Segment, Sliced, TcpPart};
 
 /// Extension headers that a packet may have.
 const EXTENSIONS_MAX: usize = 16;
 
 const DAMAGED: Sliced<'static> = Sliced::Other("damaged");
 
+/// When and where a packet was captured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) ns: u64,
+    pub(super) place: Place,
+}
+
 /// The addresses and what they carry.
 #[derive(Clone, Copy)]
 struct Carried<'a> {
-    at_ns: u64,
+    at: At,
+    id: u16,
+    hops: u8,
     from: End,
     to: End,
     protocol: IpNumber,
@@ -25,7 +34,7 @@ struct Carried<'a> {
     len: usize,
 }
 
-pub(super) fn v4<'a>(at_ns: u64, data: &'a [u8], fragments: &'a mut Fragments) -> Sliced<'a> {
+pub(super) fn v4<'a>(at: At, data: &'a [u8], fragments: &'a mut Fragments) -> Sliced<'a> {
     let Ok(header) = Ipv4HeaderSlice::from_slice(data) else { return DAMAGED };
     let header_len = header.slice().len();
     // Segments that the card is to cut have no length that 16 bits could hold.
@@ -37,21 +46,22 @@ pub(super) fn v4<'a>(at_ns: u64, data: &'a [u8], fragments: &'a mut Fragments) -
     let payload = &data[header_len..];
     let payload = &payload[..payload.len().min(len)];
     let (from, to) = (End::v4(header.source(), 0), End::v4(header.destination(), 0));
-    let carried = Carried { at_ns, from, to, protocol: header.protocol(), payload, len };
+    let (id, hops, protocol) = (header.identification(), header.ttl(), header.protocol());
+    let carried = Carried { at, id, hops, from, to, protocol, payload, len };
     if !header.is_fragmenting_payload() {
         return transport(carried);
     }
     let key = Key {
         from: from.address,
         to: to.address,
-        id: u32::from(header.identification()),
+        id: u32::from(id),
         protocol: header.protocol().0,
     };
     let offset = u32::from(header.fragments_offset().value()) * 8;
     fragment(carried, key, offset, header.more_fragments(), fragments)
 }
 
-pub(super) fn v6<'a>(at_ns: u64, data: &'a [u8], fragments: &'a mut Fragments) -> Sliced<'a> {
+pub(super) fn v6<'a>(at: At, data: &'a [u8], fragments: &'a mut Fragments) -> Sliced<'a> {
     let Ok(header) = Ipv6HeaderSlice::from_slice(data) else { return DAMAGED };
     let rest = &data[header.slice().len()..];
     let mut len = match usize::from(header.payload_length()) {
@@ -61,6 +71,7 @@ pub(super) fn v6<'a>(at_ns: u64, data: &'a [u8], fragments: &'a mut Fragments) -
     let mut payload = &rest[..rest.len().min(len)];
     let (from, to) = (End::v6(header.source(), 0), End::v6(header.destination(), 0));
     let mut protocol = header.next_header();
+    let (id, hops) = (0, header.hop_limit());
     for _ in 0..EXTENSIONS_MAX {
         let header_len = match protocol {
             IpNumber::IPV6_HEADER_HOP_BY_HOP
@@ -89,11 +100,11 @@ pub(super) fn v6<'a>(at_ns: u64, data: &'a [u8], fragments: &'a mut Fragments) -
                     id: extension.identification(),
                     protocol: protocol.0,
                 };
-                let carried = Carried { at_ns, from, to, protocol, payload, len };
+                let carried = Carried { at, id, hops, from, to, protocol, payload, len };
                 let offset = u32::from(extension.fragment_offset().value()) * 8;
                 return fragment(carried, key, offset, extension.more_fragments(), fragments);
             }
-            _ => return transport(Carried { at_ns, from, to, protocol, payload, len }),
+            _ => return transport(Carried { at, id, hops, from, to, protocol, payload, len }),
         };
         let Some(left) = len.checked_sub(header_len) else { return DAMAGED };
         (payload, len) = (&payload[header_len..], left);
@@ -108,8 +119,8 @@ fn fragment<'a>(
     more: bool,
     fragments: &'a mut Fragments,
 ) -> Sliced<'a> {
-    let Carried { at_ns, payload, len, .. } = carried;
-    let part = Fragment { at_ns, offset, more, payload, len };
+    let Carried { at, payload, len, .. } = carried;
+    let part = Fragment { at_ns: at.ns, offset, more, payload, len };
     match fragments.add(key, part) {
         Some((payload, len)) => transport(Carried { payload, len, ..carried }),
         None => Sliced::Fragment,
@@ -117,7 +128,7 @@ fn fragment<'a>(
 }
 
 fn transport(carried: Carried<'_>) -> Sliced<'_> {
-    let Carried { at_ns, mut from, mut to, protocol, payload, len } = carried;
+    let Carried { at, id, hops, mut from, mut to, protocol, payload, len } = carried;
     let (protocol, header_len, len) = match protocol {
         IpNumber::TCP => {
             let Ok(header) = TcpHeaderSlice::from_slice(payload) else { return DAMAGED };
@@ -147,5 +158,6 @@ fn transport(carried: Carried<'_>) -> Sliced<'_> {
     let payload = &payload[header_len..];
     let payload = &payload[..payload.len().min(len)];
     let Ok(len) = u32::try_from(len) else { return DAMAGED };
-    Sliced::Segment(Segment { at_ns, from, to, protocol, payload, len })
+    let (at_ns, place) = (at.ns, at.place);
+    Sliced::Segment(Segment { at_ns, place, id, hops, from, to, protocol, payload, len })
 }

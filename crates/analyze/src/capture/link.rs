@@ -1,7 +1,8 @@
 //! Link layers: what stands before the IP header.
 
 use super::fragments::Fragments;
-use super::{Packet, Segment, ip};
+use super::ip::{self, At};
+use super::{Packet, Segment};
 
 /// A link type that we read, or the number of another.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -60,12 +61,15 @@ impl Slicer {
     /// of a datagram, from the slicer.
     pub fn slice<'a>(&'a mut self, packet: &Packet<'a>) -> Sliced<'a> {
         let data = packet.data;
+        let mut place = packet.place;
         // The frame check sequence and padding are behind what the IP header counts.
         let network = match packet.link {
             Link::Ethernet => data.get(12..).and_then(|rest| tagged(rest)),
             Link::CookedV1 => data.get(14..).and_then(|rest| tagged(rest)),
             Link::CookedV2 => {
                 let kind = data.first_chunk().map(|kind| u16::from_be_bytes(*kind));
+                let index = data.get(4..8).and_then(|index| index.try_into().ok());
+                place.interface = index.map_or(0, u32::from_be_bytes);
                 kind.zip(data.get(20..))
             }
             Link::Null => data.get(4..).map(|rest| (version(rest), rest)),
@@ -76,9 +80,10 @@ impl Slicer {
             Link::Network(kind) => Some((kind, data)),
             Link::Unread(_) => None,
         };
+        let at = At { ns: packet.at_ns, place };
         match network {
-            Some((IPV4, rest)) => ip::v4(packet.at_ns, rest, &mut self.fragments),
-            Some((IPV6, rest)) => ip::v6(packet.at_ns, rest, &mut self.fragments),
+            Some((IPV4, rest)) => ip::v4(at, rest, &mut self.fragments),
+            Some((IPV6, rest)) => ip::v6(at, rest, &mut self.fragments),
             Some((0x0806, _)) => Sliced::Other("ARP"),
             Some(_) => Sliced::Other("other network protocols"),
             None => Sliced::Other("damaged"),

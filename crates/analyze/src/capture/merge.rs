@@ -1,6 +1,6 @@
 //! Several captures as one, in the order of time.
 
-use super::{Capture, CaptureError, Note, Packet};
+use super::{Capture, CaptureError, Note, Packet, Place};
 
 /// Captures whose packets come in the order of their time, as far as each file is in order.
 #[derive(Debug)]
@@ -45,7 +45,8 @@ impl<'r> Merged<'r> {
         let packet = self.captures[index].packet();
         let Some(packet) = packet else { return Ok(None) };
         self.frames[index] = packet.frame;
-        Ok(Some(Packet { frame: self.frames.iter().sum(), ..packet }))
+        let place = Place { file: u16::try_from(index).unwrap_or(u16::MAX), ..packet.place };
+        Ok(Some(Packet { frame: self.frames.iter().sum(), place, ..packet }))
     }
 
     /// What was wrong with the files.

@@ -23,7 +23,7 @@ use thiserror::Error;
 pub use fragments::{DATAGRAMS_BYTES_MAX, DATAGRAMS_MAX};
 pub use link::{Link, Sliced, Slicer};
 pub use merge::Merged;
-pub use segment::{End, Protocol, Segment, TcpPart};
+pub use segment::{End, Place, Protocol, Segment, TcpPart};
 pub use source::{BLOCK_LEN_MAX, Capture, INTERFACES_MAX};
 pub use unpack::unpack;
 
@@ -35,6 +35,7 @@ pub struct Packet<'a> {
     pub frame: u64,
     /// Nanoseconds since 1970.
     pub at_ns: u64,
+    pub place: Place,
     pub link: Link,
     /// Bytes it had on the wire.
     pub wire_len: u32,

@@ -45,11 +45,27 @@ impl fmt::Debug for End {
     }
 }
 
+/// Where a packet was captured: what tells two captures of the same packet apart.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Place {
+    /// Of several files which, from 0.
+    pub file: u16,
+    /// The interface: by its index on the host that captured, or its number in a pcapng file; 0
+    /// where the file does not say.
+    pub interface: u32,
+}
+
 /// A segment of TCP, or a datagram of UDP.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Segment<'a> {
     /// Nanoseconds since 1970.
     pub at_ns: u64,
+    pub place: Place,
+    /// The identification of version 4 of IP, by which each packet of a sender has another; 0 where
+    /// there is none.
+    pub id: u16,
+    /// How many routers it may still pass.
+    pub hops: u8,
     pub from: End,
     pub to: End,
     pub protocol: Protocol,
@@ -75,4 +91,11 @@ pub struct TcpPart {
     pub syn: bool,
     pub fin: bool,
     pub rst: bool,
+}
+
+impl Segment<'_> {
+    /// It has data, or begins a connection: sent twice it is a retransmission.
+    pub(crate) const fn takes_room(&self) -> bool {
+        self.len > 0 || matches!(self.protocol, Protocol::Tcp(TcpPart { syn: true, .. }))
+    }
 }

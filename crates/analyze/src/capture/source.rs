@@ -10,7 +10,7 @@ use pcap_file::pcap::PcapParser;
 use pcap_file::pcapng::PcapNgParser;
 use pcap_file::{Endianness, PcapError, TsResolution};
 
-use super::{CaptureError, Link, Note, Packet};
+use super::{CaptureError, Link, Note, Packet, Place};
 
 /// Bytes read at once: few system calls, and a buffer that fits the second-level cache.
 const READ_BYTES: usize = 128 << 10;
@@ -58,6 +58,7 @@ struct Interface {
 struct Located {
     at_ns: u64,
     link: Link,
+    interface: u32,
     wire_len: u32,
     start: usize,
     len: usize,
@@ -156,9 +157,10 @@ impl<'r> Capture<'r> {
 
     /// The packet that [`Self::advance`] went to.
     pub fn packet(&self) -> Option<Packet<'_>> {
-        let Located { at_ns, link, wire_len, start, len } = self.current?;
+        let Located { at_ns, link, interface, wire_len, start, len } = self.current?;
         let data = self.buffer.get(start..start + len)?;
-        Some(Packet { frame: self.frames, at_ns, link, wire_len, data })
+        let place = Place { file: 0, interface };
+        Some(Packet { frame: self.frames, at_ns, place, link, wire_len, data })
     }
 
     fn unread(&self) -> &[u8] {
@@ -236,6 +238,7 @@ impl<'r> Capture<'r> {
                 let located = Located {
                     at_ns,
                     link: *link,
+                    interface: 0,
                     wire_len: packet.orig_len.max(packet.incl_len),
                     start: self.start + 16,
                     len: packet.data.len(),
@@ -398,7 +401,7 @@ fn block(
             let (link, start) = (interface.link, start + 28);
             // Some writers do not say how long it was.
             let (wire_len, len) = (wire_len.max(len), len as usize);
-            Step::Packet(Located { at_ns, link, wire_len, start, len })
+            Step::Packet(Located { at_ns, link, interface: id, wire_len, start, len })
         }
         // It has no time, without which nothing can be said.
         SIMPLE_PACKET => Step::Timeless,

@@ -9,7 +9,7 @@ use std::io::Cursor;
 pub use messages::{messages, operations};
 pub use pieces::{fragments, segments};
 
-use crate::capture::{Capture, End, Link, Packet};
+use crate::capture::{Capture, End, Link, Packet, Place};
 use crate::trace::{Analyzer, BUFFERS_MAX, CONNECTIONS_MAX, Filter};
 
 /// Any bytes as a file: read to the end, or refused.
@@ -37,7 +37,9 @@ pub fn packets(input: &[u8]) {
         rest = behind;
         at_ns += 1000;
         let wire_len = u32::from(len);
-        analyzer.packet(&Packet { frame: 0, at_ns, link, wire_len, data }, &mut |_, _, _| {});
+        let place = Place { file: u16::from(len & 1), interface: 0 };
+        let packet = Packet { frame: 0, at_ns, place, link, wire_len, data };
+        analyzer.packet(&packet, &mut |_, _, _| {});
     }
     ended(analyzer);
 }
@@ -46,8 +48,9 @@ pub fn packets(input: &[u8]) {
 fn take(analyzer: &mut Analyzer, at_ns: u64, data: &[u8], snap_len: usize) {
     let wire_len = u32::try_from(data.len()).unwrap_or(u32::MAX);
     let data = &data[..data.len().min(snap_len)];
-    analyzer
-        .packet(&Packet { frame: 0, at_ns, link: Link::Raw, wire_len, data }, &mut |_, _, _| {});
+    let place = Place::default();
+    let packet = Packet { frame: 0, at_ns, place, link: Link::Raw, wire_len, data };
+    analyzer.packet(&packet, &mut |_, _, _| {});
 }
 
 /// What holds at the end of any capture.

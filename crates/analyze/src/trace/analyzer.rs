@@ -1,8 +1,9 @@
 //! Packets in, what they say out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::connections::Connections;
+use super::copies::Copies;
 use super::files::Files;
 use super::filter::Filter;
 use super::pace::Pace;
@@ -12,7 +13,7 @@ use super::series::Series;
 use super::stream::{LISTING_LEN, Record, Stream, StreamCounts};
 use super::talks::Talks;
 use super::totals::Totals;
-use crate::capture::{Packet, Protocol, Segment, Sliced, Slicer, TcpPart};
+use crate::capture::{Packet, Place, Protocol, Segment, Sliced, Slicer, TcpPart};
 
 /// Packets between two looks for calls that wait in vain.
 const SWEEP_PACKETS: u64 = 1 << 20;
@@ -24,6 +25,7 @@ const SORTS_MAX: usize = 16;
 pub struct Analyzer {
     slicer: Slicer,
     connections: Connections,
+    copies: Copies,
     rpc: Rpc,
     /// What no RPC message was found in: packets by sort.
     others: BTreeMap<&'static str, u64>,
@@ -61,11 +63,12 @@ impl Analyzer {
             self.rpc.expire(packet.at_ns);
         }
         let (connections, rpc, others) = (&mut self.connections, &mut self.rpc, &mut self.others);
+        let copies = &mut self.copies;
         match self.slicer.slice(packet) {
             Sliced::Segment(segment) => match segment.protocol {
-                Protocol::Tcp(part) => tcp(connections, rpc, &segment, part, each),
+                Protocol::Tcp(part) => tcp(connections, copies, rpc, &segment, part, each),
                 Protocol::Udp => {
-                    if !udp(connections, rpc, &segment, each) {
+                    if !udp(connections, copies, rpc, &segment, each) {
                         other(others, "UDP without RPC");
                     }
                 }
@@ -134,6 +137,12 @@ impl Analyzer {
         (self.connections.len(), self.connections.forgotten)
     }
 
+    /// Packets that were left out, for they were captured at another place, too; and the places at
+    /// which hosts were read then, where packets tell theirs.
+    pub fn copies(&self) -> (u64, BTreeSet<Place>) {
+        (self.copies.count, self.copies.homes())
+    }
+
     /// Bytes kept of records and early segments.
     pub const fn buffered(&self) -> usize {
         self.connections.buffered
@@ -154,6 +163,7 @@ fn other(others: &mut BTreeMap<&'static str, u64>, sort: &'static str) {
 /// A segment of TCP, with both directions of its connection.
 fn tcp(
     connections: &mut Connections,
+    copies: &mut Copies,
     rpc: &mut Rpc,
     segment: &Segment<'_>,
     part: TcpPart,
@@ -161,6 +171,9 @@ fn tcp(
 ) {
     let now = segment.at_ns;
     let (connection, from) = connections.of(segment.from, segment.to, true, now);
+    if copies.leaves_out(segment, connection, from, rpc) {
+        return;
+    }
     let line = &mut connection.line;
     let watches = &mut connection.watches;
     let streams = connection.streams.get_or_insert_default();
@@ -278,6 +291,7 @@ fn acknowledged(line: &mut Line, rpc: &mut Rpc, from: usize, now: u64, ns: u64) 
 /// A datagram; false when it is no RPC message.
 fn udp(
     connections: &mut Connections,
+    copies: &mut Copies,
     rpc: &mut Rpc,
     segment: &Segment<'_>,
     each: &mut Each<'_>,
@@ -287,6 +301,9 @@ fn udp(
     }
     let now = segment.at_ns;
     let (connection, from) = connections.of(segment.from, segment.to, false, now);
+    if copies.leaves_out(segment, connection, from, rpc) {
+        return true;
+    }
     let record = Record {
         first_ns: now,
         last_ns: now,

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::copies::Sights;
 use super::rpc::Line;
 use super::rtt::Stopwatch;
 use super::stream::Stream;
@@ -28,12 +29,15 @@ struct Key {
 #[derive(Debug)]
 pub(super) struct Connection {
     key: Key,
+    /// Its place in the table.
+    pub(super) slot: u32,
     pub(super) line: Line,
     pub(super) streams: Option<Box<[Stream; 2]>>,
     /// Of what each end sends.
     pub(super) watches: [Stopwatch; 2],
     /// Since when each end has announced a window of zero.
     pub(super) zero_windows: [Option<u64>; 2],
+    pub(super) sights: Sights,
     pub(super) last_ns: u64,
 }
 
@@ -69,7 +73,7 @@ impl Connections {
         self.last = Some((key, slot));
         // What the table names is never empty.
         let connection = &mut self.slots[slot as usize];
-        let connection = connection.get_or_insert_with(|| Connection::new(key, now));
+        let connection = connection.get_or_insert_with(|| Connection::new(key, slot, now));
         connection.last_ns = now;
         (connection, place)
     }
@@ -78,17 +82,11 @@ impl Connections {
         if self.by_ends.len() >= CONNECTIONS_MAX {
             self.forget_the_silent();
         }
-        let connection = Connection::new(key, now);
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some(connection);
-                slot
-            }
-            None => {
-                self.slots.push(Some(connection));
-                u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
-            }
-        };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.slots[slot as usize] = Some(Connection::new(key, slot, now));
         self.by_ends.insert(key, slot);
         slot
     }
@@ -130,10 +128,17 @@ impl Connections {
 }
 
 impl Connection {
-    fn new(key: Key, now: u64) -> Self {
-        let line = Line::new(key.ends, key.is_tcp);
-        let watches = [Stopwatch::default(); 2];
-        Self { key, line, streams: None, watches, zero_windows: [None; 2], last_ns: now }
+    fn new(key: Key, slot: u32, now: u64) -> Self {
+        Self {
+            key,
+            slot,
+            line: Line::new(key.ends, key.is_tcp),
+            streams: None,
+            watches: [Stopwatch::default(); 2],
+            zero_windows: [None; 2],
+            sights: Sights::default(),
+            last_ns: now,
+        }
     }
 
     /// Bytes that its streams keep.

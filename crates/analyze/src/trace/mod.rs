@@ -12,6 +12,7 @@
 mod analyzer;
 mod calls;
 mod connections;
+mod copies;
 mod facts;
 mod files;
 mod filter;
@@ -38,6 +39,7 @@ mod work;
 pub use analyzer::Analyzer;
 pub use calls::{CALLS_MAX, PATIENCE_NS};
 pub use connections::{BUFFERS_MAX, CONNECTIONS_MAX};
+pub use copies::{PLACES_MAX, SIGHTINGS_MAX};
 pub use files::{FILES_MAX, FileId, Files, Usage};
 pub use filter::{Filter, Host};
 pub use message::{Guard, RECORD_LEN_MAX, RpcVerdict};

@@ -99,6 +99,18 @@ impl Rtt {
         &self.clocks[of as usize].times
     }
 
+    /// From one end to the other and back, at least; 0 where nothing tells it.
+    pub(super) fn least_ns(&self) -> u64 {
+        let least = |of: RttOf| {
+            let times = self.times(of);
+            (times.count() > 0).then(|| times.min().as_nanos())
+        };
+        match (least(RttOf::Server), least(RttOf::Client)) {
+            (None, None) => least(RttOf::Replies).unwrap_or(0),
+            (server, client) => server.unwrap_or(0) + client.unwrap_or(0),
+        }
+    }
+
     /// The jumps of all clocks, in the order of time.
     pub fn jumps(&self) -> Vec<Jump> {
         let all = self.clocks.iter().flat_map(|clock| clock.jumps.iter().copied());

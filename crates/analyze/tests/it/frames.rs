@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use analyze::capture::{Capture, Note};
+use analyze::capture::{Capture, Merged, Note};
 use analyze::trace::{Analyzer, Filter, Transaction};
 use wire::nfs3::{self, DirOp, FileHandle, StableHow};
 use wire::record::Message;
@@ -217,18 +217,23 @@ pub(crate) struct Found {
 }
 
 pub(crate) fn analyze(file: Vec<u8>) -> Found {
-    let mut capture = Capture::open("a file", Box::new(Cursor::new(file))).unwrap();
+    analyze_all([file])
+}
+
+/// Several files as one.
+pub(crate) fn analyze_all(files: impl IntoIterator<Item = Vec<u8>>) -> Found {
+    let open = |file| Capture::open("a file", Box::new(Cursor::new(file))).unwrap();
+    let mut merged = Merged::new(files.into_iter().map(open).collect()).unwrap();
     let mut analyzer = Analyzer::new(Filter::default());
     let (mut transactions, mut paths) = (Vec::new(), Vec::new());
-    while capture.advance().unwrap() {
-        let packet = capture.packet().unwrap();
+    while let Some(packet) = merged.next_packet().unwrap() {
         analyzer.packet(&packet, &mut |transaction, files, _| {
             transactions.push(*transaction);
             paths.push(files.path(transaction.file));
         });
     }
     analyzer.end();
-    Found { transactions, paths, notes: capture.notes().to_vec(), analyzer }
+    Found { transactions, paths, notes: merged.notes(), analyzer }
 }
 
 /// The link type of packets that begin with their IP header.

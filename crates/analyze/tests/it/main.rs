@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
 mod compounds;
+mod copies;
 mod files;
 mod frames;
 mod gaps;

@@ -60,6 +60,9 @@ enum Event {
     },
 }
 
+/// When a packet leaves, and when it arrives.
+type Span = (u64, Option<u64>);
+
 #[derive(Default)]
 struct Run {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
@@ -77,6 +80,8 @@ struct Run {
     recover: usize,
     free_ns: u64,
     transmitted: u64,
+    /// Packets that the client has sent, and the server.
+    sent: [u16; 2],
     /// What the server has in order, and what came early.
     have: usize,
     early: BTreeMap<usize, usize>,
@@ -127,10 +132,22 @@ impl Run {
         u32::try_from(place).unwrap() + 1
     }
 
+    /// A packet of the client (0) or the server (1), with its own number; it leaves at `departs`,
+    /// and arrives at the other end unless it is lost.
+    fn packet(&mut self, at: At, from: usize, (departs, arrives): Span, segment: &[u8]) {
+        self.sent[from] += 1;
+        let is_own = (at == At::Client) == (from == 0);
+        let Some(now) = (if is_own { Some(departs) } else { arrives }) else { return };
+        let mut packet = ipv4(6, from == 0, segment);
+        packet[4..6].copy_from_slice(&self.sent[from].to_be_bytes());
+        // A router stands between.
+        packet[8] = if is_own { 64 } else { 63 };
+        self.packets.push((now, packet));
+    }
+
     fn of_server(&mut self, at: At, network: Network, now: u64, ack: usize, payload: &[u8]) {
         let segment = tcp(false, Self::seq(self.said), Self::seq(ack), payload);
-        let delay = if at == At::Client { network.one_way_ns() } else { 0 };
-        self.packets.push((now + delay, ipv4(6, false, &segment)));
+        self.packet(at, 1, (now, Some(now + network.one_way_ns())), &segment);
         self.said += payload.len();
     }
 
@@ -154,11 +171,7 @@ impl Run {
         let arrives = departs + network.one_way_ns() + if is_late { 20_000 } else { 0 };
         let ack = Self::seq(self.heard);
         let segment = tcp(true, Self::seq(begin), ack, &self.stream[begin..end]);
-        match at {
-            At::Client => self.packets.push((departs, ipv4(6, true, &segment))),
-            At::Server if !is_lost => self.packets.push((arrives, ipv4(6, true, &segment))),
-            At::Server => {}
-        }
+        self.packet(at, 0, (departs, (!is_lost).then_some(arrives)), &segment);
         if !is_lost {
             self.at(arrives, Event::Data { from: begin, to: end });
         }
@@ -192,8 +205,7 @@ impl Run {
             Event::Reply { acknowledged, said } => {
                 self.heard = said;
                 let bare = tcp(true, Self::seq(self.nxt), Self::seq(said), &[]);
-                let delay = if at == At::Server { network.one_way_ns() } else { 0 };
-                self.packets.push((now + delay, ipv4(6, true, &bare)));
+                self.packet(at, 0, (now, Some(now + network.one_way_ns())), &bare);
                 if self.made < network.calls {
                     self.call();
                 }

@@ -268,9 +268,11 @@ fn calls_and_replies_that_come_again_are_told_apart() {
     let said = lookups(4);
     let frames = |repeated: &[&Said]| {
         let mut frames: Vec<Vec<u8>> = Vec::new();
-        for message in repeated {
+        for (id, message) in (1_u8..).zip(repeated) {
             let datagram = crate::frames::udp(message.is_call(), &message.message());
-            frames.push(ipv4(17, message.is_call(), &datagram));
+            let mut packet = ipv4(17, message.is_call(), &datagram);
+            packet[5] = id;
+            frames.push(packet);
         }
         frames
     };

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::pin::pin;
 
-use analyze::capture::{Link, Packet};
+use analyze::capture::{Link, Packet, Place};
 use net::capture::{CaptureError, Live, Passed};
 use net::clock::Clock;
 
@@ -48,6 +48,7 @@ pub(super) fn listen(
             each(&Packet {
                 frame: number,
                 at_ns: passed.at_ns,
+                place: Place { file: 0, interface: passed.interface },
                 link: Link::Network(passed.protocol),
                 wire_len: passed.wire_len,
                 data: passed.data,
