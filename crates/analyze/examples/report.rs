@@ -193,7 +193,7 @@ fn transfers() -> TransferPlot {
             since += 0.25;
             if since >= every_mib && stall_ms > 0.0 {
                 transfer.points.push((t_ms, mib));
-                transfer.stalls.push(Stall {
+                transfer.stalls.get_or_insert_default().push(Stall {
                     start_ms: t_ms,
                     end_ms: t_ms + stall_ms,
                     label: "COMMIT".into(),

@@ -204,7 +204,8 @@ pub struct Transfer {
     pub name: String,
     /// Milliseconds since the start, and MiB transferred by then.
     pub points: Vec<(f64, f64)>,
-    pub stalls: Vec<Stall>,
+    /// None where it is not known when nothing moved.
+    pub stalls: Option<Vec<Stall>>,
 }
 
 /// A time in which the transfer stood still.
@@ -317,11 +318,11 @@ mod fixtures {
                 transfers: vec![Transfer {
                     name: "transfer one".into(),
                     points: [(); 3].map(|()| (value(), value())).into(),
-                    stalls: vec![Stall {
+                    stalls: Some(vec![Stall {
                         start_ms: value(),
                         end_ms: value(),
                         label: "COMMIT".into(),
-                    }],
+                    }]),
                 }],
             }],
             latency: vec![LatencyPlot {

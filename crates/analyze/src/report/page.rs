@@ -343,7 +343,7 @@ mod tests {
         report.throughput[0].curves[0].name = evil.into();
         report.throughput[0].ceilings[0].label = evil.into();
         report.transfers[0].transfers[0].name = evil.into();
-        report.transfers[0].transfers[0].stalls[0].label = evil.into();
+        report.transfers[0].transfers[0].stalls.as_mut().unwrap()[0].label = evil.into();
         report.latency[0].latencies[0].name = evil.into();
         let page = html(&report);
         assert!(!page.contains("<script"));

@@ -126,7 +126,11 @@ fn outstanding(points: &[(f64, f64)]) -> Option<Figure> {
     let most = dots.iter().map(|dot| dot.1).fold(0.0, f64::max);
     let mut table = Table::new(["", "calls"]);
     table.row(["most".to_owned(), number(most)]);
-    let caption = "A line at one is stop-and-wait.".to_owned();
+    let caption = match most {
+        ..=1.0 => "Never more than one: the client waits for each reply before it calls again.",
+        _ => "Where the line is at one, the client waits for each reply before it calls again.",
+    };
+    let caption = caption.to_owned();
     Some(Figure { title, legend: Vec::new(), drawing, caption, table })
 }
 

@@ -36,7 +36,7 @@ pub(super) fn figure(plot: &TransferPlot) -> Option<Markup> {
 
 /// What the shaded times mean: also there for stalls too short to be labelled.
 fn stall_key(panels: &[Panel<'_>]) -> Option<Key> {
-    let stalls = || panels.iter().flat_map(|panel| &panel.stalls);
+    let stalls = || panels.iter().flat_map(Panel::stalls);
     stalls().next()?;
     let mut waits: Vec<&str> = Vec::new();
     for stall in stalls().filter(|stall| !stall.label.is_empty()) {
@@ -55,7 +55,7 @@ fn stall_key(panels: &[Panel<'_>]) -> Option<Key> {
 struct Panel<'a> {
     name: &'a str,
     points: Vec<(f64, f64)>,
-    stalls: Vec<&'a Stall>,
+    stalls: Option<Vec<&'a Stall>>,
 }
 
 impl<'a> Panel<'a> {
@@ -67,8 +67,12 @@ impl<'a> Panel<'a> {
         Self {
             name: &transfer.name,
             points: thinned(&transfer.points),
-            stalls: transfer.stalls.iter().filter(drawable).collect(),
+            stalls: transfer.stalls.as_ref().map(|stalls| stalls.iter().filter(drawable).collect()),
         }
+    }
+
+    fn stalls(&self) -> impl Iterator<Item = &'a Stall> {
+        self.stalls.iter().flatten().copied()
     }
 
     fn duration_ms(&self) -> f64 {
@@ -79,8 +83,9 @@ impl<'a> Panel<'a> {
         self.points.iter().map(|p| p.1).fold(0.0, f64::max)
     }
 
-    fn stalled_ms(&self) -> f64 {
-        self.stalls.iter().map(|s| s.end_ms - s.start_ms).sum()
+    fn stalled_ms(&self) -> Option<f64> {
+        self.stalls.as_ref()?;
+        Some(self.stalls().map(|stall| stall.end_ms - stall.start_ms).sum())
     }
 
     fn head(&self) -> Head<'a> {
@@ -98,7 +103,7 @@ impl<'a> Panel<'a> {
 
     /// The stalled part of the whole time, in percent.
     fn stalled_pct(&self) -> Option<f64> {
-        let share = self.stalled_ms() / self.duration_ms() * 100.0;
+        let share = self.stalled_ms()? / self.duration_ms() * 100.0;
         share.is_finite().then_some(share)
     }
 }
@@ -127,7 +132,7 @@ const LONGEST_MS: f64 = 8.64e9;
 
 fn drawing(title: &str, panels: &[Panel<'_>]) -> Markup {
     let times = panels.iter().map(Panel::duration_ms);
-    let stalls = panels.iter().flat_map(|p| &p.stalls).map(|s| s.end_ms);
+    let stalls = panels.iter().flat_map(Panel::stalls).map(|stall| stall.end_ms);
     let x = Axis::from_zero("time since start (ms)", times.chain(stalls));
     let y = Axis::from_zero("transferred (MiB)", panels.iter().map(Panel::mib));
     let heads: Vec<Head<'_>> = panels.iter().map(Panel::head).collect();
@@ -137,7 +142,7 @@ fn drawing(title: &str, panels: &[Panel<'_>]) -> Markup {
 }
 
 fn draw(chart: &mut Chart<'_>, index: usize, panel: &Panel<'_>, x: &Axis, y: &Axis) -> Drawn {
-    for stall in &panel.stalls {
+    for stall in panel.stalls() {
         draw_stall(chart, stall, x, y)?;
     }
     let points = panel.points.iter().copied();
@@ -167,20 +172,24 @@ fn draw_stall(chart: &Chart<'_>, stall: &Stall, x: &Axis, y: &Axis) -> Drawn {
 }
 
 fn caption(panels: &[Panel<'_>]) -> String {
+    let mut sentences =
+        vec!["A flat stretch of the line is a time in which nothing moved.".to_owned()];
+    if panels.len() > 1 {
+        sentences
+            .push(format!("All panels share one scale{}.", beside(panels).unwrap_or_default()));
+    }
     let told = |panel: &Panel<'_>| {
-        let name = panel.name;
-        match panel.stalled_pct().filter(|_| !panel.stalls.is_empty()) {
+        let (name, stalls) = (panel.name, panel.stalls.as_ref()?);
+        Some(match panel.stalled_pct().filter(|_| !stalls.is_empty()) {
             Some(pct) => format!("“{name}” stands still for {pct:.0} % of its time"),
             None => format!("in “{name}” no stall was recorded"),
-        }
+        })
     };
-    let told: Vec<String> = panels.iter().map(told).collect();
-    format!(
-        "A flat stretch of the line is a time in which no byte was acknowledged. All panels share \
-         one scale{}. {}.",
-        beside(panels).unwrap_or_default(),
-        told.join("; ")
-    )
+    let told: Vec<String> = panels.iter().filter_map(told).collect();
+    if !told.is_empty() {
+        sentences.push(format!("{}.", told.join("; ")));
+    }
+    sentences.join(" ")
 }
 
 /// Two lengths or heights that differ by less look the same.
@@ -235,15 +244,17 @@ fn table(panels: &[Panel<'_>]) -> Table {
         "stalled share",
     ]);
     for panel in panels {
-        let longest = panel.stalls.iter().map(|s| s.end_ms - s.start_ms).fold(0.0, f64::max);
+        let longest = panel.stalls().map(|s| s.end_ms - s.start_ms).fold(0.0, f64::max);
+        let of_stalls =
+            |value: String| panel.stalls.as_ref().map_or_else(|| UNKNOWN.into(), |_| value);
         table.row([
             panel.name.to_owned(),
             number(panel.mib()),
             number(panel.duration_ms()),
             number(panel.mib_s()),
-            panel.stalls.len().to_string(),
-            number(panel.stalled_ms()),
-            number(longest),
+            of_stalls(panel.stalls().count().to_string()),
+            of_stalls(number(panel.stalled_ms().unwrap_or(0.0))),
+            of_stalls(number(longest)),
             panel.stalled_pct().map_or_else(|| UNKNOWN.into(), |pct| format!("{pct:.1} %")),
         ]);
     }
@@ -263,7 +274,7 @@ mod tests {
             .map(|(&(ms, mib), name)| Transfer {
                 name: name.to_owned(),
                 points: vec![(0.0, 0.0), (ms / 2.0, mib / 2.0), (ms, mib)],
-                stalls: Vec::new(),
+                stalls: Some(Vec::new()),
             })
             .collect();
         caption(&transfers.iter().map(Panel::new).collect::<Vec<_>>())
@@ -287,7 +298,25 @@ mod tests {
         let alike = said(&[(100.0, 10.0), (101.0, 10.0)]);
         assert!(alike.contains("differ by less than 5 %") && !alike.contains("faster"), "{alike}");
         let single = said(&[(100.0, 10.0)]);
-        assert!(!single.contains("faster") && single.contains("one scale. in “first”"), "{single}");
+        assert!(!single.contains("faster") && !single.contains("panels"), "{single}");
+        assert!(single.ends_with("in “first” no stall was recorded."), "{single}");
         assert!(!said(&[(100.0, 10.0), (0.0, 0.0)]).contains("faster"));
+    }
+
+    #[test]
+    fn of_stalls_that_are_not_known_nothing_is_said() {
+        let stalls = |stalls| {
+            let points = vec![(0.0, 0.0), (40.0, 1.0)];
+            let transfer = Transfer { name: "one".to_owned(), points, stalls };
+            let panels = [Panel::new(&transfer)];
+            (caption(&panels), table(&panels).rows[0][4..].to_vec())
+        };
+        let (said, numbers) = stalls(None);
+        assert!(!said.contains("stall") && !said.contains("still"), "{said}");
+        assert_eq!(numbers, [UNKNOWN; 4]);
+        let one = Stall { start_ms: 10.0, end_ms: 20.0, label: "COMMIT".to_owned() };
+        let (said, numbers) = stalls(Some(vec![one]));
+        assert!(said.contains("“one” stands still for 25 % of its time"), "{said}");
+        assert_eq!(numbers, ["1", "10.0", "10.0", "25.0 %"]);
     }
 }

@@ -1,10 +1,10 @@
 //! Packets that were captured twice on their way: at both ends of a path, on two interfaces of one
 //! host (`tcpdump -i any`), by a switch that mirrors what comes in and what goes out.
 //!
-//! A copy is not a retransmission. The packet is the same: sequence number, length and
-//! identification of IP are. A retransmission has another identification. Where there is none (IP
-//! version 6, or zero), a copy was captured at another place, or has passed a router since, or comes
-//! sooner than anything can be sent again: within a round trip.
+//! A copy is not a retransmission. It is the same packet, with the same sequence number, length and
+//! identification of IP; a retransmission has another identification. Where there is none (IP
+//! version 6, or zero), a copy was captured at another place, or has passed a router since, or
+//! comes sooner than anything can be sent again: within a round trip.
 //!
 //! Where packets tell their place (several files, interfaces of pcapng, Linux cooked v2, live), a
 //! connection that was captured at two places is read at one of them from then on: the first that

@@ -116,9 +116,10 @@ impl Phase {
         share(self.done.one_ns, self.done.more_ns)
     }
 
-    /// Mean nanoseconds from one reply to the next.
+    /// Mean nanoseconds from one reply to the next; none where all came at once.
     pub fn turn_ns(&self) -> Option<u64> {
-        self.end_ns.saturating_sub(self.begin_ns).checked_div(self.done.replies)
+        let ns = self.end_ns.saturating_sub(self.begin_ns);
+        ns.checked_div(self.done.replies).filter(|ns| *ns > 0)
     }
 }
 
@@ -442,5 +443,18 @@ impl Shares {
         self.more += other.more;
         self.commit += other.commit;
         self.stable += other.stable;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_at_once_are_no_time_apart() {
+        let done = Done { replies: 4, ..Done::default() };
+        let phase = |end_ns| Phase { begin_ns: 1_000, end_ns, done };
+        assert_eq!(phase(1_000).turn_ns(), None);
+        assert_eq!(phase(9_000).turn_ns(), Some(2_000));
     }
 }

@@ -15,6 +15,7 @@ use crate::cmd::seqwrite::failure;
 use crate::exit::Failure;
 use crate::output;
 use crate::served::Interrupts;
+use crate::shell;
 
 /// How long operations in progress may take when we are interrupted.
 const STOP_LIMIT: Nanos = Nanos::from_secs(3);
@@ -145,7 +146,7 @@ fn again(args: &Fsx, failed: &Failed) -> String {
     let mapped = if args.no_mmap { " --no-mmap" } else { "" };
     format!(
         "nfskit bench fsx --dir {} --seed {} --ops {} --size {} --call {}{mapped}",
-        args.dir.display(),
+        shell::quoted(&args.dir),
         failed.seed,
         failed.operation,
         args.size,

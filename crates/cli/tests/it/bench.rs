@@ -122,17 +122,19 @@ fn an_exercise_passes_on_this_machines_file_system() {
 /// The file is left, and the operations and the way to see it again are told.
 #[test]
 fn an_exercise_finds_what_another_writes_into_its_file() {
-    let dir = tempfile::tempdir().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("a folder");
+    std::fs::create_dir(&dir).unwrap();
     let mut command = nfskit(["bench", "fsx", "--seed", "3", "--ops", "100000000", "--dir"]);
-    let running = Program::start(command.arg(dir.path()));
-    appears(dir.path(), |name| name.starts_with(".nfskit-scratch-"));
+    let running = Program::start(command.arg(&dir));
+    appears(&dir, |name| name.starts_with(".nfskit-scratch-"));
     let is_over = AtomicBool::new(false);
     let finished = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                for name in names(dir.path()) {
+                for name in names(&dir) {
                     // It is renamed under our hands.
-                    if let Ok(file) = File::options().write(true).open(dir.path().join(name)) {
+                    if let Ok(file) = File::options().write(true).open(dir.join(name)) {
                         file.write_all_at(b"not what was written", 5_000).unwrap();
                     }
                 }
@@ -143,10 +145,11 @@ fn an_exercise_finds_what_another_writes_into_its_file() {
         finished
     });
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    for part in ["operation ", "the file is left", "--seed 3 --ops "] {
+    let again = format!("nfskit bench fsx --dir '{}' --seed 3 --ops ", dir.display());
+    for part in ["operation ", "the file is left", &again] {
         assert!(finished.stderr.contains(part), "no {part:?} in {finished:?}");
     }
-    assert_eq!(names(dir.path()).len(), 1);
+    assert_eq!(names(&dir).len(), 1);
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod mount;
 mod nhfsstone;
 mod observed;
 mod papers;
+mod pasted;
 mod peer;
 mod policies;
 mod probe;

@@ -5,6 +5,7 @@ use analyze::report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 use super::screen::parameters;
 use super::{Outcome, said};
 use crate::cmd::study::explain::{Row, bytes, sentence};
+use crate::shell;
 
 pub(super) fn html(outcome: &Outcome) -> String {
     let explanation = &outcome.explanation;
@@ -35,7 +36,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
         findings: first.into_iter().chain(form).chain(notes).collect(),
         plots: sizes.into_iter().map(|size| plot(outcome, size)).collect(),
         method: METHOD.map(str::to_owned).into(),
-        command: format!("nfskit probe '{}'", outcome.url),
+        command: shell::own(),
     })
 }
 

@@ -393,7 +393,7 @@ fn transfer(outcome: &Outcome, measured: &Measured) -> Transfer {
     Transfer {
         name: outcome.name(measured.configuration),
         points,
-        stalls: stalls(measured, started),
+        stalls: Some(stalls(measured, started)),
     }
 }
 

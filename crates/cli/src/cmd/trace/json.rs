@@ -19,13 +19,15 @@ pub(super) fn text(seen: &Seen) -> String {
     let totals = analyzer.totals();
     let value = json!({
         "capture": {
-            "files": seen.files,
+            "files": seen.files.len(),
             "packets": analyzer.packets(),
             "bytes": seen.bytes,
             "first_s": seconds(first),
             "span_s": seconds(last.saturating_sub(first)),
             "notes": seen.notes,
             "dropped_packets": seen.dropped,
+            "copied_packets": analyzer.copies().0,
+            "read_at": super::screen::read_at(seen),
             "connections_followed": connections,
             "connections_forgotten": forgotten,
             "other_packets": others,

@@ -32,7 +32,7 @@ struct Seen {
     notes: Vec<String>,
     bytes: u64,
     /// Captures; none of what was live.
-    files: usize,
+    files: Vec<PathBuf>,
     /// Packets that a live capture has missed.
     dropped: Option<u64>,
     /// The model of the busiest client and server, or why there is none, if it was asked for.
@@ -40,7 +40,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(analyzer: Analyzer, bytes: u64, files: usize, notes: Vec<String>) -> Self {
+    fn of(analyzer: Analyzer, bytes: u64, files: Vec<PathBuf>, notes: Vec<String>) -> Self {
         Self { analyzer, notes, bytes, files, dropped: None, explained: None }
     }
 }
@@ -128,12 +128,12 @@ pub(crate) fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
             }
             progress.bars.clear();
             let notes = merged.notes().iter().map(ToString::to_string).collect();
-            (rows, Seen::of(analyzer, merged.read().1, args.files.len(), notes))
+            (rows, Seen::of(analyzer, merged.read().1, args.files.clone(), notes))
         }
         false => {
             let mut rows = Rows::begin(args)?;
             let heard = live::listen(args, verbosity, |packet| rows.packet(&mut analyzer, packet))?;
-            let mut seen = Seen::of(analyzer, heard.bytes, 0, Vec::new());
+            let mut seen = Seen::of(analyzer, heard.bytes, Vec::new(), Vec::new());
             seen.dropped = Some(heard.dropped);
             (rows, seen)
         }
@@ -164,8 +164,7 @@ fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> 
         output::write(path, &json::text(read))?;
     }
     if let Some(path) = &args.html {
-        let words: Vec<String> = std::env::args().collect();
-        output::write(path, &page::text(read, words.join(" ")))?;
+        output::write(path, &page::text(read))?;
     }
     if let Some(path) = &args.mix {
         let Some(found) = counts(&read.analyzer) else {

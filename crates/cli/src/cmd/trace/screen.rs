@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use analyze::trace::{Analyzer, Cause, Gap, Guards, Kind, Rtt, RttOf, Spread, Talk, TalkId, Talks};
+use analyze::capture::Place;
+use analyze::trace::{
+    Analyzer, Cause, Gap, Guards, Kind, Phase, Rtt, RttOf, Spread, Talk, TalkId, Talks,
+};
 use perf::units::Nanos;
 
 use super::Seen;
@@ -24,6 +27,7 @@ pub(super) fn text(seen: &Seen) -> String {
         return out;
     }
     out.push_str(&super::verdict::lines(seen));
+    out.push_str(&copies(seen));
     operations(&mut out, analyzer);
     pace(&mut out, analyzer);
     character(&mut out, analyzer);
@@ -37,7 +41,7 @@ pub(super) fn text(seen: &Seen) -> String {
 
 fn head(out: &mut String, seen: &Seen) {
     let (first, last) = seen.analyzer.span_ns();
-    let files = match (seen.files, seen.dropped) {
+    let files = match (seen.files.len(), seen.dropped) {
         (_, Some(dropped)) => format!("live, {dropped} dropped, "),
         (1, _) => String::new(),
         (files, _) => format!("{files} files, "),
@@ -50,6 +54,34 @@ fn head(out: &mut String, seen: &Seen) {
         Nanos::from_nanos(last.saturating_sub(first)),
     )
     .ok();
+}
+
+/// Packets that were captured more than once.
+fn copies(seen: &Seen) -> String {
+    let (count @ 1.., _) = seen.analyzer.copies() else { return String::new() };
+    let at = match &read_at(seen)[..] {
+        [] => "where it was captured first".to_owned(),
+        places => format!("as captured {}", places.join(" or ")),
+    };
+    format!(
+        "copies      {count} packets are copies of others, captured elsewhere on their way: each \
+         packet counts once, {at}\n"
+    )
+}
+
+/// Of places that captured the same, those whose packets count.
+pub(super) fn read_at(seen: &Seen) -> Vec<String> {
+    let (_, places) = seen.analyzer.copies();
+    let name = |place: &Place| match &seen.files[..] {
+        [_, _, ..] => {
+            let file = seen.files.get(usize::from(place.file));
+            format!("in {}", file.map_or_else(String::new, |file| file.display().to_string()))
+        }
+        _ => format!("on interface {}", place.interface),
+    };
+    let mut names: Vec<String> = places.iter().map(name).collect();
+    names.dedup();
+    names
 }
 
 /// What there was instead.
@@ -88,7 +120,7 @@ fn operations(out: &mut String, analyzer: &Analyzer) {
     writeln!(
         out,
         "\n{:<16}{:>10}{:>8}{:>7}{:>11}{:>10}{:>10}{:>10}{:>10}",
-        "operation", "calls", "errors", "again", "data", "mean", "p50", "p99", "max"
+        "operation", "calls", "errors", "retr.", "data", "mean", "p50", "p99", "max"
     )
     .ok();
     for (operation, total) in rows.iter().take(ROWS_MAX) {
@@ -290,8 +322,8 @@ fn character(out: &mut String, analyzer: &Analyzer) {
     let missing: u64 = talks().map(|talk| talk.streams.missing_bytes).sum();
     writeln!(
         out,
-        "losses      calls sent again {again}, replies twice {twice}, without call {unasked}, \
-         calls without reply {}; TCP segments again {tcp_again}, bytes missing {missing}",
+        "losses      calls retransmitted {again}, replies twice {twice}, without call {unasked}, \
+         calls without reply {}; TCP segments retransmitted {tcp_again}, bytes missing {missing}",
         totals.unanswered
     )
     .ok();
@@ -340,8 +372,8 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
     for (id, gap) in longest(analyzer).iter().take(FEW) {
         let again = match gap.retransmissions {
             0 => String::new(),
-            1 => ", a call sent again".to_owned(),
-            n => format!(", {n} calls sent again"),
+            1 => ", a call retransmitted".to_owned(),
+            n => format!(", {n} calls retransmitted"),
         };
         let (span, cause) = (Nanos::from_nanos(gap.ns()), gap.cause.name());
         let whose = match several {
@@ -362,22 +394,27 @@ fn gaps(out: &mut String, analyzer: &Analyzer) {
     phases.sort_by_key(|phase| std::cmp::Reverse(phase.done.replies));
     phases.truncate(FEW);
     phases.sort_by_key(|phase| phase.begin_ns);
-    writeln!(out, "between     the busiest connection moved").ok();
-    for phase in phases {
-        let slope = phase.bytes_per_s().map_or_else(
-            || format!("{} replies", phase.done.replies),
-            |rate| format!("{:.1} MiB/s", rate / f64::from(1 << 20)),
-        );
-        let turn = Nanos::from_nanos(phase.turn_ns().unwrap_or(0));
-        let one = phase.stop_and_wait().unwrap_or(0.0) * 100.0;
-        writeln!(
-            out,
-            "            {} to {}: {slope}, a reply every {turn}, one outstanding in {one:.0} %",
-            at(phase.begin_ns),
-            at(phase.end_ns)
-        )
-        .ok();
+    if !phases.is_empty() {
+        writeln!(out, "between     the busiest connection moved").ok();
     }
+    phases.iter().for_each(|phase| out.push_str(&between(phase, begin)));
+}
+
+/// A line on a time between two gaps, counted from when the capture began.
+fn between(phase: &Phase, begin_ns: u64) -> String {
+    let at = |ns: u64| Nanos::from_nanos(ns.saturating_sub(begin_ns));
+    let (begin, end, replies) = (at(phase.begin_ns), at(phase.end_ns), phase.done.replies);
+    let Some(turn) = phase.turn_ns() else {
+        return format!("            at {begin}: {replies} replies at once\n");
+    };
+    let slope = phase.bytes_per_s().map_or_else(
+        || format!("{replies} replies"),
+        |rate| format!("{:.1} MiB/s", rate / f64::from(1 << 20)),
+    );
+    let one = phase.stop_and_wait().map(|one| one * 100.0);
+    let one = one.map_or_else(String::new, |one| format!(", one outstanding in {one:.0} %"));
+    let turn = Nanos::from_nanos(turn);
+    format!("            {begin} to {end}: {slope}, a reply every {turn}{one}\n")
 }
 
 /// The gaps of all connections, the longest first.
@@ -412,6 +449,7 @@ fn files(out: &mut String, analyzer: &Analyzer) {
 /// What a reader takes home, in sentences.
 pub(super) fn findings(seen: &Seen) -> Vec<String> {
     let mut text = super::verdict::lines(seen);
+    text.push_str(&copies(seen));
     pace(&mut text, &seen.analyzer);
     character(&mut text, &seen.analyzer);
     gaps(&mut text, &seen.analyzer);
@@ -462,4 +500,23 @@ fn mebibytes(bytes: u64) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "four digits are shown")]
 pub(super) fn bytes(bytes: u64) -> String {
     scaled(bytes as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use analyze::trace::Done;
+
+    use super::*;
+
+    #[test]
+    fn replies_of_one_moment_are_at_once_and_others_some_time_apart() {
+        let done =
+            Done { replies: 4, moved_bytes: 2 << 20, one_ns: 500_000_000, more_ns: 1_500_000_000 };
+        let line = |end_ns, done| between(&Phase { begin_ns: 3_000_000, end_ns, done }, 1_000_000);
+        let at_once = line(3_000_000, Done { one_ns: 0, more_ns: 0, ..done });
+        assert_eq!(at_once.trim(), "at 2.00 ms: 4 replies at once");
+        let apart = line(2_003_000_000, done);
+        let said = "2.00 ms to 2.00 s: 1.0 MiB/s, a reply every 500 ms, one outstanding in 25 %";
+        assert_eq!(apart.trim(), said);
+    }
 }

@@ -193,7 +193,7 @@ fn sentence(evidence: &Evidence, found: &Finding) -> String {
             ratio(evidence.work(Work::Attributes).calls, evidence.replies()) * 100.0
         ),
         Suspect::Retransmission => format!(
-            "calls are sent again when the client's timer ends: {share} passes waiting for it"
+            "calls are retransmitted when the client's timer ends: {share} passes waiting for it"
         ),
         Suspect::ZeroWindow => {
             let side = full(evidence);
@@ -241,8 +241,9 @@ fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
             let side = losing(evidence);
             let sent = evidence.sides[side];
             say(format!(
-                "of {} segments {} were captured twice: lost between the capture and the {}; {} \
-                 were missing at first: lost between the {} and the capture",
+                "of {} segments {} were retransmitted after they had been captured: lost between \
+                 the capture and the {}; {} were missing at first: lost between the {} and the \
+                 capture",
                 sent.packets,
                 sent.again,
                 ENDS[1 - side],
@@ -259,8 +260,8 @@ fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
             let udp = evidence.udp;
             if udp.calls > 0 {
                 say(format!(
-                    "over UDP {} of {} calls were sent again, {} at the mean after they were sent \
-                     first",
+                    "over UDP {} of {} calls were retransmitted, {} at the mean after they were \
+                     sent first",
                     udp.repeated,
                     udp.calls,
                     ns(udp.waited_ns / udp.repeated.max(1)),
@@ -273,7 +274,7 @@ fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
                     )
                 } else {
                     format!(
-                        "only {} replies came twice: the others of the {} calls sent again were \
+                        "only {} replies came twice: the others of the {} calls retransmitted were \
                          lost, or their replies",
                         udp.twice, udp.times
                     )

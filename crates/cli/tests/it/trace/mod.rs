@@ -74,6 +74,32 @@ fn a_call_that_a_relay_passes_on_counts_once_as_its_client_made_it() {
     assert_eq!(json(&own)["calls"], 5);
 }
 
+#[test]
+fn what_two_files_both_have_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("link.pcap");
+    captured(&file, |connection| {
+        for _ in 0..20 {
+            connection.call(NULL, &[]);
+        }
+    });
+    let (file, other) = (file.to_str().unwrap(), folder.path().join("other.pcap"));
+    std::fs::copy(file, &other).unwrap();
+    let other = other.to_str().unwrap();
+    let [once, twice] = [&[file][..], &[file, other]]
+        .map(|files| json(&run([&["trace"], files, &["--json", "-"]].concat())));
+    for part in ["calls", "replies", "operations", "unanswered", "passed_on"] {
+        assert_eq!(once[part], twice[part], "{part}");
+    }
+    assert_eq!(once["capture"]["copied_packets"], 0);
+    let (packets, copies) = (&once["capture"]["packets"], &twice["capture"]["copied_packets"]);
+    assert!(copies.as_u64().unwrap() * 2 > packets.as_u64().unwrap(), "{copies} of {packets}");
+    assert!(!run(["trace", file]).stdout.contains("copies"));
+    let screen = run(["trace", file, other]).stdout;
+    assert!(screen.contains("captured elsewhere on their way"), "{screen}");
+    assert!(screen.contains(&format!("as captured in {file}")), "{screen}");
+}
+
 /// What is told of lost calls and replies.
 fn lost(found: &serde_json::Value) -> (u64, u64, u64) {
     let of = |name: &str| -> u64 {

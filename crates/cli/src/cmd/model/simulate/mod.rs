@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     let memory_bytes_max = memory_bytes_max();
     let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };
     if let Some(html) = &args.html {
-        output::write(html, &page::html(&simulated, args))?;
+        output::write(html, &page::html(&simulated))?;
     }
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         output::print(&screen::text(&simulated))?;

@@ -3,9 +3,9 @@
 use analyze::report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
 use super::{LoadPoint, Simulated, screen};
-use crate::args::model::Simulate;
+use crate::shell;
 
-pub(super) fn html(simulated: &Simulated, args: &Simulate) -> String {
+pub(super) fn html(simulated: &Simulated) -> String {
     let Simulated { topology, outcome, started, .. } = simulated;
     let facts = screen::setting(topology)
         .lines()
@@ -41,7 +41,7 @@ pub(super) fn html(simulated: &Simulated, args: &Simulate) -> String {
              disks take the time that the topology states, and code takes none."
                 .to_owned(),
         ],
-        command: format!("nfskit model simulate {}", args.topology.display()),
+        command: shell::own(),
     })
 }
 

@@ -10,11 +10,12 @@ use perf::units::Nanos;
 
 use super::Seen;
 use super::screen::findings;
+use crate::shell;
 
 /// Operations whose response times have a plot of their own.
 const PLOTS_MAX: usize = 4;
 
-pub(super) fn text(seen: &Seen, command: String) -> String {
+pub(super) fn text(seen: &Seen) -> String {
     let analyzer = &seen.analyzer;
     let (first, last) = analyzer.span_ns();
     let totals = analyzer.totals();
@@ -35,7 +36,7 @@ pub(super) fn text(seen: &Seen, command: String) -> String {
         latency: latency(analyzer),
         outstanding: outstanding(analyzer),
         heat: heat(analyzer),
-        command,
+        command: shell::own(),
     })
 }
 
@@ -58,16 +59,19 @@ fn cumulative(analyzer: &Analyzer) -> TransferPlot {
     // Those of one connection are none of all: only where one server answered nobody nothing moved.
     let mut services = analyzer.talks().services();
     let stalls = match (services.next(), services.next()) {
-        (Some(only), None) => only.pace.gaps.as_slice(),
-        _ => &[],
+        (Some(only), None) => Some(only.pace.gaps.iter()),
+        _ => None,
     };
     let stall = |gap: &Gap| Stall {
         start_ms: ms(analyzer, gap.begin_ns),
         end_ms: ms(analyzer, gap.end_ns),
         label: gap.cause.name().to_owned(),
     };
-    let mut stalls: Vec<Stall> = stalls.iter().map(stall).collect();
-    stalls.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
+    let stalls = stalls.map(|gaps| {
+        let mut stalls: Vec<Stall> = gaps.map(stall).collect();
+        stalls.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
+        stalls
+    });
     let name = "all connections".to_owned();
     TransferPlot {
         title: "Data read and written".to_owned(),

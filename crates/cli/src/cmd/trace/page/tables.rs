@@ -28,7 +28,7 @@ pub(super) fn all(analyzer: &Analyzer) -> Vec<Numbers> {
 
 fn operations(analyzer: &Analyzer) -> Numbers {
     let columns =
-        ["operation", "calls", "errors", "sent again", "bytes", "mean", "p50", "p99", "no time"];
+        ["operation", "calls", "errors", "retransmitted", "bytes", "mean", "p50", "p99", "no time"];
     let rows = sorted(analyzer).into_iter().map(|(operation, total)| {
         let time = |time: Nanos| match total.timed() {
             0 => "-".to_owned(),
@@ -58,7 +58,8 @@ fn operations(analyzer: &Analyzer) -> Numbers {
 }
 
 fn gaps(analyzer: &Analyzer) -> Numbers {
-    let columns = ["at (ms)", "long", "cause", "outstanding", "sent again", "frames", "connection"];
+    let columns =
+        ["at (ms)", "long", "cause", "outstanding", "retransmitted", "frames", "connection"];
     let row = |(id, gap): &(TalkId, Gap)| {
         vec![
             format!("{:.3}", ms(analyzer, gap.begin_ns)),
