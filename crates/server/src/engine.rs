@@ -343,7 +343,8 @@ impl<S: Store> Engine<S> {
             Procedure::Nfs2(procedure) => proc2::commits(procedure),
             procedure => proc3::commits(procedure, &call.args),
         };
-        let _pass = metrics::queue(watch, pin!(self.service.enter(commits))).await;
+        let host = peer.address.ip();
+        let _pass = metrics::queue(watch, pin!(self.service.enter(host, commits))).await;
         let claim = match self.claim(procedure, &call) {
             None => None,
             Some(Claimed::Execute(claim)) => Some(claim),

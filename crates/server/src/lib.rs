@@ -22,6 +22,7 @@ mod handle2;
 mod labour;
 pub mod metrics;
 mod mountd;
+mod permits;
 mod portmap;
 mod proc2;
 mod proc3;

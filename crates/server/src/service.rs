@@ -7,10 +7,14 @@
 //! ```
 //!
 //! A permit stands for a thread of a classic server: a call holds one while it waits, for the gate
-//! or a disk. Both queues are fair, and a call never takes a second permit, so none can starve or
-//! lock up. A call that is dropped while it waits leaves its queue.
+//! or a disk. Both queues are fair, that of the permits among hosts, and a call never takes a second
+//! permit, so none can starve or lock up. A call that is dropped while it waits leaves its queue.
 
-use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, SemaphorePermit};
+use std::net::IpAddr;
+
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::permits::{Permit, Permits};
 
 /// What other calls do while data is committed to stable storage.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -25,7 +29,7 @@ pub enum CommitMode {
 
 #[derive(Debug)]
 pub(crate) struct Service {
-    permits: Semaphore,
+    permits: Permits,
     gate: Option<RwLock<()>>,
 }
 
@@ -33,7 +37,7 @@ pub(crate) struct Service {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Pass<'s> {
-    _permit: Option<SemaphorePermit<'s>>,
+    _permit: Permit<'s>,
     _gate: Gate<'s>,
 }
 
@@ -49,17 +53,14 @@ impl Service {
     /// At most `threads` calls at once, at least one.
     pub(crate) fn new(threads: usize, mode: CommitMode) -> Self {
         Self {
-            permits: Semaphore::new(threads.clamp(1, Semaphore::MAX_PERMITS)),
+            permits: Permits::new(threads),
             gate: (mode == CommitMode::Stall).then(|| RwLock::new(())),
         }
     }
 
-    /// Waits for a turn. `commits` is asked only when it matters.
-    pub(crate) async fn enter(&self, commits: impl FnOnce() -> bool) -> Pass<'_> {
-        let _permit = match self.permits.try_acquire() {
-            Ok(permit) => Some(permit),
-            Err(_) => self.permits.acquire().await.ok(), // an error when closed, which it never is
-        };
+    /// Waits for a turn of a call from `host`. `commits` is asked only when it matters.
+    pub(crate) async fn enter(&self, host: IpAddr, commits: impl FnOnce() -> bool) -> Pass<'_> {
+        let _permit = self.permits.acquire(host).await;
         let _gate = match &self.gate {
             None => Gate::Open,
             Some(gate) if commits() => Gate::Exclusive(gate.write().await),
@@ -75,10 +76,12 @@ mod tests {
 
     use super::*;
 
+    const HOST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
     #[test]
     fn as_many_as_there_are_threads_are_in_service() {
         let service = Service::new(2, CommitMode::Concurrent);
-        let enter = || service.enter(|| true);
+        let enter = || service.enter(HOST, || true);
         let first = enter().now_or_never().unwrap();
         let _second = enter().now_or_never().unwrap();
         assert!(enter().now_or_never().is_none());
@@ -89,16 +92,16 @@ mod tests {
     #[test]
     fn a_server_without_threads_has_one() {
         let service = Service::new(0, CommitMode::Concurrent);
-        assert!(service.enter(|| true).now_or_never().is_some());
+        assert!(service.enter(HOST, || true).now_or_never().is_some());
     }
 
     #[test]
     fn a_commit_waits_for_those_before_and_holds_up_those_after() {
         let service = Service::new(10, CommitMode::Stall);
-        let before = service.enter(|| false).now_or_never().unwrap();
-        let mut commit = Box::pin(service.enter(|| true));
+        let before = service.enter(HOST, || false).now_or_never().unwrap();
+        let mut commit = Box::pin(service.enter(HOST, || true));
         assert!(commit.as_mut().now_or_never().is_none());
-        let mut after = Box::pin(service.enter(|| false));
+        let mut after = Box::pin(service.enter(HOST, || false));
         assert!(after.as_mut().now_or_never().is_none());
         drop(before);
         let committing = commit.as_mut().now_or_never().unwrap();
@@ -110,10 +113,10 @@ mod tests {
     #[test]
     fn a_commit_that_gives_up_lets_the_others_through() {
         let service = Service::new(10, CommitMode::Stall);
-        let _before = service.enter(|| false).now_or_never().unwrap();
-        let mut commit = Box::pin(service.enter(|| true));
+        let _before = service.enter(HOST, || false).now_or_never().unwrap();
+        let mut commit = Box::pin(service.enter(HOST, || true));
         assert!(commit.as_mut().now_or_never().is_none());
         drop(commit);
-        assert!(service.enter(|| false).now_or_never().is_some());
+        assert!(service.enter(HOST, || false).now_or_never().is_some());
     }
 }

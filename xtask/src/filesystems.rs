@@ -1,0 +1,150 @@
+//! `cargo xtask filesystems`: the server's tests on other file systems than the developer's.
+//!
+//! Each is made on a loop device, in a namespace of its own that it goes away with, and the tests'
+//! temporary directories (TMPDIR) lie on it. It needs root, and what makes and mounts the file
+//! systems (`.ci/packages full`).
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use crate::check::cargo_program;
+use crate::host::scratch;
+
+/// A file system, and how the shell makes and mounts it at `mnt`. `image` is an empty file, `under`
+/// a directory on the machine's own file system.
+struct FileSystem {
+    name: &'static str,
+    make: &'static str,
+}
+
+const FILE_SYSTEMS: &[FileSystem] = &[
+    FileSystem {
+        name: "ext4-128",
+        make: "mkfs.ext4 -q -F -I 128 image 2>/dev/null && mount -o loop image mnt",
+    },
+    FileSystem {
+        name: "ext4-256",
+        make: "mkfs.ext4 -q -F -I 256 image && mount -o loop image mnt",
+    },
+    FileSystem { name: "xfs", make: "mkfs.xfs -q image && mount -o loop image mnt" },
+    FileSystem { name: "btrfs", make: "mkfs.btrfs -q image && mount -o loop image mnt" },
+    FileSystem { name: "tmpfs", make: "mount -t tmpfs tmpfs mnt" },
+    FileSystem {
+        name: "overlayfs",
+        make: "mkfs.ext4 -q -F image && mount -o loop image under && \
+               mkdir under/lower under/upper under/work && \
+               mount -t overlay -o lowerdir=under/lower,upperdir=under/upper,workdir=under/work \
+               overlay mnt",
+    },
+    FileSystem { name: "fuse", make: "bindfs under mnt" },
+];
+
+/// Room for every test at once.
+const IMAGE_BYTES: u64 = 4 << 30;
+
+/// `$1` is the scratch folder; what follows is what to run.
+const IN_NAMESPACE: &str = "cd \"$1\" && eval \"$2\" && chmod 1777 mnt && export TMPDIR=\"$1/mnt\" \
+                            && cd \"$3\" && shift 3 && exec \"$@\"";
+
+const USAGE: &str = "\
+usage: cargo xtask filesystems [--only NAME,...] [TEST]...
+
+  --only NAME,...  these: ext4-128, ext4-256, xfs, btrfs, tmpfs, overlayfs, fuse
+  TEST             tests whose names have this in them, not all
+";
+
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
+    let (chosen, tests) = parse(words)?;
+    if !rustix::process::geteuid().is_root() {
+        return Err("filesystems: only root mounts file systems; try it as root".to_owned());
+    }
+    // Compiled where there is room, and once.
+    test(root, None, &["--no-run"])?;
+    let mut failed = Vec::new();
+    for file_system in chosen {
+        println!("filesystems: {}: {}", file_system.name, file_system.make);
+        let begin = Instant::now();
+        if let Err(error) = test(root, Some(file_system), &tests) {
+            println!("filesystems: {}: {error}", file_system.name);
+            failed.push(file_system.name);
+        }
+        println!("filesystems: {} took {} s", file_system.name, begin.elapsed().as_secs());
+    }
+    match failed.as_slice() {
+        [] => Ok(()),
+        names => Err(format!("filesystems: tests fail on {}", names.join(", "))),
+    }
+}
+
+fn parse<'a>(words: &[&'a str]) -> Result<(Vec<&'static FileSystem>, Vec<&'a str>), String> {
+    let (names, tests) = match words {
+        ["--only", names, tests @ ..] => (Some(names), tests),
+        tests => (None, tests),
+    };
+    if tests.iter().any(|test| test.starts_with('-')) {
+        return Err(USAGE.to_owned());
+    }
+    let find = |name: &str| FILE_SYSTEMS.iter().find(|file_system| file_system.name == name);
+    let chosen = match names {
+        None => Some(FILE_SYSTEMS.iter().collect()),
+        Some(names) => names.split(',').map(find).collect(),
+    };
+    Ok((chosen.ok_or(USAGE)?, tests.to_vec()))
+}
+
+/// Runs the server's tests, on this file system or where they are.
+fn test(root: &Path, on: Option<&FileSystem>, words: &[&str]) -> Result<(), String> {
+    let cargo = [&cargo_program()[..], "test", "--package", "nfskit-server"];
+    let (mut command, _scratch) = match on {
+        None => {
+            let mut command = Command::new(cargo[0]);
+            command.args(&cargo[1..]);
+            (command, None)
+        }
+        Some(file_system) => {
+            let scratch = folder()?;
+            let mut command = Command::new("unshare");
+            command.args(["--mount", "sh", "-c", IN_NAMESPACE, "sh"]);
+            command.arg(scratch.path()).arg(file_system.make).arg(root).args(cargo);
+            (command, Some(scratch))
+        }
+    };
+    let ran = command.args(words).current_dir(root).status();
+    let status = ran.map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+    if status.success() { Ok(()) } else { Err(format!("{status}")) }
+}
+
+fn folder() -> Result<TempDir, String> {
+    let scratch = scratch::make("filesystems")?;
+    let told = |error: std::io::Error| format!("{}: {error}", scratch.path().display());
+    for name in ["mnt", "under"] {
+        std::fs::create_dir(scratch.path().join(name)).map_err(told)?;
+    }
+    let image = std::fs::File::create(scratch.path().join("image")).map_err(told)?;
+    image.set_len(IMAGE_BYTES).map_err(told)?;
+    // Ordinary users are among the tests' callers.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(scratch.path(), open).map_err(told)?;
+    Ok(scratch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_are_chosen_by_name() {
+        let names = |words: &[&str]| {
+            let (chosen, tests) = parse(words)?;
+            let names: Vec<&str> = chosen.iter().map(|file_system| file_system.name).collect();
+            Ok::<_, String>((names.join(" "), tests.join(" ")))
+        };
+        assert_eq!(names(&[]).unwrap().0.split(' ').count(), FILE_SYSTEMS.len());
+        let chosen = names(&["--only", "xfs,tmpfs", "handles"]);
+        assert_eq!(chosen, Ok(("xfs tmpfs".to_owned(), "handles".to_owned())));
+        assert!(names(&["--only", "zfs"]).is_err() && names(&["--list"]).is_err());
+    }
+}
