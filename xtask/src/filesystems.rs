@@ -1,14 +1,12 @@
 //! `cargo xtask filesystems`: the server's tests on other file systems than the developer's.
 //!
-//! Each is made on a loop device, in a namespace of its own that it goes away with, and the tests'
+//! Each is made in memory, in a namespace of its own that it goes away with, and the tests'
 //! temporary directories (TMPDIR) lie on it. It needs root, and what makes and mounts the file
 //! systems (`.ci/packages full`).
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
-
-use tempfile::TempDir;
 
 use crate::check::cargo_program;
 use crate::host::scratch;
@@ -39,15 +37,18 @@ const FILE_SYSTEMS: &[FileSystem] = &[
                mount -t overlay -o lowerdir=under/lower,upperdir=under/upper,workdir=under/work \
                overlay mnt",
     },
-    FileSystem { name: "fuse", make: "bindfs under mnt" },
+    FileSystem {
+        name: "fuse",
+        make: "mkfs.ext4 -q -F image && fuse2fs -o allow_other,default_permissions image mnt",
+    },
 ];
 
-/// Room for every test at once.
-const IMAGE_BYTES: u64 = 4 << 30;
-
-/// `$1` is the scratch folder; what follows is what to run.
-const IN_NAMESPACE: &str = "cd \"$1\" && eval \"$2\" && chmod 1777 mnt && export TMPDIR=\"$1/mnt\" \
-                            && cd \"$3\" && shift 3 && exec \"$@\"";
+/// `$1` is the scratch folder, `$2` makes and mounts, `$3` is where to run what follows. All of it
+/// lies in memory: what is tested is how file systems behave, not how fast a disk is.
+const IN_NAMESPACE: &str = "\
+    mount -t tmpfs tmpfs \"$1\" && cd \"$1\" && mkdir mnt under && truncate -s 2G image && \
+    eval \"$2\" && chmod 755 . && chmod 1777 mnt && export TMPDIR=\"$1/mnt\" && \
+    cd \"$3\" && shift 3 && exec \"$@\"";
 
 const USAGE: &str = "\
 usage: cargo xtask filesystems [--only NAME,...] [TEST]...
@@ -97,7 +98,7 @@ fn parse<'a>(words: &[&'a str]) -> Result<(Vec<&'static FileSystem>, Vec<&'a str
 
 /// Runs the server's tests, on this file system or where they are.
 fn test(root: &Path, on: Option<&FileSystem>, words: &[&str]) -> Result<(), String> {
-    let cargo = [&cargo_program()[..], "test", "--package", "nfskit-server"];
+    let cargo = [&cargo_program()[..], "test", "--package", "nfskit-server", "--no-fail-fast"];
     let (mut command, _scratch) = match on {
         None => {
             let mut command = Command::new(cargo[0]);
@@ -105,9 +106,11 @@ fn test(root: &Path, on: Option<&FileSystem>, words: &[&str]) -> Result<(), Stri
             (command, None)
         }
         Some(file_system) => {
-            let scratch = folder()?;
+            let scratch = scratch::make("filesystems")?;
             let mut command = Command::new("unshare");
-            command.args(["--mount", "sh", "-c", IN_NAMESPACE, "sh"]);
+            // The end of its first process is that of a FUSE server, too.
+            command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+            command.args(["sh", "-c", IN_NAMESPACE, "sh"]);
             command.arg(scratch.path()).arg(file_system.make).arg(root).args(cargo);
             (command, Some(scratch))
         }
@@ -115,20 +118,6 @@ fn test(root: &Path, on: Option<&FileSystem>, words: &[&str]) -> Result<(), Stri
     let ran = command.args(words).current_dir(root).status();
     let status = ran.map_err(|error| format!("{}: {error}", command.get_program().display()))?;
     if status.success() { Ok(()) } else { Err(format!("{status}")) }
-}
-
-fn folder() -> Result<TempDir, String> {
-    let scratch = scratch::make("filesystems")?;
-    let told = |error: std::io::Error| format!("{}: {error}", scratch.path().display());
-    for name in ["mnt", "under"] {
-        std::fs::create_dir(scratch.path().join(name)).map_err(told)?;
-    }
-    let image = std::fs::File::create(scratch.path().join("image")).map_err(told)?;
-    image.set_len(IMAGE_BYTES).map_err(told)?;
-    // Ordinary users are among the tests' callers.
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(scratch.path(), open).map_err(told)?;
-    Ok(scratch)
 }
 
 #[cfg(test)]

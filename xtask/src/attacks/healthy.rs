@@ -14,6 +14,10 @@ use wire::nfs3::{self, FileHandle, Procedure as P};
 
 use super::calls::{Connection, MIB};
 
+/// What it asks for, in turn.
+pub(super) const KINDS: [&str; 4] =
+    ["NULL, over a new connection", "READ of 1 MiB", "READ of 32 KiB", "GETATTR"];
+
 const INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -22,10 +26,11 @@ pub(super) struct Healthy {
     thread: JoinHandle<Seen>,
 }
 
-/// When calls should have begun, and how long it was from then until they were answered.
+/// When calls should have begun, how long it was from then until they were answered, and which of
+/// [`KINDS`] they were.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    calls: Vec<(Instant, Duration)>,
+    calls: Vec<(Instant, Duration, usize)>,
     pub(super) failures: usize,
 }
 
@@ -46,13 +51,13 @@ impl Healthy {
 fn work(server: SocketAddr, file: FileHandle, stop: &AtomicBool) -> Seen {
     let (mut seen, mut kept) = (Seen::default(), None);
     let mut due = Instant::now();
-    for turn in 0_u32.. {
+    for turn in 0_usize.. {
         if stop.load(Ordering::Relaxed) {
             break;
         }
         thread::sleep(due.saturating_duration_since(Instant::now()));
         match call(server, file, turn, &mut kept) {
-            Ok(()) => seen.calls.push((due, due.elapsed())),
+            Ok(()) => seen.calls.push((due, due.elapsed(), turn % KINDS.len())),
             Err(_) => {
                 seen.failures += 1;
                 kept = None;
@@ -67,11 +72,11 @@ fn work(server: SocketAddr, file: FileHandle, stop: &AtomicBool) -> Seen {
 fn call(
     server: SocketAddr,
     file: FileHandle,
-    turn: u32,
+    turn: usize,
     kept: &mut Option<Connection>,
 ) -> io::Result<()> {
     let null = Procedure::Nfs3(P::Null);
-    let count = match turn % 4 {
+    let count = match turn % KINDS.len() {
         0 => return Connection::to(server)?.ask(null, &()).map(drop),
         1 => MIB,
         2 => 32 << 10,
@@ -99,9 +104,28 @@ fn call(
 
 impl Seen {
     /// Of the calls that should have begun in `span`.
-    pub(super) fn p99(&self, span: Range<Instant>) -> Duration {
-        let within = self.calls.iter().filter(|(due, _)| span.contains(due));
-        let mut times: Vec<Duration> = within.map(|(_, took)| *took).collect();
+    pub(super) fn p99(&self, span: &Range<Instant>) -> Duration {
+        Self::quantile(self.calls.iter().filter(|(due, ..)| span.contains(due)))
+    }
+
+    /// The same for each of [`KINDS`].
+    pub(super) fn p99_by_kind(&self, span: &Range<Instant>) -> [Duration; KINDS.len()] {
+        std::array::from_fn(|kind| {
+            let is_one =
+                |call: &&(Instant, Duration, usize)| span.contains(&call.0) && call.2 == kind;
+            Self::quantile(self.calls.iter().filter(is_one))
+        })
+    }
+
+    /// The call that waited longest: when it should have begun, and how long it took.
+    pub(super) fn worst(&self, span: &Range<Instant>) -> Option<(Duration, Duration)> {
+        let within = self.calls.iter().filter(|(due, ..)| span.contains(due));
+        let &(due, took, _) = within.max_by_key(|call| call.1)?;
+        Some((due - span.start, took))
+    }
+
+    fn quantile<'c>(calls: impl Iterator<Item = &'c (Instant, Duration, usize)>) -> Duration {
+        let mut times: Vec<Duration> = calls.map(|call| call.1).collect();
         times.sort_unstable();
         let at = (times.len() * 99).div_ceil(100).saturating_sub(1);
         // Nothing was answered: that is worse than any number.
@@ -117,10 +141,12 @@ mod tests {
     fn one_call_in_a_hundred_is_longer_than_the_quantile() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
-        let calls = (0..200).map(|ms| (at(ms), Duration::from_millis(ms))).collect();
+        let calls = (0..200).map(|ms| (at(ms), Duration::from_millis(ms), 1)).collect();
         let seen = Seen { calls, failures: 0 };
-        assert_eq!(seen.p99(at(0)..at(100)), Duration::from_millis(98));
-        assert_eq!(seen.p99(at(0)..at(200)), Duration::from_millis(197));
-        assert_eq!(seen.p99(at(500)..at(600)), Duration::MAX);
+        assert_eq!(seen.p99(&(at(0)..at(100))), Duration::from_millis(98));
+        assert_eq!(seen.p99(&(at(0)..at(200))), Duration::from_millis(197));
+        let by_kind = seen.p99_by_kind(&(at(0)..at(100)));
+        assert_eq!(by_kind[..2], [Duration::MAX, Duration::from_millis(98)]);
+        assert_eq!(seen.p99(&(at(500)..at(600))), Duration::MAX);
     }
 }

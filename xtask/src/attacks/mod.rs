@@ -30,7 +30,7 @@ use tempfile::TempDir;
 use wire::nfs3::FileHandle;
 
 use self::calls::Connection;
-use self::healthy::Healthy;
+use self::healthy::{Healthy, KINDS};
 use crate::host::nfskit::Server;
 use crate::host::{build, scratch};
 
@@ -91,7 +91,10 @@ struct Row {
     attack: &'static Attack,
     before: Duration,
     during: Duration,
+    during_by_kind: [Duration; KINDS.len()],
     after: Duration,
+    /// The longest wait while it was attacked, and since when it was then.
+    worst: Option<(Duration, Duration)>,
     /// Resident at the most, and 10 s after the attack.
     most_mib: u64,
     after_mib: u64,
@@ -115,7 +118,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     for attack in &options.attacks {
         println!("attacks: {}: {}", attack.name, attack.about);
         let row = measure(&nfskit, attack, options.phase)?;
-        println!("{row}");
+        println!("{row}\n{}", row.kinds());
         rows.push(row);
     }
     println!("{HEAD}");
@@ -171,9 +174,11 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     drop(under_way);
     Ok(Row {
         attack,
-        before: seen.p99(begin..attacked),
-        during: seen.p99(attacked..left),
-        after: seen.p99(left..end),
+        before: seen.p99(&(begin..attacked)),
+        during: seen.p99(&(attacked..left)),
+        during_by_kind: seen.p99_by_kind(&(attacked..left)),
+        after: seen.p99(&(left..end)),
+        worst: seen.worst(&(attacked..left)),
         most_mib,
         after_mib,
         failures: seen.failures,
@@ -220,6 +225,18 @@ impl Row {
     fn times(&self) -> f64 {
         let most = self.during.max(self.after).max(FLOOR);
         most.as_secs_f64() / self.before.max(FLOOR).as_secs_f64()
+    }
+
+    /// Which calls waited.
+    fn kinds(&self) -> String {
+        let ms = |took: Duration| took.as_secs_f64() * 1e3;
+        let took = self.during_by_kind.map(ms);
+        let parts = KINDS.iter().zip(took).map(|(kind, took)| format!("{kind} {took:.2} ms"));
+        let worst = self.worst.map(|(at, took)| {
+            format!("; longest: {:.2} ms, {:.2} s after it began", ms(took), at.as_secs_f64())
+        });
+        let parts = parts.collect::<Vec<_>>().join("; ");
+        format!("    p99 during: {parts}{}", worst.unwrap_or_default())
     }
 
     fn is_held(&self) -> bool {
@@ -320,7 +337,9 @@ mod tests {
             attack: ATTACKS[0],
             before: ms(before),
             during: ms(during),
+            during_by_kind: [ms(during); KINDS.len()],
             after: ms(before),
+            worst: None,
             most_mib: 0,
             after_mib: 0,
             failures,

@@ -33,6 +33,7 @@ use super::seats::Seated;
 use super::turns::Turn;
 use super::{Carrier, Peer, REPLY_BYTES_MAX, Reply, Service};
 use crate::error::TransportError;
+use crate::runtime::wake_after_events;
 use crate::transport::Transport;
 use crate::transport::buffer::{COPIED_BYTES_MAX, SMALL_BYTES};
 
@@ -42,6 +43,9 @@ const BATCH_MAX: usize = 64;
 /// Bytes of calls and their replies after which others get their turn, too: copying so much takes
 /// about as long as answering 64 small calls.
 const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// A call that waits for something has tried first to do without: it counts as so many.
+const PENDING_CALL_WORK: usize = 8;
 
 /// Bytes that a connection moves in one go without having a turn at it.
 const LIGHT_BYTES: usize = 64 << 10;
@@ -191,7 +195,16 @@ where
     }
 
     fn has_turn(&mut self, cx: &mut Context<'_>) -> bool {
-        self.waits_for_turn = !self.turn.is_held() && self.turn.poll_take(cx).is_pending();
+        if self.turn.is_held() {
+            return true;
+        }
+        let has_waited = self.turn.is_in_line();
+        self.waits_for_turn = self.turn.poll_take(cx).is_pending();
+        if has_waited && !self.waits_for_turn {
+            // Small calls that have come meanwhile go first. The turn is kept until then.
+            wake_after_events(cx);
+            self.waits_for_turn = true;
+        }
         !self.waits_for_turn
     }
 
@@ -226,7 +239,7 @@ where
         let flushed = transport.poll_flush(cx)?;
         if self.settle(transport) && self.end.is_none() {
             // What held up reading has gone only now.
-            cx.waker().wake_by_ref();
+            wake_after_events(cx);
         }
         let is_behind = flushed.is_pending();
         self.seated.seat().is_busy(is_behind || !self.calls.is_empty() || self.waits_here());
@@ -337,10 +350,10 @@ where
         transport: &mut impl Transport,
         cx: &mut Context<'_>,
     ) -> Result<(), TransportError> {
-        let mut bytes = 0;
-        for started in 0.. {
-            if started == BATCH_MAX || bytes >= BATCH_BYTES_MAX {
-                cx.waker().wake_by_ref();
+        let (mut bytes, mut work) = (0, 0);
+        loop {
+            if work >= BATCH_MAX || bytes >= BATCH_BYTES_MAX {
+                wake_after_events(cx);
                 break;
             }
             let full = self.is_full() && self.waiting.is_none();
@@ -358,7 +371,10 @@ where
                         self.admitted = Some((record, note));
                         break;
                     }
-                    self.start(transport, cx, record, note);
+                    work += match self.start(transport, cx, record, note) {
+                        Poll::Ready(()) => 1,
+                        Poll::Pending => PENDING_CALL_WORK,
+                    };
                 }
                 Poll::Ready(end) => {
                     self.stop(end.map(|_| ()));
@@ -445,7 +461,7 @@ where
         cx: &mut Context<'_>,
         record: Bytes,
         note: Note,
-    ) {
+    ) -> Poll<()> {
         let note = Note { lent: record.len() >= OWN_TASK_BYTES, ..note };
         // Where calls wait, this one may, too.
         let record = if self.calls.is_empty() { record } else { self.own(record) };
@@ -460,8 +476,12 @@ where
             Poll::Ready(reply) => {
                 self.pay_back(note);
                 self.answer(transport, reply);
+                Poll::Ready(())
             }
-            Poll::Pending => self.reply_bytes += note.reply_bytes,
+            Poll::Pending => {
+                self.reply_bytes += note.reply_bytes;
+                Poll::Pending
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use super::accounts::{Accounts, Taken};
 use super::calls::Calls;
 use super::host::{Counters, Ending, Host, Phase};
 use super::{Carrier, Peer, Reply, Service};
+use crate::runtime::wake_after_events;
 use crate::transport::buffer::{COPIED_BYTES_MAX, SMALL_BYTES};
 use crate::transport::datagram::{DATAGRAM_BYTES_MAX, Datagram, Datagrams, Route};
 
@@ -111,7 +112,7 @@ where
         if phase == Phase::Serving {
             for taken in 0.. {
                 if taken == BATCH_MAX {
-                    cx.waker().wake_by_ref();
+                    wake_after_events(cx);
                     break;
                 }
                 match socket.poll_receive(cx) {

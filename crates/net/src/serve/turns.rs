@@ -115,6 +115,10 @@ impl Turn {
         Poll::Pending
     }
 
+    pub(crate) fn is_in_line(&self) -> bool {
+        matches!(self.state, State::InLine(_))
+    }
+
     pub(crate) fn is_held(&self) -> bool {
         self.state == State::Held
     }

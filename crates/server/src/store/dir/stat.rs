@@ -55,7 +55,11 @@ impl Identity {
 impl Stat {
     /// Of the file open at `fd`, which may be O_PATH. One system call.
     pub(super) fn of(fd: impl AsFd) -> Result<Self, Errno> {
-        Self::at(fd.as_fd(), b"")
+        // What is open was there: FUSE says so of a file that is gone.
+        Self::at(fd.as_fd(), b"").map_err(|errno| match errno {
+            Errno::NOENT => Errno::STALE,
+            other => other,
+        })
     }
 
     /// Of what is called `name` in `dir`, be it a link or the top of a mount. One system call.

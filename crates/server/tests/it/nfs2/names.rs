@@ -1,6 +1,7 @@
 //! LOOKUP, CREATE, MKDIR, SYMLINK, READLINK, REMOVE, RMDIR, RENAME, LINK.
 
 use std::fs;
+use std::io::ErrorKind;
 
 use server::EngineConfig;
 use server::store::dir::DirStore;
@@ -23,7 +24,9 @@ fn what_was_made_is_found_and_removed() {
 
         let dir = world.mkdir_reply(root, b"d").unwrap();
         assert_eq!(dir.attributes.ftype, FType::Dir);
-        assert_eq!((dir.attributes.mode, dir.attributes.nlink), (0o040_755, 2));
+        assert_eq!(dir.attributes.mode, 0o040_755);
+        // btrfs does not count the names of directories.
+        assert!([1, 2].contains(&dir.attributes.nlink), "{dir:?}");
         assert_eq!(world.lookup(dir.file, b".."), Ok(root));
         assert_eq!(world.lookup(dir.file, b"."), Ok(dir.file));
         assert_eq!(world.lookup(root, b".."), Ok(root), "nothing is above the root");
@@ -171,9 +174,12 @@ fn paths_of_links_are_as_long_as_the_protocol_has_them() {
     over_both(|world| {
         let root = world.root();
         let path = [b'p'; 1025];
-        assert_eq!(world.symlink(root, b"s", &path[..1024]), Ok(()));
+        // XFS takes one byte less.
+        let made = world.symlink(root, b"s", &path[..1024]);
+        let len = if made == Err(NfsStat2::NameTooLong) { 1023 } else { 1024 };
+        assert_eq!(made.or_else(|_| world.symlink(root, b"s", &path[..len])), Ok(()));
         let link = world.lookup(root, b"s").unwrap();
-        assert_eq!(world.readlink(link).map(<[u8]>::len), Ok(1024));
+        assert_eq!(world.readlink(link).map(<[u8]>::len), Ok(len));
         assert_eq!(world.symlink(root, b"t", &path), Err(NfsStat2::NameTooLong));
         assert_eq!(world.symlink(root, b"t", b""), Err(NfsStat2::Inval));
         assert_eq!(world.symlink(root, b"t", b"a\0b"), Err(NfsStat2::Inval));
@@ -183,7 +189,12 @@ fn paths_of_links_are_as_long_as_the_protocol_has_them() {
 #[test]
 fn a_longer_path_that_others_made_is_not_cut_off() {
     let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink("p".repeat(1500), dir.path().join("s")).unwrap();
+    let made = std::os::unix::fs::symlink("p".repeat(1500), dir.path().join("s"));
+    if made.as_ref().is_err_and(|error| error.kind() == ErrorKind::InvalidFilename) {
+        // XFS: nobody can make such a link.
+        return;
+    }
+    made.unwrap();
     fs::write(dir.path().join("f"), b"contents").unwrap();
     let world = World::<DirStore>::over(dir.path(), EngineConfig::default());
     let world = World2::of(world).unwrap();

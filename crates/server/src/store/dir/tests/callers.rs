@@ -168,6 +168,13 @@ fn an_answer_that_is_remembered_is_dropped_when_the_file_changes() {
         let file = at.make_as(owner(), "file", 0o644);
         // Long ago, so that answers are kept.
         let object = at.store.tree.object(&file.handle).unwrap();
+        if object.stat().unwrap().attr().changed.nanos == 0 {
+            // Whole seconds: the next change may have the same time, and nothing is learnt so soon.
+            assert!(at.read_as(stranger(), &file).is_ok());
+            at.set_as(owner(), &file, mode(0o600)).unwrap();
+            assert_eq!(at.read_as(stranger(), &file), Err(Status::Access));
+            return;
+        }
         let long_ago = |bits| {
             let stat = object.stat().unwrap();
             object.rights.lock().learn(stranger(), stat.attr().changed, May::READ_OK, bits);

@@ -182,7 +182,9 @@ fn renames_that_cannot_be_change_nothing() {
         assert_eq!(at.rename(&root, "none", &root, "x").unwrap_err(), Status::NoEntry);
         assert_eq!(at.rename(&root, "file", &root, "dir").unwrap_err(), Status::IsDirectory);
         at.make_dir(&root, "empty");
-        assert_eq!(at.rename(&root, "empty", &root, "dir").unwrap_err(), Status::NotEmpty);
+        let onto_full = at.rename(&root, "empty", &root, "dir").unwrap_err();
+        // XFS says the one, others the other.
+        assert!([Status::NotEmpty, Status::Exists].contains(&onto_full), "{onto_full:?}");
         assert!(at.walk("dir/inner").is_ok() && at.walk("file").is_ok());
     });
 }
@@ -244,8 +246,11 @@ fn attributes_are_set_and_guarded() {
         at.set_attr(&file.handle, changes).unwrap();
         let attr = at.attr(&file.handle).unwrap();
         assert_eq!((attr.size, attr.mode), (10_000, 0o600));
-        assert_eq!(attr.accessed, time(1_000_000_000));
-        assert_eq!(attr.modified, time(2_000_000_000));
+        // Some file systems keep whole seconds.
+        let kept =
+            |secs| if attr.changed.nanos == 0 { Time { secs, nanos: 0 } } else { time(secs) };
+        assert_eq!(attr.accessed, kept(1_000_000_000));
+        assert_eq!(attr.modified, kept(2_000_000_000));
         let seen = fs::metadata(at.path("file")).unwrap();
         assert_eq!((seen.mtime(), seen.size()), (2_000_000_000, 10_000));
         let guarded = |guard| {
