@@ -113,9 +113,12 @@ fn while_a_directory_is_moved_out_and_in_nothing_outside_is_met() {
         let dir = at.make_dir(&at.root(), "dir");
         let below = at.make_dir(&dir.handle, "below");
         let lowest = at.make_dir(&below.handle, "lowest");
-        let inside = [at.root(), dir.handle, below.handle];
+        let fileid = |handle| at.attr(&handle).unwrap().fileid;
+        let [root, dir_id, below_id] = [at.root(), dir.handle, below.handle].map(fileid);
         let ends = AtomicBool::new(false);
         thread::scope(|scope| {
+            // A failure below ends the thread, too.
+            let _end = AtEnd(|| ends.store(true, Ordering::Relaxed));
             scope.spawn(|| {
                 while !ends.load(Ordering::Relaxed) {
                     fs::rename(at.path("dir"), at.outside("dir")).unwrap();
@@ -124,22 +127,28 @@ fn while_a_directory_is_moved_out_and_in_nothing_outside_is_met() {
             });
             for round in 0..999 {
                 let (from, above) = match round % 3 {
-                    0 => (dir.handle, at.root()),
-                    1 => (below.handle, dir.handle),
-                    _ => (lowest.handle, below.handle),
+                    0 => (dir.handle, root),
+                    1 => (below.handle, dir_id),
+                    _ => (lowest.handle, below_id),
                 };
                 match at.lookup(&from, "..") {
-                    Ok(found) => {
-                        assert_eq!(found.handle, above);
-                        assert!(inside.contains(&found.handle));
-                    }
+                    // With the table what was away may have another handle when it is back.
+                    Ok(found) => assert_eq!(found.attr.fileid, above),
                     Err(status) => assert!(
                         matches!(status, Status::Stale | Status::NoEntry | Status::Jukebox),
                         "{status:?}"
                     ),
                 }
             }
-            ends.store(true, Ordering::Relaxed);
         });
     });
+}
+
+/// Does it when it is dropped.
+struct AtEnd<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
