@@ -66,6 +66,11 @@ const STAGES: &[Stage] = &[
         "timeout 120 target/release/nfskit model simulate \
          crates/world/topologies/ten-thousand.toml",
     ),
+    shell(
+        "coverage",
+        "how often intervals hold the truth: the table of docs/models.md",
+        "cargo run -q -p nfskit-load --example coverage -- --check",
+    ),
     xtask("generator", "processor time beside libnfs and fio", &["generator", "--rounds", "1"]),
     xtask("attacks", "what bad clients cost good ones", &["attacks", "--check"]),
     xtask("ranks", "two processes of mpirun beside one", &["ranks"]),

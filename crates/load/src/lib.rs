@@ -23,6 +23,7 @@
 //! - [`tasks`]: parallel writers.
 
 pub mod basic;
+pub mod coverage;
 pub mod cpu;
 pub mod curve;
 pub mod deck;

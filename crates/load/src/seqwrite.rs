@@ -41,8 +41,12 @@ pub struct Run {
     pub elapsed: Nanos,
     /// Bytes that are durable at the end.
     pub bytes: u64,
+    /// From the start to the reply that made the last of them durable: all of the time, unless the
+    /// run was abandoned.
+    pub durable_after: Nanos,
     pub resent_bytes: u64,
-    /// Stopped with calls outstanding: `bytes` were acknowledged, but not all committed.
+    /// Stopped with calls outstanding: what was written after the last COMMIT that was answered is
+    /// not among `bytes`.
     pub abandoned: bool,
     /// In order of arrival.
     pub events: Vec<Event>,
@@ -50,17 +54,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// Durable bytes over the whole time; of an abandoned run, whose end says nothing, the
-    /// acknowledged bytes between its first reply and its last.
-    pub fn mib_per_s(&self) -> f64 {
-        let rate = |bytes: u64, time: Nanos| bytes as f64 / (1 << 20) as f64 / time.as_secs_f64();
-        match self.events.as_slice() {
-            [first, .., last] if self.abandoned => {
-                let bytes = self.bytes.saturating_sub(u64::from(first.bytes));
-                rate(bytes, last.received.since(first.received))
-            }
-            _ => rate(self.bytes, self.elapsed),
-        }
+    /// Durable bytes over the time that they took to become durable. `None` where nothing became
+    /// durable, as in a run that was abandoned before its first COMMIT was answered: how fast a
+    /// server takes what it may lose says nothing of it.
+    pub fn mib_per_s(&self) -> Option<f64> {
+        let time_s = self.durable_after.as_secs_f64();
+        (self.bytes > 0 && time_s > 0.0).then(|| self.bytes as f64 / (1 << 20) as f64 / time_s)
     }
 
     /// Every WRITE's response time, in microseconds.
@@ -115,6 +114,7 @@ pub async fn run(
         started: outcome.started,
         elapsed: outcome.ended.since(outcome.started),
         bytes: outcome.bytes,
+        durable_after: outcome.bytes_at.since(outcome.started),
         resent_bytes: outcome.resent_bytes,
         abandoned: outcome.abandoned,
         events,

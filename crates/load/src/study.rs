@@ -1,9 +1,10 @@
 //! Probes and sweeps in order: the measuring half of `nfskit study`.
 //!
 //! Every configuration (server, bytes per call, calls outstanding) is run `repeats` times, and a
-//! repetition goes through all of them before the next begins, so that what drifts drifts under
-//! all. Runs are bounded in time; a run whose outstanding calls would take longer than `drain` to
-//! come back is abandoned with its connection.
+//! repetition goes through all of them before the next begins, which goes back the other way, so
+//! that what drifts drifts under all. Runs are bounded in time; a run whose outstanding calls and
+//! last COMMIT take longer than its [`Drain`] to come back is abandoned with its connection. What
+//! it shows are the bytes that an answered COMMIT has covered; without one it shows nothing.
 
 use std::future::Future;
 
@@ -39,13 +40,16 @@ pub struct Plan {
     pub repeats: (usize, usize),
     pub sweep_time: Nanos,
     pub run_time: Nanos,
+    /// For what is outstanding at the end of a run, at least; see [`Drain`].
     pub drain: Nanos,
     /// A COMMIT after as many bytes as the path takes in about this time, in powers of two between
     /// [`COMMIT_BYTES_MIN`] and [`COMMIT_BYTES_MAX`]: a client commits when its memory fills, not
     /// after a number of bytes that suits one network.
     pub commit_time: Nanos,
     pub file_bytes_max: u64,
-    /// Time to spend on writing files for the first time.
+    /// Time to spend on writing files for the first time: enough, on a link of 1 Gbit/s, for a file
+    /// that is longer than what a run has outstanding and uncommitted. What is overwritten before
+    /// it is on the disk costs the disk nothing.
     pub fill_time: Nanos,
     pub null_calls: usize,
     pub rounds: (usize, usize),
@@ -54,8 +58,9 @@ pub struct Plan {
     pub bursts: (usize, usize),
     pub bursts_time: Nanos,
     pub burst_time: Nanos,
-    /// Repetitions of step 4, and the time of each run: longer, so that beginning and end of a
-    /// transfer weigh as little as they do for a user.
+    /// Repetitions of step 4, an even number so that each order comes as often; and the time of
+    /// each run: longer, so that beginning and end of a transfer weigh as little as they do for a
+    /// user.
     pub applications: usize,
     pub application_time: Nanos,
 }
@@ -76,7 +81,7 @@ impl Plan {
         bursts: (6, 12),
         bursts_time: Nanos::from_secs(9),
         burst_time: Nanos::from_millis(120),
-        applications: 7,
+        applications: 8,
         application_time: Nanos::from_millis(600),
     };
 
@@ -87,7 +92,7 @@ impl Plan {
         run_time: Nanos::from_millis(130),
         drain: Nanos::from_millis(100),
         file_bytes_max: 128 << 20,
-        fill_time: Nanos::from_millis(300),
+        fill_time: Nanos::from_millis(900),
         null_calls: 1_000,
         rounds: (2, 40),
         round_time: Nanos::from_millis(800),
@@ -126,6 +131,47 @@ impl Plan {
     };
 }
 
+/// How long what is outstanding at the end of a run is waited for: long enough for it and for the
+/// COMMITs that it needs, at the rate that the warm-up found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drain {
+    least: Nanos,
+    commit_bytes: u64,
+    /// Durable, of the warm-up; `None` where no COMMIT was answered.
+    mib_per_s: Option<f64>,
+}
+
+impl Drain {
+    /// At most, whatever the rate: a sweep has tens of runs.
+    pub const MOST: Nanos = Nanos::from_secs(2);
+
+    /// Rates differ from run to run. Guess.
+    const RESERVE: f64 = 1.5;
+
+    /// What was warmed up at this rate.
+    pub fn new(plan: &Plan, commit_bytes: u64, mib_per_s: Option<f64>) -> Self {
+        Self { least: plan.drain, commit_bytes, mib_per_s }
+    }
+
+    /// What becomes durable in this time; without end where that is not known.
+    fn bytes_in(&self, time: Nanos) -> u64 {
+        let bytes = self.mib_per_s.map(|rate| rate * f64::from(1 << 20) * time.as_secs_f64());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        bytes.map_or(u64::MAX, |bytes| bytes as u64)
+    }
+
+    /// Of a run of this configuration and time. While one COMMIT is outstanding, so many bytes more
+    /// are written at most as the next one covers.
+    pub fn of(&self, configuration: &Configuration, time: Nanos) -> Nanos {
+        let least = self.least.max(time);
+        let Some(mib_per_s) = self.mib_per_s else { return least };
+        let outstanding = configuration.outstanding as f64 * f64::from(configuration.call_bytes);
+        let mib = (outstanding + 2.0 * self.commit_bytes as f64) / f64::from(1 << 20);
+        let needed = Nanos::from_secs_f64(Self::RESERVE * mib / mib_per_s);
+        least.max(needed.min(Self::MOST))
+    }
+}
+
 /// A server to study: how it treats its disk as far as we know, and how to reach it.
 pub trait Subject {
     /// `None` when it is somebody else's.
@@ -147,28 +193,32 @@ pub struct Configuration {
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub configuration: Configuration,
+    /// Of the repetitions in which a COMMIT was answered.
     pub mib_per_s: Vec<f64>,
-    /// The repetition with the median throughput, with its every call.
+    /// The repetition with the median throughput, with its every call; the first where none has
+    /// any.
     pub typical: Run,
     /// The other repetitions, in order, with theirs.
     pub others: Vec<Run>,
 }
 
 impl Measured {
-    pub fn estimate(&self) -> Estimate {
-        let fallback = Estimate { value: f64::NAN, ci95: None };
-        Sample::new(self.mib_per_s.clone()).map_or(fallback, |sample| sample.median_estimate())
+    /// `None` where no repetition shows anything.
+    pub fn estimate(&self) -> Option<Estimate> {
+        self.sample().map(|sample| sample.median_estimate())
     }
 
-    pub fn median(&self) -> f64 {
-        self.estimate().value
+    pub fn median(&self) -> Option<f64> {
+        self.sample().map(|sample| sample.median())
     }
 
     /// Smallest and largest repetition.
-    pub fn spread(&self) -> (f64, f64) {
-        let fold =
-            |pick: fn(f64, f64) -> f64, from| self.mib_per_s.iter().copied().fold(from, pick);
-        (fold(f64::min, f64::INFINITY), fold(f64::max, f64::NEG_INFINITY))
+    pub fn spread(&self) -> Option<(f64, f64)> {
+        self.sample().map(|sample| (sample.min(), sample.max()))
+    }
+
+    fn sample(&self) -> Option<Sample> {
+        Sample::new(self.mib_per_s.clone()).ok()
     }
 }
 
@@ -209,6 +259,7 @@ pub struct Study<'a, S> {
     sessions: Vec<Session>,
     data: Bytes,
     workspace: Workspace,
+    drain: Drain,
     samples: probe::Samples,
 }
 
@@ -255,12 +306,18 @@ impl<'a, S: Subject> Study<'a, S> {
             commit_probe_bytes: commit_bytes,
         };
         let samples = probe::Samples::default();
-        Ok(Self { clock, plan, subjects, sessions, data, workspace, samples })
+        let drain = Drain::new(&plan, commit_bytes, None);
+        Ok(Self { clock, plan, subjects, sessions, data, workspace, drain, samples })
     }
 
     /// Bytes between two COMMITs.
     pub fn commit_bytes(&self) -> u64 {
         self.workspace.commit_bytes
+    }
+
+    /// How long runs wait for what is outstanding at their end.
+    pub fn drain(&self) -> Drain {
+        self.drain
     }
 
     /// Runs every subject for a short time: clocks, caches and allocators of a machine that has
@@ -271,19 +328,23 @@ impl<'a, S: Subject> Study<'a, S> {
     /// Any call's.
     pub async fn warm_up(&mut self) -> Result<(), Error> {
         let started = self.clock.now();
-        let mut fastest = 0.0;
+        let mut fastest: Option<f64> = None;
+        self.drain.least = Drain::MOST;
         for call_bytes in self.call_bytes().into_iter().rev() {
             for subject in (0..self.subjects.len()).rev() {
                 let warm = Configuration { subject, call_bytes, outstanding: 4 };
-                fastest = f64::max(fastest, self.run(warm).await?.mib_per_s());
+                let ran = self.run(warm).await?;
+                fastest = ran.mib_per_s().into_iter().chain(fastest).reduce(f64::max);
                 // A slow path leaves nothing to warm.
                 if self.clock.now().since(started) > self.plan.run_time * 4 {
                     break;
                 }
             }
         }
-        self.workspace.commit_bytes = commit_bytes(fastest, &self.plan);
-        let probed = fastest * f64::from(1 << 20) * COMMIT_PROBE_TIME.as_secs_f64();
+        let commit_bytes = commit_bytes(fastest.unwrap_or(0.0), &self.plan);
+        self.workspace.commit_bytes = commit_bytes;
+        self.drain = Drain::new(&self.plan, commit_bytes, fastest);
+        let probed = fastest.unwrap_or(0.0) * f64::from(1 << 20) * COMMIT_PROBE_TIME.as_secs_f64();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let probed = (probed as u64).next_multiple_of(1 << 20).max(1 << 20);
         self.workspace.commit_probe_bytes = probed.min(self.workspace.commit_bytes);
@@ -327,6 +388,7 @@ impl<'a, S: Subject> Study<'a, S> {
             bursts: share(self.plan.bursts),
             bursts_time: self.plan.bursts_time / portions as u64,
             burst_time: self.plan.burst_time,
+            burst_bytes_max: self.drain.bytes_in(BURST_DRAIN),
             commit_bytes: self.workspace.commit_bytes,
             commit_probe_bytes: self.workspace.commit_probe_bytes,
             single_file_bytes: self.workspace.single_bytes,
@@ -404,8 +466,8 @@ impl<'a, S: Subject> Study<'a, S> {
                 break;
             }
             let total = (configurations.len() * most.min(repeat + 1).max(least)) as f64;
-            for (configuration, runs) in configurations.iter().zip(&mut runs) {
-                runs.push(self.run(*configuration).await?);
+            for at in forth_and_back(configurations.len(), repeat) {
+                runs[at].push(self.run(configurations[at]).await?);
                 done += 1.0;
                 progress(Step::Measure, done / total);
             }
@@ -415,7 +477,7 @@ impl<'a, S: Subject> Study<'a, S> {
     }
 
     /// Step 4: two configurations in alternation, and whatever `between` measures in the same
-    /// alternation.
+    /// alternation, each time in the reverse of the order before.
     ///
     /// # Errors
     /// Any call's.
@@ -429,10 +491,17 @@ impl<'a, S: Subject> Study<'a, S> {
         let mut runs = [Vec::new(), Vec::new()];
         let applications = self.plan.applications;
         for application in 0..applications {
-            for (configuration, runs) in [before, after].into_iter().zip(&mut runs) {
+            for turn in turns(application) {
+                let (configuration, runs) = match turn {
+                    Turn::Before => (before, &mut runs[0]),
+                    Turn::After => (after, &mut runs[1]),
+                    Turn::Between => {
+                        between()?;
+                        continue;
+                    }
+                };
                 runs.push(self.run_for(configuration, self.plan.application_time).await?);
             }
-            between()?;
             progress(Step::Apply, (application + 1) as f64 / applications as f64);
         }
         let both: Vec<Measured> = [before, after]
@@ -458,17 +527,41 @@ impl<'a, S: Subject> Study<'a, S> {
             total_bytes: u64::MAX,
             commit_bytes: self.workspace.commit_bytes,
             stable: StableHow::Unstable,
-            limit: Limit { time: Some(time), drain: Some(self.plan.drain.max(time)) },
+            limit: Limit { time: Some(time), drain: Some(self.drain.of(&configuration, time)) },
         };
         let session = &self.sessions[configuration.subject];
         let file = self.workspace.sweep[configuration.subject];
         let run = seqwrite::run(self.clock, session, file, &self.data, workload).await?;
         if run.abandoned {
             let subject = &self.subjects[configuration.subject];
-            self.sessions[configuration.subject] = subject.connect().await?;
+            let session = subject.connect().await?;
+            // What it left behind must not be in the next: neither its time, nor its data, which
+            // the next would overwrite before the disk has them.
+            session.commit(file, 0, 0).await?;
+            self.sessions[configuration.subject] = session;
         }
         Ok(run)
     }
+}
+
+/// What is measured in turn in step 4.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Turn {
+    Before,
+    After,
+    Between,
+}
+
+/// What the first leaves behind, the next finds: a cache that is warm, a device that is still busy.
+/// In the reverse order every other time, each comes as often before another as behind it, and what
+/// drifts evenly is the same under all.
+fn turns(application: usize) -> impl Iterator<Item = Turn> {
+    let turns = [Turn::Before, Turn::After, Turn::Between];
+    forth_and_back(turns.len(), application).map(move |at| turns[at])
+}
+
+fn forth_and_back(count: usize, round: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |at| if round.is_multiple_of(2) { at } else { count - 1 - at })
 }
 
 /// The transfer that the model is asked about.
@@ -479,6 +572,9 @@ pub fn transfer(configuration: &Configuration, commit_bytes: u64) -> Transfer {
         commit_bytes,
     }
 }
+
+/// How long what a burst has written may take to become durable: there are tens of bursts.
+const BURST_DRAIN: Nanos = Nanos::from_millis(500);
 
 /// How long filling memory for one COMMIT of the probe may take.
 const COMMIT_PROBE_TIME: Nanos = Nanos::from_millis(200);
@@ -530,10 +626,52 @@ async fn fill(
 }
 
 fn typical(configuration: Configuration, mut runs: Vec<Run>) -> Option<Measured> {
-    let mib_per_s: Vec<f64> = runs.iter().map(Run::mib_per_s).collect();
-    let mut order: Vec<usize> = (0..runs.len()).collect();
-    order.sort_by(|&a, &b| mib_per_s[a].total_cmp(&mib_per_s[b]));
-    let median = *order.get(order.len() / 2)?;
-    let typical = runs.remove(median);
+    if runs.is_empty() {
+        return None;
+    }
+    let rates = runs.iter().enumerate();
+    let mut rates: Vec<(usize, f64)> =
+        rates.filter_map(|(at, run)| Some((at, run.mib_per_s()?))).collect();
+    let mib_per_s = rates.iter().map(|(_, rate)| *rate).collect();
+    rates.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    let typical = runs.remove(rates.get(rates.len() / 2).map_or(0, |(at, _)| *at));
     Some(Measured { configuration, mib_per_s, typical, others: runs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_comes_as_often_before_another_as_behind_it_and_drift_is_the_same_under_all() {
+        for plan in [Plan::FULL, Plan::QUICK] {
+            let order: Vec<Turn> = (0..plan.applications).flat_map(turns).collect();
+            let places = |turn| {
+                let places = order.iter().enumerate().filter(move |(_, one)| **one == turn);
+                places.map(|(at, _)| at).sum::<usize>()
+            };
+            assert_eq!(places(Turn::Before), places(Turn::After));
+            assert_eq!(places(Turn::Before), places(Turn::Between));
+            let before = |one, other| {
+                let rounds = order.chunks(3).map(|round| round.iter().position(|t| *t == one));
+                let others = order.chunks(3).map(|round| round.iter().position(|t| *t == other));
+                rounds.zip(others).filter(|(one, other)| one < other).count()
+            };
+            assert_eq!(before(Turn::Before, Turn::After), before(Turn::After, Turn::Before));
+        }
+        assert_eq!(forth_and_back(3, 1).collect::<Vec<_>>(), [2, 1, 0]);
+    }
+
+    #[test]
+    fn what_is_outstanding_is_waited_for_as_long_as_its_rate_lets_expect() {
+        let one = Configuration { subject: 0, call_bytes: 1 << 20, outstanding: 4 };
+        let drain = |mib_per_s| Drain::new(&Plan::PROBE_QUICK, 8 << 20, mib_per_s);
+        let time = Nanos::from_millis(60);
+        // 4 MiB and two COMMITs' worth, at 40 MiB/s, and half as much again.
+        assert_eq!(drain(Some(40.0)).of(&one, time), Nanos::from_millis(750));
+        assert_eq!(drain(Some(1.0)).of(&one, time), Drain::MOST);
+        assert_eq!(drain(Some(1e4)).of(&one, time), Plan::PROBE_QUICK.drain);
+        assert_eq!(drain(None).of(&one, time), Plan::PROBE_QUICK.drain);
+        assert_eq!(drain(None).of(&one, Nanos::from_secs(3)), Nanos::from_secs(3));
+    }
 }

@@ -6,9 +6,11 @@
 //!   that an older program may touch a newer program's record.
 //! - Order is kept: names appear in the order they were measured, which is the order in which a
 //!   reader wants them.
-//! - Only finite numbers are written, since JSON has no other. A metric that came out infinite or
-//!   not a number is left out, and a warning stands in its place; an interval that is not finite
-//!   is left out of its metric.
+//! - Only finite numbers are written, since JSON has no other, and none above a physical limit that
+//!   the record states: see [`Run::limit`]. What is not so is left out where the record is written
+//!   ([`sound`]), whoever put it there, and a warning stands in its place.
+
+mod sound;
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,6 +46,8 @@ pub struct Run {
     histograms: IndexMap<String, HistogramEntry>,
     #[serde(default)]
     series: IndexMap<String, SeriesEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<Limit>,
     /// Predictions with their parameters and errors, by model.
     #[serde(default)]
     pub model: Map<String, Value>,
@@ -166,6 +170,19 @@ pub struct SeriesEntry {
     pub other: Map<String, Value>,
 }
 
+/// What no number of some names can exceed, whatever was measured.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Limit {
+    /// Metrics whose names begin so.
+    pub names: String,
+    pub most: f64,
+    pub unit: String,
+    /// Whose limit it is.
+    pub of: String,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
 /// Something the reader must know before trusting a number, and what to try about it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Warning {
@@ -232,14 +249,15 @@ impl Run {
             metrics: IndexMap::new(),
             histograms: IndexMap::new(),
             series: IndexMap::new(),
+            limits: Vec::new(),
             model: Map::new(),
             warnings: Vec::new(),
             other: Map::new(),
         }
     }
 
-    /// Adds a number, replacing an earlier one of this name. One that is not finite becomes a
-    /// warning instead.
+    /// Adds a number, replacing an earlier one of this name. One that is not finite, or beyond what
+    /// is possible, becomes a warning where the record is written.
     pub fn metric(&mut self, name: &str, value: f64, unit: &str) -> &mut Self {
         self.add_metric(name, value, unit, None, None)
     }
@@ -257,22 +275,8 @@ impl Run {
         ci95: Option<Interval>,
         n: Option<u64>,
     ) -> &mut Self {
-        if !value.is_finite() {
-            return self.warn(
-                "not-finite",
-                &format!("{name} came out as {value} and is left out"),
-                "look at the number of repetitions behind it",
-            );
-        }
-        let metric = Metric {
-            value,
-            unit: unit.into(),
-            ci95: ci95
-                .map(|ci| [ci.lo, ci.hi])
-                .filter(|ends| ends.iter().all(|end| end.is_finite())),
-            n,
-            other: Map::new(),
-        };
+        let ci95 = ci95.map(|ci| [ci.lo, ci.hi]);
+        let metric = Metric { value, unit: unit.into(), ci95, n, other: Map::new() };
         self.metrics.insert(name.into(), metric);
         self
     }
@@ -286,6 +290,16 @@ impl Run {
     /// Adds values over time. Thin them first: see [`Series::thinned`].
     pub fn series(&mut self, name: &str, series: &Series) -> &mut Self {
         self.series.insert(name.into(), series.into());
+        self
+    }
+
+    /// States that no metric whose name begins with `names` can be above `most`, and whose limit
+    /// that is. One that is becomes a warning.
+    pub fn limit(&mut self, names: &str, most: f64, unit: &str, of: &str) -> &mut Self {
+        let (names, unit, of) = (names.into(), unit.into(), of.into());
+        if most.is_finite() {
+            self.limits.push(Limit { names, most, unit, of, other: Map::new() });
+        }
         self
     }
 
@@ -307,9 +321,9 @@ impl Run {
         &self.series
     }
 
-    /// The value of a metric, if the run has it.
+    /// The value of a metric, if the run has it and it is a number.
     pub fn value(&self, name: &str) -> Option<f64> {
-        self.metrics.get(name).map(|metric| metric.value)
+        self.metrics.get(name).map(|metric| metric.value).filter(|value| value.is_finite())
     }
 
     /// Refuses two runs whose writes survive different things.
@@ -320,7 +334,8 @@ impl Run {
 
     /// The record as one line of JSON, without the line's end.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("keys are text and nothing here fails to serialize")
+        serde_json::to_string(&*self.sound())
+            .expect("keys are text and nothing here fails to serialize")
     }
 
     /// The record as JSON for eyes: objects indented, lists on one line.
@@ -328,7 +343,7 @@ impl Run {
         let mut text = Vec::new();
         let mut serializer =
             serde_json::Serializer::with_formatter(&mut text, ListsOnOneLine::default());
-        self.serialize(&mut serializer).expect("keys are text and a Vec takes every byte");
+        self.sound().serialize(&mut serializer).expect("keys are text and a Vec takes every byte");
         String::from_utf8(text).expect("JSON is text")
     }
 
@@ -555,7 +570,7 @@ impl serde_json::ser::Formatter for ListsOnOneLine {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -569,7 +584,7 @@ mod tests {
         after.split_once("```").unwrap().0
     }
 
-    fn minimal() -> Run {
+    pub(super) fn minimal() -> Run {
         let tool = Tool { version: "0.1.0".into(), ..Tool::default() };
         Run::new(tool, "2026-01-02T03:04:05Z")
     }
@@ -632,21 +647,6 @@ mod tests {
         let read = Run::from_json(&run.to_json()).unwrap();
         let names: Vec<_> = read.metrics().keys().collect();
         assert_eq!(names, ["z", "a", "m"]);
-    }
-
-    #[test]
-    fn what_is_not_finite_becomes_a_warning_and_never_a_null() {
-        let mut run = minimal();
-        run.metric("gain", f64::NAN, "%");
-        let wild = Interval { lo: 1.0, hi: f64::INFINITY };
-        let estimate = Estimate { value: 2.0, ci95: Some(wild) };
-        run.estimate("rtt", &estimate, "us", 3);
-        run.environment.load_average = Some([0.5, f64::NAN, 0.1]);
-        assert!(!run.to_json().contains("null"));
-        let read = Run::from_json(&run.to_json()).unwrap();
-        assert_eq!(read.value("gain"), None);
-        assert_eq!(read.warnings[0].code, "not-finite");
-        assert_eq!(read.metrics()["rtt"].ci95, None);
     }
 
     #[test]

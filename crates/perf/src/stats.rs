@@ -8,7 +8,11 @@
 //! Input is checked once, where it becomes a [`Sample`] or enters a fit: all values finite, and
 //! enough of them. "Enough" is an error with numbers, "too few for an interval" is a `None`.
 
+mod in_order;
+
 use thiserror::Error;
+
+pub use self::in_order::{BATCHES_MIN, Blocks, Sum, mean_in_order, median_in_order};
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
@@ -158,6 +162,28 @@ impl Estimate {
         let below = (-self.value).max(0.0);
         let above = |Interval { lo, hi }| Interval { lo: lo.max(0.0), hi: hi.max(below) };
         Self { value: self.value.max(0.0), ci95: self.ci95.map(above) }
+    }
+
+    /// The same value, from which one was taken away, or to which one was added, that is itself not
+    /// known better than `other`, and errs independently.
+    #[must_use]
+    pub fn widened_by(self, other: &Self) -> Self {
+        let Some((own, other_ci95)) = self.ci95.zip(other.ci95) else { return self };
+        let below = (self.value - own.lo).hypot(other_ci95.hi - other.value);
+        let above = (own.hi - self.value).hypot(other.value - other_ci95.lo);
+        Self { ci95: Some(Interval { lo: self.value - below, hi: self.value + above }), ..self }
+    }
+
+    /// An interval that is as wide around another value.
+    pub fn widths_around(&self, value: f64) -> Option<Interval> {
+        let off = value - self.value;
+        self.ci95.map(|ci95| Interval { lo: ci95.lo + off, hi: ci95.hi + off })
+    }
+
+    /// Of what cannot be below 0: its interval reaches there, so that all it says is how much it is
+    /// at most.
+    pub fn at_most(&self) -> Option<f64> {
+        self.ci95.filter(|ci95| ci95.lo <= 0.0).map(|ci95| ci95.hi)
     }
 }
 
@@ -540,6 +566,18 @@ mod tests {
         assert_eq!(found(2.0, 1.0, 5.0), (2.0, 1.0, 5.0));
         let alone = Estimate { value: -3.0, ci95: None }.not_negative();
         assert_eq!(alone, Estimate { value: 0.0, ci95: None });
+    }
+
+    #[test]
+    fn a_difference_is_known_no_better_than_what_was_taken_away() {
+        let of = |value, lo, hi| Estimate { value, ci95: Some(Interval { lo, hi }) };
+        let widened = of(10.0, 7.0, 13.0).widened_by(&of(100.0, 96.0, 104.0)).ci95.unwrap();
+        assert_eq!((widened.lo, widened.hi), (5.0, 15.0));
+        let alone = Estimate { value: 5.0, ci95: None };
+        assert_eq!(of(1.0, 0.0, 2.0).widened_by(&alone), of(1.0, 0.0, 2.0));
+        assert_eq!(alone.widened_by(&of(1.0, 0.0, 2.0)), alone);
+        assert_eq!(of(1.0, 0.0, 2.0).at_most(), Some(2.0));
+        assert_eq!((of(1.0, 0.5, 2.0).at_most(), alone.at_most()), (None, None));
     }
 
     fn sample(values: impl IntoIterator<Item = f64>) -> Sample {

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use client::error::{Error, Service};
 use client::session::{Credential, Session};
@@ -35,6 +36,9 @@ impl ClientSpec {
     }
 }
 
+/// XIDs between the first ones of two connections: more than one makes calls, odd.
+const XIDS_OF_CONNECTION: u32 = 0x0100_0001;
+
 /// A client in a world; clones are the same.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Shared>);
@@ -46,6 +50,9 @@ struct Shared {
     address: SocketAddr,
     /// Different clients begin at different XIDs.
     first_xid: u32,
+    /// Connections of calls that were made: each begins at other XIDs, or a server that keeps
+    /// replies would answer its calls with those of the one before.
+    connections: AtomicU32,
     processor: Processor,
     shape: Shape,
     /// As it was asked for.
@@ -69,6 +76,7 @@ impl Client {
             address: SocketAddr::from((address, 1023)),
             // Odd, so that no two numbers give the same.
             first_xid: number.wrapping_mul(0x9e37_79b1),
+            connections: AtomicU32::new(0),
             processor: Processor::of_world(clock, spec.cores),
             shape: Shape::new(link.clone(), clock.now()),
             link,
@@ -115,7 +123,9 @@ impl Client {
     /// The server is down.
     pub fn rpc(&self, server: &Server) -> Result<Rpc, ConnectError> {
         let connection = self.connection(server)?;
-        Ok(Rpc::start(connection, &self.0.clock, REPLY_LIMIT, self.0.first_xid))
+        let before = self.0.connections.fetch_add(1, Ordering::Relaxed);
+        let first_xid = self.0.first_xid.wrapping_add(before.wrapping_mul(XIDS_OF_CONNECTION));
+        Ok(Rpc::start(connection, &self.0.clock, REPLY_LIMIT, first_xid))
     }
 
     /// Calls over connections that are made again when they break.

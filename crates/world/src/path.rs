@@ -117,7 +117,7 @@ fn run(
         let data = seqwrite::pattern(workload.call_bytes as usize);
         Ok::<_, SimulateError>(seqwrite::run(stage.clock(), &session, file, &data, workload).await?)
     })??;
-    Ok(steady(&ran).unwrap_or_else(|| ran.mib_per_s()))
+    steady(&ran).or_else(|| ran.mib_per_s()).ok_or(SimulateError::Lost)
 }
 
 /// COMMITs of a run that has a steady part.

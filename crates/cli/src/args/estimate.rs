@@ -20,11 +20,11 @@ pub(crate) struct Known {
     /// Time of a disk for a call that misses the cache.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) disk: Option<Nanos>,
-    /// Memory and NVRAM together.
+    /// Memory and NVRAM together; K, M and G are powers of 1,024, here and in --accessed.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) cache: Option<u64>,
-    /// Data that is accessed for each call a second, as benchmarks scale it [default: 1000000
-    /// bytes, as SFS has them].
+    /// Data that is accessed for each call a second, as benchmarks scale it [default: 1M, as SFS
+    /// has it].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) accessed: Option<u64>,
     /// Each disk has a line of its own, instead of one for all.

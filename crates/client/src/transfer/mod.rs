@@ -54,9 +54,12 @@ pub struct Outcome {
     pub ended: Instant,
     /// Bytes that are durable (written) or arrived (read).
     pub bytes: u64,
+    /// The reply that made the last of `bytes` durable, or that brought it; `started` without any.
+    pub bytes_at: Instant,
     /// Bytes that had to be written again.
     pub resent_bytes: u64,
-    /// Calls were left behind at the limit; `bytes` were acknowledged, but not all committed.
+    /// Calls were left behind at the limit: what was written after the last COMMIT that was
+    /// answered is not among `bytes`.
     pub abandoned: bool,
 }
 
@@ -86,7 +89,6 @@ impl Target<'_> {
         let mut calls = FuturesUnordered::new();
         let started = self.clock.now();
         let mut outcome = Outcome::at(started);
-        let mut acknowledged = 0;
         // One timer for the whole transfer, and none for what has no end.
         let end = limit.time.zip(limit.drain).map(|(time, drain)| time + drain);
         let mut end = pin!(async {
@@ -124,7 +126,6 @@ impl Target<'_> {
             };
             let event = match reply? {
                 Reply::Written { span, event, committed, verifier } => {
-                    acknowledged += u64::from(event.bytes);
                     plan.on_written(span, event.bytes, committed, verifier);
                     event
                 }
@@ -134,10 +135,12 @@ impl Target<'_> {
                 }
             };
             outcome.ended = event.received;
+            if plan.durable_bytes() > outcome.bytes {
+                (outcome.bytes, outcome.bytes_at) = (plan.durable_bytes(), event.received);
+            }
             observe(event);
         }
         outcome.resent_bytes = plan.resent_bytes();
-        outcome.bytes = acknowledged - plan.lost_bytes();
         Ok(outcome)
     }
 
@@ -177,6 +180,7 @@ impl Target<'_> {
             let event = Event::new(Kind::Read, &timed.answer, got);
             outcome.ended = event.received;
             outcome.bytes += u64::from(got);
+            outcome.bytes_at = event.received;
             observe(event, offset, &timed.reply.data);
         }
         Ok(outcome)
@@ -198,7 +202,8 @@ impl Target<'_> {
 
 impl Outcome {
     fn at(started: Instant) -> Self {
-        Self { started, ended: started, bytes: 0, resent_bytes: 0, abandoned: false }
+        let (ended, bytes_at) = (started, started);
+        Self { started, ended, bytes: 0, bytes_at, resent_bytes: 0, abandoned: false }
     }
 }
 

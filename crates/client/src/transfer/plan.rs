@@ -78,6 +78,18 @@ pub struct Plan {
     losses: u32,
     resent_bytes: u64,
     lost_bytes: u64,
+    acknowledged: Acknowledged,
+}
+
+/// Bytes that WRITEs were answered for, those that are written again counted again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Acknowledged {
+    stable: u64,
+    unstable: u64,
+    /// Of the unstable, those before the COMMIT that was sent last, and those before the one that
+    /// was answered last.
+    covered: u64,
+    committed: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +114,7 @@ impl Plan {
             losses: 0,
             resent_bytes: 0,
             lost_bytes: 0,
+            acknowledged: Acknowledged::default(),
         }
     }
 
@@ -115,9 +128,11 @@ impl Plan {
         self.resent_bytes
     }
 
-    /// Bytes that were acknowledged and then lost by the server.
-    pub fn lost_bytes(&self) -> u64 {
-        self.lost_bytes
+    /// Bytes that are durable by the replies so far: those of stable WRITEs, and those that an
+    /// answered COMMIT has covered and kept.
+    pub fn durable_bytes(&self) -> u64 {
+        let Acknowledged { stable, committed, .. } = self.acknowledged;
+        (stable + committed).saturating_sub(self.lost_bytes)
     }
 
     /// The next call to send. The caller sends it, or asks again after the next reply.
@@ -154,6 +169,11 @@ impl Plan {
             let rest = Span { offset: span.offset + u64::from(count), bytes: span.bytes - count };
             self.again(rest);
         }
+        let acknowledged = match committed {
+            StableHow::Unstable => &mut self.acknowledged.unstable,
+            _ => &mut self.acknowledged.stable,
+        };
+        *acknowledged += u64::from(count);
         if committed == StableHow::Unstable && count > 0 {
             let unstable = Unstable { bytes: count, verifier, epoch: self.epoch };
             // An overwritten extent is replaced: its older bytes no longer matter.
@@ -166,6 +186,7 @@ impl Plan {
     /// A COMMIT was answered: what it covered is durable, or lost if the verifier differs.
     pub fn on_committed(&mut self, verifier: [u8; 8]) {
         self.commit_outstanding = false;
+        self.acknowledged.committed = self.acknowledged.covered;
         let covered = self.epoch;
         let (mut lost, mut is_kept) = (Vec::new(), false);
         self.unstable.retain(|&offset, extent| {
@@ -189,6 +210,7 @@ impl Plan {
 
     fn commit(&mut self) -> Action {
         self.commit_outstanding = true;
+        self.acknowledged.covered = self.acknowledged.unstable;
         self.epoch += 1;
         Action::Commit
     }
@@ -279,6 +301,7 @@ mod tests {
         let write = |offset| Action::Write(span(offset, 10));
         let twice = [write(0), write(10), Action::Commit];
         assert_eq!(actions, [twice, twice].concat());
+        assert_eq!(plan.durable_bytes(), 20);
         assert_eq!(plan.resent_bytes(), 20);
     }
 
@@ -309,8 +332,10 @@ mod tests {
         plan.on_written(third, 10, StableHow::Unstable, BEFORE);
         assert_eq!(plan.next_action(), Action::Wait);
         plan.on_committed(BEFORE);
+        assert_eq!(plan.durable_bytes(), 20);
         assert_eq!(plan.next_action(), Action::Commit, "the third is not covered yet");
         plan.on_committed(BEFORE);
+        assert_eq!(plan.durable_bytes(), 30);
         assert_eq!(plan.next_action(), Action::Done);
     }
 
@@ -328,8 +353,9 @@ mod tests {
         let Action::Write(first) = plan.next_action() else { panic!() };
         plan.finish();
         assert_eq!(plan.next_action(), Action::Wait);
+        assert_eq!(plan.durable_bytes(), 0);
         plan.on_written(first, 10, StableHow::FileSync, BEFORE);
-        assert_eq!(plan.next_action(), Action::Done);
+        assert_eq!((plan.next_action(), plan.durable_bytes()), (Action::Done, 10));
     }
 
     #[test]

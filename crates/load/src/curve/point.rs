@@ -1,6 +1,6 @@
 //! One point of a curve.
 
-use perf::stats::{Estimate, Sample};
+use perf::stats::{Blocks, Estimate, Sum, mean_in_order};
 use perf::units::Nanos;
 
 use super::validity::{self, Breach};
@@ -53,21 +53,25 @@ impl Point {
     /// Operations a second that were answered as expected, with the interval of the batches.
     pub fn achieved_per_s(&self) -> Estimate {
         let value = self.outcome.achieved_per_s();
-        let batches = self.outcome.batches.len().max(1) as f64;
-        let batch_s = self.outcome.span.as_secs_f64() / batches;
-        let rates = self.outcome.batches.iter().map(|batch| batch.answered as f64 / batch_s);
-        around(value, rates.collect())
+        let found = mean_in_order(&answered(&self.outcome));
+        // Of a run that ended before its end, batches are left over: the rate is that of its time.
+        let ci95 = found.and_then(|found| found.widths_around(value));
+        Estimate { value, ci95 }
     }
 
     /// The mean response time in microseconds, with the interval of the batches.
     pub fn response_us(&self) -> Option<Estimate> {
         let value = self.outcome.response_mean()?.as_micros_f64();
-        Some(around(value, self.batches_us().collect()))
+        let found = mean_in_order(&responses(&self.outcome));
+        Some(Estimate { value, ci95: found.and_then(|found| found.widths_around(value)) })
     }
 
-    /// The mean response times of its batches, in microseconds.
-    pub fn batches_us(&self) -> impl Iterator<Item = f64> {
-        self.outcome.batches.iter().filter_map(response_us)
+    /// The mean response times of its batches, in microseconds: of batches so long that one does
+    /// not resemble the next.
+    pub fn batches_us(&self) -> Vec<f64> {
+        let responses = responses(&self.outcome);
+        let long = responses.chunks(Blocks::of(&responses).length);
+        long.filter_map(|batches| Sum::of(batches).mean()).collect()
     }
 
     /// Operations outstanding on average, by Little's law.
@@ -77,19 +81,19 @@ impl Point {
     }
 }
 
-/// The mean response time of a batch that has any.
-pub(super) fn response_us(batch: &Batch) -> Option<f64> {
-    let responses = batch.responses as f64;
-    (batch.responses > 0).then(|| batch.response_total.as_micros_f64() / responses)
+/// Of each batch, its answers and its seconds.
+pub(super) fn answered(outcome: &Outcome) -> Vec<Sum> {
+    let batch_s = outcome.span.as_secs_f64() / outcome.batches.len().max(1) as f64;
+    let of = |batch: &Batch| Sum { total: batch.answered as f64, count: batch_s };
+    outcome.batches.iter().map(of).collect()
 }
 
-/// A value with the interval that the means of batches give it (Student's t).
-fn around(value: f64, means: Vec<f64>) -> Estimate {
-    let ci95 = Sample::new(means).ok().and_then(|sample| sample.mean_ci95()).map(|mut ci| {
-        // Batches do not all weigh the same: their mean may lie beside the value.
-        let half = (ci.hi - ci.lo) / 2.0;
-        (ci.lo, ci.hi) = (value - half, value + half);
-        ci
-    });
-    Estimate { value, ci95 }
+/// Of each batch, its response times in microseconds and how many they are: a batch in which the
+/// server stalled has few answers, and weighs by the responses that were waited for.
+pub(super) fn responses(outcome: &Outcome) -> Vec<Sum> {
+    let of = |batch: &Batch| Sum {
+        total: batch.response_total.as_micros_f64(),
+        count: batch.responses as f64,
+    };
+    outcome.batches.iter().map(of).collect()
 }

@@ -16,13 +16,14 @@
 //!   response times say how long was measured, and curves turn back.
 //!
 //! Intervals come from a bootstrap of the batches: each point's are drawn again, with replacement,
-//! a thousand times. They cover what varies within the run, and not what differs from day to day.
+//! a thousand times, in blocks of neighbours that do not resemble the next block, and each weighs
+//! by what it has. They cover what varies within the run, and not what differs from day to day.
 
 use fastrand::Rng;
 use perf::model::curve::{Curve, Point as CurvePoint};
-use perf::stats::{Estimate, Interval, Sample, fit_least_squares};
+use perf::stats::{Blocks, Estimate, Interval, Sample, Sum, fit_least_squares};
 
-use super::point::response_us;
+use super::point::{answered, responses};
 use super::{Kind, Point};
 
 /// How often batches are drawn again.
@@ -68,8 +69,10 @@ struct Seen {
     per_s: f64,
     response_us: f64,
     kept_up: bool,
-    /// Answers a second and mean response time of each batch.
-    batches: Vec<(f64, f64)>,
+    /// Answers over seconds, and response times over responses, of each batch.
+    answered: Vec<Sum>,
+    responses: Vec<Sum>,
+    blocks: Blocks,
 }
 
 impl Signature {
@@ -168,33 +171,31 @@ impl Seen {
         if outcome.broken.is_some() || !(per_s.is_finite() && per_s > 0.0) {
             return None;
         }
-        let batch_s = outcome.span.as_secs_f64() / outcome.batches.len().max(1) as f64;
-        let batches = outcome
-            .batches
-            .iter()
-            .filter_map(|batch| Some((batch.answered as f64 / batch_s, response_us(batch)?)));
+        let (answered, responses) = (answered(outcome), responses(outcome));
+        // Both are drawn together, so that what they have in common stays.
+        let (a, b) = (Blocks::of(&answered), Blocks::of(&responses));
+        let blocks =
+            Blocks { length: a.length.max(b.length), widening: a.widening.max(b.widening) };
         Some(Self {
             per_s,
             response_us: response.as_micros_f64(),
             kept_up: point.kept_up,
-            batches: batches.collect(),
+            answered,
+            responses,
+            blocks,
         })
     }
 
     /// The point, had other batches of it been seen.
     fn draw(&self, random: &mut Rng) -> (f64, f64) {
-        let n = self.batches.len();
-        if n == 0 {
-            return (self.per_s, self.response_us);
-        }
-        let (mut per_s, mut total) = (0.0, 0.0);
-        for _ in 0..n {
-            let (rate, response_us) = self.batches[random.usize(..n)];
-            per_s += rate;
-            total += rate * response_us;
-        }
-        let response_us = if per_s > 0.0 { total / per_s } else { self.response_us };
-        (per_s / n as f64, response_us)
+        let n = self.responses.len();
+        let drawn = self.blocks.draw(n, |n| random.usize(..n));
+        let mean = |sums: &[Sum], whole: f64| {
+            let mean = Sum::of(drawn.iter().map(|&at| &sums[at])).mean();
+            // As a factor: a rate or a time is never below nothing.
+            mean.map_or(whole, |mean| whole * (mean / whole).powf(self.blocks.widening))
+        };
+        (mean(&self.answered, self.per_s), mean(&self.responses, self.response_us))
     }
 }
 
@@ -283,6 +284,25 @@ mod tests {
         let base = found.base_us.ci95.unwrap();
         // The standard error of 20 batches that vary by a tenth is 24.6 us.
         assert!(base.hi - base.lo > 60.0 && base.hi - base.lo < 140.0, "{base:?}");
+    }
+
+    #[test]
+    fn a_batch_that_stalled_is_in_the_interval_of_what_it_made_longer() {
+        let mut stalled = point(100, 1_000, true);
+        // Its operations waited for a second, and none was answered in it.
+        let stall = &mut stalled.outcome.batches[7];
+        stall.answered = 0;
+        stall.response_total = Nanos::from_secs(1) * stall.responses;
+        let mean_us: f64 = (19.0 * 1_000.0 + 1e6) / 20.0;
+        let total = Nanos::from_micros_f64(mean_us);
+        let response_time = std::iter::once(total).collect();
+        stalled
+            .outcome
+            .operations
+            .insert(Operation::Read, Tally { response_time, total, failed: 0 });
+        let base = Signature::of(&[stalled]).unwrap().base_us;
+        let ci95 = base.ci95.unwrap();
+        assert!((base.value / mean_us - 1.0).abs() < 1e-6 && ci95.hi > 1.5 * mean_us, "{base:?}");
     }
 
     #[test]

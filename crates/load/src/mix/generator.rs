@@ -74,7 +74,7 @@ impl<'a> Generator<'a> {
         files: &'a mut FileSet,
         plan: &Plan,
     ) -> Result<Self, Error> {
-        let Some(dealer) = Dealer::new(&plan.mix, plan.seed) else {
+        let Some(dealer) = Dealer::new(&plan.mix, plan.seed, plan.operations()) else {
             return Err(Error::TooFew { what: "a mix: it has no operations" });
         };
         if sessions.is_empty() {

@@ -64,6 +64,23 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// Operations of a closed loop, which are as many as the server answers: a guess, so long that what
+/// is drawn is as good as independent.
+const CLOSED_OPERATIONS: usize = 1 << 16;
+
+impl Plan {
+    /// About how many operations the run has, with its warm-up.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    fn operations(&self) -> usize {
+        match self.load {
+            Load::Open { per_s, .. } => {
+                ((self.warm_up + self.time).as_secs_f64() * per_s).ceil() as usize
+            }
+            Load::Closed { .. } => CLOSED_OPERATIONS,
+        }
+    }
+}
+
 /// A run that may have ended before its end.
 #[derive(Clone, Debug)]
 pub struct Ran {

@@ -87,14 +87,14 @@ pub struct Dealer {
 }
 
 impl Dealer {
-    /// `None` for a mix without operations.
-    pub fn new(mix: &Mix, seed: u64) -> Option<Self> {
+    /// For a run of about so many operations. `None` for a mix without any.
+    pub fn new(mix: &Mix, seed: u64, operations: usize) -> Option<Self> {
         Some(Self {
-            operations: Deck::new(mix.shares)?,
-            missing: Deck::new(&[(true, MISSING), (false, 100 - MISSING)])?,
-            appends: Deck::new(&[(true, APPENDS), (false, 100 - APPENDS)])?,
-            reads: lengths(READ_LENGTHS)?,
-            writes: lengths(WRITE_LENGTHS)?,
+            operations: Deck::of_run(mix.shares, operations)?,
+            missing: Deck::of_run(&[(true, MISSING), (false, 100 - MISSING)], operations)?,
+            appends: Deck::of_run(&[(true, APPENDS), (false, 100 - APPENDS)], operations)?,
+            reads: lengths(READ_LENGTHS, operations)?,
+            writes: lengths(WRITE_LENGTHS, operations)?,
             is_stable: !mix.commits(),
             written: None,
             random: Rng::with_seed(seed),
@@ -189,11 +189,11 @@ fn removed(
 }
 
 /// So many whole blocks, and so many fragments of 1 to 7 KiB, each length as often.
-fn lengths((blocks, fragments): (u32, u32)) -> Option<Deck<u32>> {
+fn lengths((blocks, fragments): (u32, u32), draws: usize) -> Option<Deck<u32>> {
     let block = u32::try_from(BLOCK_BYTES).unwrap_or(u32::MAX);
     let mut shares = vec![(block, 7 * blocks)];
     shares.extend((1..=7).map(|kib| (kib << 10, fragments)));
-    Deck::new(&shares)
+    Deck::of_run(&shares, draws)
 }
 
 #[cfg(test)]
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn lengths_on_the_wire_have_the_shares_of_the_benchmark() {
-        let mut reads = lengths(READ_LENGTHS).unwrap();
+        let mut reads = lengths(READ_LENGTHS, 1).unwrap();
         let mut random = Rng::with_seed(3);
         let drawn: Vec<u32> = (0..164 * 7).map(|_| reads.draw(&mut random)).collect();
         let of = |bytes: u32| drawn.iter().filter(|drawn| **drawn == bytes).count();

@@ -17,11 +17,11 @@ use client::session::Session;
 use client::transfer::Limit;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use net::clock::Clock;
-use perf::stats::{Estimate, Interval};
+use perf::stats::{Estimate, Interval, median_in_order};
 use perf::units::Nanos;
 use wire::nfs3::{FileHandle, StableHow};
 
-use super::{estimate, reply_spacing};
+use super::reply_spacing;
 use crate::error::Error;
 use crate::seqwrite::{self, Workload};
 
@@ -147,6 +147,10 @@ impl Samples {
             stable_us,
         })
     }
+}
+
+fn estimate(values: Vec<f64>, what: &'static str) -> Result<Estimate, Error> {
+    median_in_order(&[values]).map_err(|_| Error::TooFew { what })
 }
 
 /// `work` over the time per call; `without` is the time per call without that work.

@@ -11,7 +11,10 @@
 //! | what storage costs the network side | bursts with COMMITs in them |
 //!
 //! Trials go round by round, every size and stability once a round, so that what drifts drifts
-//! under all of them. A parameter is the median over the rounds' own values.
+//! under all of them. A parameter is the median over the rounds' own values, with an interval that
+//! supposes no independence of neighbours ([`perf::stats::median_in_order`]). What is taken away
+//! from a measurement, such as 2 T_prop, is that of the same portion, and its own uncertainty is
+//! added.
 
 pub mod concurrency;
 pub mod local;
@@ -24,7 +27,7 @@ use futures_util::future::join_all;
 use net::clock::Clock;
 use perf::model::fit::line_relative;
 use perf::model::transaction::{Capacity, Path, Storage};
-use perf::stats::{Estimate, Interval, Sample};
+use perf::stats::{Estimate, Interval, Sample, median_in_order};
 use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, StableHow};
 
@@ -52,6 +55,9 @@ pub struct Effort {
     pub bursts: (usize, usize),
     pub bursts_time: Nanos,
     pub burst_time: Nanos,
+    /// Bytes of a burst, at most, where the time would let it have more: the COMMIT at its end
+    /// takes as long as they do on the disk.
+    pub burst_bytes_max: u64,
     /// What a COMMIT of the sweep covers.
     pub commit_bytes: u64,
     /// What a COMMIT covers whose own time is taken: less on a slow way, where it hardly matters.
@@ -155,10 +161,15 @@ async fn null_times(
     Ok(times)
 }
 
-/// What one portion of a probe measured. Portions taken at different times are put together, so
-/// that the parameters rest on the same changing conditions as what they are to explain.
+/// What the portions of a probe measured. They are taken at different times, so that the parameters
+/// rest on the same changing conditions as what they are to explain.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
+    portions: Vec<Portion>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Portion {
     null_us: Vec<f64>,
     rounds: Vec<Round>,
     bursts: Bursts,
@@ -181,7 +192,7 @@ pub async fn sample(
 ) -> Result<Samples, Error> {
     let null_us = null_times(clock, session, effort.null_calls, effort.rest).await?;
     progress(0.3);
-    let round_trip_us = estimate(null_us.clone(), "2 T_prop")?.value;
+    let round_trip_us = median(null_us.clone(), "2 T_prop")?;
     let slow = round_trip_us > 2_000.0;
     let rounds = single_writes(clock, session, files, data, effort, slow).await?;
     progress(0.6);
@@ -198,8 +209,8 @@ pub async fn sample(
             files: Files { burst: commit_file, ..files },
             ..target
         };
-        bursts.commits.push(asked.commit_time().await? - round_trip_us);
-        bursts.early_commits.push(target.commit_time().await? - round_trip_us);
+        bursts.commits.push(asked.commit_time().await?);
+        bursts.early_commits.push(target.commit_time().await?);
         bursts
             .small
             .push(target.call_time(BLOCK_BYTES, effort.outstanding.small, u64::MAX).await?.0);
@@ -218,15 +229,13 @@ pub async fn sample(
         }
         progress(0.6 + 0.4 * (burst + 1) as f64 / most as f64);
     }
-    Ok(Samples { null_us, rounds, bursts })
+    Ok(Samples { portions: vec![Portion { null_us, rounds, bursts }] })
 }
 
 impl Samples {
-    /// Adds another portion.
+    /// Adds other portions.
     pub fn absorb(&mut self, other: Self) {
-        self.null_us.extend(other.null_us);
-        self.rounds.extend(other.rounds);
-        self.bursts.absorb(other.bursts);
+        self.portions.extend(other.portions);
     }
 
     /// The parameters.
@@ -234,11 +243,32 @@ impl Samples {
     /// # Errors
     /// [`Error::TooFew`].
     pub fn findings(&self, session: &Session, commit_bytes: u64) -> Result<Findings, Error> {
-        let round_trip = estimate(self.null_us.clone(), "2 T_prop")?;
-        let large = large_bytes(session);
-        let bursts = self.bursts.clone();
-        findings(self.null_us.clone(), round_trip, &self.rounds, bursts, large, commit_bytes)
+        findings(&self.portions, large_bytes(session), commit_bytes)
     }
+}
+
+/// What one portion of a simulated probe has: NULL calls; rounds of trials with the stable block
+/// and the one after a rest; bursts as COMMIT, small, pair and large.
+pub(crate) struct Simulated {
+    pub(crate) null_us: Vec<f64>,
+    pub(crate) rounds: Vec<(Vec<Trial>, f64)>,
+    pub(crate) bursts: Vec<[f64; 4]>,
+}
+
+/// The parameters of measurements that nobody made.
+pub(crate) fn of_simulated(portions: Vec<Simulated>) -> Result<Findings, Error> {
+    let portion = |simulated: Simulated| {
+        let of = |at: usize| simulated.bursts.iter().map(|burst| burst[at]).collect::<Vec<f64>>();
+        let (commits, early_commits) = (of(0), of(0));
+        let (small, pairs, large) = (of(1), of(2), of(3));
+        let unhidden = Vec::new();
+        let bursts = Bursts { commits, early_commits, small, pairs, large, unhidden };
+        let rounds = simulated.rounds.into_iter();
+        let rounds = rounds.map(|(trials, rested)| Round { trials, rested }).collect();
+        Portion { null_us: simulated.null_us, rounds, bursts }
+    };
+    let portions: Vec<Portion> = portions.into_iter().map(portion).collect();
+    findings(&portions, LARGE_BYTES, 8 << 20)
 }
 
 fn large_bytes(session: &Session) -> u32 {
@@ -248,7 +278,8 @@ fn large_bytes(session: &Session) -> u32 {
 /// The larger calls of bursts.
 const LARGE_BYTES: u32 = 1 << 20;
 
-/// What bursts showed, in microseconds (per KiB for `unhidden`), one value a repetition.
+/// What bursts showed, in microseconds (per KiB for `unhidden`), one value a repetition; COMMITs
+/// with their 2 T_prop.
 #[derive(Clone, Debug, Default)]
 struct Bursts {
     commits: Vec<f64>,
@@ -259,20 +290,18 @@ struct Bursts {
     unhidden: Vec<f64>,
 }
 
-impl Bursts {
-    fn absorb(&mut self, other: Self) {
-        self.commits.extend(other.commits);
-        self.early_commits.extend(other.early_commits);
-        self.small.extend(other.small);
-        self.pairs.extend(other.pairs);
-        self.large.extend(other.large);
-        self.unhidden.extend(other.unhidden);
-    }
-}
+/// A size, and the response times of an unstable and of a stable WRITE of it.
+type Trial = (u32, f64, f64);
 
-/// One round: response time of each size, unstable and stable, in microseconds.
+/// One round, in microseconds.
 #[derive(Clone, Debug)]
-struct Round(Vec<(u32, f64, f64)>);
+struct Round {
+    /// Response time of each size, unstable and stable.
+    trials: Vec<Trial>,
+    /// Of an unstable block after a rest as long as the stable one took. While a disk works,
+    /// processors of both ends go to sleep, and waking them is no storage: this has it, too.
+    rested: f64,
+}
 
 async fn single_writes(
     clock: &Clock,
@@ -319,14 +348,18 @@ async fn single_writes(
             for _ in 0..in_a_row {
                 times.push(time(StableHow::Unstable, next(&mut offset, size), size).await?);
             }
-            unstable.push(estimate(times, "T_ser")?.value);
+            unstable.push(median(times, "T_ser")?);
         }
         let mut round = Vec::with_capacity(sizes.len());
         for (&size, unstable) in sizes.iter().zip(unstable) {
             let stable = time(StableHow::FileSync, next(&mut offset, size), size).await?;
             round.push((size, unstable, stable));
         }
-        rounds.push(Round(round));
+        let block = BLOCK_BYTES.min(sizes.last().copied().unwrap_or(BLOCK_BYTES));
+        let took = round.iter().find(|trial| trial.0 == block).map_or(0.0, |trial| trial.2);
+        clock.sleep(Nanos::from_micros_f64(took)).await;
+        let rested = time(StableHow::Unstable, next(&mut offset, block), block).await?;
+        rounds.push(Round { trials: round, rested });
     }
     // The first round pays for what is cold.
     rounds.remove(0);
@@ -372,7 +405,8 @@ impl Burst<'_> {
         let time = self.effort.burst_time;
         let mut run = self.run(call_bytes, outstanding, commit_bytes, least, None).await?;
         if run.elapsed < time {
-            run = self.run(call_bytes, outstanding, commit_bytes, u64::MAX, Some(time)).await?;
+            let most = self.effort.burst_bytes_max.max(least);
+            run = self.run(call_bytes, outstanding, commit_bytes, most, Some(time)).await?;
         }
         Ok((reply_spacing(&run.events, outstanding)?, run.elapsed.as_micros_f64()))
     }
@@ -427,85 +461,103 @@ fn spacing_us(replies: &[Instant], outstanding: usize) -> Option<f64> {
     (count > 0.0).then(|| spans.iter().sum::<f64>() / count / apart as f64)
 }
 
-/// g and G from two sizes of calls, given with their times.
-fn capacity((small, small_us): (u32, f64), (large, large_us): (u32, f64)) -> Capacity {
+/// g and G from two sizes of calls, given with their times; either can come out below 0.
+fn capacity((small, small_us): (u32, f64), (large, large_us): (u32, f64)) -> (f64, f64) {
     let (small, large) = (f64::from(small) / 1024.0, f64::from(large) / 1024.0);
     if large <= small {
         // A server that takes no more than a block: one size tells only the sum.
-        return Capacity { call_us: 0.0, us_per_kib: small_us / small };
+        return (0.0, small_us / small);
     }
-    let us_per_kib = ((large_us - small_us) / (large - small)).max(1e-6);
-    Capacity { call_us: (small_us - us_per_kib * small).max(0.0), us_per_kib }
+    let us_per_kib = (large_us - small_us) / (large - small);
+    (small_us - us_per_kib * small, us_per_kib)
 }
 
-fn findings(
-    null_us: Vec<f64>,
-    round_trip: Estimate,
-    rounds: &[Round],
-    bursts: Bursts,
-    large_bytes: u32,
-    commit_bytes: u64,
-) -> Result<Findings, Error> {
-    let fits: Vec<(f64, f64)> = rounds
-        .iter()
-        .filter_map(|Round(round)| {
-            let points: Vec<(f64, f64)> =
-                round.iter().map(|&(size, us, _)| (f64::from(size) / 1024.0, us)).collect();
-            line_relative(&points)
+fn findings(portions: &[Portion], large_bytes: u32, commit_bytes: u64) -> Result<Findings, Error> {
+    let round_trip = in_order(portions, "2 T_prop", |portion, _| portion.null_us.clone())?;
+    let block_kib = f64::from(BLOCK_BYTES) / 1024.0;
+    let fits: Vec<Vec<(f64, f64)>> = portions.iter().map(Portion::fits).collect();
+    let of_fits = |what, of: &dyn Fn((f64, f64), f64) -> f64| {
+        in_order(portions, what, |portion, at| {
+            let null_us = portion.null_us(round_trip.value);
+            fits[at].iter().map(|fit| of(*fit, null_us)).collect()
         })
-        .collect();
-    let ser = estimate(fits.iter().map(|fit| fit.1).collect(), "T_ser")?.not_negative();
-    let beyond = estimate(fits.iter().map(|fit| fit.0 - round_trip.value).collect(), "T_op")?;
+    };
+    let ser = of_fits("T_ser", &|(_, slope), _| slope)?.not_negative();
+    let beyond = of_fits("T_op", &|(intercept, _), null_us| intercept - null_us)?;
+    let beyond = beyond.widened_by(&round_trip);
     let (round_trip, op) = (way(&round_trip, &beyond), beyond.not_negative());
     let null_excess_us = (-beyond.value).max(0.0);
-    let block_of = |bytes: u32| {
-        let differences = rounds.iter().filter_map(|Round(round)| {
-            round.iter().find(|(size, ..)| *size == bytes).map(|(_, u, s)| s - u)
-        });
-        estimate(differences.collect(), "T_B").map(Estimate::not_negative)
-    };
-    let sizes: Vec<u32> = rounds
-        .first()
-        .map_or(&[][..], |Round(round)| round)
+    let sizes: Vec<u32> = portions
+        .iter()
+        .find_map(|portion| portion.rounds.first())
+        .map_or(&[][..], |round| &round.trials)
         .iter()
         .map(|&(size, ..)| size)
         .collect();
+    let single = |what, size: u32, of: fn(&(u32, f64, f64)) -> f64| {
+        in_order(portions, what, |portion, _| {
+            let trials = portion
+                .rounds
+                .iter()
+                .filter_map(|round| round.trials.iter().find(|trial| trial.0 == size));
+            trials.map(of).collect()
+        })
+    };
     // A server that takes less than a block is asked for what it takes.
     let largest = sizes.last().copied().unwrap_or(BLOCK_BYTES);
-    let block = block_of(BLOCK_BYTES.min(largest))?;
-    let mut writes_us = Vec::new();
-    for (at, &size) in sizes.iter().enumerate() {
-        let side = |pick: fn(&(u32, f64, f64)) -> f64| {
-            estimate(rounds.iter().map(|Round(round)| pick(&round[at])).collect(), "T_ser")
+    let block_bytes = BLOCK_BYTES.min(largest);
+    let block = in_order(portions, "T_B", |portion, _| {
+        let stable = |round: &Round| {
+            let trial = round.trials.iter().find(|trial| trial.0 == block_bytes)?;
+            Some(trial.2 - round.rested)
         };
-        writes_us.push((size, side(|trial| trial.1)?.value, side(|trial| trial.2)?.value));
+        portion.rounds.iter().filter_map(stable).collect()
+    })?;
+    let block = block.not_negative();
+    let mut writes_us = Vec::new();
+    for &size in &sizes {
+        let unstable = single("T_ser", size, |trial| trial.1)?.value;
+        writes_us.push((size, unstable, single("T_ser", size, |trial| trial.2)?.value));
     }
-    let burst_count = bursts.commits.len();
-    let pairs: Vec<Capacity> = bursts
-        .small
-        .iter()
-        .zip(&bursts.large)
-        .map(|(&small, &large)| capacity((BLOCK_BYTES, small), (large_bytes, large)))
-        .collect();
-    let small = estimate(bursts.small, "g")?.value;
-    let large = estimate(bursts.large, "G")?.value;
-    let commit = |beyond_null: Vec<f64>| {
-        let beyond_way = beyond_null.into_iter().map(|us| us + null_excess_us).collect();
-        estimate(beyond_way, "T_B of a COMMIT").map(Estimate::not_negative)
+    let of_bursts = |what, of: &dyn Fn(&Bursts) -> Vec<f64>| {
+        in_order(portions, what, |portion, _| of(&portion.bursts))
     };
-    let (commit_us, commit_early_us) = (commit(bursts.commits)?, commit(bursts.early_commits)?);
-    let cycle_us = op.value + round_trip.value + f64::from(BLOCK_BYTES) / 1024.0 * ser.value;
-    // Two at a time take one cycle, and what they cost each other; no more than a whole call.
-    let overheads = bursts.pairs.iter().map(|spacing| (2.0 * spacing - cycle_us).clamp(0.0, small));
-    let overhead_us = estimate(overheads.collect(), "o")?;
-    let capacity = capacity((BLOCK_BYTES, small), (large_bytes, large));
-    let gap = |value, of: fn(&Capacity) -> f64| {
-        let of_pairs = estimate(pairs.iter().map(of).collect(), "g")?;
-        Ok::<Estimate, Error>(around(value, &of_pairs))
+    let small = of_bursts("g", &|bursts| bursts.small.clone())?.value;
+    let large = of_bursts("G", &|bursts| bursts.large.clone())?.value;
+    let (call_us, us_per_kib) = capacity((BLOCK_BYTES, small), (large_bytes, large));
+    let gap = |value: f64, of: fn((f64, f64)) -> f64| {
+        let of_pairs = of_bursts("g", &|bursts| {
+            let pairs = bursts.small.iter().zip(&bursts.large);
+            pairs.map(|(&s, &l)| of(capacity((BLOCK_BYTES, s), (large_bytes, l)))).collect()
+        })?;
+        Ok::<Estimate, Error>(around(value, &of_pairs).not_negative())
     };
-    let gap_us = gap(capacity.call_us, |pair| pair.call_us)?;
-    let gap_us_per_kib = gap(capacity.us_per_kib, |pair| pair.us_per_kib)?;
-    let unhidden = estimate(bursts.unhidden, "T_B").map_or(0.0, |unhidden| unhidden.value.max(0.0));
+    let gap_us = gap(call_us, |pair| pair.0)?;
+    let gap_us_per_kib = gap(us_per_kib, |pair| pair.1)?;
+    let capacity = Capacity { call_us: call_us.max(0.0), us_per_kib: us_per_kib.max(1e-6) };
+    let commit = |of: fn(&Bursts) -> &[f64]| {
+        let beyond_way = in_order(portions, "T_B of a COMMIT", |portion, _| {
+            let way_us = portion.null_us(round_trip.value) - null_excess_us;
+            of(&portion.bursts).iter().map(|us| us - way_us).collect()
+        })?;
+        Ok::<Estimate, Error>(beyond_way.widened_by(&round_trip).not_negative())
+    };
+    let commit_us = commit(|bursts| &bursts.commits)?;
+    let commit_early_us = commit(|bursts| &bursts.early_commits)?;
+    // Two at a time take one cycle, and what they cost each other.
+    let cycle = of_fits("T_cycle", &|(intercept, slope), _| intercept + block_kib * slope)?;
+    let pairs = in_order(portions, "o", |portion, at| {
+        let own = fits[at].iter().map(|(intercept, slope)| intercept + block_kib * slope);
+        let cycle_us = median(own.collect(), "o").unwrap_or(cycle.value);
+        portion.bursts.pairs.iter().map(|spacing| 2.0 * spacing - cycle_us).collect()
+    })?;
+    let overhead = pairs.widened_by(&cycle).not_negative();
+    // No more than a whole call, which the model would count twice.
+    let overhead_us = around(overhead.value.min(small), &overhead);
+    let unhidden = of_bursts("T_B", &|bursts| bursts.unhidden.clone());
+    let unhidden = unhidden.map_or(0.0, |unhidden| unhidden.value.max(0.0));
+    let storage =
+        storage(block.value, commit_us.value, commit_early_us.value, unhidden, commit_bytes);
     Ok(Findings {
         path: Path {
             round_trip_us: round_trip.value,
@@ -513,15 +565,9 @@ fn findings(
             op_us: op.value,
             overhead_us: overhead_us.value,
             capacity,
-            storage: storage(
-                block.value,
-                commit_us.value,
-                commit_early_us.value,
-                unhidden,
-                commit_bytes,
-            ),
+            storage,
         },
-        null_us,
+        null_us: portions.iter().flat_map(|portion| portion.null_us.iter().copied()).collect(),
         round_trip,
         ser_us_per_kib: ser,
         null_excess_us,
@@ -533,10 +579,37 @@ fn findings(
         overhead_us,
         gap_us,
         gap_us_per_kib,
-        bursts: burst_count,
+        bursts: portions.iter().map(|portion| portion.bursts.commits.len()).sum(),
         commit_probe_bytes: commit_bytes,
-        rounds: rounds.len(),
+        rounds: portions.iter().map(|portion| portion.rounds.len()).sum(),
     })
+}
+
+impl Portion {
+    /// Of each round, the line through its UNSTABLE WRITEs: the time without data, and per KiB.
+    fn fits(&self) -> Vec<(f64, f64)> {
+        let line = |round: &Round| {
+            let points: Vec<(f64, f64)> =
+                round.trials.iter().map(|&(size, us, _)| (f64::from(size) / 1024.0, us)).collect();
+            line_relative(&points)
+        };
+        self.rounds.iter().filter_map(line).collect()
+    }
+
+    /// What a NULL call took; of a portion without any, what it takes elsewhere.
+    fn null_us(&self, elsewhere_us: f64) -> f64 {
+        median(self.null_us.clone(), "2 T_prop").unwrap_or(elsewhere_us)
+    }
+}
+
+/// The median over all portions, whose values are in the order of their times.
+fn in_order(
+    portions: &[Portion],
+    what: &'static str,
+    of: impl Fn(&Portion, usize) -> Vec<f64>,
+) -> Result<Estimate, Error> {
+    let values = portions.iter().enumerate().map(|(at, portion)| of(portion, at));
+    median_in_order(&values.collect::<Vec<_>>()).map_err(|_| Error::TooFew { what })
 }
 
 /// 2 T_prop: what a NULL call takes, or, if a server takes longer for NULL than for a WRITE, what a
@@ -569,13 +642,72 @@ fn around(value: f64, pairs: &Estimate) -> Estimate {
     Estimate { value, ci95: pairs.ci95.map(with) }
 }
 
-fn estimate(values: Vec<f64>, what: &'static str) -> Result<Estimate, Error> {
-    Sample::new(values).map(|sample| sample.median_estimate()).map_err(|_| Error::TooFew { what })
+fn median(values: Vec<f64>, what: &'static str) -> Result<f64, Error> {
+    Sample::new(values).map(|sample| sample.median()).map_err(|_| Error::TooFew { what })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A way of 100 us, WRITEs of 40 us and 8 us per KiB, no storage; two at a time take a cycle
+    /// less `gain_us`. Nothing is measured twice the same.
+    fn portions(gain_us: f64, null_noise_us: f64) -> Vec<Portion> {
+        let mut random = fastrand::Rng::with_seed(9);
+        let mut near = move |us: f64, noise_us: f64| us + noise_us * (random.f64() - 0.5);
+        let mut portion = || {
+            let mut round = || {
+                let of = |kib: u32| (kib << 10, near(140.0 + 8.0 * f64::from(kib), 2.0));
+                let trials = [1, 8, 64].map(of).map(|(size, us)| (size, us, us + 31.0));
+                // Of the 31 us, 30 are what it takes to be woken.
+                Round { trials: trials.into(), rested: trials[1].1 + 30.0 }
+            };
+            let rounds = (0..6).map(|_| round()).collect();
+            let mut times = |us: f64| (0..3).map(|_| near(us, 4.0)).collect::<Vec<_>>();
+            let bursts = Bursts {
+                commits: times(130.0),
+                early_commits: times(130.0),
+                small: times(60.0),
+                pairs: times((204.0 - gain_us) / 2.0),
+                large: times(600.0),
+                unhidden: Vec::new(),
+            };
+            Portion {
+                null_us: (0..50).map(|_| near(100.0, null_noise_us)).collect(),
+                rounds,
+                bursts,
+            }
+        };
+        vec![portion(), portion(), portion(), portion()]
+    }
+
+    #[test]
+    fn an_overhead_below_nothing_is_at_most_so_much_and_never_known_to_be_nothing() {
+        for gain_us in [6.0, 40.0] {
+            let found = findings(&portions(gain_us, 4.0), 64 << 10, 8 << 20).unwrap();
+            assert_eq!(found.overhead_us.value, 0.0);
+            let at_most = found.overhead_us.at_most().unwrap();
+            assert!(at_most > 1.0 && at_most < 50.0, "{gain_us}: {at_most}");
+        }
+        // Two at a time take longer than twice as long: no more than a call is taken for o.
+        let worse = findings(&portions(-200.0, 4.0), 64 << 10, 8 << 20).unwrap().overhead_us;
+        assert!(worse.ci95.unwrap().contains(worse.value), "{worse:?}");
+        let shown = findings(&portions(-30.0, 4.0), 64 << 10, 8 << 20).unwrap().overhead_us;
+        assert!(shown.at_most().is_none() && shown.ci95.unwrap().contains(30.0), "{shown:?}");
+    }
+
+    #[test]
+    fn what_null_is_not_known_by_is_not_known_of_what_it_is_taken_from() {
+        let width = |null_noise_us| {
+            let found = findings(&portions(0.0, null_noise_us), 64 << 10, 8 << 20).unwrap();
+            let ci95 = found.op_us.ci95.unwrap();
+            assert!(ci95.contains(40.0), "{ci95:?}");
+            // What it takes to be woken is no storage.
+            assert!((found.block_us.value - 1.0).abs() < 0.5, "{:?}", found.block_us);
+            ci95.hi - ci95.lo
+        };
+        assert!(width(60.0) > 2.0 * width(2.0), "{} {}", width(60.0), width(2.0));
+    }
 
     #[test]
     fn replies_that_come_in_groups_are_as_far_apart_as_all_of_them_are() {

@@ -202,6 +202,7 @@ impl Side {
             bursts: (1, 3),
             bursts_time: Nanos::from_millis(120),
             burst_time: Nanos::from_millis(20),
+            burst_bytes_max: u64::MAX,
             // Nothing about storage is asked.
             commit_bytes: u64::MAX,
             commit_probe_bytes: u64::from(CALL_BYTES_MAX),

@@ -56,6 +56,7 @@ mod tests {
             at_bound: false,
         };
         Fitted {
+            systematic: None,
             parameters: vec![found("way", 1_000.0), found("demand", 100.0)],
             unidentified: Vec::new(),
             residuals: vec![0.0; 22],

@@ -88,7 +88,8 @@ impl Inferred {
         }
         let best = fits.iter().min_by(|(_, a), (_, b)| a.deviation.total_cmp(&b.deviation));
         let Some((disks, fitted)) = best.cloned() else { return Err(last) };
-        let fitted = fitted.tolerated(given.tolerated)?;
+        let loads = curve.points().iter().map(|point| point.per_s);
+        let fitted = fitted.tolerated(given.tolerated)?.over(loads, given.tolerated)?;
         let freedom = curve.points().len() - fitted.parameters.len();
         let ratio = 1.0 + student_t_975(freedom).unwrap_or(12.7).powi(2) / freedom as f64;
         let as_good = |(_, other): &&(u32, Fitted)| {

@@ -19,6 +19,7 @@
 use rmpfit::{MPError, MPFitter, MPPar, MPResult, MPSide};
 use thiserror::Error;
 
+use super::systematic::Systematic;
 use crate::stats::{Estimate, Interval, student_t_975};
 
 /// A parameter to be found: above 0, between bounds.
@@ -44,6 +45,8 @@ pub struct Fitted {
     pub deviation: f64,
     /// Covariance of the parameters' logarithms, row by row; of parameters at a bound 0.
     pub covariance: Vec<Vec<f64>>,
+    /// The residuals hang together over the load, where that was asked: see [`Fitted::over`].
+    pub systematic: Option<Systematic>,
 }
 
 /// One parameter's value.
@@ -81,6 +84,14 @@ pub enum FitError {
         percents(residuals)
     )]
     Bad { deviation: f64, tolerated: f64, residuals: Vec<f64> },
+    #[error(
+        "{pattern}: typical error {:.0} % where {:.0} % are tolerated of a pattern; \
+         model over measurement - 1, by row: {}",
+        deviation * 100.0,
+        tolerated * 100.0,
+        percents(residuals)
+    )]
+    Systematic { pattern: Systematic, deviation: f64, tolerated: f64, residuals: Vec<f64> },
 }
 
 fn percents(residuals: &[f64]) -> String {
@@ -112,6 +123,9 @@ const OUTLIER: f64 = 3.5;
 const SCALE_MIN: f64 = 0.01;
 /// The scale that tells an outlier and the fit depend on each other: so often in turn, at most.
 const ROBUST_ROUNDS: usize = 10;
+
+/// Of what is tolerated of chance, what is tolerated of a pattern. Guess: 10 of 15 %.
+const PATTERN_TOLERATED: f64 = 2.0 / 3.0;
 
 /// Starts that have to end in one minimum before it is taken for the best.
 pub const STARTS_AGREE: u32 = 3;
@@ -199,6 +213,28 @@ impl Fitted {
             return Ok(self);
         }
         Err(FitError::Bad { deviation: self.deviation, tolerated, residuals: self.residuals })
+    }
+
+    /// The fit, if what it leaves over does not hang together in the order of these loads, or is
+    /// small: two thirds of what is tolerated of chance.
+    pub fn over(
+        self,
+        loads: impl IntoIterator<Item = f64>,
+        tolerated: f64,
+    ) -> Result<Self, FitError> {
+        let pairs: Vec<(f64, f64)> =
+            loads.into_iter().zip(self.residuals.iter().copied()).collect();
+        let systematic = Systematic::in_residuals(&pairs);
+        let tolerated = tolerated * PATTERN_TOLERATED;
+        match systematic {
+            Some(pattern) if self.deviation > tolerated => Err(FitError::Systematic {
+                pattern,
+                deviation: self.deviation,
+                tolerated,
+                residuals: self.residuals,
+            }),
+            systematic => Ok(Self { systematic, ..self }),
+        }
     }
 
     /// Value of a parameter by its name.
@@ -329,7 +365,8 @@ impl<'a, F: Residuals> Problem<'a, F> {
             }
         });
         let parameters = parameters.collect();
-        Ok(Fitted { parameters, unidentified, residuals, deviation, covariance })
+        let systematic = None;
+        Ok(Fitted { parameters, unidentified, residuals, deviation, covariance, systematic })
     }
 }
 

@@ -19,6 +19,7 @@ pub mod sensitivity;
 pub mod station;
 pub mod sweep;
 mod symmetric;
+pub mod systematic;
 pub mod trace;
 pub mod transaction;
 pub mod whatif;

@@ -84,7 +84,8 @@ impl Explained {
             true
         };
         let fitted = minimize_from(&starts(observed, form), observed.len(), residuals)?;
-        Ok(Self { form, fitted: fitted.tolerated(TOLERATED)? })
+        let loads = observed.iter().map(|point| f64::from(point.outstanding));
+        Ok(Self { form, fitted: fitted.tolerated(TOLERATED)?.over(loads, TOLERATED)? })
     }
 
     /// The form with the smaller typical error; the other's error beside it, if it fits at all.
@@ -146,7 +147,11 @@ fn check(observed: &[Observed]) -> Result<(), FitError> {
     Ok(())
 }
 
-pub(super) fn throughput(form: Form, values: &[f64], outstanding: u32) -> Result<f64, ModelError> {
+/// Calls a second with so many outstanding, of a form with these parameters, in their order.
+///
+/// # Errors
+/// More outstanding than may be.
+pub fn throughput(form: Form, values: &[f64], outstanding: u32) -> Result<f64, ModelError> {
     within("outstanding calls", outstanding.into(), 1, OUTSTANDING_MAX.into())?;
     Ok(rates(form, values, outstanding)(outstanding))
 }
@@ -286,6 +291,31 @@ mod tests {
         let narrow = noisy(Form::Corner, &[500.0, 40.0, 0.1], &[1, 1, 1, 2, 2, 2, 3, 3, 3], 2);
         let said = Explained::from(&narrow, Form::Corner).unwrap().unidentified().join("; ");
         assert!(said.contains("until throughput stops growing"), "{said}");
+    }
+
+    #[test]
+    fn a_sweep_with_two_knees_or_one_that_bends_back_is_refused_or_warned_about() {
+        let noisy = |seed, rate: fn(f64) -> f64| {
+            let mut draw = fastrand::Rng::with_seed(seed);
+            let point = |outstanding: u32| {
+                let normal = (0..12).map(|_| draw.f64()).sum::<f64>() - 6.0;
+                Observed { outstanding, per_s: rate(outstanding.into()) * (1.0 + 0.03 * normal) }
+            };
+            let windows = (0..5).flat_map(|_| [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
+            windows.map(point).collect::<Vec<_>>()
+        };
+        let is_told = |observed: &[Observed]| match Explained::best(observed) {
+            Ok((best, _)) => best.fitted.systematic.is_some(),
+            Err(FitError::Systematic { .. } | FitError::Bad { .. }) => true,
+            Err(_) => false,
+        };
+        // To 4 calls, then a fifth as much for each more, to a second limit.
+        let two_knees = |n: f64| (2_000.0 * n).min(8_000.0 + 400.0 * (n - 4.0)).min(20_000.0);
+        let bends_back = |n: f64| (2_000.0 * n).min(24_000.0 - 250.0 * n);
+        let told = |rate| (0..20).filter(|seed| is_told(&noisy(*seed, rate))).count();
+        assert_eq!((told(two_knees), told(bends_back)), (20, 20));
+        let one_knee = |n: f64| (2_000.0 * n).min(16_000.0);
+        assert!(told(one_knee) <= 1, "{}", told(one_knee));
     }
 
     #[test]

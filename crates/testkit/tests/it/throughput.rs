@@ -43,7 +43,7 @@ fn table(link: &str) -> String {
                         limit: Limit::default(),
                     };
                     let run = seqwrite::run(&clock, &session, file, &data, workload).await.unwrap();
-                    write!(table, "  {:12.3}", run.mib_per_s()).unwrap();
+                    write!(table, "  {:12.3}", run.mib_per_s().unwrap()).unwrap();
                 }
                 table.push('\n');
             }

@@ -6,7 +6,7 @@ use client::session::Session;
 use load::probe::Findings;
 use load::probe::concurrency::Concurrency;
 use load::scratch::Scratch;
-use load::study::{Plan, Study, Subject};
+use load::study::{Measured, Plan, Study, Subject};
 use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
 use perf::model::transaction::Server as Kind;
@@ -117,4 +117,49 @@ fn a_server_that_takes_longer_for_null_than_for_a_write_has_no_negative_times() 
     assert_near("2 T_prop", findings.path.round_trip_us, 2.0 * (LATENCY_US + SPENT_US));
     let way = findings.round_trip.ci95.unwrap();
     assert!(way.contains(2.0 * (LATENCY_US + SPENT_US) + EXCESS_US), "{way:?}");
+}
+
+/// The sweep of a probe, of a server that keeps WRITEs in memory before a disk of this rate.
+fn swept(disk: &'static str) -> (Vec<Measured>, Nanos) {
+    let world = World::new(1);
+    let run = world.run(move |stage| async move {
+        let disk = format!("rate={disk},seek=0,sync=100us").parse().unwrap();
+        let store = SimOptions { disk, write_back: WriteBack::OnDemand, ..SimOptions::default() };
+        let server = stage.server(ServerSpec { store, ..ServerSpec::default() });
+        let link = Profile::of("way", Nanos::from_micros_f64(LATENCY_US), 10_000_000_000);
+        let client = stage.client(ClientSpec::behind(link));
+        let session = client.mount(&server).await.unwrap();
+        let scratch = Scratch::create(&session, "probe").await.unwrap();
+        let subjects = [Far { client, server }];
+        let plan = Plan { file_bytes_max: 128 << 20, ..Plan::PROBE_QUICK };
+        let mut study = Study::begin(stage.clock(), plan, &subjects, &scratch).await.unwrap();
+        study.warm_up().await.unwrap();
+        let began = stage.clock().now();
+        let measured = study.sweep(&mut |_, _| {}).await.unwrap();
+        (measured, stage.clock().now().since(began))
+    });
+    run.unwrap()
+}
+
+#[test]
+fn no_window_shows_more_than_the_disk_can_and_its_commits_are_waited_for() {
+    let (measured, _) = swept("46MB/s");
+    for measured in &measured {
+        // 43.9 MiB/s; WRITEs alone come at 1 GB/s.
+        let mib_per_s = measured.median().unwrap_or_else(|| panic!("{:?}", measured.configuration));
+        assert!(mib_per_s <= 43.9, "{:?}: {mib_per_s}", measured.configuration);
+        assert!(mib_per_s >= 20.0, "{:?}: {mib_per_s}", measured.configuration);
+    }
+}
+
+#[test]
+fn where_no_commit_is_answered_there_is_no_throughput() {
+    let (measured, took) = swept("4MB/s");
+    assert!(measured.iter().any(|measured| measured.median().is_none()));
+    for measured in &measured {
+        let most = measured.mib_per_s.iter().copied().fold(0.0, f64::max);
+        assert!(most <= 4e6 / 1_048_576.0, "{:?}: {most}", measured.configuration);
+        assert!(measured.estimate().is_some() != measured.mib_per_s.is_empty());
+    }
+    assert!(took < Nanos::from_secs(120), "{took:?}");
 }

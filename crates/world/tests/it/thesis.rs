@@ -65,7 +65,7 @@ fn in_world(server: Server, outstanding: u32) -> f64 {
         let data = seqwrite::pattern(CALL_BYTES as usize);
         seqwrite::run(stage.clock(), &session, file, &data, workload).await.unwrap()
     });
-    mbit(run.unwrap().mib_per_s())
+    mbit(run.unwrap().mib_per_s().unwrap())
 }
 
 fn by_formula(server: Server, outstanding: u32) -> f64 {

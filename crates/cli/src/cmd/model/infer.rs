@@ -48,7 +48,9 @@ pub(super) fn explain(
     for said in inferred.unidentified() {
         record.warn("not-identified", &said, "");
     }
-    super::show(&text(curve, &inferred), &record, json, verbosity)
+    let mut text = text(curve, &inferred);
+    super::pattern(&inferred.fitted, &mut text, &mut record);
+    super::show(&text, &record, json, verbosity)
 }
 
 /// The server that a file's curve shows.
@@ -59,7 +61,9 @@ pub(super) fn infer(curve: &Curve, path: &Path, told: &Told) -> Result<Inferred,
 pub(super) fn failure(path: &Path, error: &FitError) -> Failure {
     let advice = match error {
         FitError::TooFew { .. } => "more load points, or tell what is known: --disks, --disk, ...",
-        FitError::Bad { .. } => "look at the rows that are far off; --line-each; another --cpus",
+        FitError::Bad { .. } | FitError::Systematic { .. } => {
+            "look at the rows that are far off; --line-each; another --cpus"
+        }
         FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite => {
             "other values of what is known"
         }

@@ -15,10 +15,15 @@ use crate::args::estimate::Known;
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub(super) struct Told {
+    #[serde(skip_serializing_if = "Option::is_none")]
     cpus: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     disks: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     disk_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cache_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     accessed_bytes_per_op_s: Option<u64>,
     line_each: bool,
 }
@@ -26,8 +31,9 @@ pub(super) struct Told {
 /// The name under `model`.
 const NAME: &str = "told";
 
-/// SFS: 1 MB for each call a second.
-const ACCESSED_BYTES: u64 = 1_000_000;
+/// SFS: 1 MB for each call a second; a tenth of the 10 MiB that it makes, in the units in which
+/// `--cache 128M` is read.
+const ACCESSED_BYTES: u64 = 1 << 20;
 
 impl Told {
     /// What a record keeps. What cannot be read was not told.

@@ -13,8 +13,10 @@ mod source;
 pub(crate) mod whatif;
 mod worlds;
 
+use std::fmt::Write;
 use std::path::Path;
 
+use perf::model::least_squares::Fitted;
 use perf::record::{Run as Record, Target, Workload};
 
 use crate::args::{Model, Verbosity};
@@ -44,6 +46,15 @@ fn record(name: &str, from: Option<&Path>) -> Record {
     record.target = Target { kind: "model".to_owned(), path, ..Target::default() };
     record.workload = Workload { name: name.to_owned(), ..Workload::default() };
     record
+}
+
+/// Says where a fit is off in a pattern: what follows from it is not as sure as it looks.
+fn pattern(fitted: &Fitted, text: &mut String, record: &mut Record) {
+    if let Some(systematic) = &fitted.systematic {
+        writeln!(text, "warning: {systematic}").ok();
+        let advice = "the rows that are off; fewer loads, of one kind; another model";
+        record.warn("systematic-residuals", &systematic.to_string(), advice);
+    }
 }
 
 /// The text on the terminal, the record where it was asked for.

@@ -46,10 +46,13 @@ struct Outcome {
     commit_bytes: u64,
     /// What the sweep measured, without the beginning and the end of its runs.
     observed: Vec<Observed>,
-    /// By how much repetitions of the sweep differ, percent: the median of its points.
-    noise_pct: f64,
+    /// By how much repetitions of the sweep differ, percent: the median of its points; `None` of
+    /// one repetition.
+    noise_pct: Option<f64>,
     /// Repetitions of the sweep.
     repeats: usize,
+    /// The longest that any of them waited for a COMMIT after its end.
+    drain_most: Nanos,
     neighbours_share: Option<f64>,
 }
 
@@ -103,20 +106,20 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
         let planned = PlannedRun {
             commit_bytes,
             time: plan.run_time,
-            drain: plan.drain.max(plan.run_time),
+            drain: study.drain(),
             simulation: Nanos::ZERO,
         };
         let sizes = study.call_bytes();
         let explanation = Explanation::new(planned, &findings, &[None], &sizes, &measured);
         let (now, server) = (clock.now(), explanation.servers[0]);
-        let observed = explanation.rows.iter().map(|row| {
+        let observed = explanation.rows.iter().filter_map(|row| {
             let ends = planned.ends(&findings.path, server, &row.configuration);
             let transfer = sweep::transfer(&row.configuration, commit_bytes);
-            Observed {
+            Some(Observed {
                 call_bytes: transfer.call_bytes,
                 outstanding: transfer.outstanding,
-                mib_per_s: row.measured_mib_per_s / ends,
-            }
+                mib_per_s: row.measured_mib_per_s? / ends,
+            })
         });
         Ok(Outcome {
             observed: observed.filter(|point| point.mib_per_s.is_finite()).collect(),
@@ -132,6 +135,10 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
             explanation,
             commit_bytes,
             repeats: measured.first().map_or(0, |measured| measured.mib_per_s.len()),
+            drain_most: measured
+                .iter()
+                .map(|measured| planned.drain.of(&measured.configuration, planned.time))
+                .fold(Nanos::ZERO, Nanos::max),
             neighbours_share: neighbours.share(now),
         })
     })
@@ -175,9 +182,10 @@ impl Outcome {
         let Explanation { before, after, .. } = &self.explanation;
         let (before, after) = (self.explanation.row(*before)?, self.explanation.row(*after)?);
         let predicted = after.prediction.mib_per_s / before.prediction.mib_per_s;
-        let measured = after.measured_mib_per_s / before.measured_mib_per_s;
-        let is_change = before.configuration != after.configuration && measured.is_finite();
-        is_change.then_some(Gain { predicted, measured, noise_pct: 2.0 * self.noise_pct })
+        let measured = after.measured_mib_per_s? / before.measured_mib_per_s?;
+        let is_change = before.configuration != after.configuration;
+        let noise_pct = 2.0 * self.noise_pct.unwrap_or(0.0);
+        is_change.then_some(Gain { predicted, measured, noise_pct })
     }
 
     fn spread(&self) -> Spread {
@@ -195,6 +203,12 @@ impl Outcome {
             capacity: share(&self.concurrency.small_us),
             storage: share(&findings.commit_us),
         }
+    }
+
+    /// Windows of the sweep of which no run had a COMMIT answered.
+    fn unmeasured(&self) -> usize {
+        let rows = self.explanation.rows.iter();
+        rows.filter(|row| row.measured_mib_per_s.is_none()).count()
     }
 
     /// 2 T_prop, halved.

@@ -15,10 +15,11 @@ pub(super) fn html(outcome: &Outcome) -> String {
         ("Made".to_owned(), outcome.started.clone()),
     ];
     for parameter in parameters(outcome) {
-        let interval = parameter
-            .estimate
-            .ci95
-            .map_or_else(String::new, |ci95| format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi));
+        let interval = match (parameter.estimate.at_most(), parameter.estimate.ci95) {
+            (Some(most), _) => format!(" (at most {most:.3})"),
+            (None, Some(ci95)) => format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi),
+            (None, None) => String::new(),
+        };
         let least = if parameter.at_least { "at least " } else { "" };
         let value = format!("{least}{:.3} {}{interval}", parameter.estimate.value, parameter.unit);
         facts.push((parameter.name.to_owned(), value));
@@ -43,16 +44,19 @@ pub(super) fn html(outcome: &Outcome) -> String {
 const METHOD: [&str; 2] = [
     "NULL calls, single WRITEs of 1 KiB to 1 MiB (UNSTABLE and FILE_SYNC in turn), bursts of both \
      with many calls outstanding, COMMITs: docs/models.md, sections 6 and 19. Each parameter is \
-     the median over its rounds, with the 95 % interval of the median.",
+     the median over its rounds, with a 95 % interval that does not take neighbours for \
+     independent.",
     "Predictions use only these parameters; no number was adjusted to the sweep that they stand \
      beside.",
 ];
 
 fn plot(outcome: &Outcome, size: u32) -> CurvesPlot {
     let rows: Vec<&Row> = outcome.explanation.curve(0, size).collect();
-    let points = |of: &dyn Fn(&Row) -> f64| -> Vec<(f64, f64)> {
-        rows.iter().map(|row| (row.configuration.outstanding as f64, of(row))).collect()
+    let points = |of: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
+        let point = |row: &&Row| Some((row.configuration.outstanding as f64, of(row)?));
+        rows.iter().filter_map(point).collect()
     };
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let line = |name: &str, is_line, points| Line { name: name.to_owned(), is_line, points };
     CurvesPlot {
         title: format!("WRITEs of {}", bytes(size)),
@@ -61,7 +65,7 @@ fn plot(outcome: &Outcome, size: u32) -> CurvesPlot {
         y: "MiB/s".to_owned(),
         is_logarithmic: true,
         curves: vec![
-            line("predicted", true, points(&|row| row.prediction.mib_per_s)),
+            line("predicted", true, points(&|row| Some(row.prediction.mib_per_s))),
             line("measured", false, points(&|row| row.measured_mib_per_s)),
         ],
         columns: ["outstanding", "predicted", "measured", "error"].map(str::to_owned).into(),
@@ -71,8 +75,8 @@ fn plot(outcome: &Outcome, size: u32) -> CurvesPlot {
                 vec![
                     row.configuration.outstanding.to_string(),
                     format!("{:.1}", row.prediction.mib_per_s),
-                    format!("{:.1}", row.measured_mib_per_s),
-                    format!("{:+.1} %", row.error_pct()),
+                    or_none(row.measured_mib_per_s.map(|measured| format!("{measured:.1}"))),
+                    or_none(row.error_pct().map(|error| format!("{error:+.1} %"))),
                 ]
             })
             .collect(),

@@ -19,8 +19,14 @@ pub(super) fn json(outcome: &Outcome) -> String {
     workload.parameters.insert("link".to_owned(), outcome.link.to_string().into());
     workload.parameters.insert("commit_bytes".to_owned(), outcome.commit_bytes.into());
     record.workload = workload;
+    if let Some(mib_per_s) = outcome.link.mib_per_s() {
+        record.limit("throughput_mib_per_s", mib_per_s, "MiB/s", "the emulated link");
+    }
     for parameter in parameters(outcome) {
         record.estimate(parameter.key, &parameter.estimate, parameter.unit, parameter.n);
+        if let Some(most) = parameter.estimate.at_most() {
+            record.metric(&format!("{}_at_most", parameter.key), most, parameter.unit);
+        }
         if parameter.at_least {
             record.metric(&format!("{}_at_least", parameter.key), 1.0, "");
         }
@@ -33,13 +39,18 @@ pub(super) fn json(outcome: &Outcome) -> String {
     for row in &explanation.rows {
         let (size, n) = (row.configuration.call_bytes, row.configuration.outstanding);
         let name = |what: &str| format!("{what}_mib_per_s_{size}b_n{n}");
-        record.metric(&name("throughput"), row.measured_mib_per_s, "MiB/s");
+        if let Some(measured) = row.measured_mib_per_s {
+            record.metric(&name("throughput"), measured, "MiB/s");
+        }
         record.metric(&name("predicted"), row.prediction.mib_per_s, "MiB/s");
     }
     record.metric("best_window", explanation.after.outstanding as f64, "calls");
     record.metric("best_call_bytes", f64::from(explanation.after.call_bytes), "B");
-    record.metric("model_error_pct_median", explanation.error_pct_median, "%");
-    record.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
+    if explanation.error_pct_median.is_finite() {
+        record.metric("model_error_pct_median", explanation.error_pct_median, "%");
+        record.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
+    }
+    record.metric("windows_not_measured", outcome.unmeasured() as f64, "");
     records::errors(&mut record, &explanation.errors);
     if let Some(gain) = outcome.gain() {
         record.metric("gain_predicted", gain.predicted, "ratio");

@@ -23,7 +23,7 @@ pub(super) fn form(outcome: &Outcome) -> String {
                 takes no time that does."
             .to_owned();
     }
-    if !forms.is_told(explanation.choice.noise_pct) {
+    if !forms.is_told(explanation.choice.noise_pct.unwrap_or(0.0)) {
         return format!(
             "Whether the server stops for its disk or works on cannot be told apart: the two forms \
              are off by {stall_pct:.1} and {concurrent_pct:.1} % at the median."
@@ -142,7 +142,20 @@ pub(super) fn unidentified(outcome: &Outcome) -> Vec<(&'static str, String)> {
             ),
         );
     }
-    if !shown.limit {
+    let unmeasured = outcome.unmeasured();
+    if unmeasured > 0 {
+        say(
+            "throughput",
+            format!(
+                "throughput of {unmeasured} of {} windows was not measured: no COMMIT was answered \
+                 within {:.1} s after the run, so nothing is known to be stable; a run without \
+                 --quick, or fewer calls outstanding",
+                outcome.explanation.rows.len(),
+                outcome.drain_most.as_secs_f64()
+            ),
+        );
+    }
+    if !shown.limit && unmeasured < outcome.explanation.rows.len() {
         say(
             "saturation",
             "no window of the sweep fills the way: what limits in the end was seen in bursts only"
@@ -257,15 +270,16 @@ mod tests {
                 choice: Choice {
                     best: Model::Formula,
                     errors_pct: vec![(Model::Formula, 2.0)],
-                    noise_pct: 1.0,
+                    noise_pct: Some(1.0),
                 },
                 before: configuration,
                 after: configuration,
             },
             commit_bytes: 8 << 20,
             observed: Vec::new(),
-            noise_pct: 1.0,
+            noise_pct: Some(1.0),
             repeats: 3,
+            drain_most: Nanos::from_millis(500),
             neighbours_share: None,
         }
     }

@@ -97,7 +97,10 @@ fn row(parameter: &Parameter) -> String {
     let Parameter { name, estimate, unit, n, at_least, .. } = parameter;
     let interval = match estimate.ci95 {
         _ if *at_least => "at least".to_owned(),
-        Some(ci95) => format!("{} to {}", number(ci95.lo), number(ci95.hi)),
+        Some(ci95) => match estimate.at_most() {
+            Some(most) => format!("at most {}", number(most)),
+            None => format!("{} to {}", number(ci95.lo), number(ci95.hi)),
+        },
         None => "-".to_owned(),
     };
     format!("{name:<20}{:>12} {unit:<8}  {interval:<24}{n}", number(estimate.value))
@@ -125,8 +128,11 @@ fn curve(outcome: &Outcome) -> String {
             let row =
                 explanation.curve(0, size).find(|row| row.configuration.outstanding == window);
             let Some(row) = row else { continue };
-            let (predicted, measured) = (row.prediction.mib_per_s, row.measured_mib_per_s);
-            write!(text, "{predicted:>11.1}{measured:>11.1}{:>+6.0} %", row.error_pct()).ok();
+            write!(text, "{:>11.1}", row.prediction.mib_per_s).ok();
+            match row.measured_mib_per_s.zip(row.error_pct()) {
+                Some((measured, error)) => write!(text, "{measured:>11.1}{error:>+6.0} %").ok(),
+                None => write!(text, "{:>11}{:>8}", "-", "-").ok(),
+            };
         }
     }
     writeln!(text, "\nerror {}", explanation.errors.sentence()).ok();

@@ -138,7 +138,7 @@ fn record(
         .flat_map(seqwrite::Run::response_times_us)
         .for_each(|us| times.record(Nanos::from_micros_f64(us)));
     let n = runs.len() as u64;
-    let rates: Vec<f64> = runs.iter().map(seqwrite::Run::mib_per_s).collect();
+    let rates: Vec<f64> = runs.iter().filter_map(seqwrite::Run::mib_per_s).collect();
     if let Ok(sample) = Sample::new(rates) {
         run.estimate("throughput_mib_per_s", &sample.median_estimate(), "MiB/s", n);
         run.metric("throughput_mib_per_s_min", sample.min(), "MiB/s");

@@ -1,7 +1,7 @@
 //! Step 3: what the model says of what was measured.
 
 use load::probe::Findings;
-use load::study::{self, Configuration, Measured};
+use load::study::{self, Configuration, Drain, Measured};
 use perf::model::transaction::{Bound, Path, Prediction, Server, Term, Transfer};
 use perf::stats::Sample;
 use perf::units::Nanos;
@@ -20,13 +20,18 @@ pub(crate) struct Row {
     pub(crate) simulated_mib_per_s: Option<f64>,
     /// With calls without end outstanding, and what is full then.
     pub(crate) full: (f64, Bound),
-    pub(crate) measured_mib_per_s: f64,
+    /// `None` where no run had a COMMIT answered.
+    pub(crate) measured_mib_per_s: Option<f64>,
 }
 
 impl Row {
     /// How far the prediction is above the measurement, in percent of the measurement.
-    pub(crate) fn error_pct(&self) -> f64 {
-        (self.prediction.mib_per_s / self.measured_mib_per_s - 1.0) * 100.0
+    pub(crate) fn error_pct(&self) -> Option<f64> {
+        Some((self.prediction.mib_per_s / self.measured_mib_per_s? - 1.0) * 100.0)
+    }
+
+    fn off_pct(&self) -> Option<f64> {
+        self.error_pct().map(f64::abs)
     }
 }
 
@@ -38,6 +43,7 @@ pub(crate) struct Explanation {
     pub(crate) servers: Vec<Server>,
     /// Of those that were not told: by how much.
     pub(crate) forms: Vec<Option<Forms>>,
+    /// Of the rows that were measured; not finite without any.
     pub(crate) error_pct_median: f64,
     pub(crate) error_pct_worst: f64,
     /// The same errors, at the limit and below it.
@@ -96,14 +102,15 @@ impl Explanation {
             })
         };
         let error_as = |subject: usize, server: Server| {
-            median(rows_as(subject, server).map(|row| row.error_pct().abs()).collect())
+            median(rows_as(subject, server).filter_map(|row| row.off_pct()).collect())
         };
         let forms_of = |(subject, known): (usize, &Option<Server>)| match known {
             Some(_) => None,
             None => Some(Forms {
                 stall_pct: error_as(subject, Server::Stall),
                 concurrent_pct: error_as(subject, Server::Concurrent),
-            }),
+            })
+            .filter(|forms| forms.stall_pct.is_finite()),
         };
         let forms: Vec<Option<Forms>> = known.iter().enumerate().map(forms_of).collect();
         let server = |(known, forms): (&Option<Server>, &Option<Forms>)| {
@@ -116,10 +123,10 @@ impl Explanation {
             .flat_map(|(subject, server)| rows_as(subject, *server))
             .collect();
         models::simulate(&mut rows, &findings.path, &servers, &run);
-        let errors: Vec<f64> = rows.iter().map(|row| row.error_pct().abs()).collect();
+        let errors: Vec<f64> = rows.iter().filter_map(Row::off_pct).collect();
         let smallest = sizes.first().copied().unwrap_or(8192);
         Self {
-            error_pct_worst: errors.iter().copied().fold(0.0, f64::max),
+            error_pct_worst: errors.iter().copied().reduce(f64::max).unwrap_or(f64::NAN),
             error_pct_median: median(errors),
             errors: Errors::of(&rows),
             choice: Choice::of(&rows, measured),
@@ -148,7 +155,7 @@ impl Explanation {
 pub(crate) struct PlannedRun {
     pub(crate) commit_bytes: u64,
     pub(crate) time: Nanos,
-    pub(crate) drain: Nanos,
+    pub(crate) drain: Drain,
     /// How long worlds may be run for, all together.
     pub(crate) simulation: Nanos,
 }
@@ -171,7 +178,7 @@ impl PlannedRun {
 
     /// What the run should show. How many calls and COMMITs it will have follows from the model's
     /// own rate; where the calls outstanding at its end would take longer than the drain to come
-    /// back, it will be abandoned and shows the steady state.
+    /// back, it will be abandoned and shows the steady state, if anything.
     pub(crate) fn predict(
         &self,
         path: &Path,
@@ -183,7 +190,8 @@ impl PlannedRun {
         let call_mib = f64::from(configuration.call_bytes) / f64::from(1 << 20);
         let calls_per_sec = steady.mib_per_s / call_mib;
         let outstanding = configuration.outstanding as f64;
-        if outstanding / calls_per_sec > self.drain.as_secs_f64() {
+        let drain = self.drain.of(configuration, self.time);
+        if outstanding / calls_per_sec > drain.as_secs_f64() {
             return steady;
         }
         let calls = (calls_per_sec * self.time.as_secs_f64()).ceil() + outstanding - 1.0;
@@ -291,7 +299,7 @@ mod tests {
                 closed_mib_per_s: None,
                 simulated_mib_per_s: None,
                 full: (100.0, Bound::Capacity),
-                measured_mib_per_s: 10.0,
+                measured_mib_per_s: Some(10.0),
             };
             sentence(&row, &Choice::of(&[row], &[]))
         };

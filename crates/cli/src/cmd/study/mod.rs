@@ -318,7 +318,7 @@ impl Attempt<'_> {
         let planned = PlannedRun {
             commit_bytes,
             time: plan.run_time,
-            drain: plan.drain.max(plan.run_time),
+            drain: study.drain(),
             simulation: if self.args.quick { SIMULATION_QUICK } else { SIMULATION },
         };
         let explanation = Explanation::new(planned, &findings, &known, &sizes, &measured);
@@ -335,6 +335,7 @@ impl Attempt<'_> {
                 block_us,
                 ceiling: sample.median_estimate(),
                 trials: LOCAL_TRIALS,
+                ceilings: sample.n(),
             }),
             _ => None,
         };
@@ -351,6 +352,7 @@ impl Attempt<'_> {
             applied,
             file_bytes,
             commit_bytes,
+            drain: planned.drain,
             apparatus,
             neighbours_share: neighbours.share(self.clock.now()),
             warnings: Vec::new(),

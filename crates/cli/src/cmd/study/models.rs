@@ -46,8 +46,9 @@ pub(crate) struct Choice {
     pub(crate) best: Model,
     /// Median errors, percent.
     pub(crate) errors_pct: Vec<(Model, f64)>,
-    /// By how much repetitions differ from their median, percent: the median over the rows.
-    pub(crate) noise_pct: f64,
+    /// By how much repetitions differ from their median, percent: the median over the rows that
+    /// were run more than once. `None` without any: then it is not known.
+    pub(crate) noise_pct: Option<f64>,
 }
 
 impl Choice {
@@ -58,20 +59,17 @@ impl Choice {
         let few = SIMULATED_LEAST.min(rows.len());
         let shared = if shared.len() < few { rows.iter().collect() } else { shared };
         let error = |model: Model| {
-            let errors: Option<Vec<f64>> = shared
-                .iter()
-                .map(|row| {
-                    let predicted = model.of(row)?;
-                    Some(100.0 * (predicted / row.measured_mib_per_s - 1.0).abs())
-                })
+            let measured = shared.iter().filter_map(|row| Some((row, row.measured_mib_per_s?)));
+            let errors: Option<Vec<f64>> = measured
+                .map(|(row, measured)| Some(100.0 * (model.of(row)? / measured - 1.0).abs()))
                 .collect();
             Some((model, median(errors?)))
         };
         let errors_pct: Vec<(Model, f64)> =
             Model::ALL.into_iter().filter_map(error).filter(|(_, e)| e.is_finite()).collect();
-        let noise_pct = median(measured.iter().map(spread_pct).collect());
-        let noise_pct = if noise_pct.is_finite() { noise_pct } else { 0.0 };
-        let best = best(&errors_pct, noise_pct);
+        let noise_pct = median(measured.iter().filter_map(spread_pct).collect());
+        let noise_pct = Some(noise_pct).filter(|noise_pct| noise_pct.is_finite());
+        let best = best(&errors_pct, noise_pct.unwrap_or(0.0));
         Self { best, errors_pct, noise_pct }
     }
 
@@ -147,10 +145,10 @@ fn best(errors_pct: &[(Model, f64)], noise_pct: f64) -> Model {
     }
 }
 
-/// Half of what repetitions differ by, percent of their median.
-pub(crate) fn spread_pct(measured: &Measured) -> f64 {
-    let (lo, hi) = measured.spread();
-    100.0 * (hi - lo) / 2.0 / measured.median()
+/// Half of what repetitions differ by, percent of their median. One differs from nothing.
+pub(crate) fn spread_pct(measured: &Measured) -> Option<f64> {
+    let (lo, hi) = measured.spread().filter(|_| measured.mib_per_s.len() > 1)?;
+    Some(100.0 * (hi - lo) / 2.0 / measured.median()?)
 }
 
 /// By mean value analysis.
@@ -196,7 +194,7 @@ mod tests {
     fn what_is_far_off_explains_nothing() {
         let said = |formula| {
             let errors_pct = vec![(Model::Formula, formula), (Model::Closed, 60.0)];
-            Choice { best: Model::Formula, errors_pct, noise_pct: 0.0 }.sentence()
+            Choice { best: Model::Formula, errors_pct, noise_pct: None }.sentence()
         };
         let mva = "mean value analysis 60.0 %";
         assert_eq!(said(6.2), format!("Explained by the formula: median error 6.2 %; {mva}."));

@@ -1,7 +1,7 @@
 //! A finished study, and the numbers that others rely on.
 
 use load::probe::Findings;
-use load::study::{Configuration, Measured, Plan, WINDOWS};
+use load::study::{Configuration, Drain, Measured, Plan, WINDOWS};
 use perf::record::Durability;
 use perf::stats::Estimate;
 
@@ -25,6 +25,7 @@ pub(crate) struct Outcome {
     pub(crate) applied: Option<(Measured, Measured)>,
     pub(crate) file_bytes: u64,
     pub(crate) commit_bytes: u64,
+    pub(crate) drain: Drain,
     pub(crate) apparatus: Option<net::shape::calibration::Calibration>,
     /// Share of all processors that others used during the run.
     pub(crate) neighbours_share: Option<f64>,
@@ -50,14 +51,16 @@ pub(crate) struct TargetInfo {
 pub(crate) struct LocalFindings {
     pub(crate) block_us: Estimate,
     pub(crate) ceiling: Estimate,
+    /// Blocks that `block_us` rests on, and passes over the file that `ceiling` does.
     pub(crate) trials: usize,
+    pub(crate) ceilings: usize,
 }
 
 impl Outcome {
     /// The link's ceiling: what was emulated; otherwise the most that anything showed, bursts
     /// without COMMITs or the sweep.
     pub(crate) fn link_mib_per_s(&self) -> f64 {
-        let swept = self.measured.iter().map(Measured::median).fold(0.0, f64::max);
+        let swept = self.measured.iter().filter_map(Measured::median).fold(0.0, f64::max);
         let observed = mib_per_s(self.findings.path.capacity.us_per_kib).max(swept);
         self.target.link_mib_per_s.unwrap_or(observed)
     }
@@ -84,17 +87,18 @@ impl Outcome {
         self.storage_mib_per_s().min(self.link_mib_per_s())
     }
 
-    /// What the recommended configuration gave: in step 4, or in the sweep.
+    /// What the recommended configuration gave: in step 4, or in the sweep. Not finite where no
+    /// COMMIT was answered in time, like all that follows from it.
     pub(crate) fn after_mib_per_s(&self) -> f64 {
         match &self.applied {
-            Some((_, after)) => after.median(),
+            Some((_, after)) => after.median().unwrap_or(f64::NAN),
             None => self.swept(self.explanation.after),
         }
     }
 
     pub(crate) fn before_mib_per_s(&self) -> f64 {
         match &self.applied {
-            Some((before, _)) => before.median(),
+            Some((before, _)) => before.median().unwrap_or(f64::NAN),
             None => self.swept(self.explanation.before),
         }
     }
@@ -114,7 +118,7 @@ impl Outcome {
             let run = explain::PlannedRun {
                 commit_bytes: self.commit_bytes,
                 time,
-                drain: self.plan.drain.max(time),
+                drain: self.drain,
                 simulation: perf::units::Nanos::ZERO,
             };
             run.predict(&self.findings.path, server, &configuration).mib_per_s
@@ -133,7 +137,7 @@ impl Outcome {
             None => [self.explanation.before, self.explanation.after]
                 .map(|configuration| self.measured(configuration)),
         };
-        let noise_pct = sides.into_iter().flatten().map(models::spread_pct).sum();
+        let noise_pct = sides.into_iter().flatten().filter_map(models::spread_pct).sum();
         let (predicted, measured) = (self.predicted_gain(), self.measured_gain());
         Gain { predicted, measured, noise_pct }
     }
@@ -147,7 +151,7 @@ impl Outcome {
     }
 
     fn swept(&self, configuration: Configuration) -> f64 {
-        self.measured(configuration).map_or(f64::NAN, Measured::median)
+        self.measured(configuration).and_then(Measured::median).unwrap_or(f64::NAN)
     }
 
     /// How often each configuration ran.

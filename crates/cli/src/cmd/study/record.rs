@@ -23,6 +23,11 @@ pub(crate) fn record(outcome: &Outcome) -> Run {
     let mut run = records::begin(outcome.started.clone());
     run.target = target(outcome);
     run.workload = workload(outcome);
+    if let Some(mib_per_s) = outcome.target.link_mib_per_s {
+        for names in ["throughput_mib_per_s", "before_mib_per_s", "after_mib_per_s"] {
+            run.limit(names, mib_per_s, "MiB/s", "the emulated link");
+        }
+    }
     parameters(&mut run, outcome);
     throughput(&mut run, outcome);
     judgement(&mut run, outcome);
@@ -103,12 +108,10 @@ fn parameters(run: &mut Run, outcome: &Outcome) {
 }
 
 fn throughput(run: &mut Run, outcome: &Outcome) {
-    let repeats = outcome.repeats() as u64;
     for configuration in outcome.main_curve() {
         let n = configuration.outstanding;
         if let Some(measured) = outcome.measured(configuration) {
-            let name = format!("throughput_mib_per_s_n{n}");
-            run.estimate(&name, &measured.estimate(), "MiB/s", repeats);
+            measured_throughput(run, &format!("n{n}"), measured);
         }
         let predicted = outcome.predicted(configuration);
         run.metric(&format!("predicted_mib_per_s_n{n}"), predicted, "MiB/s");
@@ -116,8 +119,7 @@ fn throughput(run: &mut Run, outcome: &Outcome) {
     for row in &outcome.explanation.rows {
         let suffix = suffix(outcome, row.configuration);
         if let Some(measured) = outcome.measured(row.configuration) {
-            let name = format!("throughput_mib_per_s_{suffix}");
-            run.estimate(&name, &measured.estimate(), "MiB/s", repeats);
+            measured_throughput(run, &suffix, measured);
             let calls = measured.typical.events.len().max(1) as f64;
             let cpu = measured.typical.cpu;
             let client = cpu.thread.as_micros_f64() / calls;
@@ -136,6 +138,14 @@ fn throughput(run: &mut Run, outcome: &Outcome) {
     }
 }
 
+/// Of the repetitions that show any: none where no COMMIT was answered.
+fn measured_throughput(run: &mut Run, suffix: &str, measured: &Measured) {
+    if let Some(estimate) = measured.estimate() {
+        let n = measured.mib_per_s.len() as u64;
+        run.estimate(&format!("throughput_mib_per_s_{suffix}"), &estimate, "MiB/s", n);
+    }
+}
+
 fn judgement(run: &mut Run, outcome: &Outcome) {
     let explanation = &outcome.explanation;
     run.metric("best_window", explanation.after.outstanding as f64, "calls");
@@ -143,11 +153,13 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
     let main: Vec<f64> = outcome
         .main_curve()
         .filter_map(|configuration| explanation.row(configuration))
-        .map(|row| row.error_pct().abs())
+        .filter_map(|row| row.error_pct().map(f64::abs))
         .collect();
     run.metric("model_error_pct_median_n1_n64", super::explain::median(main), "%");
     run.metric("model_error_pct_median", explanation.error_pct_median, "%");
-    run.metric("repetitions_differ_pct", explanation.choice.noise_pct, "%");
+    if let Some(noise_pct) = explanation.choice.noise_pct {
+        run.metric("repetitions_differ_pct", noise_pct, "%");
+    }
     for (model, error) in &explanation.choice.errors_pct {
         let name = model.name().replace(' ', "_");
         run.metric(&format!("error_pct_median_{name}"), *error, "%");
@@ -158,8 +170,8 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
     run.metric("link_mib_per_s", outcome.link_mib_per_s(), "MiB/s");
     match &outcome.local {
         Some(local) => {
-            let trials = local.trials as u64;
-            run.estimate("storage_mib_per_s", &local.ceiling, "MiB/s", trials);
+            let passes = local.ceilings as u64;
+            run.estimate("storage_mib_per_s", &local.ceiling, "MiB/s", passes);
         }
         None if outcome.storage_mib_per_s().is_finite() => {
             run.metric("storage_mib_per_s", outcome.storage_mib_per_s(), "MiB/s");
@@ -228,17 +240,20 @@ fn model(outcome: &Outcome) -> Map<String, Value> {
         .iter()
         .map(|row| {
             let cycle = row.prediction.cycle;
-            json!({
+            let mut said = json!({
                 "configuration": suffix(outcome, row.configuration),
                 "predicted_mib_per_s": row.prediction.mib_per_s,
-                "measured_mib_per_s": row.measured_mib_per_s,
-                "error_pct": row.error_pct(),
                 "bound": format!("{:?}", row.prediction.bound),
                 "cycle_us": {
                     "prop": cycle.prop_us, "ser": cycle.ser_us,
                     "op": cycle.op_us, "block": cycle.block_us,
                 },
-            })
+            });
+            if let Some((measured, error)) = row.measured_mib_per_s.zip(row.error_pct()) {
+                said["measured_mib_per_s"] = measured.into();
+                said["error_pct"] = error.into();
+            }
+            said
         })
         .collect();
     let model = json!({

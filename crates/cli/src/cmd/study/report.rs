@@ -5,7 +5,7 @@ use analyze::report::{
     Step, StudyReport, Term, ThroughputPlot, Transfer, TransferPlot,
 };
 use client::transfer::Kind;
-use load::study::{Configuration, Measured};
+use load::study::{Configuration, Drain, Measured};
 use perf::record::Run;
 use perf::stats::{Estimate, Interval, ratio};
 
@@ -171,17 +171,19 @@ fn recommended(after: Configuration, measured: &[Measured]) -> String {
     let best = measured
         .iter()
         .filter(|one| one.configuration.subject == after.subject)
-        .max_by(|a, b| a.median().total_cmp(&b.median()));
+        .filter_map(|one| Some((one, one.median()?, one.spread()?)))
+        .max_by(|(_, a, _), (_, b, _)| a.total_cmp(b));
     let own = measured.iter().find(|one| one.configuration == after);
-    let better = best.zip(own).filter(|(best, own)| {
+    let own = own.and_then(|own| Some((own, own.median()?, own.spread()?)));
+    let better = best.zip(own).filter(|((_, _, best), (own, _, own_spread))| {
         // One run has no spread.
-        own.mib_per_s.len() > 1 && best.spread().0 > own.spread().1
+        own.mib_per_s.len() > 1 && best.0 > own_spread.1
     });
     match better {
         None => calls,
-        Some((best, own)) => format!(
+        Some(((best, best_mib_per_s, _), (_, own_mib_per_s, _))) => format!(
             "{calls}; the sweep had {:.0} % more with {} of {}",
-            100.0 * (best.median() / own.median() - 1.0),
+            100.0 * (best_mib_per_s / own_mib_per_s - 1.0),
             best.configuration.outstanding,
             bytes(best.configuration.call_bytes)
         ),
@@ -230,7 +232,8 @@ fn parameters(outcome: &Outcome) -> Vec<Parameter> {
             findings.block_us,
             "us",
             rounds,
-            "FILE_SYNC less UNSTABLE response time of single 8 KiB WRITEs.",
+            "FILE_SYNC response time of single 8 KiB WRITEs, less that of UNSTABLE ones after a \
+              rest as long.",
         ),
     ];
     if let Some(local) = &outcome.local {
@@ -294,7 +297,7 @@ fn cycles(outcome: &Outcome) -> Vec<Cycle> {
                 term("T_op", cycle.op_us),
                 term("T_B", cycle.block_us),
             ],
-            measured_us: Some(call_mib / row.measured_mib_per_s * 1e6),
+            measured_us: row.measured_mib_per_s.map(|mib_per_s| call_mib / mib_per_s * 1e6),
         }
     })
     .collect()
@@ -329,10 +332,10 @@ fn throughput(outcome: &Outcome) -> Vec<ThroughputPlot> {
 }
 
 fn point(outcome: &Outcome, row: &explain::Row) -> CurvePoint {
-    let spread = outcome.measured(row.configuration).map(Measured::spread);
+    let spread = outcome.measured(row.configuration).and_then(Measured::spread);
     CurvePoint {
         n: u32::try_from(row.configuration.outstanding).unwrap_or(u32::MAX),
-        measured_mib_s: Some(row.measured_mib_per_s),
+        measured_mib_s: row.measured_mib_per_s,
         spread_mib_s: spread.map(|(lo, hi)| Interval { lo, hi }),
         predicted_mib_s: Some(row.prediction.mib_per_s),
         simulated_mib_s: row.simulated_mib_per_s,
@@ -458,13 +461,15 @@ fn method(outcome: &Outcome) -> Vec<String> {
             "Sweep: every configuration {} times, all of them once before any is run again, \
               each for {:.0} ms and until its outstanding calls have come back. UNSTABLE WRITEs \
               with a COMMIT after every {} MiB and at the end; the throughput counts durable \
-              bytes from the first call to the reply of the last COMMIT. A run whose calls \
-              would take longer than {:.0} ms to come back is abandoned, and its throughput is \
-              that of the acknowledged bytes between its first reply and its last.",
+              bytes from the first call to the reply of the last COMMIT. What is outstanding at \
+              its end is waited for as long as the warm-up's rate lets expect, for {:.0} ms at \
+              least and {:.0} s at most; a run that is abandoned then counts up to the last \
+              COMMIT that was answered, and shows nothing without one.",
             outcome.repeats(),
             plan.run_time.as_millis_f64(),
             outcome.commit_bytes >> 20,
-            plan.drain.as_millis_f64()
+            plan.drain.as_millis_f64(),
+            Drain::MOST.as_secs_f64()
         ),
         format!(
             "The file of {} MiB was written once before and is overwritten in place, so that \

@@ -65,9 +65,9 @@ impl Errors {
         let point = |row: &Row| {
             let configuration = row.configuration;
             let curve = (configuration.subject, configuration.call_bytes);
-            (curve, row.measured_mib_per_s, row.error_pct().abs())
+            Some((curve, row.measured_mib_per_s?, row.error_pct()?.abs()))
         };
-        Self::of_curves(rows.iter().map(point))
+        Self::of_curves(rows.iter().filter_map(point))
     }
 
     /// Of points of several curves: which curve, throughput, error.
@@ -89,9 +89,10 @@ impl Errors {
 
     /// The number to tell in short: of what is below the limit, if anything is.
     pub(crate) fn headline(&self) -> String {
-        match self.below.is_empty() {
-            false => format!("{:.1} % below the limit", median(self.below.clone())),
-            true => format!("{:.1} %, at the limit only", median(self.at.clone())),
+        match (self.below.is_empty(), self.at.is_empty()) {
+            (false, _) => format!("{:.1} % below the limit", median(self.below.clone())),
+            (true, true) => "not measured".to_owned(),
+            (true, false) => format!("{:.1} %, at the limit only", median(self.at.clone())),
         }
     }
 

@@ -12,19 +12,22 @@
 //! with m servers is taken for a queue of D / m and a delay of D (m - 1) / m (Seidmann, Schweitzer,
 //! Shalev-Oren 1987).
 //!
-//! Error, found by comparison with the exact solution of 4,000 random networks of up to 30 callers
-//! (see the test): [`ERROR_MAX`] at worst, 0.2 % in the median with one class and 2 % with two. The
-//! worst are classes of one or two callers beside others. Exact for one caller and, in the limit,
-//! for many.
+//! Error: a search that climbs from random networks of up to 30 callers and 16 servers at a center
+//! to worse ones (see the test) found 6.8 % with one class, 25 % with centers of several servers,
+//! and 32 % with two classes; [`ERROR_MAX`] is that and a tenth to a quarter more. It is no proof.
+//! In the median of networks that nobody chose it is 0.2 % with one class and 2 % with two. The
+//! worst are classes of one or two callers beside others, which the exact solution handles in no
+//! time. Exact for one caller and, in the limit, for many.
 //!
 //! Source: Schweitzer 1979; Bard 1979; Lazowska et al. 1984, section 6.4.2.
 
 use super::super::error::ModelError;
 use super::network::{Center, Kind, Network, Solution};
 
-/// Share of a class's throughput that the approximation was ever seen to be off by.
+/// Share of a class's throughput that the approximation is stated to be off by at most: above what
+/// a search for the worst network has found.
 pub const ERROR_MAX: ErrorMax =
-    ErrorMax { one_class: 0.07, one_class_servers: 0.24, classes: 0.25, classes_servers: 0.30 };
+    ErrorMax { one_class: 0.08, one_class_servers: 0.30, classes: 0.36, classes_servers: 0.40 };
 
 /// With one class or several, without centers of several servers and with them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,57 +118,120 @@ mod tests {
     use super::super::network::Class;
     use super::*;
 
-    /// Networks of 1 to 5 centers, 1 to 30 callers, demands over three decades.
-    fn random(draw: &mut fastrand::Rng, classes: usize, servers_max: u32) -> Network {
-        let callers_max = if classes == 1 { 30 } else { 15 };
-        let class = |draw: &mut fastrand::Rng| Class {
-            callers: draw.u32(1..=callers_max),
-            think_us: if draw.bool() { draw.f64() * 20_000.0 } else { 0.0 },
-        };
-        let of_classes = (0..classes).map(|_| class(draw)).collect();
-        let centers = (0..draw.usize(1..=5))
-            .map(|_| {
+    /// Networks of 1 to 5 centers, 1 to 30 callers, demands over four decades.
+    #[derive(Clone, Debug)]
+    struct Drawn {
+        callers: Vec<(u32, f64)>,
+        centers: Vec<(Kind, Vec<f64>)>,
+    }
+
+    fn callers_max(classes: usize) -> u32 {
+        if classes == 1 { 30 } else { 15 }
+    }
+
+    impl Drawn {
+        fn draw(draw: &mut fastrand::Rng, classes: usize, servers_max: u32) -> Self {
+            let class = |draw: &mut fastrand::Rng| {
+                let think_us = if draw.bool() { 10_f64.powf(1.0 + 4.0 * draw.f64()) } else { 0.0 };
+                (draw.u32(1..=callers_max(classes)), think_us)
+            };
+            let callers = (0..classes).map(|_| class(draw)).collect();
+            let center = |draw: &mut fastrand::Rng| {
                 let kind = match draw.u32(0..10) {
                     0 | 1 => Kind::Delay,
                     2..6 if servers_max > 1 => Kind::Servers(draw.u32(2..=servers_max)),
                     _ => Kind::Queue,
                 };
-                let demands: Vec<f64> =
-                    (0..classes).map(|_| 10_f64.powf(1.0 + 3.0 * draw.f64())).collect();
-                Center::new("center", kind, &demands)
-            })
-            .collect();
-        Network::new(of_classes, centers).unwrap()
+                (kind, (0..classes).map(|_| 10_f64.powf(4.0 * draw.f64())).collect())
+            };
+            let centers = (0..draw.usize(1..=5)).map(|_| center(draw)).collect();
+            Self { callers, centers }
+        }
+
+        /// One of its numbers is another, near or far.
+        fn step(&self, draw: &mut fastrand::Rng, servers_max: u32) -> Self {
+            let mut next = self.clone();
+            let factor = 10_f64.powf((draw.f64() - 0.5) * if draw.bool() { 0.2 } else { 2.0 });
+            match draw.u32(0..4) {
+                0 => {
+                    let most = callers_max(self.callers.len());
+                    let class = draw.usize(..next.callers.len());
+                    let by = if draw.bool() { 1 } else { draw.u32(1..=most) };
+                    let callers = next.callers[class].0;
+                    let changed =
+                        if draw.bool() { callers + by } else { callers.saturating_sub(by) };
+                    next.callers[class].0 = changed.clamp(1, most);
+                }
+                1 => {
+                    let class = draw.usize(..next.callers.len());
+                    let think_us = &mut next.callers[class].1;
+                    *think_us = if draw.u32(0..4) == 0 { 0.0 } else { *think_us * factor };
+                }
+                2 => {
+                    let center = draw.usize(..next.centers.len());
+                    if let Kind::Servers(servers) = &mut next.centers[center].0 {
+                        *servers = draw.u32(2..=servers_max);
+                    }
+                }
+                _ => {
+                    let center = draw.usize(..next.centers.len());
+                    let demands = &mut next.centers[center].1;
+                    let class = draw.usize(..demands.len());
+                    demands[class] = (demands[class] * factor).clamp(0.1, 1e6);
+                }
+            }
+            next
+        }
+
+        /// Worst share that a throughput is off.
+        fn error(&self) -> f64 {
+            let class = |&(callers, think_us): &(u32, f64)| Class { callers, think_us };
+            let center = |(kind, demands): &(Kind, Vec<f64>)| Center::new("center", *kind, demands);
+            let network = Network::new(
+                self.callers.iter().map(class).collect(),
+                self.centers.iter().map(center).collect(),
+            );
+            let network = network.unwrap();
+            let (exact, near) = (network.solve().unwrap(), network.approximate().unwrap());
+            let both = exact.throughput_per_s.iter().zip(&near.throughput_per_s);
+            both.map(|(exact, near)| (near / exact - 1.0).abs()).fold(0.0, f64::max)
+        }
     }
 
-    /// Worst relative error of a throughput over 1,000 networks, and the median of each one's
-    /// worst.
-    fn errors(classes: usize, servers_max: u32) -> (f64, f64) {
-        let mut draw = fastrand::Rng::with_seed(7);
-        let mut errors: Vec<f64> = (0..1_000)
-            .map(|_| {
-                let network = random(&mut draw, classes, servers_max);
-                let (exact, near) = (network.solve().unwrap(), network.approximate().unwrap());
-                let both = exact.throughput_per_s.iter().zip(&near.throughput_per_s);
-                both.map(|(exact, near)| (near / exact - 1.0).abs()).fold(0.0, f64::max)
-            })
-            .collect();
-        errors.sort_unstable_by(f64::total_cmp);
-        (errors[500], errors[999])
+    /// The worst of `climbs` climbs of so many steps, each from the worst of 20 networks.
+    fn worst(seed: u64, classes: usize, servers_max: u32, climbs: usize, steps: usize) -> f64 {
+        let mut draw = fastrand::Rng::with_seed(seed);
+        let mut worst: f64 = 0.0;
+        for _ in 0..climbs {
+            let drawn = (0..20).map(|_| Drawn::draw(&mut draw, classes, servers_max));
+            let start = drawn.map(|one| (one.error(), one)).max_by(|(a, _), (b, _)| a.total_cmp(b));
+            let Some((mut error, mut at)) = start else { continue };
+            for _ in 0..steps {
+                let next = at.step(&mut draw, servers_max);
+                let other = next.error();
+                if other >= error {
+                    (error, at) = (other, next);
+                }
+            }
+            worst = worst.max(error);
+        }
+        worst
     }
+
+    const CASES: [(usize, u32, f64); 5] = [
+        (1, 1, ERROR_MAX.one_class),
+        (1, 16, ERROR_MAX.one_class_servers),
+        (2, 1, ERROR_MAX.classes),
+        (2, 16, ERROR_MAX.classes_servers),
+        (1, 64, ERROR_MAX.one_class_servers),
+    ];
 
     #[test]
-    fn the_error_stays_within_what_is_stated() {
-        for (classes, servers_max, stated) in [
-            (1, 1, ERROR_MAX.one_class),
-            (1, 16, ERROR_MAX.one_class_servers),
-            (2, 1, ERROR_MAX.classes),
-            (2, 16, ERROR_MAX.classes_servers),
-        ] {
-            let (median, worst) = errors(classes, servers_max);
+    fn a_search_for_the_worst_network_stays_within_what_is_stated() {
+        for (classes, servers_max, stated) in CASES {
+            let worst = worst(11, classes, servers_max, 30, 400);
             assert!(worst <= stated, "{classes} classes, {servers_max} servers: {worst}");
             assert!(worst > 0.7 * stated, "the statement is idle: {worst}");
-            assert!(median <= 0.025, "{classes} classes, {servers_max} servers: {median}");
         }
     }
 

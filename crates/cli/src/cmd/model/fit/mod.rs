@@ -54,7 +54,8 @@ fn explain(
     for said in best.unidentified() {
         record.warn("not-identified", &said, "");
     }
-    let text = screen(observed, &best, other.as_ref());
+    let mut text = screen(observed, &best, other.as_ref());
+    super::pattern(&best.fitted, &mut text, &mut record);
     super::show(&text, &record, json, verbosity)
 }
 

@@ -61,6 +61,7 @@ pub(super) fn run(
     if base.latency_us == 0.0 {
         text.push_str(&added_latency(&args.changes, "D", &mut record));
     }
+    super::super::pattern(&inferred.fitted, &mut text, &mut record);
     for said in inferred.unidentified() {
         writeln!(text, "note: {said}").ok();
         record.warn("not-identified", &said, "");

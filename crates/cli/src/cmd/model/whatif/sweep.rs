@@ -36,6 +36,7 @@ pub(super) fn run(
         }
     }
     simulated(&best, outstanding, &args.changes, &mut text, &mut record)?;
+    super::super::pattern(&best.fitted, &mut text, &mut record);
     for said in best.unidentified() {
         writeln!(text, "note: {said}").ok();
         record.warn("not-identified", &said, "");
