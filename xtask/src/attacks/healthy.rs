@@ -117,11 +117,11 @@ impl Seen {
         })
     }
 
-    /// The call that waited longest: when it should have begun, and how long it took.
-    pub(super) fn worst(&self, span: &Range<Instant>) -> Option<(Duration, Duration)> {
+    /// The call that waited longest: when it should have begun, how long it took, and its kind.
+    pub(super) fn worst(&self, span: &Range<Instant>) -> Option<(Duration, Duration, usize)> {
         let within = self.calls.iter().filter(|(due, ..)| span.contains(due));
-        let &(due, took, _) = within.max_by_key(|call| call.1)?;
-        Some((due - span.start, took))
+        let &(due, took, kind) = within.max_by_key(|call| call.1)?;
+        Some((due - span.start, took, kind))
     }
 
     fn quantile<'c>(calls: impl Iterator<Item = &'c (Instant, Duration, usize)>) -> Duration {

@@ -93,8 +93,8 @@ struct Row {
     during: Duration,
     during_by_kind: [Duration; KINDS.len()],
     after: Duration,
-    /// The longest wait while it was attacked, and since when it was then.
-    worst: Option<(Duration, Duration)>,
+    /// Since when it was attacked when the call began that waited longest, its wait, and its kind.
+    worst: Option<(Duration, Duration, usize)>,
     /// Resident at the most, and 10 s after the attack.
     most_mib: u64,
     after_mib: u64,
@@ -232,8 +232,9 @@ impl Row {
         let ms = |took: Duration| took.as_secs_f64() * 1e3;
         let took = self.during_by_kind.map(ms);
         let parts = KINDS.iter().zip(took).map(|(kind, took)| format!("{kind} {took:.2} ms"));
-        let worst = self.worst.map(|(at, took)| {
-            format!("; longest: {:.2} ms, {:.2} s after it began", ms(took), at.as_secs_f64())
+        let worst = self.worst.map(|(at, took, kind)| {
+            let (kind, took, at) = (KINDS[kind], ms(took), at.as_secs_f64());
+            format!("; longest: {kind}, {took:.2} ms, {at:.2} s after it began")
         });
         let parts = parts.collect::<Vec<_>>().join("; ");
         format!("    p99 during: {parts}{}", worst.unwrap_or_default())
