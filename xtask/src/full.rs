@@ -60,6 +60,11 @@ const STAGES: &[Stage] = &[
     ),
     xtask("guest", "the Linux kernel's client", &["guest"]),
     xtask("sim", "fresh seeds of simulated faults", &["sim", "--count", "2000"]),
+    xtask(
+        "contest",
+        "fresh seeds of clients that compete",
+        &["sim", "--contest", "--count", "20000"],
+    ),
     shell(
         "scale",
         "10,000 simulated clients within two minutes",

@@ -19,6 +19,7 @@ const TRYING_MAX: Duration = Duration::from_secs(60);
 
 /// Within so many seeds a planted mistake must be noticed.
 const PLANTED_MAX: u64 = 1_000;
+const PLANTED_IN_CONTESTS_MAX: u64 = 2_000;
 
 /// How a run failed that is not as it was before.
 const NOT_THE_SAME: &str = "not the same twice";
@@ -29,8 +30,11 @@ usage: cargo xtask sim [OPTION]...
   --seed N        this seed, or the first of --count; without it, fresh ones, and what is kept
   --count N       so many seeds; 200, or 1 with --seed
   --plan FILE     this plan
-  --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early, drive-lies, or
-                  each of them (all); fails if none of 1,000 seeds (or --count) notices it
+  --contest       seeds in which all clients compete for the same names and files
+  --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early, drive-lies; of
+                  clients, in contests: old-attributes, forgotten-excuses, unasked-ends,
+                  late-names; or each of them (all); fails if none of 1,000 seeds notices it,
+                  of 2,000 in contests, or of --count
   --jobs N        at once; as many as there are processors
   --twice         each seed twice, and not one of ten: the same must happen
   --verbose       what happens, line by line
@@ -40,13 +44,14 @@ What failed once (crates/testkit/plans, crates/testkit/seeds) runs first, but wi
 --print.
 ";
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Arguments {
     seed: Option<u64>,
     count: Option<u64>,
     plan: Option<PathBuf>,
     planted: Vec<Planted>,
     jobs: Option<usize>,
+    contest: bool,
     twice: bool,
     verbose: bool,
     print: bool,
@@ -88,6 +93,7 @@ fn arguments() -> Result<Arguments, String> {
                 }
             }
             "--jobs" => arguments.jobs = usize::try_from(number(value()?)?).ok(),
+            "--contest" => arguments.contest = true,
             "--twice" => arguments.twice = true,
             "--verbose" => arguments.verbose = true,
             "--print" => arguments.print = true,
@@ -109,7 +115,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         };
     }
     if let (Some(seed), true, []) = (arguments.seed, arguments.print, &*arguments.planted) {
-        print!("{}", Plan::generate(seed));
+        print!("{}", arguments.plan_of(seed));
         return Ok(());
     }
     if !arguments.print {
@@ -125,16 +131,19 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     println!("sim: {count} seeds from {first}");
     match run_seeds(arguments, first, count, options) {
         None => Ok(()),
-        Some((seed, failure)) => Err(explain(seed, &failure, arguments.twice, options)),
+        Some((seed, failure)) => Err(explain(arguments, seed, &failure, options)),
     }
 }
 
 /// Each mistake must be noticed by one of the seeds.
 fn run_planted(arguments: &Arguments, options: Options) -> Result<(), String> {
     let first = arguments.seed.unwrap_or_else(fresh);
-    let count = arguments.count.unwrap_or(PLANTED_MAX);
     let mut missed = Vec::new();
     for &planted in &arguments.planted {
+        let contest = arguments.contest || planted.is_of_contests();
+        let arguments = &Arguments { contest, planted: Vec::new(), ..arguments.clone() };
+        let most = if contest { PLANTED_IN_CONTESTS_MAX } else { PLANTED_MAX };
+        let count = arguments.count.unwrap_or(most);
         let (name, options) = (planted.name(), Options { planted: Some(planted), ..options });
         println!("sim: {name}: at most {count} seeds from {first}");
         match run_seeds(arguments, first, count, options) {
@@ -142,7 +151,7 @@ fn run_planted(arguments: &Arguments, options: Options) -> Result<(), String> {
                 let after = seed - first + 1;
                 println!("{name}: noticed after {after} seeds, by seed {seed}: {failure}");
                 if arguments.print {
-                    println!("{}", explain(seed, &failure, arguments.twice, options));
+                    println!("{}", explain(arguments, seed, &failure, options));
                 }
             }
             None => missed.push(format!("{name}: not noticed in {count} seeds from {first}")),
@@ -180,7 +189,7 @@ fn run_seeds(
                     }
                     // A run that is not the same twice shows soon.
                     let twice = arguments.twice || seed.is_multiple_of(10);
-                    let report = one(seed, twice, options);
+                    let report = run_plan(&arguments.plan_of(seed), twice, options);
                     if options.is_verbose {
                         report.lines.iter().for_each(|line| println!("{line}"));
                         println!("digest {:016x}", report.digest);
@@ -202,8 +211,11 @@ fn run_seeds(
     failed.into_inner().expect("nobody panics with it")
 }
 
-fn one(seed: u64, twice: bool, options: Options) -> Report {
-    run_plan(&Plan::generate(seed), twice, options)
+impl Arguments {
+    /// The plan that a seed stands for.
+    fn plan_of(&self, seed: u64) -> Plan {
+        if self.contest { Plan::contest(seed) } else { Plan::generate(seed) }
+    }
 }
 
 fn run_plan(plan: &Plan, twice: bool, options: Options) -> Report {
@@ -219,8 +231,8 @@ fn run_plan(plan: &Plan, twice: bool, options: Options) -> Report {
 }
 
 /// Makes the plan smaller, keeps it, and says how to see it again.
-fn explain(seed: u64, failure: &Failure, twice: bool, options: Options) -> String {
-    let plan = Plan::generate(seed);
+fn explain(arguments: &Arguments, seed: u64, failure: &Failure, options: Options) -> String {
+    let (plan, twice) = (arguments.plan_of(seed), arguments.twice);
     eprintln!("seed {seed} failed: {failure}\nmaking the plan smaller ...");
     let begun = Instant::now();
     // Whoever runs the smaller ones must see what was seen.
@@ -244,6 +256,7 @@ fn explain(seed: u64, failure: &Failure, twice: bool, options: Options) -> Strin
     let path = folder.join(format!("{seed}.plan"));
     let text = format!("# seed {seed}{same}: {last}\n{}", shrunk.plan);
     let kept = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &text));
+    let contest = if arguments.contest { " --contest" } else { "" };
     let replay = match kept {
         Ok(()) => format!("cargo xtask sim --plan {}{same} --verbose", path.display()),
         Err(error) => format!("(the plan could not be kept: {error})"),
@@ -251,7 +264,7 @@ fn explain(seed: u64, failure: &Failure, twice: bool, options: Options) -> Strin
     let count = if options.planted.is_some() { " --count 1" } else { "" };
     format!(
         "{text}\nseed {seed}: {failure}\nin the smaller plan ({} steps of {}): {last}\n\
-         see it again:  cargo xtask sim --seed {seed}{count}{same} --verbose\n     \
+         see it again:  cargo xtask sim{contest} --seed {seed}{count}{same} --verbose\n     \
          or:       {replay}",
         shrunk.plan.steps.len(),
         plan.steps.len(),
@@ -298,8 +311,10 @@ fn run_kept() -> Result<(), String> {
     for line in seeds.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         let seed = line.split_whitespace().next().and_then(|seed| seed.parse().ok());
         let seed = seed.ok_or_else(|| format!("crates/testkit/seeds: {line:?} has no seed"))?;
-        if let Some(failure) = one(seed, true, Options::default()).failure {
-            return Err(explain(seed, &failure, true, Options::default()));
+        let arguments = Arguments { twice: true, ..Arguments::default() };
+        let report = run_plan(&arguments.plan_of(seed), true, Options::default());
+        if let Some(failure) = report.failure {
+            return Err(explain(&arguments, seed, &failure, Options::default()));
         }
         count += 1;
     }

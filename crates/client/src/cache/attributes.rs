@@ -130,6 +130,15 @@ impl Attributes {
         self.files.peek(file).map(|known| known.version)
     }
 
+    /// The same, if all that was told since is known to be ours. While calls of ours are under way
+    /// nobody can say so of other states, and what was cached is not to be used.
+    pub fn sure_version(&self, file: &FileHandle) -> Option<Version> {
+        let known = self.files.peek(file)?;
+        let is_sure =
+            !known.ours.others_were_here() && known.knows(&WccAttr::from(&known.attributes));
+        is_sure.then_some(known.version)
+    }
+
     /// Attributes that a reply told, not of a change of ours.
     pub fn told(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
         let Some(known) = self.files.get_mut(file) else {
@@ -141,8 +150,9 @@ impl Attributes {
         }
         let state = WccAttr::from(attributes);
         known.is_moved |= known.is_before(self.renamed);
-        let in_progress = told.is_dirty || known.changing > 0;
-        // While calls of ours are under way a state that we do not know may be theirs.
+        // While calls of ours are under way a state that we do not know may be theirs. Whoever opens
+        // the file is promised more, and it costs no more than what is cached.
+        let in_progress = told.is_dirty || known.changing > 0 && !told.is_open;
         let others = !in_progress
             && (known.ours.others_were_here()
                 || !known.knows(&state)

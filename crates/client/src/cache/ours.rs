@@ -67,8 +67,11 @@ impl Ours {
             excused.into_iter().for_each(|(state, _)| self.excuse(state));
         }
         self.answered = self.answered.max(span.answered);
-        if let Some(after) = &wcc.after {
-            self.know(after.into());
+        // What has failed, and left the state it found, has made none.
+        if let Some(after) = wcc.after.as_ref().map(WccAttr::from)
+            && wcc.before != Some(after)
+        {
+            self.know(after);
         }
         if let Some(before) = wcc.before
             && !self.known.contains(&before)
@@ -205,6 +208,19 @@ mod tests {
         ours.changed(&step(2, 3), span(11, 31, true));
         ours.changed(&step(1, 2), span(12, 32, true));
         assert!(!ours.others_may_have_been_here());
+    }
+
+    #[test]
+    fn a_state_that_a_failed_call_has_found_is_not_ours() {
+        let mut ours = Ours::default();
+        ours.reset(state(1));
+        ours.changed(&step(1, 1), span(0, 10, false));
+        assert!(!ours.others_were_here());
+        ours.changed(&step(2, 2), span(10, 20, false));
+        assert!(ours.others_were_here());
+        // Unless a reply that comes later says that we have made it.
+        ours.changed(&step(1, 2), span(9, 30, false));
+        assert!(!ours.others_were_here());
     }
 
     #[test]

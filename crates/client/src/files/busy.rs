@@ -35,8 +35,8 @@ struct OpenFile {
     count: usize,
     hidden: Vec<Hidden>,
     changes: Arc<AtomicU64>,
-    /// How often all of ours was stable, which it is when it is opened; and how often when the
-    /// server was asked last where it ends. Between, another client may have appended.
+    /// How often all of ours was stable or given up, which it is when it is opened; and how often
+    /// when the server was asked last where it ends. Between, another client may have appended.
     settled: u64,
     asked: Option<u64>,
 }
@@ -63,7 +63,7 @@ impl Busy {
         }
     }
 
-    /// All that was written to a file is stable.
+    /// All that was written to a file is stable, or given up.
     pub(super) fn settled(&mut self, file: &FileHandle) {
         if let Some(open) = self.open.get_mut(file) {
             open.settled += 1;

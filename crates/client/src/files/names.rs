@@ -78,7 +78,7 @@ impl Files {
 
     fn find(&self, dir: &FileHandle, name: &[u8]) -> Option<Target> {
         let mut state = self.inner.state.lock();
-        let version = state.attributes.version(dir)?;
+        let version = state.attributes.sure_version(dir)?;
         state.names.find(dir, name, version)
     }
 
@@ -445,7 +445,7 @@ impl Files {
         let acting = self.acting(who);
         let replaced = match self.target_if_open(&acting, to.0, to.1).await? {
             Some(file) if from != to && self.replaces(who, from, file).await? => {
-                Some((file, self.keep_by_link(&acting, file, to).await?))
+                self.keep_by_link(&acting, file, to).await?.map(|kept| (file, kept))
             }
             _ => None,
         };
@@ -482,20 +482,20 @@ impl Files {
 
     /// Gives an open file a hidden name beside the one it is about to lose. A link, so that the
     /// name it has is never missing; where there are none, it is renamed, as others do. Gives
-    /// whether it was.
+    /// whether it was; and nothing if the file is gone already.
     async fn keep_by_link(
         &self,
         acting: &Acting,
         file: FileHandle,
         to: (FileHandle, &[u8]),
-    ) -> Result<(Hidden, bool), Error> {
+    ) -> Result<Option<(Hidden, bool)>, Error> {
         let (dir, name) = (to.0, self.inner.state.lock().busy.hidden_name());
         let change = self.changing(dir);
         let linked = acting.session.link(file, dir, &name).await;
         match self.settle(change, linked, |answer| answer.linkdir_wcc) {
             Ok(_) => {
                 self.inner.state.lock().attributes.expire(&file);
-                Ok((Hidden { dir, name }, false))
+                Ok(Some((Hidden { dir, name }, false)))
             }
             Err(error) => match error.status() {
                 // It is not for want of links: a disk that has failed a link may do half of the
@@ -503,9 +503,11 @@ impl Files {
                 Some(NfsStat3::IsDir | NfsStat3::Io | NfsStat3::NoSpc | NfsStat3::DQuot) => {
                     Err(error)
                 }
+                // Somebody else has replaced it: the name leads to another file by now.
+                Some(NfsStat3::Stale | NfsStat3::NoEnt) => Ok(None),
                 _ => {
                     self.ask_rename(acting, to, (dir, &name)).await?;
-                    Ok((Hidden { dir, name }, true))
+                    Ok(Some((Hidden { dir, name }, true)))
                 }
             },
         }

@@ -169,9 +169,9 @@ impl Open {
     /// # Errors
     /// The first of any write of this file that nobody was told of.
     pub async fn flush(&self) -> Result<(), Error> {
-        self.inner.files.inner.write_behind.commit(self.inner.file).await?;
+        let flushed = self.inner.files.inner.write_behind.commit(self.inner.file).await;
         self.settled();
-        Ok(())
+        flushed
     }
 
     /// As [`Open::flush`], for close(2): whoever else has the file open is told of errors, too.
@@ -179,11 +179,12 @@ impl Open {
     /// # Errors
     /// As [`Open::flush`].
     pub async fn flush_at_close(&self) -> Result<(), Error> {
-        self.inner.files.inner.write_behind.commit_at_close(self.inner.file).await?;
+        let flushed = self.inner.files.inner.write_behind.commit_at_close(self.inner.file).await;
         self.settled();
-        Ok(())
+        flushed
     }
 
+    /// All is stable, or was given up.
     fn settled(&self) {
         self.inner.files.inner.state.lock().busy.settled(&self.inner.file);
     }

@@ -237,13 +237,15 @@ impl FileSystem {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
-        if let Err(error) = file.open.flush().await {
-            if !reply.tell_error(errno(error.clone())) {
-                file.open.untold(error);
+        let flushed = file.open.flush().await;
+        self.is_stable(file.node).await;
+        match flushed {
+            Ok(()) => drop(reply.done()),
+            Err(error) => {
+                if !reply.tell_error(errno(error.clone())) {
+                    file.open.untold(error);
+                }
             }
-        } else {
-            self.is_stable(file.node).await;
-            reply.done();
         }
     }
 

@@ -5,6 +5,7 @@
 //! makes no sense where it has come to stand (it closes what is not open) is passed over, so that
 //! any part of a plan is a plan.
 
+pub mod contest;
 pub mod generate;
 pub mod shrink;
 pub mod text;
@@ -118,6 +119,59 @@ pub enum Op {
     /// Makes it stable.
     CommitPart,
     ReadPart,
+    /// A program of the client does something in the directory for which all compete.
+    Contend {
+        program: usize,
+        act: Act,
+    },
+}
+
+/// Most programs of a client.
+pub const PROGRAMS_MAX: usize = 4;
+
+/// A file for which all compete has so many places, with gaps between, which are written whole.
+pub const PLACES: u32 = 8;
+pub const PLACE_BYTES: u32 = 3_000;
+
+/// Files to which all append.
+pub const LOGS: u32 = 2;
+
+/// What a program does in the directory for which all compete.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Act {
+    /// Makes a file, which must not be there yet.
+    Make(Path),
+    Remove(Path),
+    /// Fills all places of a new file with a value, and renames it to the name.
+    Replace {
+        name: Path,
+        value: u8,
+    },
+    /// Opens a file, fills some places with a value, all at once, waits, and closes it.
+    Write {
+        name: Path,
+        first: u32,
+        count: u32,
+        value: u8,
+        hold: Nanos,
+    },
+    /// Opens it, reads all of it, and closes it.
+    Read(Path),
+    /// Looks the name up.
+    Look(Path),
+    /// Lists the directory, and waits before each portion.
+    List {
+        wait: Nanos,
+    },
+    /// Appends a record and syncs, when it is its turn; through a descriptor that stays open, or
+    /// from open to close.
+    Append {
+        log: u32,
+        keeps: bool,
+    },
+    ReadLog {
+        log: u32,
+    },
 }
 
 /// How a public file is filled.
@@ -207,6 +261,12 @@ impl Plan {
         let mut faults: Vec<_> = faults.collect();
         faults.sort_by_key(|(at, _)| *at);
         faults
+    }
+
+    /// Whether all clients compete for the same names, and not each in a directory of its own.
+    pub fn is_contest(&self) -> bool {
+        let contends = |step: &Step| matches!(step.what, What::Do { op: Op::Contend { .. }, .. });
+        self.steps.iter().any(contends)
     }
 
     /// What one client does, each with its number in the plan.

@@ -6,7 +6,7 @@
 
 use perf::units::Nanos;
 
-use super::{Fault, Op, Plan, Step, What};
+use super::{Act, Fault, Op, Plan, Step, What};
 
 /// A plan that has become smaller, and by how many tries.
 #[derive(Clone, Debug)]
@@ -78,6 +78,29 @@ fn simpler(step: &Step) -> Vec<Step> {
             if *bytes > 1 {
                 add(write(*at, *bytes / 2, *pieces));
                 add(write(*at, 1, *pieces));
+            }
+        }
+        What::Do { client, op: Op::Contend { program, act } } => {
+            let (client, program) = (*client, *program);
+            let mut add = |act: Act| add(What::Do { client, op: Op::Contend { program, act } });
+            match act.clone() {
+                Act::Write { name, first, count, value, hold } => {
+                    let (name, half) = (&name, half(hold));
+                    let write = |first, count, hold| Act::Write {
+                        name: name.clone(),
+                        first,
+                        count,
+                        value,
+                        hold,
+                    };
+                    if count > 1 {
+                        add(write(first, count / 2, hold));
+                        add(write(first + count / 2, count - count / 2, hold));
+                    }
+                    add(write(first, count, half));
+                }
+                Act::List { wait } => add(Act::List { wait: half(wait) }),
+                _ => {}
             }
         }
         What::Fault(fault) => {

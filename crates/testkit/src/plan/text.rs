@@ -19,8 +19,8 @@ use perf::model::disk::{PROFILES, Profile};
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
-use super::{By, CLIENTS_MAX, Client, FILE_BYTES_MAX, Fault, Level, Op, PART_BYTES, Plan, Step};
-use super::{Style, What};
+use super::{Act, By, CLIENTS_MAX, Client, FILE_BYTES_MAX, Fault, LOGS, Level, Op, PART_BYTES};
+use super::{PLACES, PROGRAMS_MAX, Plan, Step, Style, What};
 use crate::reference::tree::{Change, How};
 
 /// The form of the text; another number is another form.
@@ -92,6 +92,26 @@ impl fmt::Display for Op {
             }
             Self::CommitPart => f.write_str("commit-part"),
             Self::ReadPart => f.write_str("read-part"),
+            Self::Contend { program, act } => write!(f, "contend {program} {act}"),
+        }
+    }
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Make(name) => write!(f, "make {name}"),
+            Self::Remove(name) => write!(f, "remove {name}"),
+            Self::Replace { name, value } => write!(f, "replace {name} {value}"),
+            Self::Write { name, first, count, value, hold } => {
+                write!(f, "write {name} {first} {count} {value} {}", micros(*hold))
+            }
+            Self::Read(name) => write!(f, "read {name}"),
+            Self::Look(name) => write!(f, "look {name}"),
+            Self::List { wait } => write!(f, "list {}", micros(*wait)),
+            Self::Append { log, keeps: true } => write!(f, "append {log} kept"),
+            Self::Append { log, keeps: false } => write!(f, "append {log} closed"),
+            Self::ReadLog { log } => write!(f, "read-log {log}"),
         }
     }
 }
@@ -307,7 +327,40 @@ impl<'t> Words<'t> {
             }
             "commit-part" => Op::CommitPart,
             "read-part" => Op::ReadPart,
+            "contend" => {
+                let program = self.small(PROGRAMS_MAX as u64 - 1)?;
+                Op::Contend { program, act: self.act()? }
+            }
             other => return Err(format!("no client does {other:?}")),
+        })
+    }
+
+    fn act(&mut self) -> Result<Act, String> {
+        let (places, logs) = (u64::from(PLACES), u64::from(LOGS) - 1);
+        Ok(match self.word()? {
+            "make" => Act::Make(self.path()?),
+            "remove" => Act::Remove(self.path()?),
+            "replace" => Act::Replace { name: self.path()?, value: self.small(255)? },
+            "write" => {
+                let (name, first) = (self.path()?, self.small(places)?);
+                let count = self.small(places - u64::from(first))?;
+                let (value, hold) = (self.small(255)?, self.span()?);
+                Act::Write { name, first, count, value, hold }
+            }
+            "read" => Act::Read(self.path()?),
+            "look" => Act::Look(self.path()?),
+            "list" => Act::List { wait: self.span()? },
+            "append" => {
+                let log = self.small(logs)?;
+                let keeps = match self.word()? {
+                    "kept" => true,
+                    "closed" => false,
+                    other => return Err(format!("a descriptor is kept or closed, not {other:?}")),
+                };
+                Act::Append { log, keeps }
+            }
+            "read-log" => Act::ReadLog { log: self.small(logs)? },
+            other => return Err(format!("no program does {other:?}")),
         })
     }
 
@@ -350,8 +403,9 @@ mod tests {
     #[test]
     fn a_plan_is_what_its_text_says() {
         for seed in 0..200 {
-            let plan = Plan::generate(seed);
-            assert_eq!(plan.to_string().parse(), Ok(plan));
+            for plan in [Plan::generate(seed), Plan::contest(seed)] {
+                assert_eq!(plan.to_string().parse(), Ok(plan));
+            }
         }
     }
 

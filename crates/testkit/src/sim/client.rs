@@ -4,9 +4,10 @@ use std::pin::pin;
 
 use client::error::Error;
 use client::files::{self, Files};
+use client::session::Session;
 use futures_util::future::{Either, select};
 use net::call::{self, Bulk, Traits};
-use net::clock::Group;
+use net::clock::{Clock, Group};
 use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, NfsStat3};
 
@@ -51,29 +52,9 @@ pub(crate) struct Actor {
 impl Actor {
     /// Mounts, and finds or makes its places.
     pub(crate) async fn enter(stage: &Stage, plan: &Plan, number: usize) -> Result<Self, Failure> {
-        let (clock, group) = stage.clock.group();
-        let client = plan.clients[number];
-        let sky = std::sync::Arc::new(parking_lot::Mutex::new(stage.machine.calm(number)));
-        let wires = Wires { outage: Default::default(), sky, group };
-        let first_xid = u32::try_from(number + 1).unwrap_or(u32::MAX) << 24;
-        let rpc = match client.by {
-            By::Stream => {
-                let nconnect = 1 + u32::try_from((plan.seed + number as u64) % 3).unwrap_or(0);
-                let timeo = Nanos::from_secs(5);
-                let options = call::Options::stream();
-                let options = call::Options { nconnect, timeo, first_xid, insist: true, ..options };
-                let rpc = stage.machine.over_stream(&clock, &wires.outage, options).await;
-                rpc.map_err(|error| Failure::new("connect", error.to_string()))?
-            }
-            By::Datagrams => {
-                let options = call::Options::datagrams();
-                let options = call::Options { traits: TRAITS, first_xid, insist: true, ..options };
-                stage.machine.over_datagrams(&clock, &wires.sky, &options)
-            }
-        };
-        let session = stage.machine.session(rpc).await.map_err(at_entry)?;
+        let (clock, session, wires) = mounted(stage, plan, number).await?;
         let (places, home) = Places::make(&session, plan.clients.len(), number).await?;
-        let grip = match client.level {
+        let grip = match plan.clients[number].level {
             Level::Calls => Grip::Calls(session),
             Level::Files => {
                 let files = Files::new(&clock, session, files::Options::default());
@@ -234,6 +215,8 @@ impl Actor {
             }
             Op::CommitPart => self.commit_part().await,
             Op::ReadPart => self.read_part().await,
+            // There is a contest then, and other players.
+            Op::Contend { .. } => Ok(()),
         }
     }
 
@@ -375,6 +358,36 @@ impl Actor {
     pub(super) fn note(&self, what: impl FnOnce() -> String) {
         self.stage.trace.lock().add(self.stage.clock.now(), what);
     }
+}
+
+/// A client's session, its clock, and what can be done to it.
+pub(super) async fn mounted(
+    stage: &Stage,
+    plan: &Plan,
+    number: usize,
+) -> Result<(Clock, Session, Wires), Failure> {
+    let (clock, group) = stage.clock.group();
+    let client = plan.clients[number];
+    let sky = std::sync::Arc::new(parking_lot::Mutex::new(stage.machine.calm(number)));
+    let wires = Wires { outage: Default::default(), sky, group };
+    let first_xid = u32::try_from(number + 1).unwrap_or(u32::MAX) << 24;
+    let rpc = match client.by {
+        By::Stream => {
+            let nconnect = 1 + u32::try_from((plan.seed + number as u64) % 3).unwrap_or(0);
+            let timeo = Nanos::from_secs(5);
+            let options = call::Options::stream();
+            let options = call::Options { nconnect, timeo, first_xid, insist: true, ..options };
+            let rpc = stage.machine.over_stream(&clock, &wires.outage, options).await;
+            rpc.map_err(|error| Failure::new("connect", error.to_string()))?
+        }
+        By::Datagrams => {
+            let options = call::Options::datagrams();
+            let options = call::Options { traits: TRAITS, first_xid, insist: true, ..options };
+            stage.machine.over_datagrams(&clock, &wires.sky, &options)
+        }
+    };
+    let session = stage.machine.session(rpc).await.map_err(at_entry)?;
+    Ok((clock, session, wires))
 }
 
 /// What comes of `work`, unless its client is gone before.

@@ -10,9 +10,13 @@
 //!              '-- walk.rs: a fresh client looks at everything in the end, and after a crash
 //! ```
 //!
+//! Where all compete for the same names and files, `contest` takes the place of the clients and of
+//! the walk.
+//!
 //! The first outcome that the reference does not allow ends the run.
 
 mod client;
+mod contest;
 mod data;
 mod expected;
 mod fate;
@@ -29,6 +33,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use ::client::files::Mistake;
 use net::clock::Clock;
 use net::clock::world::World;
 use parking_lot::Mutex;
@@ -61,6 +66,8 @@ pub enum Planted {
     CommitEarly,
     /// The drive says that it has synced when it has not.
     DriveLies,
+    /// Clients make it; noticed where they compete.
+    Client(Mistake),
 }
 
 /// How to carry a plan out.
@@ -103,11 +110,21 @@ pub(crate) struct Stage {
     pub(crate) trace: Arc<Mutex<Trace>>,
     /// The public files, by their writers.
     pub(crate) public: Arc<Mutex<Vec<crate::reference::shared::Sessions>>>,
+    /// What clients do wrong on purpose.
+    pub(crate) mistake: Option<Mistake>,
 }
 
 impl Planted {
-    pub const ALL: [Self; 4] =
-        [Self::ReplyCacheOff, Self::VerifierKept, Self::CommitEarly, Self::DriveLies];
+    pub const ALL: [Self; 8] = [
+        Self::ReplyCacheOff,
+        Self::VerifierKept,
+        Self::CommitEarly,
+        Self::DriveLies,
+        Self::Client(Mistake::OldAttributes),
+        Self::Client(Mistake::ForgottenExcuses),
+        Self::Client(Mistake::UnaskedEnds),
+        Self::Client(Mistake::LateNames),
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -115,7 +132,24 @@ impl Planted {
             Self::VerifierKept => "verifier-kept",
             Self::CommitEarly => "commit-early",
             Self::DriveLies => "drive-lies",
+            Self::Client(Mistake::OldAttributes) => "old-attributes",
+            Self::Client(Mistake::ForgottenExcuses) => "forgotten-excuses",
+            Self::Client(Mistake::UnaskedEnds) => "unasked-ends",
+            Self::Client(Mistake::LateNames) => "late-names",
         }
+    }
+
+    /// The mistake of a client, if it is one.
+    fn mistake(self) -> Option<Mistake> {
+        match self {
+            Self::Client(mistake) => Some(mistake),
+            _ => None,
+        }
+    }
+
+    /// Whether it shows where clients compete.
+    pub fn is_of_contests(self) -> bool {
+        self.mistake().is_some()
     }
 }
 
@@ -156,6 +190,7 @@ pub fn run(plan: &Plan, options: Options) -> Report {
         history: Arc::clone(&history),
         trace: Arc::clone(&trace),
         public: Arc::new(Mutex::new(vec![Default::default(); plan.clients.len()])),
+        mistake: options.planted.and_then(Planted::mistake),
     };
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let stage = stage_of();
@@ -188,8 +223,16 @@ pub fn run(plan: &Plan, options: Options) -> Report {
 async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
     let limit = plan.span() + PATIENCE;
     let clock = stage.clock.clone();
-    let played = clock.within(limit, play_to_the_end(stage, plan));
-    played.await.unwrap_or_else(|elapsed| Err(Failure::new("endless", elapsed.to_string())))
+    let played = async {
+        match plan.is_contest() {
+            true => contest::play(stage, plan).await,
+            false => play_to_the_end(stage, plan).await,
+        }
+    };
+    clock
+        .within(limit, played)
+        .await
+        .unwrap_or_else(|elapsed| Err(Failure::new("endless", elapsed.to_string())))
 }
 
 async fn play_to_the_end(stage: Stage, plan: Plan) -> Result<(), Failure> {

@@ -43,7 +43,8 @@ impl Places {
     }
 }
 
-async fn dir(session: &Session, name: &str) -> Result<FileHandle, Failure> {
+/// Finds or makes a directory below the root.
+pub(super) async fn dir(session: &Session, name: &str) -> Result<FileHandle, Failure> {
     let (root, name) = (session.root(), name.as_bytes());
     let made = session.mkdir(root, name, Sattr3::default()).await;
     match made {

@@ -34,6 +34,19 @@ fn clients_see_what_the_reference_allows_and_the_same_seed_is_the_same_run() {
 }
 
 #[test]
+fn clients_that_compete_see_what_they_are_promised_and_the_same_seed_is_the_same_run() {
+    for seed in 1..=20 {
+        let plan = Plan::contest(seed);
+        let first = run(&plan, None);
+        assert_eq!(first.failure, None, "cargo xtask sim --contest --seed {seed}");
+        if seed % 5 == 0 {
+            let again = run(&plan, None);
+            assert_eq!((again.digest, again.ops), (first.digest, first.ops), "seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn plans_that_failed_once_do_not_fail_any_more() {
     for (path, plan) in plans("plans") {
         assert_eq!(run(&plan, None).failure, None, "{}", path.display());

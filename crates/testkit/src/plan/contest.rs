@@ -1,0 +1,170 @@
+//! From a seed to a plan in which all clients compete: for the same few names, files and logs.
+//!
+//! What goes wrong is what shows in another order: replies that are late and overtake each other,
+//! connections that break, a disk that is slow or full for a while. Crashes are left to plans in
+//! which each client has a directory of its own.
+
+use fastrand::Rng;
+use perf::model::disk::PROFILES;
+use perf::units::Nanos;
+
+use super::{Act, By, Client, Fault, LOGS, Level, Op, PLACES, Plan, Step, What};
+
+/// How long all may pause: longer than any attributes are good.
+const LONG: u64 = 150_000_000;
+
+const SETTLED: Nanos = Nanos::from_secs(3);
+
+impl Plan {
+    /// The contest that a seed stands for.
+    pub fn contest(seed: u64) -> Self {
+        let mut random = Rng::with_seed(seed);
+        let clients: Vec<_> = (0..random.usize(2..=4)).map(|_| client(&mut random)).collect();
+        let latency = Nanos::from_micros(random.u64(20..2_000));
+        let programs: Vec<_> = clients.iter().map(|_| random.usize(1..=3)).collect();
+        let mut steps: Vec<Step> = Vec::new();
+        let mut values = 0u8;
+        // Rounds in which all are busy, and between them nobody, for as long as something is
+        // remembered or less.
+        let mut round = Nanos::ZERO;
+        for number in 1..=random.usize(1..=5) {
+            for (client, &programs) in programs.iter().enumerate() {
+                for program in 0..programs {
+                    let mut at = round + Nanos::from_micros(random.u64(..2_000));
+                    // What is remembered is looked at before anybody changes it.
+                    let mut act = match random.u8(..4) > 0 {
+                        true => look(&mut random, number),
+                        false => act(&mut random, &mut values),
+                    };
+                    for _ in 0..random.usize(1..7) {
+                        let op = Op::Contend { program, act };
+                        steps.push(Step { at, what: What::Do { client, op } });
+                        at += pause(&mut random, latency);
+                        act = self::act(&mut random, &mut values);
+                    }
+                }
+            }
+            // When all of that is done, as a rule.
+            let last = steps.iter().map(|step| step.at).max().unwrap_or(round) + SETTLED;
+            if random.u8(..4) > 0 {
+                expect(&mut random, &programs, last, number, &mut steps);
+            }
+            let least = if random.bool() { LONG / 2 } else { 0 };
+            round = last + Nanos::from_micros(random.u64(least..LONG));
+        }
+        let end = steps.iter().map(|step| step.at).max().unwrap_or(Nanos::ZERO);
+        for (number, client) in clients.iter().enumerate() {
+            if client.by == By::Datagrams && random.u8(..4) > 0 {
+                let jitter = Nanos::from_micros(random.u64(..60_000));
+                let (lost, doubled) = [(0, 0), (20, 20)][random.usize(..2)];
+                let weather = Fault::Weather { client: number, lost, doubled, jitter, span: end };
+                steps.push(Step { at: Nanos::ZERO, what: What::Fault(weather) });
+            }
+        }
+        for _ in 0..random.usize(0..4) {
+            let client = random.usize(..clients.len());
+            let fault = match random.u8(..16) {
+                0..5 => Fault::Cut { client },
+                5..8 => Fault::CutAfterReplies { client, replies: random.u64(..20) },
+                8..10 => {
+                    Fault::Outage { client, span: Nanos::from_micros(random.u64(..2_000_000)) }
+                }
+                10..14 => {
+                    let span = Nanos::from_micros(random.u64(..2_000_000));
+                    Fault::Slow { factor: random.u32(2..50), span }
+                }
+                _ => Fault::Full { span: Nanos::from_micros(random.u64(..1_000_000)) },
+            };
+            let at = steps[random.usize(..steps.len())].at + latency * random.u64(..4);
+            steps.push(Step { at, what: What::Fault(fault) });
+        }
+        steps.sort_by_key(|step| step.at);
+        let disk = PROFILES[random.usize(..PROFILES.len())];
+        Self { seed, latency, disk, clients, steps }
+    }
+}
+
+fn client(random: &mut Rng) -> Client {
+    let level = if random.u8(..4) == 0 { Level::Calls } else { Level::Files };
+    let by = if random.u8(..3) == 0 { By::Stream } else { By::Datagrams };
+    Client { level, by }
+}
+
+/// Mostly about as long as a call takes.
+fn pause(random: &mut Rng, latency: Nanos) -> Nanos {
+    let micros = latency.as_nanos() / 1_000;
+    Nanos::from_micros(match random.u8(..24) {
+        0..2 => random.u64(..1_000_000),
+        2..10 => random.u64(..60_000),
+        _ => random.u64(..6 * micros + 1),
+    })
+}
+
+fn name(random: &mut Rng) -> String {
+    ["a", "b", "c", "d"][random.usize(..4)].to_owned()
+}
+
+/// One client makes a file of a name that nobody has had, while all others look for it.
+fn expect(
+    random: &mut Rng,
+    programs: &[usize],
+    begins: Nanos,
+    round: usize,
+    steps: &mut Vec<Step>,
+) {
+    let maker = random.usize(..programs.len());
+    for (client, &programs) in programs.iter().enumerate() {
+        for program in 0..programs {
+            for _ in 0..2 {
+                let act = match (client == maker, program) {
+                    (true, 0) => Act::Make(expected(round)),
+                    _ => Act::Look(expected(round)),
+                };
+                let at = begins + Nanos::from_micros(random.u64(..40_000));
+                let op = Op::Contend { program, act };
+                steps.push(Step { at, what: What::Do { client, op } });
+            }
+        }
+    }
+}
+
+fn expected(round: usize) -> String {
+    format!("e{round}")
+}
+
+/// Looks at what may be remembered.
+fn look(random: &mut Rng, round: usize) -> Act {
+    match random.u8(..4) {
+        0 => Act::Look(name(random)),
+        1 => Act::Read(name(random)),
+        _ => Act::Look(expected(round.saturating_sub(1))),
+    }
+}
+
+fn act(random: &mut Rng, values: &mut u8) -> Act {
+    let name = name(random);
+    let mut value = || {
+        *values = *values % 250 + 1;
+        *values
+    };
+    match random.u8(..100) {
+        0..12 => Act::Make(name),
+        12..20 => Act::Remove(name),
+        20..24 => Act::Replace { name, value: value() },
+        24..42 => {
+            let first = random.u32(..PLACES);
+            let count = random.u32(1..=PLACES - first);
+            let hold = Nanos::from_micros(match random.u8(..3) {
+                0 => 0,
+                1 => random.u64(..20_000),
+                _ => random.u64(..500_000),
+            });
+            Act::Write { name, first, count, value: value(), hold }
+        }
+        42..58 => Act::Read(name),
+        58..70 => Act::Look(name),
+        70..76 => Act::List { wait: Nanos::from_micros(random.u64(..50_000)) },
+        76..92 => Act::Append { log: random.u32(..LOGS), keeps: random.bool() },
+        _ => Act::ReadLog { log: random.u32(..LOGS) },
+    }
+}

@@ -1,0 +1,285 @@
+//! What may be seen in the directory for which all compete.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use perf::units::{Instant, Nanos};
+use wire::nfs3::FileHandle;
+
+use crate::plan::{LOGS, PLACE_BYTES, PLACES};
+use crate::reference::register::{Look, Register, Ticket};
+
+/// How long a name may be remembered that others have changed: as long as a directory's attributes
+/// are good, and the time that a reply may have been on its way.
+const REMEMBERED: Nanos = Nanos::from_secs(75);
+
+/// Where a name leads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Bound {
+    Nothing,
+    File(FileHandle),
+    /// A file whose handle nobody was told.
+    Some,
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(super) struct Truth {
+    names: BTreeMap<String, Register<Bound>>,
+    /// Never walked.
+    files: HashMap<FileHandle, File>,
+    pub(super) logs: [Log; LOGS as usize],
+}
+
+/// A file with places that are written whole.
+#[derive(Debug)]
+struct File {
+    places: Vec<Register<u8>>,
+    sessions: Sessions,
+    /// Who was told of an error, and when.
+    failed: Vec<(usize, Instant)>,
+}
+
+/// A file to which all append in turn.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pub(super) is_taken: bool,
+    /// Records that are stable, in their order, and since when.
+    records: Vec<(String, Instant)>,
+    sessions: Sessions,
+}
+
+/// Who has had a file open for writing.
+#[derive(Debug, Default)]
+struct Sessions(Vec<Session>);
+
+#[derive(Debug)]
+struct Session {
+    by: usize,
+    begun: Instant,
+    ended: Option<Instant>,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        let places = (0..PLACES).map(|_| Register::new(0)).collect();
+        Self { places, sessions: Sessions::default(), failed: Vec::new() }
+    }
+}
+
+impl Sessions {
+    fn begin(&mut self, by: usize, begun: Instant) -> usize {
+        self.0.push(Session { by, begun, ended: None });
+        self.0.len() - 1
+    }
+
+    /// From when on a client that opens the file at `begun` must have seen what others have closed:
+    /// two that write at the same time see each other's data when both have closed it.
+    fn heard(&self, by: usize, begun: Instant) -> Instant {
+        let mut heard = begun;
+        let reaches = |one: &&Session, heard| {
+            one.by == by && one.begun < heard && one.ended.is_none_or(|ended| ended >= heard)
+        };
+        while let Some(one) = self.0.iter().find(|one| reaches(one, heard)) {
+            heard = one.begun;
+        }
+        heard
+    }
+}
+
+impl Truth {
+    fn name(&mut self, name: &str) -> &mut Register<Bound> {
+        self.names.entry(name.to_owned()).or_insert_with(|| Register::new(Bound::Nothing))
+    }
+
+    fn file(&mut self, file: FileHandle) -> &mut File {
+        self.files.entry(file).or_default()
+    }
+
+    pub(super) fn bind(&mut self, name: &str, to: Bound, by: usize, now: Instant) -> Ticket {
+        self.name(name).begin(to, by, now)
+    }
+
+    pub(super) fn bound(&mut self, name: &str, ticket: Ticket, to: Bound, now: Instant) {
+        self.name(name).is(ticket, to);
+        self.name(name).end(ticket, now);
+    }
+
+    pub(super) fn not_bound(&mut self, name: &str, ticket: Ticket) {
+        self.name(name).undone(ticket);
+    }
+
+    pub(super) fn open(&mut self, file: FileHandle, by: usize, begun: Instant) -> usize {
+        self.file(file).sessions.begin(by, begun)
+    }
+
+    pub(super) fn closed(&mut self, file: FileHandle, session: usize, now: Instant) {
+        self.file(file).sessions.0[session].ended = Some(now);
+    }
+
+    pub(super) fn write(
+        &mut self,
+        file: FileHandle,
+        place: u32,
+        value: u8,
+        by: usize,
+        now: Instant,
+    ) -> Ticket {
+        self.file(file).places[place as usize].begin(value, by, now)
+    }
+
+    pub(super) fn written(&mut self, file: FileHandle, place: u32, ticket: Ticket, now: Instant) {
+        self.file(file).places[place as usize].end(ticket, now);
+    }
+
+    /// A client was told of an error of a file, once, whichever of its programs it concerned.
+    pub(super) fn failed(&mut self, file: FileHandle, by: usize, since: Instant, now: Instant) {
+        let file = self.file(file);
+        file.failed.push((by, now));
+        file.places.iter_mut().for_each(|place| place.unsure(by, since));
+    }
+
+    /// Whether that has happened since.
+    pub(super) fn has_failed(&mut self, file: FileHandle, by: usize, since: Instant) -> bool {
+        self.file(file).failed.iter().any(|(whom, at)| *whom == by && *at >= since)
+    }
+
+    pub(super) fn turn(&mut self, log: u32, by: usize, now: Instant) -> usize {
+        self.logs[log as usize].sessions.begin(by, now)
+    }
+
+    pub(super) fn turned(
+        &mut self,
+        log: u32,
+        session: usize,
+        record: Option<String>,
+        now: Instant,
+    ) {
+        let log = &mut self.logs[log as usize];
+        log.records.extend(record.map(|record| (record, now)));
+        log.sessions.0[session].ended = Some(now);
+        log.is_taken = false;
+    }
+
+    /// Where a name may be seen to lead; `remembers`: by who may find it in memory.
+    fn leads(&mut self, name: &str, look: Look, remembers: bool) -> Vec<Bound> {
+        let heard = match remembers {
+            true => look.begun - REMEMBERED,
+            false => look.begun,
+        };
+        self.name(name).seen(Look { heard, ..look }).copied().collect()
+    }
+
+    /// A name was seen to lead there.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub(super) fn check_name(
+        &mut self,
+        name: &str,
+        seen: Option<FileHandle>,
+        look: Look,
+        remembers: bool,
+    ) -> Result<(), String> {
+        let leads = self.leads(name, look, remembers);
+        let is_right = leads.iter().any(|bound| match (bound, seen) {
+            (Bound::Nothing, None) | (Bound::Some, Some(_)) => true,
+            (Bound::File(file), Some(seen)) => *file == seen,
+            _ => false,
+        });
+        match is_right {
+            true => Ok(()),
+            false => Err(format!("{name} is {seen:?}, not {leads:?}")),
+        }
+    }
+
+    /// There was something, whatever it was.
+    pub(super) fn check_taken(&mut self, name: &str, look: Look) -> Result<(), String> {
+        let leads = self.leads(name, look, false);
+        match leads.iter().any(|bound| *bound != Bound::Nothing) {
+            true => Ok(()),
+            false => Err(format!("{name} is there, and nobody has made it")),
+        }
+    }
+
+    /// A file may have lost its name, or the name have become another's.
+    pub(super) fn may_be_gone(&mut self, name: &str, look: Look) -> bool {
+        let heard = Instant::EPOCH;
+        self.name(name).seen(Look { heard, ..look }).count() > 1
+    }
+
+    /// The data of a file that was opened at the beginning of a look.
+    ///
+    /// # Errors
+    /// Something else should have been seen.
+    pub(super) fn check_data(
+        &mut self,
+        file: FileHandle,
+        data: &[u8],
+        look: Look,
+    ) -> Result<(), String> {
+        let truth = self.file(file);
+        let look = Look { heard: truth.sessions.heard(look.by, look.begun), ..look };
+        let part = PLACE_BYTES as usize;
+        for (number, place) in truth.places.iter().enumerate() {
+            let at = number * 2 * part;
+            let within = |from: usize, to: usize| &data[from.min(data.len())..to.min(data.len())];
+            let there = within(at, at + part);
+            let mut seen: BTreeSet<u8> = there.iter().copied().collect();
+            if there.len() < part {
+                // What is not there is a hole, or was not there yet.
+                seen.insert(0);
+            }
+            let may: BTreeSet<u8> = place.seen(look).copied().collect();
+            if let Some(wrong) = seen.iter().find(|value| !may.contains(value)) {
+                let bytes = data.len();
+                return Err(format!("place {number} has {wrong}, not {may:?}, of {bytes} bytes"));
+            }
+            if within(at + part, at + 2 * part).iter().any(|byte| *byte != 0) {
+                return Err(format!("something is behind place {number}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// A record is missing that was stable before the log was opened.
+    pub(super) fn check_log(&self, log: u32, data: &[u8], look: Look) -> Result<(), String> {
+        let Log { records, sessions, .. } = &self.logs[log as usize];
+        let heard = sessions.heard(look.by, look.begun);
+        let mut rest = data;
+        for (record, _) in records.iter().filter(|(_, stable)| *stable < heard) {
+            let at = rest.windows(record.len()).position(|part| part == record.as_bytes());
+            let Some(at) = at else {
+                let bytes = data.len();
+                return Err(format!("{:?} is missing in {bytes} bytes", record.trim_end()));
+            };
+            rest = &rest[at + record.len()..];
+        }
+        Ok(())
+    }
+
+    /// The names that a listing has shown.
+    ///
+    /// # Errors
+    /// One is missing that was there all the time, or is there and never was.
+    pub(super) fn check_list(&mut self, seen: &[String], look: Look) -> Result<(), String> {
+        let names: Vec<String> = self.names.keys().cloned().collect();
+        for name in names {
+            let leads = self.leads(&name, look, false);
+            let is_seen = seen.contains(&name);
+            match (&leads[..], is_seen) {
+                ([Bound::File(_)], false) => return Err(format!("{name} is missing")),
+                (leads, true) if leads.iter().all(|bound| *bound == Bound::Nothing) => {
+                    return Err(format!("{name} is there"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// All names that there have been.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.names.keys().cloned().collect()
+    }
+}
