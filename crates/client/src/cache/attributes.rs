@@ -150,8 +150,8 @@ impl Attributes {
         }
         let state = WccAttr::from(attributes);
         known.is_moved |= known.is_before(self.renamed);
-        // While calls of ours are under way a state that we do not know may be theirs. Whoever opens
-        // the file is promised more, and it costs no more than what is cached.
+        // While calls of ours are under way a state that we do not know may be theirs. Whoever
+        // opens the file is promised more, and it costs no more than what is cached.
         let in_progress = told.is_dirty || known.changing > 0 && !told.is_open;
         let others = !in_progress
             && (known.ours.others_were_here()
