@@ -1,5 +1,6 @@
 //! `nfskit`: finds what slows NFS down, explains it with a model that predicts, and removes it.
 
+mod apart;
 mod args;
 mod busy;
 mod cmd;
@@ -17,6 +18,7 @@ mod records;
 mod served;
 mod shell;
 mod signals;
+mod sink;
 mod sockets;
 mod state;
 

@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::Verbosity;
 use crate::exit::Failure;
+use crate::sink::Sink;
 
 /// A bar for each step in turn, on a terminal; nothing in a pipe.
 #[derive(Debug)]
@@ -94,20 +95,11 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if path == Path::new("-") {
         return print(text);
     }
-    let written = fs::File::create(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        finish(&file)
+    let written = Sink::create(path).and_then(|mut sink| {
+        sink.write_all(text.as_bytes())?;
+        sink.end()
     });
     written.map_err(|cause| cannot_write(path, &cause))
-}
-
-/// The end of a file that was written. That there is no room for it, or that its server is gone,
-/// some file systems say only now, and nobody hears what close(2) says.
-pub(crate) fn finish(file: &fs::File) -> std::io::Result<()> {
-    match file.metadata()?.is_file() {
-        true => file.sync_data(),
-        false => Ok(()),
-    }
 }
 
 /// Whether what will be measured can be written there, asked before anything is measured. Nothing

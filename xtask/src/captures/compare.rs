@@ -1,6 +1,7 @@
 //! The same capture read by tshark and by us.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -82,9 +83,12 @@ fn table(text: &str) -> Rows {
 }
 
 /// What we find.
-pub(super) fn by_us(nfskit: &Path, capture: &Path) -> Result<(Value, f64), String> {
+pub(super) fn by_us<F: AsRef<OsStr>>(
+    nfskit: &Path,
+    captures: impl IntoIterator<Item = F>,
+) -> Result<(Value, f64), String> {
     let mut command = Command::new(nfskit);
-    command.arg("trace").arg(capture).args(["--json", "-"]);
+    command.arg("trace").args(captures).args(["--json", "-"]);
     let (text, seconds) = timed(&mut command)?;
     let value = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
     Ok((value, seconds))
@@ -128,7 +132,7 @@ fn compounds(rows: Rows) -> Rows {
 /// Compares both; says how many calls of how many procedures were alike.
 pub(super) fn compare(nfskit: &Path, capture: &Path, version: u32) -> Result<String, String> {
     let theirs = by_tshark(capture, version)?;
-    let (found, _) = by_us(nfskit, capture)?;
+    let (found, _) = by_us(nfskit, [capture])?;
     let mut ours = rows(&found, version);
     if version == 4 {
         ours = compounds(ours);
@@ -171,7 +175,7 @@ pub(super) fn compare_operations(nfskit: &Path, capture: &Path) -> Result<String
     for number in words.filter_map(|word| word.parse().ok()) {
         *theirs.entry(number).or_default() += 1;
     }
-    let (found, _) = by_us(nfskit, capture)?;
+    let (found, _) = by_us(nfskit, [capture])?;
     let counts = found["v4_operations"].as_object();
     let counts = counts.map(|counts| counts.values().filter_map(Value::as_u64).collect());
     // Ours have names, theirs numbers: of each sort as many.

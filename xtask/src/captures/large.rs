@@ -45,7 +45,7 @@ struct Speed {
 fn speed(nfskit: &Path, file: &Path, made: Made, least: Speed) -> Result<String, String> {
     let mut seconds: f64 = f64::INFINITY;
     for _ in 0..RUNS {
-        let (found, taken) = by_us(nfskit, file)?;
+        let (found, taken) = by_us(nfskit, [file])?;
         if found["replies"] != made.calls {
             return Err(format!("{} calls were made, {} found", made.calls, found["replies"]));
         }

@@ -7,6 +7,9 @@
 //! that are made up, against the clock, and `nfskit trace` one of 20 GB that is never on a disk, in
 //! bounded memory.
 //!
+//! Twelve conversations are staged, too, each with one thing that slows it down, which the verdict
+//! has to be.
+//!
 //! Everything runs in namespaces of its own, as the interoperability tests do.
 
 mod calls;
@@ -15,6 +18,7 @@ mod generate;
 mod guest;
 mod large;
 mod scenes;
+mod verdicts;
 
 use std::fs::File;
 use std::io::{BufWriter, Write, stdout};
@@ -32,9 +36,12 @@ pub(crate) const INSIDE: &str = "captures-inside";
 const SMALL: &str = "small";
 const LARGE: &str = "large";
 const ONLY_LARGE: &str = "only-large";
+/// None of them, but those that are judged.
+const ONLY_VERDICTS: &str = "only-verdicts";
 
 const USAGE: &str = "\
 usage: cargo xtask captures [--large|--only-large] [--kernelvm DIR]   compare with tshark
+       cargo xtask captures --only-verdicts                           what slows a client down
        cargo xtask captures generate writes|metadata|changing BYTES FILE|-";
 
 /// Runs the command.
@@ -42,6 +49,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
     match options {
         ["--large", options @ ..] => compared(root, LARGE, kernelvm(options)?),
         ["--only-large", options @ ..] => compared(root, ONLY_LARGE, kernelvm(options)?),
+        ["--only-verdicts"] => compared(root, ONLY_VERDICTS, None),
         ["generate", kind, bytes, file] => {
             let kind = match *kind {
                 "writes" => Kind::Writes,
@@ -86,7 +94,7 @@ fn compared(root: &Path, size: &str, kernelvm: Option<&Path>) -> Result<(), Stri
     // Made out here, where there is a network.
     let guest = match crate::guest::missing() {
         Some(why) => Err(why),
-        None if size == ONLY_LARGE => Err("not asked for".to_owned()),
+        None if [ONLY_LARGE, ONLY_VERDICTS].contains(&size) => Err("not asked for".to_owned()),
         None => Image::provide(root, kernelvm),
     };
     let guest = match &guest {
@@ -111,6 +119,9 @@ pub(crate) fn run_inside(
     isolate::end_with_caller(scratch);
     let mut report = Report::new("captures");
     if size != ONLY_LARGE {
+        verdicts::play(&mut report, scratch, nfskit);
+    }
+    if ![ONLY_LARGE, ONLY_VERDICTS].contains(&size) {
         let with_ganesha = scenes::play(&mut report, scratch, nfskit);
         match Path::new(guest) {
             path if path.is_absolute() => {
@@ -120,7 +131,7 @@ pub(crate) fn run_inside(
             _ => report.skip(scenes::PEER, "Linux in a guest", guest.to_owned()),
         }
     }
-    if size != SMALL {
+    if [LARGE, ONLY_LARGE].contains(&size) {
         large::measure(&mut report, scratch, nfskit);
     }
     println!("\n{report}");

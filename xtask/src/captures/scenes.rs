@@ -156,16 +156,25 @@ pub(super) fn captured(
 ) -> Result<(), String> {
     let mut ip = Command::new("ip");
     finish(ip.args(["link", "set", interface, "mtu", "1500"]), SOON, text)?;
-    let mut command = Command::new("tcpdump");
+    let tcpdump = tcpdump(Command::new("tcpdump"), interface, file)?;
+    let outcome = work();
+    tcpdump.stop(SOON)?;
+    outcome
+}
+
+/// tcpdump, by this command, when it listens.
+pub(super) fn tcpdump(
+    mut command: Command,
+    interface: &str,
+    file: &Path,
+) -> Result<Service, String> {
     command.args(["-i", interface, "-s", "0", "-U", "-B", "65536", "--immediate-mode", "-w"]);
     command.arg(file);
     let mut tcpdump = Service::start(command.args(["-Z", "root"]))?;
     tcpdump.wait_for(SOON, |lines| {
         lines.iter().any(|line| line.contains("listening on")).then_some(())
     })?;
-    let outcome = work();
-    tcpdump.stop(SOON)?;
-    outcome
+    Ok(tcpdump)
 }
 
 /// A capture of pcap, in which every 20th packet with data comes behind the next one of its own

@@ -154,6 +154,10 @@ impl Service {
         self.wait(within)
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
     /// Waits for its end, of which it knows; fails when that does not come, or is not with 0.
     pub(crate) fn wait(mut self, within: Duration) -> Result<(), String> {
         match ended(&mut self.child, Instant::now() + within)? {

@@ -114,3 +114,51 @@ fn an_interrupt_while_waiting_for_a_server_that_does_not_answer() {
     running.signal(Signal::INT);
     running.finish().was_interrupted();
 }
+
+/// Worlds take the processor for seconds, and do not listen.
+#[test]
+fn a_study_that_simulates_hears_an_interrupt() {
+    let (out, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut command = study(&out);
+    let running = Program::start(command.arg("--quick").env("TMPDIR", temporary.path()));
+    running.has_thread("nfskit-apart");
+    running.signal(Signal::INT);
+    running.finish().was_interrupted();
+    assert_eq!(names(temporary.path()), [] as [String; 0]);
+    assert_eq!(names(&out.path().join("report")), [] as [String; 0]);
+}
+
+#[test]
+fn calls_at_a_rate_are_interrupted() {
+    let served = Served::memory(&[]);
+    let spray = ["bench", "spray", "--count", "1000000", "--rate", "100", "--target"];
+    let running = Program::start(nfskit(spray).arg(served.url()));
+    running.catches_signals();
+    running.signal(Signal::INT);
+    running.finish().was_interrupted();
+    served.stop();
+}
+
+/// The rows that there are stay, in a file that says that it is not whole.
+#[test]
+fn an_interrupted_trace_leaves_no_file_that_looks_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+    let mut command = nfskit(["trace"]);
+    command.arg(&fifo).arg("--csv").arg(folder.path().join("calls.csv"));
+    let running = Program::start(&mut command);
+    // The head of a capture, and the end never comes.
+    let mut writer = std::fs::File::options().write(true).open(&fifo).unwrap();
+    let mut head = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
+    head.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0]);
+    // One packet, of one byte.
+    head.extend([0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 7]);
+    std::io::Write::write_all(&mut writer, &head).unwrap();
+    appears(folder.path(), |name| name == "calls.csv.partial");
+    running.signal(Signal::INT);
+    running.finish().was_interrupted();
+    let mut left = names(folder.path());
+    left.sort();
+    assert_eq!(left, ["calls.csv.partial", "fifo"]);
+}

@@ -102,6 +102,21 @@ impl Program {
         })
     }
 
+    /// Waits until it has a thread of this name.
+    pub(crate) fn has_thread(&self, name: &str) {
+        let tasks = format!("/proc/{}/task", self.pid());
+        let is_there = || {
+            let tasks = std::fs::read_dir(&tasks).unwrap();
+            let names = tasks
+                .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+            names.into_iter().any(|found| found.trim_end() == name)
+        };
+        while !is_there() {
+            assert!(self.is_running() && !self.deadline.left().is_zero(), "no thread {name}");
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits until it handles Ctrl-C, which is the first that it does.
     pub(crate) fn catches_signals(&self) {
         const INT: u64 = 1 << 1;

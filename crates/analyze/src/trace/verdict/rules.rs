@@ -343,7 +343,8 @@ fn is_rate(evidence: &Evidence, all: u64) -> bool {
         acks.is_some_and(|(least, median)| median >= 3 * least && median * 2 >= response_ns);
     let is_alone = evidence.stop_and_wait.is_some_and(|share| share >= ALONE);
     let is_stretched = share(side.stretch_ns, all) >= STRETCHED;
-    is_steady && (is_stretched || (is_queued && !is_alone))
+    // Where no data are moved a link carries nothing.
+    most.bytes > 0 && is_steady && (is_stretched || (is_queued && !is_alone))
 }
 
 fn finding(suspect: Suspect, share: f64, events: u64) -> Option<Finding> {

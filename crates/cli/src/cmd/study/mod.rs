@@ -28,6 +28,7 @@ use server::store::Medium;
 
 use self::explain::{Explanation, PlannedRun};
 use self::outcome::{LocalFindings, Outcome, TargetInfo};
+use crate::apart::apart;
 use crate::args::{self, CommitMode, Verbosity};
 use crate::emulated;
 use crate::exit::Failure;
@@ -321,7 +322,11 @@ impl Attempt<'_> {
             drain: study.drain(),
             simulation: if self.args.quick { SIMULATION_QUICK } else { SIMULATION },
         };
-        let explanation = Explanation::new(planned, &findings, &known, &sizes, &measured);
+        let (explanation, findings, measured) = apart(move || {
+            let found = Explanation::new(planned, &findings, &known, &sizes, &measured);
+            (found, findings, measured)
+        })
+        .await?;
         let applied = if self.subjects.len() > 1 {
             let (before, after) = (explanation.before, explanation.after);
             let ceiling =

@@ -1,7 +1,6 @@
 //! `--csv`: a line for every transaction.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write, stdout};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
 use analyze::trace::{Files, Talks, Transaction};
@@ -9,6 +8,7 @@ use analyze::trace::{Files, Talks, Transaction};
 use super::row::{self, Who};
 use crate::exit::Failure;
 use crate::output;
+use crate::sink::Sink;
 
 const HEAD: &str = "call_s,reply_s,latency_us,client,client_port,server,transport,version,xid,\
                     operation,status,file,offset,count,bytes,stable,call_len,reply_len,\
@@ -16,21 +16,15 @@ const HEAD: &str = "call_s,reply_s,latency_us,client,client_port,server,transpor
 
 pub(super) struct Csv {
     path: PathBuf,
-    out: Box<dyn Write>,
+    out: BufWriter<Sink>,
     /// Told at the end: lines are many.
     failed: Option<io::Error>,
 }
 
 impl Csv {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
-        let out: Box<dyn Write> = match path == Path::new("-") {
-            true => Box::new(BufWriter::new(stdout().lock())),
-            false => {
-                let file = File::create(path);
-                let file = file.map_err(|cause| output::cannot_write(path, &cause))?;
-                Box::new(BufWriter::with_capacity(1 << 20, file))
-            }
-        };
+        let out = Sink::create(path).map_err(|cause| output::cannot_write(path, &cause))?;
+        let out = BufWriter::with_capacity(1 << 20, out);
         let mut csv = Self { path: path.to_owned(), out, failed: None };
         csv.keep(HEAD.as_bytes());
         Ok(csv)
@@ -68,13 +62,15 @@ impl Csv {
         }
     }
 
-    pub(super) fn end(mut self) -> Result<(), Failure> {
-        let failed = self.failed.take().or_else(|| self.out.flush().err());
-        match failed {
+    pub(super) fn end(self) -> Result<(), Failure> {
+        let ended = match self.failed {
+            Some(cause) => Err(cause),
+            None => self.out.into_inner().map_err(IntoInnerError::into_error).and_then(Sink::end),
+        };
+        match ended {
             // Who read it wants no more.
-            Some(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Some(cause) => Err(output::cannot_write(&self.path, &cause)),
-            None => Ok(()),
+            Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            ended => ended.map_err(|cause| output::cannot_write(&self.path, &cause)),
         }
     }
 }

@@ -5,8 +5,7 @@
 //! hundred bytes of each group's summary, which stand at the end of the file.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Write, stdout};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use parquet::schema::types::ColumnPath;
 use super::row::{self, Who};
 use crate::exit::Failure;
 use crate::output;
+use crate::sink::Sink;
 
 /// Rows of a group: as DuckDB makes them, and some 15 MB while they are kept.
 const ROWS: usize = 1 << 17;
@@ -51,10 +51,11 @@ const SCHEMA: &str = "message calls {
     required int64 reply_frame (INTEGER(64,false));
 }";
 
-type Out = SerializedFileWriter<Box<dyn Write + Send>>;
+type Out = SerializedFileWriter<Sink>;
 
 pub(super) struct Parquet {
     path: PathBuf,
+    sink: Sink,
     /// None when writing has failed.
     out: Option<Out>,
     columns: Columns,
@@ -105,17 +106,14 @@ struct Columns {
 
 impl Parquet {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
-        let out: Box<dyn Write + Send> = match path == Path::new("-") {
-            true => Box::new(stdout()),
-            false => {
-                let file = File::create(path);
-                Box::new(file.map_err(|cause| output::cannot_write(path, &cause))?)
-            }
-        };
+        let no = |cause: io::Error| output::cannot_write(path, &cause);
+        let sink = Sink::create(path).map_err(no)?;
+        let out = sink.another().map_err(no)?;
         let schema = parse_message_type(SCHEMA).map(Arc::new);
         let out = schema.and_then(|schema| SerializedFileWriter::new(out, schema, properties()));
         Ok(Self {
             path: path.to_owned(),
+            sink,
             out: Some(out.map_err(|error| cannot_write(path, &error))?),
             columns: Columns::default(),
             ends: HashMap::new(),
@@ -160,11 +158,14 @@ impl Parquet {
         if self.columns.len() > 0 {
             self.flush();
         }
-        let ended = self.out.take().map(SerializedFileWriter::close);
-        match self.failed.take().or_else(|| ended.and_then(Result::err)) {
-            Some(error) if is_gone(&error) => Ok(()),
-            Some(error) => Err(cannot_write(&self.path, &error)),
-            None => Ok(()),
+        let ended = match (self.failed.take(), self.out.take()) {
+            (Some(error), _) => Err(error),
+            (None, Some(out)) => out.close().and_then(|_| Ok(self.sink.end()?)),
+            (None, None) => Ok(()),
+        };
+        match ended {
+            Err(error) if is_gone(&error) => Ok(()),
+            ended => ended.map_err(|error| cannot_write(&self.path, &error)),
         }
     }
 }
@@ -299,7 +300,7 @@ impl Columns {
 
 /// Writes the next column of a group; `defined` says for each row whether there is a value.
 fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, Box<dyn Write + Send>>,
+    group: &mut SerializedRowGroupWriter<'_, Sink>,
     values: &[T::T],
     defined: Option<&[i16]>,
 ) -> Result<(), ParquetError> {

@@ -1,0 +1,176 @@
+//! Where output goes: to standard output, or to a file that has its name when it is whole.
+//!
+//! Until then it is `NAME.partial`: who interrupts us, or runs out of room, is not left with half a
+//! file that looks whole, and what was there before stays until there is something to take its
+//! place. A device, a pipe, and a file in a directory where we may make none, are written as they
+//! are.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Stdout, Write, stdout};
+use std::path::{Path, PathBuf};
+
+/// Standard output for `-`, or a file.
+#[derive(Debug)]
+pub(crate) enum Sink {
+    Stdout(Stdout),
+    File(Unfinished),
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    file: File,
+    /// The name it has, and the one it is to have.
+    names: Option<(PathBuf, PathBuf)>,
+}
+
+impl Sink {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        match path == Path::new("-") {
+            true => Ok(Self::Stdout(stdout())),
+            false => Unfinished::create(path).map(Self::File),
+        }
+    }
+
+    /// The same, for who writes it and does not give it back.
+    pub(crate) fn another(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Stdout(_) => Self::Stdout(stdout()),
+            Self::File(Unfinished { file, .. }) => {
+                Self::File(Unfinished { file: file.try_clone()?, names: None })
+            }
+        })
+    }
+
+    /// All is written: a file gets its name.
+    pub(crate) fn end(self) -> io::Result<()> {
+        match self {
+            Self::Stdout(mut out) => out.flush(),
+            Self::File(file) => file.end(),
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::File(Unfinished { file, .. }) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::File(Unfinished { file, .. }) => file.flush(),
+        }
+    }
+}
+
+impl Unfinished {
+    fn create(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path).ok();
+        if found.as_ref().is_some_and(|found| !found.is_file()) {
+            return Ok(Self { file: File::create(path)?, names: None });
+        }
+        // What a link leads to is replaced, and the link stays.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut partial = OsString::from(&path);
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        // That of an earlier run, or a link that somebody has put there.
+        fs::remove_file(&partial).ok();
+        let Ok(file) = File::options().write(true).create_new(true).open(&partial) else {
+            return Ok(Self { file: File::create(&path)?, names: None });
+        };
+        if let Some(found) = found {
+            file.set_permissions(found.permissions()).ok();
+        }
+        Ok(Self { file, names: Some((partial, path)) })
+    }
+
+    fn end(self) -> io::Result<()> {
+        let Self { file, names } = self;
+        finish(&file)?;
+        match names {
+            Some((partial, path)) => fs::rename(partial, path),
+            None => Ok(()),
+        }
+    }
+}
+
+/// That there is no room for a file, or that its server is gone, some file systems say only at the
+/// end, and nobody hears what close(2) says.
+fn finish(file: &File) -> io::Result<()> {
+    match file.metadata()?.is_file() {
+        true => file.sync_data(),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_has_its_name_when_it_is_whole_and_what_was_there_stays_until_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.csv");
+        for text in ["first", "second"] {
+            let before = fs::read_to_string(&path).ok();
+            let mut sink = Sink::create(&path).unwrap();
+            sink.write_all(text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).ok(), before);
+            assert_eq!(fs::read_to_string(folder.path().join("f.csv.partial")).unwrap(), text);
+            sink.end().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(names(folder.path()), ["f.csv"]);
+        }
+        // Interrupted: it says that it is not whole, and the next run begins anew.
+        Sink::create(&path).unwrap().write_all(b"half").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+        assert_eq!(names(folder.path()), ["f.csv", "f.csv.partial"]);
+        Sink::create(&path).unwrap().end().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        assert_eq!(names(folder.path()), ["f.csv"]);
+    }
+
+    #[test]
+    fn a_link_stays_one_permissions_stay_and_a_device_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink(&file, &link).unwrap();
+        let mut sink = Sink::create(&link).unwrap();
+        sink.write_all(b"new").unwrap();
+        sink.end().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+
+        // What somebody has put in the way is not followed.
+        let precious = folder.path().join("precious");
+        fs::write(&precious, "kept").unwrap();
+        symlink(&precious, folder.path().join("file.partial")).unwrap();
+        Sink::create(&file).unwrap().end().unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+
+        let mut sink = Sink::create(Path::new("/dev/null")).unwrap();
+        sink.write_all(b"gone").unwrap();
+        sink.end().unwrap();
+        assert!(!Path::new("/dev/null.partial").exists());
+        assert!(Sink::create(folder.path()).is_err());
+    }
+}
