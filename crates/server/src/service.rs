@@ -7,8 +7,9 @@
 //! ```
 //!
 //! A permit stands for a thread of a classic server: a call holds one while it waits, for the gate
-//! or a disk. Both queues are fair, that of the permits among hosts, and a call never takes a second
-//! permit, so none can starve or lock up. A call that is dropped while it waits leaves its queue.
+//! or a disk. Both queues are fair, that of the permits among hosts, and a call never takes a
+//! second permit, so none can starve or lock up. A call that is dropped while it waits leaves its
+//! queue.
 
 use std::net::IpAddr;
 

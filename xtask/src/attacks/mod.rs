@@ -246,8 +246,8 @@ impl Row {
 }
 
 /// Of the table.
-const HEAD: &str = "| attack | p99 before | during | after (ms) | times | calls that failed | memory \
-                    at most | 10 s after (MiB) | end beyond the grace (s) |\n\
+const HEAD: &str = "| attack | p99 before | during | after (ms) | times | calls that failed | \
+                    memory at most | 10 s after (MiB) | end beyond the grace (s) |\n\
                     |---|---|---|---|---|---|---|---|---|";
 
 impl fmt::Display for Row {
@@ -258,8 +258,8 @@ impl fmt::Display for Row {
         let (most, left, end) = (self.most_mib, self.after_mib, self.end.as_secs_f64());
         write!(
             f,
-            "| {about} | {before} | {during} | {after} | {times:.1} | {failures} | {most} | {left} | \
-             {end:.1} |"
+            "| {about} | {before} | {during} | {after} | {times:.1} | {failures} | {most} | \
+             {left} | {end:.1} |"
         )
     }
 }
