@@ -8,8 +8,19 @@ use super::{Kind, Point, Settings};
 use crate::fileset::layout::BYTES_PER_RATE;
 use crate::mix::{Arrivals, Operation, Outcome, table::MIXES};
 
-/// Percentage points that an operation's share may be off (SFS 3.0).
+/// Percentage points that an operation's share may be off (SFS 3.0), in a run of many operations.
 pub const MIX_POINTS_MAX: f64 = 1.5;
+
+/// Operations are drawn independently, so that the share of one in a short run is off by chance: by
+/// more than so many standard deviations one time in 2,000.
+const MIX_DEVIATIONS_MAX: f64 = 3.5;
+
+/// Percentage points that an operation's share may be off in a run of so many operations.
+pub fn mix_points_max(operations: u64) -> f64 {
+    // Of a share of one half, which chance moves most.
+    let deviation = 50.0 / (operations.max(1) as f64).sqrt();
+    MIX_POINTS_MAX.max(MIX_DEVIATIONS_MAX * deviation)
+}
 
 /// The share of operations that may fail (SFS 3.0).
 pub const ERRORS_MAX: f64 = 0.01;
@@ -45,6 +56,8 @@ pub enum Breach {
     NoAnswers,
     Mix {
         points: f64,
+        /// What a run of so many operations may be off.
+        points_max: f64,
     },
     Errors {
         share: f64,
@@ -118,8 +131,8 @@ impl fmt::Display for Breach {
         match self {
             Self::Partial { why } => write!(f, "the run ended before its end: {why}"),
             Self::NoAnswers => write!(f, "nothing was answered as expected"),
-            Self::Mix { points } => {
-                write!(f, "the mix is off by {points:.2} points (at most {MIX_POINTS_MAX})")
+            Self::Mix { points, points_max } => {
+                write!(f, "the mix is off by {points:.2} points (at most {points_max:.1})")
             }
             Self::Errors { share, first } => {
                 let (share, most) = (100.0 * share, 100.0 * ERRORS_MAX);
@@ -182,8 +195,9 @@ pub(super) fn breaches(outcome: &Outcome, kind: Kind, settings: &Settings) -> Ve
         found.push(Breach::Errors { share: errors, first: outcome.first_failure.clone() });
     }
     let points = outcome.mix_error_points(&settings.mix);
-    if points > MIX_POINTS_MAX {
-        found.push(Breach::Mix { points });
+    let points_max = mix_points_max(responses + failed);
+    if points > points_max {
+        found.push(Breach::Mix { points, points_max });
     }
     if let Some(breach) = untouched(outcome, settings) {
         found.push(breach);
@@ -293,4 +307,17 @@ pub fn deviations(settings: &Settings, made: Option<(u64, f64)>) -> Vec<String> 
     let accessed = 100.0 * scale.accessed;
     differs((accessed - 10.0).abs() > 0.01, format!("accessed: {accessed} % of the files, not 10"));
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_run_may_be_off_by_chance_and_a_long_one_by_the_rule() {
+        assert_eq!(mix_points_max(1_000_000), MIX_POINTS_MAX);
+        let short = mix_points_max(1_000);
+        assert!(short > 5.0 && short < 6.0, "{short}");
+        assert!(mix_points_max(0).is_finite());
+    }
 }
