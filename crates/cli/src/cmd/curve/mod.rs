@@ -397,7 +397,8 @@ mod tests {
 
     #[test]
     fn the_advice_is_that_for_the_rule_that_most_points_break() {
-        let (late, mix) = (Breach::Late { share: 0.5 }, Breach::Mix { points: 3.0 });
+        let (late, mix) =
+            (Breach::Late { share: 0.5 }, Breach::Mix { points: 3.0, points_max: 1.5 });
         let advice = |breaches: &[&Breach]| most_common(breaches.iter().copied());
         assert_eq!(advice(&[&late, &mix, &late]), late.advice());
         assert_eq!(advice(&[&late, &mix, &mix]), mix.advice());
