@@ -50,7 +50,7 @@ enum Work {
 }
 
 /// Arguments of cargo for [`Work::Deny`].
-const DENY: &str = "deny --all-features check bans licenses sources";
+const DENY: &str = "deny --all-features --log-level error check bans licenses sources";
 
 const STEPS: [Step; 6] = [
     cargo("fmt", "fmt --all --check"),

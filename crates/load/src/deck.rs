@@ -34,7 +34,7 @@ impl<T: Copy> Deck<T> {
         Self::of_run(shares, 1)
     }
 
-    /// As many of them as so many draws need, [`CARDS_MAX`] cards at most.
+    /// As many of them as so many draws need, `CARDS_MAX` cards at most.
     pub fn of_run(shares: &[(T, u32)], draws: usize) -> Option<Self> {
         let count: usize = shares.iter().map(|(_, share)| *share as usize).sum();
         if count == 0 || count > STATED_MAX {

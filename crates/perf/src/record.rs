@@ -8,7 +8,7 @@
 //!   reader wants them.
 //! - Only finite numbers are written, since JSON has no other, and none above a physical limit that
 //!   the record states: see [`Run::limit`]. What is not so is left out where the record is written
-//!   ([`sound`]), whoever put it there, and a warning stands in its place.
+//!   (`record/sound.rs`), whoever put it there, and a warning stands in its place.
 
 mod sound;
 

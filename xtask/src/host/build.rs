@@ -12,27 +12,27 @@ pub(crate) fn release(
     package: &str,
     bin: &str,
 ) -> Result<PathBuf, String> {
-    build(root, command, package, bin, &["--release"])
+    build(root, command, &["--package", package, "--bin", bin, "--release"])
 }
 
-fn build(
-    root: &Path,
-    command: &str,
-    package: &str,
-    bin: &str,
-    how: &[&str],
-) -> Result<PathBuf, String> {
-    println!("{command}: cargo build --package={package} {}", how.join(" "));
+/// Builds an example as `cargo test --workspace` does: asked for by its package, it and all below
+/// it would be compiled again, with the features that this package alone asks for.
+pub(crate) fn tested_example(root: &Path, command: &str, name: &str) -> Result<PathBuf, String> {
+    build(root, command, &["--workspace", "--example", name])
+}
+
+fn build(root: &Path, command: &str, what: &[&str]) -> Result<PathBuf, String> {
+    println!("{command}: cargo build {}", what.join(" "));
     let output = Command::new(cargo_program())
-        .args(["build", "--package", package, "--bin", bin])
-        .args(how)
+        .arg("build")
+        .args(what)
         .arg("--message-format=json-render-diagnostics")
         .current_dir(root)
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cargo does not start: {error}"))?;
     if !output.status.success() {
-        return Err(format!("{package} does not build"));
+        return Err(format!("{command}: cargo build {}: {}", what.join(" "), output.status));
     }
     executable(&String::from_utf8_lossy(&output.stdout))
         .ok_or_else(|| "cargo named no executable".to_owned())
