@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
 use wire::nfs3::{
@@ -16,6 +17,9 @@ use wire::xdr::{Decode, Encode, Reader};
 const REPLY_WITHIN: Duration = Duration::from_secs(100);
 
 pub(super) const MIB: u32 = 1 << 20;
+
+/// What the system may hold for us: two large replies.
+const RECEIVED_BYTES: usize = 2 << 20;
 
 /// What a file that is read has, in MiB.
 const FILE_MIB: u64 = 4;
@@ -56,6 +60,9 @@ impl Connection {
     pub(super) fn to(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
+        // With segments of 64 KiB, the loopback's, a small window closes and is opened by a timer.
+        set_socket_recv_buffer_size_force(&stream, RECEIVED_BYTES)
+            .or_else(|_| set_socket_recv_buffer_size(&stream, RECEIVED_BYTES))?;
         stream.set_read_timeout(Some(REPLY_WITHIN))?;
         Ok(Self { stream, xid: 0 })
     }

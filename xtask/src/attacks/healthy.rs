@@ -38,7 +38,10 @@ impl Healthy {
     pub(super) fn start(server: SocketAddr, file: FileHandle) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
-        let thread = thread::spawn(move || work(server, file, &asked));
+        let thread = thread::spawn(move || {
+            super::be_nice(-20);
+            work(server, file, &asked)
+        });
         Self { stop, thread }
     }
 

@@ -18,7 +18,7 @@ pub(super) const ATTACK: Attack = Attack {
     begin,
 };
 
-fn begin(scene: &Scene) -> io::Result<Box<dyn Any>> {
+fn begin(scene: &Scene) -> io::Result<Box<dyn Any + Send>> {
     let open: io::Result<Vec<TcpStream>> =
         (0..CONNECTIONS).map(|_| hostile(scene.address)).collect();
     Ok(Box::new(open?))

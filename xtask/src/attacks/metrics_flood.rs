@@ -19,7 +19,7 @@ pub(super) const ATTACK: Attack = Attack {
     begin,
 };
 
-fn begin(scene: &Scene) -> io::Result<Box<dyn Any>> {
+fn begin(scene: &Scene) -> io::Result<Box<dyn Any + Send>> {
     let metrics = scene.metrics;
     let idle: io::Result<Vec<TcpStream>> =
         (0..CONNECTIONS).map(|_| TcpStream::connect(metrics)).collect();

@@ -5,6 +5,10 @@
 //! than [`TIMES_MAX`] times the one before fails the command. It compares response times, so it
 //! belongs to `cargo xtask full`.
 //!
+//! All share the processors of one machine, where clients would have their own: so a client that
+//! behaves goes before all others, and an attacker behind them (sched(7), nice). What is left of
+//! the competition for processors is that for those of the server.
+//!
 //! An attack is a file with one constant of type [`Attack`], and a line in [`ATTACKS`].
 
 mod calls;
@@ -26,6 +30,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 use tempfile::TempDir;
 use wire::nfs3::FileHandle;
 
@@ -74,7 +80,7 @@ pub(crate) struct Attack {
     /// What the server is told besides.
     options: &'static [&'static str],
     /// Begins; it ends when what this gives is dropped.
-    begin: fn(&Scene) -> io::Result<Box<dyn Any>>,
+    begin: fn(&Scene) -> io::Result<Box<dyn Any + Send>>,
 }
 
 /// What is attacked.
@@ -157,7 +163,7 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     };
     watch(phase);
     let attacked = Instant::now();
-    let under_way = (attack.begin)(&scene).map_err(told)?;
+    let under_way = attack.begin(&scene).map_err(told)?;
     watch((attacked + phase).saturating_duration_since(Instant::now()));
     drop(under_way);
     let left = Instant::now();
@@ -166,7 +172,7 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     let after_mib = resident_mib(server.pid());
     let seen = healthy.stop();
     // Once more, and now it is asked to end.
-    let under_way = (attack.begin)(&scene).map_err(told)?;
+    let under_way = attack.begin(&scene).map_err(told)?;
     std::thread::sleep(Duration::from_secs(1));
     let asked = Instant::now();
     server.stop()?;
@@ -184,6 +190,23 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
         failures: seen.failures,
         end: took.saturating_sub(GRACE),
     })
+}
+
+impl Attack {
+    /// From a thread that lets all others go first, as do those that it starts.
+    fn begin(&self, scene: &Scene) -> io::Result<Box<dyn Any + Send>> {
+        let begin = || {
+            be_nice(19);
+            (self.begin)(scene)
+        };
+        let joined = std::thread::scope(|scope| scope.spawn(begin).join());
+        joined.unwrap_or_else(|_| Err(io::Error::other("the attack panicked")))
+    }
+}
+
+/// How nice this thread is to others, as far as the system allows.
+fn be_nice(nice: i32) {
+    setpriority_process(Some(gettid()), nice).ok();
 }
 
 /// A folder on disk that anybody may change.

@@ -25,7 +25,7 @@ pub(super) const SMALL: Attack = Attack {
     begin: |scene| begin(scene, 32 << 10),
 };
 
-fn begin(scene: &Scene, count: u32) -> io::Result<Box<dyn Any>> {
+fn begin(scene: &Scene, count: u32) -> io::Result<Box<dyn Any + Send>> {
     let calls = reads(scene.file, count, CALLS);
     let mut open = Vec::new();
     for _ in 0..CONNECTIONS {

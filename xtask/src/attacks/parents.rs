@@ -37,7 +37,7 @@ fn tree(top: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn begin(scene: &Scene) -> io::Result<Box<dyn Any>> {
+fn begin(scene: &Scene) -> io::Result<Box<dyn Any + Send>> {
     let deepest = deepest(scene.address)?;
     let args = lookup::Args { what: DirOp { dir: deepest, name: b".." } };
     let calls: Vec<u8> =

@@ -18,7 +18,7 @@ pub(super) const ATTACK: Attack = Attack {
     begin,
 };
 
-fn begin(scene: &Scene) -> io::Result<Box<dyn Any>> {
+fn begin(scene: &Scene) -> io::Result<Box<dyn Any + Send>> {
     let mark = Fragment { last: true, len: MIB }.to_header();
     let partial = [&mark[..], &vec![0; MIB as usize - 1]].concat();
     let mut open = Vec::new();

@@ -49,7 +49,7 @@ impl Drop for Repeated {
     }
 }
 
-fn begin(scene: &Scene) -> io::Result<Box<dyn Any>> {
+fn begin(scene: &Scene) -> io::Result<Box<dyn Any + Send>> {
     let (server, calls) = (scene.address, reads(scene.file, 1 << 20, 10));
     let work = move || {
         let Ok(mut stream) = hostile(server) else { return };

@@ -195,16 +195,7 @@ where
     }
 
     fn has_turn(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.turn.is_held() {
-            return true;
-        }
-        let has_waited = self.turn.is_in_line();
         self.waits_for_turn = self.turn.poll_take(cx).is_pending();
-        if has_waited && !self.waits_for_turn {
-            // Small calls that have come meanwhile go first. The turn is kept until then.
-            wake_after_events(cx);
-            self.waits_for_turn = true;
-        }
         !self.waits_for_turn
     }
 

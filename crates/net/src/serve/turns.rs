@@ -3,7 +3,9 @@
 //! Moving a MiB takes as long as hundreds of small calls, and the runtime's queue is fair between
 //! tasks, not between clients: behind 150 connections that read, a small call would wait for 150
 //! batches of data. So a task moves data only while it has a turn, for one poll, and those who wait
-//! for one wait here.
+//! for one wait here. Also a turn that is free begins only when sockets have been looked at: the
+//! queue may hold as many tasks that want one as there are connections, and each of them would find
+//! the turn free that the one before has just ended.
 //!
 //! Hosts take turns, however many connections they have: the first to wait of a host goes before
 //! the second of another (start-time fair queueing, each turn counting the same).
@@ -14,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
+
+use crate::runtime::wake_after_events;
 
 /// All turns; clones share them.
 #[derive(Clone, Debug)]
@@ -50,6 +54,8 @@ pub(crate) struct Turn {
 enum State {
     Idle,
     InLine(Place),
+    /// Until what sockets have for others has been done.
+    Begins,
     Held,
 }
 
@@ -83,44 +89,46 @@ impl Table {
 }
 
 impl Turn {
-    /// Takes a turn, or waits in line: then the task is woken when it has one.
-    pub(crate) fn poll_take(&mut self, cx: &Context<'_>) -> Poll<()> {
-        let mut table = self.turns.0.lock();
+    /// Ready when the turn has begun; else the task is woken when it does, or polls again.
+    pub(crate) fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.state {
             State::Held => return Poll::Ready(()),
-            State::Idle if table.free > 0 && table.line.is_empty() => {
-                table.free -= 1;
+            State::Begins => {
                 self.state = State::Held;
                 return Poll::Ready(());
             }
-            State::Idle => {
-                let round = table.round.max(self.host.0.load(Ordering::Relaxed)) + 1;
-                self.host.0.store(round, Ordering::Relaxed);
-                let place = (round, table.next);
-                table.next += 1;
-                table.line.insert(place, cx.waker().clone());
-                self.state = State::InLine(place);
-            }
-            State::InLine(place) => {
-                if let Some(at) = table.granted.iter().position(|&granted| granted == place) {
-                    table.granted.swap_remove(at);
-                    self.state = State::Held;
-                    return Poll::Ready(());
-                }
-                if let Some(waker) = table.line.get_mut(&place) {
-                    waker.clone_from(cx.waker());
-                }
-            }
+            State::Idle | State::InLine(_) => {}
+        }
+        if self.is_granted(cx) {
+            self.state = State::Begins;
+            wake_after_events(cx);
         }
         Poll::Pending
     }
 
-    pub(crate) fn is_in_line(&self) -> bool {
-        matches!(self.state, State::InLine(_))
-    }
-
-    pub(crate) fn is_held(&self) -> bool {
-        self.state == State::Held
+    fn is_granted(&mut self, cx: &Context<'_>) -> bool {
+        let mut table = self.turns.0.lock();
+        let State::InLine(place) = self.state else {
+            if table.free > 0 && table.line.is_empty() {
+                table.free -= 1;
+                return true;
+            }
+            let round = table.round.max(self.host.0.load(Ordering::Relaxed)) + 1;
+            self.host.0.store(round, Ordering::Relaxed);
+            let place = (round, table.next);
+            table.next += 1;
+            table.line.insert(place, cx.waker().clone());
+            self.state = State::InLine(place);
+            return false;
+        };
+        if let Some(at) = table.granted.iter().position(|&granted| granted == place) {
+            table.granted.swap_remove(at);
+            return true;
+        }
+        if let Some(waker) = table.line.get_mut(&place) {
+            waker.clone_from(cx.waker());
+        }
+        false
     }
 
     /// Gives the turn, or the place in line, to whoever is next.
@@ -132,7 +140,7 @@ impl Turn {
         let mut table = self.turns.0.lock();
         let had_one = match state {
             State::Idle => false,
-            State::Held => true,
+            State::Begins | State::Held => true,
             State::InLine(place) => {
                 let before = table.granted.len();
                 table.granted.retain(|&granted| granted != place);
@@ -155,12 +163,18 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
-    fn cx() -> Context<'static> {
-        Context::from_waker(Waker::noop())
+    /// Polls until sockets would have been looked at.
+    fn take(turn: &mut Turn) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        turn.poll_take(&mut cx).is_ready() || turn.poll_take(&mut cx).is_ready()
     }
 
-    fn take(turn: &mut Turn) -> bool {
-        turn.poll_take(&cx()).is_ready()
+    #[test]
+    fn a_turn_that_is_free_begins_when_others_have_been_woken() {
+        let mut turn = Turns::new(1).of(Arc::default());
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(turn.poll_take(&mut cx).is_pending());
+        assert!(turn.poll_take(&mut cx).is_ready());
     }
 
     #[test]

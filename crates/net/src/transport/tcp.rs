@@ -28,12 +28,16 @@ use super::buffer::{Pool, ReceiveBuffer, SMALL_BYTES};
 use super::{RECORD_BYTES_MAX, Transport, owner};
 use crate::clock::Clock;
 use crate::error::{ConnectError, TransportError};
+use crate::runtime::wake_after_events;
 
 /// Payloads up to this size are copied behind their head: cheaper than another slice to send.
 const INLINE_BYTES_MAX: usize = 4 << 10;
 
 /// Slices per vectored write.
 const SLICES_MAX: usize = 64;
+
+/// Bytes received in one go, after which others have their turn.
+const RECEIVED_BYTES_MAX: usize = 512 << 10;
 
 /// Bytes queued for sending over which [`Transport::poll_ready`] waits: beside what the system
 /// holds of a connection, enough to fill it again in one turn.
@@ -310,6 +314,7 @@ impl Transport for Tcp {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, TransportError>> {
         self.fresh = false;
+        let mut received_bytes = 0;
         loop {
             let needs = match self.parse()? {
                 Parsed::Record(record) => return Poll::Ready(Ok(Some(record))),
@@ -322,6 +327,10 @@ impl Transport for Tcp {
             if self.wanted_bytes().is_some() {
                 return Poll::Pending;
             }
+            if received_bytes >= RECEIVED_BYTES_MAX {
+                wake_after_events(cx);
+                return Poll::Pending;
+            }
             // This remembers that a read which fills less than it might has emptied the socket,
             // and so saves asking it again.
             let mut space = ReadBuf::new(self.buffer.space(needs));
@@ -331,6 +340,7 @@ impl Transport for Tcp {
                     self.ended = count == 0;
                     self.fresh = true;
                     self.buffer.advance(count);
+                    received_bytes += count;
                 }
                 Poll::Ready(Err(cause)) => return Poll::Ready(Err(cause.into())),
                 Poll::Pending => {

@@ -296,7 +296,7 @@ impl DirStore {
             buffers: buffers::Buffers::default(),
             metadata_sync: options.metadata_sync,
             readers: pool("nfskit-read", options.read_threads, JOBS_MAX)?,
-            seeker: pool("nfskit-seek", 1, SEARCHES_MAX)?,
+            seeker: Pool::start_behind("nfskit-seek", SEARCHES_MAX).map_err(OpenError::Thread)?,
             writers,
         };
         Ok(Self { tree: Arc::new(tree) })

@@ -23,8 +23,11 @@ const HEALTHY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const HOSTILE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 66);
 
 /// Answers a call of procedure n with n bytes, as a READ would be, and says so before.
-#[derive(Clone, Copy)]
-struct Reader;
+#[derive(Clone, Default)]
+struct Reader {
+    /// What was asked for, in the order in which it was answered.
+    answered: Arc<Mutex<Vec<usize>>>, // guards the list
+}
 
 fn asked_bytes(record: &[u8]) -> usize {
     let word = record[20..24].try_into().unwrap();
@@ -42,6 +45,7 @@ impl Service for Reader {
         let (xid, _) = peek(&record).unwrap();
         let head = ReplyHeader::success(xid).to_bytes();
         let payload = Bytes::from_static(&ZEROS).slice(..asked_bytes(&record));
+        self.answered.lock().push(payload.len());
         async move { Some(Reply { message: Message { head, payload }, tag: 0 }) }
     }
 
@@ -56,12 +60,22 @@ fn target(bytes: usize) -> Target {
 
 /// A connection to the host, and where it is said how it ended.
 fn connect(clock: &Clock, host: &Host, from: Ipv4Addr, port: u16) -> (Memory, Ended) {
+    connect_to(Reader::default(), clock, host, from, port)
+}
+
+fn connect_to(
+    service: Reader,
+    clock: &Clock,
+    host: &Host,
+    from: Ipv4Addr,
+    port: u16,
+) -> (Memory, Ended) {
     let (ours, theirs) =
         memory::pair_between((from, port).into(), (Ipv4Addr::LOCALHOST, 2049).into());
     let (host, ended) = (host.clone(), Ended::default());
     let tell = Arc::clone(&ended);
     clock.spawn(async move {
-        let outcome = host.connection(theirs, Reader).await;
+        let outcome = host.connection(theirs, service).await;
         *tell.lock() = Some(outcome);
     });
     (ours, ended)
@@ -71,9 +85,19 @@ type Ended = Arc<Mutex<Option<Result<(), TransportError>>>>; // guards how it en
 
 /// Connections that ask for so many replies of 1 MiB each, and take none.
 async fn never_readers(clock: &Clock, host: &Host, count: u16, calls: u32) -> Vec<(Memory, Ended)> {
+    never_readers_of(&Reader::default(), clock, host, count, calls).await
+}
+
+async fn never_readers_of(
+    service: &Reader,
+    clock: &Clock,
+    host: &Host,
+    count: u16,
+    calls: u32,
+) -> Vec<(Memory, Ended)> {
     let mut all = Vec::new();
     for number in 0..count {
-        let (mut ours, ended) = connect(clock, host, HOSTILE, 1000 + number);
+        let (mut ours, ended) = connect_to(service.clone(), clock, host, HOSTILE, 1000 + number);
         for xid in 0..calls {
             let words = [xid, 0, 2, 100_003, 3, u32::try_from(MIB).unwrap(), 0, 0, 0, 0];
             ours.send(Message::new(words.iter().flat_map(|word| word.to_be_bytes()).collect()));
@@ -126,6 +150,29 @@ fn who_takes_no_replies_keeps_nobody_waiting() {
     // their turn after them.
     assert!(gone >= 8, "{gone} of 24 after 10 s");
     assert_eq!(counts.connections_stalled, gone as u64);
+}
+
+#[test]
+fn a_small_call_is_answered_before_large_ones_that_came_at_the_same_moment() {
+    let turns = std::thread::available_parallelism().map_or(1, usize::from);
+    let connections = 10 * u16::try_from(turns).unwrap();
+    let world = World::new();
+    let clock = world.clock();
+    let answered = world
+        .run(async move {
+            let (host, service) = (Host::new(&clock, Limits::default()), Reader::default());
+            let (ours, _) = connect_to(service.clone(), &clock, &host, HEALTHY, 700);
+            let rpc = Rpc::start(ours, &clock, SECOND * 100, 0);
+            response_time(&rpc, 8).await;
+            // All tasks are in the runtime's queue, the one of the small call behind the others.
+            let hostile = never_readers_of(&service, &clock, &host, connections, 2).await;
+            response_time(&rpc, 8).await;
+            drop(hostile);
+            service.answered.lock().clone()
+        })
+        .unwrap();
+    let small = answered.iter().rposition(|&bytes| bytes == 8);
+    assert!(small.is_some_and(|at| at <= 1 + turns), "{small:?} in {answered:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@
 //! and can go no shorter way, is outside. Steps carry descriptors, so that a rename meanwhile
 //! cannot lead them astray.
 //!
-//! Up to [`INLINE_LEVELS_MAX`] levels that is some fifty system calls at most, made inline. What is
+//! Up to [`INLINE_LEVELS_MAX`] levels that is some thirty system calls at most, made inline. What is
 //! deeper is climbed by a thread, and up to [`LEVELS_MAX`]; beyond, `..` is refused. (Below a bind
 //! mount each level costs the kernel as much as there are levels above it, hence the thread.)
 
@@ -30,8 +30,8 @@ use super::tree::{Child, Tree};
 use crate::store::{Looked, Node};
 use crate::types::{Caller, FileKind, Handle, Status};
 
-/// Levels climbed on the thread that serves the call: eight steps up and eight shorter ones.
-const INLINE_LEVELS_MAX: usize = 255;
+/// Levels climbed on the thread that serves the call: five steps up and five shorter ones.
+const INLINE_LEVELS_MAX: usize = 31;
 
 /// Levels climbed at all, some 1 ms. A path of 4,096 bytes, the longest that Linux takes in one
 /// call, has at most 2,048.
@@ -295,7 +295,7 @@ mod tests {
         let steps: Vec<usize> = (1..=8).map(|depth| climb(depth, true, 3, 255).1).collect();
         assert_eq!(steps, [1, 3, 2, 5, 4, 5, 3, 7]);
         let (verdict, steps) = climb(100_000, true, 3, INLINE_LEVELS_MAX);
-        assert_eq!((verdict, steps), (Verdict::TooDeep, 8));
+        assert_eq!((verdict, steps), (Verdict::TooDeep, 5));
         let (verdict, steps) = climb(100_000, true, 3, LEVELS_MAX);
         assert_eq!(verdict, Verdict::TooDeep);
         assert!(steps <= 26, "{steps}");

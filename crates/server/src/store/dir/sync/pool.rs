@@ -10,6 +10,11 @@ use std::sync::Arc;
 use std::thread;
 
 use parking_lot::{Condvar, Mutex};
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
+
+/// Of threads that give way (sched(7)): a tenth of the share of one that does not.
+const NICE: i32 = 10;
 
 pub(in super::super) type Job = Box<dyn FnOnce() + Send>;
 
@@ -41,12 +46,26 @@ struct Queue {
 impl Pool {
     /// Threads named `name-0`, `name-1`, ...; at least one.
     pub(in super::super) fn start(name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
+        Self::start_as(name, threads, jobs_max, || ())
+    }
+
+    /// A thread for long work: those that serve calls go first.
+    pub(in super::super) fn start_behind(name: &str, jobs_max: usize) -> io::Result<Self> {
+        // To give way is always allowed; where it is not, the work is done all the same.
+        let give_way = || setpriority_process(Some(gettid()), NICE).unwrap_or_default();
+        Self::start_as(name, 1, jobs_max, give_way)
+    }
+
+    fn start_as(name: &str, threads: usize, jobs_max: usize, begin: fn()) -> io::Result<Self> {
         let shared =
             Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new(), jobs_max });
         let pool = Self { owner: Arc::new(Owner { shared: Arc::clone(&shared) }) };
         for index in 0..threads.max(1) {
             let shared = Arc::clone(&shared);
-            thread::Builder::new().name(format!("{name}-{index}")).spawn(move || work(&shared))?;
+            thread::Builder::new().name(format!("{name}-{index}")).spawn(move || {
+                begin();
+                work(&shared);
+            })?;
         }
         Ok(pool)
     }
