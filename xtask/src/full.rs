@@ -2,7 +2,7 @@
 //! servers. The gate leaves it out, because a busy machine fails it for no fault of a change.
 //!
 //! It is run before a release, and a stage by itself (`--only`) when its subject changed. A stage
-//! that fails does not stop the others. The table of results is what docs/benchmarks.md keeps.
+//! that fails does not stop the others. docs/benchmarks.md keeps the last result of each.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +20,8 @@ usage: cargo xtask full [--only STAGE,...] [--skip STAGE,...] [--record] [--list
 
   --only STAGE,...   these stages
   --skip STAGE,...   all but these
-  --record           write the table of results into docs/benchmarks.md
+  --record           write the results into the table of docs/benchmarks.md; those of other stages
+                     stay
   --list             name the stages, and run none
 
 It wants root, and the Debian packages that `.ci/packages full` installs.
@@ -99,10 +100,11 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     let outcomes: Vec<Outcome> = stages.into_iter().map(|stage| perform(root, stage)).collect();
-    let table = table(&outcomes);
-    print!("\n{table}");
+    let commit = commit(root)?;
+    let rows: Vec<String> = outcomes.iter().map(|outcome| outcome.row(&commit)).collect();
+    print!("\n{HEAD}{}", rows.concat());
     if record {
-        write_down(root, &table)?;
+        write_down(root, &rows)?;
     }
     let failed: Vec<&str> = outcomes
         .iter()
@@ -160,34 +162,47 @@ const fn verdict(passed: bool) -> &'static str {
     if passed { "passed" } else { "FAILED" }
 }
 
-fn table(outcomes: &[Outcome]) -> String {
-    let mut table = "| stage | what | result | s |\n|---|---|---|---:|\n".to_owned();
-    for Outcome { stage, passed, took } in outcomes {
-        let row = format!(
-            "| {} | {} | {} | {:.0} |\n",
-            stage.name,
-            stage.about,
-            verdict(*passed),
-            took.as_secs_f64()
-        );
-        table.push_str(&row);
+const HEAD: &str = "| stage | what | result | s | commit |\n|---|---|---|---:|---|\n";
+
+impl Outcome {
+    /// A line of the table.
+    fn row(&self, commit: &str) -> String {
+        let Self { stage: Stage { name, about, .. }, passed, took } = self;
+        let (verdict, took) = (verdict(*passed), took.as_secs_f64());
+        format!("| {name} | {about} | {verdict} | {took:.0} | {commit} |\n")
     }
-    table
 }
 
-/// Puts the table between its marks, with the commit it is of.
-fn write_down(root: &Path, table: &str) -> Result<(), String> {
-    let path = root.join(DOCUMENT);
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("{DOCUMENT}: {error}"))?;
-    let commit = Command::new("git")
-        .args(["log", "-1", "--format=commit %h of %cs"])
+/// Name and date of what is checked out.
+fn commit(root: &Path) -> Result<String, String> {
+    let output = Command::new("git")
+        .args(["log", "-1", "--format=%h of %cs"])
         .current_dir(root)
         .output()
         .map_err(|error| format!("git: {error}"))?;
-    let commit = String::from_utf8_lossy(&commit.stdout).trim().to_owned();
-    let text = between(&text, &format!("The last run, on {commit}:\n\n{table}"))
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Puts rows into the table between its marks.
+fn write_down(root: &Path, rows: &[String]) -> Result<(), String> {
+    let path = root.join(DOCUMENT);
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{DOCUMENT}: {error}"))?;
+    let text = with_rows(&text, rows)
         .ok_or_else(|| format!("{DOCUMENT} lacks the lines {BEGIN} and {END}"))?;
     std::fs::write(&path, text).map_err(|error| format!("{DOCUMENT}: {error}"))
+}
+
+/// `text` with these rows in the table, in the order of the stages; those of others stay.
+fn with_rows(text: &str, rows: &[String]) -> Option<String> {
+    let (_, table) = text.split_once(BEGIN)?;
+    let (table, _) = table.split_once(END)?;
+    let is_of = |row: &str, stage: &Stage| row.starts_with(&format!("| {} |", stage.name));
+    let rows = STAGES.iter().filter_map(|stage| {
+        let new = rows.iter().map(|row| row.trim_end()).find(|row| is_of(row, stage));
+        new.or_else(|| table.lines().find(|row| is_of(row, stage)))
+    });
+    let rows: Vec<&str> = rows.collect();
+    between(text, &format!("The last result of each:\n\n{HEAD}{}", rows.join("\n")))
 }
 
 /// `text` with other lines between the marks.
@@ -254,13 +269,17 @@ mod tests {
     }
 
     #[test]
-    fn a_table_replaces_what_stood_between_the_marks_and_nothing_else() {
-        let text = format!("head\n{BEGIN}\nold\n{END}\ntail\n");
-        let outcome = Outcome { stage: &STAGES[0], passed: false, took: Duration::from_secs(3) };
-        let table = table(&[outcome]);
-        assert!(table.contains("| release | the binary as users get it | FAILED | 3 |"), "{table}");
-        let expected = format!("head\n{BEGIN}\nnew\n{END}\ntail\n");
-        assert_eq!(between(&text, "new\n").as_deref(), Some(expected.as_str()));
-        assert_eq!(between("no marks", "new"), None);
+    fn a_result_replaces_that_of_its_stage_and_nothing_else() {
+        let text = format!("head\n{BEGIN}\n{END}\ntail\n");
+        let row = |at: usize, passed| {
+            let took = Duration::from_secs(3);
+            Outcome { stage: &STAGES[at], passed, took }.row("abc of 2026-01-01")
+        };
+        let text = with_rows(&text, &[row(1, true), row(0, false)]).unwrap();
+        let text = with_rows(&text, &[row(0, true), row(2, false)]).unwrap();
+        let expected = [row(0, true), row(1, true), row(2, false)].concat();
+        assert!(text.contains(&format!("{HEAD}{expected}{END}\ntail\n")), "{text}");
+        assert!(text.starts_with("head\n"));
+        assert_eq!(with_rows("no marks", &[]), None);
     }
 }

@@ -1,7 +1,8 @@
 //! Calls that wait for their reply, by connection and transaction number.
 //!
-//! At most [`CALLS_MAX`] wait; one more takes the place of all that are older than
-//! [`PATIENCE_NS`], and if none is, is not followed.
+//! At most [`CALLS_MAX`] wait. That many are there when a capture lacks replies, so one more makes
+//! the older half of them count as unanswered, but for those younger than [`PATIENCE_WHEN_FULL_NS`];
+//! where all are, it is not followed.
 
 use std::collections::HashMap;
 
@@ -16,6 +17,10 @@ use super::talks::TalkId;
 pub const CALLS_MAX: usize = 1 << 18;
 /// After this time a call counts as unanswered.
 pub const PATIENCE_NS: u64 = 120_000_000_000;
+/// After this time it may, when [`CALLS_MAX`] wait.
+pub(super) const PATIENCE_WHEN_FULL_NS: u64 = 1_000_000_000;
+/// All that wait are looked at for that once in so much of the capture's time.
+const LOOKS_APART_NS: u64 = 250_000_000;
 
 /// A connection and a transaction number.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -81,6 +86,8 @@ pub(super) struct Calls {
     open: HashMap<u64, u32, RandomState>,
     slots: Vec<Open>,
     free: Vec<u32>,
+    /// When room was looked for last.
+    looked_ns: Option<u64>,
 }
 
 impl Key {
@@ -144,11 +151,31 @@ impl Calls {
     }
 
     /// Takes out what is older than [`PATIENCE_NS`]; `each` is told.
-    pub(super) fn expire(&mut self, now: u64, mut each: impl FnMut(Key, &Open)) {
+    pub(super) fn expire(&mut self, now: u64, each: impl FnMut(Key, &Open)) {
+        self.take_out(now.saturating_sub(PATIENCE_NS), each);
+    }
+
+    /// Makes room in a full table, if it can; `each` is told what is taken out.
+    pub(super) fn make_room(&mut self, now: u64, each: impl FnMut(Key, &Open)) {
+        let is_soon = |last| now.saturating_sub(last) < LOOKS_APART_NS;
+        if self.looked_ns.is_some_and(is_soon) {
+            return;
+        }
+        self.looked_ns = Some(now);
+        let mut times: Vec<u64> = self.waiting().map(|(_, call)| call.last_ns).collect();
+        let half = times.len() / 2;
+        if half > 0 {
+            let (_, &mut median, _) = times.select_nth_unstable(half);
+            self.take_out(median.min(now.saturating_sub(PATIENCE_WHEN_FULL_NS)), each);
+        }
+    }
+
+    /// Takes out what was sent at that time or before.
+    fn take_out(&mut self, until_ns: u64, mut each: impl FnMut(Key, &Open)) {
         let (slots, free) = (&self.slots, &mut self.free);
         self.open.retain(|key, slot| {
             let call = &slots[*slot as usize];
-            let stays = now.saturating_sub(call.last_ns) < PATIENCE_NS;
+            let stays = call.last_ns > until_ns;
             if !stays {
                 each(Key::from_word(*key), call);
                 free.push(*slot);
@@ -161,5 +188,80 @@ impl Calls {
     pub(super) fn waiting(&self) -> impl Iterator<Item = (Key, &Open)> {
         let of = |slot: u32| self.slots.get(slot as usize);
         self.open.iter().filter_map(move |(key, slot)| Some((Key::from_word(*key), of(*slot)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Program;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn key(xid: usize) -> Key {
+        Key { talk: TalkId(1), from_server: false, xid: u32::try_from(xid).unwrap() }
+    }
+
+    fn call(at_ns: u64) -> Open {
+        Open {
+            operation: Operation { program: Program::Nfs3, code: 1 },
+            first_ns: at_ns,
+            last_ns: at_ns,
+            file: FileId::default(),
+            offset: 0,
+            count: 0,
+            stable: 0,
+            len: 100,
+            retransmissions: 0,
+            outstanding: 1,
+            guard: Guard::default(),
+            version: 3,
+            frame: 1,
+            ends_known: true,
+            repeated_ns: at_ns,
+            counts: Counts::Whole,
+            outer: None,
+            inner: None,
+            name: Vec::new(),
+        }
+    }
+
+    /// A full table, of which one call came each `apart_ns` from the hundredth second on; and when
+    /// the last of them came.
+    fn full(apart_ns: u64) -> (Calls, u64) {
+        let mut calls = Calls::default();
+        for number in 0..CALLS_MAX {
+            let at_ns = 100 * SECOND + number as u64 * apart_ns;
+            assert!(calls.insert(key(number), call(at_ns), b""));
+        }
+        (calls, 100 * SECOND + CALLS_MAX as u64 * apart_ns)
+    }
+
+    #[test]
+    fn where_replies_are_missing_the_older_half_makes_room() {
+        let (mut calls, now) = full(10_000);
+        assert!(!calls.insert(key(CALLS_MAX), call(now), b""));
+        let mut gone = Vec::new();
+        calls.make_room(now, |key, _| gone.push(key.xid));
+        gone.sort_unstable();
+        // The last second has 100,000 of them.
+        assert_eq!(gone.len(), CALLS_MAX / 2 + 1);
+        assert!(gone.iter().enumerate().all(|(at, &xid)| at == xid as usize));
+        assert!(calls.insert(key(CALLS_MAX), call(now), b""));
+    }
+
+    #[test]
+    fn what_is_young_stays_and_is_not_looked_at_again_at_once() {
+        let (mut calls, now) = full(1_000);
+        let mut looked = |now: u64| {
+            let mut gone = 0;
+            calls.make_room(now, |_, _| gone += 1);
+            gone
+        };
+        assert_eq!(looked(now), 0, "all are younger than 0.3 s");
+        // A tenth is a second old by then, but that was looked for a moment ago.
+        assert_eq!(looked(now + LOOKS_APART_NS - 1), 0);
+        let later = 101 * SECOND + CALLS_MAX as u64 * 100;
+        assert_eq!(looked(later), CALLS_MAX / 10 + 1);
     }
 }

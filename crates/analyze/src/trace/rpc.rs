@@ -175,7 +175,7 @@ impl Rpc {
         };
         let name = if self.without_files { &[] } else { asked.name };
         if self.calls.is_full() {
-            self.expire(now);
+            self.make_room(now);
         }
         match (self.calls.insert(key, open, name), counts) {
             (true, Counts::Whole) => self.outstanding += 1,
@@ -489,6 +489,12 @@ impl Rpc {
     pub(super) fn expire(&mut self, now: u64) {
         let mut lost: Vec<(Key, Open)> = Vec::new();
         self.calls.expire(now, |key, open| lost.push((key, open.clone())));
+        lost.iter().for_each(|(key, open)| self.lost(*key, open, now));
+    }
+
+    fn make_room(&mut self, now: u64) {
+        let mut lost: Vec<(Key, Open)> = Vec::new();
+        self.calls.make_room(now, |key, open| lost.push((key, open.clone())));
         lost.iter().for_each(|(key, open)| self.lost(*key, open, now));
     }
 
