@@ -67,6 +67,21 @@ fn what_the_capture_lost_the_network_did_not_and_no_call_took_no_time() {
     assert_eq!(writes.untimed, evidence.untimed);
 }
 
+#[test]
+fn where_too_much_was_cut_off_nothing_is_told_and_where_little_was_it_is() {
+    let lossy = Network { lost_of: 100, ..Network::default() };
+    let (whole, mut evidence, _) = diagnosed(&lossy.captured(At::Client));
+    let replies: u64 = evidence.works.iter().map(|work| work.calls).sum();
+    evidence.sides[0].cut = replies / 20;
+    let little = judge(&evidence);
+    assert_eq!(suspect(&little), suspect(&whole));
+    assert!(little.doubts.contains(&Doubt::CaptureCut), "{little:?}");
+    evidence.sides[1].cut = replies / 10;
+    let much = judge(&evidence);
+    let nothing = Diagnosis { verdict: None, doubts: vec![Doubt::CaptureCut], also: vec![] };
+    assert_eq!(much, nothing);
+}
+
 /// A server that needs 40 ms for one call of six, and announces a window of zero meanwhile or not.
 fn stopped(is_zero: bool) -> Vec<(u64, Vec<u8>)> {
     const MS: u64 = 1_000_000;

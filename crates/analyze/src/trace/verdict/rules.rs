@@ -39,6 +39,10 @@ const STEADY_BINS: u64 = 8;
 /// Share of the time in which messages pass, from their first byte to their last.
 const STRETCHED: f64 = 0.6;
 
+/// Messages that may have been cut off for each reply: calls of which the reply is not seen seem
+/// to be outstanding, and with many of them all of the time passes in the server.
+const CUT_MAX: f64 = 0.1;
+
 /// Rates that links have, in Mbit/s.
 const NOMINAL_MBPS: [f64; 11] =
     [10.0, 100.0, 200.0, 500.0, 1e3, 2.5e3, 5e3, 10e3, 25e3, 40e3, 100e3];
@@ -48,6 +52,9 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
     let none = Diagnosis { verdict: None, doubts: Vec::new(), also: Vec::new() };
     if evidence.replies() < CALLS_MIN || evidence.waited.all() == 0 {
         return Diagnosis { doubts: vec![Doubt::FewEvents], ..none };
+    }
+    if cut_share(evidence) > CUT_MAX {
+        return Diagnosis { doubts: vec![Doubt::CaptureCut], ..none };
     }
     let mut found: Vec<Finding> = Shares::of(evidence).candidates();
     found.retain(|finding| finding.share >= ALSO_MIN);
@@ -79,10 +86,14 @@ fn lost(evidence: &Evidence) -> Vec<Doubt> {
     let missing = evidence.sides.iter().map(|side| side.missing_bytes).sum();
     let is_lossy =
         share(missing, bytes) > 0.001 || share(evidence.untimed, evidence.replies()) > 0.01;
-    let cut: u64 = evidence.sides.iter().map(|side| side.cut).sum();
-    let is_cut = share(cut, evidence.replies()) > 0.01;
+    let is_cut = cut_share(evidence) > 0.01;
     let all = [(is_lossy, Doubt::CaptureLost), (is_cut, Doubt::CaptureCut)];
     all.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect()
+}
+
+/// Messages that began in what was cut off of packets, for each reply that was seen.
+fn cut_share(evidence: &Evidence) -> f64 {
+    share(evidence.sides.iter().map(|side| side.cut).sum(), evidence.replies())
 }
 
 fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Vec<Doubt> {

@@ -94,7 +94,7 @@ fn nothing(out: &mut String, analyzer: &Analyzer) {
         format!("{count} {packets} of {sort}")
     });
     let others: Vec<String> = others.chain(tcp).collect();
-    let others = if others.is_empty() { "nothing else".to_owned() } else { others.join(", ") };
+    let others = if others.is_empty() { "there are no packets".to_owned() } else { others.join(", ") };
     writeln!(out, "no NFS found: {others}").ok();
 }
 
@@ -216,7 +216,8 @@ fn pace(out: &mut String, analyzer: &Analyzer) {
     let Some((id, talk)) = busiest(analyzer) else { return };
     let pace = &talk.pace;
     writeln!(out, "\npace        {}", analyzer.talks().name(id)).ok();
-    if let Some(share) = pace.stop_and_wait() {
+    let is_cut = talk.streams.cut > 0;
+    if let Some(share) = pace.stop_and_wait().filter(|_| !is_cut) {
         let verdict = match share {
             share if share > 0.9 => "stop-and-wait",
             share if share > 0.5 => "mostly stop-and-wait",

@@ -85,6 +85,11 @@ fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
         let replies = evidence.replies();
         return format!("none: {replies} replies are too few to tell ({CALLS_MIN} are needed)");
     }
+    if diagnosis.doubts.contains(&Doubt::CaptureCut) && diagnosis.also.is_empty() {
+        return "cannot be told: of too many packets only the beginning was captured, and calls and \
+                replies in the rest were not seen (tcpdump -s 0 captures whole packets)"
+            .to_owned();
+    }
     format!(
         "nothing stands out: no cause takes {:.0} % of the time and more{}",
         SHARE_MIN * 100.0,
