@@ -4,8 +4,10 @@
 
 use std::process::ExitCode;
 
+const SEEDS: u64 = 1_000;
+
 fn main() -> ExitCode {
-    let table = load::coverage::table(&load::coverage::rows(200));
+    let table = load::coverage::table(&load::coverage::rows(SEEDS), SEEDS);
     if !std::env::args().any(|argument| argument == "--check") {
         print!("{table}");
         return ExitCode::SUCCESS;

@@ -1,25 +1,27 @@
 //! How often intervals hold the truth: the statistics of probes, curves and fits on simulated
 //! servers, whose parameters are known, with noise that is none of what textbooks suppose.
 //!
-//! | noise | what a time is multiplied by |
-//! |---|---|
-//! | independent | a factor of 5 % |
-//! | autocorrelated | the same, each like the one before by 0.9 |
-//! | pauses | independent, and one in a hundred takes fifty times as long |
-//! | drifts | independent, on a wave of 5 % with three crests during the measurement |
+//! | noise | of a time | of a point |
+//! |---|---|---|
+//! | independent | a factor of 5 % | the same |
+//! | autocorrelated | the same, each like the one before by 0.9 | by 0.3 |
+//! | pauses | independent, and one in a hundred takes fifty times as long | one in fifty, twice |
+//! | drifts | independent, and 5 % that come and go within a twentieth of the measurement | the same |
 //!
 //! The truth is the parameter, which is the median of what is drawn around it. Bursts, which are
-//! means over hundreds of calls, have a fifth of the noise. What is simulated are measurements; how
-//! they are made is held to servers in worlds (`crates/world/tests`).
+//! means over hundreds of calls, have a fifth of the noise. A point of a curve or a sweep stands
+//! for some seconds: less of it is left in the next. What is simulated are measurements; how they
+//! are made is held to servers in worlds (`crates/world/tests`).
 //!
-//! A probe is 4 portions with 250 NULL calls, 6 rounds and 3 bursts each. A point of a curve has
-//! 40,000 operations, exponential service, and Poisson arrivals. A sweep has 12 windows, 5 times.
+//! A probe is 4 portions with 250 NULL calls, 6 rounds and 3 bursts each. A load point has 40,000
+//! operations, exponential service, and Poisson arrivals. A sweep has 12 windows, once or 5 times.
 
 use std::fmt::Write as _;
 
 use fastrand::Rng;
 use perf::model::curve::{Curve, Point};
 use perf::model::infer::{Given, Inferred, UNKNOWN};
+use perf::model::least_squares::Fitted;
 use perf::model::queue::server::FileServer;
 use perf::model::sweep::{Explained, Form, Observed, throughput};
 use perf::stats::{Estimate, Sum, mean_in_order};
@@ -40,6 +42,13 @@ impl Row {
     pub fn percent(&self) -> f64 {
         100.0 * f64::from(self.covered) / f64::from(self.of.max(1))
     }
+
+    fn cell(&self, seeds: u64) -> String {
+        match u64::from(self.of) == seeds {
+            true => format!("{:.1}", self.percent()),
+            false => format!("{:.1} ({})", self.percent(), self.of),
+        }
+    }
 }
 
 /// Everything, for so many seeds.
@@ -47,27 +56,44 @@ pub fn rows(seeds: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     for noise in Noise::ALL {
         count(&mut rows, noise.name(), seeds, |seed| probed(noise, seed));
+        for repeats in [1, 5] {
+            count(&mut rows, noise.name(), seeds, |seed| swept(noise, repeats, seed));
+        }
+        for points in [10, 100] {
+            count(&mut rows, noise.name(), seeds, |seed| inferred(noise, points, seed));
+        }
     }
     for load in [50, 80, 90] {
         let name = format!("load {} %", load);
-        count(&mut rows, "a queue", seeds, |seed| queued(&name, f64::from(load) / 100.0, seed));
-    }
-    for (noise, repeats) in [("independent, once each", 1), ("independent, 5 times each", 5)] {
-        count(&mut rows, noise, seeds, |seed| swept(repeats, seed));
-    }
-    for (noise, points) in [("independent, 10 points", 10), ("independent, 100 points", 100)] {
-        count(&mut rows, noise, seeds, |seed| inferred(points, seed));
+        count(&mut rows, QUEUE, seeds, |seed| queued(&name, f64::from(load) / 100.0, seed));
     }
     rows
 }
 
-/// As docs/models.md has them: a line for each parameter, a column for each noise that it has.
-pub fn table(rows: &[Row]) -> String {
-    let mut text =
-        String::from("| parameter | noise | covers, of 100 | intervals |\n|---|---|---|---|\n");
-    for row in rows {
-        let Row { parameter, noise, of, .. } = row;
-        writeln!(text, "| {parameter} | {noise} | {:.1} | {of} |", row.percent()).ok();
+/// The noise that is in a queue by itself.
+const QUEUE: &str = "a queue";
+
+/// As docs/models.md has them: a line for each parameter, a column for each noise, and what load
+/// points have apart. In brackets of how many, where the others were refused.
+pub fn table(rows: &[Row], seeds: u64) -> String {
+    let mut text = String::from("| covers, of 100 |");
+    for noise in Noise::ALL {
+        write!(text, " {} |", noise.name()).ok();
+    }
+    text.push_str("\n|---|---|---|---|---|\n");
+    let first = Noise::ALL[0].name();
+    for Row { parameter, .. } in rows.iter().filter(|row| row.noise == first) {
+        write!(text, "| {parameter} |").ok();
+        for noise in Noise::ALL {
+            let of = |row: &&Row| row.parameter == *parameter && row.noise == noise.name();
+            let cell = rows.iter().find(of).map_or_else(|| "-".to_owned(), |row| row.cell(seeds));
+            write!(text, " {cell} |").ok();
+        }
+        text.push('\n');
+    }
+    text.push_str("\n| covers, of 100 | load points |\n|---|---|\n");
+    for row in rows.iter().filter(|row| row.noise == QUEUE) {
+        writeln!(text, "| {} | {} |", row.parameter, row.cell(seeds)).ok();
     }
     text
 }
@@ -116,36 +142,61 @@ impl Noise {
 const SPREAD: f64 = 0.05;
 const SPREAD_OF_BURSTS: f64 = 0.01;
 
+/// What is drawn one after the other, of a measurement that goes from 0 to 1.
 struct Process {
     noise: Noise,
     random: Rng,
     before: f64,
-    phase: f64,
+    /// The state of the machine, and when it was looked at.
+    state: (f64, f64),
+    kind: Kind,
 }
 
+/// What is drawn: how much it resembles the one before, how often it meets a pause, and by how
+/// much that is longer.
+struct Kind {
+    alike: f64,
+    pauses: f64,
+    longer: f64,
+    /// Of a state of the machine, 1 / e is left after so long.
+    drift: f64,
+}
+
+const TIME: Kind = Kind { alike: 0.9, pauses: 0.01, longer: 50.0, drift: 0.05 };
+const POINT: Kind = Kind { alike: 0.3, pauses: 0.01, longer: 2.0, drift: 1.0 };
+
 impl Process {
-    fn new(noise: Noise, seed: u64) -> Self {
+    fn new(noise: Noise, kind: Kind, seed: u64) -> Self {
         let mut random = Rng::with_seed(seed);
-        let (before, phase) = (normal(&mut random), random.f64());
-        Self { noise, random, before, phase }
+        let (before, state) = (normal(&mut random), normal(&mut random));
+        Self { noise, random, before, state: (state, 0.0), kind }
     }
 
     /// A time of so many us, at this share of the measurement.
     fn draw(&mut self, us: f64, spread: f64, at: f64) -> f64 {
         let fresh = normal(&mut self.random);
-        let wave = (std::f64::consts::TAU * (3.0 * at + self.phase)).sin();
         let (log, times) = match self.noise {
             Noise::Independent => (fresh, 1.0),
             Noise::Autocorrelated => {
-                self.before = 0.9 * self.before + (1.0 - 0.81_f64).sqrt() * fresh;
+                self.before = next(self.before, self.kind.alike, fresh);
                 (self.before, 1.0)
             }
-            Noise::Pauses if self.random.f64() < 0.01 => (fresh, 50.0),
+            Noise::Pauses if self.random.f64() < self.kind.pauses => (fresh, self.kind.longer),
             Noise::Pauses => (fresh, 1.0),
-            Noise::Drifts => (fresh + wave * SPREAD / spread, 1.0),
+            Noise::Drifts => {
+                let (state, since) = self.state;
+                let left = (-(at - since) / self.kind.drift).exp();
+                self.state = (next(state, left, normal(&mut self.random)), at);
+                (fresh + self.state.0 * SPREAD / spread, 1.0)
+            }
         };
         us * times * (spread * log).exp()
     }
+}
+
+/// Of a series whose values resemble the ones before.
+fn next(before: f64, alike: f64, fresh: f64) -> f64 {
+    alike * before + (1.0 - alike * alike).sqrt() * fresh
 }
 
 fn normal(random: &mut Rng) -> f64 {
@@ -163,7 +214,7 @@ const GAP_US_PER_KIB: f64 = 8.0;
 const PORTIONS: usize = 4;
 
 fn probed(noise: Noise, seed: u64) -> Vec<Found> {
-    let mut process = Process::new(noise, seed);
+    let mut process = Process::new(noise, TIME, seed);
     let mut portions = Vec::new();
     for portion in 0..PORTIONS {
         let at = |part: f64| (portion as f64 + part) / PORTIONS as f64;
@@ -246,36 +297,48 @@ fn queued(name: &str, load: f64, seed: u64) -> Vec<Found> {
     all.map(|(truth, estimate, what)| (format!("{what}, {name}"), truth, estimate)).collect()
 }
 
-fn swept(repeats: usize, seed: u64) -> Vec<Found> {
+const WINDOWS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+
+fn swept(noise: Noise, repeats: usize, seed: u64) -> Vec<Found> {
     const TRUTH: [f64; 2] = [500.0, 40.0];
-    let mut random = Rng::with_seed(seed);
-    let windows = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
-    let point = |outstanding: u32| {
+    let mut process = Process::new(noise, POINT, seed);
+    let point = |(at, outstanding): (usize, u32)| {
         let per_s = throughput(Form::Curve, &TRUTH, outstanding).unwrap_or(f64::NAN);
-        let per_s = per_s * (SPREAD * normal(&mut random)).exp();
-        Observed { outstanding, per_s }
+        let us = process.draw(1e6 / per_s, SPREAD, at as f64);
+        Observed { outstanding, per_s: 1e6 / us }
     };
-    let observed: Vec<Observed> = (0..repeats).flat_map(|_| windows).map(point).collect();
+    let windows = std::iter::repeat_n(WINDOWS, repeats).flatten();
+    let observed: Vec<Observed> = windows.enumerate().map(point).collect();
     let Ok(found) = Explained::from(&observed, Form::Curve) else { return Vec::new() };
-    let named = found.fitted.parameters.iter().zip(TRUTH);
-    named.map(|(found, truth)| (format!("sweep: {}", found.name), truth, found.estimate)).collect()
+    let name = match repeats {
+        1 => "sweep, once",
+        _ => "sweep, 5 times",
+    };
+    named(name, &found.fitted, &TRUTH)
 }
 
-fn inferred(points: u32, seed: u64) -> Vec<Found> {
+fn inferred(noise: Noise, points: u32, seed: u64) -> Vec<Found> {
     const TRUTH: [f64; 4] = [650.0, 3_400.0, 512e6, 12_000.0];
-    let mut random = Rng::with_seed(seed);
+    let mut process = Process::new(noise, POINT, seed);
     let server = FileServer::paper_raid();
     let (from, to) = (0.02 * server.saturation().0, 0.98 * server.saturation().0);
     let point = |i: u32| {
-        let per_s = from + (to - from) * f64::from(i) / f64::from(points - 1);
+        let at = f64::from(i) / f64::from(points - 1);
+        let per_s = from + (to - from) * at;
         let us = server.response_us(per_s).unwrap_or(f64::NAN);
-        Point { per_s, response_us: us * (SPREAD * normal(&mut random)).exp() }
+        Point { per_s, response_us: process.draw(us, SPREAD, i.into()) }
     };
     let Ok(curve) = Curve::new((0..points).map(point).collect()) else { return Vec::new() };
     let given = Given { disks: Some(28), ..UNKNOWN };
     let Ok(found) = Inferred::from(&curve, given) else { return Vec::new() };
-    let named = found.fitted.parameters.iter().zip(TRUTH);
-    named.map(|(found, truth)| (format!("curve: {}", found.name), truth, found.estimate)).collect()
+    named(&format!("curve, {points} points"), &found.fitted, &TRUTH)
+}
+
+fn named(name: &str, fitted: &Fitted, truths: &[f64]) -> Vec<Found> {
+    let named = fitted.parameters.iter().zip(truths);
+    named
+        .map(|(found, &truth)| (format!("{name}: {}", found.name), truth, found.estimate))
+        .collect()
 }
 
 #[cfg(test)]

@@ -282,6 +282,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn intervals_of_ten_points_cover_the_truth() {
+        let server = FileServer::paper_raid();
+        let truth = [650.0, 3_400.0, 512e6, 12_000.0];
+        let given = Given { disks: Some(28), ..UNKNOWN };
+        let mut covered = [0; 4];
+        for seed in 0..200 {
+            let inferred =
+                Inferred::from(&synthetic(&server, seed, 10, (0.02, 0.98)), given).unwrap();
+            for (i, found) in inferred.fitted.parameters.iter().enumerate() {
+                covered[i] += u32::from(found.estimate.ci95.unwrap().contains(truth[i]));
+            }
+        }
+        assert!(covered.iter().all(|n| (180..=198).contains(n)), "{covered:?}");
+    }
+
     /// Five published curves with what the reports say of processors and disks. The cache comes out
     /// two to three and a half times as large as memory and NVRAM are: SPEC found in 2001 that this
     /// release accessed a third of the data that it should, or less, and withdrew it.

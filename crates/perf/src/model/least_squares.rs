@@ -9,9 +9,10 @@
 //! instead of its square. Unless that leaves more than a fifth of the values beyond, or more than a
 //! third of what the parameters leave free: then it is the model that is off, and squares say so.
 //!
-//! Intervals: from the curvature at the minimum (Student's t). A direction in which the parameters
-//! could change by a factor of two without the data noticing is told as [`Unidentified`]: one
-//! parameter that the data do not show, or several of which they show a combination.
+//! Intervals: from the curvature at the minimum (Student's t), and wider where neighbours in the
+//! caller's order err alike (`dependent.rs`). A direction in which the parameters could change by a
+//! factor of two without the data noticing is told as [`Unidentified`]: one parameter that the data
+//! do not show, or several of which they show a combination.
 //!
 //! Source: Levenberg-Marquardt as in MINPACK (crate `rmpfit`); Huber 1964; the intervals are those
 //! of every textbook on regression, for one Bates and Watts 1988, section 2.3.
@@ -19,8 +20,9 @@
 use rmpfit::{MPError, MPFitter, MPPar, MPResult, MPSide};
 use thiserror::Error;
 
+use super::dependent;
 use super::systematic::Systematic;
-use crate::stats::{Estimate, Interval, student_t_975};
+use crate::stats::{Estimate, Interval, median_of, student_t_975};
 
 /// A parameter to be found: above 0, between bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,7 +159,7 @@ pub fn minimize(
     let squares = logs.clone();
     for _ in 0..ROBUST_ROUNDS {
         let found = problem.at(&logs)?;
-        let scale = (1.4826 * median(found.iter().map(|r| r.abs()).collect())).max(SCALE_MIN);
+        let scale = scale(&found, parameters.len()).max(SCALE_MIN);
         let settled =
             problem.huber.is_some_and(|limit| (limit / (HUBER * scale)).ln().abs() < 0.01);
         if settled || found.iter().all(|r| r.abs() <= OUTLIER * scale) {
@@ -326,22 +328,18 @@ impl<'a, F: Residuals> Problem<'a, F> {
             let slope = |(b, a): (&f64, &f64)| (a - b) / (2.0 * DIFFERENCE);
             columns.push(before.iter().zip(&after).map(slope).collect::<Vec<f64>>());
         }
-        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-        let normal: Vec<Vec<f64>> =
-            columns.iter().map(|a| columns.iter().map(|b| product(a, b)).collect()).collect();
-        let (strengths, directions) = super::symmetric::eigen(normal);
-
+        let (directions, spread) = self.spread(&columns, &residuals, deviation);
         let mut covariance = vec![vec![0.0; logs.len()]; logs.len()];
         let mut unidentified = Vec::new();
-        for (strength, direction) in strengths.iter().zip(&directions) {
-            // So far may the parameters go this way; without any strength, to their bounds.
-            let reach = (deviation / strength.max(0.0).sqrt()).min(LOGS_MAX);
-            for (a, &i) in free.iter().enumerate() {
-                for (b, &j) in free.iter().enumerate() {
-                    covariance[i][j] += reach.powi(2) * direction[a] * direction[b];
+        for ((x, direction), row) in directions.iter().enumerate().zip(&spread) {
+            for (other, both) in directions.iter().zip(row) {
+                for (a, &i) in free.iter().enumerate() {
+                    for (b, &j) in free.iter().enumerate() {
+                        covariance[i][j] += both * direction[a] * other[b];
+                    }
                 }
             }
-            if t * reach > SHOWS {
+            if t * row[x].sqrt() > SHOWS {
                 let takes_part = |&(a, _): &(usize, &usize)| direction[a].abs() > TAKES_PART;
                 let names = free.iter().enumerate().filter(takes_part);
                 let names = names.map(|(_, &i)| self.parameters[i].name).collect();
@@ -368,10 +366,53 @@ impl<'a, F: Residuals> Problem<'a, F> {
         let systematic = None;
         Ok(Fitted { parameters, unidentified, residuals, deviation, covariance, systematic })
     }
+
+    /// Directions of the parameters at right angles, and how far they may go along them, as
+    /// covariances: given how each moves the values.
+    fn spread(
+        &self,
+        columns: &[Vec<f64>],
+        residuals: &[f64],
+        deviation: f64,
+    ) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let normal: Vec<Vec<f64>> =
+            columns.iter().map(|a| columns.iter().map(|b| product(a, b)).collect()).collect();
+        let (strengths, directions) = super::symmetric::eigen(normal);
+        let strongest = strengths.iter().copied().fold(0.0, f64::max);
+        let shown: Vec<usize> =
+            (0..strengths.len()).filter(|&at| strengths[at] > SEEN * strongest).collect();
+        let unit = |&at: &usize| {
+            let moved = |i: usize| {
+                let along = columns.iter().zip(&directions[at]);
+                along.map(|(column, share)| column[i] * share).sum::<f64>()
+            };
+            (0..self.count).map(|i| moved(i) / strengths[at].sqrt()).collect()
+        };
+        let units: Vec<Vec<f64>> = shown.iter().map(unit).collect();
+        let limit = self.huber.unwrap_or(f64::INFINITY);
+        let left: Vec<f64> = residuals.iter().map(|r| r.clamp(-limit, limit)).collect();
+        let reach = dependent::reach(&units, &left);
+        // Without any strength, to their bounds.
+        let alone = |at: usize| (deviation / strengths[at].max(0.0).sqrt()).min(LOGS_MAX);
+        let mut spread = vec![vec![0.0; strengths.len()]; strengths.len()];
+        for (at, row) in spread.iter_mut().enumerate() {
+            row[at] = alone(at).powi(2);
+        }
+        for (&a, row) in shown.iter().zip(&reach) {
+            for (&b, both) in shown.iter().zip(row) {
+                spread[a][b] = both * alone(a) * alone(b);
+            }
+        }
+        (directions, spread)
+    }
 }
 
 /// Step of the slopes that intervals come from, in logarithms.
 const DIFFERENCE: f64 = 1e-5;
+/// A direction that moves the values by less than this share of what the strongest one does, as a
+/// square, is lost in the digits.
+const SEEN: f64 = 1e-12;
 /// Farther than this no parameter goes, in logarithms: a factor of 10^13.
 const LOGS_MAX: f64 = 30.0;
 /// Pulls a parameter to its start, so weakly that only one which the data do not show stays there,
@@ -382,9 +423,13 @@ fn pegged((log, bound): (&f64, &MPPar)) -> bool {
     log - bound.limit_low < 1e-9 || bound.limit_up - log < 1e-9
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
+/// Standard deviation of what a fit of so many parameters leaves over, by the median, which
+/// outliers do not move. Parameters can meet as many values exactly, whatever they mean: the
+/// smallest say nothing of the others, and would make outliers of them.
+fn scale(residuals: &[f64], parameters: usize) -> f64 {
+    let mut sizes: Vec<f64> = residuals.iter().map(|r| r.abs()).collect();
+    sizes.sort_unstable_by(f64::total_cmp);
+    1.4826 * median_of(sizes.split_off(parameters))
 }
 
 impl<F: Residuals> MPFitter for Problem<'_, F> {
@@ -471,6 +516,37 @@ mod tests {
             }
         }
         assert!(covered.iter().all(|&n| (180..200).contains(&n)), "{covered:?}");
+    }
+
+    #[test]
+    fn values_that_parameters_meet_make_no_outliers_of_the_others() {
+        let residuals = [0.0, 1e-9, -1e-9, 0.0, 0.005, -0.015, 0.03, -0.05, 0.05, 0.06];
+        assert!((scale(&residuals, 4) / 0.04 / 1.4826 - 1.0).abs() < 1e-9);
+        // Of all of them, 0.06 would be an outlier.
+        assert!(OUTLIER * scale(&residuals, 4) > 0.06 && 0.06 > OUTLIER * scale(&residuals, 0));
+    }
+
+    #[test]
+    fn neighbours_that_err_alike_make_intervals_wide_enough() {
+        let mut covered = [0; 2];
+        for seed in 0..200 {
+            let mut draw = fastrand::Rng::with_seed(seed);
+            let mut before = normal(&mut draw);
+            let point = |i: u32| {
+                before = 0.3 * before + 0.91_f64.sqrt() * normal(&mut draw);
+                let x = f64::from(i);
+                (x, (100.0 + 8.0 * x) * (0.05 * before).exp())
+            };
+            let data: Vec<(f64, f64)> = (0..60).map(point).collect();
+            let start = [parameter("a", 50.0), parameter("b", 1.0)];
+            let fitted = minimize(&start, data.len(), line(&data)).unwrap();
+            for (i, truth) in [100.0, 8.0].into_iter().enumerate() {
+                let interval = fitted.parameters[i].estimate.ci95.unwrap();
+                covered[i] += u32::from(interval.contains(truth));
+            }
+        }
+        // Taken for independent, 166 and 171.
+        assert!(covered.iter().all(|n| (176..=198).contains(n)), "{covered:?}");
     }
 
     #[test]

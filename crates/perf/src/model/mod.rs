@@ -4,6 +4,7 @@ mod answer;
 pub mod closed;
 pub mod curve;
 pub mod cycle;
+mod dependent;
 pub mod disk;
 pub mod error;
 pub mod fit;

@@ -1,6 +1,6 @@
 //! Whether what a fit leaves over is chance, or hangs together in the order of the load: then it
 //! is the model that is off, however small its typical error, and its intervals, which take what
-//! is left for chance, are too narrow.
+//! is left for chance, may be too narrow.
 //!
 //! Two questions, each by a permutation test (what is left over is dealt out anew to the loads, a
 //! thousand times, always in the same way):
@@ -72,7 +72,7 @@ impl std::fmt::Display for Systematic {
             f,
             "the model is off in a pattern over the load, not by chance ({:+.0} % at {at}): \
              something is not in it, such as a second knee or a server that slows down; its \
-             intervals are too narrow, and it says nothing beyond what was measured",
+             intervals may be too narrow, and it says nothing beyond what was measured",
             100.0 * worst
         )
     }

@@ -27,11 +27,6 @@ const SIGNIFICANT: f64 = 1.281_552;
 /// Correlation of neighbours that is allowed for at most: with more, batches are one value.
 const CORRELATION_MAX: f64 = 0.8;
 
-/// Portions differ by more than chance when the variance of their mean is so many times that of the
-/// values within them. Guess: between the 5 % points of F with 2 and 3 degrees of freedom and the
-/// means of it.
-const PORTIONS_DIFFER: f64 = 2.0;
-
 const PORTIONS_MIN: usize = 3;
 
 /// The median of values in the order of their times, in one portion or several.
@@ -51,7 +46,8 @@ pub fn median_in_order(portions: &[Vec<f64>]) -> Result<Estimate, StatsError> {
     };
     let medians = portions.iter().filter(|portion| !portion.is_empty());
     let medians = medians.map(|portion| super::median_of(portion.clone())).collect();
-    Ok(Estimate { value, ci95: within.map(|within| of_portions(value, within, medians)) })
+    let ci95 = within.map(|within| of_portions(value, within, medians));
+    Ok(Estimate { value, ci95: ci95.map(|ci95| above_nothing(ci95, value, sample.min())) })
 }
 
 /// The mean of values of which each batch has some, in the order of the batches: the sum of all
@@ -170,9 +166,18 @@ fn of_portions(value: f64, within: Interval, values: Vec<f64>) -> Interval {
     let Ok(sample) = Sample::new(values) else { return within };
     let error = sample.standard_deviation().unwrap_or(0.0) / (n as f64).sqrt();
     let own = (within.hi - within.lo) / 4.0;
-    match (student_t_975(n - 1), error.powi(2) > PORTIONS_DIFFER * own.powi(2)) {
+    match (student_t_975(n - 1), error > own) {
         (Some(t), true) => within.joined(&around(value, t * error)),
         _ => within,
+    }
+}
+
+/// Of values that are all above 0 no interval reaches 0, however much they vary: it goes down by
+/// the factor by which it goes up.
+fn above_nothing(interval: Interval, value: f64, least: f64) -> Interval {
+    match least > 0.0 && interval.lo <= 0.0 {
+        true => Interval { lo: value * value / interval.hi, ..interval },
+        false => interval,
     }
 }
 
@@ -263,6 +268,17 @@ mod tests {
     fn portions_that_differ_among_themselves_are_few_values() {
         let covered = covered(1_000, 0.5, 1.0);
         assert!((180..=198).contains(&covered), "{covered} of 200");
+    }
+
+    #[test]
+    fn a_time_that_varied_much_is_not_known_to_be_perhaps_nothing() {
+        let portions = [30.0, 40.0, 120.0, 45.0].map(|us: f64| vec![us; 20]);
+        let ci95 = median_in_order(&portions).unwrap().ci95.unwrap();
+        assert!(ci95.lo > 0.0 && ci95.hi > 80.0, "{ci95:?}");
+        // A difference may be.
+        let portions = [30.0, -40.0, 120.0, 45.0].map(|us: f64| vec![us; 20]);
+        let ci95 = median_in_order(&portions).unwrap().ci95.unwrap();
+        assert!(ci95.lo < 0.0, "{ci95:?}");
     }
 
     #[test]
