@@ -143,7 +143,7 @@ fn every_change_is_answered_or_refused_with_a_reason() {
                     assert!(!asked.stdout.contains("no simulation"), "{said}");
                 }
                 Some(2) => {
-                    assert!(asked.stderr.contains("is not part of this model"), "{said}");
+                    assert!(asked.stderr.contains("like this has no answer here"), "{said}");
                     assert!(asked.stderr.contains(word), "no {word:?}: {said}");
                 }
                 _ => panic!("{said}"),

@@ -242,10 +242,9 @@ impl Path {
     pub fn predict(&self, server: Server, transfer: &Transfer) -> Prediction {
         let bytes = transfer.call_bytes as f64;
         let cycle = self.cycle(server, transfer);
-        let (stage_us, stage) = self.stage(server, bytes);
-        let stage_us = match server {
-            Server::Stall => stage_us + cycle.block_us,
-            Server::Concurrent => stage_us,
+        let (stage_us, stage) = match (server, self.stage(server, bytes)) {
+            (Server::Stall, (call_us, _)) => (call_us + cycle.block_us, in_turn(call_us, &cycle)),
+            (Server::Concurrent, stage) => stage,
         };
         let outstanding = f64::from(transfer.outstanding.max(1));
         let crowd_us = (outstanding - 1.0) * self.overhead_us;
@@ -258,6 +257,17 @@ impl Path {
         Prediction { mib_per_s: bytes / call_us * 1e6 / MIB, cycle, bound }
     }
 }
+
+/// What a stalling server is busy with: where one of the two takes nearly all of its time, with that.
+fn in_turn(call_us: f64, cycle: &Cycle) -> Bound {
+    match cycle.block_us / (call_us + cycle.block_us) {
+        share if share < 1.0 - NEARLY_ALL => Bound::Capacity,
+        share if share > NEARLY_ALL => Bound::Storage,
+        _ => Bound::Server,
+    }
+}
+
+const NEARLY_ALL: f64 = 0.9;
 
 #[cfg(test)]
 mod tests {
@@ -396,5 +406,9 @@ mod tests {
         let stalled = path.predict(Server::Stall, &transfer);
         assert_eq!(stalled.bound, Bound::Server);
         assert_near(stalled.mib_per_s, 8192.0 / (65.536 + 108.0) * 1e6 / MIB, 1e-9);
+        // Next to nothing of storage, and of the link: no server that takes turns is to blame.
+        let with = |storage| Path { storage, ..path }.predict(Server::Stall, &transfer).bound;
+        assert_eq!(with(Storage { sync_us: 10.0, ..NO_STORAGE }), Bound::Capacity);
+        assert_eq!(with(Storage { sync_us: 20_000.0, ..NO_STORAGE }), Bound::Storage);
     }
 }

@@ -119,6 +119,58 @@ fn a_server_that_takes_longer_for_null_than_for_a_write_has_no_negative_times() 
     assert!(way.contains(2.0 * (LATENCY_US + SPENT_US) + EXCESS_US), "{way:?}");
 }
 
+/// Of a server with two processors and a disk of 46.55 MB/s, which takes 176 us for 8 KiB, behind a
+/// way that jitters, with an o at the client's end.
+fn with_overhead(o_us: f64) -> (Findings, Concurrency) {
+    let costs = Costs::default().with(Procedure::Write, Nanos::from_micros_f64(35.0));
+    let world = World::new(5);
+    let run = world.run(move |stage| async move {
+        let disk = "rate=46.55MB/s,seek=0,sync=0".parse().unwrap();
+        let store = SimOptions { disk, write_back: WriteBack::OnDemand, ..SimOptions::default() };
+        let server = stage.server(ServerSpec { cores: 2, costs, store, ..ServerSpec::default() });
+        let spent = Nanos::from_micros_f64(o_us);
+        let link: Profile = "70us/1g,jitter=exponential:5us".parse().unwrap();
+        let link = Profile { overhead: Overhead { send: spent, receive: spent }, ..link };
+        let client = stage.client(ClientSpec::behind(link));
+        let session = client.mount(&server).await.unwrap();
+        let scratch = Scratch::create(&session, "probe").await.unwrap();
+        let subjects = [Far { client: client.clone(), server }];
+        let plan = Plan { file_bytes_max: 16 << 20, ..Plan::PROBE_QUICK };
+        let mut study = Study::begin(stage.clock(), plan, &subjects, &scratch).await.unwrap();
+        study.warm_up().await.unwrap();
+        study.probe(&mut |_, _| {}).await.unwrap();
+        let busy = || Some(client.load().busy);
+        let samples = study.concurrency(6, &busy).await.unwrap();
+        let findings = study.findings().unwrap();
+        let concurrency = samples.findings(&findings.op_us, &findings.block_us).unwrap();
+        (findings, concurrency)
+    });
+    run.unwrap()
+}
+
+#[test]
+fn no_parameter_that_varies_is_known_without_a_doubt_and_storage_is_that_of_the_disk() {
+    for o_us in [25.0, 50.0, 100.0] {
+        let (findings, concurrency) = with_overhead(o_us);
+        let named = [
+            ("2 T_prop", findings.round_trip),
+            ("T_op", findings.op_us),
+            ("T_B", findings.block_us),
+            ("o", findings.overhead_us),
+            ("stable", concurrency.stable_us),
+        ];
+        for (what, estimate) in named {
+            let width = estimate.ci95.map_or(f64::INFINITY, |ci95| ci95.hi - ci95.lo);
+            assert!(width > 0.0, "{what} at o = {o_us}: {estimate:?}");
+        }
+        assert_near("2 T_prop", findings.round_trip.value, 140.0 + 2.0 * o_us);
+        let block = findings.block_us;
+        assert!((block.value / 176.0 - 1.0).abs() < 0.1, "T_B at o = {o_us}: {block:?}");
+        let together = concurrency.stable_servers.unwrap();
+        assert!((together.count.value - 1.0).abs() < 0.15, "o = {o_us}: {concurrency:?}");
+    }
+}
+
 /// The sweep of a probe, of a server that keeps WRITEs in memory before a disk of this rate.
 fn swept(disk: &'static str) -> (Vec<Measured>, Nanos) {
     let world = World::new(1);

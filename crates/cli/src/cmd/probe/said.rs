@@ -129,6 +129,17 @@ pub(super) fn unidentified(outcome: &Outcome) -> Vec<(&'static str, String)> {
                 .to_owned(),
         );
     }
+    let counted_us = findings.path.overhead_us;
+    if findings.overhead_us.value > counted_us {
+        say(
+            "overhead",
+            format!(
+                "two calls at a time delay each other by more (o) than a call occupies the slowest \
+                 stage for: something else makes them wait, and the model takes {counted_us:.1} us \
+                 of it"
+            ),
+        );
+    }
     if let Some(at_least) = outcome.concurrency.servers.and_then(|servers| servers.at_least) {
         let why = match at_least {
             AtLeast::NullIsNoFaster => "NULL calls come no faster than WRITEs",
@@ -214,7 +225,7 @@ mod tests {
             round_trip_us: 200.0,
             ser_us_per_kib: 9.0,
             op_us: 60.0,
-            overhead_us: 0.0,
+            overhead_us: 1.0,
             capacity: Capacity { call_us: 5.0, us_per_kib: 8.0 },
             storage: Storage {
                 sync_us: 500.0,
@@ -342,6 +353,17 @@ mod tests {
         let said = text(&Outcome { link, ..outcome() });
         assert!(said.contains("160 us are those of the emulated link; the other 40 us"), "{said}");
         assert!(!said.contains("a run behind a link with a known L"), "{said}");
+    }
+
+    #[test]
+    fn an_o_that_the_model_does_not_take_whole_is_told_with_what_it_takes() {
+        let mut outcome = outcome();
+        outcome.findings.path.overhead_us = 44.8;
+        outcome.findings.overhead_us = told(120.0);
+        let said = text(&outcome);
+        assert!(said.contains("the model takes 44.8 us of it"), "{said}");
+        outcome.findings.overhead_us = told(44.8);
+        assert!(!text(&outcome).contains("the model takes"));
     }
 
     #[test]

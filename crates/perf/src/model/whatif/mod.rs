@@ -106,7 +106,7 @@ pub enum WhatIfError {
     Text { text: String },
     #[error("{text:?}: {value:?} is no {kind}")]
     Value { text: String, value: String, kind: &'static str },
-    #[error("{what} is not part of this model: {why}")]
+    #[error("a change of {what} like this has no answer here: {why}")]
     Foreign { what: What, why: &'static str },
     #[error("after the change: {0}")]
     Impossible(#[from] super::error::ModelError),

@@ -74,6 +74,9 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// as much.
 const SLOWEST: f64 = 1.1;
 
+/// Up to here, a pipe's time for a KiB is that of its link.
+const LINK_ALONE: f64 = 1.000_1;
+
 /// The sizes of calls by which a full pipe is known, KiB: of probes.
 const BLOCK_KIB: f64 = 8.0;
 const LARGE_KIB: f64 = 1024.0;
@@ -219,7 +222,12 @@ impl Case {
             return self;
         }
         let Path { capacity, storage, .. } = &mut self.path;
-        match found.bound {
+        let bound = match (self.server, found.bound) {
+            // It does one after the other, whichever takes longer.
+            (Server::Stall, Bound::Capacity | Bound::Storage) => Bound::Server,
+            (_, bound) => bound,
+        };
+        match bound {
             Bound::Cycle(_) => {
                 let outstanding = f64::from(self.transfer.outstanding.max(1));
                 let cycle_us = outstanding * self.transfer.call_bytes as f64 / MIB * 1e6;
@@ -322,7 +330,11 @@ impl Case {
         cases[2].path.op_us *= 1.0 + spread.op;
         cases[3].path.overhead_us *= 1.0 + spread.overhead;
         cases[4].path.capacity.call_us *= 1.0 + spread.capacity;
-        cases[4].path.capacity.us_per_kib *= 1.0 + spread.capacity;
+        // What is known of the link is no question of how well it was measured.
+        let link_us_per_kib = self.link_us_per_kib;
+        if self.path.capacity.us_per_kib > link_us_per_kib * LINK_ALONE {
+            cases[4].path.capacity.us_per_kib *= 1.0 + spread.capacity;
+        }
         if let Some(ends) = &mut cases[4].ends {
             ends.call_us *= 1.0 + spread.capacity;
             ends.us_per_kib *= 1.0 + spread.capacity;
@@ -491,6 +503,16 @@ mod tests {
         let interval = far.outlook(&spread).unwrap().formula.ci95.unwrap();
         let half = (interval.hi / far.formula().mib_per_s - 1.0) * 100.0;
         assert!((9.0..11.0).contains(&half), "{half}");
+    }
+
+    #[test]
+    fn a_link_that_is_known_is_no_less_known_because_the_old_one_was_measured_badly() {
+        let slow = after(&["G=12MB/s"]);
+        let spread = Spread { capacity: 1.0, ..Spread::default() };
+        let formula = slow.outlook(&spread).unwrap().formula;
+        let link = 12e6 / MIB;
+        assert!(formula.value > 0.9 * link, "{formula:?}");
+        assert!(formula.ci95.is_none_or(|ci95| ci95.lo > 0.9 * link && ci95.hi <= link * 1.001));
     }
 
     #[test]

@@ -242,6 +242,7 @@ impl Case {
 mod tests {
     use super::super::super::curve::{Curve, Point};
     use super::super::super::infer::{Given, UNKNOWN};
+    use super::super::super::queue::cache::Cache;
     use super::*;
 
     /// The paper's SCSI server, inferred from a smooth curve of its own.
@@ -365,5 +366,55 @@ mod tests {
         assert!(2 * open > SEEDS, "{open} of {SEEDS} leave the number of disks open");
         assert!(covered + 1 >= SEEDS, "{covered} of {SEEDS}");
         assert!(told_wrong <= 1, "{told_wrong} of {SEEDS}");
+    }
+
+    /// A server that nobody chose, and what a curve of 12 points of it says, from a twentieth of
+    /// its saturation to some share of it.
+    fn drawn(seed: u64) -> Option<(FileServer, Inferred)> {
+        let mut draw = fastrand::Rng::with_seed(1_000 + seed);
+        let mut between = |lo: f64, hi: f64| lo * (hi / lo).powf(draw.f64());
+        let (cpu_us, disk_us) = (between(200.0, 2_000.0), between(3_000.0, 15_000.0));
+        let delay_us = between(100.0, 3_000.0);
+        let (cache_share, disks_per_cpu, to) =
+            (between(0.1, 0.7), between(0.4, 4.0), between(0.5, 0.97));
+        // Disks enough for the calls that miss at the processor's saturation, or too few.
+        let full_per_s = 1e6 / cpu_us;
+        let needed = full_per_s * (1.0 - cache_share) * disk_us / 1e6;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few disks")]
+        let disks = (disks_per_cpu * needed).round().max(1.0) as u32;
+        let cache = Cache::scaled(cache_share * full_per_s * 1e6, 1e6).unwrap();
+        let (cpu, disks) = (Line::new(1, cpu_us).unwrap(), Line::new(disks, disk_us).unwrap());
+        let server = FileServer::new(cpu, disks, cache, delay_us).unwrap();
+        let most_per_s = to * server.saturation().0;
+        let point = |i: u32| {
+            let per_s = most_per_s * (0.05 + 0.95 * f64::from(i) / 11.0);
+            let normal = (0..12).map(|_| draw.f64()).sum::<f64>() - 6.0;
+            Some(Point { per_s, response_us: server.response_us(per_s)? * (0.05 * normal).exp() })
+        };
+        let points: Option<Vec<Point>> = (0..12).map(point).collect();
+        let curve = Curve::new(points?).ok()?;
+        let known = seed.is_multiple_of(2).then_some(cache.bytes());
+        let given = Given { cache_bytes: known, ..UNKNOWN };
+        Some((server, Inferred::from(&curve, given).ok()?))
+    }
+
+    #[test]
+    fn a_bottleneck_of_servers_that_nobody_chose_is_right_or_not_told() {
+        // Of 240: docs/models.md, section 14.
+        const CASES: u64 = 40;
+        let base = Base { callers: None, ..BASE };
+        let (mut told, mut wrong, mut covered) = (0, 0, 0);
+        for (server, inferred) in (0..CASES).filter_map(drawn) {
+            let change: Change = "cpu x0.4".parse().unwrap();
+            let truth = apply(server, &base, &[change]).unwrap();
+            let (truth_per_s, truth_by) = saturation(&truth, Method::Open).unwrap();
+            let after = answer(&inferred, &base, &[change]).unwrap()[0].after;
+            told += u64::from(after.bottleneck_is_told);
+            wrong += u64::from(after.bottleneck_is_told && after.bottleneck != truth_by);
+            let ci95 = after.saturation_per_s.ci95;
+            covered += u64::from(ci95.is_none_or(|ci95| ci95.contains(truth_per_s)));
+        }
+        assert!(told > 0 && wrong <= CASES / 20, "{wrong} of {told} wrong");
+        assert!(covered >= CASES * 85 / 100, "{covered} of {CASES}");
     }
 }

@@ -13,6 +13,7 @@ use super::super::{record, show, span};
 use super::{added_latency, interval, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
+use crate::cmd::study::verdict::HELD_PCT;
 use crate::exit::Failure;
 use crate::records::scaled;
 
@@ -125,10 +126,20 @@ fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
         Why::Unmeasured => {
             "nothing was measured that it and the simulation could be held to".to_owned()
         }
-        Why::Errors { formula_pct, simulation_pct } => format!(
-            "of the path as it is, the formula is {formula_pct:.1} % off and the simulation \
-             {simulation_pct:.1} %, at the median of {points} points"
-        ),
+        Why::Errors { formula_pct, simulation_pct } => {
+            let own_pct = match model {
+                Model::Formula => formula_pct,
+                Model::Simulation => simulation_pct,
+            };
+            let unsure = match own_pct > HELD_PCT {
+                true => "; the answer is no surer than that",
+                false => "",
+            };
+            format!(
+                "of the path as it is, the formula is {formula_pct:.1} % off and the simulation \
+                 {simulation_pct:.1} %, at the median of {points} points{unsure}"
+            )
+        }
     };
     format!("believe the {}: {mib_per_s:.1} MiB/s, {gain:.2} x; {why}", name(*model))
 }
@@ -201,4 +212,22 @@ fn cycle(case: &Case) -> String {
         span(cycle.op_us),
         span(cycle.block_us)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_is_off_as_it_is_gives_no_sure_answer() {
+        let of = |formula_pct, simulation_pct, model| {
+            let why = Why::Errors { formula_pct, simulation_pct };
+            sentence(&Believed { model, mib_per_s: 10.0, why }, 4, 0.5)
+        };
+        let sure = of(3.0, 1.0, Model::Formula);
+        assert!(sure.starts_with("believe the formula: 10.0 MiB/s, 0.50 x"), "{sure}");
+        assert!(!sure.contains("no surer"), "{sure}");
+        assert!(of(33.1, 36.2, Model::Formula).contains("no surer than that"));
+        assert!(!of(33.1, 2.0, Model::Simulation).contains("no surer"));
+    }
 }
