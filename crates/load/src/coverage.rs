@@ -5,8 +5,8 @@
 //! |---|---|---|
 //! | independent | a factor of 5 % | the same |
 //! | autocorrelated | the same, each like the one before by 0.9 | by 0.3 |
-//! | pauses | independent, and one in a hundred takes fifty times as long | one in fifty, twice |
-//! | drifts | independent, and 5 % that come and go within a twentieth of the measurement | the same |
+//! | pauses | independent, and one in a hundred takes fifty times as long | twice as long |
+//! | drifts | independent, and 5 % that last for a twentieth of the measurement | for a point |
 //!
 //! The truth is the parameter, which is the median of what is drawn around it. Bursts, which are
 //! means over hundreds of calls, have a fifth of the noise. A point of a curve or a sweep stands

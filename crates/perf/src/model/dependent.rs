@@ -64,7 +64,7 @@ pub(super) fn reach(units: &[Vec<f64>], left: &[f64]) -> Vec<Vec<f64>> {
     mean
 }
 
-fn product(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn product(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 

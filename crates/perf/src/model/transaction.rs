@@ -258,7 +258,7 @@ impl Path {
     }
 }
 
-/// What a stalling server is busy with: where one of the two takes nearly all of its time, with that.
+/// What a stalling server is busy with: where one of the two takes nearly all of its time, that.
 fn in_turn(call_us: f64, cycle: &Cycle) -> Bound {
     match cycle.block_us / (call_us + cycle.block_us) {
         share if share < 1.0 - NEARLY_ALL => Bound::Capacity,

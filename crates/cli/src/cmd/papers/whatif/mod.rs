@@ -178,8 +178,8 @@ async fn verify(clock: &Clock, args: &WhatIf, bars: &mut Bars) -> Result<Outcome
     })
 }
 
-/// Base and change, each as often before the other: what a machine becomes slower by in the meantime
-/// is no effect of the change.
+/// Base and change, each as often before the other: what a machine becomes slower by in the
+/// meantime is no effect of the change.
 fn in_turn(repeat: usize) -> [usize; 2] {
     if repeat.is_multiple_of(2) { [0, 1] } else { [1, 0] }
 }
