@@ -205,6 +205,61 @@ fn an_error_that_comes_after_the_last_close_is_told_at_the_end() {
     });
 }
 
+#[test]
+fn an_error_is_told_once_to_each_descriptor_that_was_open_when_it_came() {
+    served(64 << 10, |kernel, _| {
+        let (node, first) = kernel.create();
+        let open = || {
+            kernel.ask(OPEN, node, &parts(&[2]));
+            u64_at(&kernel.answer(), 0)
+        };
+        let fsync = |file| {
+            kernel.ask(FSYNC, node, &parts(&[file, 0]));
+            kernel.ended(7).0
+        };
+        let close = |file| {
+            kernel.ask(FLUSH, node, &parts(&[file, 0, 0]));
+            kernel.ended(7).0
+        };
+        let (second, third) = (open(), open());
+        kernel.write((node, first), CACHED, 0, &[1; 100_000]);
+        kernel.answer();
+        let full = Errno::NOSPC.raw_os_error();
+        assert_eq!([fsync(second), fsync(second), close(second)], [full, 0, 0]);
+        assert_eq!([close(third), close(third)], [full, full], "it may be another's, too (dup(2))");
+        let later = open();
+        assert_eq!([fsync(later), close(later)], [0, 0], "it was told");
+        assert_eq!([close(first), fsync(first), fsync(first)], [full, full, 0]);
+        kernel.write((node, first), CACHED, 0, &[1; 100_000]);
+        kernel.answer();
+        let all = [first, second, third, later];
+        assert_eq!(all.map(fsync), [full; 4], "another one");
+        all.into_iter().for_each(|file| kernel.release((node, file)));
+    });
+}
+
+/// A kernel that writes back flushes the time before it asks, at a close, for errors of writes; if
+/// that failed it would not ask.
+#[test]
+fn an_error_of_a_file_that_is_gone_is_told_at_the_close_and_not_at_the_end() {
+    served(1 << 20, |kernel, scene| {
+        let file = kernel.create();
+        kernel.write(file, CACHED, 0, b"lost");
+        kernel.answer();
+        scene.runtime.block_on(async {
+            let (who, other) = (own(), &scene.other);
+            let found = other.lookup(&who, other.root(), b"file").await.unwrap();
+            other.remove(&who, other.root(), b"file").await.unwrap();
+            scene.files.write_behind().settle(found.handle).await;
+        });
+        set_time(kernel, file.0, Some(file.1), 1000, 0);
+        kernel.ask(FLUSH, file.0, &parts(&[file.1, 0, 0]));
+        assert_eq!(kernel.ended(7).0, Errno::STALE.raw_os_error());
+        kernel.release(file);
+        assert!(scene.runtime.block_on(scene.files.shut_down()).is_empty());
+    });
+}
+
 /// SETATTR of a time of modification; of an open file if there is one.
 fn set_time(kernel: &Kernel, node: u64, open: Option<u64>, secs: u64, nanos: u32) -> Vec<u8> {
     const MTIME: u64 = 1 << 5;
@@ -274,6 +329,32 @@ fn a_descriptor_is_opened_anew_though_another_client_has_changed_the_file() {
         assert_eq!((code, u64_at(&opened, 8)), (0, 1), "past the kernel's cache");
         kernel.ask(READ, first.0, &parts(&[u64_at(&opened, 0), 0, 100, 0, 0]));
         assert_eq!(kernel.answer(), b"theirs");
+    });
+}
+
+/// A kernel that revalidates a name forgets the node that it is told, and asks once more; then it
+/// opens the file for the last time.
+#[test]
+fn an_open_is_refused_once_though_the_file_changes_again_and_nodes_are_forgotten() {
+    served(1 << 20, |kernel, scene| {
+        let first = kernel.create();
+        kernel.release(first);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        let open = |node| {
+            kernel.ask(OPEN, node, &parts(&[2]));
+            kernel.ended(7)
+        };
+        let look = || {
+            kernel.ask(LOOKUP, 1, b"file\0");
+            u64_at(&kernel.answer(), 0)
+        };
+        assert_eq!(open(first.0).0, Errno::STALE.raw_os_error());
+        kernel.ask(FORGET, look(), &parts(&[1]));
+        kernel.ask(FORGET, first.0, &parts(&[1]));
+        let again = look();
+        scene.runtime.block_on(appended_elsewhere(scene, b" again"));
+        let (code, opened) = open(again);
+        assert_eq!((code, u64_at(&opened, 8)), (0, 1), "past the kernel's cache");
     });
 }
 

@@ -9,7 +9,7 @@
 //!
 //! The table holds what the kernel holds, no more: nodes go when it forgets them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use client::cache::attributes::Version;
 use wire::nfs3::{FileHandle, NfsTime};
@@ -23,6 +23,9 @@ pub(crate) struct Nodes {
     /// The incarnations of each file.
     files: HashMap<FileHandle, Incarnations>,
     last: u64,
+    /// Which files threads were refused to open, the newest last. The kernel tries once more, and
+    /// may have forgotten the nodes until then.
+    refused: VecDeque<(FileHandle, u32)>,
 }
 
 /// Nodes of one file.
@@ -32,9 +35,9 @@ struct Incarnations {
     count: u32,
 }
 
-/// Threads that open a file at the same time as another finds that it has changed (guess); of more,
-/// one is told ESTALE that would not have to be.
-const REFUSED_MAX: usize = 4;
+/// Opens that were refused and not tried again yet (guess); of more, one is refused once more, and
+/// its program told ESTALE that would not have to be.
+const REFUSED_MAX: usize = 256;
 
 /// What is known of a node.
 #[derive(Clone, Copy, Debug)]
@@ -55,10 +58,6 @@ pub(crate) struct Node {
     pub(crate) appenders: u32,
     /// Everything of ours is stable: before the next append the server is asked where the end is.
     pub(crate) asks_to_append: bool,
-    /// It replaces one of which an open was refused, and has not been opened yet.
-    pub(crate) is_second_try: bool,
-    /// Threads to which an open of it was refused, the last ones.
-    refused: [Option<u32>; REFUSED_MAX],
     /// The kernel has read some of it into its cache.
     pub(crate) has_pages: bool,
     lookups: u64,
@@ -82,6 +81,7 @@ impl Nodes {
             nodes: HashMap::from([(ROOT, node)]),
             files: HashMap::from([(root, Incarnations { newest: ROOT, count: 1 })]),
             last: ROOT,
+            refused: VecDeque::new(),
         }
     }
 
@@ -112,10 +112,8 @@ impl Nodes {
             }
             return id;
         }
-        let old = self.newest(&named.file).and_then(|id| self.nodes.get(&id));
-        let was_refused = old.is_some_and(|old| old.refused.iter().any(Option::is_some));
         self.last += 1;
-        let node = Node { lookups: 1, is_second_try: was_refused, ..Node::new(named) };
+        let node = Node { lookups: 1, ..Node::new(named) };
         self.nodes.insert(self.last, node);
         let of_file =
             self.files.entry(named.file).or_insert(Incarnations { newest: self.last, count: 0 });
@@ -187,6 +185,20 @@ impl Nodes {
         self.nodes.get_mut(&id).is_some_and(|node| std::mem::take(&mut node.asks_to_append))
     }
 
+    /// An open of a file is refused to a thread.
+    pub(crate) fn refuse(&mut self, file: FileHandle, thread: u32) {
+        if self.refused.len() >= REFUSED_MAX {
+            self.refused.pop_front();
+        }
+        self.refused.push_back((file, thread));
+    }
+
+    /// Whether it was refused when the thread opened the file last.
+    pub(crate) fn was_refused(&mut self, file: FileHandle, thread: u32) -> bool {
+        let at = self.refused.iter().position(|refused| *refused == (file, thread));
+        at.and_then(|at| self.refused.remove(at)).is_some()
+    }
+
     /// Nodes that are open for writing.
     pub(crate) fn written(&self) -> Vec<u64> {
         self.nodes.iter().filter(|(_, node)| node.writers > 0).map(|(id, _)| *id).collect()
@@ -209,23 +221,9 @@ impl Node {
             writers: 0,
             appenders: 0,
             asks_to_append: false,
-            is_second_try: false,
-            refused: [None; REFUSED_MAX],
             has_pages: false,
             lookups: 0,
         }
-    }
-
-    /// An open of it is refused to a thread. False if it was before: whoever has looked the name up
-    /// since does not come again, so that it has come by a name that always leads here (that of a
-    /// descriptor, /proc/self/fd).
-    pub(crate) fn refuse(&mut self, thread: u32) -> bool {
-        if self.refused.contains(&Some(thread)) {
-            return false;
-        }
-        self.refused.rotate_right(1);
-        self.refused[0] = Some(thread);
-        true
     }
 }
 
@@ -296,11 +294,20 @@ mod tests {
         assert_eq!(nodes.outdated(&named(1, new)).unwrap().0, first);
         let second = nodes.name(named(1, new));
         assert_ne!(second, first);
-        assert!(!nodes.find(second).unwrap().is_second_try);
-        assert!(nodes.find_mut(second).unwrap().refuse(7));
-        assert!(!nodes.find_mut(second).unwrap().refuse(7));
-        let third = nodes.name(named(1, old));
-        assert!(nodes.find(third).unwrap().is_second_try);
+    }
+
+    #[test]
+    fn who_was_refused_is_known_once_whatever_becomes_of_the_nodes() {
+        let [old, _] = versions();
+        let mut nodes = Nodes::new(handle(0));
+        let first = nodes.name(named(1, old));
+        nodes.refuse(handle(1), 7);
+        nodes.forget(first, 1);
+        assert!(!nodes.was_refused(handle(1), 8) && !nodes.was_refused(handle(2), 7));
+        assert!(nodes.was_refused(handle(1), 7));
+        assert!(!nodes.was_refused(handle(1), 7));
+        (0..=256).for_each(|thread| nodes.refuse(handle(1), thread));
+        assert!(!nodes.was_refused(handle(1), 0) && nodes.was_refused(handle(1), 1));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use testkit::plan::Plan;
 use testkit::plan::shrink::shrink;
+use testkit::sim::contest::live::{Folders, Mount};
 use testkit::sim::{self, Failure, Options, Planted, Report};
 
 /// Tries to make a plan smaller, and how long they may take.
@@ -33,8 +34,13 @@ usage: cargo xtask sim [OPTION]...
   --contest       seeds in which all clients compete for the same names and files
   --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early, drive-lies; of
                   clients, in contests: old-attributes, forgotten-excuses, unasked-ends,
-                  late-names; or each of them (all); fails if none of 1,000 seeds notices it,
-                  of 2,000 in contests, or of --count
+                  late-names, errors-told-once; or each of them (all); fails if none of 1,000
+                  seeds notices it, of 2,000 in contests, or of --count
+  --live DIR      seeds of contests in real time, in this folder; once for each mount of the same
+                  directory, on a file system that does not use inode numbers again (tmpfs)
+  --live-unremembering DIR
+                  the same, of a mount that remembers no names (acdirmax=0)
+  --server DIR    with --live: that directory as the server has it
   --jobs N        at once; as many as there are processors
   --twice         each seed twice, and not one of ten: the same must happen
   --verbose       what happens, line by line
@@ -52,6 +58,8 @@ struct Arguments {
     planted: Vec<Planted>,
     jobs: Option<usize>,
     contest: bool,
+    live: Vec<Mount>,
+    server: Option<PathBuf>,
     twice: bool,
     verbose: bool,
     print: bool,
@@ -94,6 +102,11 @@ fn arguments() -> Result<Arguments, String> {
             }
             "--jobs" => arguments.jobs = usize::try_from(number(value()?)?).ok(),
             "--contest" => arguments.contest = true,
+            "--live" | "--live-unremembering" => {
+                let mount = Mount { path: value()?.into(), remembers: word == "--live" };
+                arguments.live.push(mount);
+            }
+            "--server" => arguments.server = Some(value()?.into()),
             "--twice" => arguments.twice = true,
             "--verbose" => arguments.verbose = true,
             "--print" => arguments.print = true,
@@ -104,6 +117,9 @@ fn arguments() -> Result<Arguments, String> {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
+    if !arguments.live.is_empty() {
+        return run_live(arguments);
+    }
     // A panic is a failure of the plan, and told with it.
     std::panic::set_hook(Box::new(|_| {}));
     let options = Options { planted: None, is_verbose: arguments.verbose };
@@ -133,6 +149,31 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         None => Ok(()),
         Some((seed, failure)) => Err(explain(arguments, seed, &failure, options)),
     }
+}
+
+/// Plays seeds one after another in folders.
+fn run_live(arguments: &Arguments) -> Result<(), String> {
+    let folders = Folders { mounts: arguments.live.clone(), server: arguments.server.clone() };
+    let first = arguments.seed.unwrap_or_else(fresh);
+    let begun = Instant::now();
+    let (mut count, mut ops) = (0, 0);
+    for seed in first..first + arguments.count.unwrap_or(1) {
+        let plan = Plan::live(seed);
+        if arguments.print {
+            print!("{plan}");
+        }
+        let report = folders.play(&format!("contest-{seed}"), &plan, true);
+        if arguments.verbose || report.failure.is_some() {
+            report.lines.iter().for_each(|line| println!("{line}"));
+        }
+        if let Some(failure) = report.failure {
+            return Err(format!("live: seed {seed}: {failure}"));
+        }
+        (count, ops) = (count + 1, ops + report.ops);
+    }
+    let secs = begun.elapsed().as_secs_f64();
+    println!("live: {count} seeds from {first}, {ops} operations in {secs:.1} s");
+    Ok(())
 }
 
 /// Each mistake must be noticed by one of the seeds.

@@ -69,6 +69,8 @@ pub enum Mistake {
     UnaskedEnds,
     /// A name is remembered of whatever the directory is when the reply comes.
     LateNames,
+    /// Of those who have a file open, the first who asks is told of an error, and no other.
+    ErrorsToldOnce,
 }
 
 impl Default for Options {

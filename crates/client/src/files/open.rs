@@ -11,6 +11,7 @@ use super::read::Reading;
 use super::{Acting, Files, Mistake};
 use crate::error::Error;
 use crate::session::Credential;
+use crate::write_behind::{Heard, WriteBehind};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -35,6 +36,7 @@ struct OpenInner {
     is_closed: AtomicBool,
     reading: Mutex<Reading>,
     changes: Arc<AtomicU64>,
+    heard: Heard,
 }
 
 impl Files {
@@ -90,6 +92,7 @@ impl Files {
             is_closed: AtomicBool::new(false),
             reading: Mutex::new(Reading::new(chunk_bytes)),
             changes,
+            heard: self.inner.write_behind.opened(file),
         };
         Open { inner: Arc::new(inner) }
     }
@@ -121,12 +124,13 @@ impl Open {
     /// stable.
     ///
     /// # Errors
-    /// The first of any write of this file that nobody was told of.
+    /// That of a write of this file, whoever wrote, which this descriptor was not told of.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         let inner = &*self.inner;
         let session = self.acting().session.impatient();
-        let written = inner.files.inner.write_behind.write(&session, inner.file, offset, data);
-        written.await?;
+        self.tell()?;
+        let write_behind = self.write_behind();
+        write_behind.take(&session, inner.file, offset, data).await?;
         self.wrote().await
     }
 
@@ -137,8 +141,9 @@ impl Open {
     pub async fn write_bytes(&self, offset: u64, data: Bytes) -> Result<(), Error> {
         let inner = &*self.inner;
         let session = self.acting().session.impatient();
-        let write_behind = &inner.files.inner.write_behind;
-        write_behind.write_bytes(&session, inner.file, offset, data).await?;
+        self.tell()?;
+        let write_behind = self.write_behind();
+        write_behind.take_bytes(&session, inner.file, offset, data).await?;
         self.wrote().await
     }
 
@@ -150,7 +155,7 @@ impl Open {
     pub async fn write_back(&self, offset: u64, data: Bytes) -> Result<(), Error> {
         let inner = &*self.inner;
         let session = self.acting().session.impatient();
-        let write_behind = &inner.files.inner.write_behind;
+        let write_behind = self.write_behind();
         write_behind.take_bytes(&session, inner.file, offset, data).await?;
         self.inner.changes.fetch_add(1, Ordering::Release);
         if inner.files.inner.options.sync {
@@ -164,24 +169,44 @@ impl Open {
         if self.files().inner.options.sync { self.flush().await } else { Ok(()) }
     }
 
-    /// What was written is on stable storage; for fsync(2), and for close(2) before it returns.
+    /// What was written is on stable storage; for fsync(2).
     ///
     /// # Errors
-    /// The first of any write of this file that nobody was told of.
+    /// That of a write of this file, whoever wrote, which this descriptor was not told of.
     pub async fn flush(&self) -> Result<(), Error> {
-        let flushed = self.inner.files.inner.write_behind.commit(self.inner.file).await;
-        self.settled();
-        flushed
+        self.settle().await;
+        self.tell()
     }
 
-    /// As [`Open::flush`], for close(2): whoever else has the file open is told of errors, too.
+    /// As [`Open::flush`], for close(2) before it returns: who has the same descriptor open besides
+    /// is told of errors, too.
     ///
     /// # Errors
     /// As [`Open::flush`].
     pub async fn flush_at_close(&self) -> Result<(), Error> {
-        let flushed = self.inner.files.inner.write_behind.commit_at_close(self.inner.file).await;
+        self.settle().await;
+        match self.files().makes(Mistake::ErrorsToldOnce) {
+            true => self.tell(),
+            false => self.write_behind().tell_at_close(self.inner.file, &self.inner.heard),
+        }
+    }
+
+    /// As [`Open::flush`], and tells nobody of errors.
+    pub async fn settle(&self) {
+        self.write_behind().settle(self.inner.file).await;
         self.settled();
-        flushed
+    }
+
+    /// Tells of an error that has come since it was opened, once.
+    fn tell(&self) -> Result<(), Error> {
+        match self.files().makes(Mistake::ErrorsToldOnce) {
+            true => self.write_behind().tell_anybody(self.inner.file),
+            false => self.write_behind().tell(self.inner.file, &self.inner.heard),
+        }
+    }
+
+    fn write_behind(&self) -> &WriteBehind {
+        &self.inner.files.inner.write_behind
     }
 
     /// All is stable, or was given up.
@@ -189,8 +214,8 @@ impl Open {
         self.inner.files.inner.state.lock().busy.settled(&self.inner.file);
     }
 
-    /// Where the file ends, for who appends. The server is asked if it was not since all of ours
-    /// was stable: another client may have appended then.
+    /// Where the file ends, for who appends. The server is asked if all of ours is stable, or was
+    /// since the server was asked last: another client may have appended then.
     ///
     /// # Errors
     /// As the server says.
@@ -200,6 +225,7 @@ impl Open {
             let state = files.inner.state.lock();
             (state.busy.asks_end(&file), state.attributes.last(&file))
         };
+        let asks = asks || !self.write_behind().is_dirty(file);
         let known = last.map(|last| files.with_own_data(&file, last));
         match known.filter(|_| !asks || files.makes(Mistake::UnaskedEnds)) {
             Some(known) => Ok(known.size),
@@ -208,8 +234,13 @@ impl Open {
     }
 
     /// The error that a flush or write gave has reached nobody.
-    pub fn untold(&self, error: Error) {
-        self.inner.files.inner.write_behind.put_back(self.inner.file, error);
+    pub fn not_heard(&self) {
+        self.write_behind().not_heard(self.inner.file, &self.inner.heard);
+    }
+
+    /// Bytes that no program waits for were not taken: whoever has the file open is to hear of it.
+    pub fn fail(&self, error: Error) {
+        self.write_behind().fail(self.inner.file, error);
     }
 
     /// Nobody uses it any more; a name that stood for the file goes. What was written and not

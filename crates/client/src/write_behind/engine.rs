@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use wire::nfs3::{FileHandle, NfsStat3, Procedure};
 
-use super::file::{File, State};
+use super::file::{File, Heard, State};
 use super::index::{Data, Sums};
 use super::lock::{BigLock, Guard};
 use super::policy::{Lock, Policy};
@@ -53,6 +53,8 @@ pub(super) struct Engine {
     requests: AtomicUsize,
     fewer: Notify,
     pub(super) sleepers: AtomicUsize,
+    /// Errors there have been.
+    errors: AtomicU64,
     pub(super) counts: Counts,
 }
 
@@ -134,6 +136,7 @@ impl Engine {
             requests: AtomicUsize::new(0),
             fewer: Notify::new(),
             sleepers: AtomicUsize::new(0),
+            errors: AtomicU64::new(0),
             counts: Counts::default(),
         }
     }
@@ -142,10 +145,28 @@ impl Engine {
         &self.options
     }
 
-    /// Tells a writer of an error of before, once.
-    pub(super) fn told(&self, handle: FileHandle) -> Result<(), Error> {
-        let error = self.known(handle).and_then(|file| file.state.lock().error.take());
-        error.map_or(Ok(()), Err)
+    /// Tells of an error of before that nobody was told of.
+    pub(super) fn tell_anybody(&self, handle: FileHandle) -> Result<(), Error> {
+        self.known(handle).map_or(Ok(()), |file| file.state.lock().tell_anybody())
+    }
+
+    /// Tells a descriptor of an error of before.
+    pub(super) fn tell(&self, handle: FileHandle, heard: &Heard, again: bool) -> Result<(), Error> {
+        self.known(handle).map_or(Ok(()), |file| file.state.lock().tell(heard, again))
+    }
+
+    /// For a descriptor that is opened now: an error that nobody was told of concerns it, too.
+    pub(super) fn opened(&self, handle: FileHandle) -> Heard {
+        let is_untold = |state: &State| state.failed.as_ref().is_some_and(|one| !one.is_told);
+        match self.look(handle, is_untold) {
+            Some(true) => Heard::until(0),
+            _ => Heard::until(self.errors.load(Ordering::Acquire)),
+        }
+    }
+
+    /// The number of an error that has come now.
+    pub(super) fn error_number(&self) -> u64 {
+        self.errors.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     pub(super) async fn write(
@@ -203,9 +224,10 @@ impl Engine {
                 break;
             }
             // Something is in the way that must be stable first.
-            self.commit_all(file).await?;
+            self.settle_all(file).await;
         }
-        self.flush_at_soft_limit(file).await
+        self.flush_at_soft_limit(file).await;
+        Ok(())
     }
 
     /// The mount's lock, if the policy has one.
@@ -237,13 +259,12 @@ impl Engine {
         }
     }
 
-    async fn flush_at_soft_limit(self: &Arc<Self>, file: &Arc<File>) -> Result<(), Error> {
-        let Some(requests_max) = self.policy.file_requests_max() else { return Ok(()) };
-        if file.state.lock().index.sums().requests <= requests_max {
-            return Ok(());
+    async fn flush_at_soft_limit(self: &Arc<Self>, file: &Arc<File>) {
+        let Some(requests_max) = self.policy.file_requests_max() else { return };
+        if file.state.lock().index.sums().requests > requests_max {
+            count(&self.counts.forced_flushes, 1);
+            self.settle_all(file).await;
         }
-        count(&self.counts.forced_flushes, 1);
-        self.commit_all(file).await
     }
 
     /// Waits until memory has room for so many bytes.
@@ -333,7 +354,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let Some(file) = self.known(handle) else { return Ok(()) };
         self.arrive_all(&file, range).await;
-        file.state.lock().error.take().map_or(Ok(()), Err)
+        file.state.lock().tell_anybody()
     }
 
     pub(super) async fn arrive(self: &Arc<Self>, handle: FileHandle, range: Option<Range<u64>>) {
@@ -358,31 +379,23 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::commit`], for somebody who tells of an error and leaves it for others.
-    pub(super) async fn commit_at_close(self: &Arc<Self>, handle: FileHandle) -> Result<(), Error> {
-        let Some(file) = self.known(handle) else { return Ok(()) };
-        if let Err(error) = self.commit_all(&file).await {
-            let mut state = file.state.lock();
-            state.fail(error.clone());
-            state.error_told = true;
-            return Err(error);
-        }
-        Ok(())
-    }
-
-    /// Nobody has the file open any more: an error that was told of at a close is done with.
+    /// Nobody has the file open any more: an error that was told is done with.
     pub(super) fn closed(&self, handle: FileHandle) {
         if let Some(file) = self.known(handle) {
-            let mut state = file.state.lock();
-            if state.error_told {
-                state.error = None;
-            }
+            file.state.lock().failed.take_if(|failed| failed.is_told);
         }
     }
 
-    /// Nobody has heard of this error: it is kept for the next who asks.
-    pub(super) fn put_back(&self, handle: FileHandle, error: Error) {
-        self.file(handle).state.lock().fail(error);
+    /// A descriptor has not heard of the error that it was told.
+    pub(super) fn not_heard(&self, handle: FileHandle, heard: &Heard) {
+        if let Some(file) = self.known(handle) {
+            file.state.lock().not_heard(heard);
+        }
+    }
+
+    /// An error of a file, which nobody was told of.
+    pub(super) fn fail(&self, handle: FileHandle, error: Error) {
+        self.file(handle).state.lock().fail(error, self.error_number());
         self.work.notify_one();
     }
 
@@ -395,7 +408,7 @@ impl Engine {
     /// Commits what has been written so far.
     async fn commit_all(self: &Arc<Self>, file: &Arc<File>) -> Result<(), Error> {
         self.settle_all(file).await;
-        file.state.lock().error.take().map_or(Ok(()), Err)
+        file.state.lock().tell_anybody()
     }
 
     async fn settle_all(self: &Arc<Self>, file: &Arc<File>) {

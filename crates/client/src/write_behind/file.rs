@@ -1,5 +1,7 @@
 //! One file with data that the server may not have for good.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 use tokio::sync::Notify;
@@ -36,10 +38,8 @@ pub(super) struct State {
     pub(super) index: Box<dyn Index>,
     /// Who wrote; the index names them by their place here.
     pub(super) callers: Vec<Session>,
-    /// Of an earlier WRITE or COMMIT, until somebody is told.
-    pub(super) error: Option<Error>,
-    /// Somebody was told of it at a close, and may ask again.
-    pub(super) error_told: bool,
+    /// Of an earlier WRITE or COMMIT, until all are told whom it concerns.
+    pub(super) failed: Option<Failed>,
     /// What is this old or older is sent without waiting for more.
     pub(super) urgent_age: u64,
     /// Stands in the queue of those with something to send.
@@ -50,6 +50,28 @@ pub(super) struct State {
     last_write: Instant,
     /// Since when there may be something that nobody has asked for.
     dirty_since: Option<Instant>,
+}
+
+/// An error that is to be told.
+#[derive(Debug)]
+pub(super) struct Failed {
+    error: Error,
+    /// Later errors, of any file, have larger ones.
+    number: u64,
+    /// Somebody was told: it does not concern who opens the file from now on.
+    pub(super) is_told: bool,
+}
+
+/// Up to which error of its file a descriptor was told: each has to hear of an error that comes
+/// while it is open, whoever else has heard of it (as with Linux' `errseq_t`).
+#[derive(Debug)]
+pub struct Heard(AtomicU64);
+
+impl Heard {
+    /// Of one that is opened when the newest error of all files has this number.
+    pub(super) fn until(number: u64) -> Self {
+        Self(AtomicU64::new(number))
+    }
 }
 
 /// What a look at a file that nobody waits for says.
@@ -71,8 +93,7 @@ impl File {
         let state = State {
             index,
             callers: Vec::new(),
-            error: None,
-            error_told: false,
+            failed: None,
             urgent_age: 0,
             queued: false,
             commit_running: false,
@@ -135,7 +156,7 @@ impl State {
             }
             (None, Some(_)) => Due::Later,
             (None, None) if self.commit_running => Due::Later,
-            (None, None) if self.error.is_some() => Due::Error,
+            (None, None) if self.failed.is_some() => Due::Error,
             (None, None) => Due::Nothing,
         }
     }
@@ -149,12 +170,42 @@ impl State {
         self.losses = if lost_bytes > 0 { self.losses.saturating_add(1) } else { 0 };
     }
 
-    /// The first error is kept: the later ones are its consequences, as a rule. Not of one that was
-    /// told at a close: what has failed since, nobody knows.
-    pub(super) fn fail(&mut self, error: Error) {
-        if self.error.is_none() || self.error_told {
-            self.error = Some(error);
-            self.error_told = false;
+    /// An error that is told to nobody yet. The first is kept: the later ones are its consequences,
+    /// as a rule. Not of one that was told: what has failed since, nobody knows.
+    pub(super) fn fail(&mut self, error: Error, number: u64) {
+        if self.failed.as_ref().is_none_or(|failed| failed.is_told) {
+            self.failed = Some(Failed { error, number, is_told: false });
+        }
+    }
+
+    /// Tells a descriptor of an error that it has not heard of. `again`: it may ask once more, as
+    /// who closes one of several that are the same (dup(2), fork(2)).
+    pub(super) fn tell(&mut self, heard: &Heard, again: bool) -> Result<(), Error> {
+        match &mut self.failed {
+            Some(failed) if failed.number > heard.0.load(Ordering::Acquire) => {
+                failed.is_told = true;
+                if !again {
+                    heard.0.store(failed.number, Ordering::Release);
+                }
+                Err(failed.error.clone())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells whoever asks, if nobody was told.
+    pub(super) fn tell_anybody(&mut self) -> Result<(), Error> {
+        match self.failed.take_if(|failed| !failed.is_told) {
+            Some(failed) => Err(failed.error),
+            None => Ok(()),
+        }
+    }
+
+    /// A descriptor has not heard what it was told.
+    pub(super) fn not_heard(&mut self, heard: &Heard) {
+        if let Some(failed) = &mut self.failed {
+            failed.is_told = false;
+            heard.0.fetch_min(failed.number - 1, Ordering::AcqRel);
         }
     }
 }

@@ -202,7 +202,7 @@ impl Engine {
                 let state = file.state.lock();
                 Arc::strong_count(file) == 1
                     && state.index.sums().held_bytes == 0
-                    && (with_error || state.error.is_none())
+                    && (with_error || state.failed.is_none())
             });
             if is_unused {
                 files.remove(&handle);
@@ -271,7 +271,7 @@ impl Call {
                 }
                 Err(error) => {
                     count(&engine.counts.dropped_bytes, state.index.failed(chunk.offset));
-                    state.fail(error);
+                    state.fail(error, engine.error_number());
                 }
             }
             if state.index.sums().unstable_bytes >= commit_bytes {
@@ -309,7 +309,7 @@ async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
             }
             Err(error) => {
                 count(&engine.counts.dropped_bytes, state.index.commit_failed());
-                state.fail(error);
+                state.fail(error, engine.error_number());
             }
         }
     });

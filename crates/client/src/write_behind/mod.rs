@@ -13,9 +13,10 @@
 //! and note.
 //!
 //! **Errors.** When a WRITE or COMMIT fails, what it was for is dropped and counted, and the file
-//! keeps the first error until the next write, flush or commit, which fails with it, once; at a
-//! close it is told, and kept for whoever else has the file open. NFS3ERR_JUKEBOX is not
-//! an error but a request to come back later, for as long as the options say.
+//! keeps the first error. Each descriptor that has the file open is told at its next write, flush
+//! or close, once ([`Heard`]); who opens the file later is told only if nobody was before.
+//! NFS3ERR_JUKEBOX is not an error but a request to come back later, for as long as the options
+//! say.
 //!
 //! **Bounds.** All data count against `dirty_bytes_max`, the unstable too. Files are forgotten
 //! when they are clean; of those with an error that nobody asks for, 4096 are kept.
@@ -53,6 +54,7 @@ use self::index::Data;
 use crate::error::Error;
 use crate::session::Session;
 
+pub use self::file::Heard;
 pub use self::policy::{PolicyName, UnknownPolicy};
 pub use self::stages::{Stage, Stages};
 
@@ -169,11 +171,46 @@ impl WriteBehind {
         self.engine.options()
     }
 
+    /// For a descriptor of a file that is opened now: which errors it is told of.
+    pub fn opened(&self, file: FileHandle) -> Heard {
+        self.engine.opened(file)
+    }
+
+    /// Tells a descriptor of an error of a WRITE or COMMIT of its file, once.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn tell(&self, file: FileHandle, heard: &Heard) -> Result<(), Error> {
+        self.engine.tell(file, heard, false)
+    }
+
+    /// As [`WriteBehind::tell`], and tells it again: one descriptor may be closed several times
+    /// (dup(2), fork(2)), and whoever closes it need not be who asks.
+    ///
+    /// # Errors
+    /// As [`WriteBehind::tell`].
+    pub fn tell_at_close(&self, file: FileHandle, heard: &Heard) -> Result<(), Error> {
+        self.engine.tell(file, heard, true)
+    }
+
+    /// Tells whoever asks of an error that nobody was told of.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn tell_anybody(&self, file: FileHandle) -> Result<(), Error> {
+        self.engine.tell_anybody(file)
+    }
+
+    /// A descriptor has not heard of the error that it was told.
+    pub fn not_heard(&self, file: FileHandle, heard: &Heard) {
+        self.engine.not_heard(file, heard);
+    }
+
     /// Takes bytes to be written. Returns when the policy lets the writer go on.
     ///
     /// # Errors
-    /// That of an earlier WRITE or COMMIT of this file, which nobody was told of; what had not been
-    /// taken by then is not taken.
+    /// That of an earlier WRITE or COMMIT of this file, which nobody was told of; then nothing is
+    /// taken.
     pub async fn write(
         &self,
         session: &Session,
@@ -181,8 +218,8 @@ impl WriteBehind {
         offset: u64,
         data: &[u8],
     ) -> Result<(), Error> {
-        self.engine.told(file)?;
-        self.engine.write(session, file, offset, Data::Lent(data)).await
+        self.tell_anybody(file)?;
+        self.take(session, file, offset, data).await
     }
 
     /// As [`WriteBehind::write`]; the bytes may be kept instead of copied.
@@ -196,14 +233,28 @@ impl WriteBehind {
         offset: u64,
         data: Bytes,
     ) -> Result<(), Error> {
-        self.engine.told(file)?;
+        self.tell_anybody(file)?;
         self.take_bytes(session, file, offset, data).await
     }
 
-    /// As [`WriteBehind::write_bytes`], for somebody whom the errors of before do not concern.
+    /// As [`WriteBehind::write`], and tells nobody of errors of before.
     ///
     /// # Errors
-    /// What lies in the way of these bytes could not be made stable, or they lie too far behind.
+    /// The bytes lie too far behind.
+    pub async fn take(
+        &self,
+        session: &Session,
+        file: FileHandle,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), Error> {
+        self.engine.write(session, file, offset, Data::Lent(data)).await
+    }
+
+    /// As [`WriteBehind::take`]; the bytes may be kept instead of copied.
+    ///
+    /// # Errors
+    /// As [`WriteBehind::take`].
     pub async fn take_bytes(
         &self,
         session: &Session,
@@ -244,23 +295,14 @@ impl WriteBehind {
         self.engine.settle(file).await;
     }
 
-    /// As [`WriteBehind::commit`], for close(2): the error is told, and stays for whoever has the
-    /// file open besides, until [`WriteBehind::closed`].
-    ///
-    /// # Errors
-    /// As [`WriteBehind::flush`].
-    pub async fn commit_at_close(&self, file: FileHandle) -> Result<(), Error> {
-        self.engine.commit_at_close(file).await
-    }
-
     /// Nobody has the file open any more.
     pub fn closed(&self, file: FileHandle) {
         self.engine.closed(file);
     }
 
-    /// Keeps an error for the next who asks: the one it was given to has not heard of it.
-    pub fn put_back(&self, file: FileHandle, error: Error) {
-        self.engine.put_back(file, error);
+    /// An error that a file has had otherwise, which nobody was told of.
+    pub fn fail(&self, file: FileHandle, error: Error) {
+        self.engine.fail(file, error);
     }
 
     /// The end of the last byte of a file that the server has not for good.

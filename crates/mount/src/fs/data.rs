@@ -208,9 +208,11 @@ impl FileSystem {
                 }
             }
             Err(error) => {
-                let is_told = reply.tell_error(errno(error.clone()));
-                if !is_told || how.from == From::Cache {
-                    file.open.untold(error);
+                let is_heard = reply.tell_error(errno(error.clone()));
+                match how.from {
+                    From::Cache => file.open.fail(error),
+                    From::Program | From::PastCache if !is_heard => file.open.not_heard(),
+                    From::Program | From::PastCache => {}
                 }
             }
         }
@@ -242,8 +244,8 @@ impl FileSystem {
         match flushed {
             Ok(()) => drop(reply.done()),
             Err(error) => {
-                if !reply.tell_error(errno(error.clone())) {
-                    file.open.untold(error);
+                if !reply.tell_error(errno(error)) {
+                    file.open.not_heard();
                 }
             }
         }
@@ -273,7 +275,6 @@ impl FileSystem {
             node.opens += 1;
             node.writers += u32::from(file.can_write);
             node.appenders += u32::from(file.appends);
-            node.is_second_try = false;
         }
         self.opens.add_file(file)
     }
@@ -285,12 +286,9 @@ impl FileSystem {
         self.unlock_open(&file.open.file(), number);
         // What was written through a mapping after the last close(2); it goes before a hidden name
         // does.
-        if file.can_write
-            && self.files.write_behind().is_dirty(file.open.file())
-            && let Err(error) = file.open.flush().await
-        {
-            // Nobody hears of it here: the next who opens the file does, or the end of the mount.
-            file.open.untold(error);
+        if file.can_write && self.files.write_behind().is_dirty(file.open.file()) {
+            // Nobody hears of an error here: the next who opens the file does, or the end.
+            file.open.settle().await;
         }
         if let Some(node) = self.nodes.lock().find_mut(file.node) {
             node.opens = node.opens.saturating_sub(1);

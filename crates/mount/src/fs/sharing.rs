@@ -17,8 +17,8 @@ pub(super) enum Verdict {
     Changed,
     /// Size and time of the node are no longer the file's, and the name has to be looked up again.
     Outdated,
-    /// The file has changed between that and the open, again, or there is no name to look up: so it
-    /// is not cached at all.
+    /// The kernel comes again: the file has changed between that and the open, or there is no name
+    /// to look up but that of a descriptor (/proc/self/fd). So it is not cached at all.
     ChangedAgain,
 }
 
@@ -34,12 +34,14 @@ impl FileSystem {
             let before = std::mem::replace(&mut node.version, now);
             return if before == now { Verdict::Same } else { Verdict::Changed };
         }
-        if node.version == now {
-            Verdict::Same
-        } else if node.is_second_try || !node.refuse(thread) {
-            Verdict::ChangedAgain
-        } else {
-            Verdict::Outdated
+        let is_same = node.version == now;
+        match (is_same, nodes.was_refused(*file, thread)) {
+            (true, _) => Verdict::Same,
+            (false, true) => Verdict::ChangedAgain,
+            (false, false) => {
+                nodes.refuse(*file, thread);
+                Verdict::Outdated
+            }
         }
     }
 

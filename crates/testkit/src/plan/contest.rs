@@ -1,14 +1,15 @@
 //! From a seed to a plan in which all clients compete: for the same few names, files and logs.
 //!
 //! What goes wrong is what shows in another order: replies that are late and overtake each other,
-//! connections that break, a disk that is slow or full for a while. Crashes are left to plans in
+//! connections that break, a disk that is slow or full for a while, a server that loses power and
+//! with it what was not stable. Clients that vanish and disks that give errors are left to plans in
 //! which each client has a directory of its own.
 
 use fastrand::Rng;
 use perf::model::disk::PROFILES;
 use perf::units::Nanos;
 
-use super::{Act, By, Client, Fault, LOGS, Level, Op, PLACES, Plan, Step, What};
+use super::{Act, By, Client, Fault, LOCKS, LOGS, Level, Op, PLACES, Plan, Step, What};
 
 /// How long all may pause: longer than any attributes are good.
 const LONG: u64 = 150_000_000;
@@ -63,7 +64,7 @@ impl Plan {
         }
         for _ in 0..random.usize(0..4) {
             let client = random.usize(..clients.len());
-            let fault = match random.u8(..16) {
+            let fault = match random.u8(..20) {
                 0..5 => Fault::Cut { client },
                 5..8 => Fault::CutAfterReplies { client, replies: random.u64(..20) },
                 8..10 => {
@@ -73,14 +74,52 @@ impl Plan {
                     let span = Nanos::from_micros(random.u64(..2_000_000));
                     Fault::Slow { factor: random.u32(2..50), span }
                 }
-                _ => Fault::Full { span: Nanos::from_micros(random.u64(..1_000_000)) },
+                14..16 => Fault::Full { span: Nanos::from_micros(random.u64(..1_000_000)) },
+                _ => Fault::Crash {
+                    polls: random.u64(..400),
+                    down: Nanos::from_micros(random.u64(..5_000_000)),
+                },
             };
             let at = steps[random.usize(..steps.len())].at + latency * random.u64(..4);
+            if let Fault::Full { .. } = fault {
+                fill(&mut random, client, at, &mut values, &mut steps);
+            }
             steps.push(Step { at, what: What::Fault(fault) });
         }
         steps.sort_by_key(|step| step.at);
         let disk = PROFILES[random.usize(..PROFILES.len())];
         Self { seed, latency, disk, clients, steps }
+    }
+}
+
+/// No pause between two steps of a plan that is played live is longer.
+const PAUSE_MAX: Nanos = Nanos::from_millis(25);
+
+/// Nor is a file held open longer.
+const HOLD_MAX: Nanos = Nanos::from_millis(25);
+
+impl Plan {
+    /// The contest of a seed for real time: nothing goes wrong but what programs do to one another,
+    /// pauses are short, and some programs take locks.
+    pub fn live(seed: u64) -> Self {
+        let mut plan = Self::contest(seed);
+        let mut random = Rng::with_seed(seed);
+        plan.steps.retain(|step| matches!(step.what, What::Do { .. }));
+        let (mut before, mut at) = (Nanos::ZERO, Nanos::ZERO);
+        for step in &mut plan.steps {
+            at += (step.at - before).min(PAUSE_MAX);
+            before = std::mem::replace(&mut step.at, at);
+            let What::Do { op: Op::Contend { act, .. }, .. } = &mut step.what else { continue };
+            match act {
+                Act::Look(_) | Act::Read(_) if random.u8(..4) == 0 => {
+                    let hold = Nanos::from_micros(random.u64(..5_000));
+                    *act = Act::Lock { lock: random.u32(..LOCKS), hold };
+                }
+                Act::Write { hold, .. } => *hold = (*hold).min(HOLD_MAX),
+                _ => {}
+            }
+        }
+        plan
     }
 }
 
@@ -102,6 +141,20 @@ fn pause(random: &mut Rng, latency: Nanos) -> Nanos {
 
 fn name(random: &mut Rng) -> String {
     ["a", "b", "c", "d"][random.usize(..4)].to_owned()
+}
+
+/// Two programs of a client write to one file when the disk becomes full.
+fn fill(random: &mut Rng, client: usize, at: Nanos, values: &mut u8, steps: &mut Vec<Step>) {
+    let name = name(random);
+    for program in 0..2 {
+        let hold = Nanos::from_micros(random.u64(..100_000));
+        *values = *values % 250 + 1;
+        let (first, count, value) = (4 * program, random.u32(1..=4), *values);
+        let act = Act::Write { name: name.clone(), first, count, value, hold };
+        let op = Op::Contend { program: program as usize, act };
+        let at = (at + Nanos::from_micros(random.u64(..20_000))) - Nanos::from_micros(10_000);
+        steps.push(Step { at, what: What::Do { client, op } });
+    }
 }
 
 /// One client makes a file of a name that nobody has had, while all others look for it.

@@ -136,6 +136,9 @@ pub const PLACE_BYTES: u32 = 3_000;
 /// Files to which all append.
 pub const LOGS: u32 = 2;
 
+/// Files with locks.
+pub const LOCKS: u32 = 2;
+
 /// What a program does in the directory for which all compete.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Act {
@@ -171,6 +174,12 @@ pub enum Act {
     },
     ReadLog {
         log: u32,
+    },
+    /// Takes the lock of a file that is there for that, counts on in it, waits, and gives it up.
+    /// Where a host has no locks of its own, nothing.
+    Lock {
+        lock: u32,
+        hold: Nanos,
     },
 }
 

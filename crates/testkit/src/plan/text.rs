@@ -19,8 +19,8 @@ use perf::model::disk::{PROFILES, Profile};
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
-use super::{Act, By, CLIENTS_MAX, Client, FILE_BYTES_MAX, Fault, LOGS, Level, Op, PART_BYTES};
-use super::{PLACES, PROGRAMS_MAX, Plan, Step, Style, What};
+use super::{Act, By, CLIENTS_MAX, Client, FILE_BYTES_MAX, Fault, LOCKS, LOGS, Level, Op};
+use super::{PART_BYTES, PLACES, PROGRAMS_MAX, Plan, Step, Style, What};
 use crate::reference::tree::{Change, How};
 
 /// The form of the text; another number is another form.
@@ -112,6 +112,7 @@ impl fmt::Display for Act {
             Self::Append { log, keeps: true } => write!(f, "append {log} kept"),
             Self::Append { log, keeps: false } => write!(f, "append {log} closed"),
             Self::ReadLog { log } => write!(f, "read-log {log}"),
+            Self::Lock { lock, hold } => write!(f, "lock {lock} {}", micros(*hold)),
         }
     }
 }
@@ -360,6 +361,7 @@ impl<'t> Words<'t> {
                 Act::Append { log, keeps }
             }
             "read-log" => Act::ReadLog { log: self.small(logs)? },
+            "lock" => Act::Lock { lock: self.small(u64::from(LOCKS) - 1)?, hold: self.span()? },
             other => return Err(format!("no program does {other:?}")),
         })
     }
@@ -403,7 +405,7 @@ mod tests {
     #[test]
     fn a_plan_is_what_its_text_says() {
         for seed in 0..200 {
-            for plan in [Plan::generate(seed), Plan::contest(seed)] {
+            for plan in [Plan::generate(seed), Plan::contest(seed), Plan::live(seed)] {
                 assert_eq!(plan.to_string().parse(), Ok(plan));
             }
         }

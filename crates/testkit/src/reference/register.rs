@@ -60,14 +60,6 @@ impl<V> Register<V> {
         self.writes[at].ended = Some(now);
     }
 
-    /// Whatever a client has ended since then may not have been done after all.
-    pub fn unsure(&mut self, by: usize, since: Instant) {
-        let is_it = |write: &&mut Write<V>| {
-            write.by == by && write.ended.is_some_and(|ended| ended >= since)
-        };
-        self.writes.iter_mut().filter(is_it).for_each(|write| write.ended = None);
-    }
-
     /// It was not done, and never will be.
     pub fn undone(&mut self, Ticket(at): Ticket)
     where

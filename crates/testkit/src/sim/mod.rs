@@ -16,7 +16,7 @@
 //! The first outcome that the reference does not allow ends the run.
 
 mod client;
-mod contest;
+pub mod contest;
 mod data;
 mod expected;
 mod fate;
@@ -115,7 +115,7 @@ pub(crate) struct Stage {
 }
 
 impl Planted {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ReplyCacheOff,
         Self::VerifierKept,
         Self::CommitEarly,
@@ -124,6 +124,7 @@ impl Planted {
         Self::Client(Mistake::ForgottenExcuses),
         Self::Client(Mistake::UnaskedEnds),
         Self::Client(Mistake::LateNames),
+        Self::Client(Mistake::ErrorsToldOnce),
     ];
 
     pub fn name(self) -> &'static str {
@@ -136,6 +137,7 @@ impl Planted {
             Self::Client(Mistake::ForgottenExcuses) => "forgotten-excuses",
             Self::Client(Mistake::UnaskedEnds) => "unasked-ends",
             Self::Client(Mistake::LateNames) => "late-names",
+            Self::Client(Mistake::ErrorsToldOnce) => "errors-told-once",
         }
     }
 

@@ -1,11 +1,15 @@
-//! A host of a contest: by single calls, or with a mounted file system and a kernel above it.
+//! A host of a contest: by single calls, with a mounted file system and a kernel above it, or the
+//! real thing, a folder that the kernel has mounted.
 //!
 //! The kernel is as simple as it can be and still believe what `nfskit mount` tells one: it keeps a
 //! file's size and pages for as long as the file has the version with which it was found, and
 //! writes go to both. What it keeps and should not shows in what programs read.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
 
+use bytes::Bytes;
 use client::cache::attributes::Version;
 use client::error::Error;
 use client::files::open::{Mode, Open};
@@ -17,7 +21,9 @@ use perf::units::Nanos;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow};
 
+use super::folder::{self, Folder};
 use crate::plan::Level;
+use crate::sim::Failure;
 use crate::sim::machine::me;
 
 /// How often a name is looked up whose file is another one when it is opened; then the kernel's
@@ -30,16 +36,55 @@ const BYTES_MAX: u32 = 1 << 20;
 const READ: Mode = Mode { read: true, write: false, truncate: false };
 const BOTH: Mode = Mode { read: true, write: true, truncate: false };
 
+/// What a file is opened for, besides reading.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Way {
+    Write,
+    Append,
+}
+
+/// What was asked for was not done.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// None: that should never happen.
+    status: Option<NfsStat3>,
+    text: String,
+}
+
+impl Refused {
+    pub(super) fn new(status: Option<NfsStat3>, text: String) -> Self {
+        Self { status, text }
+    }
+
+    /// # Errors
+    /// It is none that a file system has for a program.
+    pub(super) fn status(&self) -> Result<NfsStat3, Failure> {
+        self.status.ok_or_else(|| Failure::new("no reply", self.text.clone()))
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self { status: error.status(), text: error.to_string() }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// See the module's head.
 pub(super) struct Host {
-    dir: FileHandle,
     clock: Clock,
     kind: Kind,
 }
 
 enum Kind {
-    Calls(Session),
-    Files { files: Files, kernel: Mutex<Kernel> },
+    Calls { session: Session, dir: FileHandle },
+    Files { files: Files, kernel: Mutex<Kernel>, dir: FileHandle },
+    Folder(Folder),
 }
 
 /// Never walked: only looked up.
@@ -91,7 +136,20 @@ impl Kernel {
 /// A file that is open for writing.
 pub(super) struct Opened {
     pub(super) file: FileHandle,
-    open: Option<(Open, Option<Version>)>,
+    open: Descriptor,
+}
+
+enum Descriptor {
+    /// By calls: what was written and may be lost, with the server's verifier.
+    Calls(Mutex<Vec<Unstable>>),
+    Open(Open, Option<Version>),
+    File(File),
+}
+
+struct Unstable {
+    at: u64,
+    data: Bytes,
+    verifier: [u8; 8],
 }
 
 impl Host {
@@ -103,69 +161,105 @@ impl Host {
         mistake: Option<files::Mistake>,
     ) -> Self {
         let kind = match level {
-            Level::Calls => Kind::Calls(session),
+            Level::Calls => Kind::Calls { session, dir },
             Level::Files => {
                 let options = files::Options { mistake, ..files::Options::default() };
                 let files = Files::new(clock, session, options);
-                Kind::Files { files, kernel: Mutex::default() }
+                Kind::Files { files, kernel: Mutex::default(), dir }
             }
         };
-        Self { dir, clock: clock.clone(), kind }
+        Self { clock: clock.clone(), kind }
+    }
+
+    pub(super) fn folder(clock: &Clock, folder: Folder) -> Self {
+        Self { clock: clock.clone(), kind: Kind::Folder(folder) }
     }
 
     /// Whether it may find a name in memory that others have changed.
     pub(super) fn remembers(&self) -> bool {
-        matches!(self.kind, Kind::Files { .. })
-    }
-
-    pub(super) async fn look(&self, name: &str) -> Result<FileHandle, Error> {
         match &self.kind {
-            Kind::Calls(session) => Ok(session.lookup(self.dir, name.as_bytes()).await?.object),
-            Kind::Files { files, kernel } => {
-                let found = files.lookup(&me(), self.dir, name.as_bytes()).await?;
-                kernel.lock().named(&found);
-                Ok(found.handle)
-            }
+            Kind::Calls { .. } => false,
+            Kind::Files { .. } => true,
+            Kind::Folder(folder) => folder.remembers,
         }
     }
 
-    pub(super) async fn make(&self, name: &str) -> Result<FileHandle, Error> {
-        let (dir, name, mode) = (self.dir, name.as_bytes(), Sattr3::of_mode(0o644));
+    /// Whether it takes what it remembers for true also when it changes a name: a kernel asks
+    /// nobody whether a name that it remembers can be made.
+    pub(super) fn believes(&self) -> bool {
+        matches!(self.kind, Kind::Folder(_)) && self.remembers()
+    }
+
+    pub(super) async fn look(&self, name: &str) -> Result<FileHandle, Refused> {
         match &self.kind {
-            Kind::Calls(session) => {
-                let made = session.create(dir, name, CreateHow::Guarded(mode)).await?.obj;
-                match made {
+            Kind::Calls { session, dir } => Ok(session.lookup(*dir, name.as_bytes()).await?.object),
+            Kind::Files { files, kernel, dir } => {
+                let found = files.lookup(&me(), *dir, name.as_bytes()).await?;
+                kernel.lock().named(&found);
+                Ok(found.handle)
+            }
+            Kind::Folder(folder) => Ok(folder.look(name)?),
+        }
+    }
+
+    pub(super) async fn make(&self, name: &str) -> Result<FileHandle, Refused> {
+        let mode = Sattr3::of_mode(0o644);
+        match &self.kind {
+            Kind::Calls { session, dir } => {
+                let how = CreateHow::Guarded(mode);
+                match session.create(*dir, name.as_bytes(), how).await?.obj {
                     Some(file) => Ok(file),
-                    None => Ok(session.lookup(dir, name).await?.object),
+                    None => self.look(name).await,
                 }
             }
-            Kind::Files { files, kernel } => {
-                let found = files.create(&me(), dir, name, mode, true).await?;
+            Kind::Files { files, kernel, dir } => {
+                let found = files.create(&me(), *dir, name.as_bytes(), mode, true).await?;
                 kernel.lock().named(&found);
                 Ok(found.handle)
             }
+            Kind::Folder(folder) => Ok(folder.make(name)?),
         }
     }
 
-    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Refused> {
         match &self.kind {
-            Kind::Calls(session) => session.remove(self.dir, name.as_bytes()).await.map(drop),
-            Kind::Files { files, .. } => files.remove(&me(), self.dir, name.as_bytes()).await,
+            Kind::Calls { session, dir } => {
+                session.remove(*dir, name.as_bytes()).await?;
+            }
+            Kind::Files { files, dir, .. } => files.remove(&me(), *dir, name.as_bytes()).await?,
+            Kind::Folder(folder) => folder.remove(name)?,
         }
+        Ok(())
     }
 
-    pub(super) async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
-        let (from, to) = ((self.dir, from.as_bytes()), (self.dir, to.as_bytes()));
+    pub(super) async fn rename(&self, from: &str, to: &str) -> Result<(), Refused> {
+        let names = |dir: FileHandle| ((dir, from.as_bytes()), (dir, to.as_bytes()));
         match &self.kind {
-            Kind::Calls(session) => session.rename(from, to).await.map(drop),
-            Kind::Files { files, .. } => files.rename(&me(), from, to).await,
+            Kind::Calls { session, dir } => {
+                let (from, to) = names(*dir);
+                session.rename(from, to).await?;
+            }
+            Kind::Files { files, dir, .. } => {
+                let (from, to) = names(*dir);
+                files.rename(&me(), from, to).await?;
+            }
+            Kind::Folder(folder) => folder.rename(from, to)?,
         }
+        Ok(())
     }
 
-    /// Opens a file for writing.
-    pub(super) async fn open(&self, name: &str) -> Result<Opened, Error> {
-        let Kind::Files { files, kernel } = &self.kind else {
-            return Ok(Opened { file: self.look(name).await?, open: None });
+    /// Opens a file for reading and writing.
+    pub(super) async fn open(&self, name: &str, way: Way) -> Result<Opened, Refused> {
+        let (files, kernel) = match &self.kind {
+            Kind::Calls { .. } => {
+                let open = Descriptor::Calls(Mutex::default());
+                return Ok(Opened { file: self.look(name).await?, open });
+            }
+            Kind::Folder(folder) => {
+                let (file, open) = folder.open(name, way)?;
+                return Ok(Opened { file, open: Descriptor::File(open) });
+            }
+            Kind::Files { files, kernel, .. } => (files, kernel),
         };
         for left in (0..TRIES_MAX).rev() {
             let file = self.look(name).await?;
@@ -175,7 +269,7 @@ impl Host {
             };
             let version = files.version(&file);
             if kernel.lock().node(&file, version).is_some() || left == 0 {
-                return Ok(Opened { file, open: Some((open, version)) });
+                return Ok(Opened { file, open: Descriptor::Open(open, version) });
             }
             open.close().await;
         }
@@ -183,12 +277,13 @@ impl Host {
     }
 
     /// Reads all of a file, from open to close.
-    pub(super) async fn read(&self, name: &str) -> Result<(FileHandle, Vec<u8>), Error> {
+    pub(super) async fn read(&self, name: &str) -> Result<(FileHandle, Vec<u8>), Refused> {
         let files = match &self.kind {
-            Kind::Calls(session) => {
-                let file = session.lookup(self.dir, name.as_bytes()).await?.object;
+            Kind::Calls { session, .. } => {
+                let file = self.look(name).await?;
                 return Ok((file, read_all(session, file).await?));
             }
+            Kind::Folder(folder) => return Ok(folder.read(name)?),
             Kind::Files { files, .. } => files,
         };
         for left in (0..TRIES_MAX).rev() {
@@ -205,7 +300,7 @@ impl Host {
                 Ok(Some(data)) => return Ok((file, data)),
                 Ok(None) => {}
                 Err(error) if error.status() == Some(NfsStat3::Stale) && left > 0 => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         unreachable!("the last try returns")
@@ -213,7 +308,7 @@ impl Host {
 
     /// From what the kernel has; none when it has to look the name up again.
     async fn read_open(&self, open: &Open, passes_by: bool) -> Result<Option<Vec<u8>>, Error> {
-        let Kind::Files { files, kernel } = &self.kind else { return Ok(None) };
+        let Kind::Files { files, kernel, .. } = &self.kind else { return Ok(None) };
         let file = open.file();
         let version = files.version(&file);
         let (size, writes) = match kernel.lock().node(&file, version) {
@@ -234,27 +329,32 @@ impl Host {
     }
 
     /// The names in the directory, asked for in portions.
-    pub(super) async fn list(&self, wait: Nanos) -> Result<Vec<String>, Error> {
+    pub(super) async fn list(&self, wait: Nanos) -> Result<Vec<String>, Refused> {
         let mut names = Vec::new();
         let listing = match &self.kind {
-            Kind::Calls(_) => None,
-            Kind::Files { files, .. } => Some(files.listing(&me(), self.dir)),
+            Kind::Calls { .. } => None,
+            Kind::Files { files, dir, .. } => Some(files.listing(&me(), *dir)),
+            Kind::Folder(folder) => {
+                let entries = folder.entries()?;
+                self.clock.sleep(wait).await;
+                return Ok(folder::names(entries)?);
+            }
         };
         let (mut cookie, mut verifier) = (0, [0; 8]);
         loop {
             let page = match (&self.kind, &listing) {
                 (Kind::Files { .. }, Some(listing)) => listing.page(cookie).await?,
-                (Kind::Calls(session), _) => {
-                    session.readdir(self.dir, cookie, verifier, 512).await?
+                (Kind::Calls { session, dir }, _) => {
+                    session.readdir(*dir, cookie, verifier, 512).await?
                 }
-                (_, None) => return Ok(names),
+                _ => return Ok(names),
             };
             // The kernel takes what it has room for, and the rest when somebody asks for it.
             self.clock.sleep(wait).await;
             for entry in &page.entries {
                 names.push(String::from_utf8_lossy(&entry.name).into_owned());
                 cookie = entry.cookie;
-                if let Kind::Files { files, kernel } = &self.kind
+                if let Kind::Files { files, kernel, .. } = &self.kind
                     && entry.name != b"."
                     && entry.name != b".."
                     && let Some(found) = files.listed(entry)
@@ -269,63 +369,113 @@ impl Host {
         }
     }
 
-    pub(super) async fn write(&self, to: &Opened, at: u64, data: &[u8]) -> Result<(), Error> {
-        match &self.kind {
-            Kind::Calls(session) => {
-                let mut done = 0;
-                while done < data.len() {
+    pub(super) async fn write(&self, to: &Opened, at: u64, data: &[u8]) -> Result<(), Refused> {
+        match (&self.kind, &to.open) {
+            (Kind::Calls { session, .. }, Descriptor::Calls(unstable)) => {
+                let mut data = Bytes::copy_from_slice(data);
+                let mut at = at;
+                while !data.is_empty() {
                     let most = session.sizes_now().write_bytes_max as usize;
-                    let part = &data[done..data.len().min(done + most)];
-                    let part = bytes::Bytes::copy_from_slice(part);
-                    let unstable = StableHow::Unstable;
-                    let reply = session.write(to.file, at + done as u64, part, unstable).await?;
-                    done += reply.reply.count as usize;
+                    let part = data.slice(..data.len().min(most));
+                    let how = StableHow::Unstable;
+                    let reply = session.write(to.file, at, part, how).await?.reply;
+                    let (verifier, data) = (reply.verf, data.split_to(reply.count as usize));
+                    unstable.lock().push(Unstable { at, data, verifier });
+                    at += u64::from(reply.count);
                 }
-                Ok(())
             }
-            Kind::Files { kernel, .. } => {
-                let Some((open, version)) = &to.open else { return Ok(()) };
+            (Kind::Files { kernel, .. }, Descriptor::Open(open, version)) => {
                 if let Some(node) = kernel.lock().node(&to.file, *version) {
                     node.writes += 1;
                 }
                 open.write(at, data).await?;
                 kernel.lock().wrote(&to.file, *version, at, data);
-                Ok(())
             }
+            (_, Descriptor::File(file)) => folder::write(file, at, data)?,
+            _ => {}
         }
+        Ok(())
     }
 
-    /// Where an append goes.
-    pub(super) async fn end(&self, of: &Opened) -> Result<u64, Error> {
+    /// To the end.
+    pub(super) async fn append(&self, to: &Opened, data: &[u8]) -> Result<(), Refused> {
+        let end = match (&self.kind, &to.open) {
+            (Kind::Calls { session, .. }, _) => session.getattr(to.file).await?.size,
+            (_, Descriptor::Open(open, _)) => open.end().await?,
+            (_, Descriptor::File(file)) => return Ok(folder::append(file, data)?),
+            _ => 0,
+        };
+        self.write(to, end, data).await
+    }
+
+    pub(super) async fn sync(&self, of: &Opened) -> Result<(), Refused> {
         match (&self.kind, &of.open) {
-            (Kind::Calls(session), _) => Ok(session.getattr(of.file).await?.size),
-            (_, Some((open, _))) => open.end().await,
-            (_, None) => Ok(0),
+            (Kind::Calls { session, .. }, Descriptor::Calls(unstable)) => loop {
+                let verifier = session.commit(of.file, 0, 0).await?.reply.verf;
+                let written = std::mem::take(&mut *unstable.lock());
+                if written.iter().all(|written| written.verifier == verifier) {
+                    break;
+                }
+                // The server has lost some of it (RFC 1813, 3.3.21).
+                for Unstable { at, data, .. } in written {
+                    self.write(of, at, &data).await?;
+                }
+            },
+            (_, Descriptor::Open(open, _)) => open.flush().await?,
+            (_, Descriptor::File(file)) => file.sync_all()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) async fn close(&self, of: Opened) -> Result<(), Refused> {
+        match &of.open {
+            Descriptor::Calls(_) => self.sync(&of).await,
+            Descriptor::Open(open, _) => {
+                let flushed = open.flush_at_close().await;
+                open.close().await;
+                Ok(flushed?)
+            }
+            // What close(2) says is not told by std; what it has lost shows in the end.
+            Descriptor::File(_) => Ok(()),
         }
     }
 
-    pub(super) async fn sync(&self, of: &Opened) -> Result<(), Error> {
-        match (&self.kind, &of.open) {
-            (Kind::Calls(session), _) => session.commit(of.file, 0, 0).await.map(drop),
-            (_, Some((open, _))) => open.flush().await,
-            (_, None) => Ok(()),
+    /// Whether programs can take locks.
+    pub(super) fn has_locks(&self) -> bool {
+        matches!(self.kind, Kind::Folder(_))
+    }
+
+    /// Waits until no other program of this host has the file's lock.
+    pub(super) fn lock(&self, of: &Opened) -> Result<(), Refused> {
+        match &of.open {
+            Descriptor::File(file) => Ok(folder::lock(file)?),
+            _ => Ok(()),
         }
     }
 
-    pub(super) async fn close(&self, of: Opened) -> Result<(), Error> {
-        let Some((open, _)) = &of.open else { return self.sync(&of).await };
-        let flushed = open.flush_at_close().await;
-        open.close().await;
-        flushed
+    pub(super) fn unlock(&self, of: &Opened) -> Result<(), Refused> {
+        match &of.open {
+            Descriptor::File(file) => Ok(folder::unlock(file)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// A number at a place of an open file, 0 where nothing was written.
+    pub(super) fn number_at(&self, of: &Opened, at: u64) -> Result<u64, Refused> {
+        match &of.open {
+            Descriptor::File(file) => Ok(folder::number_at(file, at)?),
+            _ => Ok(0),
+        }
     }
 
     /// The end; gives an error that nobody was told before.
     pub(super) async fn leave(&self) -> Option<Error> {
         match &self.kind {
-            Kind::Calls(_) => None,
             Kind::Files { files, .. } => {
                 files.shut_down().await.into_iter().next().map(|loss| loss.error)
             }
+            Kind::Calls { .. } | Kind::Folder(_) => None,
         }
     }
 }

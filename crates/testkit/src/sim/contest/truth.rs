@@ -22,12 +22,23 @@ pub(super) enum Bound {
 }
 
 /// See the module's head.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Truth {
+    /// From the beginning of one place to that of the next.
+    stride: u32,
     names: BTreeMap<String, Register<Bound>>,
     /// Never walked.
     files: HashMap<FileHandle, File>,
     pub(super) logs: [Log; LOGS as usize],
+    /// By host, which alone they concern, and number.
+    locks: BTreeMap<(usize, u32), Lock>,
+}
+
+/// A lock of a file, and what was written under it last.
+#[derive(Debug, Default)]
+struct Lock {
+    holder: Option<usize>,
+    value: u64,
 }
 
 /// A file with places that are written whole.
@@ -35,8 +46,6 @@ pub(super) struct Truth {
 struct File {
     places: Vec<Register<u8>>,
     sessions: Sessions,
-    /// Who was told of an error, and when.
-    failed: Vec<(usize, Instant)>,
 }
 
 /// A file to which all append in turn.
@@ -62,7 +71,7 @@ struct Session {
 impl Default for File {
     fn default() -> Self {
         let places = (0..PLACES).map(|_| Register::new(0)).collect();
-        Self { places, sessions: Sessions::default(), failed: Vec::new() }
+        Self { places, sessions: Sessions::default() }
     }
 }
 
@@ -87,6 +96,11 @@ impl Sessions {
 }
 
 impl Truth {
+    pub(super) fn new(stride: u32) -> Self {
+        let (names, files, locks) = Default::default();
+        Self { stride, names, files, logs: Default::default(), locks }
+    }
+
     fn name(&mut self, name: &str) -> &mut Register<Bound> {
         self.names.entry(name.to_owned()).or_insert_with(|| Register::new(Bound::Nothing))
     }
@@ -131,18 +145,6 @@ impl Truth {
         self.file(file).places[place as usize].end(ticket, now);
     }
 
-    /// A client was told of an error of a file, once, whichever of its programs it concerned.
-    pub(super) fn failed(&mut self, file: FileHandle, by: usize, since: Instant, now: Instant) {
-        let file = self.file(file);
-        file.failed.push((by, now));
-        file.places.iter_mut().for_each(|place| place.unsure(by, since));
-    }
-
-    /// Whether that has happened since.
-    pub(super) fn has_failed(&mut self, file: FileHandle, by: usize, since: Instant) -> bool {
-        self.file(file).failed.iter().any(|(whom, at)| *whom == by && *at >= since)
-    }
-
     pub(super) fn turn(&mut self, log: u32, by: usize, now: Instant) -> usize {
         self.logs[log as usize].sessions.begin(by, now)
     }
@@ -158,6 +160,38 @@ impl Truth {
         log.records.extend(record.map(|record| (record, now)));
         log.sessions.0[session].ended = Some(now);
         log.is_taken = false;
+    }
+
+    /// A program of a host has got a lock, and reads a number there.
+    ///
+    /// # Errors
+    /// Another one has it, or had written another number.
+    pub(super) fn locked(
+        &mut self,
+        (host, lock): (usize, u32),
+        program: usize,
+    ) -> Result<(), String> {
+        let held = self.locks.entry((host, lock)).or_default();
+        match held.holder.replace(program) {
+            None => Ok(()),
+            Some(other) => Err(format!("{host}.{program} has got it, and {host}.{other} has it")),
+        }
+    }
+
+    /// What its holder reads there; gives what it may write.
+    ///
+    /// # Errors
+    /// Something else was written under the lock before.
+    pub(super) fn guarded(&mut self, lock: (usize, u32), seen: u64) -> Result<u64, String> {
+        let held = self.locks.entry(lock).or_default();
+        match std::mem::replace(&mut held.value, seen + 1) {
+            value if value == seen => Ok(seen + 1),
+            value => Err(format!("{seen} is read under it, not {value}")),
+        }
+    }
+
+    pub(super) fn unlocked(&mut self, lock: (usize, u32)) {
+        self.locks.entry(lock).or_default().holder = None;
     }
 
     /// Where a name may be seen to lead; `remembers`: by who may find it in memory.
@@ -193,8 +227,13 @@ impl Truth {
     }
 
     /// There was something, whatever it was.
-    pub(super) fn check_taken(&mut self, name: &str, look: Look) -> Result<(), String> {
-        let leads = self.leads(name, look, false);
+    pub(super) fn check_taken(
+        &mut self,
+        name: &str,
+        look: Look,
+        remembers: bool,
+    ) -> Result<(), String> {
+        let leads = self.leads(name, look, remembers);
         match leads.iter().any(|bound| *bound != Bound::Nothing) {
             true => Ok(()),
             false => Err(format!("{name} is there, and nobody has made it")),
@@ -217,11 +256,12 @@ impl Truth {
         data: &[u8],
         look: Look,
     ) -> Result<(), String> {
+        let stride = self.stride as usize;
         let truth = self.file(file);
         let look = Look { heard: truth.sessions.heard(look.by, look.begun), ..look };
         let part = PLACE_BYTES as usize;
         for (number, place) in truth.places.iter().enumerate() {
-            let at = number * 2 * part;
+            let at = number * stride;
             let within = |from: usize, to: usize| &data[from.min(data.len())..to.min(data.len())];
             let there = within(at, at + part);
             let mut seen: BTreeSet<u8> = there.iter().copied().collect();
@@ -234,7 +274,7 @@ impl Truth {
                 let bytes = data.len();
                 return Err(format!("place {number} has {wrong}, not {may:?}, of {bytes} bytes"));
             }
-            if within(at + part, at + 2 * part).iter().any(|byte| *byte != 0) {
+            if within(at + part, at + stride).iter().any(|byte| *byte != 0) {
                 return Err(format!("something is behind place {number}"));
             }
         }

@@ -1,0 +1,111 @@
+//! A host that is a folder: system calls of this machine, on what its kernel has mounted there.
+//!
+//! A file's handle is its inode number, so that the file system must not use a number again for
+//! another file while a contest lasts (tmpfs does not).
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use wire::nfs3::{FileHandle, NfsStat3};
+
+use super::host::{Refused, Way};
+
+/// See the module's head.
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Whether the kernel may answer from what it remembers of names.
+    pub(super) remembers: bool,
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        let status = Errno::from_io_error(&error).and_then(|errno| match errno {
+            Errno::NOENT => Some(NfsStat3::NoEnt),
+            Errno::EXIST => Some(NfsStat3::Exist),
+            Errno::STALE => Some(NfsStat3::Stale),
+            Errno::NOSPC => Some(NfsStat3::NoSpc),
+            Errno::IO => Some(NfsStat3::Io),
+            _ => None,
+        });
+        Self::new(status, error.to_string())
+    }
+}
+
+impl Folder {
+    pub(super) fn new(path: PathBuf, remembers: bool) -> Self {
+        Self { path, remembers }
+    }
+
+    pub(super) fn look(&self, name: &str) -> io::Result<FileHandle> {
+        fs::symlink_metadata(self.path.join(name)).map(|found| handle(&found))
+    }
+
+    pub(super) fn make(&self, name: &str) -> io::Result<FileHandle> {
+        let made = OpenOptions::new().write(true).create_new(true).open(self.path.join(name))?;
+        made.metadata().map(|found| handle(&found))
+    }
+
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    pub(super) fn open(&self, name: &str, way: Way) -> io::Result<(FileHandle, File)> {
+        let appends = way == Way::Append;
+        let how = OpenOptions::new().read(true).write(!appends).append(appends).clone();
+        let file = how.open(self.path.join(name))?;
+        Ok((handle(&file.metadata()?), file))
+    }
+
+    pub(super) fn read(&self, name: &str) -> io::Result<(FileHandle, Vec<u8>)> {
+        let mut file = File::open(self.path.join(name))?;
+        let mut data = Vec::new();
+        file.read_to_end(&mut data)?;
+        Ok((handle(&file.metadata()?), data))
+    }
+
+    pub(super) fn entries(&self) -> io::Result<fs::ReadDir> {
+        fs::read_dir(&self.path)
+    }
+}
+
+pub(super) fn names(entries: fs::ReadDir) -> io::Result<Vec<String>> {
+    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+pub(super) fn write(to: &File, at: u64, data: &[u8]) -> io::Result<()> {
+    to.write_all_at(data, at)
+}
+
+pub(super) fn append(mut to: &File, data: &[u8]) -> io::Result<()> {
+    to.write_all(data)
+}
+
+/// Waits until nobody else has it (flock(2)).
+pub(super) fn lock(file: &File) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::LockExclusive)?)
+}
+
+pub(super) fn unlock(file: &File) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::Unlock)?)
+}
+
+/// A number that is written at a place; 0 where nothing was.
+pub(super) fn number_at(of: &File, at: u64) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    match of.read_exact_at(&mut bytes, at) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+        read => read.map(|()| u64::from_le_bytes(bytes)),
+    }
+}
+
+fn handle(found: &Metadata) -> FileHandle {
+    FileHandle::new(&found.ino().to_le_bytes()).expect("eight bytes")
+}

@@ -1,0 +1,392 @@
+//! A program of a contest: what it does to files, and what it may see of them.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use perf::units::{Instant, Nanos};
+use wire::nfs3::{FileHandle, NfsStat3};
+
+use super::host::{Host, Opened, Refused, Way};
+use super::truth::Bound;
+use super::{Scene, lock_name, log_name};
+use crate::plan::{Act, Op, PLACE_BYTES, PLACES, Plan};
+use crate::reference::register::{Look, Ticket};
+use crate::sim::Failure;
+
+/// How often a program looks whether it is its turn.
+const TURN: Nanos = Nanos::from_millis(1);
+
+/// A program on a host.
+pub(super) struct Program<'h> {
+    scene: &'h Scene,
+    host: &'h Host,
+    client: usize,
+    number: usize,
+    /// Logs that stay open.
+    kept: BTreeMap<u32, Opened>,
+}
+
+impl<'h> Program<'h> {
+    pub(super) fn new(scene: &'h Scene, host: &'h Host, client: usize, number: usize) -> Self {
+        Self { scene, host, client, number, kept: BTreeMap::new() }
+    }
+
+    pub(super) async fn run(mut self, plan: &Plan, begun: Instant) -> Result<(), Failure> {
+        let clock = self.scene.clock.clone();
+        for (step, at, op) in plan.ops(self.client) {
+            let Op::Contend { program, act } = op else { continue };
+            if program != self.number {
+                continue;
+            }
+            clock.sleep((begun + at).since(clock.now())).await;
+            self.note(|| act.to_string());
+            self.scene.trace.lock().op();
+            let since = clock.now();
+            self.act(step, &act).await.map_err(|Failure { way, what }| {
+                let (from, to) = (since.since(begun), clock.now().since(begun));
+                let (client, number) = (self.client, self.number);
+                let what = format!("{client}.{number}, `{act}`, from {from} to {to}: {what}");
+                Failure { way, what }
+            })?;
+        }
+        for (_, opened) in std::mem::take(&mut self.kept) {
+            let closed = self.host.close(opened).await;
+            self.told(closed)?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn act(&mut self, step: u32, act: &Act) -> Result<(), Failure> {
+        match act {
+            Act::Make(name) => self.make(name).await,
+            Act::Remove(name) => self.remove(name).await,
+            Act::Replace { name, value } => self.replace(step, name, *value).await,
+            Act::Write { name, first, count, value, hold } => {
+                self.write(name, *first..*first + *count, *value, *hold).await
+            }
+            Act::Read(name) => self.read(name).await,
+            Act::Look(name) => self.look(name).await,
+            Act::List { wait } => self.list(*wait).await,
+            Act::Append { log, keeps } => self.append(step, *log, *keeps).await,
+            Act::ReadLog { log } => self.read_log(*log).await,
+            Act::Lock { lock, hold } => self.lock(step, *lock, *hold).await,
+        }
+    }
+
+    async fn make(&self, name: &str) -> Result<(), Failure> {
+        let begun = self.now();
+        let ticket = self.scene.truth.lock().bind(name, Bound::Some, self.client, begun);
+        let made = self.host.make(name).await;
+        if self.was_forgotten(begun) {
+            // Another file may have had the name, which the server has lost.
+            self.scene.truth.lock().bind(name, Bound::Some, self.client, begun);
+        }
+        match made {
+            made if self.may_be_ours(&made, NfsStat3::Exist, begun)? => Ok(()),
+            Ok(file) => {
+                self.scene.truth.lock().bound(name, ticket, Bound::File(file), self.now());
+                Ok(())
+            }
+            Err(error) if error.status()? == NfsStat3::Exist => {
+                let mut truth = self.scene.truth.lock();
+                truth.not_bound(name, ticket);
+                let look = self.look_since(begun);
+                truth.check_taken(name, look, self.host.believes()).map_err(failed("name"))
+            }
+            // It was made, and is gone before its attributes were set.
+            Err(error) if error.status()? == NfsStat3::Stale => self.may_be_gone(name, begun),
+            Err(error) => self.excuse("make", &error),
+        }
+    }
+
+    async fn remove(&self, name: &str) -> Result<(), Failure> {
+        let begun = self.now();
+        let ticket = self.scene.truth.lock().bind(name, Bound::Nothing, self.client, begun);
+        match self.host.remove(name).await {
+            removed if self.may_be_ours(&removed, NfsStat3::NoEnt, begun)? => Ok(()),
+            Ok(()) => {
+                self.scene.truth.lock().bound(name, ticket, Bound::Nothing, self.now());
+                Ok(())
+            }
+            Err(error) if error.status()? == NfsStat3::NoEnt => {
+                let mut truth = self.scene.truth.lock();
+                truth.not_bound(name, ticket);
+                let look = self.look_since(begun);
+                let believes = self.host.believes();
+                truth.check_name(name, None, look, believes).map_err(failed("name"))
+            }
+            Err(error) if error.status()? == NfsStat3::Stale => self.may_be_gone(name, begun),
+            Err(error) => self.excuse("remove", &error),
+        }
+    }
+
+    async fn replace(&self, step: u32, name: &str, value: u8) -> Result<(), Failure> {
+        let beside = format!("t{}-{}-{step}", self.client, self.number);
+        let begun = self.now();
+        let made = self.host.make(&beside).await;
+        if self.may_be_ours(&made, NfsStat3::Exist, begun)? || self.told(made)?.is_none() {
+            return Ok(());
+        }
+        let opened = self.host.open(&beside, Way::Write).await;
+        let Some(opened) = self.told(opened)? else { return Ok(()) };
+        let file = opened.file;
+        match self.fill(opened, 0..PLACES, value, Nanos::ZERO).await? {
+            Some(true) => {}
+            Some(false) => return Ok(()),
+            None => return Err(Failure::new("stale", format!("nobody has taken {beside} away"))),
+        }
+        let begun = self.now();
+        let ticket = self.scene.truth.lock().bind(name, Bound::File(file), self.client, begun);
+        let renamed = self.host.rename(&beside, name).await;
+        if self.may_be_ours(&renamed, NfsStat3::NoEnt, begun)? {
+            return Ok(());
+        }
+        if self.told(renamed)?.is_some() {
+            self.scene.truth.lock().bound(name, ticket, Bound::File(file), self.now());
+        }
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        name: &str,
+        places: std::ops::Range<u32>,
+        value: u8,
+        hold: Nanos,
+    ) -> Result<(), Failure> {
+        let begun = self.now();
+        match self.host.open(name, Way::Write).await {
+            Ok(opened) => {
+                self.check_name(name, Some(opened.file), begun)?;
+                match self.fill(opened, places, value, hold).await? {
+                    None => self.may_be_gone(name, begun),
+                    Some(_) => Ok(()),
+                }
+            }
+            Err(error) => self.not_there(name, &error, begun),
+        }
+    }
+
+    /// Writes places of an open file, waits, and closes it. None if the file is gone, else whether
+    /// all is there now.
+    async fn fill(
+        &self,
+        opened: Opened,
+        places: std::ops::Range<u32>,
+        value: u8,
+        hold: Nanos,
+    ) -> Result<Option<bool>, Failure> {
+        let (file, begun) = (opened.file, self.now());
+        let (session, tickets): (_, Vec<Ticket>) = {
+            let mut truth = self.scene.truth.lock();
+            let session = truth.open(file, self.client, begun);
+            let write = |place| truth.write(file, place, value, self.client, begun);
+            (session, places.clone().map(write).collect())
+        };
+        let data = vec![value; PLACE_BYTES as usize];
+        let write = |place: u32| {
+            let at = u64::from(place) * u64::from(self.scene.stride);
+            self.host.write(&opened, at, &data)
+        };
+        let written: Result<Vec<()>, Refused> =
+            join_all(places.clone().map(write)).await.into_iter().collect();
+        self.scene.clock.sleep(hold).await;
+        let closed = self.host.close(opened).await;
+        let now = self.now();
+        self.scene.truth.lock().closed(file, session, now);
+        match written.and(closed) {
+            Ok(()) => {
+                let mut truth = self.scene.truth.lock();
+                for (place, ticket) in places.zip(tickets) {
+                    truth.written(file, place, ticket, now);
+                }
+                Ok(Some(true))
+            }
+            Err(error) if error.status()? == NfsStat3::Stale => Ok(None),
+            Err(error) => self.excuse("write", &error).map(|()| Some(false)),
+        }
+    }
+
+    async fn read(&self, name: &str) -> Result<(), Failure> {
+        let begun = self.now();
+        match self.host.read(name).await {
+            Ok((file, data)) => {
+                self.note(|| format!("  {file:?}, {} bytes", data.len()));
+                self.check_name(name, Some(file), begun)?;
+                let look = self.look_since(begun);
+                let checked = self.scene.truth.lock().check_data(file, &data, look);
+                checked.map_err(failed("close-to-open"))
+            }
+            Err(error) => self.not_there(name, &error, begun),
+        }
+    }
+
+    async fn look(&self, name: &str) -> Result<(), Failure> {
+        let begun = self.now();
+        match self.host.look(name).await {
+            Ok(file) => self.check_name(name, Some(file), begun),
+            Err(error) => self.not_there(name, &error, begun),
+        }
+    }
+
+    async fn list(&self, wait: Nanos) -> Result<(), Failure> {
+        let begun = self.now();
+        let names = self.host.list(wait).await.map_err(refused("list failed"))?;
+        let checked = self.scene.truth.lock().check_list(&names, self.look_since(begun));
+        checked.map_err(failed("list"))
+    }
+
+    async fn append(&mut self, step: u32, log: u32, keeps: bool) -> Result<(), Failure> {
+        while std::mem::replace(&mut self.scene.truth.lock().logs[log as usize].is_taken, true) {
+            self.scene.clock.sleep(TURN).await;
+        }
+        let session = self.scene.truth.lock().turn(log, self.client, self.now());
+        let record = format!("[{:02}{:02}{step:08}]\n", self.client, self.number);
+        let appended = self.append_now(log, &record, keeps).await;
+        let stable = appended.is_ok().then_some(record);
+        self.scene.truth.lock().turned(log, session, stable, self.now());
+        match appended {
+            Ok(()) => Ok(()),
+            Err(error) => self.excuse("append", &error),
+        }
+    }
+
+    async fn append_now(&mut self, log: u32, record: &str, keeps: bool) -> Result<(), Refused> {
+        let opened = match self.kept.remove(&log) {
+            Some(opened) => opened,
+            None => self.host.open(&log_name(log), Way::Append).await?,
+        };
+        let done = self.append_to(&opened, record).await;
+        match keeps {
+            true => {
+                self.kept.insert(log, opened);
+                done
+            }
+            false => done.and(self.host.close(opened).await),
+        }
+    }
+
+    async fn append_to(&self, opened: &Opened, record: &str) -> Result<(), Refused> {
+        self.host.append(opened, record.as_bytes()).await?;
+        self.host.sync(opened).await
+    }
+
+    async fn read_log(&self, log: u32) -> Result<(), Failure> {
+        let (name, begun) = (log_name(log), self.now());
+        let (_, data) = self.host.read(&name).await.map_err(refused("read failed"))?;
+        let checked = self.scene.truth.lock().check_log(log, &data, self.look_since(begun));
+        checked.map_err(failed("records"))
+    }
+
+    /// Counts on in the host's own place of a file, under its lock.
+    async fn lock(&self, step: u32, lock: u32, hold: Nanos) -> Result<(), Failure> {
+        if !self.host.has_locks() {
+            return Ok(());
+        }
+        let (of, failed) = ((self.client, lock), failed("lock"));
+        let no_lock = refused("lock failed");
+        let opened = self.host.open(&lock_name(lock), Way::Write).await.map_err(&no_lock)?;
+        self.host.lock(&opened).map_err(&no_lock)?;
+        self.scene.truth.lock().locked(of, self.number).map_err(&failed)?;
+        let at = self.client as u64 * u64::from(self.scene.stride);
+        let seen = self.host.number_at(&opened, at).map_err(&no_lock)?;
+        let next = self.scene.truth.lock().guarded(of, seen).map_err(&failed)?;
+        self.host.write(&opened, at, &next.to_le_bytes()).await.map_err(&no_lock)?;
+        self.note(|| format!("  {next}"));
+        self.scene.clock.sleep(hold).await;
+        self.scene.truth.lock().unlocked(of);
+        // Whoever does not give it up does so by closing.
+        if step.is_multiple_of(2) {
+            self.host.unlock(&opened).map_err(&no_lock)?;
+        }
+        self.host.close(opened).await.map_err(&no_lock)
+    }
+
+    fn now(&self) -> Instant {
+        self.scene.clock.now()
+    }
+
+    /// From then until now.
+    fn look_since(&self, begun: Instant) -> Look {
+        Look { by: self.client, begun, ended: self.now(), heard: begun }
+    }
+
+    fn check_name(
+        &self,
+        name: &str,
+        seen: Option<FileHandle>,
+        begun: Instant,
+    ) -> Result<(), Failure> {
+        self.note(|| format!("  {seen:?}"));
+        let (look, remembers) = (self.look_since(begun), self.host.remembers());
+        let checked = self.scene.truth.lock().check_name(name, seen, look, remembers);
+        checked.map_err(failed("name"))
+    }
+
+    /// Nothing was found.
+    fn not_there(&self, name: &str, error: &Refused, begun: Instant) -> Result<(), Failure> {
+        match error.status()? {
+            NfsStat3::NoEnt => self.check_name(name, None, begun),
+            NfsStat3::Stale => self.may_be_gone(name, begun),
+            _ => self.excuse("open", error),
+        }
+    }
+
+    /// Whether the server has forgotten meanwhile what it was asked for, so that it may have done
+    /// it twice.
+    fn was_forgotten(&self, begun: Instant) -> bool {
+        self.scene.history.doubt(begun, self.now()).forgot
+    }
+
+    /// Whether what stands in the way may be what this very operation has done before.
+    fn may_be_ours<T>(
+        &self,
+        done: &Result<T, Refused>,
+        by: NfsStat3,
+        begun: Instant,
+    ) -> Result<bool, Failure> {
+        match done {
+            Err(error) => Ok(error.status()? == by && self.was_forgotten(begun)),
+            Ok(_) => Ok(false),
+        }
+    }
+
+    fn may_be_gone(&self, name: &str, begun: Instant) -> Result<(), Failure> {
+        match self.scene.truth.lock().may_be_gone(name, self.look_since(begun)) {
+            true => Ok(()),
+            false => Err(Failure::new("stale", format!("nobody has taken {name} away"))),
+        }
+    }
+
+    /// None for an error that the disk has made.
+    fn told<T>(&self, result: Result<T, Refused>) -> Result<Option<T>, Failure> {
+        match result {
+            Ok(done) => Ok(Some(done)),
+            Err(error) => self.excuse("call", &error).map(|()| None),
+        }
+    }
+
+    /// An error is one that the disk has made.
+    fn excuse(&self, verb: &str, error: &Refused) -> Result<(), Failure> {
+        let is_full = error.status()? == NfsStat3::NoSpc && self.scene.history.was_troubled();
+        self.note(|| format!("  {error}"));
+        match is_full {
+            true => Ok(()),
+            false => Err(Failure::new(format!("{verb} failed"), error.to_string())),
+        }
+    }
+
+    fn note(&self, what: impl FnOnce() -> String) {
+        let (client, number) = (self.client, self.number);
+        self.scene.trace.lock().add(self.now(), || format!("{client}.{number} {}", what()));
+    }
+}
+
+fn failed(way: &'static str) -> impl Fn(String) -> Failure {
+    move |what| Failure::new(way, what)
+}
+
+/// For what has nothing to fail for.
+pub(super) fn refused(way: &'static str) -> impl Fn(Refused) -> Failure {
+    move |refused| Failure::new(way, refused.to_string())
+}
