@@ -4,6 +4,7 @@
 //!   nfskit serve ───────────────────┐
 //!   NFS-Ganesha ────────────────────┤── nfskit mount ── basic, calls, tree, sqlite,
 //!   nfskit serve over a lossy link ──┘                   close-to-open, fsx, seqwrite, suite13
+//!   nfskit serve, in memory ─────────── nfskit mount, three times ── contests
 //!   nfskit serve, killed ────────────── nfskit mount ── restart, gone-hard, gone-soft, refused
 //!   a local folder ──────────────────────────────────── the same as above: the steps are right
 //! ```
@@ -35,6 +36,9 @@ use steps::{STEPS, Stage, is_wanted};
 /// The command by which a step calls us again.
 pub(crate) const CLOSE_TO_OPEN: &str = "mounts-close-to-open";
 
+/// What plays contests, beside the scripts.
+pub(crate) const CONTESTS: &str = "contests";
+
 /// The command by which `run` calls us again inside the namespaces.
 pub(crate) const INSIDE: &str = "mounts-inside";
 
@@ -64,6 +68,11 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let material = material::make(root, scratch.path())?;
     let written = SCRIPTS.iter().try_for_each(|(name, text)| fs::write(material.join(name), text));
     written.map_err(|error| format!("{}: {error}", material.display()))?;
+    if options.wants("contests") {
+        let player = build::tested_example(root, "mounts", "sim")?;
+        fs::copy(&player, material.join(CONTESTS))
+            .map_err(|error| format!("{}: {error}", player.display()))?;
+    }
     let ourselves = std::env::current_exe()
         .map_err(|error| format!("our own program is not known: {error}"))?;
     let places = [scratch.path(), &nfskit].map(|path| path.as_os_str().to_owned());
