@@ -10,7 +10,8 @@ use plotters::prelude::*;
 use super::canvas::{Axis, Frame, Ink, chart, scaled, svg};
 use super::figure::{Figure, Table};
 use super::number::number;
-use super::page::{list, page, section, table};
+use super::number::tied;
+use super::page::{page, section, table};
 use super::{LatencyPlot, Numbers, TransferPlot, latency, transfers};
 
 /// Everything the report shows.
@@ -19,8 +20,8 @@ pub struct TraceReport {
     pub title: String,
     /// What was captured, as name and value.
     pub facts: Vec<(String, String)>,
-    /// What is to be said about it, one sentence each.
-    pub findings: Vec<String>,
+    /// What is to be said about it: of what, and the sentences.
+    pub findings: Vec<(String, Vec<String>)>,
     pub tables: Vec<Numbers>,
     /// ct: bytes over time, with the gaps.
     pub cumulative: TransferPlot,
@@ -51,10 +52,21 @@ const HEAT_COLUMNS_MAX: usize = 120;
 /// Dots of a plot: 100 bytes of SVG each.
 const DOTS_MAX: usize = 2_000;
 
+fn findings(findings: &[(String, Vec<String>)]) -> Option<Markup> {
+    let content = html! {
+        dl.facts {
+            @for (name, sentences) in findings {
+                div { dt { (name) } dd { @for sentence in sentences { div { (tied(sentence)) } } } }
+            }
+        }
+    };
+    (!findings.is_empty()).then_some(content)
+}
+
 /// The report as one HTML file: no script, nothing fetched.
 pub fn html(report: &TraceReport) -> String {
     let sections = html! {
-        (section("What the capture says", list(&report.findings)))
+        (section("Findings", findings(&report.findings)))
         @for numbers in &report.tables { (table(numbers)) }
         (section("Cumulative transfer (ct)", transfers::figure(&report.cumulative)))
         (figures("Rate of each transaction (st)", rates(&report.rates)))
@@ -189,7 +201,7 @@ mod tests {
     fn everything_is_on_the_page_and_text_is_escaped() {
         let report = TraceReport {
             title: "A <trace>".into(),
-            findings: vec!["Stalls are commits.".into()],
+            findings: vec![("gaps".into(), vec!["Stalls are commits.".into()])],
             rates: vec![(1.0, 20.0), (f64::NAN, 1.0)],
             outstanding: vec![(0.0, 1.0), (5.0, 16.0)],
             heat: HeatMap {

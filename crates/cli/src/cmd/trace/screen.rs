@@ -94,7 +94,8 @@ fn nothing(out: &mut String, analyzer: &Analyzer) {
         format!("{count} {packets} of {sort}")
     });
     let others: Vec<String> = others.chain(tcp).collect();
-    let others = if others.is_empty() { "there are no packets".to_owned() } else { others.join(", ") };
+    let others =
+        if others.is_empty() { "there are no packets".to_owned() } else { others.join(", ") };
     writeln!(out, "no NFS found: {others}").ok();
 }
 
@@ -447,8 +448,11 @@ fn files(out: &mut String, analyzer: &Analyzer) {
     }
 }
 
-/// What a reader takes home, in sentences.
-pub(super) fn findings(seen: &Seen) -> Vec<String> {
+/// Columns before a sentence: what it is about, in the first line of several.
+const NAME_WIDTH: usize = 12;
+
+/// What a reader takes home: of what, and the sentences.
+pub(super) fn findings(seen: &Seen) -> Vec<(String, Vec<String>)> {
     let mut text = super::verdict::lines(seen);
     text.push_str(&copies(seen));
     pace(&mut text, &seen.analyzer);
@@ -457,8 +461,20 @@ pub(super) fn findings(seen: &Seen) -> Vec<String> {
     if let Some(explained) = &seen.explained {
         text.push_str(&super::explain::lines(explained));
     }
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(|line| line.split_whitespace().collect::<Vec<&str>>().join(" ")).collect()
+    grouped(&text)
+}
+
+fn grouped(text: &str) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let (name, sentence) = line.split_at_checked(NAME_WIDTH).unwrap_or(("", line));
+        let sentence = sentence.split_whitespace().collect::<Vec<&str>>().join(" ");
+        match groups.last_mut() {
+            Some((_, sentences)) if name.trim().is_empty() => sentences.push(sentence),
+            _ => groups.push((name.trim().to_owned(), vec![sentence])),
+        }
+    }
+    groups
 }
 
 /// The talk with the most calls.
@@ -508,6 +524,20 @@ mod tests {
     use analyze::trace::Done;
 
     use super::*;
+
+    #[test]
+    fn lines_beneath_a_name_are_about_it() {
+        let text = "\nverdict     the disk  is slow\nevidence    one\n            two\n\n\
+                    round trip  6 us\n";
+        let expected = [
+            ("verdict", &["the disk is slow"][..]),
+            ("evidence", &["one", "two"]),
+            ("round trip", &["6 us"]),
+        ];
+        let owned = |said: &[&str]| said.iter().map(|&line| line.to_owned()).collect();
+        let expected = expected.map(|(name, said)| (name.to_owned(), owned(said)));
+        assert_eq!(grouped(text), expected);
+    }
 
     #[test]
     fn replies_of_one_moment_are_at_once_and_others_some_time_apart() {
