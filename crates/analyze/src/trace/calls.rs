@@ -1,8 +1,8 @@
 //! Calls that wait for their reply, by connection and transaction number.
 //!
 //! At most [`CALLS_MAX`] wait. That many are there when a capture lacks replies, so one more makes
-//! the older half of them count as unanswered, but for those younger than [`PATIENCE_WHEN_FULL_NS`];
-//! where all are, it is not followed.
+//! the older half of them count as unanswered, but for those younger than
+//! [`PATIENCE_WHEN_FULL_NS`]; where all are, it is not followed.
 
 use std::collections::HashMap;
 

@@ -14,8 +14,8 @@
 //! cannot lead them astray.
 //!
 //! Up to [`INLINE_LEVELS_MAX`] levels that is some thirty system calls at most, made inline. What
-//! is deeper is climbed by a thread, and up to [`LEVELS_MAX`]; beyond, `..` is refused. (Below a bind
-//! mount each level costs the kernel as much as there are levels above it, hence the thread.)
+//! is deeper is climbed by a thread, and up to [`LEVELS_MAX`]; beyond, `..` is refused. (Below a
+//! bind mount each level costs the kernel as much as there are levels above it, hence the thread.)
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
