@@ -495,7 +495,32 @@ fn a_kernel_that_writes_back_learns_where_the_file_ends_before_it_appends() {
         assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
         let attributes = kernel.answer();
         assert_eq!(u64_at(&attributes, 16 + 8), 10);
-        assert!(u64_at(&attributes, 0) > 0, "until it is written it may append as it likes");
+        assert_eq!(u64_at(&attributes, 0), 0, "another may append before we do");
+        assert!(u64_at(&attributes, 8) > 0, "who appends line by line does not ask for each");
+        kernel.write((node, file), CACHED, 10, b"ours");
+        kernel.answer();
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        let attributes = kernel.answer();
+        assert!(u64_at(&attributes, 0) > 0, "until it is stable it may append as it likes");
+    });
+}
+
+/// As `open(name, 'a')` of Python does: to find the end, and to append later.
+#[test]
+fn an_lseek_before_another_client_appends_is_not_where_our_append_goes() {
+    served(1 << 20, |kernel, scene| {
+        kernel.ask_create(O_APPEND);
+        assert_eq!(kernel.notice().0, INVAL);
+        let created = kernel.answer();
+        let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        assert_eq!(u64_at(&kernel.answer(), 16 + 8), 0);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        assert_eq!(kernel.notice().0, INVAL);
+        let (code, told) = kernel.notice();
+        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 5), "the last byte");
+        assert_eq!(u64_at(&kernel.answer(), 16 + 8), 6);
     });
 }
 

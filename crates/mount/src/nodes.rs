@@ -168,6 +168,7 @@ impl Nodes {
         self.changed(id);
         self.nodes.get_mut(&id).is_some_and(|node| {
             node.size = node.size.max(end);
+            node.asks_to_append = false;
             node.has_pages
         })
     }
@@ -180,9 +181,9 @@ impl Nodes {
         node.asks_to_append
     }
 
-    /// Whether the server is to be asked now, before an append; after that it need not be.
-    pub(crate) fn asks(&mut self, id: u64) -> bool {
-        self.nodes.get_mut(&id).is_some_and(|node| std::mem::take(&mut node.asks_to_append))
+    /// Whether the server is to be asked now, before what may be an append.
+    pub(crate) fn asks_to_append(&self, id: u64) -> bool {
+        self.nodes.get(&id).is_some_and(|node| node.asks_to_append)
     }
 
     /// An open of a file is refused to a thread.

@@ -4,8 +4,12 @@
 //! A kernel appends where it takes the end of the file to be, and it is right as long as it is
 //! ours. Once everything of ours is stable, another client may have appended: so before the first
 //! append after an open, an fsync or a close the server is asked. A kernel that writes back asks us
-//! by a GETATTR that names the open file, if it has no attributes that are good; one that does not
-//! sends each write, which then goes to the end that the server knows of.
+//! by a GETATTR that names the open file, if it has no attributes that are good. That may as well be
+//! an lseek(2) long before the append, so its answer is good for [`END_VALID`] until data come. A
+//! kernel that does not write back sends each write, which then goes to the end that the server
+//! knows of.
+
+use std::time::Duration;
 
 use client::session::Credential;
 use rustix::io::Errno;
@@ -13,6 +17,10 @@ use wire::nfs3::{Fattr3, FileHandle};
 
 use super::{FileSystem, errno};
 use crate::notify::Notice;
+
+/// How long an end of a file is good to append at: a program that appends line by line does not
+/// ask for each.
+const END_VALID: Duration = Duration::from_millis(10);
 
 impl FileSystem {
     /// What was written through a node is stable. An append that follows asks where the file ends.
@@ -22,20 +30,22 @@ impl FileSystem {
         }
     }
 
-    /// The attributes before an append through this open file, or before anything else.
+    /// The attributes before an append through this open file, or before anything else; and how
+    /// long they are good.
     pub(super) async fn attributes(
         &self,
         who: &Credential,
         node: u64,
         file: Option<u64>,
         handle: FileHandle,
-    ) -> Result<Fattr3, Errno> {
+    ) -> Result<(Fattr3, Duration), Errno> {
         let open = file.and_then(|file| self.opens.file(file));
-        let is_asked = open.is_some_and(|open| open.appends) && self.nodes.lock().asks(node);
-        let attributes = match is_asked {
-            true => self.files.ask_attributes(who, handle).await,
-            false => self.files.getattr(who, handle).await,
-        };
-        attributes.map_err(errno)
+        let appends = open.is_some_and(|open| open.appends);
+        if appends && self.nodes.lock().asks_to_append(node) {
+            let attributes = self.files.ask_attributes(who, handle).await.map_err(errno)?;
+            return Ok((attributes, self.valid(&handle).min(END_VALID)));
+        }
+        let attributes = self.files.getattr(who, handle).await.map_err(errno)?;
+        Ok((attributes, self.attr_valid(node, &handle)))
     }
 }

@@ -1,8 +1,10 @@
 //! What asks and sets attributes.
 
+use std::time::Duration;
+
 use client::session::Credential;
 use rustix::io::Errno;
-use wire::nfs3::{FType, Fattr3, FileHandle, SetTime, Specdata, access};
+use wire::nfs3::{FType, Fattr3, SetTime, Specdata, access};
 
 use super::names::{NAME_LEN_MAX, done};
 use super::{FileSystem, errno};
@@ -26,13 +28,13 @@ impl FileSystem {
         let result = async {
             let handle = self.file(node)?;
             let who = self.opener(file, who);
-            let attributes = self.attributes(&who, node, file, handle).await?;
+            let (attributes, valid) = self.attributes(&who, node, file, handle).await?;
             if self.writes_back && attributes.ftype == FType::Reg {
                 self.follow(&who, node, &attributes).await;
             }
-            Ok((handle, attributes))
+            Ok((attributes, valid))
         };
-        self.answer_attr(node, result.await, reply);
+        self.answer_attr(result.await, reply);
     }
 
     pub(super) async fn setattr(&self, who: Credential, node: u64, asked: Setattr, reply: Reply) {
@@ -86,7 +88,8 @@ impl FileSystem {
             drop(nodes);
             Ok((handle, attributes))
         };
-        self.answer_attr(node, result.await, reply);
+        let valid = |(file, attributes)| (attributes, self.attr_valid(node, &file));
+        self.answer_attr(result.await.map(valid), reply);
     }
 
     /// What the kernel has of a node, as far as it is known.
@@ -111,11 +114,10 @@ impl FileSystem {
         }
     }
 
-    fn answer_attr(&self, node: u64, result: Result<(FileHandle, Fattr3), Errno>, reply: Reply) {
+    fn answer_attr(&self, result: Result<(Fattr3, Duration), Errno>, reply: Reply) {
         match result {
-            Ok((file, attributes)) => {
-                let attr = self.attr(&attributes);
-                reply.body(&answer::attr(&attr, self.attr_valid(node, &file)));
+            Ok((attributes, valid)) => {
+                reply.body(&answer::attr(&self.attr(&attributes), valid));
             }
             Err(errno) => reply.error(errno),
         }
