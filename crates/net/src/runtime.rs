@@ -7,13 +7,21 @@ use std::sync::mpsc;
 use std::task::Context;
 use std::thread::JoinHandle;
 
+use crate::clock::world;
+
 /// Tasks polled between two looks at the sockets. tokio's 61 would let an alarm that watches the
 /// clock keep arrivals waiting for tens of microseconds.
 const EVENT_INTERVAL: u32 = 7;
 
 /// Wakes the task when those that sockets have something for have been woken. Woken at once, tasks
-/// that move data would have all of the time between two looks at the sockets.
+/// that move data would have all of the time between two looks at the sockets. A world has no
+/// sockets: there it is woken behind all who can run.
 pub(crate) fn wake_after_events(cx: &mut Context<'_>) {
+    if world::is_running() {
+        // The runtime whose task runs the world would wake it when the world has ended.
+        cx.waker().wake_by_ref();
+        return;
+    }
     // It has nothing to give but the wake-up.
     let _ = pin!(tokio::task::yield_now()).poll(cx);
 }

@@ -11,6 +11,7 @@
 
 mod tasks;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -160,11 +161,39 @@ impl World {
         // A world may be run by a task of the real world's, and all of it in one poll of that: then
         // tokio would have its channels and semaphores make way for others, by a wake-up that
         // comes only when the poll ends.
+        let _running = Running::begin();
         let all = pin!(tokio::task::unconstrained(poll_fn(|_| Poll::Ready(steps()))));
         match all.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(ended) => ended,
             Poll::Pending => unreachable!("it never waits"),
         }
+    }
+}
+
+thread_local! {
+    static IS_RUNNING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs a world.
+pub(crate) fn is_running() -> bool {
+    IS_RUNNING.get()
+}
+
+/// While it is there, this thread runs a world.
+struct Running {
+    /// In another one, perhaps.
+    before: bool,
+}
+
+impl Running {
+    fn begin() -> Self {
+        Self { before: IS_RUNNING.replace(true) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        IS_RUNNING.set(self.before);
     }
 }
 

@@ -176,6 +176,22 @@ fn a_small_call_is_answered_before_large_ones_that_came_at_the_same_moment() {
 }
 
 #[test]
+fn in_a_world_that_a_task_of_the_real_one_runs_large_calls_are_answered_at_once() {
+    let in_a_task = async {
+        let world = World::new();
+        let clock = world.clock();
+        let large = async move {
+            let host = Host::new(&clock, Limits::default());
+            let (ours, _) = connect(&clock, &host, HEALTHY, 700);
+            response_time(&Rpc::start(ours, &clock, SECOND * 100, 0), MIB).await
+        };
+        world.run(large).unwrap()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(runtime.block_on(in_a_task), Nanos::ZERO);
+}
+
+#[test]
 fn who_takes_no_replies_is_given_up_late_where_nobody_waits() {
     let world = World::new();
     let clock = world.clock();
