@@ -148,7 +148,8 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
 Export options, separated by commas: rw, ro, root_squash, no_root_squash, all_squash, anonuid=N,
 anongid=N, secure, insecure, client=NETWORK|HOST (again for more), name=PATH, id=N. Several exports
 of one name are rules: the first that names a client is the client's. Root is squashed to nobody
-unless no_root_squash is given; a single DIR without --export trusts root.")]
+unless no_root_squash is given. Callers have a privileged port or, on this host, are programs of
+root or of the user who runs the server, unless insecure is given.")]
 pub(crate) struct Serve {
     /// A directory, `mem:`, or `sim:DISK`: memory behind an emulated disk, one of hdd, ssd-sata,
     /// nvme, nvram and none, with changes as in `sim:hdd,sync=0`, or by its numbers as in

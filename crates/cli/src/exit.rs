@@ -229,8 +229,9 @@ fn connect_advice(service: Service, cause: &ConnectError) -> String {
 fn mount_advice(status: MountStat3, server: &std::net::SocketAddr) -> String {
     match status {
         MountStat3::Acces | MountStat3::Perm => format!(
-            "ask the server's administrator to export it to this host, or run as root where the \
-              server wants a privileged port; `showmount -e {}` lists exports",
+            "ask the server's administrator to export it to this host, for callers without a \
+             privileged port as insecure (nfskit serve DIR --export /=insecure); or be root, or on \
+             the server's host the user who runs it; `showmount -e {}` lists exports",
             server.ip()
         ),
         _ => format!("another path; `showmount -e {}` lists the exports", server.ip()),
@@ -274,7 +275,8 @@ fn status_advice(status: NfsStat3) -> &'static str {
         NfsStat3::NoSpc => "free space on the server, or another export",
         NfsStat3::DQuot => "raise the quota on the server, or another user (?uid=N)",
         NfsStat3::Acces | NfsStat3::Perm => {
-            "a user who may write there (?uid=N&gid=N), or another directory"
+            "a user who may write there (?uid=N&gid=N; root is nobody for a server without \
+             no_root_squash), or another directory"
         }
         NfsStat3::NoEnt | NfsStat3::NotDir => "a directory that exists inside the export",
         NfsStat3::Stale | NfsStat3::BadHandle => {

@@ -9,7 +9,7 @@
 //! squash = "root"               # or "none", "all"
 //! anonuid = 65534
 //! anongid = 65534
-//! secure = false                # true: only calls from privileged ports
+//! secure = true                 # only calls from privileged ports, or of this host's root
 //! ```
 //!
 //! Several tables with one name are several rules: the first that names a client is the client's.
@@ -46,8 +46,12 @@ struct Table {
     squash: SquashWord,
     anonuid: Option<u32>,
     anongid: Option<u32>,
-    #[serde(default)]
+    #[serde(default = "yes")]
     secure: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Default, Deserialize)]

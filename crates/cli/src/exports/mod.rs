@@ -29,12 +29,12 @@ pub(crate) struct RuleSpec {
     pub(crate) squash: Squash,
     pub(crate) anonymous_uid: u32,
     pub(crate) anonymous_gid: u32,
-    /// Only calls from privileged ports.
+    /// Only calls from privileged ports; of this host those of root and of the server's user.
     pub(crate) secure: bool,
 }
 
 impl Default for RuleSpec {
-    /// Everyone may write; root is nobody, as in exports(5).
+    /// Everyone may write whose host vouches for him, and root is nobody, as in exports(5).
     fn default() -> Self {
         Self {
             clients: Vec::new(),
@@ -42,7 +42,7 @@ impl Default for RuleSpec {
             squash: Squash::Root,
             anonymous_uid: NOBODY,
             anonymous_gid: NOBODY,
-            secure: false,
+            secure: true,
         }
     }
 }

@@ -136,6 +136,13 @@ mod tests {
     }
 
     #[test]
+    fn any_port_will_do_only_where_it_is_said() {
+        let secure = |text| parse(text).unwrap().directory().unwrap().rule.secure;
+        assert!(secure("/srv") && secure("/srv=secure"));
+        assert!(!secure("/srv=insecure"));
+    }
+
+    #[test]
     fn what_is_not_understood_is_named_with_what_would_be() {
         for wrong in ["/srv=frobnicate", "/srv=ro=1", "/srv=anonuid", "/srv=rw,sync"] {
             let message = parse(wrong).unwrap_err();

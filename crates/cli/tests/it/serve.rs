@@ -47,13 +47,63 @@ fn the_banner_tells_how_to_mount() {
          127.0.0.1:/data /mnt"
     );
     let macos = format!(
-        "mount -t nfs -o vers=3,tcp,port={port},mountport={port},nolocks 127.0.0.1:/data /mnt"
+        "mount -t nfs -o vers=3,tcp,port={port},mountport={port},nolocks,resvport \
+         127.0.0.1:/data /mnt"
     );
     let url = format!("nfs://127.0.0.1/data?nfsport={port}&mountport={port}");
     for part in [&linux, &macos, &url, "mem:", "read-only", "nothing survives", "this host only"] {
         assert!(banner.contains(part), "no {part:?} in {banner}");
     }
     served.stop();
+}
+
+/// The words of the line that begins with `label`, as a shell reads them.
+fn words(banner: &str, label: &str) -> Vec<String> {
+    let line = banner.lines().find_map(|line| line.trim_start().strip_prefix(label)).unwrap();
+    let script = format!("printf '%s\\n' {line}");
+    let read = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    String::from_utf8(read.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_the_banner_prints_works_in_a_shell_whatever_the_name() {
+    let name = "/d\u{e9}j\u{e0} vu & it's \"50%\" $HOME";
+    let served = Served::memory(&["--export", name]);
+    let ready = |text: &str| text.contains("any user").then(|| text.to_owned());
+    let banner = served.program.wait_for(ready);
+    let place = format!("127.0.0.1:{name}");
+    for system in ["Linux", "macOS"] {
+        let words = words(&banner, system);
+        assert_eq!(words[words.len() - 2..], [place.as_str(), "/mnt"], "{banner}");
+    }
+    let words = words(&banner, "any user");
+    assert_eq!((words.len(), &words[..2]), (4, &["nfskit".to_owned(), "mount".to_owned()][..]));
+    let target: client::url::Target = words[2].parse().unwrap();
+    assert_eq!(target.path, name.as_bytes());
+    let measured = run(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &words[2]]);
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    served.stop();
+}
+
+#[test]
+fn whoever_listens_beyond_the_host_without_a_list_of_clients_is_warned() {
+    let warned = |export: &str| {
+        let mut command =
+            nfskit(["serve", "mem:", "-q", "--export", export, "--log-format", "json"]);
+        command.args(["--listen", "0.0.0.0:0"]);
+        let program = Program::start(&mut command);
+        // The record of its start comes after it.
+        let said = |text: &str| text.contains("\"started\"").then(|| text.to_owned());
+        let said = program.wait_for_error(said);
+        program.signal(Signal::TERM);
+        assert_eq!(program.finish().code, Some(0));
+        said
+    };
+    let said = warned("/data");
+    assert!(said.contains("open to every host that reaches 0.0.0.0:"), "{said}");
+    assert!(said.contains("try: --export /data=client=10.0.0.0/8"), "{said}");
+    let said = warned("/data=client=127.0.0.0/8");
+    assert!(!said.contains("open to every host"), "{said}");
 }
 
 #[test]
@@ -110,7 +160,7 @@ fn files_survive_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let serve = |n: u8| {
         let mut command = nfskit(["serve"]);
-        command.arg(folder.path());
+        command.arg(folder.path()).args(["--export", "/=no_root_squash"]);
         let served = Served::start(command, "127.0.0.1:0");
         let mut connection = Connection::to(&served);
         connection.creates(&[b'a' + n]);

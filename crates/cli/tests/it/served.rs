@@ -21,20 +21,29 @@ pub(crate) struct Served {
     folder: Option<tempfile::TempDir>,
 }
 
+/// Options that let the tests' own clients be who they say, root too and over UDP, where `options`
+/// say nothing else.
+fn trusting(options: &[&str]) -> &'static [&'static str] {
+    match options.contains(&"--export") {
+        true => &[],
+        false => &["--export", "/=no_root_squash,insecure"],
+    }
+}
+
 impl Served {
     /// Serves a new directory.
     pub(crate) fn folder(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = nfskit(["serve"]);
         command.arg(folder.path());
-        command.args(options);
+        command.args(trusting(options)).args(options);
         Self { folder: Some(folder), ..Self::start(command, "127.0.0.1:0") }
     }
 
     /// Serves from memory.
     pub(crate) fn memory(options: &[&str]) -> Self {
         let mut command = nfskit(["serve", "mem:"]);
-        command.args(options);
+        command.args(trusting(options)).args(options);
         Self::start(command, "127.0.0.1:0")
     }
 

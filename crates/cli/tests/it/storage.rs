@@ -69,7 +69,7 @@ fn a_full_disk() {
         return;
     }
     let mut command = in_namespace(&[env!("CARGO_BIN_EXE_nfskit"), "serve"]);
-    command.arg(folder.path());
+    command.arg(folder.path()).args(["--export", "/=no_root_squash"]);
     let served = Served::start(command, "127.0.0.1:0");
     is_full(&served);
     served.stop();

@@ -19,7 +19,7 @@ const PATIENCE: Nanos = Nanos::from_secs(60);
 
 fn serve(folder: &Path, listen: &str) -> Served {
     let mut command = nfskit(["serve"]);
-    command.arg(folder).arg("--udp");
+    command.arg(folder).args(["--udp", "--export", "/=no_root_squash,insecure"]);
     Served::start(command, listen)
 }
 

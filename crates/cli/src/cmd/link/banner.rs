@@ -3,6 +3,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use client::url::encoded;
+
+use crate::shell;
+
 /// A port that is relayed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Leg {
@@ -54,7 +58,8 @@ impl fmt::Display for Banner<'_> {
         let host = self.host();
         let export = self.export.as_deref().unwrap_or("/EXPORT");
         let ports = format!("nfsport={port}&mountport={mount_port}");
-        writeln!(f, "  url         nfs://{host}{export}?{ports}")?;
+        let place = shell::quoted(format!("{host}:{export}"));
+        writeln!(f, "  url         nfs://{host}{}?{ports}", encoded(export.as_bytes()))?;
         let mut protocols = vec!["tcp"];
         if self.udp {
             protocols.push("udp");
@@ -63,7 +68,7 @@ impl fmt::Display for Banner<'_> {
             writeln!(
                 f,
                 "  Linux       mount -t nfs -o vers=3,proto={protocol},port={port},\
-                 mountport={mount_port},mountproto={protocol},nolock {host}:{export} /mnt"
+                 mountport={mount_port},mountproto={protocol},nolock {place} /mnt"
             )?;
         }
         Ok(())

@@ -4,12 +4,15 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use client::url::encoded;
 use net::shape::calibration::Calibration;
 use server::Squash;
 use server::types::Caller;
 
 use crate::args::{self, CommitMode, MetadataSync};
 use crate::exports::{Client, Spec};
+use crate::served;
+use crate::shell;
 
 use super::EMULATED;
 
@@ -110,13 +113,34 @@ impl<'a> Banner<'a> {
         }
     }
 
-    fn reach(&self, address: SocketAddr) -> &'static str {
+    fn reach(&self, address: SocketAddr) -> String {
         let listed = self.specs.iter().all(|spec| !spec.rule.clients.is_empty());
         match (address.ip().is_loopback(), listed) {
-            (true, _) => "this host only",
-            (false, true) => "those of the lists above",
-            (false, false) => "every host that reaches the port, where no clients are listed",
+            (true, _) if self.specs.iter().any(|spec| !spec.rule.secure) => {
+                "this host only, where insecure all of its users".to_owned()
+            }
+            (true, _) => match served::this_user().uid {
+                0 => "this host only, programs of root (others: insecure)".to_owned(),
+                uid => format!("this host only, programs of uid {uid} and root (others: insecure)"),
+            },
+            (false, true) => "those of the lists above".to_owned(),
+            (false, false) => {
+                "every host that reaches the port, where no clients are listed".to_owned()
+            }
         }
+    }
+
+    /// A warning that nothing but the network stands between the exports and everybody.
+    pub(super) fn everybody(&self) -> Option<String> {
+        let address = self.address.filter(|address| !address.ip().is_loopback())?;
+        let open = self.specs.iter().find(|spec| spec.rule.clients.is_empty())?;
+        let name = shell::quoted(format!("{}=client=10.0.0.0/8", open.name));
+        Some(format!(
+            "warning: {} is open to every host that reaches {address}: no clients are listed\n   \
+             try: --export {name}, or --listen 127.0.0.1:{}",
+            open.name,
+            address.port()
+        ))
     }
 }
 
@@ -129,14 +153,14 @@ fn rule(spec: &Spec) -> String {
         Squash::Root => format!("root_squash to {}:{}", rule.anonymous_uid, rule.anonymous_gid),
         Squash::All => format!("all_squash to {}:{}", rule.anonymous_uid, rule.anonymous_gid),
     };
-    let secure = if rule.secure { ", secure" } else { "" };
+    let secure = if rule.secure { "secure" } else { "insecure" };
     let clients = rule.clients.iter().map(|client| match client {
         Client::Network(network) => network.to_string(),
         Client::Host(host) => host.clone(),
     });
     let clients: Vec<String> = clients.collect();
     let clients = if clients.is_empty() { "everyone".to_owned() } else { clients.join(" ") };
-    format!("{access}, {squash}{secure}; clients: {clients}")
+    format!("{access}, {squash}, {secure}; clients: {clients}")
 }
 
 impl fmt::Display for Banner<'_> {
@@ -180,11 +204,16 @@ impl fmt::Display for Banner<'_> {
         for warning in &self.warnings {
             writeln!(f, "  warning     {warning}")?;
         }
-        let export = &first.name;
         let linux = format!("vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp,nolock");
-        let macos = format!("vers=3,tcp,port={port},mountport={port},nolocks");
-        writeln!(f, "  url         nfs://{host}{export}?nfsport={port}&mountport={port}")?;
-        writeln!(f, "  Linux       mount -t nfs -o {linux} {host}:{export} /mnt")?;
-        writeln!(f, "  macOS       mount -t nfs -o {macos} {host}:{export} /mnt")
+        // Linux calls from a privileged port by itself.
+        let resvport = if first.rule.secure { ",resvport" } else { "" };
+        let macos = format!("vers=3,tcp,port={port},mountport={port},nolocks{resvport}");
+        let path = encoded(first.name.as_bytes());
+        let url = format!("nfs://{host}{path}?nfsport={port}&mountport={port}");
+        let place = shell::quoted(format!("{host}:{}", first.name));
+        writeln!(f, "  url         {url}")?;
+        writeln!(f, "  Linux       mount -t nfs -o {linux} {place} /mnt")?;
+        writeln!(f, "  macOS       mount -t nfs -o {macos} {place} /mnt")?;
+        writeln!(f, "  any user    nfskit mount {} /mnt", shell::quoted(&url))
     }
 }

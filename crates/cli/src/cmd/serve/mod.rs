@@ -12,7 +12,7 @@ use net::shape::Shape;
 use server::store::Store;
 use server::store::dir::{self, DirOptions, DirStore};
 use server::types::Caller;
-use server::{Export, Exports, Replies, Squash, Versions};
+use server::{Export, Exports, Replies, Versions};
 use world::machine::time_of_day;
 
 use crate::args::{self, MetadataSync, Verbosity};
@@ -189,6 +189,9 @@ impl Server<'_> {
             limits: limits(args),
         };
         banner.listens(sockets.address);
+        if let Some(warning) = banner.everybody() {
+            output::say(warning);
+        }
         let (log, writer) = Log::start(args.log_format, &clock).map_err(|cause| {
             Failure::environment(cause, "raise the limit of threads (ulimit -u)")
         })?;
@@ -320,10 +323,9 @@ fn specs_again(args: &args::Serve) -> Result<Vec<Spec>, String> {
     Ok(specs)
 }
 
-/// The one store that was named, under the name that was given. Whoever serves one directory in
-/// passing is trusted to know his clients: root is root.
+/// The one store that was named, under the name that was given.
 fn named(args: &args::Serve, store: &str) -> Result<Spec, Failure> {
-    let rule = RuleSpec { squash: Squash::None, read_only: args.ro, ..RuleSpec::default() };
+    let rule = RuleSpec { read_only: args.ro, ..RuleSpec::default() };
     let path = PathBuf::from(store);
     let spec = match args.export.as_slice() {
         [] => Ok(Spec { path, name: "/".to_owned(), id: Some(1), rule }),
