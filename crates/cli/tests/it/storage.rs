@@ -87,7 +87,7 @@ fn a_limit_of_file_sizes() {
         env!("CARGO_BIN_EXE_nfskit"),
         "serve",
     ]);
-    command.arg(folder.path());
+    command.arg(folder.path()).args(["--export", "/=no_root_squash"]);
     let served = Served::start(command, "127.0.0.1:0");
     let mut client = Connection::to(&served);
     let file = client.creates(b"file");
