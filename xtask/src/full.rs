@@ -69,7 +69,7 @@ const STAGES: &[Stage] = &[
     shell(
         "scale",
         "10,000 simulated clients within two minutes",
-        "timeout 120 target/release/nfskit model simulate \
+        "timeout 120 \"${CARGO_TARGET_DIR:-target}\"/release/nfskit model simulate \
          crates/world/topologies/ten-thousand.toml",
     ),
     shell(
