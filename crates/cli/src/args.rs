@@ -1,4 +1,4 @@
-//! What was typed. Each argument is checked by itself; what takes the outside world is checked by
+//! The command line. Each argument is checked by itself; what takes the outside world is checked by
 //! the commands.
 
 pub(crate) mod bench;
@@ -7,6 +7,7 @@ pub(crate) mod curve;
 pub(crate) mod cycle;
 pub(crate) mod estimate;
 pub(crate) mod floors;
+pub(crate) mod help;
 pub(crate) mod model;
 pub(crate) mod nhfsstone;
 pub(crate) mod papers;
@@ -14,16 +15,23 @@ pub(crate) mod probe;
 pub(crate) mod suite13;
 pub(crate) mod tasks;
 pub(crate) mod trace;
+#[cfg(test)]
+mod tree;
+mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
-use client::url::{FORM, Target};
+use client::url::Target;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 use server::Versions;
 
+use self::values::versions;
+pub(crate) use self::values::{
+    byte_rate, count, listen, positive, read, size, target, time, time_or_zero,
+};
 use crate::exports::options;
 use crate::log;
 
@@ -69,10 +77,10 @@ pub(crate) enum Command {
     /// Runs one workload.
     #[command(subcommand)]
     Bench(Bench),
-    /// Does again what the papers measured: paper, model and measurement side by side.
+    /// Reproduces the papers' results: paper, model and measurement side by side.
     #[command(subcommand)]
     Papers(Papers),
-    /// What would be: worlds and formulas.
+    /// Simulations and analytical models.
     #[command(subcommand)]
     Model(Model),
     #[command(hide = true)]
@@ -205,15 +213,6 @@ pub(crate) struct Serve {
     /// How long what is in progress may take when the server is asked to end.
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
     pub(crate) grace: Nanos,
-    /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
-    pub(crate) metrics: Option<SocketAddr>,
-    /// Logs calls that take as long as this, or longer, until their reply is there.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) slow_log: Option<Nanos>,
-    /// How log lines, which go to standard error, look.
-    #[arg(long, value_enum, default_value_t = log::Format::Text)]
-    pub(crate) log_format: log::Format,
     /// Whether other calls are served while data is committed.
     #[arg(long, value_enum, default_value_t = CommitMode::Concurrent)]
     pub(crate) commit_mode: CommitMode,
@@ -230,6 +229,15 @@ pub(crate) struct Serve {
     /// Bytes that `mem:` and `sim:` may hold.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
     pub(crate) mem_size: u64,
+    /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Logs calls that take as long as this, or longer, until their reply is there.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) slow_log: Option<Nanos>,
+    /// How log lines, which go to standard error, look.
+    #[arg(long, value_enum, default_value_t = log::Format::Text)]
+    pub(crate) log_format: log::Format,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -286,96 +294,10 @@ pub(crate) enum Model {
     Whatif(estimate::WhatIf),
 }
 
-/// A number within a range.
-pub(crate) fn count(
-    range: std::ops::RangeInclusive<i64>,
-) -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(range)
-}
-
-fn target(text: &str) -> Result<Target, String> {
-    text.parse().map_err(|error| format!("{error}\n  the form is {FORM}"))
-}
-
-fn versions(text: &str) -> Result<Versions, String> {
-    let mut versions = Versions { nfs2: false, nfs3: false };
-    for word in text.split(',') {
-        match word.trim() {
-            "2" => versions.nfs2 = true,
-            "3" => versions.nfs3 = true,
-            _ => return Err(format!("{text:?} is no list of versions: 2, 3 or 2,3")),
-        }
-    }
-    Ok(versions)
-}
-
-pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        format!("{text:?} is not ADDRESS:PORT, such as 127.0.0.1:2049, 0.0.0.0:0 or [::1]:2049")
-    })
-}
-
-/// A span of time above zero, with its unit.
-pub(crate) fn time(text: &str) -> Result<Nanos, String> {
-    let form =
-        || format!("{text:?} is not a time: a number above 0 and us, ms or s, such as 500ms");
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit_nanos = match &text[digits.len()..] {
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return Err(form()),
-    };
-    let number: u64 = digits.parse().map_err(|_| form())?;
-    let nanos = number.checked_mul(unit_nanos).ok_or_else(form)?;
-    if nanos == 0 { Err(form()) } else { Ok(Nanos::from_nanos(nanos)) }
-}
-
-/// Bytes, with K, M, G or T for powers of 1024.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let form = || {
-        format!("{text:?} is not a size: a number above 0, with K, M, G or T for powers of 1024")
-    };
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "K" | "KIB" => 10,
-        "M" | "MIB" => 20,
-        "G" | "GIB" => 30,
-        "T" | "TIB" => 40,
-        _ => return Err(form()),
-    };
-    let number: u64 = digits.parse().map_err(|_| form())?;
-    let bytes = number.checked_mul(1 << shift).ok_or_else(form)?;
-    if bytes == 0 { Err(form()) } else { Ok(bytes) }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
     #[test]
     fn the_arguments_are_consistent() {
-        Args::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_are_powers_of_1024() {
-        let read = ["1", "8K", "1m", "2GiB", "3T"].map(|text| size(text).unwrap());
-        assert_eq!(read, [1, 8192, 1 << 20, 2 << 30, 3 << 40]);
-        for wrong in ["", "K", "0", "-1", "1X", "1.5M", "99999999999999T", "\u{b5}"] {
-            assert!(size(wrong).unwrap_err().contains("powers of 1024"), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn times_have_a_unit() {
-        let read = ["20us", "500ms", "30s"].map(|text| time(text).unwrap());
-        let expected = [Nanos::from_micros(20), Nanos::from_millis(500), Nanos::from_secs(30)];
-        assert_eq!(read, expected);
-        for wrong in ["", "s", "0s", "5", "-1s", "1.5s", "1h", "99999999999s", "\u{b5}"] {
-            assert!(time(wrong).unwrap_err().contains("us, ms or s"), "{wrong}");
-        }
+        super::help::command().debug_assert();
     }
 }

@@ -161,12 +161,16 @@ impl From<LoadError> for Failure {
     }
 }
 
+/// What to look at when a host does not answer at all.
+const NO_WAY: &str = "check the address, the route and firewalls on the way (ping, then the port)";
+
 fn advice(error: &ClientError) -> String {
     match error {
         ClientError::Connect { service, cause } => connect_advice(*service, cause),
         ClientError::NotRegistered { .. } => {
             "start the service there, or give its ports: ?nfsport=2049&mountport=20048".to_owned()
         }
+        ClientError::NotFound { tried, .. } => not_found_advice(tried),
         ClientError::Mount { status, server, .. } => mount_advice(*status, server),
         ClientError::Call { cause, server, .. } => call_advice(cause, server),
         ClientError::Status { status, .. } => status_advice(*status).to_owned(),
@@ -175,6 +179,24 @@ fn advice(error: &ClientError) -> String {
              (nfskit trace) shows the server's maker what it said"
                 .to_owned()
         }
+    }
+}
+
+/// Silence everywhere is the network's; a port that refuses has no server behind it.
+fn not_found_advice(tried: &[ClientError]) -> String {
+    let is_silent = |error: &ClientError| match error {
+        ClientError::Connect { cause, .. }
+        | ClientError::Call { cause: CallError::Connect(cause), .. } => {
+            matches!(cause, ConnectError::TimedOut { .. } | ConnectError::Unreachable { .. })
+        }
+        ClientError::Call { cause, .. } => matches!(cause, CallError::TimedOut { .. }),
+        _ => false,
+    };
+    match tried.iter().all(is_silent) {
+        true => NO_WAY.to_owned(),
+        false => "start the server (nfskit serve DIR, on that host), or give the ports that it \
+                  has: nfs://HOST/EXPORT?nfsport=2049&mountport=20048"
+            .to_owned(),
     }
 }
 
@@ -220,9 +242,7 @@ fn connect_advice(service: Service, cause: &ConnectError) -> String {
         (ConnectError::Refused { .. }, _) => {
             "start the server, or correct the port in the URL (nfsport=, mountport=)".to_owned()
         }
-        (ConnectError::TimedOut { .. } | ConnectError::Unreachable { .. }, _) => {
-            "check the address, the route and firewalls on the way (ping, then the port)".to_owned()
-        }
+        (ConnectError::TimedOut { .. } | ConnectError::Unreachable { .. }, _) => NO_WAY.to_owned(),
     }
 }
 

@@ -24,8 +24,6 @@ mod state;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::exit::Failure;
 
 fn main() -> ExitCode {
@@ -33,7 +31,7 @@ fn main() -> ExitCode {
         if let Some(outcome) = cmd::mount::helper::run_if_called() {
             return outcome;
         }
-        match args::Args::try_parse() {
+        match args::help::parse() {
             Ok(args) => run(&args),
             Err(error) => Failure::of_arguments(&error),
         }

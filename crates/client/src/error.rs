@@ -31,9 +31,22 @@ pub enum Error {
     #[error("the portmapper of {host} knows no {service}, version {version}, over {}",
         protocol.name().to_uppercase())]
     NotRegistered { host: String, service: Service, version: u32, protocol: Protocol },
+    /// Neither the portmapper nor the usual ports led to the service.
+    #[error("cannot find the {service} of {host}; tried: {}", list(tried))]
+    NotFound {
+        host: String,
+        service: Service,
+        /// What was wrong at each place.
+        tried: Vec<Self>,
+    },
     /// The reply makes no sense, though it could be decoded.
     #[error("{procedure} to {server}: {what}")]
     Nonsense { procedure: &'static str, server: SocketAddr, what: &'static str },
+}
+
+fn list(errors: &[Error]) -> String {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.join("; ")
 }
 
 /// What a failed procedure tells of the files it was called on.

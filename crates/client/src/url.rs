@@ -1,4 +1,5 @@
-//! Targets: `nfs://host[:port]/path[?key=value&...]` (RFC 2224, with libnfs's arguments).
+//! Targets: `nfs://host[:port]/path[?key=value&...]` (RFC 2224, with libnfs's arguments), or
+//! `host:/path` as mount(8) has it.
 //!
 //! Which part of the path is the export and which lies inside it only the server knows: see
 //! [`crate::mount`].
@@ -9,8 +10,11 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// The form that every message about a bad URL ends with.
-pub const FORM: &str =
-    "nfs://HOST[:PORT]/EXPORT[/PATH][?version=3|2&proto=tcp|udp&nfsport=N&mountport=N&uid=N&gid=N]";
+pub const FORM: &str = "nfs://HOST[:PORT]/EXPORT[/PATH][?version=3|2&proto=tcp|udp&nfsport=N\
+                        &mountport=N&uid=N&gid=N], or HOST:/EXPORT";
+
+/// What can stand behind the `?`.
+const ARGUMENTS: [&str; 6] = ["version", "proto", "nfsport", "mountport", "uid", "gid"];
 
 /// A parsed target.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -92,6 +96,9 @@ impl FromStr for Target {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
+        if let Some((host, path)) = host_and_path(text) {
+            return Self::of_plain(host, path).map_err(|error| error.of(text));
+        }
         let parsed = url::Url::parse(text).map_err(|_| UrlError::Syntax(text.to_owned()))?;
         if parsed.scheme() != "nfs" {
             return Err(UrlError::Scheme(parsed.scheme().to_owned()));
@@ -127,7 +134,42 @@ impl FromStr for Target {
     }
 }
 
+impl UrlError {
+    /// The same about `text`, of which a part was read.
+    fn of(self, text: &str) -> Self {
+        match self {
+            Self::Syntax(_) => Self::Syntax(text.to_owned()),
+            Self::NoHost(_) => Self::NoHost(text.to_owned()),
+            other => other,
+        }
+    }
+}
+
+/// The two parts of `HOST:/PATH`, the second without its slash. An address of IPv6 may have its
+/// brackets.
+fn host_and_path(text: &str) -> Option<(&str, &str)> {
+    let (host, path) = text.split_once(":/")?;
+    (!host.is_empty() && !host.contains('/') && !path.starts_with('/')).then_some((host, path))
+}
+
 impl Target {
+    /// The path is taken letter by letter, as mount(8) does. A `?` begins arguments only where
+    /// arguments follow: it can be part of a name.
+    fn of_plain(host: &str, path: &str) -> Result<Self, UrlError> {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        // The URL's own rules say which hosts there can be.
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let is_argument =
+            |pair: &str| pair.split_once('=').is_some_and(|(key, _)| ARGUMENTS.contains(&key));
+        let (path, arguments) = match path.rsplit_once('?') {
+            Some((path, after)) if after.split('&').all(is_argument) => (path, after),
+            _ => (path, ""),
+        };
+        let mut target: Self = format!("nfs://{host}/?{arguments}").parse()?;
+        target.path = format!("/{}", path.trim_end_matches('/')).into_bytes();
+        Ok(target)
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<(), UrlError> {
         match key {
             "version" if value == "3" => self.version = Version::Three,
@@ -299,9 +341,31 @@ mod tests {
     }
 
     #[test]
+    fn a_target_is_written_as_mount_takes_it_too() {
+        let read = |text: &str| text.parse::<Target>().unwrap();
+        for (text, url) in [
+            ("server:/export", "nfs://server/export"),
+            ("server:/", "nfs://server/"),
+            ("server:/export/", "nfs://server/export"),
+            ("10.0.0.1:/a b", "nfs://10.0.0.1/a%20b"),
+            ("[fe80::1]:/x", "nfs://[fe80::1]/x"),
+            ("fe80::1:/x", "nfs://[fe80::1]/x"),
+            ("h:/50%25", "nfs://h/50%2525"),
+            ("h:/what?", "nfs://h/what%3F"),
+            ("h:/x?version=2&nfsport=7", "nfs://h/x?version=2&nfsport=7"),
+        ] {
+            assert_eq!(read(text), read(url), "{text}");
+        }
+    }
+
+    #[test]
     fn bad_targets_say_what_is_wrong() {
         let cases = [
-            ("server:/export", "the scheme is \"server\", it must be nfs"),
+            ("server://export", "the scheme is \"server\", it must be nfs"),
+            ("a b:/export", "\"a b:/export\" is not a URL"),
+            ("me@h:/x", "a user or password has no meaning; NFS takes ?uid=N&gid=N"),
+            ("h:/x?version=4", "version=\"4\" is not spoken; version=3 and version=2 are"),
+            ("/data:/x", "\"/data:/x\" is not a URL"),
             ("export", "\"export\" is not a URL"),
             ("http://server/x", "the scheme is \"http\", it must be nfs"),
             ("nfs:///x", "there is no host name in \"nfs:///x\""),

@@ -8,7 +8,7 @@ use load::curve::Share;
 use load::mix::Arrivals;
 use perf::units::Nanos;
 
-use super::{count, size, target, time};
+use super::{count, positive, size, target, time};
 use crate::ranks::{self, Place};
 
 /// Response time over throughput, with a mix of operations as the SFS benchmarks have it.
@@ -49,7 +49,7 @@ pub(crate) struct Curve {
     #[arg(conflicts_with = "loads")]
     pub(crate) points: u32,
     /// These loads, in operations a second, instead of looking for the saturation.
-    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = rate)]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = positive(1e-3..=1e9))]
     pub(crate) loads: Vec<f64>,
     /// Runs before anything counts, at each point.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
@@ -102,9 +102,4 @@ pub(crate) struct Curve {
     /// Writes the points as CSV to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) csv: Option<PathBuf>,
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|rate: &f64| (1e-3..1e9).contains(rate));
-    number.ok_or_else(|| format!("{text:?} is no number of operations a second"))
 }

@@ -6,7 +6,7 @@ use clap::{Parser, ValueEnum};
 use world::simulate::values::Span;
 
 use super::estimate::Known;
-use super::{count, size};
+use super::{count, positive, size};
 
 /// The transaction cycle of one call, in the surroundings that are asked for.
 ///
@@ -212,10 +212,10 @@ pub(crate) struct Sensitivity {
     #[arg(long, requires = "mtu")]
     pub(crate) tcp: bool,
     /// Calls a second, for the threshold of the bandwidth [default: the saturation].
-    #[arg(long, value_name = "N", value_parser = super::estimate::rate)]
+    #[arg(long, value_name = "N", value_parser = positive(1e-9..=1e12))]
     pub(crate) rate: Option<f64>,
     /// Round trips of an operation, one after the other.
-    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = super::estimate::rate)]
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = positive(1e-9..=1e12))]
     pub(crate) round_trips: f64,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]

@@ -6,7 +6,7 @@ use clap::{Args, Parser};
 use perf::model::whatif::Change;
 use perf::units::Nanos;
 
-use super::{count, size, time};
+use super::{count, positive, size, time};
 
 /// What is known of a server, for models of it.
 #[derive(Args, Clone, Debug)]
@@ -155,7 +155,7 @@ pub(crate) struct WhatIf {
     #[command(flatten)]
     pub(crate) known: Known,
     /// Calls a second to ask about; half of the curve's peak unless told.
-    #[arg(long, value_name = "N", value_parser = rate)]
+    #[arg(long, value_name = "N", value_parser = positive(1e-9..=1e12))]
     pub(crate) rate: Option<f64>,
     /// Callers, for the closed model.
     #[arg(long, value_name = "N", value_parser = count(1..=100_000))]
@@ -168,7 +168,7 @@ pub(crate) struct WhatIf {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) latency: Option<Nanos>,
     /// Messages of an operation, each of which costs an o.
-    #[arg(long, value_name = "K", default_value_t = 2.0, value_parser = rate)]
+    #[arg(long, value_name = "K", default_value_t = 2.0, value_parser = positive(1e-9..=1e12))]
     pub(crate) messages: f64,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
@@ -177,9 +177,4 @@ pub(crate) struct WhatIf {
 
 fn change(text: &str) -> Result<Change, String> {
     text.parse().map_err(|error: perf::model::whatif::WhatIfError| error.to_string())
-}
-
-pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-    number.ok_or_else(|| format!("{text:?} is no number above 0"))
 }

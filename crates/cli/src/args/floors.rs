@@ -9,7 +9,7 @@ use net::floor::protocol;
 use net::floor::{DATAGRAM_BYTES_MAX, MESSAGE_BYTES_MIN, spray};
 use perf::units::Nanos;
 
-use super::{count, listen, size, target, time};
+use super::{byte_rate, count, listen, size, target, time, time_or_zero};
 
 /// Throughput of the network alone, over TCP and UDP, between this process and a far end.
 ///
@@ -40,10 +40,10 @@ pub(crate) struct Stream {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size)]
     #[arg(requires = "to")]
     pub(crate) size: Vec<u64>,
-    /// Length of each run.
+    /// Length of each run: --time or --bytes, whichever comes first.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time, requires = "to")]
     pub(crate) time: Nanos,
-    /// Ends a run, should it come before the time.
+    /// Bytes of each run: --time or --bytes, whichever comes first.
     #[arg(long, value_name = "SIZE", default_value = "64G", value_parser = size, requires = "to")]
     pub(crate) bytes: u64,
     /// Runs of each size.
@@ -51,7 +51,7 @@ pub(crate) struct Stream {
     #[arg(requires = "to")]
     pub(crate) repeats: u32,
     /// Bytes to send in each second [default: as fast as they go].
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "to")]
+    #[arg(long, value_name = "RATE", value_parser = byte_rate, requires = "to")]
     pub(crate) rate: Option<u64>,
     /// Writes the run record to FILE, or to standard output with `-`; a list of them for several
     /// sizes.
@@ -86,10 +86,10 @@ pub(crate) struct Rtt {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size)]
     #[arg(default_value = "64,548,972,1472,8K,32K")]
     pub(crate) size: Vec<u64>,
-    /// Messages of each size.
+    /// Messages of each size: --trials or --row-time, whichever comes first.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = count(1..=10_000_000))]
     pub(crate) trials: u32,
-    /// Ends a row, should it come before its number of messages.
+    /// Time for each size: --trials or --row-time, whichever comes first.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     pub(crate) row_time: Nanos,
     /// Messages in each second; times count from when each was due [default: each after the one
@@ -110,7 +110,7 @@ pub(crate) struct Rtt {
     #[arg(long, value_name = "SIZE", default_value = "1472", value_parser = size)]
     pub(crate) packet: u64,
     /// Bytes of transfers over UDP in each second [default: as fast as they go].
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "RATE", value_parser = byte_rate)]
     pub(crate) transfer_rate: Option<u64>,
     /// Transfers of each length.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
@@ -151,8 +151,8 @@ pub(crate) struct Spray {
     /// Calls [default: as many as make 100,000 bytes].
     #[arg(short, long, value_name = "N", value_parser = count(1..=i64::from(spray::CALLS_MAX)))]
     pub(crate) count: Option<u32>,
-    /// Time between a call and the next: microseconds, or a number with us, ms or s.
-    #[arg(short, long, value_name = "TIME", value_parser = delay, conflicts_with = "rate")]
+    /// Time between a call and the next; a number without a unit is microseconds, as for spray(8).
+    #[arg(short, long, value_name = "USECS|TIME", value_parser = delay, conflicts_with = "rate")]
     pub(crate) delay: Option<Nanos>,
     /// Calls in each second; response times count from when each was due.
     #[arg(long, value_name = "N", value_parser = count(1..=10_000_000))]
@@ -187,10 +187,10 @@ pub(crate) struct Storage {
     /// Bytes of a read or write.
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
     pub(crate) call: u64,
-    /// Appends of 4 KiB, each with fdatasync.
+    /// Appends of 4 KiB, each with fdatasync: --appends or --append-time, whichever comes first.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = count(1..=10_000_000))]
     pub(crate) appends: u32,
-    /// Ends the appends, should it come before their number.
+    /// Time for the appends: --appends or --append-time, whichever comes first.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
     pub(crate) append_time: Nanos,
     /// Runs, each with fresh files.
@@ -229,9 +229,11 @@ fn far(text: &str) -> Result<Far, String> {
 
 /// As spray(8) has it, in microseconds; zero is none.
 fn delay(text: &str) -> Result<Nanos, String> {
-    match text.parse() {
-        Ok(micros) => Ok(Nanos::from_micros(micros)),
-        Err(_) => time(text),
+    let is_bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_bare && !text.is_empty() {
+        time_or_zero(&format!("{text}us"))
+    } else {
+        time_or_zero(text)
     }
 }
 
@@ -270,7 +272,9 @@ mod tests {
     #[test]
     fn a_delay_is_in_microseconds_unless_it_says_so() {
         assert_eq!(delay("2"), Ok(Nanos::from_micros(2)));
+        assert_eq!(delay("1.5"), Ok(Nanos::from_nanos(1_500)));
         assert_eq!(delay("2ms"), Ok(Nanos::from_millis(2)));
+        assert_eq!(delay("1m"), Ok(Nanos::from_secs(60)));
         assert_eq!(delay("0"), Ok(Nanos::ZERO));
         assert!(delay("fast").is_err());
     }

@@ -6,7 +6,7 @@ use clap::Parser;
 use client::url::Target;
 use perf::units::Nanos;
 
-use super::{count, target, time};
+use super::{count, positive, target, time};
 
 /// nhfsstone, the benchmark of 1990: a mix of calls at a rate, and the mean time of a call.
 ///
@@ -32,10 +32,10 @@ pub(crate) struct Nhfsstone {
     #[arg(short, long, value_name = "WORD", conflicts_with = "operation")]
     pub(crate) mix: Option<String>,
     /// Calls a second.
-    #[arg(short, long, value_name = "N", default_value = "30", value_parser = load)]
+    #[arg(short, long, value_name = "N", default_value = "30", value_parser = positive(1e-3..=1e7))]
     pub(crate) load: f64,
-    /// How long, in seconds or with a unit: so many calls as the rate makes in that time.
-    #[arg(short, long, value_name = "TIME", value_parser = seconds, conflicts_with = "calls")]
+    /// How long: so many calls as the rate makes in that time.
+    #[arg(short, long, value_name = "TIME", value_parser = time, conflicts_with = "calls")]
     pub(crate) time: Option<Nanos>,
     /// How many calls [default: 5000].
     #[arg(short, long, value_name = "N", value_parser = count(1..=1_000_000_000))]
@@ -58,31 +58,4 @@ pub(crate) struct Nhfsstone {
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
-}
-
-fn load(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|load: &f64| (1e-3..=1e7).contains(load));
-    number.ok_or_else(|| format!("{text:?} is no number of calls a second"))
-}
-
-/// A number of seconds, as the original has it, or any time.
-fn seconds(text: &str) -> Result<Nanos, String> {
-    match text.parse::<u32>() {
-        Ok(seconds) if seconds > 0 => Ok(Nanos::from_secs(seconds.into())),
-        Ok(_) => Err("0 is no time".to_owned()),
-        Err(_) => time(text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_may_be_bare_seconds() {
-        assert_eq!(seconds("90"), Ok(Nanos::from_secs(90)));
-        assert_eq!(seconds("500ms"), Ok(Nanos::from_millis(500)));
-        assert!(seconds("0").is_err() && seconds("-1").is_err() && seconds("x").is_err());
-        assert!(load("0").is_err() && load("nan").is_err() && load("30").is_ok());
-    }
 }

@@ -1,6 +1,6 @@
 //! The arguments of `nfskit bench suite13`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
 use client::url::Target;
@@ -106,7 +106,9 @@ fn place(text: &str) -> Result<Place, String> {
     if name.is_empty() || name.len() > 16 || !name.chars().all(is_name) || at.is_empty() {
         return Err(format!("{}; a name has up to 16 letters, digits, -, _ and .", form()));
     }
-    let at = match at.contains("://") {
+    // HOST:/EXPORT, unless a directory is named so; a path with a slash before is a directory.
+    let is_plain = at.split_once(":/").is_some_and(|(host, _)| !host.contains('/'));
+    let at = match at.contains("://") || is_plain && !Path::new(at).exists() {
         true => At::Server(at.to_owned(), target(at)?),
         false => At::Dir(PathBuf::from(at)),
     };
@@ -135,6 +137,9 @@ mod tests {
         assert!(matches!(read("local=/tmp/x=y"), Ok((name, At::Dir(_))) if name == "local"));
         let read_server = read("a-1=nfs://server/export?version=2").unwrap();
         assert!(matches!(read_server.1, At::Server(url, _) if url.ends_with("version=2")));
+        assert!(matches!(read("a=server:/export"), Ok((_, At::Server(..)))));
+        assert!(matches!(read("a=[::1]:/export"), Ok((_, At::Server(..)))));
+        assert!(matches!(read("a=./server:/export"), Ok((_, At::Dir(_)))));
         for wrong in ["", "/tmp", "=/tmp", "a=", "a b=/tmp", "a=http://x/y", "averyveryverylong=/"]
         {
             assert!(place(wrong).is_err(), "{wrong}");

@@ -6,8 +6,7 @@ use analyze::trace::Host;
 use clap::Parser;
 use perf::units::Nanos;
 
-/// Says what captures of the network show: latency for each operation, the pace of the
-/// conversation, where it stands still and why.
+/// Analyzes captures: latency of each operation, calls outstanding, gaps and their causes.
 ///
 /// Captures are pcap or pcapng files, packed with gzip or zstd or not; `-` is standard input.
 /// Several are read as one, in the order of time. NFS is found on any port, over TCP and UDP.
@@ -48,10 +47,10 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "TEXT")]
     pub(crate) file: Option<String>,
     /// Only calls from this time on, counted from the first packet.
-    #[arg(long, value_name = "TIME", value_parser = super::time)]
+    #[arg(long, value_name = "TIME", value_parser = super::time_or_zero)]
     pub(crate) from: Option<Nanos>,
     /// Only calls before this time, counted from the first packet.
-    #[arg(long, value_name = "TIME", value_parser = super::time)]
+    #[arg(long, value_name = "TIME", value_parser = super::time_or_zero)]
     pub(crate) until: Option<Nanos>,
     /// Fits a model to the busiest connection, and says what a larger window, a shorter way and
     /// unstable WRITEs would give.

@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::args::{Args, Completions, Man};
+use crate::args::{Completions, Man, help};
 use crate::exit::Failure;
 use crate::output;
 
@@ -59,7 +59,7 @@ const FILES: [(&str, &[(&str, &str)]); 4] = [
 
 /// `nfskit man DIR`
 pub(crate) fn man(args: &Man) -> Result<(), Failure> {
-    let mut command = Args::command().disable_help_subcommand(true);
+    let mut command = help::command().disable_help_subcommand(true);
     command.build();
     let written = fs::create_dir_all(&args.out).and_then(|()| pages(&command, &args.out));
     written.map_err(|cause| output::cannot_write(&args.out, &cause))
@@ -119,7 +119,7 @@ fn examples(page: &mut dyn Write, help: &str) -> io::Result<()> {
 /// `nfskit completions SHELL`
 pub(crate) fn completions(args: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "nfskit", &mut script);
+    clap_complete::generate(args.shell, &mut help::command(), "nfskit", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }
 

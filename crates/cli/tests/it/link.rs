@@ -126,7 +126,7 @@ fn fragments_of_a_record_come_out_as_one_record_and_what_is_none_ends_the_connec
     assert!(complaint.contains("by=client") && complaint.contains("no RPC record"), "{complaint}");
     assert_eq!(all(client), b"");
     assert_eq!(all(server), b"");
-    assert!(linked.stop().contains("1 broke (1 by what is no RPC record"));
+    assert!(linked.stop().contains("1 broke (1 malformed RPC records"));
 }
 
 #[test]

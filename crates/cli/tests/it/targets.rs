@@ -54,6 +54,63 @@ fn a_host_that_does_not_resolve() {
     fails(with_ports, &["cannot resolve", "nosuchhost.invalid", "address instead of its name"]);
 }
 
+/// Addresses of the loopback that no other test has: where a portmapper of this host listens at
+/// all of them, it knows nothing of what is served here.
+const SERVED: &str = "127.77.1.1:2049";
+const DESERTED: &str = "127.77.1.2";
+
+/// A portmapper of this host may know of another MOUNT.
+fn knows_no_mount() -> bool {
+    let portmapper = TcpStream::connect((Ipv4Addr::LOCALHOST, wire::portmap::PORT));
+    if portmapper.is_ok() {
+        eprintln!("SKIPPED in part: a portmapper runs on this host");
+    }
+    portmapper.is_err()
+}
+
+#[test]
+fn a_server_without_a_portmapper_is_found_by_the_port_of_nfs() {
+    let mut serve = nfskit(["serve", "mem:", "--export", "/=no_root_squash,insecure"]);
+    serve.arg("--udp");
+    let served = Served::start(serve, SERVED);
+    for target in
+        ["127.77.1.1:/", "nfs://127.77.1.1/", "127.77.1.1:/?proto=udp", "127.77.1.1:/?version=2"]
+    {
+        let basic = ["bench", "basic", "-f", "--test", "1", "--target", target];
+        let finished = Program::start(&mut nfskit(basic)).finish();
+        assert_eq!(finished.code, Some(0), "{target}: {finished:?}");
+    }
+    served.stop();
+    // NFS on another port, which the URL names: MOUNT is looked for there.
+    let served = Served::memory(&[]);
+    let target = format!("nfs://127.0.0.1:{}/", served.port());
+    let basic = ["bench", "basic", "-f", "--test", "1", "--target", &target];
+    if knows_no_mount() {
+        let finished = Program::start(&mut nfskit(basic)).finish();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    }
+    served.stop();
+}
+
+#[test]
+fn a_host_without_any_service_is_told_with_all_that_was_tried() {
+    for target in [format!("{DESERTED}:/export"), format!("nfs://{DESERTED}/export")] {
+        let parts = [
+            "cannot find the NFS service of 127.77.1.2",
+            "portmapper",
+            "127.77.1.2:2049 refused the connection",
+            "start the server (nfskit serve DIR",
+            "?nfsport=2049&mountport=20048",
+        ];
+        fails(&target, &parts);
+    }
+    if knows_no_mount() {
+        let echo = Peer::echo();
+        let url = format!("nfs://{}/x", echo.address());
+        fails(&url, &["cannot find the MOUNT service", &echo.address(), "20048", "nfskit serve"]);
+    }
+}
+
 #[test]
 fn a_port_on_which_nobody_listens() {
     let nobody = Nobody::there();

@@ -17,7 +17,8 @@ fn refused(arguments: &[&str], parts: &[&str]) {
 fn a_malformed_url_is_refused_with_the_form_of_a_good_one() {
     const FORM: &str = "nfs://HOST[:PORT]/EXPORT[/PATH]";
     let cases = [
-        ("server:/export", "must be nfs"),
+        ("server://export", "must be nfs"),
+        ("a b:/export", "not a URL"),
         ("http://server/export", "must be nfs"),
         ("nfs:///export", "no host name"),
         ("export", "not a URL"),
@@ -36,15 +37,17 @@ fn a_malformed_url_is_refused_with_the_form_of_a_good_one() {
 fn a_malformed_size_or_time_is_refused_with_the_form_of_a_good_one() {
     let bench = ["bench", "seqwrite", "--wire", "--target", "nfs://server/x"];
     for option in ["--size", "--call", "--commit-every"] {
-        for wrong in ["", "0", "8X", "-1", "1.5M", "99999999999T"] {
+        for wrong in ["", "0", "8X", "-1", "1.5", "1.5.5M"] {
             let with = |wrong| format!("{option}={wrong}");
-            refused(&[&bench[..], &[&with(wrong)]].concat(), &[option, "powers of 1024"]);
+            refused(&[&bench[..], &[&with(wrong)]].concat(), &[option, "K, M, G"]);
         }
+        let large = format!("{option}=99999999999T");
+        refused(&[&bench[..], &[&large]].concat(), &[option, "99999999999T", "largest size"]);
     }
     refused(&["serve", "mem:", "--mem-size", "lots"], &["--mem-size", "powers of 1024"]);
-    for wrong in ["--reply-limit=5", "--reply-limit=0s", "--reply-limit=1h"] {
-        refused(&[&bench[..], &[wrong]].concat(), &["--reply-limit", "us, ms or s"]);
-        refused(&["study", wrong], &["--reply-limit", "us, ms or s"]);
+    for wrong in ["--reply-limit=5x", "--reply-limit=0s", "--reply-limit=soon"] {
+        refused(&[&bench[..], &[wrong]].concat(), &["--reply-limit", "us, ms, s"]);
+        refused(&["study", wrong], &["--reply-limit", "us, ms, s"]);
     }
 }
 

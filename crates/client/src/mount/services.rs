@@ -32,19 +32,76 @@ pub(super) struct Mounter<'a> {
 
 impl Mounter<'_> {
     pub(super) async fn ports(&self, target: &Target) -> Result<Ports, Error> {
-        let nfs = self.nfs(target).await?;
-        let mount = match target.mount_port {
-            Some(port) => self.resolve(target, port, Service::Mount).await?,
-            None => self.ask_portmapper(target, Service::Mount).await?,
+        let nfs = match target.nfs_port {
+            Some(port) => self.resolve(target, port, Service::Nfs).await.map(Found::at)?,
+            None => self.find(target, Service::Nfs, None, &[NFS_PORT]).await?,
         };
+        let mount = match target.mount_port {
+            Some(port) => self.resolve(target, port, Service::Mount).await.map(Found::at)?,
+            None => {
+                // What serves both programs on one port needs no portmapper.
+                let usual = [nfs.address.port(), MOUNT_PORT];
+                self.find(target, Service::Mount, nfs.no_portmapper, &usual).await?
+            }
+        };
+        let (nfs, mount) = (nfs.address, mount.address);
         Ok(Ports { nfs, mount, protocol: target.protocol, version: target.version })
     }
 
     pub(super) async fn nfs(&self, target: &Target) -> Result<SocketAddr, Error> {
         match target.nfs_port {
             Some(port) => self.resolve(target, port, Service::Nfs).await,
-            None => self.ask_portmapper(target, Service::Nfs).await,
+            None => Ok(self.find(target, Service::Nfs, None, &[NFS_PORT]).await?.address),
         }
+    }
+
+    /// Asks the portmapper for a service, unless it is known why that is in vain; then the usual
+    /// ports, one after the other, whether the service is there.
+    async fn find(
+        &self,
+        target: &Target,
+        service: Service,
+        no_portmapper: Option<Error>,
+        usual: &[u16],
+    ) -> Result<Found, Error> {
+        let asked = match no_portmapper {
+            Some(error) => Err(error),
+            None => self.ask_portmapper(target, service).await,
+        };
+        let why = match asked {
+            Ok(address) => return Ok(Found::at(address)),
+            // No port of this host can be called.
+            Err(error @ Error::Connect { cause: ConnectError::Resolve { .. }, .. }) => {
+                return Err(error);
+            }
+            Err(error) => error,
+        };
+        let mut tried = vec![why.clone()];
+        for port in usual {
+            let address = self.resolve(target, *port, service).await?;
+            match self.null(target, service, address).await {
+                Ok(()) => {
+                    let is_gone = !matches!(why, Error::NotRegistered { .. });
+                    return Ok(Found { address, no_portmapper: is_gone.then_some(why) });
+                }
+                Err(error) => tried.push(error),
+            }
+        }
+        Err(Error::NotFound { host: target.host.clone(), service, tried })
+    }
+
+    /// Whether a service is at an address: its procedure that does nothing.
+    async fn null(
+        &self,
+        target: &Target,
+        service: Service,
+        address: SocketAddr,
+    ) -> Result<(), Error> {
+        let (program, version) = program(target, service);
+        let protocol = target.protocol;
+        let step =
+            Step { service, protocol, address, program, version, procedure: 0, name: "NULL" };
+        self.call(&step, &()).await.map(|_| ())
     }
 
     /// The first address of the host at which something listens on `port`.
@@ -71,10 +128,7 @@ impl Mounter<'_> {
 
     async fn ask_portmapper(&self, target: &Target, service: Service) -> Result<SocketAddr, Error> {
         let address = self.resolve(target, portmap::PORT, Service::Portmapper).await?;
-        let (program, version) = match service {
-            Service::Mount => (mount::PROGRAM, mount_version(target.version)),
-            _ => (nfs3::PROGRAM, target.version.number()),
-        };
+        let (program, version) = program(target, service);
         let protocol = match target.protocol {
             Protocol::Tcp => PROTOCOL_TCP,
             Protocol::Udp => PROTOCOL_UDP,
@@ -162,6 +216,33 @@ impl Mounter<'_> {
             .await
             .map(|answer| answer.results())
             .map_err(|cause| step.failed(cause))
+    }
+}
+
+/// The port of NFS, where there is no portmapper to ask.
+const NFS_PORT: u16 = 2049;
+
+/// The port that IANA has registered for MOUNT.
+const MOUNT_PORT: u16 = 20_048;
+
+/// Where a service is.
+struct Found {
+    address: SocketAddr,
+    /// Why the portmapper gave no answer: it need not be asked a second time.
+    no_portmapper: Option<Error>,
+}
+
+impl Found {
+    fn at(address: SocketAddr) -> Self {
+        Self { address, no_portmapper: None }
+    }
+}
+
+/// The number and version by which a service of this target is called.
+fn program(target: &Target, service: Service) -> (u32, u32) {
+    match service {
+        Service::Mount => (mount::PROGRAM, mount_version(target.version)),
+        _ => (nfs3::PROGRAM, target.version.number()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use net::shape::profile::Profile as Link;
 use perf::model::disk::Profile as Disk;
 use perf::units::Nanos;
+use perf::words;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// A value that is written as text.
@@ -25,14 +26,11 @@ pub type LinkName = Text<Link>;
 /// A disk.
 pub type DiskName = Text<Disk>;
 
-/// A time with its unit, in picoseconds: `20us`, `1.5ms`, `0.4ns`, or `0`.
+/// A time in picoseconds: `20us`, `1.5ms`, `0.4ns`, `1m`, `0`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Span {
     ps: u64,
 }
-
-/// The longest time.
-const SECS_MAX: f64 = 1e6;
 
 impl Span {
     pub const fn nanos(self) -> Nanos {
@@ -44,32 +42,11 @@ impl Span {
     }
 }
 
-/// Seconds for each unit.
-const UNITS: [(&str, f64); 5] =
-    [("ps", 1e-12), ("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
-
 impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "0" {
-            return Ok(Self { ps: 0 });
-        }
-        let wrong = || format!("{text:?} is not a time: a number and ps, ns, us, ms or s, or 0");
-        let (number, unit) = UNITS
-            .iter()
-            .find_map(|(unit, secs)| Some((text.strip_suffix(unit)?, secs)))
-            .ok_or_else(wrong)?;
-        let secs = number.trim().parse::<f64>().map_err(|_| wrong())? * unit;
-        if !(0.0..=SECS_MAX).contains(&secs) {
-            return Err(format!("{text:?} is longer than {SECS_MAX} s, or less than nothing"));
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "of the range that was checked; it saturates"
-        )]
-        Ok(Self { ps: (secs * 1e12).round() as u64 })
+        words::picos(text).map(|ps| Self { ps })
     }
 }
 
@@ -79,7 +56,7 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// Bytes: a number, or one with K, M or G for powers of 1024.
+/// Bytes: a number, or one with a unit: `64M`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Bytes(pub u64);
 
@@ -87,18 +64,7 @@ impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{text:?} is not a size: a number, with K, M or G for powers of 1024");
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let shift = match &text[digits.len()..] {
-            "" => 0,
-            "K" => 10,
-            "M" => 20,
-            "G" => 30,
-            _ => return Err(wrong()),
-        };
-        let number: u64 = digits.parse().map_err(|_| wrong())?;
-        number.checked_mul(1 << shift).map(Self).ok_or_else(wrong)
+        words::size(text).map(Self)
     }
 }
 
@@ -134,11 +100,13 @@ mod tests {
         assert_eq!(ps("20us"), Ok(20_000_000));
         assert_eq!(ps("0.4ns"), Ok(400));
         assert_eq!(ps("0"), Ok(0));
-        for wrong in ["", "5", "-1s", "1e9s", "nans", "5 m", "us"] {
+        assert_eq!(ps("5"), Ok(5_000_000_000_000));
+        for wrong in ["", "-1s", "1e9s", "nans", "5 x", "us"] {
             assert!(ps(wrong).is_err(), "{wrong}");
         }
         assert_eq!("64M".parse(), Ok(Bytes(64 << 20)));
-        for wrong in ["", "M", "-1", "1.5M", "1T", "99999999999G", "\u{b5}"] {
+        assert_eq!("1.5M".parse(), Ok(Bytes(3 << 19)));
+        for wrong in ["", "M", "-1", "1.5", "99999999999G", "\u{b5}"] {
             assert!(wrong.parse::<Bytes>().is_err(), "{wrong}");
         }
     }

@@ -54,7 +54,7 @@ fn readings(counts: &Counts) -> Vec<Reading> {
         ("nfskit_link_sessions", "Sources of datagrams told apart now.", counts.sessions),
         ("nfskit_link_held_allowance_bytes", "Memory set aside for messages.", counts.bytes_held),
         ("nfskit_link_accepted_total", "Connections let in.", counts.accepted),
-        ("nfskit_link_refused_total", "Connections that found no place.", counts.refused),
+        ("nfskit_link_refused_total", "Connections refused (connection limit).", counts.refused),
         ("nfskit_link_unreachable_total", "Connections without server.", counts.unreachable),
         ("nfskit_link_broken_total", "Connections that broke.", counts.broken),
         ("nfskit_link_garbled_total", "Connections with what is no record.", counts.garbled),

@@ -101,8 +101,8 @@ pub(super) fn table(counts: &Counts) -> String {
     }
     let Counts { accepted, refused, unreachable, broken, garbled, given_up, .. } = counts;
     lines.push(format!(
-        "  {accepted} connections; {unreachable} found no server, {refused} no place, {broken} \
-         broke ({garbled} by what is no RPC record, {given_up} given up)\n"
+        "  {accepted} connections; {unreachable} found no server, {refused} refused (connection \
+         limit), {broken} broke ({garbled} malformed RPC records, {given_up} stalled)\n"
     ));
     lines.join("\n")
 }

@@ -38,11 +38,8 @@ pub(super) fn parse(text: &str) -> Result<Target, String> {
         let services = parsed.map(|url| Target::Services(Box::new(url)));
         services.map_err(|error| format!("{error}\n  a target is HOST:PORT, or HOST, or {FORM}"))
     };
-    if text.contains("://") {
+    if text.contains(":/") {
         return url(text.to_owned());
-    }
-    if let Some((host, export)) = text.split_once(":/") {
-        return url(format!("nfs://{}/{export}", bracketed(host)));
     }
     let is_bare_ipv6 = text.parse::<std::net::Ipv6Addr>().is_ok();
     match text.rsplit_once(':') {

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use super::settings::{seconds, tenths, transfer};
+use crate::args::{listen, read, size, time};
+
 /// Mounts an NFS file system, until Ctrl-C or SIGTERM, or until somebody unmounts it.
 ///
 /// Any program can use it then. The kernel's FUSE carries its calls here; root mounts for
@@ -31,26 +34,26 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     write_policy: Option<String>,
     /// Bytes that may be written and not yet be on the server's disk.
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = read(size))]
     dirty_max: Option<String>,
     /// What the kernel keeps of files: writeback, writethrough or none [default: writeback; with
     /// the policies of the papers writethrough, so that they see every write].
     #[arg(long, value_name = "NAME")]
     kernel_cache: Option<String>,
-    /// Seconds for which attributes are good: of files and directories, least and most.
-    #[arg(long, value_name = "SECONDS")]
+    /// How long attributes are good: of files and directories, least and most.
+    #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     actimeo: Option<String>,
     /// Of files, at least [default: 3].
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     acregmin: Option<String>,
     /// Of files, at most [default: 60].
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     acregmax: Option<String>,
     /// Of directories, at least [default: 30].
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     acdirmin: Option<String>,
     /// Of directories, at most [default: 60].
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     acdirmax: Option<String>,
     /// Attributes are always asked for, and writes are synchronous.
     #[arg(long)]
@@ -71,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long)]
     soft: bool,
     /// Tenths of a second until a call is sent again [default: 600 over TCP, 11 over UDP].
-    #[arg(long, value_name = "TENTHS")]
+    #[arg(long, value_name = "TENTHS|TIME", value_parser = read(tenths))]
     timeo: Option<String>,
     /// How often, before it is said that the server does not respond [default: 2; UDP: 3].
     #[arg(long, value_name = "N")]
@@ -80,19 +83,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     nconnect: Option<String>,
     /// Bytes of a READ, at most [default: what the server offers].
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = read(transfer))]
     rsize: Option<String>,
     /// Bytes of a WRITE, at most [default: what the server offers].
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = read(transfer))]
     wsize: Option<String>,
     /// An emulated link to the server.
     #[arg(long, value_name = "PROFILE")]
     link: Option<String>,
     /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = read(listen))]
     metrics: Option<String>,
     /// How long writing back may take when it is unmounted [default: 60s].
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = read(time))]
     grace: Option<String>,
     /// Others may use it, too: what root does anyway.
     #[arg(long)]

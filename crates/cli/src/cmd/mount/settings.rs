@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use client::cache::attributes::Times;
-use client::url::{FORM, Protocol, Target, Version};
+use client::url::{Protocol, Target, Version};
 use client::write_behind::PolicyName;
 use mount::KernelCache;
 use mount::session::Flags;
@@ -13,6 +13,13 @@ use perf::units::Nanos;
 
 /// How long writing back may take at the end.
 const GRACE: Nanos = Nanos::from_secs(60);
+
+/// The longest that attributes may be good: guess.
+const SECONDS_MAX: Nanos = Nanos::from_secs(86_400);
+
+/// What timeo= may be: a tenth of a second to an hour.
+const TIMEO_MIN: Nanos = Nanos::from_millis(100);
+const TIMEO_MAX: Nanos = Nanos::from_secs(3_600);
 
 /// Everything that was asked for.
 #[derive(Clone, Debug)]
@@ -97,7 +104,7 @@ pub(super) fn split(list: &str) -> impl Iterator<Item = String> {
 impl Settings {
     /// Of a source, with the usual defaults.
     pub(super) fn of(source: &str) -> Result<Self, String> {
-        let target = target(source)?;
+        let target = crate::args::target(source)?;
         Ok(Self {
             target,
             flags: Flags { source: source.to_owned(), ..Flags::default() },
@@ -193,8 +200,7 @@ impl Settings {
             "acdirmin" => self.times.dir_min = seconds(value).map_err(in_word)?,
             "acdirmax" => self.times.dir_max = seconds(value).map_err(in_word)?,
             "timeo" => {
-                let tenths = number(value, 1, 36_000).map_err(in_word)?;
-                self.timeo = Some(Nanos::from_millis(u64::from(tenths) * 100));
+                self.timeo = Some(tenths(value).map_err(in_word)?);
             }
             "retrans" => self.retrans = Some(number(value, 0, 1000).map_err(in_word)?),
             "nconnect" => self.nconnect = number(value, 1, 16).map_err(in_word)?,
@@ -250,41 +256,34 @@ fn number(value: &str, low: u32, high: u32) -> Result<u32, String> {
     }
 }
 
-fn seconds(value: &str) -> Result<Nanos, String> {
-    Ok(Nanos::from_secs(u64::from(number(value, 0, 86_400)?)))
+/// How long attributes are good: a time, of which nfs(5) has whole seconds.
+pub(super) fn seconds(value: &str) -> Result<Nanos, String> {
+    let time = crate::args::time_or_zero(value)?;
+    if time <= SECONDS_MAX { Ok(time) } else { Err(format!("{value:?} is longer than a day")) }
+}
+
+/// How long a reply is waited for: tenths of a second, as nfs(5) has it, or a time with its unit.
+pub(super) fn tenths(value: &str) -> Result<Nanos, String> {
+    let is_bare = value.bytes().all(|byte| byte.is_ascii_digit());
+    let time = match value.parse::<u32>() {
+        Ok(tenths) if is_bare => Nanos::from_millis(u64::from(tenths) * 100),
+        _ => crate::args::time(value).map_err(|why| format!("{why}; timeo alone is in tenths"))?,
+    };
+    match (TIMEO_MIN..=TIMEO_MAX).contains(&time) {
+        true => Ok(time),
+        false => Err("a time between 1 and 36000 tenths of a second is wanted".to_owned()),
+    }
 }
 
 fn port(value: &str) -> Result<u16, String> {
     value.parse().ok().filter(|port| *port > 0).ok_or_else(|| "a port is wanted".to_owned())
 }
 
-fn transfer(value: &str) -> Result<u32, String> {
-    match crate::args::size(value).map(u32::try_from) {
-        Ok(Ok(bytes @ 512..)) => Ok(bytes),
-        _ => Err("a size from 512 up is wanted".to_owned()),
+pub(super) fn transfer(value: &str) -> Result<u32, String> {
+    match u32::try_from(crate::args::size(value)?) {
+        Ok(bytes @ 512..) => Ok(bytes),
+        _ => Err("a size from 512 to 4G is wanted".to_owned()),
     }
-}
-
-/// A URL, or HOST:/PATH as mount(8) has always written it.
-fn target(source: &str) -> Result<Target, String> {
-    let plain = match source.split_once(":/") {
-        Some((host, path)) if !path.starts_with('/') && !host.is_empty() => Some((host, path)),
-        _ => None,
-    };
-    let Some((host, path)) = plain else {
-        return source
-            .parse()
-            .map_err(|error| format!("{error}\n  the form is {FORM}, or HOST:/EXPORT"));
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    // The URL's own rules say which hosts there can be.
-    let in_url = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-    let mut target: Target = format!("nfs://{in_url}/")
-        .parse()
-        .map_err(|error| format!("{error}\n  the form is {FORM}, or HOST:/EXPORT"))?;
-    let path = path.trim_end_matches('/');
-    target.path = format!("/{path}").into_bytes();
-    Ok(target)
 }
 
 #[cfg(test)]
@@ -327,6 +326,18 @@ mod tests {
     }
 
     #[test]
+    fn times_and_sizes_are_written_as_everywhere() {
+        let spelled =
+            settings("timeo=1.5s,acregmin=0.1ms,acdirmax=1m,wsize=1.5M,grace=90").unwrap();
+        assert_eq!(
+            (spelled.timeo, spelled.grace),
+            (Some(Nanos::from_millis(1500)), Nanos::from_secs(90))
+        );
+        assert_eq!(spelled.times.reg_min, Nanos::from_micros(100));
+        assert_eq!((spelled.times.dir_max, spelled.wsize), (Nanos::from_secs(60), Some(3 << 19)));
+    }
+
+    #[test]
     fn the_last_of_two_opposite_words_decides() {
         let flags = |words| settings(words).unwrap().flags;
         assert!(!flags("").suid && !flags("").dev && flags("suid,dev").suid);
@@ -354,6 +365,11 @@ mod tests {
             ("ro=1", "unknown option"),
             ("timeo", "unknown option \"timeo\""),
             ("timeo=0", "between 1 and 36000"),
+            ("timeo=2h", "between 1 and 36000"),
+            ("timeo=x", "not a time"),
+            ("acregmin=2d", "not a time"),
+            ("acregmin=25h", "longer than a day"),
+            ("wsize=0.1K", "from 512 to 4G"),
             ("nconnect=17", "between 1 and 16"),
             ("vers=4.1", "versions 3 and 2"),
             ("proto=rdma", "tcp and udp"),

@@ -45,7 +45,7 @@ impl Targets {
                 }
                 At::Server(..) => {
                     if let Some(obstacle) = obstacle() {
-                        return Err(obstacle.and("a nfs:// URL is mounted for this benchmark"));
+                        return Err(obstacle.and("a server is mounted for this benchmark"));
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! What values look like: times, rates, shares and so on, each with the sentence for what is none.
 
 use perf::units::Nanos;
-pub(super) use perf::words::{gap_per_byte, gap_per_byte_ps, rate, time};
+pub(super) use perf::words::{gap_per_byte, gap_per_byte_ps, rate, time_with_unit as time};
 use perf::words::{rounded, scaled};
 
 use crate::shape::conditions::{Jitter, Outage, OutageKind, Ppm, Reordering};
@@ -12,12 +12,8 @@ pub(super) fn share(text: &str) -> Result<Ppm, String> {
     Ok(Ppm(u32::try_from(ppm).unwrap_or(u32::MAX)))
 }
 
-/// Bytes, with K, M or G for powers of 1024.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let upper = text.to_ascii_uppercase();
-    let units = [("", 1.0), ("B", 1.0), ("K", 1024.0), ("M", 1_048_576.0), ("G", 1_073_741_824.0)];
-    let form = "a size, with K, M or G for powers of 1024, or none";
-    scaled(&upper, &units, form).map(rounded)
+    perf::words::size(text).map_err(|why| format!("{why}; or none"))
 }
 
 pub(super) fn number(text: &str, low: u64, high: u64) -> Result<u64, String> {

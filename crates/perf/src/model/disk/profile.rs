@@ -6,6 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::units::{Instant, Nanos};
+use crate::words;
 
 /// What a disk takes for what. MB are 10^6 bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -113,6 +114,9 @@ const UNNAMED: &str = "custom";
 /// The longest of all times that can be asked for.
 const SPAN_MAX: Nanos = Nanos::from_secs(10);
 
+/// A byte a second.
+const PS_PER_BYTE_MAX: u64 = 1_000_000_000_000;
+
 const PARALLEL_MAX: u64 = 1024;
 
 /// What cannot be had, and what can.
@@ -206,29 +210,13 @@ impl Profile {
 
 /// Picoseconds per byte of `46.55MB/s`, `1.2GB/s`, `800KB/s`.
 fn rate_ps(text: &str) -> Option<u64> {
-    let units = [("GB/s", 1e9), ("MB/s", 1e6), ("KB/s", 1e3)];
-    let (number, scale) =
-        units.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
-    let bytes_per_sec = number.parse::<f64>().ok()? * scale;
-    let ps = (1e12 / bytes_per_sec).round();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "of the range that is checked on the same line"
-    )]
-    (bytes_per_sec > 0.0 && (1.0..=1e12).contains(&ps)).then_some(ps as u64)
+    let bits_per_sec = words::rate(text).ok()?;
+    Some(words::rounded(8e12 / bits_per_sec as f64)).filter(|ps| (1..=PS_PER_BYTE_MAX).contains(ps))
 }
 
 /// `0`, or a number and its unit.
 fn span(text: &str) -> Option<Nanos> {
-    if text == "0" {
-        return Some(Nanos::ZERO);
-    }
-    let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
-    let (number, scale) =
-        units.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
-    let secs = number.parse::<f64>().ok()? * scale;
-    (0.0..=SPAN_MAX.as_secs_f64()).contains(&secs).then(|| Nanos::from_secs_f64(secs))
+    words::time_with_unit(text).ok().filter(|span| *span <= SPAN_MAX)
 }
 
 impl FromStr for Profile {

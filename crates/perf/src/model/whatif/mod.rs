@@ -202,8 +202,8 @@ fn kind(what: What, how: How) -> Kind {
 impl Kind {
     fn name(self) -> &'static str {
         match self {
-            Self::Time => "time with a unit (us, ms, s)",
-            Self::Size => "size (K, M, G, T)",
+            Self::Time => "time with a unit (us, ms, s, m)",
+            Self::Size => "size (4096, 64K, 1.5M, 1MB)",
             Self::Rate => "rate of a link (1g, 100m, 100Mbit/s, 1.25MB/s, 8ns for a byte, none)",
             Self::Number => "number",
             Self::Log => "log device (nvme, or the time of its sync)",
@@ -212,24 +212,14 @@ impl Kind {
 
     fn read(self, text: &str) -> Option<f64> {
         match (self, text) {
-            (Self::Log, "nvme") => return Some(NVME_SYNC_US),
-            (Self::Time | Self::Log, _) => return words::time(text).ok().map(Nanos::as_micros_f64),
-            (Self::Rate, _) => return words::gap_per_byte(text).ok().map(us_per_kib),
-            (Self::Size | Self::Number, _) => {}
+            (Self::Log, "nvme") => Some(NVME_SYNC_US),
+            (Self::Time | Self::Log, _) => {
+                words::time_with_unit(text).ok().map(Nanos::as_micros_f64)
+            }
+            (Self::Rate, _) => words::gap_per_byte(text).ok().map(us_per_kib),
+            (Self::Size, _) => words::size(text).ok().map(|bytes| bytes as f64),
+            (Self::Number, _) => words::scaled(text, &[("", 1.0)], "").ok(),
         }
-        let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-        let number: f64 = text[..split].trim().parse().ok().unwrap_or(f64::NAN);
-        let unit = text[split..].trim();
-        let unit = match (self, unit) {
-            (Self::Size, "" | "B") => 1.0,
-            (Self::Size, "K" | "KiB") => 1024.0,
-            (Self::Size, "M" | "MiB") => f64::from(1 << 20),
-            (Self::Size, "G" | "GiB") => f64::from(1 << 30),
-            (Self::Size, "T" | "TiB") => 1024.0 * f64::from(1 << 30),
-            (Self::Number, "") => 1.0,
-            _ => return None,
-        };
-        Some(number * unit)
     }
 }
 

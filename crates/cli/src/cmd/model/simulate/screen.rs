@@ -156,7 +156,7 @@ fn server_rows(text: &mut String, number: usize, server: &ServerOutcome) -> std:
         percent(hits)
     )?;
     if server.lives > 1 {
-        writeln!(text, "{:<14}{:>10}   times started", name("lives"), server.lives)?;
+        writeln!(text, "{}: {}", name("restarts"), server.lives - 1)?;
     }
     Ok(())
 }

@@ -1,0 +1,117 @@
+//! What holds for the options of all commands: found by a walk of clap's tree.
+
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
+
+/// Every command, with its words, and each of its options.
+fn each(mut visit: impl FnMut(&[String], &Command, &Arg)) {
+    fn walk(
+        command: &Command,
+        words: &[String],
+        visit: &mut impl FnMut(&[String], &Command, &Arg),
+    ) {
+        command.get_arguments().for_each(|arg| visit(words, command, arg));
+        for below in command.get_subcommands() {
+            let words = [words, &[below.get_name().to_owned()]].concat();
+            walk(below, &words, visit);
+        }
+    }
+    walk(&super::help::command(), &["nfskit".to_owned()], &mut visit);
+}
+
+/// The word for what an option takes, such as TIME, of each option that takes one.
+fn values(mut visit: impl FnMut(&[String], &Command, &Arg, &str)) {
+    each(|words, command, arg| {
+        let names = arg.get_value_names().unwrap_or_default();
+        if let (Some(name), true) = (names.first(), arg.get_action().takes_values()) {
+            visit(words, command, arg, name);
+        }
+    });
+}
+
+/// What clap says of `--option=value`, if it is about this value.
+fn refusal(command: &Command, arg: &Arg, value: &str) -> Option<String> {
+    let option = format!("--{}={value}", arg.get_long()?);
+    let error = command.clone().try_get_matches_from([command.get_name(), &option]).err()?;
+    let is_about = [ErrorKind::ValueValidation, ErrorKind::InvalidValue].contains(&error.kind());
+    is_about.then(|| error.to_string())
+}
+
+/// Options whose values have a range of their own.
+const NARROW: [&str; 3] = ["rsize", "wsize", "timeo"];
+
+#[test]
+fn every_time_and_every_size_is_written_in_the_same_ways() {
+    let mut found = [0, 0];
+    values(|words, command, arg, name| {
+        let kinds = name.split(['|', ',']).collect::<Vec<_>>();
+        let (good, form) = match (kinds.contains(&"TIME"), kinds.contains(&"SIZE")) {
+            (true, _) => (["0.1ms", "1.5s", "1m", "90"], "ns, us, ms, s, m"),
+            (_, true) => (["1.5M", "1MB", "64K", "4096"], "K, M, G"),
+            _ => return,
+        };
+        found[usize::from(kinds.contains(&"SIZE"))] += 1;
+        let option = arg.get_long().unwrap();
+        for value in good {
+            let is_narrow = NARROW.contains(&option) && ["0.1ms"].contains(&value);
+            let refused = refusal(command, arg, value).filter(|_| !is_narrow);
+            assert_eq!(refused, None, "{words:?} --{option} {value}");
+        }
+        for wrong in ["1.5X", "-3", "soon", "", "1.5.5"] {
+            let refused = refusal(command, arg, wrong);
+            let refused = refused.unwrap_or_else(|| panic!("{words:?} --{option} takes {wrong:?}"));
+            for part in [&format!("--{option}"), wrong, form] {
+                assert!(refused.contains(part), "{words:?}: no {part:?} in {refused}");
+            }
+        }
+    });
+    assert!(found[0] > 40 && found[1] > 40, "{found:?} times and sizes");
+}
+
+#[test]
+fn a_target_is_a_url_or_a_host_and_an_export() {
+    let mut found = 0;
+    values(|words, command, arg, name| {
+        if name != "URL" || arg.get_long().is_none() {
+            return;
+        }
+        found += 1;
+        for value in ["nfs://server/export", "server:/export", "[fe80::1]:/export", "127.0.0.1:/"] {
+            assert_eq!(refusal(command, arg, value), None, "{words:?} {value}");
+        }
+        let refused = refusal(command, arg, "server").unwrap_or_default();
+        assert!(refused.contains("or HOST:/EXPORT"), "{words:?}: {refused}");
+    });
+    assert!(found > 9, "{found} targets");
+}
+
+#[test]
+fn options_stand_in_groups_and_those_of_every_command_at_the_end() {
+    each(|words, _, arg| {
+        let is_grouped =
+            arg.is_positional() || arg.is_hide_set() || arg.get_help_heading().is_some();
+        assert!(is_grouped, "{words:?}: {} has no group", arg.get_id());
+    });
+    for words in [&["study"][..], &["bench", "curve"], &["serve"], &["mount"], &["trace"]] {
+        let mut command = super::help::command();
+        command.build();
+        let mut below = &mut command;
+        for word in words {
+            below = below.find_subcommand_mut(word).unwrap();
+        }
+        let help = below.render_long_help().to_string();
+        let headings: Vec<&str> = help
+            .lines()
+            .filter(|line| !line.starts_with(' ') && line.ends_with(':') && line.len() < 20)
+            .filter(|line| !["Examples:", "Arguments:"].contains(line))
+            .collect();
+        assert!(
+            headings.len() > 1 && headings.last() == Some(&"General:"),
+            "{words:?} {headings:?}"
+        );
+        let (_, general) = help.split_once("General:").unwrap();
+        let at = |option: &str| general.find(option).unwrap_or_else(|| panic!("no {option}"));
+        assert!(at("--quiet") < at("--verbose") && at("--verbose") < at("--help"), "{general}");
+        assert!(general.contains("TIME is a number and ns, us, ms"), "{words:?}: {general}");
+    }
+}
