@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| analyze::counters::fuzzing::mountstats(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| counters::fuzzing::mountstats(input));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| analyze::fuzzing::operations(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| trace::fuzzing::operations(input));

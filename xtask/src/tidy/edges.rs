@@ -4,16 +4,24 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 11] = [
-    ("analyze", &["perf", "wire"]),
-    ("cli", &["analyze", "client", "load", "mount", "net", "perf", "server", "wire", "world"]),
+const EDGES: [(&str, &[&str]); 13] = [
+    (
+        "cli",
+        &[
+            "client", "counters", "load", "mount", "net", "perf", "report", "server", "trace",
+            "wire", "world",
+        ],
+    ),
     ("client", &["net", "perf", "wire"]),
+    ("counters", &[]),
     ("load", &["client", "net", "perf", "wire"]),
     ("mount", &["client", "net", "perf", "wire"]),
     ("net", &["perf", "wire"]),
     ("perf", &[]),
+    ("report", &["perf"]),
     ("server", &["perf", "wire"]), // and client, once store/remote.rs makes it a proxy
-    ("testkit", &["analyze", "client", "load", "mount", "net", "perf", "server", "wire", "world"]),
+    ("testkit", &["client", "load", "mount", "net", "perf", "server", "wire", "world"]),
+    ("trace", &["perf", "wire"]),
     ("wire", &[]),
     ("world", &["client", "load", "net", "perf", "server", "wire"]),
 ];

@@ -19,7 +19,7 @@ const RULES: [Rule; 9] = [
     outside_net("std::thread::sleep", "wait through net::clock, or return when to be woken"),
     Rule {
         forbids: "net",
-        holds_in: Some(&["analyze", "perf", "server", "wire"]),
+        holds_in: Some(&["counters", "perf", "report", "server", "trace", "wire"]),
         in_tests: true,
         advice: "this crate knows neither sockets nor the clock: take what you need as arguments",
     },

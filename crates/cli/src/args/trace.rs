@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use analyze::trace::Host;
 use clap::Parser;
 use perf::units::Nanos;
+use trace::Host;
 
 /// Analyzes captures: latency of each operation, calls outstanding, gaps and their causes.
 ///

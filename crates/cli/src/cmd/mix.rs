@@ -16,10 +16,9 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use analyze::counters::nfsstat::{self, Section, Side};
-use analyze::counters::{self, Procedures, mountstats, server};
-use analyze::trace;
 use client::url::Version;
+use counters::nfsstat::{self, Section, Side};
+use counters::{self, Procedures, mountstats, server};
 use load::mix::table::{MIXES, Sureness};
 use load::mix::{Mix, Operation, listing};
 

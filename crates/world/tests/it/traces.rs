@@ -9,8 +9,6 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use analyze::capture::Capture;
-use analyze::trace::{Analyzer, Cause, Filter, Talk};
 use client::transfer::{Kind, Limit};
 use load::scratch::Scratch;
 use load::seqwrite::{self, Run, Workload};
@@ -18,6 +16,8 @@ use net::call::Rpc;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
+use trace::capture::Capture;
+use trace::{Analyzer, Cause, Filter, Talk};
 use wire::nfs3::{Procedure, StableHow};
 use world::{ClientSpec, Costs, ServerSpec, World};
 

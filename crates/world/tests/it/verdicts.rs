@@ -1,12 +1,9 @@
 //! Captures that are staged in a world, of the production client and server, and what
-//! `analyze::trace::verdict` finds guilty: each beside a scene in which that is absent.
+//! `trace::verdict` finds guilty: each beside a scene in which that is absent.
 
 use std::io::Cursor;
 use std::sync::Arc;
 
-use analyze::capture::Capture;
-use analyze::trace::verdict::{Certainty, Diagnosis, Evidence, Suspect, judge};
-use analyze::trace::{Analyzer, Filter};
 use bytes::Bytes;
 use client::session::Session;
 use client::transfer::Limit;
@@ -17,6 +14,9 @@ use net::shape::conditions::Ppm;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
+use trace::capture::Capture;
+use trace::verdict::{Certainty, Diagnosis, Evidence, Suspect, judge};
+use trace::{Analyzer, Filter};
 use wire::nfs3::{FileHandle, Procedure, StableHow};
 use world::{Client, ClientSpec, Costs, Server, ServerSpec, Stage, World};
 

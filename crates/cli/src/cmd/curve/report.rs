@@ -1,10 +1,10 @@
 //! The report with the curves drawn.
 
-use analyze::report::Numbers;
-use analyze::report::load_curve::{LoadCurve, LoadCurves, LoadPoint, Worth, html as page};
 use load::curve::Point;
 use load::mix::Operation;
 use perf::stats::Interval;
+use report::Numbers;
+use report::load_curve::{LoadCurve, LoadCurves, LoadPoint, Worth, html as page};
 
 use super::text::{self, few_failed, shown_load, typical, us_per_operation, verdict};
 use super::{Outcome, Server, beside};

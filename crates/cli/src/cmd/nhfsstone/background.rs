@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use analyze::counters::{client, server};
+use counters::{client, server};
 use load::nhfsstone::outcome::{BACKGROUND_MAX, BACKGROUND_TIME};
 use net::clock::Clock;
 
@@ -42,9 +42,8 @@ impl Background {
     }
 
     fn since(self, before: Self) -> Self {
-        let grown = |now: Option<u64>, before: Option<u64>| {
-            Some(analyze::counters::difference(now?, before?))
-        };
+        let grown =
+            |now: Option<u64>, before: Option<u64>| Some(counters::difference(now?, before?));
         Self {
             server: grown(self.server, before.server),
             client: grown(self.client, before.client),

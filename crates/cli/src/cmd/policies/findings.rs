@@ -1,10 +1,10 @@
 //! What of the paper's findings is seen here: of each, a sentence that all repetitions have chosen.
 
-use analyze::report::policies::{Finding, Seen};
 use client::write_behind::PolicyName;
 use load::latencies::{SLOW, SPIKES_OF_A_RHYTHM, STANDS_OUT, Summary};
 use perf::stats::{Estimate, Sample};
 use perf::units::Nanos;
+use report::policies::{Finding, Seen};
 
 use super::{Measured, Outcome, Scene, Speed};
 use crate::compared::{Better, Compared, Which};

@@ -1,9 +1,9 @@
 //! The run record of the five policies.
 
-use analyze::report::policies::Seen;
 use load::latencies;
 use perf::record::{Run as Record, Target, Warning};
 use perf::stats::Sample;
+use report::policies::Seen;
 
 use super::findings::findings;
 use super::{CALL_BYTES, Measured, Outcome};

@@ -1,11 +1,11 @@
 //! The report: every call of every policy, in the order of the paper's figures.
 
-use analyze::report::Numbers;
-use analyze::report::policies::{CallPlot, Calls, PoliciesReport, SpreadPlot};
-use analyze::report::{Latency, LatencyPlot};
 use client::write_behind::{PolicyName, Stage};
 use load::latencies;
 use net::clock::Clock;
+use report::Numbers;
+use report::policies::{CallPlot, Calls, PoliciesReport, SpreadPlot};
+use report::{Latency, LatencyPlot};
 
 use super::findings::findings;
 use super::text::paper;
@@ -28,7 +28,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
         ("Processors", environment.cpus.map(|cpus| cpus.to_string()).unwrap_or_default()),
         ("Made", made),
     ];
-    analyze::report::policies::html(&PoliciesReport {
+    report::policies::html(&PoliciesReport {
         title: "Write-behind: five policies".to_owned(),
         facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
         findings: findings(outcome),

@@ -1,6 +1,6 @@
 //! The report of a probe: throughput over calls outstanding, as predicted and as measured.
 
-use analyze::report::curves::{CurvesPlot, CurvesReport, Line, html as page};
+use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
 use super::screen::parameters;
 use super::{Outcome, said};

@@ -47,10 +47,10 @@ pub(crate) fn run(args: &args::Study, verbosity: Verbosity) -> Result<(), Failur
     let file = |name: &str, text: &str| output::write(&args.out.join(name), text);
     file("run.json", &record.to_json_pretty())?;
     file("calls.csv", &record::calls_csv(&outcome))?;
-    file("report.html", &analyze::report::html(&report))?;
+    file("report.html", &::report::html(&report))?;
     if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
         let place = args.out.join("report.html");
-        let summary = analyze::report::summary(&report, 96);
+        let summary = ::report::summary(&report, 96);
         output::print(&format!("{summary}{}\n", place.display()))?;
     }
     match &args.json {

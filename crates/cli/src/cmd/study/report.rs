@@ -1,13 +1,13 @@
 //! A study as the report wants it.
 
-use analyze::report::{
-    Ceiling, Curve, CurvePoint, Cycle, Fact, Headline, Latency, LatencyPlot, Parameter, Stall,
-    Step, StudyReport, Term, ThroughputPlot, Transfer, TransferPlot,
-};
 use client::transfer::Kind;
 use load::study::{Configuration, Drain, Measured};
 use perf::record::Run;
 use perf::stats::{Estimate, Interval, ratio};
+use report::{
+    Ceiling, Curve, CurvePoint, Cycle, Fact, Headline, Latency, LatencyPlot, Parameter, Stall,
+    Step, StudyReport, Term, ThroughputPlot, Transfer, TransferPlot,
+};
 
 use super::explain::{self, bytes, sentence};
 use super::outcome::Outcome;

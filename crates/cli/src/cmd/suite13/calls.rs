@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use analyze::counters::mountstats;
+use counters::mountstats;
 use perf::units::Nanos;
 
 /// Where the kernel tells what its mounts have done.

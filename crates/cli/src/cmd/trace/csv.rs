@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
-use analyze::trace::{Files, Talks, Transaction};
+use trace::{Files, Talks, Transaction};
 
 use super::row::{self, Who};
 use crate::exit::Failure;

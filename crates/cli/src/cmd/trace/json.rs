@@ -1,8 +1,8 @@
 //! `--json`: everything that was counted.
 
-use analyze::trace::{Analyzer, Cause, OperationTotal, Rtt, RttOf, Spread, Talk, TalkId, Tallies};
 use perf::units::Nanos;
 use serde_json::{Map, Value, json};
+use trace::{Analyzer, Cause, OperationTotal, Rtt, RttOf, Spread, Talk, TalkId, Tallies};
 
 use super::Seen;
 use super::sides::{One, Side, sides};
@@ -101,9 +101,7 @@ fn v4_operations(analyzer: &Analyzer) -> Map<String, Value> {
     let counts = analyzer.totals().v4_operations.iter().enumerate();
     let counts = counts.filter(|(_, count)| **count > 0);
     counts
-        .map(|(number, count)| {
-            (analyze::trace::Operation::v4(number).name().to_owned(), json!(count))
-        })
+        .map(|(number, count)| (trace::Operation::v4(number).name().to_owned(), json!(count)))
         .collect()
 }
 

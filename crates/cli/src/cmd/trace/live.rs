@@ -3,9 +3,9 @@
 use std::future::pending;
 use std::pin::pin;
 
-use analyze::capture::{Link, Packet, Place};
 use net::capture::{CaptureError, Live, Passed};
 use net::clock::Clock;
+use trace::capture::{Link, Packet, Place};
 
 use crate::args::Verbosity;
 use crate::args::trace::Trace;

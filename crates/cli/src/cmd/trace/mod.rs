@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use analyze::capture::{Capture, CaptureError, Merged, Packet};
-use analyze::trace::mix::{Counts, counts};
-use analyze::trace::{Analyzer, Filter, OPERATIONS, Operation};
+use trace::capture::{Capture, CaptureError, Merged, Packet};
+use trace::mix::{Counts, counts};
+use trace::{Analyzer, Filter, OPERATIONS, Operation};
 
 use crate::args::Verbosity;
 use crate::args::trace::Trace;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use analyze::trace::{Ends, RpcVerdict, Talks, Transaction};
+use trace::{Ends, RpcVerdict, Talks, Transaction};
 
 /// Who spoke with whom.
 pub(super) struct Who {

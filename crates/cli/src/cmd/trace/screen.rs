@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use analyze::capture::Place;
-use analyze::trace::{
-    Analyzer, Cause, Gap, Guards, Kind, Phase, Rtt, RttOf, Spread, Talk, TalkId, Talks,
-};
 use perf::units::Nanos;
+use trace::capture::Place;
+use trace::{Analyzer, Cause, Gap, Guards, Kind, Phase, Rtt, RttOf, Spread, Talk, TalkId, Talks};
 
 use super::Seen;
 use super::sides::{Side, sides};
@@ -521,7 +519,7 @@ pub(super) fn bytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use analyze::trace::Done;
+    use trace::Done;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use analyze::trace::{Analyzer, Tallies};
+use trace::{Analyzer, Tallies};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Side {

@@ -1,14 +1,14 @@
-//! The verdict in sentences: what is said is chosen by the rules of `analyze::trace::verdict`, and
+//! The verdict in sentences: what is said is chosen by the rules of `trace::verdict`, and
 //! every number in it is one of the evidence.
 
 use std::fmt::Write;
 
-use analyze::trace::Work;
-use analyze::trace::verdict::{
-    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, judge, nominal_rate,
-};
 use perf::units::Nanos;
 use serde_json::{Value, json};
+use trace::Work;
+use trace::verdict::{
+    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, judge, nominal_rate,
+};
 
 use super::Seen;
 use super::screen::bytes;

@@ -1,6 +1,6 @@
 //! The report of a simulation: utilization over time, and the curve.
 
-use analyze::report::curves::{CurvesPlot, CurvesReport, Line, html as page};
+use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
 use super::{LoadPoint, Simulated, screen};
 use crate::shell;

@@ -1,7 +1,7 @@
 //! The report with the figures.
 
-use analyze::report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 use load::recover::Parameter;
+use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
 use super::Outcome;
 use super::findings::{difference_pct, model};

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use analyze::capture::End;
-use analyze::trace::{Kind, RttOf, Talks, Transaction};
 use perf::model::least_squares::FitError;
 use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction as Timed, Work};
 use perf::units::Nanos;
+use trace::capture::End;
+use trace::{Kind, RttOf, Talks, Transaction};
 
 use super::Explanation;
 use super::cycle::{Cycle, Way};

@@ -2,11 +2,11 @@
 
 mod tables;
 
-use analyze::report::trace::{HeatMap, TraceReport, html};
-use analyze::report::{Latency, LatencyPlot, Stall, Transfer, TransferPlot};
-use analyze::trace::{Analyzer, Gap, Operation, OperationTotal, Point, ROWS, row_begins_us};
 use perf::histogram::Histogram;
 use perf::units::Nanos;
+use report::trace::{HeatMap, TraceReport, html};
+use report::{Latency, LatencyPlot, Stall, Transfer, TransferPlot};
+use trace::{Analyzer, Gap, Operation, OperationTotal, Point, ROWS, row_begins_us};
 
 use super::Seen;
 use super::screen::findings;

@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use analyze::report::Numbers;
-use analyze::trace::{Analyzer, FileId, Gap, RttOf, Spread, Talk, TalkId, Usage};
 use perf::units::Nanos;
+use report::Numbers;
+use trace::{Analyzer, FileId, Gap, RttOf, Spread, Talk, TalkId, Usage};
 
 use super::super::screen::{bytes, longest};
 use super::super::sides::{Side, sides};

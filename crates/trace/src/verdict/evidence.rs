@@ -1,0 +1,204 @@
+//! The numbers that a verdict rests on.
+
+use std::ops::Range;
+
+use crate::pace::Waited;
+use crate::pair::{Hosts, Pair, Repeats, Syncs};
+use crate::rtt::RttOf;
+use crate::service::{Service, Stalls};
+use crate::talks::Talks;
+use crate::work::{WORKS, Work};
+
+/// How long kernels wait for something to send with an acknowledgement: it tells nothing of the
+/// network then (Linux: 40 ms).
+const DELAYED_ACK_NS: Range<u64> = 30_000_000..50_000_000;
+
+/// Calls of one kind of work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WorkNumbers {
+    pub calls: u64,
+    pub bytes: u64,
+    pub median_ns: u64,
+}
+
+/// What one end has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SideNumbers {
+    pub packets: u64,
+    pub bytes: u64,
+    pub again: u64,
+    pub filled: u64,
+    pub missing_bytes: u64,
+    pub cut: u64,
+    pub zero_windows: u64,
+    pub zero_window_ns: u64,
+    pub stretch_ns: u64,
+    /// Bins of 50 ms with data, and bytes a second in half of them, in all but one of 20, and in
+    /// all together.
+    pub bins: u64,
+    pub bytes_per_s_p50: f64,
+    pub bytes_per_s_p95: f64,
+    pub bytes_per_s_mean: f64,
+}
+
+/// All of it, of one client with its server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    pub hosts: Option<Hosts>,
+    /// Pairs of hosts in the capture, of which this is the busiest.
+    pub pairs: usize,
+    pub waited: Waited,
+    /// In the order of [`Work::ALL`].
+    pub works: [WorkNumbers; WORKS],
+    /// Of the time with calls outstanding, that with exactly one.
+    pub stop_and_wait: Option<f64>,
+    pub outstanding_max: u32,
+    /// Times from a reply to the next call, while none was outstanding.
+    pub thinks: u64,
+    pub think_median_ns: u64,
+    /// How soon the server's kernel acknowledged: at least, and at the median; and the client's.
+    pub server_ack_ns: Option<(u64, u64)>,
+    pub client_ack_ns: Option<(u64, u64)>,
+    /// The fastest reply to a call that waited for nothing.
+    pub light_ns: Option<u64>,
+    /// What a relay added that was captured on both sides, at least; and calls that it passed on.
+    pub relay_ns: Option<u64>,
+    pub relayed: u64,
+    /// What the client sent, and what the server sent.
+    pub sides: [SideNumbers; 2],
+    pub syncs: Syncs,
+    pub udp: Repeats,
+    /// Of the server, with all of its clients.
+    pub stalls: Stalls,
+    pub server_ns: u64,
+    pub clients: usize,
+    /// Replies whose times are not known.
+    pub untimed: u64,
+}
+
+impl Evidence {
+    /// Of the client and server that had the most calls answered; none without any.
+    pub fn busiest(talks: &Talks) -> Option<Self> {
+        let replies = |pair: &Pair| pair.works.iter().map(|work| work.calls).sum::<u64>();
+        let called = || talks.pairs().filter(|(pair, _)| replies(pair) > 0);
+        let (pair, service) = called().max_by_key(|(pair, _)| replies(pair))?;
+        let server = pair.hosts.map(|hosts| hosts.server);
+        let own = called().filter(|(pair, _)| pair.hosts.map(|hosts| hosts.server) == server);
+        let clients = own.count();
+        Some(Self { pairs: called().count(), clients, ..Self::of(pair, service) })
+    }
+
+    fn of(pair: &Pair, service: &Service) -> Self {
+        let acks = |of: RttOf| {
+            let times = pair.rtt.times(of);
+            let ns = |q: f64| times.quantile(q).as_nanos();
+            (times.count() > 0).then(|| (times.min().as_nanos(), ns(0.5)))
+        };
+        let relayed = pair.relay.added.count();
+        let light = pair.rtt.times(RttOf::Replies);
+        Self {
+            hosts: pair.hosts,
+            pairs: 1,
+            waited: pair.pace.waited,
+            works: pair.works.each_ref().map(|work| WorkNumbers {
+                calls: work.calls,
+                bytes: work.bytes,
+                median_ns: work.latency.quantile(0.5).as_nanos(),
+            }),
+            stop_and_wait: pair.pace.stop_and_wait(),
+            outstanding_max: pair.pace.outstanding_max,
+            thinks: pair.pace.think.count(),
+            think_median_ns: pair.pace.think.quantile(0.5).as_nanos(),
+            server_ack_ns: acks(RttOf::Server),
+            client_ack_ns: acks(RttOf::Client),
+            light_ns: (light.count() > 0).then(|| light.min().as_nanos()),
+            relay_ns: (relayed > 0).then(|| pair.relay.added.min().as_nanos()),
+            relayed,
+            sides: pair.sides.each_ref().map(|side| {
+                let per_s = |q: f64| bins_per_s(side.bins.quantile(q).as_nanos());
+                SideNumbers {
+                    packets: side.packets(),
+                    bytes: side.bytes,
+                    again: side.again,
+                    filled: side.filled,
+                    missing_bytes: side.missing_bytes,
+                    cut: side.cut,
+                    zero_windows: side.zero_windows,
+                    zero_window_ns: side.zero_window_ns,
+                    stretch_ns: side.stretch_ns,
+                    bins: side.bins.count(),
+                    bytes_per_s_p50: per_s(0.5),
+                    bytes_per_s_p95: per_s(0.95),
+                    bytes_per_s_mean: bins_per_s(side.bins.mean().as_nanos()),
+                }
+            }),
+            syncs: pair.syncs,
+            udp: pair.udp,
+            stalls: service.stalls,
+            server_ns: service.pace.waited.all(),
+            clients: 1,
+            untimed: pair.untimed,
+        }
+    }
+
+    pub const fn work(&self, work: Work) -> WorkNumbers {
+        self.works[work as usize]
+    }
+
+    /// Calls that got their reply.
+    pub fn replies(&self) -> u64 {
+        self.works.iter().map(|work| work.calls).sum()
+    }
+
+    /// The network's round trip, at least; none where nothing shows it.
+    pub fn round_trip_ns(&self) -> Option<u64> {
+        match (self.server_ack_ns, self.relay_ns) {
+            // A relay acknowledges by itself.
+            (_, Some(added)) => Some(added),
+            (Some((server, _)), None) => Some(server + self.client_end_ns()),
+            (None, None) => self.light_ns,
+        }
+    }
+
+    /// What a call of this work takes on the network, at the median: with the time that its data
+    /// take, and wait there.
+    pub fn network_ns(&self, work: Work) -> u64 {
+        let least = self.round_trip_ns().unwrap_or(0);
+        match work {
+            // A kernel acknowledges data when they are there, whatever the server does then.
+            Work::Write | Work::StableWrite if self.relay_ns.is_none() => {
+                let median = self.server_ack_ns.map_or(0, |(_, median)| median);
+                let is_delayed = DELAYED_ACK_NS.contains(&median) && least < DELAYED_ACK_NS.start;
+                let carried = if is_delayed { 0 } else { median + self.client_end_ns() };
+                least.max(carried)
+            }
+            Work::Read => {
+                let calls = self.work(Work::Read).calls.max(1);
+                least + self.sides[1].stretch_ns / calls
+            }
+            _ => least,
+        }
+    }
+
+    /// Of the network, what lies between the capture and the client.
+    pub fn client_end_ns(&self) -> u64 {
+        self.client_ack_ns.map_or(0, |(least, _)| least)
+    }
+
+    /// Segments lost of what `side` sent, of 1.
+    pub fn loss(&self, side: usize) -> f64 {
+        let SideNumbers { packets, again, filled, .. } = self.sides[side];
+        share(again + filled, packets)
+    }
+}
+
+fn bins_per_s(bytes: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    let per_s = bytes as f64 * (1e9 / crate::pair::BIN_NS as f64);
+    per_s
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share")]
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

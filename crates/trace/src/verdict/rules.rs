@@ -1,0 +1,368 @@
+//! The rules: candidates with their shares of the time, and the choice among them.
+
+use super::evidence::share;
+use super::{Certainty, Diagnosis, Doubt, Evidence, Finding, SideNumbers, Suspect};
+use crate::work::Work;
+
+/// Replies below which nothing is said.
+pub const CALLS_MIN: u64 = 16;
+/// What has less of the time is not named as the cause.
+pub const SHARE_MIN: f64 = 0.25;
+/// What has less is not named at all.
+const ALSO_MIN: f64 = 0.1;
+
+/// Share of the time from which on a cause is sure, and likely.
+const SURE: f64 = 0.6;
+const LIKELY: f64 = 0.4;
+/// Times that it was seen for that.
+const SURE_EVENTS: u64 = 8;
+const LIKELY_EVENTS: u64 = 4;
+/// A rival is nearer than this.
+const MARGIN: f64 = 0.15;
+
+/// Below it a round trip is that of a LAN: 1 ms. Martin & Culler 1999 see a slope from 150 us on.
+const LONG_NS: u64 = 1_000_000;
+/// Of the busy time with exactly one call outstanding.
+const ALONE: f64 = 0.9;
+/// Of all calls, from which on those for attributes are a storm (threshold ours).
+const STORM: f64 = 0.6;
+/// Segments lost, of 1: worth a look, and never harmless (thresholds ours).
+const LOSS_MIN: f64 = 0.001;
+/// Losses below which a share of them says nothing.
+const LOSSES_MIN: u64 = 5;
+/// Mathis et al. 1997: periodic loss, every segment acknowledged.
+const MATHIS: f64 = 1.22;
+const SEGMENT_BYTES: f64 = 1448.0;
+/// What a link carries differs so little from one 50 ms to the next.
+const STEADY: f64 = 0.8;
+const STEADY_BINS: u64 = 8;
+/// Share of the time in which messages pass, from their first byte to their last.
+const STRETCHED: f64 = 0.6;
+
+/// Messages that may have been cut off for each reply: calls of which the reply is not seen seem
+/// to be outstanding, and with many of them all of the time passes in the server.
+const CUT_MAX: f64 = 0.1;
+
+/// Rates that links have, in Mbit/s.
+const NOMINAL_MBPS: [f64; 11] =
+    [10.0, 100.0, 200.0, 500.0, 1e3, 2.5e3, 5e3, 10e3, 25e3, 40e3, 100e3];
+
+/// The verdict on a conversation.
+pub fn judge(evidence: &Evidence) -> Diagnosis {
+    let none = Diagnosis { verdict: None, doubts: Vec::new(), also: Vec::new() };
+    if evidence.replies() < CALLS_MIN || evidence.waited.all() == 0 {
+        return Diagnosis { doubts: vec![Doubt::FewEvents], ..none };
+    }
+    if cut_share(evidence) > CUT_MAX {
+        return Diagnosis { doubts: vec![Doubt::CaptureCut], ..none };
+    }
+    let mut found: Vec<Finding> = Shares::of(evidence).candidates();
+    found.retain(|finding| finding.share >= ALSO_MIN);
+    found.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.suspect.cmp(&b.suspect)));
+    let mut doubts = lost(evidence);
+    let Some(&first) = found.first().filter(|first| first.share >= SHARE_MIN) else {
+        return Diagnosis { also: found, doubts, ..none };
+    };
+    doubts.extend(against(evidence, &first, found.get(1)));
+    let mut certainty = match first {
+        Finding { share, events, .. } if share >= SURE && events >= SURE_EVENTS => Certainty::Sure,
+        Finding { share, events, .. } if share >= LIKELY && events >= LIKELY_EVENTS => {
+            Certainty::Likely
+        }
+        _ => Certainty::Possible,
+    };
+    for _ in &doubts {
+        certainty = match certainty {
+            Certainty::Sure => Certainty::Likely,
+            _ => Certainty::Possible,
+        };
+    }
+    Diagnosis { verdict: Some((first, certainty)), doubts, also: found.split_off(1) }
+}
+
+/// Whether the capture is whole.
+fn lost(evidence: &Evidence) -> Vec<Doubt> {
+    let bytes = evidence.sides.iter().map(|side| side.bytes).sum();
+    let missing = evidence.sides.iter().map(|side| side.missing_bytes).sum();
+    let is_lossy =
+        share(missing, bytes) > 0.001 || share(evidence.untimed, evidence.replies()) > 0.01;
+    let is_cut = cut_share(evidence) > 0.01;
+    let all = [(is_lossy, Doubt::CaptureLost), (is_cut, Doubt::CaptureCut)];
+    all.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect()
+}
+
+/// Messages that began in what was cut off of packets, for each reply that was seen.
+fn cut_share(evidence: &Evidence) -> f64 {
+    share(evidence.sides.iter().map(|side| side.cut).sum(), evidence.replies())
+}
+
+fn against(evidence: &Evidence, first: &Finding, second: Option<&Finding>) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    if first.events < LIKELY_EVENTS {
+        doubts.push(Doubt::FewEvents);
+    }
+    if let Some(second) = second.filter(|second| first.share - second.share < MARGIN) {
+        doubts.push(Doubt::Rival(second.suspect));
+    }
+    let by_round_trip =
+        matches!(first.suspect, Suspect::Latency | Suspect::OneOutstanding | Suspect::SlowServer);
+    if by_round_trip && evidence.server_ack_ns.is_none() && evidence.relay_ns.is_none() {
+        doubts.push(Doubt::RoundTripUnknown);
+    }
+    let side = heavier(evidence);
+    if first.suspect == Suspect::Rate && nominal_rate(side.bytes_per_s_mean).is_none() {
+        doubts.push(Doubt::OddRate);
+    }
+    doubts
+}
+
+/// The rate of a link, in Mbit/s, that carries this much data: on Ethernet 1,448 of 1,538
+/// bytes are data, in jumbo frames and with a relay nearly all.
+pub fn nominal_rate(bytes_per_s: f64) -> Option<f64> {
+    let mbps = bytes_per_s * 8.0 / 1e6;
+    NOMINAL_MBPS.into_iter().find(|rate| (0.9 * rate..=1.01 * rate).contains(&mbps))
+}
+
+/// The direction that carries more.
+fn heavier(evidence: &Evidence) -> &SideNumbers {
+    let [client, server] = &evidence.sides;
+    if client.bytes >= server.bytes { client } else { server }
+}
+
+/// Shares of the time, 0 to 1.
+struct Shares<'e> {
+    evidence: &'e Evidence,
+    all: u64,
+    idle: f64,
+    commit: f64,
+    stable: f64,
+    write: f64,
+    attributes: f64,
+    /// Calls that need nothing stable, with the way to the client.
+    rest: f64,
+    is_alone: bool,
+    /// The round trip, of what such calls take.
+    network: f64,
+    is_long: bool,
+    is_rate: bool,
+}
+
+impl<'e> Shares<'e> {
+    fn of(evidence: &'e Evidence) -> Self {
+        let waited = &evidence.waited;
+        let all = waited.all();
+        // Captured at the server a client looks idle while replies and calls are on their way.
+        let way = (evidence.thinks * evidence.client_end_ns()).min(waited.idle);
+        let of = |work: Work| share(waited.of(work), all);
+        let others = Work::ALL.into_iter().filter(|work| !work.is_sync());
+        let main = others.clone().max_by_key(|work| waited.of(*work)).unwrap_or(Work::Other);
+        let rest = others.map(of).sum::<f64>() + share(way + waited.arriving, all);
+        let round_trip_ns = evidence.round_trip_ns().unwrap_or(0);
+        let response_ns = evidence.work(main).median_ns + evidence.client_end_ns();
+        Self {
+            evidence,
+            all,
+            idle: share(waited.idle - way, all),
+            commit: of(Work::Commit),
+            stable: of(Work::StableWrite),
+            write: of(Work::Write),
+            attributes: of(Work::Attributes),
+            rest,
+            is_alone: evidence.stop_and_wait.is_some_and(|share| share >= ALONE),
+            network: share(evidence.network_ns(main), response_ns).min(1.0),
+            is_long: round_trip_ns >= LONG_NS,
+            is_rate: is_rate(evidence, all),
+        }
+    }
+
+    fn candidates(&self) -> Vec<Finding> {
+        let candidates = [
+            self.small_syncs(),
+            self.sync(Suspect::SlowCommit, Work::Commit, self.commit),
+            self.sync(Suspect::SlowStableWrite, Work::StableWrite, self.stable),
+            self.network(),
+            self.loss(),
+            self.stalls(),
+            self.storm(),
+            self.retransmission(),
+            self.zero_window(),
+            finding(Suspect::IdleClient, self.idle, self.evidence.thinks),
+        ];
+        let mut found: Vec<Finding> = candidates.into_iter().flatten().collect();
+        let of = |found: &[Finding], suspect| {
+            found.iter().find(|finding| finding.suspect == suspect).map(|finding| finding.share)
+        };
+        // One names the other's cause.
+        if let Some(small) = of(&found, Suspect::SmallSyncs) {
+            found.retain(|one| match one.suspect {
+                Suspect::SlowCommit | Suspect::SlowStableWrite => false,
+                // Who waits until data are stable has nothing else outstanding.
+                Suspect::OneOutstanding => one.share > small,
+                _ => true,
+            });
+        }
+        if of(&found, Suspect::AttributeStorm).is_some() {
+            let rest = (self.rest - self.attributes).max(0.0);
+            found.iter_mut().for_each(|one| {
+                let is_rest = matches!(
+                    one.suspect,
+                    Suspect::Latency | Suspect::OneOutstanding | Suspect::SlowServer
+                );
+                one.share = if is_rest { one.share.min(rest) } else { one.share };
+            });
+        }
+        // What a server that stands still makes everybody wait for.
+        if let Some(stalled) = of(&found, Suspect::Stalls) {
+            found.iter_mut().for_each(|one| {
+                let is_its = matches!(
+                    one.suspect,
+                    Suspect::SlowCommit
+                        | Suspect::SlowStableWrite
+                        | Suspect::SlowServer
+                        | Suspect::OneOutstanding
+                );
+                one.share = if is_its { (one.share - stalled).max(0.0) } else { one.share };
+            });
+        }
+        // What TCP carries after losses is what losses let it carry.
+        if of(&found, Suspect::Loss).is_some_and(|share| share >= self.rest) {
+            found.retain(|one| {
+                !matches!(
+                    one.suspect,
+                    Suspect::SlowServer
+                        | Suspect::Rate
+                        | Suspect::OneOutstanding
+                        | Suspect::Latency
+                )
+            });
+        }
+        found
+    }
+
+    /// What the disk takes: less the round trip, which any call takes.
+    fn sync(&self, suspect: Suspect, work: Work, share_of: f64) -> Option<Finding> {
+        let numbers = self.evidence.work(work);
+        let is_carried = self.is_rate && work == Work::StableWrite;
+        let own = if is_carried { 0.0 } else { 1.0 - self.way_of(work) };
+        finding(suspect, share_of * own, numbers.calls)
+    }
+
+    fn small_syncs(&self) -> Option<Finding> {
+        let syncs = self.evidence.syncs;
+        if syncs.small * 2 < syncs.calls {
+            return None;
+        }
+        let small = share(syncs.small_ns, syncs.ns);
+        // The WRITEs before small COMMITs belong to them.
+        let write = self.evidence.work(Work::Write);
+        let is_small = write.calls <= 4 * syncs.small;
+        let writes = if is_small { self.write } else { 0.0 };
+        finding(Suspect::SmallSyncs, small * (self.commit + self.stable) + writes, syncs.small)
+    }
+
+    /// The network's share of a call for something stable.
+    fn way_of(&self, work: Work) -> f64 {
+        let whole_ns = self.evidence.work(work).median_ns + self.evidence.client_end_ns();
+        share(self.evidence.network_ns(work), whole_ns).min(1.0)
+    }
+
+    /// Latency, one call outstanding, a link's rate or the server: what calls take that wait for
+    /// nothing else.
+    fn network(&self) -> Option<Finding> {
+        let stable = if self.is_rate { self.stable } else { 0.0 };
+        let ways =
+            self.commit * self.way_of(Work::Commit) + self.stable * self.way_of(Work::StableWrite);
+        let network = self.rest * self.network + ways;
+        let (suspect, share_of) = match () {
+            () if self.is_rate => (Suspect::Rate, self.rest + stable),
+            () if self.is_long && network * 2.0 >= self.rest + ways => (Suspect::Latency, network),
+            () if self.is_alone => (Suspect::OneOutstanding, self.rest + ways),
+            () => (Suspect::SlowServer, self.rest * (1.0 - self.network)),
+        };
+        finding(suspect, share_of, self.evidence.replies())
+    }
+
+    fn loss(&self) -> Option<Finding> {
+        let evidence = self.evidence;
+        let side = usize::from(evidence.loss(1) > evidence.loss(0));
+        let loss = evidence.loss(side);
+        let lost = evidence.sides[side].again + evidence.sides[side].filled;
+        if loss < LOSS_MIN || lost < LOSSES_MIN {
+            return None;
+        }
+        let repairs = share(evidence.waited.recovery, self.all);
+        // Half of what losses let through, and it is they that limit the rest, too.
+        let seconds = 1e-9 * precise(self.all - evidence.waited.idle);
+        let carried = precise(evidence.sides[side].bytes) / seconds.max(1e-9);
+        let way_s = 1e-9 * precise(evidence.round_trip_ns().unwrap_or(0).max(1));
+        let limit = SEGMENT_BYTES / way_s * MATHIS / loss.sqrt();
+        let limited = if carried >= limit / 2.0 { self.rest + self.stable } else { 0.0 };
+        finding(Suspect::Loss, (repairs + limited).min(1.0), lost)
+    }
+
+    fn stalls(&self) -> Option<Finding> {
+        let Evidence { stalls, server_ns, clients, .. } = self.evidence;
+        let share_of = if *clients > 1 { share(stalls.ns, *server_ns) } else { 0.0 };
+        finding(Suspect::Stalls, share_of, stalls.count)
+    }
+
+    fn storm(&self) -> Option<Finding> {
+        let calls = self.evidence.work(Work::Attributes).calls;
+        let is_storm = share(calls, self.evidence.replies()) >= STORM;
+        // With the way to the client, as far as it was theirs.
+        let waits = self.evidence.waited.of(Work::Attributes);
+        let others: u64 = Work::ALL.into_iter().map(|work| self.evidence.waited.of(work)).sum();
+        let way = (self.rest - self.others()).max(0.0) * share(waits, others);
+        finding(Suspect::AttributeStorm, self.attributes + way, calls).filter(|_| is_storm)
+    }
+
+    /// Calls that need nothing stable, as they were captured.
+    fn others(&self) -> f64 {
+        let others = Work::ALL.into_iter().filter(|work| !work.is_sync());
+        others.map(|work| share(self.evidence.waited.of(work), self.all)).sum()
+    }
+
+    fn retransmission(&self) -> Option<Finding> {
+        let udp = self.evidence.udp;
+        let seen = share(self.evidence.waited.retransmission, self.all);
+        // Where others go on meanwhile, their replies hide who waits for his timer.
+        let waits = share(udp.waited_ns, udp.ns) * (1.0 - self.idle);
+        finding(Suspect::Retransmission, seen.max(waits), udp.repeated.max(u64::from(seen > 0.0)))
+    }
+
+    fn zero_window(&self) -> Option<Finding> {
+        let sides = &self.evidence.sides;
+        let most = sides.iter().max_by_key(|side| side.zero_window_ns)?;
+        let stopped = share(most.zero_window_ns, self.all).min(1.0);
+        finding(Suspect::ZeroWindow, stopped, most.zero_windows)
+    }
+}
+
+/// Whether a link carries what it can.
+fn is_rate(evidence: &Evidence, all: u64) -> bool {
+    let side = heavier(evidence);
+    // What carries the data.
+    let carriers = [Work::Read, Work::Write, Work::StableWrite].map(|work| evidence.work(work));
+    let most = carriers.into_iter().max_by_key(|numbers| numbers.bytes).unwrap_or_default();
+    let response_ns = most.median_ns + evidence.client_end_ns();
+    let is_steady =
+        side.bins >= STEADY_BINS && side.bytes_per_s_p50 >= STEADY * side.bytes_per_s_p95;
+    // Where the other end's kernel acknowledges late, the data wait in a queue of the network.
+    let is_client = std::ptr::eq(side, &raw const evidence.sides[0]);
+    let acks = if is_client { evidence.server_ack_ns } else { evidence.client_ack_ns };
+    let is_queued =
+        acks.is_some_and(|(least, median)| median >= 3 * least && median * 2 >= response_ns);
+    let is_alone = evidence.stop_and_wait.is_some_and(|share| share >= ALONE);
+    let is_stretched = share(side.stretch_ns, all) >= STRETCHED;
+    // Where no data are moved a link carries nothing.
+    most.bytes > 0 && is_steady && (is_stretched || (is_queued && !is_alone))
+}
+
+fn finding(suspect: Suspect, share: f64, events: u64) -> Option<Finding> {
+    (share > 0.0 && events > 0).then_some(Finding { suspect, share: share.min(1.0), events })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times and bytes as shares")]
+const fn precise(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,162 @@
+//! One conversation captured at two places: each packet counts once, and what was sent again is
+//! still told.
+
+use trace::verdict::{Evidence, Suspect, judge};
+
+use crate::frames::{Found, Said, analyze, analyze_all, ipv4, pcap_at, tcp, udp};
+use crate::network::{At, Network};
+
+type Packets = Vec<(u64, Vec<u8>)>;
+
+const MS: u64 = 1_000_000;
+
+fn evidence(found: &Found) -> Evidence {
+    Evidence::busiest(found.analyzer.talks()).unwrap()
+}
+
+fn suspect(found: &Found) -> Option<Suspect> {
+    judge(&evidence(found)).verdict.map(|(found, _)| found.suspect)
+}
+
+/// Response times, in the order of their replies.
+fn latencies(found: &Found) -> Vec<u64> {
+    found.transactions.iter().filter_map(|t| t.latency()).map(|ns| ns.as_nanos()).collect()
+}
+
+fn both(network: Network) -> [Packets; 2] {
+    [At::Client, At::Server].map(|at| network.captured(at))
+}
+
+fn in_order(packets: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Packets {
+    let mut packets: Packets = packets.into_iter().collect();
+    packets.sort_by_key(|(at, _)| *at);
+    packets
+}
+
+/// Without what would tell copies from retransmissions but for the time.
+fn plain(packets: &Packets) -> Packets {
+    let mut packets = packets.clone();
+    for (_, packet) in &mut packets {
+        packet[4..6].fill(0);
+        packet[8] = 64;
+    }
+    packets
+}
+
+const LOSSY: Network =
+    Network { round_trip_ns: 4 * MS, lost_of: 100, late_of: 0, calls: 300, outstanding: 8 };
+const GOOD: Network = Network { lost_of: 0, ..LOSSY };
+
+#[test]
+fn captures_of_both_ends_are_read_as_that_of_the_client() {
+    for network in [GOOD, LOSSY] {
+        let [client, server] = both(network);
+        let alone = analyze(pcap_at(&client));
+        for files in [[&client, &server], [&server, &client]] {
+            let found = analyze_all(files.map(|packets| pcap_at(packets)));
+            let (ours, theirs) = (evidence(&found), evidence(&alone));
+            assert_eq!(suspect(&found), suspect(&alone), "{network:?} {ours:#?} {theirs:#?}");
+            assert_eq!(ours.sides.map(|side| side.again), theirs.sides.map(|side| side.again));
+            // Those of the first calls, before both directions were seen at the client, are not.
+            assert_eq!(latencies(&found)[8..], latencies(&alone)[8..]);
+            let medians = [&ours, &theirs].map(|found| found.server_ack_ns.unwrap().1);
+            assert!(medians[0].abs_diff(medians[1]) < medians[1] / 50, "{medians:?}");
+            let (count, homes) = found.analyzer.copies();
+            assert_eq!(homes.len(), 1);
+            assert!(count.abs_diff(server.len() as u64) < 20, "{count} of {}", server.len());
+        }
+    }
+}
+
+#[test]
+fn clocks_that_differ_do_not_make_losses() {
+    for early in [[0, 50 * MS], [50 * MS, 0]] {
+        let mut files = both(GOOD);
+        for (packets, early) in files.iter_mut().zip(early) {
+            packets.iter_mut().for_each(|(at, _)| *at += early);
+        }
+        let found = analyze_all(files.map(|packets| pcap_at(&packets)));
+        assert_ne!(suspect(&found), Some(Suspect::Loss));
+        assert_eq!(evidence(&found).sides.map(|side| side.again), [0, 0]);
+        assert_eq!(found.transactions.len(), 300);
+    }
+}
+
+#[test]
+fn a_file_that_does_not_say_where_knows_copies_by_their_number() {
+    let [client, server] = both(GOOD);
+    let found = analyze(pcap_at(&in_order([client, server].concat())));
+    assert_ne!(suspect(&found), Some(Suspect::Loss));
+    let sides = evidence(&found).sides;
+    assert_eq!(sides.map(|side| (side.again, side.filled)), [(0, 0); 2]);
+
+    let [client, server] = both(LOSSY);
+    let alone = evidence(&analyze(pcap_at(&client)));
+    let found = analyze(pcap_at(&in_order([client, server].concat())));
+    assert_eq!(suspect(&found), Some(Suspect::Loss));
+    assert_eq!(evidence(&found).sides[0].again, alone.sides[0].again);
+}
+
+#[test]
+fn what_comes_twice_with_another_number_was_sent_twice() {
+    let client = GOOD.captured(At::Client);
+    let again = client.iter().filter(|(_, packet)| packet.len() > 1_400).map(|(at, packet)| {
+        let mut packet = packet.clone();
+        packet[4] ^= 0x80;
+        (at + 2 * MS, packet)
+    });
+    let again: Packets = again.collect();
+    let count = again.len() as u64;
+    let found = analyze(pcap_at(&in_order([client, again].concat())));
+    assert_eq!(suspect(&found), Some(Suspect::Loss));
+    // Who is the client shows with the first call, which has 23 segments.
+    let told = evidence(&found).sides[0].again;
+    assert!((count - 23..=count).contains(&told), "{told} of {count}");
+    assert_eq!(found.analyzer.copies().0, 0);
+}
+
+#[test]
+fn without_numbers_what_comes_within_a_round_trip_is_a_copy() {
+    let mut client = plain(&GOOD.captured(At::Client));
+    client.iter_mut().for_each(|(at, _)| *at += 10 * MS);
+    for (at, is_call) in [(0, true), (4 * MS, false)] {
+        let mut syn = tcp(is_call, 0, u32::from(!is_call), &[]);
+        syn[13] = if is_call { 2 } else { 0x12 };
+        client.push((at, ipv4(6, is_call, &syn)));
+    }
+    let client = plain(&in_order(client));
+    let with = |later_ns: u64| {
+        let again = client.iter().filter(|(_, packet)| packet.len() > 40);
+        let again = again.map(|(at, packet)| (at + later_ns, packet.clone()));
+        let found = analyze(pcap_at(&in_order(client.iter().cloned().chain(again))));
+        evidence(&found).sides[0].again
+    };
+    let data = client.iter().filter(|(_, packet)| packet.len() > 1_400).count() as u64;
+    assert_eq!(with(MS), 0);
+    assert!(with(9 * MS) > data - 23, "{} of {data}", with(9 * MS));
+}
+
+#[test]
+fn a_datagram_that_was_captured_twice_is_no_retransmission() {
+    let found = |numbers: [u8; 2]| {
+        let mut packets = Packets::new();
+        for xid in 0..50_u32 {
+            let at = u64::from(xid) * 10 * MS;
+            let packet = |ns, is_call, number: u8, said: &Said| {
+                let mut packet = ipv4(17, is_call, &udp(is_call, &said.message()));
+                packet[4..6].copy_from_slice(&[u8::try_from(xid).unwrap() + 1, number]);
+                (at + ns, packet)
+            };
+            let (call, reply) = (Said::Null { xid }, Said::Nothing { xid });
+            for (ns, number) in [(0, numbers[0]), (2 * MS, numbers[1])] {
+                packets.push(packet(ns, true, number, &call));
+                packets.push(packet(ns + 3 * MS, false, number, &reply));
+            }
+        }
+        let found = analyze(pcap_at(&in_order(packets)));
+        let (_, talk) = found.analyzer.talks().heard().next().unwrap();
+        (found.transactions.len(), talk.retransmissions, talk.duplicate_replies)
+    };
+    assert_eq!(found([1, 1]), (50, 0, 0));
+    assert_eq!(found([1, 2]), (50, 50, 50));
+}

@@ -1,0 +1,127 @@
+//! Verdicts on what only segments show: losses at either end of them, losses of the capture itself,
+//! a receiver that does not read. Those on messages: `crates/world/tests/it/verdicts.rs`.
+
+use trace::verdict::{Certainty, Diagnosis, Doubt, Evidence, Suspect, judge};
+
+use crate::frames::{Found, Said, analyze, ipv4, pcap_at, tcp_with};
+use crate::network::{At, Network};
+
+fn diagnosed(packets: &[(u64, Vec<u8>)]) -> (Diagnosis, Evidence, Found) {
+    let found = analyze(pcap_at(packets));
+    let evidence = Evidence::busiest(found.analyzer.talks()).unwrap();
+    let diagnosis = judge(&evidence);
+    println!("{diagnosis:?}\n{evidence:#?}");
+    (diagnosis, evidence, found)
+}
+
+fn suspect(diagnosis: &Diagnosis) -> Option<Suspect> {
+    diagnosis.verdict.map(|(found, _)| found.suspect)
+}
+
+#[test]
+fn losses_are_the_verdict_at_either_end_and_it_says_on_which_side_of_the_capture_they_were() {
+    let lossy = Network { lost_of: 100, ..Network::default() };
+    for (at, is_behind) in [(At::Client, true), (At::Server, false)] {
+        let (diagnosis, evidence, _) = diagnosed(&lossy.captured(at));
+        assert_eq!(suspect(&diagnosis), Some(Suspect::Loss), "{at:?}: {diagnosis:?}");
+        assert!(diagnosis.verdict.unwrap().1 >= Certainty::Likely, "{diagnosis:?}");
+        let [client, server] = evidence.sides;
+        assert_eq!((server.again, server.filled), (0, 0));
+        assert_eq!((client.again > 0, client.filled > 0), (is_behind, !is_behind), "{client:?}");
+        assert!((0.006..0.014).contains(&evidence.loss(0)), "{}", evidence.loss(0));
+    }
+}
+
+#[test]
+fn without_losses_there_is_none_and_segments_that_overtake_each_other_are_none() {
+    for network in [Network::default(), Network { late_of: 50, ..Network::default() }] {
+        for at in [At::Client, At::Server] {
+            let (diagnosis, evidence, _) = diagnosed(&network.captured(at));
+            assert_ne!(suspect(&diagnosis), Some(Suspect::Loss), "{network:?} {diagnosis:?}");
+            assert_eq!(evidence.loss(0), 0.0, "{network:?} {at:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_capture_lost_the_network_did_not_and_no_call_took_no_time() {
+    let mut packets = Network { calls: 600, ..Network::default() }.captured(At::Client);
+    let all = analyze(pcap_at(&packets));
+    let mut number = 0_u32;
+    packets.retain(|_| {
+        number += 1;
+        !number.is_multiple_of(50)
+    });
+    let (diagnosis, evidence, found) = diagnosed(&packets);
+    assert_ne!(suspect(&diagnosis), Some(Suspect::Loss), "{diagnosis:?}");
+    assert_eq!(evidence.loss(0), 0.0);
+    assert!(diagnosis.doubts.contains(&Doubt::CaptureLost), "{diagnosis:?}");
+    // Calls whose last segment is missing have no time, and those that have one have a true one.
+    assert!(evidence.untimed > 5, "{evidence:?}");
+    let least =
+        |found: &Found| found.transactions.iter().filter_map(|t| t.latency()).min().unwrap();
+    assert!(least(&found).as_nanos() >= least(&all).as_nanos(), "{:?}", least(&found));
+    let totals = found.analyzer.totals();
+    let (_, writes) = totals.operations().next().unwrap();
+    assert_eq!(writes.latency.count(), writes.replies - writes.untimed);
+    assert_eq!(writes.untimed, evidence.untimed);
+}
+
+#[test]
+fn where_too_much_was_cut_off_nothing_is_told_and_where_little_was_it_is() {
+    let lossy = Network { lost_of: 100, ..Network::default() };
+    let (whole, mut evidence, _) = diagnosed(&lossy.captured(At::Client));
+    let replies: u64 = evidence.works.iter().map(|work| work.calls).sum();
+    evidence.sides[0].cut = replies / 20;
+    let little = judge(&evidence);
+    assert_eq!(suspect(&little), suspect(&whole));
+    assert!(little.doubts.contains(&Doubt::CaptureCut), "{little:?}");
+    evidence.sides[1].cut = replies / 10;
+    let much = judge(&evidence);
+    let nothing = Diagnosis { verdict: None, doubts: vec![Doubt::CaptureCut], also: vec![] };
+    assert_eq!(much, nothing);
+}
+
+/// A server that needs 40 ms for one call of six, and announces a window of zero meanwhile or not.
+fn stopped(is_zero: bool) -> Vec<(u64, Vec<u8>)> {
+    const MS: u64 = 1_000_000;
+    let (mut packets, mut now, mut sent, mut xid) = (Vec::new(), 0, [1_u32, 1], 0);
+    let mut says = |now: u64, said: &Said, window: u16| {
+        let (own, record) = (usize::from(!said.is_call()), said.record());
+        let segment = tcp_with(own == 0, sent[own], sent[1 - own], window, &record);
+        packets.push((now, ipv4(6, own == 0, &segment)));
+        sent[own] += u32::try_from(record.len()).unwrap();
+        let (own, other) = (sent[1 - own], sent[own]);
+        let is_call = said.is_call();
+        // The other end acknowledges.
+        let window = if is_call && is_zero && record.len() > 30_000 { 0 } else { 0xffff };
+        let ack = tcp_with(!is_call, own, other, window, &[]);
+        packets.push((now + MS / 10, ipv4(6, !is_call, &ack)));
+    };
+    for _ in 0..40 {
+        for _ in 0..5 {
+            xid += 1;
+            says(now, &Said::Lookup { xid, name: "f".into() }, 0xffff);
+            says(now + MS / 2, &Said::Found { xid, handle: 5 }, 0xffff);
+            now += MS;
+        }
+        xid += 1;
+        says(now, &Said::Write { xid, bytes: 32_000 }, 0xffff);
+        now += 40 * MS;
+        says(now, &Said::Written { xid, bytes: 32_000 }, 0xffff);
+        now += MS;
+    }
+    packets.sort_by_key(|(at, _)| *at);
+    packets
+}
+
+#[test]
+fn a_window_of_zero_is_the_verdict_and_the_same_wait_without_one_is_the_disks() {
+    let (diagnosis, evidence, _) = diagnosed(&stopped(true));
+    assert_eq!(suspect(&diagnosis), Some(Suspect::ZeroWindow), "{diagnosis:?}");
+    assert_eq!(diagnosis.verdict.unwrap().1, Certainty::Sure);
+    let [client, server] = evidence.sides;
+    assert_eq!((client.zero_windows, server.zero_windows), (0, 40));
+    let (diagnosis, ..) = diagnosed(&stopped(false));
+    assert_eq!(suspect(&diagnosis), Some(Suspect::SlowStableWrite), "{diagnosis:?}");
+}
