@@ -6,6 +6,7 @@
 //!   each procedure.
 //! - [`files`]: a mounted file system as its users see it, with what it remembers ([`cache`]) and
 //!   fetches before it is asked ([`read_ahead`]).
+//! - [`locks`]: of the programs that share one mounted file system.
 //! - [`write_behind`]: writers go on at once, WRITEs and COMMITs follow; five policies.
 //! - [`walk`]: whether a listing gets anywhere.
 //! - [`transfer`]: sequential writes and reads with many calls outstanding.
@@ -13,6 +14,7 @@
 pub mod cache;
 pub mod error;
 pub mod files;
+pub mod locks;
 pub mod mount;
 pub mod ops;
 pub mod read_ahead;

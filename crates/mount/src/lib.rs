@@ -6,7 +6,6 @@
 //! - `dispatch`: reads requests, and answers at once what needs no waiting.
 //! - `fs`: one method for each operation.
 //! - `nodes`, `opens`: what the kernel holds of ours.
-//! - `locks`: which program holds which lock.
 //! - `caller`: who asks.
 //! - `mounts`, `tuning`: what the system says of mounts, and how much it caches for one.
 
@@ -20,7 +19,6 @@ mod fs;
 mod inflight;
 #[cfg(test)]
 mod kernel_tests;
-mod locks;
 mod mounts;
 mod nodes;
 mod notify;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use testkit::plan::Plan;
 use testkit::plan::shrink::shrink;
 use testkit::sim::contest::live::{Folders, Mount};
+use testkit::sim::contest::{RECORD_LOCKS, serve_locks};
 use testkit::sim::{self, Failure, Options, Planted, Report};
 
 /// Tries to make a plan smaller, and how long they may take.
@@ -34,8 +35,9 @@ usage: cargo xtask sim [OPTION]...
   --contest       seeds in which all clients compete for the same names and files
   --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early, drive-lies; of
                   clients, in contests: old-attributes, forgotten-excuses, unasked-ends,
-                  late-names, errors-told-once; or each of them (all); fails if none of 1,000
-                  seeds notices it, of 2,000 in contests, or of --count
+                  late-names, errors-told-once; of a host, in contests: locks-by-node; or each
+                  of them (all); fails if none of 1,000 seeds notices it, of 2,000 in
+                  contests, or of --count
   --live DIR      seeds of contests in real time, in this folder; once for each mount of the same
                   directory, on a file system that does not use inode numbers again (tmpfs)
   --live-unremembering DIR
@@ -75,7 +77,14 @@ struct Totals {
 }
 
 fn main() -> ExitCode {
-    match arguments().and_then(|arguments| run(&arguments)) {
+    let words: Vec<_> = std::env::args_os().collect();
+    let done = match &words[..] {
+        [_, first, file] if first == RECORD_LOCKS => {
+            serve_locks(file.as_ref()).map_err(|error| format!("{}: {error}", file.display()))
+        }
+        _ => arguments().and_then(|arguments| run(&arguments)),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
@@ -153,7 +162,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 
 /// Plays seeds one after another in folders.
 fn run_live(arguments: &Arguments) -> Result<(), String> {
-    let folders = Folders { mounts: arguments.live.clone(), server: arguments.server.clone() };
+    let (mounts, server) = (arguments.live.clone(), arguments.server.clone());
+    let ourselves = std::env::current_exe();
+    let locker = ourselves.map_err(|error| format!("our own program is not known: {error}"))?;
+    let folders = Folders { mounts, server, locker: Some(locker) };
     let first = arguments.seed.unwrap_or_else(fresh);
     let begun = Instant::now();
     let (mut count, mut ops) = (0, 0);

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use client::locks::{Kind, Lock};
+
 use super::{Attr, Entry};
-use crate::locks::{Kind, Lock};
 
 /// Bytes of an answer, built up field by field.
 #[derive(Debug, Default)]

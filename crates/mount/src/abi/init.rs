@@ -65,7 +65,7 @@ impl Agreed {
         };
         let wanted = cached
             | flag::ASYNC_READ
-            // By node the kernel would grant a lock twice: see `locks`.
+            // By node the kernel would grant a lock twice: see `client::locks`.
             | flag::POSIX_LOCKS
             | flag::FLOCK_LOCKS
             | flag::BIG_WRITES

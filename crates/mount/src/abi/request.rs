@@ -1,9 +1,9 @@
 //! Requests of the kernel: a header that says who asks for which node, and an operation.
 
+use client::locks::{Kind, Lock, Owner, Range};
 use thiserror::Error;
 
 use super::fattr;
-use crate::locks::{Kind, Lock, Owner, Range};
 
 /// A request that cannot be read.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]

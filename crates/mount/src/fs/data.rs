@@ -283,7 +283,7 @@ impl FileSystem {
         let Some(file) = self.opens.take_file(number) else {
             return;
         };
-        self.unlock_open(&file.open.file(), number);
+        self.locks.release_open(&file.open.file(), number);
         // What was written through a mapping after the last close(2); it goes before a hidden name
         // does.
         if file.can_write && self.files.write_behind().is_dirty(file.open.file()) {

@@ -1,90 +1,18 @@
-//! Locks of programs: see `locks`, which decides who has one. Here is who waits.
+//! Locks of programs: see [`client::locks`], which decides who has one.
 //!
 //! Whoever has a lock expects to see what was written under it before. Of a file that is two nodes
 //! the kernel keeps data twice, and writes back each by itself: so a lock that is taken or given up
 //! through one of them makes the kernel write back and forget what it has of that one.
 
-use parking_lot::Mutex;
+use client::locks::{Kind, Owner, Refused};
 use rustix::io::Errno;
-use tokio::sync::Notify;
-use wire::nfs3::{FType, FileHandle};
+use wire::nfs3::FType;
 
 use super::FileSystem;
 use super::names::done;
 use crate::abi::answer;
 use crate::abi::request::LockAsked;
 use crate::inflight::Reply;
-use crate::locks::{Kind, Lock, Locks, Owner, Refused};
-
-/// The locks, and those who wait for one.
-#[derive(Debug, Default)]
-pub(super) struct Locking {
-    /// Guards the table; never held across a wait.
-    table: Mutex<Locks>,
-    /// One was given up.
-    freed: Notify,
-}
-
-/// A lock that was granted: taken back unless whoever asked has heard of it.
-struct Granted<'l> {
-    locking: &'l Locking,
-    file: FileHandle,
-    lock: Lock,
-    replaced: Vec<Lock>,
-    is_heard: bool,
-}
-
-impl Drop for Granted<'_> {
-    fn drop(&mut self) {
-        if !self.is_heard {
-            let replaced = std::mem::take(&mut self.replaced);
-            self.locking.table.lock().undo(&self.file, &self.lock, replaced);
-            self.locking.freed.notify_waiters();
-        }
-    }
-}
-
-/// Somebody waits.
-struct Waiting<'l>(&'l Locking, u64);
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.table.lock().has_waited(self.1);
-    }
-}
-
-impl Locking {
-    async fn lock(
-        &self,
-        file: FileHandle,
-        lock: Lock,
-        may_wait: bool,
-    ) -> Result<Granted<'_>, Errno> {
-        loop {
-            let freed = self.freed.notified();
-            let waiting = {
-                let mut table = self.table.lock();
-                match table.lock(&file, lock) {
-                    Ok(replaced) => {
-                        let is_heard = false;
-                        return Ok(Granted { locking: self, file, lock, replaced, is_heard });
-                    }
-                    Err(Refused::Full) => return Err(Errno::NOLCK),
-                    Err(Refused::Held(_)) if !may_wait => return Err(Errno::AGAIN),
-                    Err(Refused::Held(_)) => table.waits(&file, lock),
-                }
-            };
-            let _waiting = Waiting(self, waiting.ok_or(Errno::DEADLK)?);
-            freed.await;
-        }
-    }
-
-    fn unlock(&self, file: &FileHandle, lock: &Lock) -> Result<(), Errno> {
-        self.table.lock().unlock(file, lock.owner, lock.range).map_err(|_| Errno::NOLCK)?;
-        self.freed.notify_waiters();
-        Ok(())
-    }
-}
 
 impl FileSystem {
     /// Which lock is in the way, if any.
@@ -93,7 +21,7 @@ impl FileSystem {
             return reply.error(Errno::STALE);
         };
         let wanted = asked.kind.map(|kind| asked.lock(kind));
-        let held = wanted.and_then(|wanted| self.locking.table.lock().conflict(&file, &wanted));
+        let held = wanted.and_then(|wanted| self.locks.conflict(&file, &wanted));
         reply.body(&answer::lock(held.as_ref()));
     }
 
@@ -104,22 +32,17 @@ impl FileSystem {
         };
         let Some(kind) = asked.kind else {
             self.is_to_see_others(node, asked.open).await;
-            return done(self.locking.unlock(&file, &asked.lock(Kind::Shared)), reply);
+            let unlocked = self.locks.unlock(&file, &asked.lock(Kind::Shared));
+            return done(unlocked.map_err(errno_of), reply);
         };
-        let lock = asked.lock(kind);
-        if lock.owner.is_flock {
-            // What was held is given up first (flock(2)): two who share it and both want it for
-            // themselves would wait for each other.
-            if self.locking.table.lock().release_other(&file, &lock) {
-                self.locking.freed.notify_waiters();
-            }
-        }
-        match self.locking.lock(file, lock, may_wait).await {
-            Ok(mut granted) => {
+        match self.locks.lock(file, asked.lock(kind), may_wait).await {
+            Ok(granted) => {
                 self.is_to_see_others(node, asked.open).await;
-                granted.is_heard = reply.done();
+                if reply.done() {
+                    granted.keep();
+                }
             }
-            Err(errno) => reply.error(errno),
+            Err(refused) => reply.error(errno_of(refused)),
         }
     }
 
@@ -128,18 +51,9 @@ impl FileSystem {
     pub(super) async fn unlock_at_close(&self, node: u64, owner: u64, open: u64) {
         let Ok(file) = self.file(node) else { return };
         let owner = Owner { number: owner, is_flock: false };
-        let holds = self.locking.table.lock().holds(&file, owner);
-        if holds {
+        if self.locks.holds(&file, owner) {
             self.is_to_see_others(node, open).await;
-            self.locking.table.lock().release(&file, owner);
-            self.locking.freed.notify_waiters();
-        }
-    }
-
-    /// Nobody has this open file any more.
-    pub(super) fn unlock_open(&self, file: &FileHandle, open: u64) {
-        if self.locking.table.lock().release_open(file, open) {
-            self.locking.freed.notify_waiters();
+            self.locks.release(&file, owner);
         }
     }
 
@@ -155,5 +69,13 @@ impl FileSystem {
         {
             self.follow(&open.who, node, &attributes).await;
         }
+    }
+}
+
+fn errno_of(refused: Refused) -> Errno {
+    match refused {
+        Refused::Held => Errno::AGAIN,
+        Refused::Deadlock => Errno::DEADLK,
+        Refused::Full => Errno::NOLCK,
     }
 }

@@ -5,7 +5,7 @@
 //! - `attributes`: what asks and sets attributes.
 //! - `data`: open files.
 //! - `directories`: open directories.
-//! - `locking`: who waits for a lock.
+//! - `locking`: locks of programs.
 //! - `sharing`: what other clients have done to a file that this kernel caches.
 
 mod appending;
@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::files::{Files, Found};
+use client::locks::Locks;
 use client::session::Credential;
 use net::clock::Clock;
 use parking_lot::Mutex;
@@ -27,7 +28,6 @@ use perf::units::Nanos;
 use rustix::io::Errno;
 use wire::nfs3::{FType, Fattr3, FileHandle};
 
-use self::locking::Locking;
 use crate::abi::request::Operation;
 use crate::abi::{Attr, Entry, init};
 use crate::attributes::attr;
@@ -51,7 +51,7 @@ pub(crate) struct FileSystem {
     /// Guards what the kernel knows; never held across a call.
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) opens: Opens,
-    locking: Locking,
+    locks: Locks,
     notifier: Notifier,
     cache: init::KernelCache,
     /// The kernel writes back: it alone knows sizes and times of regular files.
@@ -69,9 +69,9 @@ impl FileSystem {
     ) -> Self {
         let nodes = Mutex::new(Nodes::new(files.root()));
         let writes_back = agreed.writes_back();
-        let (opens, locking) = (Opens::default(), Locking::default());
+        let (opens, locks) = (Opens::default(), Locks::default());
         let clock = clock.clone();
-        Self { files, clock, callers, nodes, opens, locking, notifier, cache, writes_back }
+        Self { files, clock, callers, nodes, opens, locks, notifier, cache, writes_back }
     }
 
     /// Begins to do what was asked for; none where nothing is to be answered. What must be

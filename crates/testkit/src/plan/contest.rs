@@ -50,6 +50,9 @@ impl Plan {
             if random.u8(..4) > 0 {
                 expect(&mut random, &programs, last, number, &mut steps);
             }
+            if random.bool() {
+                lock_at_once(&mut random, &programs, last, &mut steps);
+            }
             let least = if random.bool() { LONG / 2 } else { 0 };
             round = last + Nanos::from_micros(random.u64(least..LONG));
         }
@@ -100,10 +103,9 @@ const HOLD_MAX: Nanos = Nanos::from_millis(25);
 
 impl Plan {
     /// The contest of a seed for real time: nothing goes wrong but what programs do to one another,
-    /// pauses are short, and some programs take locks.
+    /// and pauses are short.
     pub fn live(seed: u64) -> Self {
         let mut plan = Self::contest(seed);
-        let mut random = Rng::with_seed(seed);
         plan.steps.retain(|step| matches!(step.what, What::Do { .. }));
         let (mut before, mut at) = (Nanos::ZERO, Nanos::ZERO);
         for step in &mut plan.steps {
@@ -111,11 +113,8 @@ impl Plan {
             before = std::mem::replace(&mut step.at, at);
             let What::Do { op: Op::Contend { act, .. }, .. } = &mut step.what else { continue };
             match act {
-                Act::Look(_) | Act::Read(_) if random.u8(..4) == 0 => {
-                    let hold = Nanos::from_micros(random.u64(..5_000));
-                    *act = Act::Lock { lock: random.u32(..LOCKS), hold };
-                }
                 Act::Write { hold, .. } => *hold = (*hold).min(HOLD_MAX),
+                Act::Lock { hold, .. } => *hold = (*hold).min(HOLD_MAX / 5),
                 _ => {}
             }
         }
@@ -181,6 +180,19 @@ fn expect(
     }
 }
 
+/// All want the same lock, while other clients change its file.
+fn lock_at_once(random: &mut Rng, programs: &[usize], begins: Nanos, steps: &mut Vec<Step>) {
+    let lock = random.u32(..LOCKS);
+    for (client, &programs) in programs.iter().enumerate() {
+        for program in 0..programs {
+            let hold = Nanos::from_micros(random.u64(..100_000));
+            let act = Act::Lock { lock, hold, keeps: random.bool() };
+            let at = begins + Nanos::from_micros(random.u64(..100_000));
+            steps.push(Step { at, what: What::Do { client, op: Op::Contend { program, act } } });
+        }
+    }
+}
+
 fn expected(round: usize) -> String {
     format!("e{round}")
 }
@@ -217,7 +229,11 @@ fn act(random: &mut Rng, values: &mut u8) -> Act {
         42..58 => Act::Read(name),
         58..70 => Act::Look(name),
         70..76 => Act::List { wait: Nanos::from_micros(random.u64(..50_000)) },
-        76..92 => Act::Append { log: random.u32(..LOGS), keeps: random.bool() },
-        _ => Act::ReadLog { log: random.u32(..LOGS) },
+        76..88 => Act::Append { log: random.u32(..LOGS), keeps: random.bool() },
+        88..94 => Act::ReadLog { log: random.u32(..LOGS) },
+        _ => {
+            let hold = Nanos::from_micros(random.u64(..20_000));
+            Act::Lock { lock: random.u32(..LOCKS), hold, keeps: random.bool() }
+        }
     }
 }

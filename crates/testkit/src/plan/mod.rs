@@ -136,7 +136,7 @@ pub const PLACE_BYTES: u32 = 3_000;
 /// Files to which all append.
 pub const LOGS: u32 = 2;
 
-/// Files with locks.
+/// Files with locks: the first of flock(2), the second of fcntl(2).
 pub const LOCKS: u32 = 2;
 
 /// What a program does in the directory for which all compete.
@@ -175,11 +175,12 @@ pub enum Act {
     ReadLog {
         log: u32,
     },
-    /// Takes the lock of a file that is there for that, counts on in it, waits, and gives it up.
-    /// Where a host has no locks of its own, nothing.
+    /// Takes the lock of a file that is there for that, counts on in it, waits, and gives it up; or
+    /// closes the file, which has the same effect. Where a host has no locks of its own, nothing.
     Lock {
         lock: u32,
         hold: Nanos,
+        keeps: bool,
     },
 }
 

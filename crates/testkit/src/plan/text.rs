@@ -109,12 +109,17 @@ impl fmt::Display for Act {
             Self::Read(name) => write!(f, "read {name}"),
             Self::Look(name) => write!(f, "look {name}"),
             Self::List { wait } => write!(f, "list {}", micros(*wait)),
-            Self::Append { log, keeps: true } => write!(f, "append {log} kept"),
-            Self::Append { log, keeps: false } => write!(f, "append {log} closed"),
+            Self::Append { log, keeps } => write!(f, "append {log} {}", kept(*keeps)),
             Self::ReadLog { log } => write!(f, "read-log {log}"),
-            Self::Lock { lock, hold } => write!(f, "lock {lock} {}", micros(*hold)),
+            Self::Lock { lock, hold, keeps } => {
+                write!(f, "lock {lock} {} {}", micros(*hold), kept(*keeps))
+            }
         }
     }
+}
+
+fn kept(keeps: bool) -> &'static str {
+    if keeps { "kept" } else { "closed" }
 }
 
 impl fmt::Display for Fault {
@@ -351,19 +356,23 @@ impl<'t> Words<'t> {
             "read" => Act::Read(self.path()?),
             "look" => Act::Look(self.path()?),
             "list" => Act::List { wait: self.span()? },
-            "append" => {
-                let log = self.small(logs)?;
-                let keeps = match self.word()? {
-                    "kept" => true,
-                    "closed" => false,
-                    other => return Err(format!("a descriptor is kept or closed, not {other:?}")),
-                };
-                Act::Append { log, keeps }
-            }
+            "append" => Act::Append { log: self.small(logs)?, keeps: self.keeps()? },
             "read-log" => Act::ReadLog { log: self.small(logs)? },
-            "lock" => Act::Lock { lock: self.small(u64::from(LOCKS) - 1)?, hold: self.span()? },
+            "lock" => {
+                let (lock, hold) = (self.small(u64::from(LOCKS) - 1)?, self.span()?);
+                Act::Lock { lock, hold, keeps: self.keeps()? }
+            }
             other => return Err(format!("no program does {other:?}")),
         })
+    }
+
+    /// What becomes of a descriptor.
+    fn keeps(&mut self) -> Result<bool, String> {
+        match self.word()? {
+            "kept" => Ok(true),
+            "closed" => Ok(false),
+            other => Err(format!("a descriptor is kept or closed, not {other:?}")),
+        }
     }
 
     fn fault(&mut self, clients: usize) -> Result<Fault, String> {

@@ -68,6 +68,8 @@ pub enum Planted {
     DriveLies,
     /// Clients make it; noticed where they compete.
     Client(Mistake),
+    /// A host has the locks of a file for each node by which it knows the file.
+    LocksByNode,
 }
 
 /// How to carry a plan out.
@@ -110,12 +112,12 @@ pub(crate) struct Stage {
     pub(crate) trace: Arc<Mutex<Trace>>,
     /// The public files, by their writers.
     pub(crate) public: Arc<Mutex<Vec<crate::reference::shared::Sessions>>>,
-    /// What clients do wrong on purpose.
-    pub(crate) mistake: Option<Mistake>,
+    /// What is done wrong on purpose.
+    pub(crate) planted: Option<Planted>,
 }
 
 impl Planted {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ReplyCacheOff,
         Self::VerifierKept,
         Self::CommitEarly,
@@ -125,6 +127,7 @@ impl Planted {
         Self::Client(Mistake::UnaskedEnds),
         Self::Client(Mistake::LateNames),
         Self::Client(Mistake::ErrorsToldOnce),
+        Self::LocksByNode,
     ];
 
     pub fn name(self) -> &'static str {
@@ -138,6 +141,7 @@ impl Planted {
             Self::Client(Mistake::UnaskedEnds) => "unasked-ends",
             Self::Client(Mistake::LateNames) => "late-names",
             Self::Client(Mistake::ErrorsToldOnce) => "errors-told-once",
+            Self::LocksByNode => "locks-by-node",
         }
     }
 
@@ -151,7 +155,7 @@ impl Planted {
 
     /// Whether it shows where clients compete.
     pub fn is_of_contests(self) -> bool {
-        self.mistake().is_some()
+        matches!(self, Self::Client(_) | Self::LocksByNode)
     }
 }
 
@@ -192,7 +196,7 @@ pub fn run(plan: &Plan, options: Options) -> Report {
         history: Arc::clone(&history),
         trace: Arc::clone(&trace),
         public: Arc::new(Mutex::new(vec![Default::default(); plan.clients.len()])),
-        mistake: options.planted.and_then(Planted::mistake),
+        planted: options.planted,
     };
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let stage = stage_of();

@@ -13,12 +13,15 @@ use rustix::io::Errno;
 use wire::nfs3::{FileHandle, NfsStat3};
 
 use super::host::{Refused, Way};
+use super::locker::Locker;
 
 /// See the module's head.
 pub(super) struct Folder {
     path: PathBuf,
     /// Whether the kernel may answer from what it remembers of names.
     pub(super) remembers: bool,
+    /// The program that locks as fcntl(2) does.
+    pub(super) locker: Option<PathBuf>,
 }
 
 impl From<io::Error> for Refused {
@@ -36,8 +39,14 @@ impl From<io::Error> for Refused {
 }
 
 impl Folder {
-    pub(super) fn new(path: PathBuf, remembers: bool) -> Self {
-        Self { path, remembers }
+    pub(super) fn new(path: PathBuf, remembers: bool, locker: Option<PathBuf>) -> Self {
+        Self { path, remembers, locker }
+    }
+
+    /// A process that has a file open to lock it.
+    pub(super) fn locker(&self, name: &str) -> io::Result<(FileHandle, Locker)> {
+        let program = self.locker.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        Ok((self.look(name)?, Locker::start(program, &self.path.join(name))?))
     }
 
     pub(super) fn look(&self, name: &str) -> io::Result<FileHandle> {

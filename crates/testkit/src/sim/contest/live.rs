@@ -31,6 +31,9 @@ pub struct Folders {
     pub mounts: Vec<Mount>,
     /// That directory as the server has it, which is looked at in the end.
     pub server: Option<PathBuf>,
+    /// A program that is [`super::serve_locks`] when it is called with [`super::RECORD_LOCKS`] and
+    /// a file. Without one no locks of fcntl(2) are taken.
+    pub locker: Option<PathBuf>,
 }
 
 /// A client's folder.
@@ -69,7 +72,8 @@ impl Folders {
         std::fs::create_dir(first.path.join(name))
             .map_err(|error| Failure::new("entry", error.to_string()))?;
         let host = |path: &Path, remembers| {
-            Host::folder(&scene.clock, Folder::new(path.join(name), remembers))
+            let locker = self.locker.clone();
+            Host::folder(&scene.clock, Folder::new(path.join(name), remembers, locker))
         };
         let hosts = self.mounts.iter().map(|mount| host(&mount.path, mount.remembers));
         let hosts: Vec<Host> = hosts.collect();
@@ -129,7 +133,7 @@ mod tests {
     fn one_folder_keeps_all_promises() {
         let Some(path) = in_memory("contest") else { return };
         let mounts = vec![local(path.clone()); 3];
-        let folders = Folders { mounts, server: Some(path.clone()) };
+        let folders = Folders { mounts, server: Some(path.clone()), locker: None };
         for seed in 0..3 {
             let report = folders.play(&seed.to_string(), &Plan::live(seed), false);
             assert_eq!(report.failure, None, "seed {seed}");
@@ -143,7 +147,7 @@ mod tests {
         let apart = [path.join("a"), path.join("b")];
         std::fs::create_dir(&apart[0]).unwrap();
         std::fs::create_dir_all(apart[1].join("1")).unwrap();
-        let folders = Folders { mounts: apart.map(local).to_vec(), server: None };
+        let folders = Folders { mounts: apart.map(local).to_vec(), server: None, locker: None };
         let report = folders.play("1", &Plan::live(1), false);
         assert!(report.failure.is_some());
         std::fs::remove_dir_all(path).unwrap();

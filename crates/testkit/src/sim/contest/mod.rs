@@ -16,6 +16,7 @@
 mod folder;
 mod host;
 pub mod live;
+mod locker;
 mod program;
 mod truth;
 
@@ -28,6 +29,7 @@ use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 
 use self::host::{Host, Refused};
+pub use self::locker::{RECORD_LOCKS, serve as serve_locks};
 use self::program::{Program, refused};
 use self::truth::{Bound, Truth};
 use super::client::{at_entry, mounted};
@@ -66,7 +68,7 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
     for (number, client) in plan.clients.iter().enumerate() {
         let (clock, session, wire) = mounted(&stage, &plan, number).await?;
         let dir = dir(&session, "contest").await?;
-        hosts.push(Host::new(&clock, session, dir, client.level, stage.mistake));
+        hosts.push(Host::new(&clock, session, dir, client.level, stage.planted));
         wires.push(wire);
     }
     scene.prepare(&hosts[0]).await.map_err(refused("entry"))?;
@@ -107,9 +109,7 @@ async fn walk(stage: &Stage, scene: &Scene, when: &str) -> Result<(), Failure> {
 impl Scene {
     /// Makes the files that are there from the beginning.
     async fn prepare(&self, host: &Host) -> Result<(), Refused> {
-        let logs = (0..LOGS).map(log_name);
-        let locks = (0..LOCKS).map(lock_name).filter(|_| host.has_locks());
-        for name in logs.chain(locks) {
+        for name in own_names() {
             let ticket = self.truth.lock().bind(&name, Bound::Some, 0, self.clock.now());
             let file = host.make(&name).await?;
             self.truth.lock().bound(&name, ticket, Bound::File(file), self.clock.now());
@@ -121,20 +121,29 @@ impl Scene {
     async fn walk(&self, host: &Host, when: &str) -> Result<(), Failure> {
         let mut stranger = Program::new(self, host, STRANGER, 0);
         let names = self.truth.lock().names();
-        let is_own = |name: &String| {
-            (0..LOGS).map(log_name).chain((0..LOCKS).map(lock_name)).any(|own| own == *name)
-        };
+        let is_own = |name: &String| own_names().any(|own| own == *name);
         let files = names.into_iter().filter(|name| !is_own(name)).map(Act::Read);
         let logs = (0..LOGS).map(|log| Act::ReadLog { log });
         let list = Act::List { wait: Nanos::ZERO };
+        let at = |what| {
+            move |failure: Failure| Failure {
+                what: format!("at {when}, {what}: {}", failure.what),
+                ..failure
+            }
+        };
         for act in files.chain(logs).chain([list]) {
-            stranger.act(0, &act).await.map_err(|Failure { way, what }| Failure {
-                way,
-                what: format!("at {when}, `{act}`: {what}"),
-            })?;
+            stranger.act(0, &act).await.map_err(at(format!("`{act}`")))?;
+        }
+        for lock in 0..LOCKS {
+            stranger.read_locks(lock).await.map_err(at(lock_name(lock)))?;
         }
         Ok(())
     }
+}
+
+/// Files that are there from the beginning, and stay.
+fn own_names() -> impl Iterator<Item = String> {
+    (0..LOGS).map(log_name).chain((0..LOCKS).map(lock_name))
 }
 
 fn log_name(log: u32) -> String {

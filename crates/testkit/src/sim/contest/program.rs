@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, NfsStat3};
 
-use super::host::{Host, Opened, Refused, Way};
+use super::host::{Host, Locking, Opened, Refused, Way};
 use super::truth::Bound;
 use super::{Scene, lock_name, log_name};
 use crate::plan::{Act, Op, PLACE_BYTES, PLACES, Plan};
@@ -22,8 +22,8 @@ pub(super) struct Program<'h> {
     host: &'h Host,
     client: usize,
     number: usize,
-    /// Logs that stay open.
-    kept: BTreeMap<u32, Opened>,
+    /// Logs and files with locks that stay open, by name.
+    kept: BTreeMap<String, Opened>,
 }
 
 impl<'h> Program<'h> {
@@ -69,7 +69,7 @@ impl<'h> Program<'h> {
             Act::List { wait } => self.list(*wait).await,
             Act::Append { log, keeps } => self.append(step, *log, *keeps).await,
             Act::ReadLog { log } => self.read_log(*log).await,
-            Act::Lock { lock, hold } => self.lock(step, *lock, *hold).await,
+            Act::Lock { lock, hold, keeps } => self.lock(*lock, *hold, *keeps).await,
         }
     }
 
@@ -252,14 +252,15 @@ impl<'h> Program<'h> {
     }
 
     async fn append_now(&mut self, log: u32, record: &str, keeps: bool) -> Result<(), Refused> {
-        let opened = match self.kept.remove(&log) {
+        let name = log_name(log);
+        let opened = match self.kept.remove(&name) {
             Some(opened) => opened,
-            None => self.host.open(&log_name(log), Way::Append).await?,
+            None => self.host.open(&name, Way::Append).await?,
         };
         let done = self.append_to(&opened, record).await;
         match keeps {
             true => {
-                self.kept.insert(log, opened);
+                self.kept.insert(name, opened);
                 done
             }
             false => done.and(self.host.close(opened).await),
@@ -279,27 +280,62 @@ impl<'h> Program<'h> {
     }
 
     /// Counts on in the host's own place of a file, under its lock.
-    async fn lock(&self, step: u32, lock: u32, hold: Nanos) -> Result<(), Failure> {
-        if !self.host.has_locks() {
+    async fn lock(&mut self, lock: u32, hold: Nanos, keeps: bool) -> Result<(), Failure> {
+        let way = Locking::of(lock);
+        if !self.host.has_locks(way) {
             return Ok(());
         }
+        let name = lock_name(lock);
+        let opened = match self.kept.remove(&name) {
+            Some(opened) => opened,
+            None => {
+                let opened = self.host.open_to_lock(&name, way).await;
+                opened.map_err(refused("open of a lock failed"))?
+            }
+        };
+        let counted = self.count_on(&opened, lock, hold).await?;
+        match keeps {
+            true => {
+                let unlocked = self.host.unlock(&opened, self.number, way);
+                unlocked.map_err(refused("unlock failed"))?;
+                self.kept.insert(name, opened);
+                self.told(counted).map(drop)
+            }
+            // Closing gives it up.
+            false => self.told(counted.and(self.host.close(opened).await)).map(drop),
+        }
+    }
+
+    /// What there is to do while it has a lock; who looks on takes it for given up then.
+    async fn count_on(
+        &self,
+        opened: &Opened,
+        lock: u32,
+        hold: Nanos,
+    ) -> Result<Result<(), Refused>, Failure> {
         let (of, failed) = ((self.client, lock), failed("lock"));
-        let no_lock = refused("lock failed");
-        let opened = self.host.open(&lock_name(lock), Way::Write).await.map_err(&no_lock)?;
-        self.host.lock(&opened).map_err(&no_lock)?;
+        let locked = self.host.lock(opened, self.number, Locking::of(lock)).await;
+        locked.map_err(refused("lock failed"))?;
         self.scene.truth.lock().locked(of, self.number).map_err(&failed)?;
         let at = self.client as u64 * u64::from(self.scene.stride);
-        let seen = self.host.number_at(&opened, at).map_err(&no_lock)?;
-        let next = self.scene.truth.lock().guarded(of, seen).map_err(&failed)?;
-        self.host.write(&opened, at, &next.to_le_bytes()).await.map_err(&no_lock)?;
+        let seen = self.host.number_at(opened, at).await;
+        let seen = seen.map_err(refused("read under a lock failed"))?;
+        let may_be_lost = self.scene.history.was_troubled();
+        let next = self.scene.truth.lock().guarded(of, seen, may_be_lost).map_err(&failed)?;
+        let written = self.host.write(opened, at, &next.to_le_bytes()).await;
         self.note(|| format!("  {next}"));
         self.scene.clock.sleep(hold).await;
         self.scene.truth.lock().unlocked(of);
-        // Whoever does not give it up does so by closing.
-        if step.is_multiple_of(2) {
-            self.host.unlock(&opened).map_err(&no_lock)?;
+        Ok(written)
+    }
+
+    /// What all have written under locks, in the end.
+    pub(super) async fn read_locks(&self, lock: u32) -> Result<(), Failure> {
+        if self.scene.history.was_troubled() {
+            return Ok(());
         }
-        self.host.close(opened).await.map_err(&no_lock)
+        let (_, data) = self.host.read(&lock_name(lock)).await.map_err(refused("read failed"))?;
+        self.scene.truth.lock().check_locks(lock, &data).map_err(failed("lock"))
     }
 
     fn now(&self) -> Instant {

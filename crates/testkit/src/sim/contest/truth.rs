@@ -178,16 +178,37 @@ impl Truth {
         }
     }
 
-    /// What its holder reads there; gives what it may write.
+    /// What its holder reads there; gives what it may write. `may_be_lost`: what was written.
     ///
     /// # Errors
     /// Something else was written under the lock before.
-    pub(super) fn guarded(&mut self, lock: (usize, u32), seen: u64) -> Result<u64, String> {
+    pub(super) fn guarded(
+        &mut self,
+        lock: (usize, u32),
+        seen: u64,
+        may_be_lost: bool,
+    ) -> Result<u64, String> {
         let held = self.locks.entry(lock).or_default();
         match std::mem::replace(&mut held.value, seen + 1) {
-            value if value == seen => Ok(seen + 1),
+            value if value == seen || may_be_lost => Ok(seen + 1),
             value => Err(format!("{seen} is read under it, not {value}")),
         }
+    }
+
+    /// What is in a file with locks, in the end.
+    ///
+    /// # Errors
+    /// Something else was written under one.
+    pub(super) fn check_locks(&self, lock: u32, data: &[u8]) -> Result<(), String> {
+        for (&(host, _), held) in self.locks.iter().filter(|((_, of), _)| *of == lock) {
+            let at = host * self.stride as usize;
+            let there = data.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            let seen = there.map_or(0, u64::from_le_bytes);
+            if seen != held.value {
+                return Err(format!("{seen} is host {host}'s, not {}", held.value));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn unlocked(&mut self, lock: (usize, u32)) {

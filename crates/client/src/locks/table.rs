@@ -1,11 +1,7 @@
-//! Which program of this host holds which lock: flock(2), and fcntl(2) for ranges of bytes.
+//! Which program of this host holds which lock: a plain table, which waits for nothing.
 //!
-//! Locks are kept by file and not by node: a file that another client has changed is two nodes for
-//! as long as somebody has the older one open, and a kernel that keeps locks by itself would grant
-//! what excludes each other through both. flock(2) and fcntl(2) do not see each other, as on Linux.
-//!
-//! Bounded: `RANGES_MAX` ranges are held, and more are refused (ENOLCK); those who wait are as many
-//! as there are threads.
+//! Bounded: `RANGES_MAX` ranges are held, and more are refused; those who wait are as many as there
+//! are threads.
 
 use std::collections::HashMap;
 
@@ -18,40 +14,40 @@ const RANGES_MAX: usize = 1 << 16;
 const CIRCLE_MAX: usize = 10;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub enum Kind {
     Shared,
     Exclusive,
 }
 
 /// Who holds locks: a process, or an open file, by the kernel's number.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Owner {
-    pub(crate) number: u64,
+pub struct Owner {
+    pub number: u64,
     /// By flock(2).
-    pub(crate) is_flock: bool,
+    pub is_flock: bool,
 }
 
 /// Bytes of a file, the last one included.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Range {
-    pub(crate) first: u64,
-    pub(crate) last: u64,
+pub struct Range {
+    pub first: u64,
+    pub last: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Lock {
-    pub(crate) owner: Owner,
-    pub(crate) kind: Kind,
-    pub(crate) range: Range,
+pub struct Lock {
+    pub owner: Owner,
+    pub kind: Kind,
+    pub range: Range,
     /// The open file through which it was taken.
-    pub(crate) open: u64,
-    pub(crate) pid: u32,
+    pub open: u64,
+    pub pid: u32,
 }
 
-/// Why a lock is not granted.
+/// Why the table does not take a lock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Refused {
-    /// By this one.
+pub(super) enum Obstacle {
+    /// This one.
     Held(Lock),
     /// There are too many.
     Full,
@@ -59,7 +55,7 @@ pub(crate) enum Refused {
 
 /// See the module's head.
 #[derive(Debug, Default)]
-pub(crate) struct Locks {
+pub(super) struct Table {
     held: HashMap<FileHandle, Vec<Lock>>,
     ranges: usize,
     waiting: HashMap<u64, (FileHandle, Lock)>,
@@ -85,9 +81,9 @@ impl Range {
     }
 }
 
-impl Locks {
+impl Table {
     /// A lock that somebody else holds, and with which this one cannot be.
-    pub(crate) fn conflict(&self, file: &FileHandle, wanted: &Lock) -> Option<Lock> {
+    pub(super) fn conflict(&self, file: &FileHandle, wanted: &Lock) -> Option<Lock> {
         let excludes = |held: &&Lock| {
             held.owner != wanted.owner
                 && held.owner.is_flock == wanted.owner.is_flock
@@ -98,61 +94,61 @@ impl Locks {
     }
 
     /// Grants a lock. Gives what its owner held of these bytes before, which it replaces.
-    pub(crate) fn lock(&mut self, file: &FileHandle, wanted: Lock) -> Result<Vec<Lock>, Refused> {
+    pub(super) fn lock(&mut self, file: &FileHandle, wanted: Lock) -> Result<Vec<Lock>, Obstacle> {
         if let Some(held) = self.conflict(file, &wanted) {
-            return Err(Refused::Held(held));
+            return Err(Obstacle::Held(held));
         }
         // The most that it can add: itself, and what it splits.
         if self.ranges + 2 > RANGES_MAX {
-            return Err(Refused::Full);
+            return Err(Obstacle::Full);
         }
         let replaced = self.take_out(file, wanted.owner, wanted.range);
         self.put(file, wanted);
         Ok(replaced)
     }
 
-    /// Takes back what [`Locks::lock`] has granted.
-    pub(crate) fn undo(&mut self, file: &FileHandle, granted: &Lock, replaced: Vec<Lock>) {
+    /// Takes back what [`Table::lock`] has granted.
+    pub(super) fn undo(&mut self, file: &FileHandle, granted: &Lock, replaced: Vec<Lock>) {
         self.take_out(file, granted.owner, granted.range);
         replaced.into_iter().for_each(|lock| self.put(file, lock));
     }
 
     /// # Errors
     /// There is no room for the parts of the lock that it splits.
-    pub(crate) fn unlock(
+    pub(super) fn unlock(
         &mut self,
         file: &FileHandle,
         owner: Owner,
         range: Range,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Obstacle> {
         let splits = |lock: &Lock| {
             lock.owner == owner && lock.range.first < range.first && lock.range.last > range.last
         };
         let is_split = self.held.get(file).is_some_and(|held| held.iter().any(splits));
         if is_split && self.ranges + 1 > RANGES_MAX {
-            return Err(Refused::Full);
+            return Err(Obstacle::Full);
         }
         self.take_out(file, owner, range);
         Ok(())
     }
 
-    pub(crate) fn holds(&self, file: &FileHandle, owner: Owner) -> bool {
+    pub(super) fn holds(&self, file: &FileHandle, owner: Owner) -> bool {
         self.held.get(file).is_some_and(|held| held.iter().any(|lock| lock.owner == owner))
     }
 
     /// All of an owner's locks of a file go: the process has closed it. Gives whether there were
     /// any.
-    pub(crate) fn release(&mut self, file: &FileHandle, owner: Owner) -> bool {
+    pub(super) fn release(&mut self, file: &FileHandle, owner: Owner) -> bool {
         self.release_if(file, |lock| lock.owner == owner)
     }
 
     /// The same of locks that are of another kind than what the owner wants now.
-    pub(crate) fn release_other(&mut self, file: &FileHandle, wanted: &Lock) -> bool {
+    pub(super) fn release_other(&mut self, file: &FileHandle, wanted: &Lock) -> bool {
         self.release_if(file, |lock| lock.owner == wanted.owner && lock.kind != wanted.kind)
     }
 
     /// Whatever was locked through an open file goes with it.
-    pub(crate) fn release_open(&mut self, file: &FileHandle, open: u64) -> bool {
+    pub(super) fn release_open(&mut self, file: &FileHandle, open: u64) -> bool {
         self.release_if(file, |lock| lock.open == open)
     }
 
@@ -168,9 +164,9 @@ impl Locks {
         gone > 0
     }
 
-    /// Somebody waits for a lock, until [`Locks::has_waited`]. None where that would be for ever:
+    /// Somebody waits for a lock, until [`Table::has_waited`]. None where that would be for ever:
     /// those it waits for wait for it.
-    pub(crate) fn waits(&mut self, file: &FileHandle, wanted: Lock) -> Option<u64> {
+    pub(super) fn waits(&mut self, file: &FileHandle, wanted: Lock) -> Option<u64> {
         let mut blocking = self.conflict(file, &wanted);
         for _ in 0..CIRCLE_MAX {
             let Some(holder) = blocking.filter(|_| !wanted.owner.is_flock) else { break };
@@ -187,7 +183,7 @@ impl Locks {
         Some(self.tickets)
     }
 
-    pub(crate) fn has_waited(&mut self, ticket: u64) {
+    pub(super) fn has_waited(&mut self, ticket: u64) {
         self.waiting.remove(&ticket);
     }
 
@@ -271,7 +267,7 @@ mod tests {
     fn any_locks_are_those_of_a_table_that_has_each_byte() {
         for seed in 0..300 {
             let mut random = fastrand::Rng::with_seed(seed);
-            let (mut locks, mut bytes) = (Locks::default(), Bytes::default());
+            let (mut locks, mut bytes) = (Table::default(), Bytes::default());
             for _ in 0..60 {
                 let (owner, first) = (random.u64(..3), random.u64(..20));
                 let kind = if random.bool() { Shared } else { Exclusive };
@@ -308,7 +304,7 @@ mod tests {
 
     #[test]
     fn locks_of_flock_and_of_fcntl_do_not_see_each_other() {
-        let mut locks = Locks::default();
+        let mut locks = Table::default();
         let all = lock(1, Exclusive, 0, u64::MAX);
         locks.lock(&file(1), all).unwrap();
         let owner = Owner { number: 2, is_flock: true };
@@ -321,7 +317,7 @@ mod tests {
 
     #[test]
     fn who_would_wait_for_each_other_is_told() {
-        let mut locks = Locks::default();
+        let mut locks = Table::default();
         let of = |owner| lock(owner, Exclusive, owner, owner);
         let wants = |owner, byte| lock(owner, Exclusive, byte, byte);
         (1..=3).for_each(|owner| drop(locks.lock(&file(1), of(owner)).unwrap()));
@@ -334,7 +330,7 @@ mod tests {
 
     #[test]
     fn more_than_there_is_room_for_is_refused() {
-        let mut locks = Locks::default();
+        let mut locks = Table::default();
         let mut granted = 0;
         while locks.lock(&file(1), lock(1, Shared, 2 * granted, 2 * granted)).is_ok() {
             granted += 1;
@@ -344,7 +340,7 @@ mod tests {
                 locks.ranges = RANGES_MAX - 10;
             }
         }
-        assert_eq!(locks.lock(&file(2), lock(2, Shared, 0, 0)), Err(Refused::Full));
+        assert_eq!(locks.lock(&file(2), lock(2, Shared, 0, 0)), Err(Obstacle::Full));
         assert!(locks.release(&file(1), lock(1, Shared, 0, 0).owner));
         assert!(locks.lock(&file(2), lock(2, Shared, 0, 0)).is_ok());
     }

@@ -5,9 +5,12 @@
 //! file's size and pages for as long as the file has the version with which it was found, and
 //! writes go to both. What it keeps and should not shows in what programs read.
 
+mod locking;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use client::cache::attributes::Version;
@@ -21,10 +24,14 @@ use perf::units::Nanos;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow};
 
+use self::locking::Tables;
 use super::folder::{self, Folder};
+use super::locker::Locker;
 use crate::plan::Level;
-use crate::sim::Failure;
 use crate::sim::machine::me;
+use crate::sim::{Failure, Planted};
+
+pub(super) use self::locking::Locking;
 
 /// How often a name is looked up whose file is another one when it is opened; then the kernel's
 /// cache is passed by.
@@ -83,7 +90,7 @@ pub(super) struct Host {
 
 enum Kind {
     Calls { session: Session, dir: FileHandle },
-    Files { files: Files, kernel: Mutex<Kernel>, dir: FileHandle },
+    Files { files: Files, kernel: Mutex<Kernel>, locking: Tables, dir: FileHandle },
     Folder(Folder),
 }
 
@@ -142,8 +149,13 @@ pub(super) struct Opened {
 enum Descriptor {
     /// By calls: what was written and may be lost, with the server's verifier.
     Calls(Mutex<Vec<Unstable>>),
-    Open(Open, Option<Version>),
+    Open {
+        open: Open,
+        version: Option<Version>,
+        number: u64,
+    },
     File(File),
+    Locker(Locker),
 }
 
 struct Unstable {
@@ -158,14 +170,17 @@ impl Host {
         session: Session,
         dir: FileHandle,
         level: Level,
-        mistake: Option<files::Mistake>,
+        planted: Option<Planted>,
     ) -> Self {
         let kind = match level {
             Level::Calls => Kind::Calls { session, dir },
             Level::Files => {
+                let mistake = planted.and_then(Planted::mistake);
                 let options = files::Options { mistake, ..files::Options::default() };
                 let files = Files::new(clock, session, options);
-                Kind::Files { files, kernel: Mutex::default(), dir }
+                let of_nodes = (planted == Some(Planted::LocksByNode)).then(Mutex::default);
+                let locking = Tables { of_nodes, ..Tables::default() };
+                Kind::Files { files, kernel: Mutex::default(), locking, dir }
             }
         };
         Self { clock: clock.clone(), kind }
@@ -193,7 +208,7 @@ impl Host {
     pub(super) async fn look(&self, name: &str) -> Result<FileHandle, Refused> {
         match &self.kind {
             Kind::Calls { session, dir } => Ok(session.lookup(*dir, name.as_bytes()).await?.object),
-            Kind::Files { files, kernel, dir } => {
+            Kind::Files { files, kernel, dir, .. } => {
                 let found = files.lookup(&me(), *dir, name.as_bytes()).await?;
                 kernel.lock().named(&found);
                 Ok(found.handle)
@@ -212,7 +227,7 @@ impl Host {
                     None => self.look(name).await,
                 }
             }
-            Kind::Files { files, kernel, dir } => {
+            Kind::Files { files, kernel, dir, .. } => {
                 let found = files.create(&me(), *dir, name.as_bytes(), mode, true).await?;
                 kernel.lock().named(&found);
                 Ok(found.handle)
@@ -250,7 +265,7 @@ impl Host {
 
     /// Opens a file for reading and writing.
     pub(super) async fn open(&self, name: &str, way: Way) -> Result<Opened, Refused> {
-        let (files, kernel) = match &self.kind {
+        let (files, kernel, locking) = match &self.kind {
             Kind::Calls { .. } => {
                 let open = Descriptor::Calls(Mutex::default());
                 return Ok(Opened { file: self.look(name).await?, open });
@@ -259,7 +274,7 @@ impl Host {
                 let (file, open) = folder.open(name, way)?;
                 return Ok(Opened { file, open: Descriptor::File(open) });
             }
-            Kind::Files { files, kernel, .. } => (files, kernel),
+            Kind::Files { files, kernel, locking, .. } => (files, kernel, locking),
         };
         for left in (0..TRIES_MAX).rev() {
             let file = self.look(name).await?;
@@ -269,7 +284,8 @@ impl Host {
             };
             let version = files.version(&file);
             if kernel.lock().node(&file, version).is_some() || left == 0 {
-                return Ok(Opened { file, open: Descriptor::Open(open, version) });
+                let number = locking.descriptors.fetch_add(1, Ordering::Relaxed);
+                return Ok(Opened { file, open: Descriptor::Open { open, version, number } });
             }
             open.close().await;
         }
@@ -384,7 +400,7 @@ impl Host {
                     at += u64::from(reply.count);
                 }
             }
-            (Kind::Files { kernel, .. }, Descriptor::Open(open, version)) => {
+            (Kind::Files { kernel, .. }, Descriptor::Open { open, version, .. }) => {
                 if let Some(node) = kernel.lock().node(&to.file, *version) {
                     node.writes += 1;
                 }
@@ -392,6 +408,7 @@ impl Host {
                 kernel.lock().wrote(&to.file, *version, at, data);
             }
             (_, Descriptor::File(file)) => folder::write(file, at, data)?,
+            (_, Descriptor::Locker(locker)) => locker.write(at, data)?,
             _ => {}
         }
         Ok(())
@@ -401,7 +418,7 @@ impl Host {
     pub(super) async fn append(&self, to: &Opened, data: &[u8]) -> Result<(), Refused> {
         let end = match (&self.kind, &to.open) {
             (Kind::Calls { session, .. }, _) => session.getattr(to.file).await?.size,
-            (_, Descriptor::Open(open, _)) => open.end().await?,
+            (_, Descriptor::Open { open, .. }) => open.end().await?,
             (_, Descriptor::File(file)) => return Ok(folder::append(file, data)?),
             _ => 0,
         };
@@ -421,7 +438,7 @@ impl Host {
                     self.write(of, at, &data).await?;
                 }
             },
-            (_, Descriptor::Open(open, _)) => open.flush().await?,
+            (_, Descriptor::Open { open, .. }) => open.flush().await?,
             (_, Descriptor::File(file)) => file.sync_all()?,
             _ => {}
         }
@@ -431,41 +448,16 @@ impl Host {
     pub(super) async fn close(&self, of: Opened) -> Result<(), Refused> {
         match &of.open {
             Descriptor::Calls(_) => self.sync(&of).await,
-            Descriptor::Open(open, _) => {
+            Descriptor::Open { open, number, .. } => {
                 let flushed = open.flush_at_close().await;
+                if let Some(locks) = self.locks(&of) {
+                    locks.release_open(&of.file, *number);
+                }
                 open.close().await;
                 Ok(flushed?)
             }
             // What close(2) says is not told by std; what it has lost shows in the end.
-            Descriptor::File(_) => Ok(()),
-        }
-    }
-
-    /// Whether programs can take locks.
-    pub(super) fn has_locks(&self) -> bool {
-        matches!(self.kind, Kind::Folder(_))
-    }
-
-    /// Waits until no other program of this host has the file's lock.
-    pub(super) fn lock(&self, of: &Opened) -> Result<(), Refused> {
-        match &of.open {
-            Descriptor::File(file) => Ok(folder::lock(file)?),
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn unlock(&self, of: &Opened) -> Result<(), Refused> {
-        match &of.open {
-            Descriptor::File(file) => Ok(folder::unlock(file)?),
-            _ => Ok(()),
-        }
-    }
-
-    /// A number at a place of an open file, 0 where nothing was written.
-    pub(super) fn number_at(&self, of: &Opened, at: u64) -> Result<u64, Refused> {
-        match &of.open {
-            Descriptor::File(file) => Ok(folder::number_at(file, at)?),
-            _ => Ok(0),
+            Descriptor::File(_) | Descriptor::Locker(_) => Ok(()),
         }
     }
 
