@@ -33,8 +33,6 @@ mod talks;
 mod totals;
 mod transaction;
 mod twins;
-mod v4;
-mod v4_args;
 pub mod verdict;
 mod work;
 

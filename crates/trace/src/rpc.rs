@@ -1,7 +1,10 @@
 //! Records as calls and replies, and both together as transactions.
 
+use wire::nfs4::compound::{self, Piece};
+use wire::partial::{Answered, Asked};
+
 use super::calls::{Calls, Counts, Key, Open};
-use super::facts::{self, Answered, Asked};
+use super::facts;
 use super::files::{FileId, Files};
 use super::filter::Filter;
 use super::message::{self, CallHead, RpcVerdict};
@@ -14,7 +17,6 @@ use super::talks::{Ends, TalkId, Talks};
 use super::totals::Totals;
 use super::transaction::Transaction;
 use super::twins::Twins;
-use super::v4;
 use super::work::Work;
 use crate::capture::End;
 
@@ -151,7 +153,7 @@ impl Rpc {
             true => self.talks.called(id, (now, record.first_ns), work),
             false => 0,
         };
-        line.listings[from] += u32::from(facts::is_listing(operation));
+        line.listings[from] += u32::from(operation.kind() == Kind::Listing);
         let open = Open {
             operation,
             first_ns: record.first_ns,
@@ -299,7 +301,12 @@ impl Rpc {
                 return (Operation { program, code: V4_EMPTY }, Asked::default());
             };
             let counts = &mut self.totals.v4_operations;
-            let compound = v4::call(record, at, |operation| {
+            let args = Piece {
+                head: args.unwrap_or_default(),
+                tail: record.tail,
+                len: (record.len as usize).saturating_sub(at),
+            };
+            let compound = compound::call(args, |operation| {
                 if let Some(count) = counts.get_mut(operation as usize) {
                     *count += 1;
                 }
@@ -307,8 +314,8 @@ impl Rpc {
             return (Operation::new(program, compound.main), compound.asked);
         }
         if program == Program::Nfs4Callback && head.procedure == 1 {
-            let main = args.map_or(1, v4::callback);
-            return (Operation::new(program, main), Asked::default());
+            let main = args.and_then(compound::callback);
+            return (Operation::callback(main), Asked::default());
         }
         let operation = Operation::new(program, head.procedure);
         (operation, args.map(|args| facts::asked(operation, args)).unwrap_or_default())
@@ -377,7 +384,7 @@ impl Rpc {
         let mut answered = match (operation.program, results) {
             (_, None) => Answered::default(),
             (Program::Nfs4, Some(results)) if operation.code != V4_NULL => {
-                v4::reply(results, u32::from(operation.code))
+                compound::reply(results, operation.nfs4())
             }
             (_, Some(results)) => facts::answered(operation, results),
         };
@@ -386,12 +393,10 @@ impl Rpc {
         }
         if !self.without_files {
             self.files.learn(open.file, &open.name, answered.handle);
-            if operation.program == Program::Nfs3 && operation.code == 17 {
-                let (files, parent) = (&mut self.files, open.file);
-                facts::listed(results.unwrap_or_default(), |name, handle| {
-                    files.learn(parent, name, handle);
-                });
-            }
+            let (files, parent) = (&mut self.files, open.file);
+            facts::listed(operation, results.unwrap_or_default(), |name, handle| {
+                files.learn(parent, name, handle);
+            });
         }
         let kind = operation.kind();
         let is_good = head.verdict == RpcVerdict::Success && answered.status.unwrap_or(0) == 0;
@@ -428,7 +433,7 @@ impl Rpc {
             outstanding: open.outstanding,
         };
         let listings = &mut line.listings[caller];
-        *listings = listings.saturating_sub(u32::from(facts::is_listing(operation)));
+        *listings = listings.saturating_sub(u32::from(operation.kind() == Kind::Listing));
         if let Some(talk) = self.talks.get_mut(key.talk) {
             talk.last_ns = record.last_ns;
             talk.tls += u64::from(head.starts_tls);

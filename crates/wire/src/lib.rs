@@ -1,4 +1,5 @@
-//! Bytes to messages and back: XDR, ONC RPC, portmap and rpcbind, MOUNT, NFS v2 and v3. Pure.
+//! Bytes to messages and back: XDR, ONC RPC, portmap and rpcbind, MOUNT, NFS v2 and v3. Pure. Of
+//! NFS v4 the operations by name, and what a COMPOUND is for.
 //!
 //! ```text
 //!   a TCP stream  --record-->  one record        (RFC 5531 section 11; UDP needs no record)
@@ -54,6 +55,11 @@ pub mod fuzzing;
 pub mod mount;
 pub mod nfs2;
 pub mod nfs3;
+pub mod nfs4;
+pub mod nfsacl;
+pub mod nlm;
+pub mod nsm;
+pub mod partial;
 pub mod portmap;
 pub mod procedure;
 pub mod record;

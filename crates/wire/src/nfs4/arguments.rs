@@ -4,13 +4,10 @@
 //! Most are of one length, or end with a name. What is of use of them is kept; where the number is
 //! of none of them, the walk ends, and with it the list of operations.
 
-use wire::xdr::Reader;
+use super::{HANDLE_LEN_MAX, NAME_LEN_MAX, Operation as Op};
+use crate::partial::Asked;
+use crate::xdr::Reader;
 
-use super::facts::Asked;
-use super::operation::v4;
-
-pub(super) const NAME_LEN_MAX: usize = 1024;
-pub(super) const HANDLE_LEN_MAX: usize = 128;
 /// Longest attribute list, data excepted.
 const ATTRIBUTES_LEN_MAX: usize = 1 << 20;
 /// Longest text of a link, token of a security mechanism, or pattern.
@@ -20,55 +17,58 @@ const LIST_LEN_MAX: u32 = 4096;
 
 /// Walks over the arguments of an operation. Data at their end are not walked over: how many bytes
 /// of them follow is returned. `None` where they were cut off, or cannot be.
-pub(super) fn walk<'a>(operation: u32, r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<usize> {
+pub(super) fn walk<'a>(operation: Op, r: &mut Reader<'a>, asked: &mut Asked<'a>) -> Option<usize> {
     match operation {
-        // GETFH, LOOKUPP, PUTPUBFH, PUTROOTFH, READLINK, RESTOREFH, SAVEFH, ILLEGAL
-        v4::GETFH | 16 | 23 | v4::PUTROOTFH | v4::READLINK | v4::RESTOREFH | v4::SAVEFH => {}
-        10_044 => {}
-        v4::COMMIT => {
+        Op::Getfh
+        | Op::Lookupp
+        | Op::Putpubfh
+        | Op::Putrootfh
+        | Op::Readlink
+        | Op::Restorefh
+        | Op::Savefh
+        | Op::Illegal => {}
+        Op::Commit => {
             asked.offset = r.u64().ok()?;
             asked.count = r.u32().ok()?;
         }
-        v4::READ | v4::READ_PLUS => {
+        Op::Read | Op::ReadPlus => {
             skip(r, 16)?;
             asked.offset = r.u64().ok()?;
             asked.count = r.u32().ok()?;
         }
-        v4::WRITE => {
+        Op::Write => {
             skip(r, 16)?;
             asked.offset = r.u64().ok()?;
             asked.stable = r.u32().ok()?.try_into().unwrap_or(2);
             asked.count = r.u32().ok()?;
             return Some((asked.count as usize).next_multiple_of(4));
         }
-        v4::PUTFH => asked.handle = r.opaque(HANDLE_LEN_MAX).ok()?,
-        // SECINFO, GETXATTR, REMOVEXATTR
-        v4::LINK | v4::LOOKUP | v4::REMOVE | 33 => asked.name = name(r)?,
-        72 | 75 => drop(name(r)?),
-        v4::RENAME => {
+        Op::Putfh => asked.handle = r.opaque(HANDLE_LEN_MAX).ok()?,
+        Op::Link | Op::Lookup | Op::Remove | Op::Secinfo => asked.name = name(r)?,
+        Op::Getxattr | Op::Removexattr => drop(name(r)?),
+        Op::Rename => {
             asked.name = name(r)?;
             name(r)?;
         }
-        v4::CREATE => create(r, asked)?,
-        v4::OPEN => open(r, asked)?,
-        v4::GETATTR => bitmap(r)?,
-        // NVERIFY, VERIFY
-        17 | 37 => attributes(r)?,
-        v4::SETATTR => {
+        Op::Create => create(r, asked)?,
+        Op::Open => open(r, asked)?,
+        Op::Getattr => bitmap(r)?,
+        Op::Nverify | Op::Verify => attributes(r)?,
+        Op::Setattr => {
             skip(r, 16)?;
             attributes(r)?;
         }
-        v4::READDIR => {
+        Op::Readdir => {
             skip(r, 24)?;
             bitmap(r)?;
         }
-        12 => lock(r)?,
-        13 => {
+        Op::Lock => lock(r)?,
+        Op::Lockt => {
             skip(r, 28)?; // type, offset, length, client
             name(r)?;
         }
         // SETCLIENTID: verifier and name; program, network and address; number
-        35 => {
+        Op::Setclientid => {
             skip(r, 8)?;
             name(r)?;
             skip(r, 4)?;
@@ -76,40 +76,34 @@ pub(super) fn walk<'a>(operation: u32, r: &mut Reader<'a>, asked: &mut Asked<'a>
             name(r)?;
             skip(r, 4)?;
         }
-        // RELEASE_LOCKOWNER
-        39 => {
+        Op::ReleaseLockowner => {
             skip(r, 8)?;
             name(r)?;
         }
-        // BACKCHANNEL_CTL
-        40 => {
+        Op::BackchannelCtl => {
             skip(r, 4)?;
             list(r, callback_security)?;
         }
-        42 => exchange_id(r)?,
-        // CREATE_SESSION
-        43 => {
+        Op::ExchangeId => exchange_id(r)?,
+        Op::CreateSession => {
             skip(r, 16)?;
             channel(r)?;
             channel(r)?;
             skip(r, 4)?;
             list(r, callback_security)?;
         }
-        // GET_DIR_DELEGATION
-        46 => {
+        Op::GetDirDelegation => {
             skip(r, 4)?;
             bitmap(r)?;
             skip(r, 24)?;
             bitmap(r)?;
             bitmap(r)?;
         }
-        // GETDEVICEINFO
-        47 => {
+        Op::Getdeviceinfo => {
             skip(r, 24)?;
             bitmap(r)?;
         }
-        // LAYOUTCOMMIT
-        49 => {
+        Op::Layoutcommit => {
             skip(r, 36)?; // offset, length, reclaim, stateid
             optional(r, 8)?;
             optional(r, 12)?;
@@ -117,59 +111,51 @@ pub(super) fn walk<'a>(operation: u32, r: &mut Reader<'a>, asked: &mut Asked<'a>
             return behind(r);
         }
         // LAYOUTRETURN: of a file its place and what the client has to say
-        51 => {
+        Op::Layoutreturn => {
             skip(r, 12)?;
             if r.u32().ok()? == 1 {
                 skip(r, 32)?;
                 return behind(r);
             }
         }
-        // SET_SSV
-        54 => {
+        Op::SetSsv => {
             text(r)?;
             text(r)?;
         }
-        // TEST_STATEID
-        55 => list(r, |r| skip(r, 16))?,
-        // WANT_DELEGATION
-        56 => {
+        Op::TestStateid => list(r, |r| skip(r, 16))?,
+        Op::WantDelegation => {
             skip(r, 4)?;
             if r.u32().ok()? == 1 {
                 skip(r, 4)?;
             }
         }
-        // COPY
-        60 => {
+        Op::Copy => {
             skip(r, 32 + 24 + 8)?;
             list(r, location)?;
         }
-        // COPY_NOTIFY
-        61 => {
+        Op::CopyNotify => {
             skip(r, 16)?;
             location(r)?;
         }
-        // IO_ADVISE
-        63 => {
+        Op::IoAdvise => {
             skip(r, 32)?;
             bitmap(r)?;
         }
-        // LAYOUTERROR
-        64 => {
+        Op::Layouterror => {
             skip(r, 32)?;
             list(r, |r| skip(r, 24))?;
         }
         // LAYOUTSTATS: place, stateid, what was read and written, device, type
-        65 => {
+        Op::Layoutstats => {
             skip(r, 32 + 32 + 16 + 4)?;
             return behind(r);
         }
         // WRITE_SAME: stateid, stability, a pattern and its places
-        70 => {
+        Op::WriteSame => {
             skip(r, 20 + 32 + 4 + 8)?;
             return behind(r);
         }
-        // SETXATTR
-        73 => {
+        Op::Setxattr => {
             skip(r, 4)?;
             name(r)?;
             return behind(r);
@@ -180,28 +166,23 @@ pub(super) fn walk<'a>(operation: u32, r: &mut Reader<'a>, asked: &mut Asked<'a>
 }
 
 /// Bytes of the arguments that are of one length.
-const fn fixed(operation: u32) -> Option<usize> {
+const fn fixed(operation: Op) -> Option<usize> {
     Some(match operation {
-        // SECINFO_NO_NAME; OPENATTR, RECLAIM_COMPLETE
-        v4::ACCESS | 52 | 19 | 58 => 4,
-        // DELEGPURGE, RENEW, DESTROY_CLIENTID
-        v4::DELEGPURGE | 30 | 57 => 8,
-        // LISTXATTRS
-        74 => 12,
-        // SETCLIENTID_CONFIRM, DESTROY_SESSION, FREE_STATEID, OFFLOAD_CANCEL, OFFLOAD_STATUS
-        v4::DELEGRETURN | 36 | 44 | 45 | 66 | 67 => 16,
-        // OPEN_CONFIRM
-        v4::CLOSE | 20 => 20,
-        // BIND_CONN_TO_SESSION, GETDEVICELIST
-        41 | 48 => 24,
-        // OPEN_DOWNGRADE, SEEK
-        21 | 69 => 28,
-        // ALLOCATE, DEALLOCATE
-        v4::SEQUENCE | 59 | 62 => 32,
-        // LOCKU
-        14 => 40,
-        // LAYOUTGET, CLONE
-        50 | 71 => 56,
+        Op::Access | Op::SecinfoNoName | Op::Openattr | Op::ReclaimComplete => 4,
+        Op::Delegpurge | Op::Renew | Op::DestroyClientid => 8,
+        Op::Listxattrs => 12,
+        Op::Delegreturn
+        | Op::SetclientidConfirm
+        | Op::DestroySession
+        | Op::FreeStateid
+        | Op::OffloadCancel
+        | Op::OffloadStatus => 16,
+        Op::Close | Op::OpenConfirm => 20,
+        Op::BindConnToSession | Op::Getdevicelist => 24,
+        Op::OpenDowngrade | Op::Seek => 28,
+        Op::Sequence | Op::Allocate | Op::Deallocate => 32,
+        Op::Locku => 40,
+        Op::Layoutget | Op::Clone => 56,
         _ => return None,
     })
 }

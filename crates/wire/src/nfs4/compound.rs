@@ -1,13 +1,9 @@
-//! COMPOUNDs of NFS version 4 (RFC 7530, RFC 8881, RFC 7862) by their operations.
-//!
-//! To find the next operation, the length of each one's arguments has to be known: `v4_args.rs`.
+//! What a COMPOUND is for, and what it says of files: its operations, of which one is the main one.
 
-use wire::xdr::Reader;
-
-use super::facts::{Answered, Asked};
-use super::operation::v4;
-use super::stream::Record;
-use super::v4_args::{HANDLE_LEN_MAX, NAME_LEN_MAX, attributes, bitmap, walk as args_of};
+use super::arguments::{attributes, bitmap, walk};
+use super::{Callback, HANDLE_LEN_MAX, NAME_LEN_MAX, Operation as Op};
+use crate::partial::{Answered, Asked};
+use crate::xdr::Reader;
 
 /// Operations of a COMPOUND that are looked at. Servers take a few dozen.
 const OPERATIONS_MAX: u32 = 64;
@@ -16,33 +12,45 @@ const TAG_LEN_MAX: usize = 1024;
 
 /// What a COMPOUND asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Compound<'a> {
-    pub(super) main: u32,
-    pub(super) asked: Asked<'a>,
-    pub(super) minor: u32,
+pub struct Compound<'a> {
+    /// The number of the operation that the others are there for; 0 without any.
+    pub main: u32,
+    pub asked: Asked<'a>,
+    pub minor: u32,
 }
 
-/// Reads a COMPOUND's arguments, which begin at `at`, and calls `each` with each operation.
-pub(super) fn call<'a>(record: &Record<'a>, at: usize, mut each: impl FnMut(u32)) -> Compound<'a> {
+/// A call of which what is between may be missing.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// From the start of the arguments.
+    pub head: &'a [u8],
+    /// The last bytes of the arguments, if there are some that `head` does not have.
+    pub tail: &'a [u8],
+    /// Bytes of arguments that there were.
+    pub len: usize,
+}
+
+/// Reads a COMPOUND's arguments, and calls `each` with the number of each operation.
+pub fn call<'a>(args: Piece<'a>, mut each: impl FnMut(u32)) -> Compound<'a> {
     let mut compound = Compound::default();
-    let Some(args) = record.head.get(at..) else { return compound };
-    let mut r = Reader::new(args);
-    let walk = || -> Option<()> {
+    let mut r = Reader::new(args.head);
+    let read = || -> Option<()> {
         r.opaque(TAG_LEN_MAX).ok()?;
         compound.minor = r.u32().ok()?;
         let count = r.u32().ok()?;
         let mut current: &[u8] = &[];
         for _ in 0..count.min(OPERATIONS_MAX) {
-            let operation = r.u32().ok()?;
-            each(operation);
-            if rank(operation) > rank(compound.main) {
-                compound.main = operation;
+            let number = r.u32().ok()?;
+            each(number);
+            if rank(number) > rank(compound.main) {
+                compound.main = number;
                 compound.asked = Asked { handle: current, ..Asked::default() };
             }
-            let is_main = compound.main == operation;
+            let operation = Op::from_code(number)?;
+            let is_main = compound.main == number;
             let mut found = Asked::default();
-            let walked = args_of(operation, &mut r, &mut found);
-            if operation == v4::PUTFH {
+            let walked = walk(operation, &mut r, &mut found);
+            if operation == Op::Putfh {
                 current = found.handle;
             } else if is_main {
                 let handle = compound.asked.handle;
@@ -50,51 +58,55 @@ pub(super) fn call<'a>(record: &Record<'a>, at: usize, mut each: impl FnMut(u32)
             }
             let behind = walked?;
             if behind > 0 {
-                r = skip(record, r, behind)?;
+                r = args.skip(r, behind)?;
             }
         }
         Some(())
     };
-    walk();
+    read();
     compound
 }
 
-/// The reader behind `behind` bytes of data, which may lie between what was kept.
-fn skip<'a>(record: &Record<'a>, mut r: Reader<'a>, behind: usize) -> Option<Reader<'a>> {
-    if r.take(behind).is_ok() {
-        return Some(r);
+impl<'a> Piece<'a> {
+    /// The reader behind `behind` bytes of data, which may lie between what was kept.
+    fn skip(self, mut r: Reader<'a>, behind: usize) -> Option<Reader<'a>> {
+        if r.take(behind).is_ok() {
+            return Some(r);
+        }
+        // In bytes from the end: what is left of the head stands before its end.
+        let to_end = self.len.checked_sub(self.head.len())? + r.rest().len();
+        let left = to_end.checked_sub(behind)?;
+        let start = self.tail.len().checked_sub(left)?;
+        Some(Reader::new(&self.tail[start..]))
     }
-    // In bytes from the end of the record: what is left of the head stands before its end.
-    let to_end = (record.len as usize).checked_sub(record.head.len())? + r.rest().len();
-    let left = to_end.checked_sub(behind)?;
-    let start = record.tail.len().checked_sub(left)?;
-    Some(Reader::new(&record.tail[start..]))
 }
 
 /// How much an operation says about what a COMPOUND is for.
-const fn rank(operation: u32) -> u8 {
+const fn rank(number: u32) -> u8 {
+    let Some(operation) = Op::from_code(number) else {
+        return if number < Op::Access.code() { 0 } else { 5 };
+    };
     match operation {
-        0..=2 | v4::PUTFH | 23 | v4::PUTROOTFH | v4::SAVEFH | v4::RESTOREFH | v4::GETFH => 0,
-        v4::SEQUENCE => 1,
-        v4::GETATTR => 2,
-        v4::ACCESS | 17 | 37 => 3,
+        Op::Putfh | Op::Putpubfh | Op::Putrootfh | Op::Savefh | Op::Restorefh | Op::Getfh => 0,
+        Op::Sequence => 1,
+        Op::Getattr => 2,
+        Op::Access | Op::Nverify | Op::Verify => 3,
         // LAYOUTCOMMIT, LAYOUTGET and LAYOUTRETURN go along with OPEN, CLOSE and DELEGRETURN.
-        49..=51 => 4,
+        Op::Layoutcommit | Op::Layoutget | Op::Layoutreturn => 4,
         _ => 5,
     }
 }
 
-/// The main operation of a CB_COMPOUND (RFC 5662): the first that is not CB_SEQUENCE, or 1 when
-/// there is none that we know.
-pub(super) fn callback(args: &[u8]) -> u32 {
-    const CB_SEQUENCE: u32 = 11;
+/// The main operation of a CB_COMPOUND (RFC 5662): the first that is not CB_SEQUENCE, if we know
+/// it.
+pub fn callback(args: &[u8]) -> Option<Callback> {
     let mut r = Reader::new(args);
-    let mut walk = || -> Option<u32> {
+    let mut read = || -> Option<u32> {
         r.opaque(TAG_LEN_MAX).ok()?;
         r.take(8).ok()?; // minor version, number of the client
         let count = r.u32().ok()?;
         let first = r.u32().ok()?;
-        if first != CB_SEQUENCE || count < 2 {
+        if first != Callback::Sequence.code() || count < 2 {
             return Some(first);
         }
         r.take(32).ok()?;
@@ -106,30 +118,30 @@ pub(super) fn callback(args: &[u8]) -> u32 {
         }
         r.u32().ok()
     };
-    walk().filter(|operation| (3..16).contains(operation)).unwrap_or(1)
+    read().and_then(Callback::from_code)
 }
 
 /// Reads a COMPOUND's results as far as its main operation, for what that says.
-pub(super) fn reply<'a>(results: &'a [u8], main: u32) -> Answered<'a> {
+pub fn reply<'a>(results: &'a [u8], main: Option<Op>) -> Answered<'a> {
     let mut answered = Answered::default();
     let mut r = Reader::new(results);
-    let mut walk = || -> Option<()> {
+    let mut read = || -> Option<()> {
         answered.status = Some(r.u32().ok()?);
         r.opaque(TAG_LEN_MAX).ok()?;
         let count = r.u32().ok()?;
         for _ in 0..count.min(OPERATIONS_MAX) {
-            let operation = r.u32().ok()?;
+            let operation = Op::from_code(r.u32().ok()?)?;
             if r.u32().ok()? != 0 {
                 return None;
             }
             match operation {
-                v4::READ => {
+                Op::Read => {
                     r.u32().ok()?; // eof
                     let count = r.u32().ok()?;
                     answered.count = Some(count);
                     return None; // what follows the data is not needed
                 }
-                v4::READ_PLUS => {
+                Op::ReadPlus => {
                     r.u32().ok()?; // eof
                     // Data, and holes that are none. With several parts, what was asked for counts.
                     answered.count = match r.u32().ok()? {
@@ -143,37 +155,41 @@ pub(super) fn reply<'a>(results: &'a [u8], main: u32) -> Answered<'a> {
                     };
                     return None;
                 }
-                v4::WRITE => {
+                Op::Write => {
                     answered.count = Some(r.u32().ok()?);
                     answered.committed = r.u32().ok()?.try_into().ok();
                     r.take(8).ok()?;
                 }
-                v4::GETFH => {
+                Op::Getfh => {
                     let handle = r.opaque(HANDLE_LEN_MAX).ok()?;
-                    if matches!(main, v4::LOOKUP | v4::OPEN | v4::CREATE) {
+                    if matches!(main, Some(Op::Lookup | Op::Open | Op::Create)) {
                         answered.handle = handle;
                     }
                 }
-                v4::PUTFH | v4::PUTROOTFH | 23 | v4::LOOKUP | 16 | v4::SAVEFH | v4::RESTOREFH => {}
-                v4::ACCESS => drop(r.take(8).ok()?),
-                v4::COMMIT => drop(r.take(8).ok()?),
-                v4::CLOSE => drop(r.take(16).ok()?),
-                // DELEGPURGE, DELEGRETURN, NVERIFY, RENEW, VERIFY
-                v4::DELEGPURGE | v4::DELEGRETURN | 17 | 30 | 37 => {}
-                v4::GETATTR => attributes(&mut r)?,
-                v4::CREATE => {
+                Op::Putfh
+                | Op::Putrootfh
+                | Op::Putpubfh
+                | Op::Lookup
+                | Op::Lookupp
+                | Op::Savefh
+                | Op::Restorefh => {}
+                Op::Access | Op::Commit => drop(r.take(8).ok()?),
+                Op::Close => drop(r.take(16).ok()?),
+                Op::Delegpurge | Op::Delegreturn | Op::Nverify | Op::Renew | Op::Verify => {}
+                Op::Getattr => attributes(&mut r)?,
+                Op::Create => {
                     r.take(20).ok()?;
                     bitmap(&mut r)?;
                 }
-                v4::SETATTR => bitmap(&mut r)?,
-                v4::SEQUENCE => drop(r.take(36).ok()?),
-                v4::OPEN => open_results(&mut r)?,
+                Op::Setattr => bitmap(&mut r)?,
+                Op::Sequence => drop(r.take(36).ok()?),
+                Op::Open => open_results(&mut r)?,
                 _ => return None,
             }
         }
         Some(())
     };
-    walk();
+    read();
     answered
 }
 
