@@ -272,8 +272,10 @@ impl Tree {
     ) -> Changed<((), Touched)> {
         self.change(caller, dir, |dir| {
             let name = Component::new(name)?;
-            let unlink =
-                || rustix::fs::unlinkat(dir.path(), name.as_bytes(), flags).map_err(status);
+            let unlink = || {
+                let removed = rustix::fs::unlinkat(dir.path(), name.as_bytes(), flags);
+                removed.map_err(|error| of_directory_that_may_be_full(status(error)))
+            };
             // Mostly the handle is of no interest, only whether the file is in the cache.
             let plain = if self.handles.follow_names() {
                 None
@@ -368,7 +370,7 @@ impl Tree {
         };
         let _moving = self.handles.moving();
         rustix::fs::renameat(from.path(), from_name.as_bytes(), to.path(), to_name.as_bytes())
-            .map_err(status)?;
+            .map_err(|error| of_directory_that_may_be_full(status(error)))?;
         match target {
             // Two names of one file: rename(2) leaves both, and so RFC 1813 wants it.
             Some(target) if target.handle == source.handle => return Ok(()),
@@ -413,6 +415,11 @@ impl Tree {
             Linked { attr: object.stat().ok().map(|stat| stat.attr()), dir: change.wcc, result };
         (linked, touched)
     }
+}
+
+/// Of a rename or a removal: a directory that has entries is `EEXIST` to XFS, and to POSIX either.
+fn of_directory_that_may_be_full(status: Status) -> Status {
+    if status == Status::Exists { Status::NotEmpty } else { status }
 }
 
 fn rename_failed(status: Status) -> Renamed {
