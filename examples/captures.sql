@@ -10,7 +10,7 @@
 -- the capture was made. docs/trace.md has all columns.
 
 CREATE OR REPLACE VIEW calls AS
-SELECT *, to_timestamp(call_ns / 1e9) AS at
+SELECT *, make_timestamp_ns(call_ns) AS called_at_utc
 FROM read_parquet('parquet/*.parquet', filename = true, union_by_name = true);
 
 -- What is called how often, and how long it takes.
@@ -24,7 +24,7 @@ FROM calls GROUP BY server, client ORDER BY calls DESC LIMIT 20;
 
 -- Each minute: operations a second and their p99. Where p99 rises and the rate does not, the server is slow;
 -- where both rise, it is busy.
-SELECT time_bucket(INTERVAL 1 minute, at) AS minute, server, round(count(*) / 60.0, 1) AS calls_per_s,
+SELECT time_bucket(INTERVAL 1 minute, called_at_utc) AS minute, server, round(count(*) / 60.0, 1) AS calls_per_s,
        round(quantile_cont(latency_us, 0.99)) AS p99_us
 FROM calls GROUP BY minute, server ORDER BY server, minute;
 

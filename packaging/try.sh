@@ -55,7 +55,7 @@ fi
 chroot=$work/chroot
 mmdebstrap --quiet --variant=minbase --include=systemd,fuse3 "${VERSION_CODENAME:-stable}" "$chroot" 2>"$work/log" ||
     { cat "$work/log" >&2; fail "mmdebstrap"; }
-find "$chroot" -xdev -not -path '*/var/*' | sort >"$work/before"
+find "$chroot" -xdev -not -path '*/var/*' -not -path '*/run/*' | sort >"$work/before"
 cp "$deb" "$chroot/opt/"
 # Processes and mounts of their own, so that nothing is left behind; the loopback alone.
 inside() {
@@ -100,7 +100,7 @@ inside '
     test ! -e /var/lib/nfskit; test -s /etc/nfskit/exports.toml; rm -r /etc/nfskit
 ' >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "dpkg --purge"; }
 rm -rf "$chroot"/opt/*.deb "$chroot"/srv/data
-find "$chroot" -xdev -not -path '*/var/*' | sort >"$work/after"
+find "$chroot" -xdev -not -path '*/var/*' -not -path '*/run/*' | sort >"$work/after"
 diff "$work/before" "$work/after" >"$work/diff" || { cat "$work/diff" >&2; fail "purging leaves something"; }
 told "purged, and nothing is left"
 
