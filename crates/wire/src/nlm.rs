@@ -1,4 +1,5 @@
-//! The network lock manager: its procedures by number (X/Open XNFS chapter 10, RFC 1813 appendix II).
+//! The network lock manager: its procedures by number (X/Open XNFS chapter 10, RFC 1813 appendix
+//! II).
 
 use crate::xdr::macros::xdr_enum;
 
