@@ -46,7 +46,7 @@ impl Analyzer {
         self
     }
 
-    /// Takes a packet; `each` is told of every transaction that it completes.
+    /// Takes a packet; `each` is called with every transaction that it completes.
     pub fn packet(
         &mut self,
         packet: &Packet<'_>,

@@ -65,7 +65,7 @@ pub(super) struct Open {
 pub(super) enum Counts {
     /// Everything.
     Whole,
-    /// A filter wants other operations: it counts for what is told of hosts and connections only.
+    /// A filter wants other operations: it counts for hosts and connections only.
     Pace,
     /// A filter wants other hosts or another time: it is kept so that its reply is not taken for
     /// one without a call.
@@ -75,7 +75,7 @@ pub(super) enum Counts {
 }
 
 impl Counts {
-    /// It counts for what is told of hosts and connections.
+    /// It counts for hosts and connections.
     pub(super) const fn is_paced(self) -> bool {
         matches!(self, Self::Whole | Self::Pace)
     }
@@ -150,38 +150,41 @@ impl Calls {
         self.slots.get(slot as usize)
     }
 
-    /// Takes out what is older than [`PATIENCE_NS`]; `each` is told.
-    pub(super) fn expire(&mut self, now: u64, each: impl FnMut(Key, &Open)) {
-        self.take_out(now.saturating_sub(PATIENCE_NS), each);
+    /// Takes out what is older than [`PATIENCE_NS`].
+    pub(super) fn expire(&mut self, now: u64) -> Vec<(Key, Open)> {
+        self.take_out(now.saturating_sub(PATIENCE_NS))
     }
 
-    /// Makes room in a full table, if it can; `each` is told what is taken out.
-    pub(super) fn make_room(&mut self, now: u64, each: impl FnMut(Key, &Open)) {
+    /// Makes room in a full table, if it can: takes out the older half.
+    pub(super) fn make_room(&mut self, now: u64) -> Vec<(Key, Open)> {
         let is_soon = |last| now.saturating_sub(last) < LOOKS_APART_NS;
         if self.looked_ns.is_some_and(is_soon) {
-            return;
+            return Vec::new();
         }
         self.looked_ns = Some(now);
         let mut times: Vec<u64> = self.waiting().map(|(_, call)| call.last_ns).collect();
         let half = times.len() / 2;
-        if half > 0 {
-            let (_, &mut median, _) = times.select_nth_unstable(half);
-            self.take_out(median.min(now.saturating_sub(PATIENCE_WHEN_FULL_NS)), each);
+        if half == 0 {
+            return Vec::new();
         }
+        let (_, &mut median, _) = times.select_nth_unstable(half);
+        self.take_out(median.min(now.saturating_sub(PATIENCE_WHEN_FULL_NS)))
     }
 
     /// Takes out what was sent at that time or before.
-    fn take_out(&mut self, until_ns: u64, mut each: impl FnMut(Key, &Open)) {
+    fn take_out(&mut self, until_ns: u64) -> Vec<(Key, Open)> {
         let (slots, free) = (&self.slots, &mut self.free);
+        let mut taken = Vec::new();
         self.open.retain(|key, slot| {
             let call = &slots[*slot as usize];
             let stays = call.last_ns > until_ns;
             if !stays {
-                each(Key::from_word(*key), call);
+                taken.push((Key::from_word(*key), call.clone()));
                 free.push(*slot);
             }
             stays
         });
+        taken
     }
 
     /// What still waits.
@@ -241,8 +244,7 @@ mod tests {
     fn where_replies_are_missing_the_older_half_makes_room() {
         let (mut calls, now) = full(10_000);
         assert!(!calls.insert(key(CALLS_MAX), call(now), b""));
-        let mut gone = Vec::new();
-        calls.make_room(now, |key, _| gone.push(key.xid));
+        let mut gone: Vec<u32> = calls.make_room(now).iter().map(|(key, _)| key.xid).collect();
         gone.sort_unstable();
         // The last second has 100,000 of them.
         assert_eq!(gone.len(), CALLS_MAX / 2 + 1);
@@ -253,11 +255,7 @@ mod tests {
     #[test]
     fn what_is_young_stays_and_is_not_looked_at_again_at_once() {
         let (mut calls, now) = full(1_000);
-        let mut looked = |now: u64| {
-            let mut gone = 0;
-            calls.make_room(now, |_, _| gone += 1);
-            gone
-        };
+        let mut looked = |now: u64| calls.make_room(now).len();
         assert_eq!(looked(now), 0, "all are younger than 0.3 s");
         // A tenth is a second old by then, but that was looked for a moment ago.
         assert_eq!(looked(now + LOOKS_APART_NS - 1), 0);

@@ -5,7 +5,7 @@ use std::io::Read;
 use super::{Analyzer, Filter, Operation, Program};
 use crate::capture::{Capture, CaptureError, Note};
 
-/// Calls of each procedure of one version, those sent again not counted.
+/// Calls of each procedure of one version, retransmissions not counted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Counts {
     /// 2 or 3.

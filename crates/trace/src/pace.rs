@@ -29,7 +29,7 @@ pub enum Cause {
     StableWrite,
     /// An end announced a TCP window of zero.
     ZeroWindow,
-    /// A call was sent again.
+    /// A call was retransmitted.
     Retransmission,
     /// TCP sent bytes again.
     TcpRecovery,
@@ -71,7 +71,7 @@ pub struct Gap {
     pub cause: Cause,
     /// Calls outstanding at its end.
     pub outstanding: u32,
-    /// Calls that were sent again in it.
+    /// Calls that were retransmitted in it.
     pub retransmissions: u32,
     /// The packets of the reply before it, and of the one that ended it, as Wireshark counts.
     pub begin_frame: u64,

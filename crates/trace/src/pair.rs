@@ -119,11 +119,11 @@ impl Relay {
     }
 }
 
-/// Calls over UDP that were sent again.
+/// Calls over UDP that were retransmitted.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Repeats {
     pub calls: u64,
-    /// Those of them that were sent again, and how often in all.
+    /// Those of them that were retransmitted, and how often in all.
     pub repeated: u64,
     pub times: u64,
     /// Second replies: the server had got the call before.

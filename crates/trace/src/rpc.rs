@@ -20,7 +20,7 @@ use super::twins::Twins;
 use super::work::Work;
 use crate::capture::End;
 
-/// Who is told of each transaction.
+/// What is called with each transaction.
 pub(super) type Each<'e> = dyn FnMut(&Transaction, &Files, &Talks) + 'e;
 
 /// What the messages of all connections come together in.
@@ -71,7 +71,7 @@ impl Line {
         if self.talks[from].is_some() { RttOf::Client } else { RttOf::Server }
     }
 
-    /// Tells of what was measured before the talk began.
+    /// Records what was measured before the talk began.
     pub(super) fn shake(&mut self, rtt: &mut Rtt, now: u64) {
         for from in [0, 1] {
             if let Some(ns) = self.handshake[from].take() {
@@ -177,7 +177,8 @@ impl Rpc {
         };
         let name = if self.without_files { &[] } else { asked.name };
         if self.calls.is_full() {
-            self.make_room(now);
+            let oldest = self.calls.make_room(now);
+            self.all_lost(&oldest, now);
         }
         match (self.calls.insert(key, open, name), counts) {
             (true, Counts::Whole) => self.outstanding += 1,
@@ -336,7 +337,7 @@ impl Rpc {
         let Some((id, _)) = of_server else { return };
         let is_wanted = self.takes_time(now);
         let Some(talk) = self.talks.get_mut(id).filter(|talk| {
-            // Of hosts that a filter leaves out nothing is told.
+            // Hosts that a filter leaves out count for nothing.
             is_wanted && self.filter.takes_hosts(talk.ends)
         }) else {
             return;
@@ -448,7 +449,7 @@ impl Rpc {
         true
     }
 
-    /// What is told of hosts, whatever operations are asked for.
+    /// What counts for hosts, whatever operations are asked for.
     fn pace(&mut self, transaction: &Transaction, is_tcp: bool, inner: Option<(u64, u64)>) {
         let Transaction { talk, reply_ns, reply_frame, bytes, file, .. } = *transaction;
         let work = Work::of(transaction.operation.kind(), transaction.stable > 0);
@@ -492,15 +493,12 @@ impl Rpc {
 
     /// Gives up calls that waited too long.
     pub(super) fn expire(&mut self, now: u64) {
-        let mut lost: Vec<(Key, Open)> = Vec::new();
-        self.calls.expire(now, |key, open| lost.push((key, open.clone())));
-        lost.iter().for_each(|(key, open)| self.lost(*key, open, now));
+        let expired = self.calls.expire(now);
+        self.all_lost(&expired, now);
     }
 
-    fn make_room(&mut self, now: u64) {
-        let mut lost: Vec<(Key, Open)> = Vec::new();
-        self.calls.make_room(now, |key, open| lost.push((key, open.clone())));
-        lost.iter().for_each(|(key, open)| self.lost(*key, open, now));
+    fn all_lost(&mut self, calls: &[(Key, Open)], now: u64) {
+        calls.iter().for_each(|(key, open)| self.lost(*key, open, now));
     }
 
     /// Nothing more comes: what waits is unanswered.

@@ -173,7 +173,7 @@ impl Stopwatch {
         self.running.get_or_insert((end, now));
     }
 
-    /// Something was sent again: which of both an acknowledgement is for, nobody knows.
+    /// Something was retransmitted: which of both an acknowledgement is for, nobody knows.
     pub(super) const fn spoil(&mut self) {
         self.running = None;
     }

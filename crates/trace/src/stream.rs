@@ -65,7 +65,7 @@ pub struct StreamCounts {
     /// Segments that came before what stands before them.
     pub early: u64,
     /// Holes that were filled long after they were seen, or when the receiver had asked for the
-    /// bytes: they were lost before the capture, and sent again.
+    /// bytes: they were lost before the capture, and retransmitted.
     pub filled: u64,
     pub filled_bytes: u64,
     /// Segments with data, and their bytes.
@@ -171,7 +171,7 @@ impl Stream {
         self.early.is_empty() && self.next.is_none_or(|next| next == seq)
     }
 
-    /// The other end has everything before `ack`, and says so with data of its own or without.
+    /// The other end has everything before `ack`, and acknowledges it with data of its own or without.
     pub(super) fn acknowledged(
         &mut self,
         now: u64,

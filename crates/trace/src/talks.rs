@@ -58,7 +58,7 @@ pub struct Talk {
     pub streams: StreamCounts,
     pub first_ns: u64,
     pub last_ns: u64,
-    /// Calls that were sent again.
+    /// Calls that were retransmitted.
     pub retransmissions: u64,
     /// Replies to calls that were answered already.
     pub duplicate_replies: u64,

@@ -43,7 +43,7 @@ pub struct Transaction {
     pub stable: u8,
     pub call_len: u32,
     pub reply_len: u32,
-    /// Times that the call was sent again.
+    /// Times that the call was retransmitted.
     pub retransmissions: u16,
     /// Calls of the connection without a reply when this one was made, with it.
     pub outstanding: u32,

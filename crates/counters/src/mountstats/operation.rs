@@ -11,7 +11,7 @@ pub struct Operation {
     /// As the text has it: `GETATTR`.
     pub name: String,
     pub calls: u64,
-    /// With those sent again.
+    /// With retransmissions.
     pub transmissions: u64,
     /// Calls that gave up, or said so, after all their tries.
     pub major_timeouts: u64,

@@ -11,7 +11,7 @@ mod evidence;
 mod rules;
 
 pub use self::evidence::{Evidence, SideNumbers, WorkNumbers};
-pub use self::rules::{CALLS_MIN, SHARE_MIN, judge, nominal_rate};
+pub use self::rules::{CALLS_MIN, SHARE_MIN, is_cut_too_much, judge, nominal_rate};
 
 /// What is found guilty.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

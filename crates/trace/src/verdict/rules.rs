@@ -53,7 +53,7 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
     if evidence.replies() < CALLS_MIN || evidence.waited.all() == 0 {
         return Diagnosis { doubts: vec![Doubt::FewEvents], ..none };
     }
-    if cut_share(evidence) > CUT_MAX {
+    if is_cut_too_much(evidence) {
         return Diagnosis { doubts: vec![Doubt::CaptureCut], ..none };
     }
     let mut found: Vec<Finding> = Shares::of(evidence).candidates();
@@ -89,6 +89,11 @@ fn lost(evidence: &Evidence) -> Vec<Doubt> {
     let is_cut = cut_share(evidence) > 0.01;
     let all = [(is_lossy, Doubt::CaptureLost), (is_cut, Doubt::CaptureCut)];
     all.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect()
+}
+
+/// Whether so many packets were cut off that nothing can be said.
+pub fn is_cut_too_much(evidence: &Evidence) -> bool {
+    cut_share(evidence) > CUT_MAX
 }
 
 /// Messages that began in what was cut off of packets, for each reply that was seen.

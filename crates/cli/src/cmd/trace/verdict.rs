@@ -7,7 +7,8 @@ use perf::units::Nanos;
 use serde_json::{Value, json};
 use trace::Work;
 use trace::verdict::{
-    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, judge, nominal_rate,
+    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, is_cut_too_much, judge,
+    nominal_rate,
 };
 
 use super::Seen;
@@ -85,7 +86,7 @@ fn undecided(evidence: &Evidence, diagnosis: &Diagnosis) -> String {
         let replies = evidence.replies();
         return format!("none: {replies} replies are too few to tell ({CALLS_MIN} are needed)");
     }
-    if diagnosis.doubts.contains(&Doubt::CaptureCut) && diagnosis.also.is_empty() {
+    if is_cut_too_much(evidence) {
         return "cannot be told: of too many packets only the beginning was captured, and calls and \
                 replies in the rest were not seen (tcpdump -s 0 captures whole packets)"
             .to_owned();
@@ -417,5 +418,38 @@ const fn advice(suspect: Suspect) -> &'static str {
             "the server: its processors, disks and threads while this runs (nfskit probe, \
              nfsstat, iostat)"
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trace::verdict::{SideNumbers, WorkNumbers};
+
+    use super::*;
+
+    /// READs that take as long as the network needs for them, of a capture in which so many of 100
+    /// replies were cut off.
+    fn said(cut: u64) -> (Diagnosis, String) {
+        const RTT_NS: u64 = 500_000;
+        let mut evidence =
+            Evidence { server_ack_ns: Some((RTT_NS, RTT_NS)), ..Evidence::default() };
+        let reads = WorkNumbers { calls: 100, bytes: 1 << 20, median_ns: RTT_NS };
+        evidence.works[Work::Read as usize] = reads;
+        evidence.waited.works[Work::Read as usize] = 100 * RTT_NS;
+        evidence.sides[1] = SideNumbers { cut, ..SideNumbers::default() };
+        let diagnosis = judge(&evidence);
+        let said = undecided(&evidence, &diagnosis);
+        (diagnosis, said)
+    }
+
+    #[test]
+    fn a_few_packets_that_were_cut_off_are_a_doubt_and_many_are_why_nothing_can_be_told() {
+        let (diagnosis, few) = said(2);
+        assert_eq!((diagnosis.verdict, diagnosis.also.len()), (None, 0), "{diagnosis:?}");
+        assert_eq!(diagnosis.doubts, [Doubt::CaptureCut]);
+        assert!(few.starts_with("nothing stands out"), "{few}");
+        let (diagnosis, many) = said(11);
+        assert_eq!((diagnosis.verdict, diagnosis.doubts), (None, vec![Doubt::CaptureCut]));
+        assert!(many.starts_with("cannot be told: of too many packets"), "{many}");
     }
 }
