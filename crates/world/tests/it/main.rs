@@ -4,6 +4,7 @@
 
 mod crashes;
 mod digest;
+mod far;
 mod predict;
 mod probe;
 mod simulate;

@@ -1,19 +1,18 @@
 //! A server in a world is probed as any other, from its client's side alone: its parameters are
 //! found within 5 %.
 
-use client::error::Error;
-use client::session::Session;
 use load::probe::Findings;
 use load::probe::concurrency::Concurrency;
 use load::scratch::Scratch;
-use load::study::{Measured, Plan, Study, Subject};
+use load::study::{Measured, Plan, Study};
 use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
-use perf::model::transaction::Server as Kind;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
 use wire::nfs3::Procedure;
-use world::{Client, ClientSpec, Costs, Server, ServerSpec, World};
+use world::{ClientSpec, Costs, ServerSpec, World};
+
+use crate::far::{self, Busy, Far};
 
 const LATENCY_US: f64 = 100.0;
 const SPENT_US: f64 = 5.0;
@@ -25,52 +24,26 @@ const SYNC_US: f64 = 500.0;
 /// 200 MB/s.
 const DISK_US_PER_KIB: f64 = 5.12;
 
-struct Far {
-    client: Client,
-    server: Server,
+/// What the probe finds of a disk that is written to on demand alone.
+fn probed(cores: usize, costs: Costs) -> (Findings, Concurrency) {
+    let spent = Nanos::from_micros_f64(SPENT_US);
+    let link = Profile {
+        overhead: Overhead { send: spent, receive: spent },
+        ..Profile::of("way", Nanos::from_micros_f64(LATENCY_US), 1_000_000_000)
+    };
+    let spec = ServerSpec { cores, costs, ..on_demand("rate=200MB/s,seek=0,sync=500us") };
+    far::probed(1, spec, link, 3, Busy::Known)
 }
 
-impl Subject for Far {
-    fn server(&self) -> Option<Kind> {
-        None
-    }
-
-    async fn connect(&self) -> Result<Session, Error> {
-        self.client.mount(&self.server).await
-    }
+/// WRITEs take [`OP_US`].
+fn costs() -> Costs {
+    Costs::default().with(Procedure::Write, Nanos::from_micros_f64(OP_US))
 }
 
-fn probed(cores: usize) -> (Findings, Concurrency) {
-    let costs = Costs::default().with(Procedure::Write, Nanos::from_micros_f64(OP_US));
-    probed_at(cores, costs)
-}
-
-fn probed_at(cores: usize, costs: Costs) -> (Findings, Concurrency) {
-    let world = World::new(1);
-    let run = world.run(move |stage| async move {
-        let disk = "rate=200MB/s,seek=0,sync=500us".parse().unwrap();
-        let store = SimOptions { disk, write_back: WriteBack::OnDemand, ..SimOptions::default() };
-        let server = stage.server(ServerSpec { cores, costs, store, ..ServerSpec::default() });
-        let spent = Nanos::from_micros_f64(SPENT_US);
-        let link = Profile {
-            overhead: Overhead { send: spent, receive: spent },
-            ..Profile::of("way", Nanos::from_micros_f64(LATENCY_US), 1_000_000_000)
-        };
-        let client = stage.client(ClientSpec::behind(link));
-        let session = client.mount(&server).await.unwrap();
-        let scratch = Scratch::create(&session, "probe").await.unwrap();
-        let subjects = [Far { client: client.clone(), server }];
-        let plan = Plan { file_bytes_max: 16 << 20, ..Plan::PROBE_QUICK };
-        let mut study = Study::begin(stage.clock(), plan, &subjects, &scratch).await.unwrap();
-        study.warm_up().await.unwrap();
-        study.probe(&mut |_, _| {}).await.unwrap();
-        let busy = || Some(client.load().busy);
-        let samples = study.concurrency(3, &busy).await.unwrap();
-        let findings = study.findings().unwrap();
-        let concurrency = samples.findings(&findings.op_us, &findings.block_us).unwrap();
-        (findings, concurrency)
-    });
-    run.unwrap()
+fn on_demand(disk: &str) -> ServerSpec {
+    let disk = disk.parse().unwrap();
+    let store = SimOptions { disk, write_back: WriteBack::OnDemand, ..SimOptions::default() };
+    ServerSpec { store, ..ServerSpec::default() }
 }
 
 #[track_caller]
@@ -80,7 +53,7 @@ fn assert_near(what: &str, got: f64, want: f64) {
 
 #[test]
 fn the_parameters_of_a_server_are_found_from_its_client() {
-    let (findings, concurrency) = probed(CORES);
+    let (findings, concurrency) = probed(CORES, costs());
     assert_near("2 T_prop", findings.round_trip.value, 2.0 * (LATENCY_US + SPENT_US));
     assert_near("T_ser", findings.ser_us_per_kib.value, US_PER_KIB);
     assert_near("G", findings.path.capacity.us_per_kib, US_PER_KIB);
@@ -96,7 +69,7 @@ fn the_parameters_of_a_server_are_found_from_its_client() {
 
 #[test]
 fn more_servers_than_the_client_can_keep_busy_are_a_least_number() {
-    let (_, concurrency) = probed(64);
+    let (_, concurrency) = probed(64, costs());
     let servers = concurrency.servers.unwrap();
     // 60 us of work come every 10 us: six, at least.
     assert!(servers.at_least.is_some() && servers.count.value > 4.0, "{concurrency:?}");
@@ -106,7 +79,7 @@ fn more_servers_than_the_client_can_keep_busy_are_a_least_number() {
 fn a_server_that_takes_longer_for_null_than_for_a_write_has_no_negative_times() {
     const EXCESS_US: f64 = 40.0;
     let costs = Costs::default().with(Procedure::Null, Nanos::from_micros_f64(EXCESS_US));
-    let (findings, concurrency) = probed_at(CORES, costs);
+    let (findings, concurrency) = probed(CORES, costs);
     assert_near("NULL beyond a WRITE", findings.null_excess_us, EXCESS_US);
     // What cannot be told apart is 0, and not surer than by how much NULL is off.
     let op = findings.op_us;
@@ -123,29 +96,11 @@ fn a_server_that_takes_longer_for_null_than_for_a_write_has_no_negative_times() 
 /// way that jitters, with an o at the client's end.
 fn with_overhead(o_us: f64) -> (Findings, Concurrency) {
     let costs = Costs::default().with(Procedure::Write, Nanos::from_micros_f64(35.0));
-    let world = World::new(5);
-    let run = world.run(move |stage| async move {
-        let disk = "rate=46.55MB/s,seek=0,sync=0".parse().unwrap();
-        let store = SimOptions { disk, write_back: WriteBack::OnDemand, ..SimOptions::default() };
-        let server = stage.server(ServerSpec { cores: 2, costs, store, ..ServerSpec::default() });
-        let spent = Nanos::from_micros_f64(o_us);
-        let link: Profile = "70us/1g,jitter=exponential:5us".parse().unwrap();
-        let link = Profile { overhead: Overhead { send: spent, receive: spent }, ..link };
-        let client = stage.client(ClientSpec::behind(link));
-        let session = client.mount(&server).await.unwrap();
-        let scratch = Scratch::create(&session, "probe").await.unwrap();
-        let subjects = [Far { client: client.clone(), server }];
-        let plan = Plan { file_bytes_max: 16 << 20, ..Plan::PROBE_QUICK };
-        let mut study = Study::begin(stage.clock(), plan, &subjects, &scratch).await.unwrap();
-        study.warm_up().await.unwrap();
-        study.probe(&mut |_, _| {}).await.unwrap();
-        let busy = || Some(client.load().busy);
-        let samples = study.concurrency(6, &busy).await.unwrap();
-        let findings = study.findings().unwrap();
-        let concurrency = samples.findings(&findings.op_us, &findings.block_us).unwrap();
-        (findings, concurrency)
-    });
-    run.unwrap()
+    let spec = ServerSpec { cores: 2, costs, ..on_demand("rate=46.55MB/s,seek=0,sync=0") };
+    let spent = Nanos::from_micros_f64(o_us);
+    let link: Profile = "70us/1g,jitter=exponential:5us".parse().unwrap();
+    let link = Profile { overhead: Overhead { send: spent, receive: spent }, ..link };
+    far::probed(5, spec, link, 6, Busy::Known)
 }
 
 #[test]
@@ -175,9 +130,7 @@ fn no_parameter_that_varies_is_known_without_a_doubt_and_storage_is_that_of_the_
 fn swept(disk: &'static str) -> (Vec<Measured>, Nanos) {
     let world = World::new(1);
     let run = world.run(move |stage| async move {
-        let disk = format!("rate={disk},seek=0,sync=100us").parse().unwrap();
-        let store = SimOptions { disk, write_back: WriteBack::OnDemand, ..SimOptions::default() };
-        let server = stage.server(ServerSpec { store, ..ServerSpec::default() });
+        let server = stage.server(on_demand(&format!("rate={disk},seek=0,sync=100us")));
         let link = Profile::of("way", Nanos::from_micros_f64(LATENCY_US), 10_000_000_000);
         let client = stage.client(ClientSpec::behind(link));
         let session = client.mount(&server).await.unwrap();

@@ -26,7 +26,7 @@ fn outcome(text: &str) -> Outcome {
 #[test]
 fn a_closed_loop_on_one_busy_processor_gets_what_it_has() {
     let outcome = outcome(SMALL);
-    // Six clients, each 100 us there and back and 100 us of work: the processor is always busy.
+    // Six clients, each with a round trip of 100 us and 100 us of work: the processor is always busy.
     assert!((9_900.0..10_100.0).contains(&outcome.per_s), "{}", outcome.per_s);
     let server = &outcome.servers[0];
     assert!(server.processor_utilization > 0.98, "{server:?}");
@@ -96,7 +96,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("cores = 1", "kores = 1", "line 4: unknown field `kores`"),
         ("\"nvme\"", "\"floppy\"", "line 7: unknown disk \"floppy\""),
         ("lan-1g,o=5us", "lan-2g", "line 10: "),
-        ("\"100us\"", "\"100\"", "line 5: \"100\" is not a time"),
+        ("\"100us\"", "\"100y\"", "line 5: \"100y\" is not a time"),
         ("\"100us\"", "100", "line 5: "),
         ("\"getattr\"", "\"gettr\"", "line 12: unknown mix \"gettr\"; known are "),
         ("\"64K\"", "\"64X\"", "line 15: \"64X\" is not a size"),

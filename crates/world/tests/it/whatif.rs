@@ -2,12 +2,9 @@
 
 use std::fmt::Write as _;
 
-use client::error::Error;
-use client::session::Session;
 use client::transfer::{Kind as Event, Limit};
 use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
-use load::study::{Plan, Study, Subject};
 use net::shape::profile::Profile;
 use perf::model::transaction::{Server as Kind, Transfer};
 use perf::model::whatif::believed::{Believed, Held, believed};
@@ -15,24 +12,11 @@ use perf::model::whatif::path::Case;
 use perf::units::Nanos;
 use server::store::sim::{SimOptions, WriteBack};
 use wire::nfs3::{Procedure, StableHow};
-use world::{Client, ClientSpec, Costs, Server, ServerSpec, World};
+use world::{ClientSpec, Costs, ServerSpec, World};
 
-struct Far {
-    client: Client,
-    server: Server,
-}
+use crate::far::{self, Busy};
 
-impl Subject for Far {
-    fn server(&self) -> Option<Kind> {
-        None
-    }
-
-    async fn connect(&self) -> Result<Session, Error> {
-        self.client.mount(&self.server).await
-    }
-}
-
-/// A server that nobody has told a model of.
+/// A server that no model was adjusted to.
 #[derive(Clone)]
 struct Place {
     name: &'static str,
@@ -102,27 +86,11 @@ fn measured(place: &Place, transfer: Transfer) -> f64 {
 }
 
 fn probed(place: &Place, transfer: Transfer) -> Case {
-    let (spec, link) = (place.spec.clone(), place.link.clone());
+    let link = place.link.clone();
     let known = link.there.link;
-    let world = World::new(3);
-    let run = world.run(move |stage| async move {
-        let server = stage.server(spec);
-        let client = stage.client(ClientSpec::behind(link));
-        let session = client.mount(&server).await.unwrap();
-        let scratch = Scratch::create(&session, "probe").await.unwrap();
-        let subjects = [Far { client: client.clone(), server }];
-        let plan = Plan { file_bytes_max: 16 << 20, ..Plan::PROBE_QUICK };
-        let mut study = Study::begin(stage.clock(), plan, &subjects, &scratch).await.unwrap();
-        study.warm_up().await.unwrap();
-        study.probe(&mut |_, _| {}).await.unwrap();
-        let samples = study.concurrency(2, &|| None).await.unwrap();
-        let findings = study.findings().unwrap();
-        let concurrency = samples.findings(&findings.op_us, &findings.block_us).unwrap();
-        (findings.path, concurrency.small_us.value)
-    });
-    let (path, small_us) = run.unwrap();
+    let (findings, concurrency) = far::probed(3, place.spec.clone(), link, 2, Busy::Unknown);
     let case = Case {
-        path,
+        path: findings.path,
         server: Kind::Concurrent,
         transfer,
         latency_us: 0.0,
@@ -132,7 +100,8 @@ fn probed(place: &Place, transfer: Transfer) -> Case {
         processor_us: None,
     };
     let us_per_kib = known.gap_per_byte_ps as f64 * 1024.0 / 1e6;
-    let case = case.behind(known.latency.as_micros_f64(), us_per_kib, (0.5, small_us));
+    let case =
+        case.behind(known.latency.as_micros_f64(), us_per_kib, (0.5, concurrency.small_us.value));
     // How it treats its disk, by the form that fits a sweep better.
     let windows = [1, 4, 16].map(|outstanding| Transfer { outstanding, ..transfer });
     let real = windows.map(|transfer| measured(place, transfer));
