@@ -24,7 +24,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
         let value = format!("{least}{:.3} {}{interval}", parameter.estimate.value, parameter.unit);
         facts.push((parameter.name.to_owned(), value));
     }
-    let first = explanation.row(explanation.before).map(|row| sentence(row, &explanation.choice));
+    let first = explanation.row(explanation.before).map(|row| sentence(row, explanation));
     let form = Some(said::form(outcome)).filter(|form| !form.is_empty());
     let notes = said::unidentified(outcome).into_iter().map(|(_, said)| said);
     let mut sizes: Vec<u32> =

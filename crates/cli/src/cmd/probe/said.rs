@@ -23,10 +23,11 @@ pub(super) fn form(outcome: &Outcome) -> String {
                 takes no time that does."
             .to_owned();
     }
-    if !forms.is_told(explanation.choice.noise_pct.unwrap_or(0.0)) {
+    if !explanation.knows_form(0) {
         return format!(
-            "Whether the server stops for its disk or works on cannot be told apart: the two forms \
-             are off by {stall_pct:.1} and {concurrent_pct:.1} % at the median."
+            "Whether the server stops for its disk or works on cannot be told: the forms for \
+             either are off by {stall_pct:.1} and {concurrent_pct:.1} % at the median, and differ \
+             by no more than the better one is off, or than repetitions do."
         );
     }
     match forms.better() {
@@ -317,6 +318,12 @@ mod tests {
         for part in ["The server stops", "works on while", "stable together"] {
             assert!(!said.contains(part), "{part:?} in {said}");
         }
+        // One form fits better, but by less than it is off itself.
+        let mut near = outcome();
+        near.explanation.forms = vec![Some(Forms { stall_pct: 2.2, concurrent_pct: 3.0 })];
+        let said = text(&near);
+        assert!(said.contains("works on cannot be told: the forms for either are off by 2.2 and"));
+        assert!(!said.contains("The server stops"), "{said}");
         let mut slow_commits = outcome();
         slow_commits.findings.block_us = untold(3.0);
         let said = text(&slow_commits);

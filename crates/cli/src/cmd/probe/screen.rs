@@ -24,7 +24,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
     writeln!(text, "\nBest: calls of {size}, {calls} outstanding{}.", gain(outcome)).ok();
     writeln!(text, "{}", said::form(outcome)).ok();
     if let Some(row) = explanation.row(explanation.before) {
-        writeln!(text, "{}", sentence(row, &explanation.choice)).ok();
+        writeln!(text, "{}", sentence(row, explanation)).ok();
     }
     text.push_str(&curve(outcome));
     for (_, said) in said::unidentified(outcome) {

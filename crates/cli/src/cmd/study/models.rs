@@ -123,7 +123,7 @@ const ROUGHLY_PCT: f64 = 25.0;
 
 /// By so much of its error another model has to be better than the formula, whatever the noise: of
 /// one repetition it is not known.
-pub(super) const BETTER: f64 = 0.1;
+const BETTER: f64 = 0.1;
 
 /// Rows that make a median.
 const SIMULATED_LEAST: usize = 6;

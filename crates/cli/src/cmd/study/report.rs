@@ -74,7 +74,7 @@ fn headline(outcome: &Outcome) -> Headline {
     let explanation = &outcome.explanation;
     let choice = &explanation.choice;
     let row = explanation.row(explanation.before);
-    let first = row.map(|row| sentence(row, choice)).unwrap_or_default();
+    let first = row.map(|row| sentence(row, explanation)).unwrap_or_default();
     let after = explanation.after;
     let change = format!(
         "{} calls with {} outstanding{}",
