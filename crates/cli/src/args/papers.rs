@@ -90,6 +90,10 @@ pub(crate) struct Predict {
     /// Each point once or twice, and shortly.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// How long each point is measured, and twice as long where calls wait for syncs [default:
+    /// 300ms, with --quick 100ms].
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) time: Option<Nanos>,
     /// How long a call of the protocol may wait for its reply before the run gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,
@@ -121,6 +125,9 @@ pub(crate) struct WhatIf {
     /// Measures less.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// How long each run of a change is [default: 300ms, with --quick 100ms].
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) time: Option<Nanos>,
     /// How long a call of the protocol may wait for its reply before the run gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,

@@ -146,8 +146,8 @@ fn record(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
 
 fn say_record(stream: &mut TcpStream, record: &[u8]) -> std::io::Result<()> {
     let len = u32::try_from(record.len()).unwrap();
-    stream.write_all(&Fragment { last: true, len }.to_header())?;
-    stream.write_all(record)
+    // At once: the second of two small writes would wait for a late acknowledgement of the first.
+    stream.write_all(&[&Fragment { last: true, len }.to_header()[..], record].concat())
 }
 
 /// A port that is taken and on which nobody listens; a server of ours may.

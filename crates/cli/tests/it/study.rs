@@ -65,10 +65,13 @@ fn has_a_report(out: &Path) {
 }
 
 #[test]
-fn an_embedded_study_writes_its_record_to_standard_output_and_nothing_else() {
-    let out = tempfile::tempdir().unwrap();
-    let finished = study(out.path(), &["--json", "-", "-q"]);
+fn a_study_in_a_directory_of_the_users_leaves_nothing_there_and_prints_its_record_alone() {
+    let (out, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(store.path().join("precious"), "data").unwrap();
+    let store_option = ["--store", store.path().to_str().unwrap()];
+    let finished = study(out.path(), &[&["--json", "-", "-q"][..], &store_option].concat());
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    assert_eq!(names(store.path()), ["precious"]);
     has_every_metric(&finished.stdout);
     has_a_report(out.path());
 }
@@ -112,16 +115,6 @@ fn a_store_that_is_no_directory() {
         let finished = study(&folder.path().join("out"), &["--store", store]);
         finished.complains(3, &[store, why]);
     }
-}
-
-#[test]
-fn a_study_in_a_directory_of_the_users_leaves_nothing_there() {
-    let (out, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    std::fs::write(store.path().join("precious"), "data").unwrap();
-    let finished = study(out.path(), &["-q", "--store", store.path().to_str().unwrap()]);
-    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
-    assert_eq!(finished.stdout, "");
-    assert_eq!(names(store.path()), ["precious"]);
 }
 
 #[test]

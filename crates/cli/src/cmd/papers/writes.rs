@@ -57,6 +57,24 @@ pub(super) struct Writes<'a> {
 const TRIES: usize = 3;
 const OTHERS_MAX: f64 = 0.1;
 
+/// How often a run is made again, four times as long, that has had too few answers for a rate.
+const LONGER: usize = 2;
+
+/// How long a run is, as asked for.
+pub(super) fn run_time(asked: Option<Nanos>, quick: bool) -> Result<Nanos, Failure> {
+    match asked {
+        Some(time) if time < TIME_LEAST => Err(Failure::usage(
+            format!("--time {time} is too short for a rate"),
+            format!("--time of at least {TIME_LEAST}"),
+        )),
+        Some(time) => Ok(time),
+        None => Ok(Nanos::from_millis(if quick { 100 } else { 300 })),
+    }
+}
+
+/// Ten calls one after the other, on a way of a millisecond.
+const TIME_LEAST: Nanos = Nanos::from_millis(10);
+
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ran {
@@ -111,7 +129,23 @@ impl<'a> Writes<'a> {
         quietest.map(|(_, ran)| ran).ok_or_else(none)
     }
 
-    async fn run_once(&self, outstanding: u32, time: Nanos) -> Result<Ran, Failure> {
+    async fn run_once(&self, outstanding: u32, mut time: Nanos) -> Result<Ran, Failure> {
+        for _ in 0..LONGER {
+            if let Ok(ran) = self.run_for(outstanding, time).await? {
+                return Ok(ran);
+            }
+            time = time * 4;
+        }
+        self.run_for(outstanding, time).await?.map_err(|answers| {
+            Failure::environment(
+                format!("{answers} answers in {time} make no rate"),
+                "a faster disk or link, or a longer --time",
+            )
+        })
+    }
+
+    /// How many answers there were, where they are too few for a rate.
+    async fn run_for(&self, outstanding: u32, time: Nanos) -> Result<Result<Ran, usize>, Failure> {
         let outstanding = outstanding as usize;
         let run = self.write(outstanding, self.stable, u64::MAX, Some(time)).await?;
         let writes = run.events.iter().filter(|event| event.kind == Kind::Write);
@@ -124,15 +158,10 @@ impl<'a> Writes<'a> {
             [first, .., last] if last > first => {
                 (steady.len() - 1) as f64 / last.since(*first).as_secs_f64()
             }
-            _ => {
-                return Err(Failure::environment(
-                    format!("{} answers in {time} make no rate", replies.len()),
-                    "a faster disk or link, or without --quick",
-                ));
-            }
+            _ => return Ok(Err(replies.len())),
         };
         let server = run.cpu.process.saturating_sub(run.cpu.thread);
-        Ok(Ran { per_s, server_us: server.as_micros_f64() / replies.len() as f64 })
+        Ok(Ok(Ran { per_s, server_us: server.as_micros_f64() / replies.len() as f64 }))
     }
 
     async fn write(

@@ -13,7 +13,7 @@ use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
-use super::writes::{Ran, Setting, Writes};
+use super::writes::{Ran, Setting, Writes, run_time};
 use crate::args::Verbosity;
 use crate::args::papers::Predict;
 use crate::cmd::study::verdict::Errors;
@@ -66,9 +66,8 @@ impl Kind {
     }
 
     /// Syncs take milliseconds, and differ: it takes a while until there are many.
-    fn time(&self, quick: bool) -> Nanos {
-        let millis = if quick { 100 } else { 300 };
-        Nanos::from_millis(if self.stable == StableHow::Unstable { millis } else { 2 * millis })
+    fn time(&self, time: Nanos) -> Nanos {
+        if self.stable == StableHow::Unstable { time } else { time * 2 }
     }
 }
 
@@ -186,11 +185,12 @@ async fn measure(args: &Predict, verbosity: Verbosity) -> Result<Outcome, Failur
     let started = records::now();
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let repeats = if args.quick { 2 } else { 7 };
+    let time = run_time(args.time, args.quick)?;
     let mut bars = Bars::new(verbosity);
     let measuring = async {
         let (mut servers, mut refused) = (Vec::new(), Vec::new());
         for kind in KINDS {
-            let runs = sweep(&clock, args, kind, repeats, &mut bars).await?;
+            let runs = sweep(&clock, args, kind, (repeats, time), &mut bars).await?;
             match explain(kind, &runs) {
                 Ok(server) => servers.push(server),
                 Err(error) => refused.push((kind, error)),
@@ -229,7 +229,7 @@ async fn sweep(
     clock: &Clock,
     args: &Predict,
     kind: Kind,
-    repeats: usize,
+    (repeats, time): (usize, Nanos),
     bars: &mut Bars,
 ) -> Result<Runs, Failure> {
     let made = (!kind.in_memory).then(|| directory(args.dir.as_deref())).transpose()?;
@@ -241,7 +241,7 @@ async fn sweep(
         threads: 256,
     };
     let writes = Writes::begin(clock, args.reply_limit, &setting).await?;
-    let time = kind.time(args.quick);
+    let time = kind.time(time);
     writes.run(4, time).await?; // warm-up
     let mut runs: Runs = windows().map(|window| (window, Vec::new())).collect();
     let all = (repeats * runs.len()) as f64;

@@ -16,7 +16,7 @@ use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;
 
 use self::changes::{Applied, OUTSTANDING, all, base, case};
-use super::writes::{CALL_BYTES, Writes};
+use super::writes::{CALL_BYTES, Writes, run_time};
 use crate::args::Verbosity;
 use crate::args::papers::WhatIf;
 use crate::cmd::study::explain::median;
@@ -136,8 +136,8 @@ async fn verify(clock: &Clock, args: &WhatIf, bars: &mut Bars) -> Result<Outcome
     let started = records::now();
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     // An even number, so that each order comes as often.
-    let (repeats, time) = if args.quick { (4, 100) } else { (10, 300) };
-    let time = Nanos::from_millis(time);
+    let repeats = if args.quick { 4 } else { 10 };
+    let time = run_time(args.time, args.quick)?;
     let unchanged = base(&args.link);
     let before = Writes::begin(clock, args.reply_limit, &unchanged).await?;
     bars.show("the parts", 0.0);
