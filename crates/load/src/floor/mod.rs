@@ -2,7 +2,7 @@
 //! does on them.
 //!
 //! - [`stream`]: bytes one way, over TCP and UDP.
-//! - [`rtt`]: messages there and back, one at a time, and whole transfers.
+//! - [`rtt`]: round trips of messages, one at a time, and whole transfers.
 //! - [`spray`]: calls sent at a rate, and how many are lost.
 //! - [`storage`]: sequential writes, reads and syncs of a local directory, and small appends.
 //!

@@ -1,4 +1,4 @@
-//! Messages there and back, one at a time: the response time that no call over the same network
+//! Round trips of messages, one at a time: the response time that no call over the same network
 //! can pass. And whole transfers with a sentinel.
 //!
 //! Stresses what a message costs beside its bytes: system calls, interrupts, wake-ups of the far

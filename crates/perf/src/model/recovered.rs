@@ -211,7 +211,7 @@ mod tests {
     fn what_a_burst_does_not_show_is_not_told() {
         // 26 MB/s: 315 us for 8 KiB, of which processing is a small part.
         assert_recovered(behind(0.0, 0.0, 0.0, 38.5), [Some(0.0), None, None, Some(38.5)]);
-        // 80 ms there and back: 512 calls do not fill it.
+        // A round trip of 80 ms: 512 calls do not fill it.
         assert_recovered(behind(40_000.0, 0.0, 0.0, 0.0), [Some(40_000.0), None, None, Some(0.0)]);
     }
 

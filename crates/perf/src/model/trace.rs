@@ -8,7 +8,7 @@
 //! answered  = begins + demand + way / 2
 //! ```
 //!
-//! The calls are sent again, at the moments of the trace, to m servers with one line before them,
+//! The calls are replayed, at the moments of the trace, to m servers with one line before them,
 //! and the parameters are those with which they are answered as they were. So a call that waited
 //! for others tells `op` from `way`, which a call alone cannot. When the calls before it were done
 //! the trace says (answered - way / 2): taken from the model instead, an error of one call's would
@@ -241,7 +241,7 @@ fn advice(unidentified: &Unidentified) -> String {
     format!("{unidentified}: {what}")
 }
 
-/// A call to be sent again.
+/// A call to be replayed.
 #[derive(Clone, Copy)]
 struct Call {
     sent_us: f64,

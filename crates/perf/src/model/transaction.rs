@@ -149,7 +149,7 @@ impl Cycle {
 }
 
 impl Storage {
-    /// Time of a COMMIT that covers `bytes`, without its way there and back.
+    /// Time of a COMMIT that covers `bytes`, without its network round trip.
     pub fn commit_us(&self, server: Server, bytes: f64) -> f64 {
         let us_per_kib = match server {
             Server::Stall => self.us_per_kib,

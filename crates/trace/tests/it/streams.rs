@@ -277,7 +277,7 @@ fn calls_and_replies_that_come_again_are_told_apart() {
         frames
     };
     let [(a, ra), (b, rb), (c, rc), (d, _)] = &said[..] else { panic!() };
-    // a: sent again before its reply; b: behind it; c: answered twice; d: never answered.
+    // a: retransmitted before its reply; b: behind it; c: answered twice; d: never answered.
     let order = [a, a, ra, b, rb, b, rb, c, rc, rc, d];
     let found = analyze(pcap(RAW, &frames(&order), WHOLE));
     assert_eq!(found.transactions.len(), 3);

@@ -1,4 +1,4 @@
-//! Values of a topology: numbers with units, and names. What is wrong is told with what is right.
+//! Values of a topology: numbers with units, and names. An error says what would be right.
 
 use std::fmt;
 use std::str::FromStr;

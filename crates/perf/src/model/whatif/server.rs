@@ -11,7 +11,7 @@
 //!
 //! Intervals: as far as the answer goes when the parameters go to the end of theirs, along each
 //! axis of their covariance, for every number of disks that fits the curve alike. What the curve
-//! did not show makes them wide, as it should; the bottleneck is told only if all have the same.
+//! did not show makes them wide, as it should; the bottleneck is named only if all have the same.
 //!
 //! Source: Martin & Culler 1999, section 4.3, for L and o; the rest follows from the model.
 
