@@ -171,7 +171,8 @@ impl Stream {
         self.early.is_empty() && self.next.is_none_or(|next| next == seq)
     }
 
-    /// The other end has everything before `ack`, and acknowledges it with data of its own or without.
+    /// The other end has everything before `ack`, which it acknowledges with data of its own or
+    /// without.
     pub(super) fn acknowledged(
         &mut self,
         now: u64,

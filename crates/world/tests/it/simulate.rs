@@ -26,7 +26,7 @@ fn outcome(text: &str) -> Outcome {
 #[test]
 fn a_closed_loop_on_one_busy_processor_gets_what_it_has() {
     let outcome = outcome(SMALL);
-    // Six clients, each with a round trip of 100 us and 100 us of work: the processor is always busy.
+    // Six clients, a round trip of 100 us and 100 us of work: the processor is always busy.
     assert!((9_900.0..10_100.0).contains(&outcome.per_s), "{}", outcome.per_s);
     let server = &outcome.servers[0];
     assert!(server.processor_utilization > 0.98, "{server:?}");
