@@ -65,6 +65,7 @@ pub async fn run(
         ..Options::default()
     };
     let behind = WriteBehind::new(clock, options, std::sync::Arc::new(()));
+    let heard = behind.opened(file);
     let call_bytes = u64::from(workload.call_bytes);
     let count = usize::try_from(workload.file_bytes.div_ceil(call_bytes)).unwrap_or(0);
     let mut calls = Vec::with_capacity(count);
@@ -73,7 +74,8 @@ pub async fn run(
     for offset in (0..workload.file_bytes).step_by(workload.call_bytes as usize) {
         let len = call_bytes.min(workload.file_bytes - offset);
         let data = &source[..usize::try_from(len).unwrap_or(source.len())];
-        behind.write(session, file, offset, data).await?;
+        behind.tell(file, &heard)?;
+        behind.take(session, file, offset, data).await?;
         // One reading of the clock a call: the loop's own time is the next call's, some ns.
         let now = clock.now();
         calls.push(now.since(before));

@@ -1,6 +1,6 @@
 //! Write-behind: writers go on at once, and WRITEs and COMMITs follow.
 //!
-//! - [`WriteBehind::write`] puts bytes into the file's index and returns as soon as the policy
+//! - [`WriteBehind::take`] puts bytes into the file's index and returns as soon as the policy
 //!   lets it.
 //! - One task, the flusher, takes from the indices what fills a WRITE, or what somebody waits for,
 //!   from each file in turn, and keeps as many calls outstanding as the policy's window says.
@@ -206,38 +206,8 @@ impl WriteBehind {
         self.engine.not_heard(file, heard);
     }
 
-    /// Takes bytes to be written. Returns when the policy lets the writer go on.
-    ///
-    /// # Errors
-    /// That of an earlier WRITE or COMMIT of this file, which nobody was told of; then nothing is
-    /// taken.
-    pub async fn write(
-        &self,
-        session: &Session,
-        file: FileHandle,
-        offset: u64,
-        data: &[u8],
-    ) -> Result<(), Error> {
-        self.tell_anybody(file)?;
-        self.take(session, file, offset, data).await
-    }
-
-    /// As [`WriteBehind::write`]; the bytes may be kept instead of copied.
-    ///
-    /// # Errors
-    /// As [`WriteBehind::write`].
-    pub async fn write_bytes(
-        &self,
-        session: &Session,
-        file: FileHandle,
-        offset: u64,
-        data: Bytes,
-    ) -> Result<(), Error> {
-        self.tell_anybody(file)?;
-        self.take_bytes(session, file, offset, data).await
-    }
-
-    /// As [`WriteBehind::write`], and tells nobody of errors of before.
+    /// Takes bytes to be written. Returns when the policy lets the writer go on, and tells nobody of
+    /// errors of before: see [`WriteBehind::tell`].
     ///
     /// # Errors
     /// The bytes lie too far behind.

@@ -152,7 +152,7 @@ fn what_is_written_behind_is_asked_to_be_stable_and_lost_loudly_if_it_is_not() {
                 let session = lied_to(&site, lie).await;
                 let options = write_behind::Options { policy, ..write_behind::Options::default() };
                 let behind = WriteBehind::new(&clock, options, Arc::new(()));
-                behind.write(&session, file, 0, &[7; 100_000]).await.unwrap();
+                behind.take(&session, file, 0, &[7; 100_000]).await.unwrap();
                 let committed = clock.within(REPLY_LIMIT, behind.commit(file)).await.unwrap();
                 match lie {
                     Lie::NeverKept => assert!(nonsense(committed).contains("less stable")),

@@ -46,7 +46,7 @@ fn run(path: &Path, outstanding: Option<u32>, calls: u64) -> (f64, f64) {
             let (file, mut half, mut windows) = (handle("f"), None, 0_u64);
             for at in 0..calls {
                 let offset = at * u64::from(wsize);
-                behind.write_bytes(&session, file, offset, data.clone()).await.unwrap();
+                behind.take_bytes(&session, file, offset, data.clone()).await.unwrap();
                 if at == calls / 2 {
                     half = Some((clock.now(), behind.counters().bytes_sent));
                 }

@@ -80,7 +80,7 @@ fn a_server_that_never_keeps_its_memory_is_asked_to_write_stably() {
                 let session = server.session(link()).await;
                 let behind = WriteBehind::new(&clock, options(policy), Arc::new(()));
                 let file = handle("f");
-                behind.write(&session, file, 0, &[7; 100_000]).await.unwrap();
+                behind.take(&session, file, 0, &[7; 100_000]).await.unwrap();
                 behind.commit(file).await.unwrap();
                 assert!(server.on_disk(file) == [7; 100_000], "{policy}");
             })
@@ -100,20 +100,21 @@ fn what_is_refused_is_told_once_dropped_and_counted() {
                 let session = server.session(link()).await;
                 let behind = WriteBehind::new(&clock, options(policy), Arc::new(()));
                 let file = handle("f");
-                behind.write(&session, file, 0, &[7; 40_000]).await.unwrap();
+                behind.take(&session, file, 0, &[7; 40_000]).await.unwrap();
                 let error = behind.flush(file, None).await.unwrap_err();
                 assert_eq!(error.status(), Some(NfsStat3::NoSpc));
                 assert_eq!(behind.counters().dropped_bytes, server.refused_bytes());
                 assert!(!behind.is_dirty(file));
                 behind.commit(file).await.unwrap();
-                // And by the write that comes next, or by the end.
-                let other = handle("other");
-                behind.write(&session, file, 0, &[7; 40_000]).await.unwrap();
-                behind.write(&session, other, 0, &[7; 1]).await.unwrap();
+                // And to a descriptor by the write that comes next, or by the end.
+                let (other, heard) = (handle("other"), behind.opened(file));
+                behind.take(&session, file, 0, &[7; 40_000]).await.unwrap();
+                behind.take(&session, other, 0, &[7; 1]).await.unwrap();
                 clock.sleep(Nanos::from_secs(1)).await;
-                assert!(behind.write(&session, file, 0, &[8; 10]).await.is_err());
+                assert!(behind.tell(file, &heard).is_err());
                 server.behave();
-                behind.write(&session, file, 0, &[9; 10]).await.unwrap();
+                behind.tell(file, &heard).unwrap();
+                behind.take(&session, file, 0, &[9; 10]).await.unwrap();
                 let lost: Vec<_> = behind.drain().await.into_iter().map(|(file, _)| file).collect();
                 assert_eq!(lost, [other], "{policy}");
                 assert!(server.on_disk(file) == [9; 10], "{policy}");
@@ -134,7 +135,7 @@ fn what_is_discarded_is_not_written_again() {
                 let session = server.session(link()).await;
                 let behind = WriteBehind::new(&clock, options(policy), Arc::new(()));
                 let file = handle("f");
-                behind.write(&session, file, 0, &[1; 5_000]).await.unwrap();
+                behind.take(&session, file, 0, &[1; 5_000]).await.unwrap();
                 behind.discard(file, 1_000);
                 behind.commit(file).await.unwrap();
                 assert!(server.on_disk(file) == [1; 1_000], "{policy}");
@@ -156,13 +157,13 @@ fn a_writer_that_goes_away_while_it_waits_gives_its_room_back() {
             let behind = WriteBehind::new(&clock, options(PolicyName::Adaptive), Arc::new(()));
             let file = handle("f");
             for at in 0..200 {
-                let writing = behind.write(&session, file, at * 50_000, &[1; 50_000]);
+                let writing = behind.take(&session, file, at * 50_000, &[1; 50_000]);
                 clock.within(Nanos::from_micros(100 * at), writing).await.ok();
             }
             behind.commit(file).await.unwrap();
             // Nothing is left that would make anybody wait.
             let waits = behind.counters().writer_waits;
-            behind.write(&session, file, 0, &[1; 200_000]).await.unwrap();
+            behind.take(&session, file, 0, &[1; 200_000]).await.unwrap();
             assert_eq!(behind.counters().writer_waits, waits);
             assert!(waits > 0);
         })

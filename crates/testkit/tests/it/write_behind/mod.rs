@@ -65,7 +65,7 @@ fn a_sequential_file_arrives_whole_under_every_policy() {
                 let behind = WriteBehind::new(&clock, options, Arc::new(()));
                 let data: Vec<u8> = (0..3_000_001_u32).map(|at| (at % 251) as u8).collect();
                 for (at, call) in data.chunks(8192).enumerate() {
-                    behind.write(&session, file, at as u64 * 8192, call).await.unwrap();
+                    behind.take(&session, file, at as u64 * 8192, call).await.unwrap();
                 }
                 behind.commit(file).await.unwrap();
                 assert!(!behind.is_dirty(file));
@@ -131,9 +131,9 @@ async fn write_somewhere(
     model.resize(model.len().max(offset + len), 0);
     model[offset..offset + len].copy_from_slice(&data);
     if random.below(2) == 0 {
-        behind.write(session, file, offset as u64, &data).await.unwrap();
+        behind.take(session, file, offset as u64, &data).await.unwrap();
     } else {
-        behind.write_bytes(session, file, offset as u64, data.into()).await.unwrap();
+        behind.take_bytes(session, file, offset as u64, data.into()).await.unwrap();
     }
     match random.below(30) {
         0 => behind.commit(file).await.unwrap(),
@@ -156,7 +156,7 @@ fn what_nobody_waits_for_is_written_and_committed_after_a_while() {
             let behind = WriteBehind::new(&clock, Options::default(), Arc::new(()));
             // The flusher has nothing to do, and does nothing, for a while.
             clock.sleep(perf::units::Nanos::from_secs(60)).await;
-            behind.write(&session, file, 10, b"a line").await.unwrap();
+            behind.take(&session, file, 10, b"a line").await.unwrap();
             assert_eq!(behind.own_end(file), Some(16));
             assert_eq!(behind.dirty_files(), [(file, 6)]);
             clock.sleep(perf::units::Nanos::from_millis(500)).await;
@@ -183,7 +183,7 @@ fn a_writer_that_is_too_fast_waits_often_and_little() {
             let (mut calls, mut held_max) = (Vec::new(), 0);
             for at in 0..6_000_u64 {
                 let begun = clock.now();
-                behind.write(&session, file, at * 8192, &[7; 8192]).await.unwrap();
+                behind.take(&session, file, at * 8192, &[7; 8192]).await.unwrap();
                 calls.push(clock.now().since(begun).as_micros_f64());
                 let counters = behind.counters();
                 held_max = held_max.max(counters.dirty_bytes + counters.uncommitted_bytes);
@@ -211,9 +211,9 @@ fn a_writer_of_one_file_does_not_keep_another_from_being_sent() {
             let (large, small) = (file(&session, "large").await, file(&session, "small").await);
             let options = Options { wsize: 64 << 10, ..Options::default() };
             let behind = WriteBehind::new(&clock, options, Arc::new(()));
-            behind.write(&session, large, 0, &vec![1; 32 << 20]).await.unwrap();
+            behind.take(&session, large, 0, &vec![1; 32 << 20]).await.unwrap();
             let begun = clock.now();
-            behind.write(&session, small, 0, &[2; 10]).await.unwrap();
+            behind.take(&session, small, 0, &[2; 10]).await.unwrap();
             behind.commit(small).await.unwrap();
             // 32 MiB take 280 ms; the small file waits for what is outstanding, and its turn.
             let took = clock.now().since(begun);
