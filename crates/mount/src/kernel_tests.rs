@@ -97,17 +97,26 @@ fn served_with(
     bytes_max: u64,
     test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
 ) {
+    served_as(files::Options::default(), cache, bytes_max, test);
+}
+
+fn served_as(
+    how: files::Options,
+    cache: KernelCache,
+    bytes_max: u64,
+    test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
+) {
     let run = async move {
         let clock = Clock::real();
         let options = MemOptions { bytes_max, ..MemOptions::default() };
         let store = testkit::memory_store_of(options, &clock);
         let concurrent = server::CommitMode::Concurrent;
         let site = Site::new(store, &clock, Default::default(), concurrent);
-        let client = async || {
+        let client = async |options| {
             let session = site.connect().await.unwrap();
-            Files::new(&clock, session, files::Options::default())
+            Files::new(&clock, session, options)
         };
-        let (files, other) = (client().await, client().await);
+        let (files, other) = (client(how).await, client(files::Options::default()).await);
         let scene = Scene { runtime: Handle::current(), files: files.clone(), other };
         let (kernel, ours) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -587,6 +596,97 @@ fn twice(kernel: &Kernel, scene: &Scene) -> [(u64, u64); 2] {
     let (code, opened) = kernel.ended(7);
     assert_eq!(code, 0);
     [first, (node, u64_at(&opened, 0))]
+}
+
+#[test]
+fn what_an_older_node_has_not_written_is_written_before_there_is_another() {
+    served(1 << 20, |kernel, scene| {
+        let [first, second] = twice(kernel, scene);
+        // The newest of the two is forgotten; the older one can still be written through.
+        kernel.release(second);
+        kernel.ask(FORGET, second.0, &parts(&[1]));
+        kernel.ask(LOOKUP, 1, b"file\0");
+        assert_eq!(kernel.notice(), (INVAL, parts(&[first.0, 0, 0])));
+        let (code, third) = kernel.ended(7);
+        assert_eq!(code, 0);
+        assert!(![first.0, second.0].contains(&u64_at(&third, 0)));
+    });
+}
+
+#[test]
+fn attributes_are_good_for_as_long_as_the_options_say() {
+    use client::cache::attributes::Times;
+    use perf::units::Nanos;
+
+    /// Of a file that another client changes, as it is told before and after: for how many seconds
+    /// it is good, and its size; and the seconds of its directory.
+    fn told(kernel: &Kernel, scene: &Scene) -> ([(u64, u64); 2], u64) {
+        let file = kernel.create();
+        kernel.release(file);
+        let attributes = |node| {
+            kernel.ask(GETATTR, node, &parts(&[0, 0]));
+            let told = kernel.answer();
+            (u64_at(&told, 0), u64_at(&told, 16 + 8))
+        };
+        let before = attributes(file.0);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        ([before, attributes(file.0)], attributes(1).0)
+    }
+
+    let with = |times| files::Options { times, ..files::Options::default() };
+    let never = with(Times::all(Nanos::ZERO));
+    served_as(never, KernelCache::Writethrough, 1 << 20, |kernel, scene| {
+        assert_eq!(told(kernel, scene), ([(0, 0), (0, 6)], 0));
+    });
+    let hour = Times { dir_min: Nanos::from_secs(7_200), ..Times::all(Nanos::from_secs(3_600)) };
+    served_as(with(hour), KernelCache::Writethrough, 1 << 20, |kernel, scene| {
+        let ([(before, none), (after, still_none)], dir) = told(kernel, scene);
+        assert_eq!((none, still_none), (0, 0), "nobody has asked the server");
+        assert!([before, after].iter().all(|secs| (1_800..=3_600).contains(secs)));
+        assert!((3_601..=7_200).contains(&dir));
+    });
+}
+
+#[test]
+fn a_reader_of_what_was_fetched_ahead_sees_what_was_written_meanwhile() {
+    const PART: u64 = 32 << 10;
+    served(64 << 20, |kernel, scene| {
+        let (node, file) = kernel.create();
+        scene.runtime.block_on(appended_elsewhere(scene, &[1; 8 << 20]));
+        let read = |part: u64| {
+            kernel.ask(READ, node, &parts(&[file, part * PART, PART, 0, 0]));
+            kernel.ended(7).1
+        };
+        for part in 0..16 {
+            assert!(read(part) == [1; PART as usize], "part {part}");
+        }
+        assert!(scene.files.read_ahead_bytes() > 0, "there is something");
+        kernel.write((node, file), 0, 16 * PART + 5, b"new");
+        assert_eq!(kernel.ended(7).0, 0);
+        assert_eq!(read(16)[4..9], *b"\x01new\x01");
+    });
+}
+
+#[test]
+fn a_mount_holds_no_more_than_its_bound_of_what_the_server_has_not() {
+    const BOUND: u64 = 512 << 10;
+    let write = client::write_behind::Options { dirty_bytes_max: BOUND, ..Default::default() };
+    let options = files::Options { write, ..files::Options::default() };
+    served_as(options, KernelCache::Writeback, 64 << 20, |kernel, scene| {
+        let file = kernel.create();
+        let mut most = 0;
+        for at in 0..128 {
+            // All that it gives at once, and none that it keeps.
+            kernel.write(file, CACHED, at << 15, &[at as u8; 1 << 15]);
+            kernel.answer();
+            let held = scene.files.write_behind().counters();
+            most = most.max(held.dirty_bytes + held.uncommitted_bytes);
+        }
+        assert!((1..=BOUND).contains(&most), "{most}");
+        kernel.ask(FSYNC, file.0, &parts(&[file.1, 0]));
+        assert_eq!(kernel.ended(7).0, 0);
+        assert_eq!(on_the_server(scene).size, 128 << 15);
+    });
 }
 
 #[test]

@@ -20,19 +20,12 @@ use crate::abi::ROOT;
 #[derive(Debug)]
 pub(crate) struct Nodes {
     nodes: HashMap<u64, Node>,
-    /// The incarnations of each file.
-    files: HashMap<FileHandle, Incarnations>,
+    /// The nodes of each file, the newest last.
+    files: HashMap<FileHandle, Vec<u64>>,
     last: u64,
     /// Which files threads were refused to open, the newest last. The kernel tries once more, and
     /// may have forgotten the nodes until then.
     refused: VecDeque<(FileHandle, u32)>,
-}
-
-/// Nodes of one file.
-#[derive(Clone, Copy, Debug)]
-struct Incarnations {
-    newest: u64,
-    count: u32,
 }
 
 /// Opens that were refused and not tried again yet (guess); of more, one is refused once more, and
@@ -79,7 +72,7 @@ impl Nodes {
             Node::new(Named { file: root, version: None, size: 0, mtime: NfsTime::default() });
         Self {
             nodes: HashMap::from([(ROOT, node)]),
-            files: HashMap::from([(root, Incarnations { newest: ROOT, count: 1 })]),
+            files: HashMap::from([(root, vec![ROOT])]),
             last: ROOT,
             refused: VecDeque::new(),
         }
@@ -93,12 +86,14 @@ impl Nodes {
         self.nodes.get_mut(&id)
     }
 
-    /// The newest incarnation of a file, if it is of other data than is known now: it has to be
-    /// written back before there may be another.
-    pub(crate) fn outdated(&self, named: &Named) -> Option<(u64, &Node)> {
-        let id = self.newest(&named.file)?;
-        let node = self.nodes.get(&id)?;
-        (named.version.is_some() && node.version != named.version).then_some((id, node))
+    /// The nodes of a file if the newest is of other data than is known now: they have to be written
+    /// back before there may be another.
+    pub(crate) fn outdated(&self, named: &Named) -> impl Iterator<Item = (u64, &Node)> {
+        let newest = self.newest(&named.file).and_then(|id| self.nodes.get(&id));
+        let is_outdated = |newest: &Node| newest.version != named.version;
+        let has_others = named.version.is_some() && newest.is_some_and(is_outdated);
+        let ids = self.files.get(&named.file).filter(|_| has_others).into_iter().flatten();
+        ids.filter_map(|id| Some((*id, self.nodes.get(id)?)))
     }
 
     /// The node of a file that a reply names; counts it as looked up once more.
@@ -115,21 +110,18 @@ impl Nodes {
         self.last += 1;
         let node = Node { lookups: 1, ..Node::new(named) };
         self.nodes.insert(self.last, node);
-        let of_file =
-            self.files.entry(named.file).or_insert(Incarnations { newest: self.last, count: 0 });
-        of_file.newest = self.last;
-        of_file.count += 1;
+        self.files.entry(named.file).or_default().push(self.last);
         self.last
     }
 
     fn newest(&self, file: &FileHandle) -> Option<u64> {
-        self.files.get(file).map(|of_file| of_file.newest)
+        self.files.get(file)?.last().copied()
     }
 
     /// Whether the kernel knows the file of a node by another node, too.
     pub(crate) fn has_others(&self, id: u64) -> bool {
         let file = self.nodes.get(&id).map(|node| node.file);
-        file.and_then(|file| self.files.get(&file)).is_some_and(|of_file| of_file.count > 1)
+        file.and_then(|file| self.files.get(&file)).is_some_and(|ids| ids.len() > 1)
     }
 
     /// The kernel has forgotten so many lookups of a node.
@@ -141,9 +133,9 @@ impl Nodes {
         if node.lookups == 0 {
             let file = node.file;
             self.nodes.remove(&id);
-            if let Some(of_file) = self.files.get_mut(&file) {
-                of_file.count -= 1;
-                if of_file.count == 0 {
+            if let Some(ids) = self.files.get_mut(&file) {
+                ids.retain(|of_file| *of_file != id);
+                if ids.is_empty() {
                     self.files.remove(&file);
                 }
             }
@@ -272,6 +264,10 @@ mod tests {
         Named { file: handle(number), version: Some(version), size: 0, mtime: TIME }
     }
 
+    fn outdated(nodes: &Nodes, version: Version) -> Vec<u64> {
+        nodes.outdated(&named(1, version)).map(|(id, _)| id).collect()
+    }
+
     #[test]
     fn what_is_changed_through_an_older_node_makes_the_newer_one_old() {
         let [old, new] = versions();
@@ -281,7 +277,7 @@ mod tests {
         nodes.changed(second);
         assert_eq!(nodes.name(named(1, new)), second, "its own changes it knows");
         nodes.changed(first);
-        assert_eq!(nodes.outdated(&named(1, new)).unwrap().0, second);
+        assert_eq!(outdated(&nodes, new), [first, second]);
         assert_ne!(nodes.name(named(1, new)), second);
     }
 
@@ -291,8 +287,8 @@ mod tests {
         let mut nodes = Nodes::new(handle(0));
         let first = nodes.name(named(1, old));
         assert_eq!(nodes.name(named(1, old)), first);
-        assert!(nodes.outdated(&named(1, old)).is_none());
-        assert_eq!(nodes.outdated(&named(1, new)).unwrap().0, first);
+        assert!(outdated(&nodes, old).is_empty());
+        assert_eq!(outdated(&nodes, new), [first]);
         let second = nodes.name(named(1, new));
         assert_ne!(second, first);
     }
@@ -334,5 +330,15 @@ mod tests {
         let (first, second) = (nodes.name(named(1, old)), nodes.name(named(1, new)));
         nodes.forget(first, 1);
         assert_eq!(nodes.name(named(1, new)), second);
+    }
+
+    #[test]
+    fn a_new_incarnation_that_is_forgotten_leaves_the_old_one() {
+        let [old, new] = versions();
+        let mut nodes = Nodes::new(handle(0));
+        let (first, second) = (nodes.name(named(1, old)), nodes.name(named(1, new)));
+        nodes.forget(second, 1);
+        assert_eq!(outdated(&nodes, new), [first]);
+        assert!(!nodes.has_others(first));
     }
 }

@@ -209,6 +209,11 @@ impl Files {
         &self.inner.write_behind
     }
 
+    /// Bytes that are held for readers that have not come yet.
+    pub fn read_ahead_bytes(&self) -> u64 {
+        self.inner.read_budget.held_bytes()
+    }
+
     /// Ends the use of the file system: what was written is made stable, and hidden names of files
     /// that are still open go. Gives the files of which data could not be written, and why.
     pub async fn shut_down(&self) -> Vec<Loss> {

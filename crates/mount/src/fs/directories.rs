@@ -124,10 +124,8 @@ impl FileSystem {
         }
         let found = self.files.listed(entry)?;
         let nodes = self.nodes.lock();
-        match nodes.outdated(&self.named(&found)) {
-            Some((_, node)) if node.opens > 0 => None,
-            _ => Some(found),
-        }
+        let is_open = nodes.outdated(&self.named(&found)).any(|(_, node)| node.opens > 0);
+        (!is_open).then_some(found)
     }
 }
 

@@ -46,17 +46,20 @@ impl FileSystem {
     }
 
     /// A file that was looked up: before it gets another node, what the kernel has not yet written
-    /// of it through the old one is written.
+    /// of it through older ones is written.
     pub(super) async fn settled(&self, who: &Credential, found: Found) -> Result<Found, Errno> {
         let named = self.named(&found);
-        let old = {
+        let written: Vec<u64> = {
             let nodes = self.nodes.lock();
-            nodes.outdated(&named).filter(|(_, node)| node.writers > 0).map(|(id, _)| id)
+            let written = nodes.outdated(&named).filter(|(_, node)| node.writers > 0);
+            written.map(|(id, _)| id).collect()
         };
-        let Some(old) = old else {
+        if written.is_empty() {
             return Ok(found);
-        };
-        self.write_back(old).await;
+        }
+        for old in written {
+            self.write_back(old).await;
+        }
         self.files.find_again(who, found.handle).await.map_err(errno)
     }
 
