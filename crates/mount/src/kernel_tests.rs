@@ -658,7 +658,7 @@ fn a_reader_of_what_was_fetched_ahead_sees_what_was_written_meanwhile() {
             kernel.ended(7).1
         };
         for part in 0..16 {
-            assert!(read(part) == [1; PART as usize], "part {part}");
+            assert!(read(part) == [1; 32 << 10], "part {part}");
         }
         assert!(scene.files.read_ahead_bytes() > 0, "there is something");
         kernel.write((node, file), 0, 16 * PART + 5, b"new");
@@ -677,7 +677,7 @@ fn a_mount_holds_no_more_than_its_bound_of_what_the_server_has_not() {
         let mut most = 0;
         for at in 0..128 {
             // All that it gives at once, and none that it keeps.
-            kernel.write(file, CACHED, at << 15, &[at as u8; 1 << 15]);
+            kernel.write(file, CACHED, at << 15, &[7; 1 << 15]);
             kernel.answer();
             let held = scene.files.write_behind().counters();
             most = most.max(held.dirty_bytes + held.uncommitted_bytes);

@@ -43,6 +43,7 @@ usage: cargo xtask sim [OPTION]...
   --live-unremembering DIR
                   the same, of a mount that remembers no names (acdirmax=0)
   --server DIR    with --live: that directory as the server has it
+  --may-be-full   with --live: its disk may be full now and then
   --jobs N        at once; as many as there are processors
   --twice         each seed twice, and not one of ten: the same must happen
   --verbose       what happens, line by line
@@ -62,6 +63,7 @@ struct Arguments {
     contest: bool,
     live: Vec<Mount>,
     server: Option<PathBuf>,
+    may_be_full: bool,
     twice: bool,
     verbose: bool,
     print: bool,
@@ -116,6 +118,7 @@ fn arguments() -> Result<Arguments, String> {
                 arguments.live.push(mount);
             }
             "--server" => arguments.server = Some(value()?.into()),
+            "--may-be-full" => arguments.may_be_full = true,
             "--twice" => arguments.twice = true,
             "--verbose" => arguments.verbose = true,
             "--print" => arguments.print = true,
@@ -163,9 +166,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 /// Plays seeds one after another in folders.
 fn run_live(arguments: &Arguments) -> Result<(), String> {
     let (mounts, server) = (arguments.live.clone(), arguments.server.clone());
+    let may_be_full = arguments.may_be_full;
     let ourselves = std::env::current_exe();
     let locker = ourselves.map_err(|error| format!("our own program is not known: {error}"))?;
-    let folders = Folders { mounts, server, locker: Some(locker) };
+    let folders = Folders { mounts, server, locker: Some(locker), may_be_full };
     let first = arguments.seed.unwrap_or_else(fresh);
     let begun = Instant::now();
     let (mut count, mut ops) = (0, 0);

@@ -14,6 +14,7 @@
 //! longer than its limit.
 
 mod close_to_open;
+mod contests;
 mod mounted;
 mod options;
 mod outage;

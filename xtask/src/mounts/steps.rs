@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use super::CLOSE_TO_OPEN;
 use super::mounted::Mounted;
 use super::options::Options;
-use super::served::{Kind, Ours, new_folder};
-use super::{CLOSE_TO_OPEN, CONTESTS};
+use super::served::{Kind, new_folder};
 use crate::host::child::{finish, text};
 use crate::host::tools;
 
@@ -35,7 +35,7 @@ pub(super) const STEPS: [Step; 9] = [
     ("tree", tree),
     ("sqlite", sqlite),
     ("close-to-open", close_to_open),
-    ("contests", contests),
+    ("contests", super::contests::play),
     ("fsx", fsx),
     ("seqwrite", seqwrite),
     ("suite13", suite13),
@@ -51,7 +51,7 @@ pub(super) fn is_wanted(step: &str, kind: Kind, options: &Options) -> bool {
 }
 
 impl Stage<'_> {
-    fn is_quick(&self) -> bool {
+    pub(super) fn is_quick(&self) -> bool {
         self.options.quick
     }
 
@@ -60,7 +60,7 @@ impl Stage<'_> {
     }
 
     /// What a step may take: lost packets cost a second each.
-    fn within(&self, quick_s: u64, full_s: u64) -> Duration {
+    pub(super) fn within(&self, quick_s: u64, full_s: u64) -> Duration {
         let factor = if self.kind == Kind::LossyUdp { 3 } else { 1 };
         Duration::from_secs(factor * if self.is_quick() { quick_s } else { full_s })
     }
@@ -197,64 +197,6 @@ fn close_to_open(stage: &Stage<'_>) -> Result<String, String> {
         second.stop().map_err(|why| format!("the second mount: {why}"))?;
     }
     Ok(format!("{} in {:.1} s", played.value.trim(), played.seconds))
-}
-
-/// Programs on three mounts of one directory compete for the same names, files, logs and locks; the
-/// reference is that of simulated worlds. In memory, where inode numbers are not used again.
-fn contests(stage: &Stage<'_>) -> Result<String, String> {
-    let memory =
-        Memory::mount(new_folder(stage.scratch, &format!("memory-{}", stage.kind.name()))?)?;
-    let export = memory.0.as_path();
-    let served = match stage.kind {
-        Kind::Local => None,
-        _ => Some(Ours::start(stage.nfskit, stage.scratch, export, &[])?),
-    };
-    let mut mounts = Vec::new();
-    let mut play = Command::new(stage.material.join(CONTESTS));
-    for (name, folder, options) in [
-        ("usual", "--live", &[][..]),
-        ("forgetful", "--live-unremembering", &["-o", "acdirmin=0,acdirmax=0"]),
-        ("writethrough", "--live", &["-o", "kernel_cache=writethrough"]),
-    ] {
-        match &served {
-            None => play.arg(folder).arg(export),
-            Some(server) => {
-                let (nfskit, url) = (stage.nfskit, server.url());
-                let mounted = Mounted::start(nfskit, stage.scratch, name, &url, options)?;
-                play.arg(folder).arg(&mounted.dir);
-                mounts.push(mounted);
-                &mut play
-            }
-        };
-    }
-    let seeds = if stage.is_quick() { "10" } else { "60" };
-    play.arg("--server").arg(export).args(["--seed", &stage.options.seed.to_string()]);
-    let played = finish(play.args(["--count", seeds]), stage.within(60, 180), text)?;
-    for mounted in mounts {
-        mounted.stop().map_err(|why| format!("one of its mounts: {why}"))?;
-    }
-    if let Some(server) = served {
-        server.stop()?;
-    }
-    Ok(played.value.lines().last().unwrap_or_default().replace("live: ", ""))
-}
-
-/// A file system in memory, until it is dropped.
-struct Memory(PathBuf);
-
-impl Memory {
-    fn mount(folder: PathBuf) -> Result<Self, String> {
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=64m", "contests"]).arg(&folder);
-        finish(&mut mount, Duration::from_secs(10), text)?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        Command::new("umount").arg("-l").arg(&self.0).status().ok();
-    }
 }
 
 /// Random reads, writes, truncations and mappings, verified.

@@ -17,11 +17,13 @@ use super::locker::Locker;
 
 /// See the module's head.
 pub(super) struct Folder {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Whether the kernel may answer from what it remembers of names.
     pub(super) remembers: bool,
     /// The program that locks as fcntl(2) does.
     pub(super) locker: Option<PathBuf>,
+    /// Whether programs sync before they close.
+    pub(super) syncs: bool,
 }
 
 impl From<io::Error> for Refused {
@@ -39,10 +41,6 @@ impl From<io::Error> for Refused {
 }
 
 impl Folder {
-    pub(super) fn new(path: PathBuf, remembers: bool, locker: Option<PathBuf>) -> Self {
-        Self { path, remembers, locker }
-    }
-
     /// A process that has a file open to lock it.
     pub(super) fn locker(&self, name: &str) -> io::Result<(FileHandle, Locker)> {
         let program = self.locker.as_ref().ok_or(io::ErrorKind::Unsupported)?;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use net::clock::Clock;
 use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
 use tokio::runtime;
 
 use super::folder::Folder;
@@ -18,10 +19,14 @@ use super::truth::Truth;
 use super::{Failure, Scene, Trace};
 use crate::plan::{PROGRAMS_MAX, Plan};
 use crate::sim::Report;
+use crate::sim::history::{self, History};
 
 /// Places begin with pages: what two kernels write to one page at the same time is one's or the
 /// other's, as docs/client.md says.
 const STRIDE: u32 = 8 << 10;
+
+/// Longer than anybody plays.
+const A_LONG_TIME: Nanos = Nanos::from_secs(1 << 30);
 
 /// Where to play.
 #[derive(Clone, Debug)]
@@ -34,6 +39,8 @@ pub struct Folders {
     /// A program that is [`super::serve_locks`] when it is called with [`super::RECORD_LOCKS`] and
     /// a file. Without one no locks of fcntl(2) are taken.
     pub locker: Option<PathBuf>,
+    /// There may be no room for what is written. Programs sync then before they close.
+    pub may_be_full: bool,
 }
 
 /// A client's folder.
@@ -48,10 +55,14 @@ impl Folders {
     /// Plays a plan in a new directory of that name.
     pub fn play(&self, name: &str, plan: &Plan, is_verbose: bool) -> Report {
         let trace = Arc::new(Mutex::new(Trace::new(is_verbose)));
+        let history = Arc::new(History::default());
+        if self.may_be_full {
+            history.begins(history::Trouble::Full, Instant::EPOCH, A_LONG_TIME);
+        }
         let scene = Scene {
             clock: Clock::real(),
             trace: Arc::clone(&trace),
-            history: Arc::default(),
+            history,
             stride: STRIDE,
             truth: Mutex::new(Truth::new(STRIDE)),
         };
@@ -60,7 +71,7 @@ impl Folders {
         Report {
             failure,
             digest: trace.digest(),
-            span: scene.clock.now().since(perf::units::Instant::EPOCH),
+            span: scene.clock.now().since(Instant::EPOCH),
             ops: trace.ops(),
             faults: Default::default(),
             lines: trace.take_lines(),
@@ -72,8 +83,9 @@ impl Folders {
         std::fs::create_dir(first.path.join(name))
             .map_err(|error| Failure::new("entry", error.to_string()))?;
         let host = |path: &Path, remembers| {
-            let locker = self.locker.clone();
-            Host::folder(&scene.clock, Folder::new(path.join(name), remembers, locker))
+            let (locker, syncs) = (self.locker.clone(), self.may_be_full);
+            let folder = Folder { path: path.join(name), remembers, locker, syncs };
+            Host::folder(&scene.clock, folder)
         };
         let hosts = self.mounts.iter().map(|mount| host(&mount.path, mount.remembers));
         let hosts: Vec<Host> = hosts.collect();
@@ -133,7 +145,8 @@ mod tests {
     fn one_folder_keeps_all_promises() {
         let Some(path) = in_memory("contest") else { return };
         let mounts = vec![local(path.clone()); 3];
-        let folders = Folders { mounts, server: Some(path.clone()), locker: None };
+        let folders =
+            Folders { mounts, server: Some(path.clone()), locker: None, may_be_full: false };
         for seed in 0..3 {
             let report = folders.play(&seed.to_string(), &Plan::live(seed), false);
             assert_eq!(report.failure, None, "seed {seed}");
@@ -147,7 +160,12 @@ mod tests {
         let apart = [path.join("a"), path.join("b")];
         std::fs::create_dir(&apart[0]).unwrap();
         std::fs::create_dir_all(apart[1].join("1")).unwrap();
-        let folders = Folders { mounts: apart.map(local).to_vec(), server: None, locker: None };
+        let folders = Folders {
+            mounts: apart.map(local).to_vec(),
+            server: None,
+            locker: None,
+            may_be_full: false,
+        };
         let report = folders.play("1", &Plan::live(1), false);
         assert!(report.failure.is_some());
         std::fs::remove_dir_all(path).unwrap();

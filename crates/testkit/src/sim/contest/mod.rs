@@ -77,7 +77,10 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
         let scene = &scene;
         (0..PROGRAMS_MAX).map(move |number| Program::new(scene, host, client, number))
     });
-    let running = try_join_all(programs.map(|program| program.run(&plan, begun)));
+    // Of an iterator without a bound it would tell a failure only when those before it have ended,
+    // who may wait for a lock of the program that failed.
+    let running: Vec<_> = programs.map(|program| program.run(&plan, begun)).collect();
+    let running = try_join_all(running);
     let (ran, ()) = join(running, fate::run(&stage, &plan, &wires, begun)).await;
     ran?;
     for host in &hosts {

@@ -457,7 +457,11 @@ impl Host {
                 Ok(flushed?)
             }
             // What close(2) says is not told by std; what it has lost shows in the end.
-            Descriptor::File(_) | Descriptor::Locker(_) => Ok(()),
+            Descriptor::File(file) => match &self.kind {
+                Kind::Folder(folder) if folder.syncs => Ok(file.sync_all()?),
+                _ => Ok(()),
+            },
+            Descriptor::Locker(_) => Ok(()),
         }
     }
 
