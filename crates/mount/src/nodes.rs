@@ -86,8 +86,8 @@ impl Nodes {
         self.nodes.get_mut(&id)
     }
 
-    /// The nodes of a file if the newest is of other data than is known now: they have to be written
-    /// back before there may be another.
+    /// The nodes of a file if the newest is of other data than is known now: they have to be
+    /// written back before there may be another.
     pub(crate) fn outdated(&self, named: &Named) -> impl Iterator<Item = (u64, &Node)> {
         let newest = self.newest(&named.file).and_then(|id| self.nodes.get(&id));
         let is_outdated = |newest: &Node| newest.version != named.version;

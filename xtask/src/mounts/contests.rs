@@ -1,7 +1,7 @@
 //! Programs of three mounts of one server compete: for names, files, logs and locks.
 //!
-//! In the first run nothing goes wrong but what programs do to one another; in the second the server
-//! is killed and started again, over and over; in the third its disk is full now and then.
+//! In the first run nothing goes wrong but what programs do to one another; in the second the
+//! server is killed and started again, over and over; in the third its disk is full now and then.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -206,8 +206,8 @@ impl WriteBehind {
         self.engine.not_heard(file, heard);
     }
 
-    /// Takes bytes to be written. Returns when the policy lets the writer go on, and tells nobody of
-    /// errors of before: see [`WriteBehind::tell`].
+    /// Takes bytes to be written. Returns when the policy lets the writer go on, and tells nobody
+    /// of errors of before: see [`WriteBehind::tell`].
     ///
     /// # Errors
     /// The bytes lie too far behind.
