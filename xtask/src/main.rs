@@ -51,6 +51,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = workspace_root().and_then(|root| match words.as_slice() {
         ["attacks", options @ ..] => attacks::run(&root, options),
+        [attacks::INSIDE, nfskit, options @ ..] => attacks::run_inside(nfskit.as_ref(), options),
         ["captures", options @ ..] => captures::run(&root, options),
         [captures::INSIDE, scratch, nfskit, size, guest] => {
             captures::run_inside(scratch.as_ref(), nfskit.as_ref(), size, guest)

@@ -21,6 +21,7 @@ mod partial_records;
 mod strangers;
 
 use std::any::Any;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
@@ -38,7 +39,10 @@ use wire::nfs3::FileHandle;
 use self::calls::Connection;
 use self::healthy::{Healthy, KINDS};
 use crate::host::nfskit::Server;
-use crate::host::{build, scratch};
+use crate::host::{build, isolate, scratch};
+
+/// The command by which `run` calls ourselves inside the namespaces.
+pub(crate) const INSIDE: &str = "attacks-inside";
 
 /// All of them, in the order of the table.
 const ATTACKS: &[&Attack] = &[
@@ -115,15 +119,34 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         options.attacks.iter().for_each(|attack| println!("{:<18}{}", attack.name, attack.about));
         return Ok(());
     }
-    raise_descriptor_limit();
     let nfskit = match &options.binary {
         Some(binary) => binary.clone(),
         None => build::release(root, "attacks", "nfskit", "nfskit")?,
     };
+    if !isolate::is_possible() {
+        println!("attacks: without namespaces of its own: with this host's control of congestion");
+        return measure_all(&nfskit, &options);
+    }
+    let ourselves = std::env::current_exe().map_err(|error| format!("attacks: {error}"))?;
+    let first = [OsStr::new(INSIDE), nfskit.as_os_str()];
+    match isolate::run(&ourselves, first.into_iter().chain(words.iter().map(OsStr::new)))? {
+        true => Ok(()),
+        false => Err("attacks: failed, see above".to_owned()),
+    }
+}
+
+/// Measures, in the namespaces of which we are the first process.
+pub(crate) fn run_inside(nfskit: &Path, words: &[&str]) -> Result<(), String> {
+    isolate::end_with_caller_and_mounts();
+    measure_all(nfskit, &Options::parse(words)?)
+}
+
+fn measure_all(nfskit: &Path, options: &Options) -> Result<(), String> {
+    raise_descriptor_limit();
     let mut rows = Vec::new();
     for attack in &options.attacks {
         println!("attacks: {}: {}", attack.name, attack.about);
-        let row = measure(&nfskit, attack, options.phase)?;
+        let row = measure(nfskit, attack, options.phase)?;
         println!("{row}\n{}", row.kinds());
         rows.push(row);
     }
