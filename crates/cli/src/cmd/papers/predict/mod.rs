@@ -148,6 +148,10 @@ impl Outcome {
     }
 
     fn summary(&self) -> String {
+        if self.errors_pct().is_empty() {
+            let servers = self.refused.len();
+            return format!("no predictions: none of {servers} servers could be explained: missed");
+        }
         let median = self.verdict().0;
         let verdict = if self.is_met() { "held" } else { "missed" };
         format!(

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use perf::stats::Estimate;
 
 use super::{Outcome, Point, SATURATED, Server};
+use crate::compared::is_wide;
 
 pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
     let mut text = String::new();
@@ -82,7 +83,22 @@ fn row(text: &mut String, point: &Point, markdown: bool) {
 fn spread(estimate: &Estimate, places: usize) -> String {
     let value = estimate.value;
     match estimate.ci95 {
+        Some(ci95) if is_wide(&ci95) => format!("{value:.places$} (no interval)"),
         Some(ci95) => format!("{value:.places$} ({:.places$} to {:.places$})", ci95.lo, ci95.hi),
         None => format!("{value:.places$}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perf::stats::Interval;
+
+    use super::*;
+
+    #[test]
+    fn an_interval_that_says_nothing_is_not_printed() {
+        let of = |lo, hi| Estimate { value: 13.9, ci95: Some(Interval { lo, hi }) };
+        assert_eq!(spread(&of(0.0, 1_310_203.7), 1), "13.9 (no interval)");
+        assert_eq!(spread(&of(12.0, 15.25), 1), "13.9 (12.0 to 15.2)");
     }
 }
