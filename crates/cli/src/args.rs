@@ -143,8 +143,8 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
 
 /// Serves directories, or memory, over NFS. Prints the mount commands.
 ///
-/// Either one store, or any number of exports. Who may do what is said with the words of
-/// exports(5); SIGHUP reads the file of exports again, SIGTERM ends after what is in progress.
+/// Either one store, or any number of exports. Access has the words of exports(5); SIGHUP reads the
+/// file of exports again, SIGTERM ends after what is in progress.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit serve /srv/data                          on 127.0.0.1:2049
@@ -210,7 +210,7 @@ pub(crate) struct Serve {
     /// has begun, is given up.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     pub(crate) stall: Nanos,
-    /// How long what is in progress may take when the server is asked to end.
+    /// How long calls in progress may take when the server ends.
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
     pub(crate) grace: Nanos,
     /// Whether other calls are served while data is committed.

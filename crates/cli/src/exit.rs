@@ -22,7 +22,7 @@ use net::floor::error::FloorError;
 use wire::mount::MountStat3;
 use wire::nfs3::NfsStat3;
 
-use crate::output;
+use crate::{hints, output};
 
 /// As the table has them.
 const CHECK: u8 = 1;
@@ -142,10 +142,10 @@ impl From<LoadError> for Failure {
                 error,
                 "see who else writes there; `nfskit bench basic` finds what is wrong with a server",
             ),
-            LoadError::Local { .. } => Self::environment(
-                error,
-                "free space in that directory, or name another with --store",
-            ),
+            LoadError::Local { ref cause, .. } => {
+                let advice = hints::writing(cause);
+                Self::environment(error, advice)
+            }
             LoadError::NoRoom { .. } => Self::environment(
                 error,
                 "free space on the server, another export, or fewer files: --file-set-max SIZE, \
@@ -285,13 +285,28 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
         CallError::Refused(Refusal::Authentication { .. }) => {
             "?uid=N&gid=N in the URL, or an export that allows AUTH_SYS".to_owned()
         }
-        CallError::Refused(_) => "a server that serves that version of NFS on that port".to_owned(),
+        CallError::Refused(Refusal::ProgramMismatch { low: ..=2, .. }) => {
+            "version 2 of NFS, which it serves: ?version=2 in the URL".to_owned()
+        }
+        CallError::Refused(Refusal::ProgramMismatch { low: 4.., .. }) => {
+            "a server that serves NFS v3 or v2, which nfskit speaks, or turn them on there"
+                .to_owned()
+        }
+        CallError::Refused(
+            Refusal::ProgramMismatch { .. }
+            | Refusal::ProgramUnavailable
+            | Refusal::ProcedureUnavailable,
+        ) => "a server that serves that version of NFS on that port".to_owned(),
+        CallError::Refused(
+            Refusal::GarbageArguments | Refusal::System | Refusal::RpcMismatch { .. },
+        ) => "the server's log; a capture of the traffic (nfskit trace) shows its maker the call"
+            .to_owned(),
     }
 }
 
 fn status_advice(status: NfsStat3) -> &'static str {
     match status {
-        NfsStat3::RoFs => "a writable export: the study writes into a scratch directory",
+        NfsStat3::RoFs => "an export that may be written: a scratch directory is made in it",
         NfsStat3::NoSpc => "free space on the server, or another export",
         NfsStat3::DQuot => "raise the quota on the server, or another user (?uid=N)",
         NfsStat3::Acces | NfsStat3::Perm => {
@@ -305,5 +320,150 @@ fn status_advice(status: NfsStat3) -> &'static str {
         NfsStat3::Io => "the server's log and its disk",
         NfsStat3::Jukebox => "again in a while: the server has not got it at hand yet",
         _ => "the server's log",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error as IoError, ErrorKind};
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+
+    use perf::units::Nanos;
+    use wire::rpc::AuthStat;
+
+    use super::*;
+
+    fn address() -> SocketAddr {
+        ([10, 0, 0, 1], 2049).into()
+    }
+
+    fn refused() -> ConnectError {
+        ConnectError::Refused { address: address() }
+    }
+
+    fn silent() -> ConnectError {
+        ConnectError::TimedOut { address: address(), limit: Nanos::from_secs(5) }
+    }
+
+    fn unresolved() -> ConnectError {
+        ConnectError::Resolve { host: "h".to_owned(), cause: "no".to_owned() }
+    }
+
+    fn connect(service: Service, cause: ConnectError) -> ClientError {
+        ClientError::Connect { service, cause }
+    }
+
+    fn call(cause: CallError) -> ClientError {
+        ClientError::Call { procedure: "WRITE", server: address(), cause }
+    }
+
+    /// Each cause, with what its hint has, and none of the other causes' hints has.
+    #[track_caller]
+    fn are_told_apart(cases: &[(ClientError, &str)]) {
+        for (at, (error, part)) in cases.iter().enumerate() {
+            for (other_at, (other, _)) in cases.iter().enumerate() {
+                let hint = advice(other);
+                assert_eq!(hint.contains(part), at == other_at, "{error} and {other}: {hint}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_not_made_has_the_hint_of_its_cause() {
+        are_told_apart(&[
+            (connect(Service::Nfs, unresolved()), "address instead of its name"),
+            (connect(Service::Nfs, refused()), "correct the port"),
+            (connect(Service::Nfs, silent()), "firewalls"),
+            (connect(Service::Portmapper, refused()), "without a portmapper"),
+        ]);
+        let unreachable = ConnectError::Unreachable {
+            address: address(),
+            cause: Arc::new(IoError::from(ErrorKind::NetworkUnreachable)),
+        };
+        assert_eq!(advice(&connect(Service::Mount, unreachable)), NO_WAY);
+    }
+
+    #[test]
+    fn a_server_that_is_not_found_is_started_or_the_way_to_it_is_looked_at() {
+        let not_found =
+            |tried| ClientError::NotFound { host: "h".to_owned(), service: Service::Nfs, tried };
+        let portmapper = |cause| connect(Service::Portmapper, cause);
+        let nfs = |cause| connect(Service::Nfs, cause);
+        let silence = not_found(vec![portmapper(silent()), nfs(silent())]);
+        assert_eq!(advice(&silence), NO_WAY);
+        let lost = call(CallError::TimedOut { limit: Nanos::from_secs(1) });
+        assert_eq!(advice(&not_found(vec![lost, nfs(silent())])), NO_WAY);
+        for alive in [
+            not_found(vec![portmapper(refused()), nfs(refused())]),
+            // A firewall in front of the portmapper alone: somebody answers for the host.
+            not_found(vec![portmapper(silent()), nfs(refused())]),
+        ] {
+            assert!(advice(&alive).contains("nfskit serve DIR"), "{alive}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_fails_has_the_hint_of_its_cause() {
+        use net::error::TransportError;
+        let io = TransportError::Io(Arc::new(IoError::from(ErrorKind::ConnectionReset)));
+        let refused = |refusal| call(CallError::Refused(refusal));
+        are_told_apart(&[
+            (call(CallError::TimedOut { limit: Nanos::from_secs(1) }), "is alive and its disk"),
+            (call(CallError::Closed), "closed the connection, or died"),
+            (call(CallError::NobodyListens), "not every server serves UDP"),
+            (call(CallError::TooLarge { got: 9, max: 8 }), "smaller calls"),
+            (call(CallError::Echo), "does not speak ONC RPC"),
+            (refused(Refusal::Authentication { status: AuthStat::TooWeak }), "AUTH_SYS"),
+            (refused(Refusal::ProgramMismatch { low: 2, high: 2 }), "?version=2"),
+            (refused(Refusal::ProgramMismatch { low: 4, high: 4 }), "serves NFS v3 or v2"),
+            (refused(Refusal::ProgramUnavailable), "on that port"),
+            (refused(Refusal::System), "the server's log; a capture"),
+        ]);
+        assert_eq!(advice(&call(CallError::Transport(io))), advice(&call(CallError::Closed)));
+        assert!(advice(&call(CallError::Connect(silent()))).contains("firewalls"));
+    }
+
+    #[test]
+    fn a_status_has_its_hint() {
+        use NfsStat3 as S;
+        let hints = [
+            (S::RoFs, "may be written"),
+            (S::NoSpc, "free space"),
+            (S::DQuot, "quota"),
+            (S::Acces, "who may write there"),
+            (S::NoEnt, "exists inside the export"),
+            (S::Stale, "run again"),
+            (S::Io, "its disk"),
+            (S::Jukebox, "again in a while"),
+        ];
+        for (status, part) in hints {
+            for (other, _) in hints {
+                let is_same = status == other;
+                assert_eq!(status_advice(other).contains(part), is_same, "{status} and {other}");
+            }
+        }
+        assert_eq!(status_advice(S::Perm), status_advice(S::Acces));
+    }
+
+    #[test]
+    fn a_mount_that_is_refused_has_its_hint() {
+        let refused =
+            |status| ClientError::Mount { path: "/x".to_owned(), server: address(), status };
+        are_told_apart(&[
+            (refused(MountStat3::Acces), "administrator"),
+            (refused(MountStat3::NoEnt), "another path"),
+        ]);
+    }
+
+    #[test]
+    fn a_local_error_has_the_hint_of_its_cause() {
+        let local = |kind: ErrorKind| {
+            let path = "/srv/x".into();
+            Failure::from(LoadError::Local { doing: "writing", path, cause: kind.into() })
+        };
+        assert!(local(ErrorKind::StorageFull).advice().starts_with("free space"));
+        assert!(local(ErrorKind::PermissionDenied).advice().contains("this user may write"));
+        assert!(local(ErrorKind::ReadOnlyFilesystem).advice().contains("mounted for writing"));
     }
 }

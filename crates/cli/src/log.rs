@@ -161,7 +161,7 @@ impl Log {
         self.tell(Level::Warn, "records_too_long", fields);
     }
 
-    /// Syncs of a store failed: callers were told, and unstable data will be sent again.
+    /// Syncs of a store failed: callers were told, and unstable data will be written again.
     pub(crate) fn sync_failed(&self, export: &str, failures: u64) {
         let fields = json!({ "export": export, "failures": failures });
         self.tell(Level::Error, "sync_failed", fields);

@@ -8,6 +8,7 @@ mod compared;
 mod emulated;
 mod exit;
 mod exports;
+mod hints;
 mod local;
 mod log;
 mod metrics;

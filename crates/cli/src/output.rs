@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::Verbosity;
 use crate::exit::Failure;
+use crate::hints;
 use crate::sink::Sink;
 
 /// A bar for each step in turn, on a terminal; nothing in a pipe.
@@ -92,7 +93,7 @@ pub(crate) fn say(text: impl Display) {
 
 /// Writes to a file, or to standard output when the path is `-`.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    if path == Path::new("-") {
+    if path == Path::new(STDOUT) {
         return print(text);
     }
     let written = Sink::create(path).and_then(|mut sink| {
@@ -102,12 +103,33 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(|cause| cannot_write(path, &cause))
 }
 
-/// Whether what will be measured can be written there, asked before anything is measured. Nothing
-/// is left of a file that was not there; a pipe or a device is left alone.
-pub(crate) fn check<'a>(
+/// Standard output, as the name of a file.
+const STDOUT: &str = "-";
+
+/// Whether a command prints its text: not with `-q`, and not where standard output takes one of its
+/// files.
+pub(crate) fn prints_text<'a>(
+    verbosity: Verbosity,
     files: impl IntoIterator<Item = &'a Option<PathBuf>>,
+) -> bool {
+    let is_taken = files.into_iter().flatten().any(|path| path == Path::new(STDOUT));
+    verbosity > Verbosity::Quiet && !is_taken
+}
+
+/// Whether what will be measured can be written there, asked before anything is measured: at most
+/// one to standard output. Nothing is left of a file that was not there; a pipe or a device is left
+/// alone.
+pub(crate) fn check<'a>(
+    files: impl IntoIterator<Item = &'a Option<PathBuf>> + Clone,
 ) -> Result<(), Failure> {
-    for path in files.into_iter().flatten().filter(|path| *path != Path::new("-")) {
+    let to_stdout = files.clone().into_iter().flatten().filter(|path| *path == Path::new(STDOUT));
+    if to_stdout.count() > 1 {
+        return Err(Failure::usage(
+            "more than one output is to go to standard output",
+            "- for one of them, and a FILE for the others",
+        ));
+    }
+    for path in files.into_iter().flatten().filter(|path| *path != Path::new(STDOUT)) {
         let found = fs::metadata(path);
         if found.as_ref().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
             continue;
@@ -122,17 +144,11 @@ pub(crate) fn check<'a>(
 }
 
 pub(crate) fn cannot_print(cause: &std::io::Error) -> Failure {
-    Failure::environment(
-        format!("cannot write to standard output: {cause}"),
-        "room where it goes, or another place",
-    )
+    Failure::environment(format!("cannot write to standard output: {cause}"), hints::writing(cause))
 }
 
 pub(crate) fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {
-    Failure::environment(
-        format!("cannot write {}: {cause}", path.display()),
-        "another place, with --out or --json",
-    )
+    Failure::environment(format!("cannot write {}: {cause}", path.display()), hints::writing(cause))
 }
 
 /// A field of a CSV file (RFC 4180).
@@ -155,6 +171,11 @@ mod tests {
         check(&[None, Some(there.clone()), Some(new.clone()), Some("-".into())]).unwrap();
         assert_eq!(fs::read_to_string(there).unwrap(), "kept");
         assert!(!new.exists());
+        let stdout = Some(PathBuf::from("-"));
+        assert!(check(&[stdout.clone(), None, stdout.clone()]).is_err());
+        assert!(prints_text(Verbosity::Normal, [&None, &Some("file".into())]));
+        assert!(!prints_text(Verbosity::Normal, [&None, &stdout]));
+        assert!(!prints_text(Verbosity::Quiet, [&None]));
         for bad in [folder.path().to_owned(), folder.path().join("no/where")] {
             let failure = check(&[Some(bad.clone())]).unwrap_err();
             assert!(failure.what().contains(&*bad.to_string_lossy()), "{failure:?}");

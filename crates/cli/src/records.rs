@@ -8,7 +8,6 @@ use perf::record::{Run as Record, Tool};
 use perf::stats::Sample;
 use serde_json::Value;
 
-use crate::args::Verbosity;
 use crate::cmd::study::explain::median;
 use crate::cmd::study::verdict::Errors;
 use crate::exit::Failure;
@@ -103,11 +102,11 @@ pub(crate) fn deliver(
     text: impl FnOnce() -> String,
     records: impl FnOnce() -> Vec<Record>,
     json: Option<&Path>,
-    verbosity: Verbosity,
+    prints_text: bool,
     failed: Option<Failure>,
 ) -> Result<(), Failure> {
     let why = failed.as_ref().map(Failure::what);
-    if verbosity > Verbosity::Quiet && json != Some(Path::new("-")) {
+    if prints_text {
         let partial = why.map_or_else(String::new, |why| {
             format!("PARTIAL     the run ended before its end: {why}\n")
         });

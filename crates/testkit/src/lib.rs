@@ -197,7 +197,7 @@ impl<S: Store> Site<S> {
         Rpc::start(around(ours, profile), &self.clock, REPLY_LIMIT, u32::from(number) << 16)
     }
 
-    /// Calls over datagrams, in weather that may change.
+    /// Calls over datagrams, under conditions that may change.
     pub fn datagrams(&self, sky: &Sky, options: &call::Options) -> Rpc {
         let (ours, theirs) =
             lossy::pair_under(&self.clock, sky).expect("a world never runs out of timers");

@@ -31,7 +31,7 @@
 //!     session.getattr(session.root()).await.unwrap();
 //!     stage.clock().now().since(begun)
 //! });
-//! // There and back, the processing, and the bytes of call and reply.
+//! // The network round trip, the processing, and the bytes of call and reply.
 //! assert!((260..265).contains(&(elapsed.unwrap().as_nanos() / 1_000)));
 //! ```
 

@@ -1,4 +1,4 @@
-//! What was typed after `cargo xtask guest`.
+//! The arguments of `cargo xtask guest`.
 
 use std::path::PathBuf;
 

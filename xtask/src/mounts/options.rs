@@ -1,4 +1,4 @@
-//! What was typed after `cargo xtask mounts`.
+//! The arguments of `cargo xtask mounts`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! One client: keeps calls outstanding, makes its connection again when it breaks, sends again
+//! One client: keeps calls outstanding, makes its connection again when it breaks, retransmits
 //! what was not answered, byte for byte, and compares.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! What was typed after `cargo xtask stress`.
+//! The arguments of `cargo xtask stress`.
 
 use std::time::Duration;
 

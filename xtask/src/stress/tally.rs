@@ -23,7 +23,7 @@ pub(super) enum Violation {
     Stale,
     /// A reply that does not decode, or a status that has no reason.
     Unexpected,
-    /// Two processes had the same verifier: lost data would not be sent again.
+    /// Two processes had the same verifier: lost data would not be written again.
     VerifierKept,
     /// A process changed its verifier although no sync had failed.
     VerifierMoved,
@@ -38,7 +38,7 @@ pub(super) struct Tally {
     pub(super) broken: u64,
     /// Connections that the client cut itself, with calls in progress.
     pub(super) cut: u64,
-    /// Calls sent again as they were.
+    /// Calls retransmitted as they were.
     pub(super) retransmissions: u64,
     /// Of these, calls that must not be executed twice.
     pub(super) retransmitted_once_only: u64,

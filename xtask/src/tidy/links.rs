@@ -63,7 +63,7 @@ fn resolve(from: &str, link: &str) -> String {
 }
 
 /// Targets of `[text](target)` and `[name]: target`, outside of code.
-fn links(text: &str) -> Vec<(usize, String)> {
+pub(super) fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in prose(text) {
         let line = without_code(line);

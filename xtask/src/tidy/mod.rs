@@ -5,7 +5,9 @@
 //! warnings are a ratchet on growth and only ask for attention.
 
 mod advisories;
+mod book;
 mod edges;
+mod glossary;
 mod growth;
 mod links;
 mod manifest;
@@ -38,9 +40,11 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     }
 }
 
-const CHECKS: [fn(&Tree) -> Vec<Finding>; 9] = [
+const CHECKS: [fn(&Tree) -> Vec<Finding>; 11] = [
     advisories::check,
+    book::check,
     edges::check,
+    glossary::check,
     growth::check,
     links::check,
     manifests::check,

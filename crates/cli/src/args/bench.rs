@@ -21,7 +21,7 @@ use super::{count, size, target, time};
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit bench seqwrite --dir /mnt/nfs --dir /tmp --size 25M,50M,100M
-  nfskit bench seqwrite --dir /mnt/nfs --size 40M --repeats 1 --latencies calls.csv
+  nfskit bench seqwrite --dir /mnt/nfs --size 40M --repeats 1 --csv calls.csv
   nfskit bench seqwrite --dir /tmp --target nfs://server/export --write-policy linux-2.4.4
   nfskit bench seqwrite --wire --target nfs://server/export --size 1G --outstanding 16 --json -")]
 #[command(group = ArgGroup::new("place").required(true).multiple(true).args(["dir", "target"]))]
@@ -56,9 +56,9 @@ pub(crate) struct Seqwrite {
     /// A call over this is a slow one.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
     pub(crate) slow: Nanos,
-    /// Writes the time of every call to FILE, as CSV.
-    #[arg(long, value_name = "FILE", conflicts_with = "wire")]
-    pub(crate) latencies: Option<PathBuf>,
+    /// Writes the time of every call as CSV to FILE, or to standard output with `-`.
+    #[arg(long, alias = "latencies", value_name = "-|FILE", conflicts_with = "wire")]
+    pub(crate) csv: Option<PathBuf>,
     /// Compares flushed throughputs also where a flush does not survive the same things.
     #[arg(long, conflicts_with = "wire")]
     pub(crate) mix_durability: bool,
@@ -128,9 +128,9 @@ pub(crate) struct Policies {
     /// How long a call of the protocol may wait for its reply before the run gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,
-    /// The report.
-    #[arg(long, value_name = "FILE", default_value = "nfskit-policies.html")]
-    pub(crate) out: PathBuf,
+    /// Writes the report to FILE, or to standard output with `-`.
+    #[arg(long, alias = "out", value_name = "-|FILE", default_value = "nfskit-policies.html")]
+    pub(crate) html: PathBuf,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -138,7 +138,7 @@ pub(crate) struct Policies {
 
 /// Reads, writes, truncates, maps and renames a file at random, and verifies every byte.
 ///
-/// A seed decides what is done, and a line at the end of a failure says how to do it again. Exit
+/// A seed decides the operations; a failure ends with the command that repeats it. Exit
 /// code 1: the file system gave something else than was written.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
@@ -182,7 +182,7 @@ pub(crate) struct Fsx {
 ///
 /// With --read it reads logs of the suite. There one digit behind the point of seconds means
 /// hundredths, or tenths in programs that print decimals: both readings are given, and which one
-/// it is where the log tells.
+/// it is, where the log shows it.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit bench basic --target nfs://server/export           checked and timed (-t)
@@ -247,11 +247,12 @@ pub(crate) struct Basic {
     /// An emulated link in front of the server.
     #[arg(long, value_name = "PROFILE", conflicts_with_all = ["dir", "read"])]
     pub(crate) link: Option<Profile>,
-    /// Writes the run record, or what was read, to FILE, or to standard output with `-`.
+    /// Writes the run record, or with --read a record of what was read, to FILE, or to standard
+    /// output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// With --read: writes what was read to FILE as CSV, or to standard output with `-` [default: -
-    /// without --json].
+    /// Writes what was read (with --read) as CSV to FILE, or to standard output with `-` [default:
+    /// - without --json].
     #[arg(long, value_name = "-|FILE", conflicts_with_all = ["dir", "target"])]
     pub(crate) csv: Option<PathBuf>,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Compares the records of two places: which is faster, as far as that can be told.
+/// Compares the records of two places: which is faster, as far as they show it.
 ///
 /// For workloads that measure one place at a time (basic, nhfsstone, stream, spray, storage), and
 /// for runs of other days. Records are what --json has written, of one workload with the same
@@ -24,7 +24,7 @@ pub(crate) struct Compare {
     /// Compares also where what was written does not survive the same things.
     #[arg(long)]
     pub(crate) mix_durability: bool,
-    /// Writes the comparison to FILE, or to standard output with `-`.
+    /// Writes a record of the comparison to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
 }

@@ -16,10 +16,10 @@ use crate::ranks::{self, Place};
 /// An open loop starts operations by a schedule, whatever the server does, at ten loads up to its
 /// saturation, which is found first, and at one above it. Several targets are measured in
 /// alternation, and stand in one report. Base, slope, knee, saturation and overall response time
-/// come with their intervals. Exit code 1: a point does not hold a rule, and says which.
+/// come with their intervals. Exit code 1: a point violates a rule, which is printed.
 ///
 /// Files are made in a scratch directory, 10 MiB for each operation a second up to --file-set-max,
-/// and removed again; whether there is room for them is asked first.
+/// and removed again; whether they fit is checked first.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit bench curve --target nfs://server/export --html curve.html
@@ -86,7 +86,7 @@ pub(crate) struct Curve {
     /// key, the same for all.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) meet: Option<Place>,
-    /// Process N, from 0, of M [default: as mpirun and srun tell].
+    /// Process N, from 0, of M [default: from mpirun or srun].
     #[arg(long, value_name = "N/M", value_parser = ranks::share, requires = "meet")]
     pub(crate) process: Option<Share>,
     /// How long a call may wait for its reply before the curve ends there.
@@ -96,8 +96,8 @@ pub(crate) struct Curve {
     /// targets.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Writes the report, with the curves drawn.
-    #[arg(long, value_name = "FILE")]
+    /// Writes a report with the curves to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Writes the points as CSV to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]

@@ -8,7 +8,7 @@ use world::simulate::values::Span;
 use super::estimate::Known;
 use super::{count, positive, size};
 
-/// The transaction cycle of one call, in the surroundings that are asked for.
+/// The transaction cycle of one call, under the given conditions.
 ///
 /// Always: one call after the other, as many as are outstanding, and a loopback. With --daemons, a
 /// server with so many; with --raid, striped disks; with --hop, servers that export what they have
@@ -22,7 +22,7 @@ use super::{count, positive, size};
   nfskit model cycle --round-trip 192.68us --ser 8.192us --op 61.87us --block 175.98us \\
       --hop 175.39us,8.192us,61.87us --hop 200us,8us,60us,32K,4")]
 pub(crate) struct Cycle {
-    /// 2 T_prop: there and back without data.
+    /// 2 T_prop: a network round trip without data.
     #[arg(long, value_name = "TIME")]
     pub(crate) round_trip: Span,
     /// T_ser: what each KiB of a call takes on the way.
@@ -149,10 +149,10 @@ pub(crate) struct Interim {
 /// Solves a closed network of queues by mean value analysis, exactly and approximately.
 ///
 /// Several classes of callers, think times, queues, centers with several servers, delays. One class
-/// is also told its asymptotic bounds.
+/// has asymptotic bounds, too.
 #[derive(Debug, Parser)]
 #[command(after_help = "Example:
-  nfskit model network office.toml
+  nfskit model network network.toml
 
 A network; a center has a demand (visits times service time) for each class, in their order:
   [[class]]
@@ -164,7 +164,7 @@ A network; a center has a demand (visits times service time) for each class, in 
   callers = 2
   [[center]]
   name = \"cpu\"
-  servers = 2               # 1 unless told
+  servers = 2               # 1 by default
   demand = [\"200us\", \"500us\"]
   [[center]]
   name = \"network\"
@@ -196,10 +196,10 @@ pub(crate) struct Sensitivity {
     pub(crate) of: Option<String>,
     #[command(flatten)]
     pub(crate) known: Known,
-    /// READs, of 100 operations; the paper's unless told.
+    /// READs, of 100 operations; the paper's by default.
     #[arg(long, value_name = "PERCENT", default_value_t = 14, value_parser = count(0..=100))]
     pub(crate) reads: u32,
-    /// WRITEs, of 100 operations; the paper's unless told.
+    /// WRITEs, of 100 operations; the paper's by default.
     #[arg(long, value_name = "PERCENT", default_value_t = 7, value_parser = count(0..=100))]
     pub(crate) writes: u32,
     /// Data of a READ or a WRITE.

@@ -35,7 +35,7 @@ pub(crate) struct Known {
 /// Predicts response time over throughput from a server's parameters.
 ///
 /// Open: calls come whether the server is ready or not. Closed: so many callers, each with one call
-/// at most. docs/models.md, sections 10 and 11, says what is supposed.
+/// at most. docs/models.md, sections 10 and 11, has the assumptions.
 #[derive(Debug, Parser)]
 #[command(after_help = "Example:
   nfskit model predict --cpu 900us --delay 3400us --disks 24 --disk 12ms --cache 128M")]
@@ -86,14 +86,14 @@ pub(crate) struct Infer {
 /// Explains measurements by a model's parameters, each with its interval.
 ///
 /// A sweep of outstanding calls by a cycle and a slowest stage, a trace by the way and the servers
-/// at its end, a curve of response time as `infer` does; which of them a file is, its heading says.
+/// at its end, a curve of response time as `infer` does; the file's heading tells them apart.
 /// Says what the data do not show, and refuses what the model does not explain.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit model fit sweep.txt
   nfskit model fit trace.txt --json fit.json
   nfskit bench curve --target nfs://server/export --json run.json; nfskit model fit run.json
-  nfskit trace capture.pcap --csv calls.csv; nfskit model fit calls.csv --of 10.0.0.7
+  nfskit trace nfs.pcap --csv calls.csv; nfskit model fit calls.csv --of ADDRESS:PORT
 
 A sweep, with its units in the first line; a window may come several times:
   outstanding  throughput_per_s
@@ -122,12 +122,11 @@ pub(crate) struct Fit {
 
 /// Predicts what a change would do to a server that was measured.
 ///
-/// Of a curve: response time and saturation, by the open formula and, with --callers, by mean
-/// value analysis. Of the record of `nfskit probe`: throughput of a sequential write, by the
-/// formula of the transaction cycle and by mean value analysis. Of a sweep or a trace: calls a
-/// second, by both. All of them also by a world, which is the program itself in virtual time. Each
-/// with its interval, and with what limits; of a probe, also which of the models to believe, and
-/// why.
+/// Of a curve: response time and saturation, by the open formula and, with --callers, by mean value
+/// analysis. Of the record of `nfskit probe`: throughput of a sequential write, by the formula of
+/// the transaction cycle and by mean value analysis. Of a sweep or a trace: calls a second, by
+/// both. All of them also by simulation, which is the program itself in virtual time. Each with its
+/// interval, and with what limits; of a probe, also which of the models to believe, and why.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit model whatif f840.txt L+1ms
@@ -154,7 +153,7 @@ pub(crate) struct WhatIf {
     pub(crate) changes: Vec<Change>,
     #[command(flatten)]
     pub(crate) known: Known,
-    /// Calls a second to ask about; half of the curve's peak unless told.
+    /// Calls a second to ask about; half of the curve's peak by default.
     #[arg(long, value_name = "N", value_parser = positive(1e-9..=1e12))]
     pub(crate) rate: Option<f64>,
     /// Callers, for the closed model.

@@ -14,7 +14,7 @@ use super::{byte_rate, count, listen, size, target, time, time_or_zero};
 /// Throughput of the network alone, over TCP and UDP, between this process and a far end.
 ///
 /// The far end is `nfskit bench stream --server` on the other host. The sender's rate and the
-/// receiver's are told apart, and of lost datagrams what the kernels say of them.
+/// receiver's are reported separately, and for lost datagrams the kernels' counters.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit bench stream --server --listen 0.0.0.0:20490   on the one host
@@ -115,9 +115,9 @@ pub(crate) struct Rtt {
     /// Transfers of each length.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count(1..=1000))]
     pub(crate) repeats: u32,
-    /// Writes the time of every message to FILE, as CSV.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) latencies: Option<PathBuf>,
+    /// Writes the time of every message as CSV to FILE, or to standard output with `-`.
+    #[arg(long, alias = "latencies", value_name = "-|FILE")]
+    pub(crate) csv: Option<PathBuf>,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -68,7 +68,7 @@ pub(crate) fn command() -> Command {
     shown(Args::command(), None)
 }
 
-/// What was typed.
+/// The command line, read.
 ///
 /// # Errors
 /// What clap says of it; also what `--help` prints.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Runs clients, links, servers and disks in virtual time, and says what each did.
+/// Runs clients, links, servers and disks in virtual time, and reports what each did.
 ///
 /// The client and the server are those of `nfskit mount` and `nfskit serve`; links, processors and
 /// disks take the time that the topology states. The same topology and seed give the same run to
@@ -32,8 +32,8 @@ A topology, in which all but [[clients]] may be left out:
   at = \"5s\"
   down = \"1s\"")]
 pub(crate) struct Simulate {
-    /// What is in the world: a TOML file, or a record: of `nfskit probe`, whose path then leads to
-    /// WRITEs, of `model infer` or `bench curve`, whose server is asked at half its peak, or of
+    /// What is simulated: a TOML file, or a record: of `nfskit probe`, whose path then leads to
+    /// WRITEs, of `model infer` or `bench curve`, whose server is loaded at half its peak, or of
     /// `model fit`.
     #[arg(value_name = "TOPOLOGY.toml|RECORD")]
     pub(crate) topology: PathBuf,
@@ -44,8 +44,9 @@ pub(crate) struct Simulate {
     /// response time over throughput.
     #[arg(long)]
     pub(crate) curve: bool,
-    /// Writes a report: utilization of each resource over time, and the curve.
-    #[arg(long, value_name = "FILE")]
+    /// Writes a report to FILE, or to standard output with `-`: utilization of each resource over
+    /// time, and the curve.
+    #[arg(long, value_name = "-|FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Another seed than the topology's.
     #[arg(long, value_name = "N")]

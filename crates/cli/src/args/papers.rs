@@ -12,7 +12,7 @@ use super::{count, target, time};
 
 /// Puts delays into a path, one parameter of LogGP at a time, and reads them back.
 ///
-/// The apparatus of Martin and Culler 1999, checked: L, o, g and G over the paper's ranges, each
+/// The emulator of Martin and Culler 1999, checked: L, o, g and G over the paper's ranges, each
 /// added to a path, probed as `nfskit study` probes, and read back with its transaction model. What
 /// was put in is the difference to the same path without it, probed in alternation. Without
 /// --target the path is a loopback to a server of our own in memory.
@@ -112,8 +112,8 @@ pub(crate) struct Predict {
 ///
 /// L + 1 ms, G to 100 Mbit/s, o + 50 us, one thread, four times as many calls outstanding: for
 /// WRITEs of 8 KiB with four outstanding, to a server of our own in memory. What a probe of the
-/// unchanged path finds is all that the formula of the cycle, mean value analysis and the world
-/// know.
+/// unchanged path finds is all that the formula of the cycle, mean value analysis and the
+/// simulation know.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit papers whatif                            about forty seconds
@@ -142,17 +142,17 @@ pub(crate) struct WhatIf {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Runs a mix of operations while L, o and G are varied, on a live system and in a world.
+/// Runs a mix of operations while L, o and G are varied, on a live system and a simulated one.
 ///
 /// Figures 5 to 8, 10 and 11 of Martin and Culler 1999 as they come out here: base response time
-/// against L, saturation against o with the fit 1/(S + k o), response time against G. The world is
-/// the same program in virtual time; it is told what the live system's baseline shows, and
+/// against L, saturation against o with the fit 1/(S + k o), response time against G. The simulated
+/// system is the same program in virtual time; it has the costs of the live system's baseline, and
 /// predicts the rest. Without --target the live system is a server of our own in memory, with one
 /// thread.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit papers sensitivity                       about three minutes
-  nfskit papers sensitivity --quick --out sensitivity.html
+  nfskit papers sensitivity --quick --html sensitivity.html
   nfskit papers sensitivity --mix sfs97-v2 --json -")]
 pub(crate) struct Sensitivity {
     /// A directory of an NFS server, instead of a server of our own; o, which is spent in the
@@ -177,10 +177,10 @@ pub(crate) struct Sensitivity {
     /// How long a call of the protocol may wait for its reply before the run gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,
-    /// Writes a report with the figures.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-    /// Ends with exit code 1 unless live and world agree within 10 % everywhere.
+    /// Writes a report with the figures to FILE, or to standard output with `-`.
+    #[arg(long, alias = "out", value_name = "-|FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Ends with exit code 1 unless both agree within 10 % everywhere.
     #[arg(long)]
     pub(crate) check: bool,
     /// Prints tables in Markdown instead.

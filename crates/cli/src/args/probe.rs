@@ -13,13 +13,13 @@ use super::{target, time};
 ///
 /// 2 T_prop, G, T_op of client and server, T_B, o, g, and how many calls the server works on side
 /// by side, each with its interval; and what follows from them: throughput over the number of calls
-/// outstanding, beside what was measured. Says what these measurements cannot tell apart. Any
+/// outstanding, beside what was measured. Reports what these measurements cannot separate. Any
 /// server of NFS v2 or v3, over TCP or UDP. A scratch directory is made there and removed again.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit probe nfs://server/export                about fifteen seconds
-  nfskit probe nfs://server/export --quick --json server.json
-  nfskit model whatif server.json L+1ms           what would change
+  nfskit probe nfs://server/export --quick --json probe.json
+  nfskit model whatif probe.json L+1ms            what would change
   nfskit probe 'nfs://server/export?version=2&proto=udp'")]
 pub(crate) struct Probe {
     /// A directory of an NFS server.
@@ -34,8 +34,8 @@ pub(crate) struct Probe {
     /// How long a call may wait for its reply before the probe gives up.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) reply_limit: Nanos,
-    /// Writes a report with the curves.
-    #[arg(long, value_name = "FILE")]
+    /// Writes a report with the curves to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Writes the run record to FILE, or to standard output with `-`; `nfskit model` reads it.
     #[arg(long, value_name = "-|FILE")]

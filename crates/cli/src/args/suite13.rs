@@ -61,8 +61,8 @@ pub(crate) struct Suite13 {
     /// Options of our mounts, as of `nfskit mount -o`.
     #[arg(short = 'o', long, value_name = "OPTIONS", default_value = "")]
     pub(crate) options: String,
-    /// Writes every run of every test to FILE, as CSV.
-    #[arg(long, value_name = "FILE")]
+    /// Writes every run of every test as CSV to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
     pub(crate) csv: Option<PathBuf>,
     /// Writes the run record to FILE, or to standard output with `-`; a list of them for several
     /// places or numbers of copies.

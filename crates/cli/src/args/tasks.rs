@@ -81,8 +81,8 @@ pub(crate) struct Tasks {
     /// An emulated link in front of each server.
     #[arg(long, value_name = "PROFILE", requires = "target")]
     pub(crate) link: Option<Profile>,
-    /// Writes every task of every run to FILE, as CSV.
-    #[arg(long, value_name = "FILE")]
+    /// Writes every task of every run as CSV to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
     pub(crate) csv: Option<PathBuf>,
     /// Writes the run record to FILE, or to standard output with `-`; a list of them for several
     /// numbers of tasks or lengths.

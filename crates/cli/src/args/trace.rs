@@ -16,8 +16,8 @@ use trace::Host;
   nfskit trace --interface eth0 --time 60s
   tcpdump -i eth0 -w - port 2049 | nfskit trace -
   nfskit trace nfs.pcap --operation WRITE,COMMIT --from 10s --csv calls.csv
-  nfskit trace monday-*.pcap.gz --html report.html --json -
-  nfskit trace monday-*.pcap.gz --parquet monday.parquet")]
+  nfskit trace nfs.pcap --html report.html --json -
+  nfskit trace nfs.pcap --parquet calls.parquet")]
 pub(crate) struct Trace {
     /// Captures, or `-`.
     #[arg(value_name = "FILE|-", required_unless_present = "interface")]
@@ -52,21 +52,22 @@ pub(crate) struct Trace {
     /// Only calls before this time, counted from the first packet.
     #[arg(long, value_name = "TIME", value_parser = super::time_or_zero)]
     pub(crate) until: Option<Nanos>,
-    /// Fits a model to the busiest connection, and says what a larger window, a shorter way and
-    /// unstable WRITEs would give.
+    /// Fits a model to the busiest connection, and predicts what a larger window, a shorter round
+    /// trip and unstable WRITEs would give.
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Writes everything that was counted to FILE, or to standard output with `-`.
+    /// Writes a record of everything that was counted to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Writes a report with plots: transfer, rates and times, calls outstanding, gaps.
+    /// Writes a report with plots to FILE, or to standard output with `-`: transfer, rates and
+    /// times, calls outstanding, gaps.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Writes a line for every call that got its reply.
+    /// Writes every call that got its reply as CSV to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Writes a row for every call that got its reply, for DuckDB, Spark and others: the columns of
-    /// --csv, with types.
+    /// Writes a row for every call that got its reply, for DuckDB, Spark and others, to FILE or to
+    /// standard output: the columns of --csv, with types.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) parquet: Option<PathBuf>,
     /// Writes how often each procedure was called, in percent, as a mix of operations.

@@ -69,6 +69,49 @@ fn every_time_and_every_size_is_written_in_the_same_ways() {
 }
 
 #[test]
+fn outputs_mean_the_same_in_every_command() {
+    let mut found = 0;
+    values(|words, _, arg, name| {
+        let (takes, is_named): (_, &[&str]) = match arg.get_long() {
+            Some("json") => ("-|FILE", &["record"]),
+            Some("html") => ("-|FILE", &["report"]),
+            Some("csv") => ("-|FILE", &["as CSV"]),
+            Some("parquet") => ("-|FILE", &["a row for every"]),
+            Some("out") => ("DIR", &["report.html, run.json and calls.csv"]),
+            _ => return,
+        };
+        found += 1;
+        assert_eq!(name, takes, "{words:?} --{}", arg.get_id());
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        let parts = is_named.iter().chain((takes == "-|FILE").then_some(&"standard output"));
+        parts.for_each(|part| assert!(help.contains(part), "{words:?}: no {part:?} in {help:?}"));
+    });
+    assert!(found > 40, "{found} outputs");
+}
+
+/// Options that have another name now, with the old one.
+const RENAMED: [(&[&str], &str, &str); 4] = [
+    (&["bench", "policies"], "html", "out"),
+    (&["papers", "sensitivity"], "html", "out"),
+    (&["bench", "seqwrite"], "csv", "latencies"),
+    (&["bench", "rtt"], "csv", "latencies"),
+];
+
+#[test]
+fn old_names_of_options_still_work_and_are_not_shown() {
+    for (words, new, old) in RENAMED {
+        let mut command = super::help::command();
+        command.build();
+        let below = words
+            .iter()
+            .fold(&mut command, |command, word| command.find_subcommand_mut(word).unwrap());
+        assert!(!below.render_long_help().to_string().contains(&format!("--{old} ")), "{words:?}");
+        let arg = below.get_arguments().find(|arg| arg.get_long() == Some(new)).unwrap();
+        assert_eq!(arg.get_all_aliases(), Some(vec![old]), "{words:?}");
+    }
+}
+
+#[test]
 fn a_target_is_a_url_or_a_host_and_an_export() {
     let mut found = 0;
     values(|words, command, arg, name| {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use perf::record::Run as Record;
 use perf::stats::{Estimate, Interval};
@@ -12,6 +12,7 @@ use crate::args::Verbosity;
 use crate::args::compare::Compare;
 use crate::compared::{Better, Compared, Which};
 use crate::exit::Failure;
+use crate::hints;
 use crate::output;
 use crate::records::{self, number, sample};
 
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &Compare, verbosity: Verbosity) -> Result<(), Failure> {
         ));
     }
     let places = [place(&first), place(&second)];
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if output::prints_text(verbosity, [&args.json]) {
         output::print(&text(&places, &differing, &rows))?;
     }
     match &args.json {
@@ -57,7 +58,7 @@ fn read(files: &[PathBuf]) -> Result<Vec<Record>, Failure> {
     for file in files {
         let cannot = |cause: std::io::Error| {
             let what = format!("cannot read {}: {cause}", file.display());
-            Failure::environment(what, "a file that this user may read")
+            Failure::environment(what, hints::reading(&cause))
         };
         let bytes = fs::metadata(file).map_err(cannot)?.len();
         let wrong = |why: String| {

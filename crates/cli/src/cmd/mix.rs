@@ -23,6 +23,7 @@ use load::mix::table::{MIXES, Sureness};
 use load::mix::{Mix, Operation, listing};
 
 use crate::exit::Failure;
+use crate::hints;
 
 /// Where the kernel's server counts.
 const NFSD: &str = "/proc/net/rpc/nfsd";
@@ -101,7 +102,7 @@ fn of_source(word: &str, version: Option<Version>) -> Result<Mix, Failure> {
 }
 
 fn unreadable(shown: &str, cause: &std::io::Error) -> Failure {
-    Failure::environment(format!("cannot read {shown}: {cause}"), "another file with --mix")
+    Failure::environment(format!("cannot read {shown}: {cause}"), hints::reading(cause))
 }
 
 /// The first bytes, from which a capture is recognised.

@@ -265,7 +265,7 @@ fn writers(dir: &str) -> Vec<Vec<&str>> {
     let bench = |words: &[&'static str]| [&["bench"], words].concat();
     let mut writers: Vec<Vec<&str>> = Vec::new();
     let seqwrite = bench(&["seqwrite", "--size", "64K", "--repeats", "1"]);
-    for out in ["--json", "--latencies"] {
+    for out in ["--json", "--csv", "--latencies"] {
         writers.push([&seqwrite[..], &["--dir", dir, out]].concat());
     }
     let tasks = bench(&["tasks", "--size", "8K", "--tasks", "1", "--repeats", "1"]);

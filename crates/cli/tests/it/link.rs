@@ -384,6 +384,6 @@ fn a_link_is_not_tried_out_where_that_is_not_wanted() {
     let mut command = nfskit(["link", "--uncalibrated", "--to", &server, "1ms/1g"]);
     let program = Program::start(command.env_remove("NFSKIT_UNCALIBRATED"));
     let address = program.wait_for(relayed);
-    assert!(!Linked { program, address }.stop().contains("apparatus"));
+    assert!(!Linked { program, address }.stop().contains("emulator"));
     served.stop();
 }

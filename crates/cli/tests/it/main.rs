@@ -10,6 +10,7 @@ mod bench;
 mod capture;
 mod curve;
 mod cycle;
+mod examples;
 mod exits;
 mod exports;
 mod floors;

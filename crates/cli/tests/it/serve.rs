@@ -34,7 +34,7 @@ fn a_port_that_is_taken() {
 fn an_address_that_is_not_of_this_host() {
     // From a block that is reserved for documentation.
     let finished = run(["serve", "mem:", "--listen", "192.0.2.1:0"]);
-    finished.complains(3, &["cannot listen", "192.0.2.1"]);
+    finished.complains(3, &["cannot listen", "192.0.2.1", "an address of this host"]);
 }
 
 #[test]

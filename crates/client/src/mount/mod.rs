@@ -38,7 +38,7 @@ pub struct Options {
     pub reply_limit: Nanos,
     /// The link to emulate between here and the NFS service, and what our end spends on messages.
     pub links: Shape,
-    /// Connections that are made again, and calls that are sent again. Without it there is one
+    /// Connections that are made again, and calls that are retransmitted. Without it there is one
     /// connection, and when it breaks its calls fail: measurements hide nothing.
     pub persistence: Option<Persistence>,
     /// The server is one of this process: it is reached by this, over TCP, whatever the target's
@@ -92,9 +92,9 @@ async fn dial(
 pub struct Persistence {
     /// Connections, 1 to [`net::call::NCONNECT_MAX`]; over UDP there is one socket.
     pub nconnect: u32,
-    /// Calls fail after `timeo` x `retrans`; otherwise they are sent again for ever.
+    /// Calls fail after `timeo` x `retrans`; otherwise they are retransmitted for ever.
     pub soft: bool,
-    /// Before a call is sent again; 60 s over TCP and 1.1 s over UDP if it is not given.
+    /// Before a call is retransmitted; 60 s over TCP and 1.1 s over UDP if it is not given.
     pub timeo: Option<Nanos>,
     /// 2 over TCP and 3 over UDP if it is not given.
     pub retrans: Option<u32>,

@@ -48,7 +48,7 @@ pub enum Action {
     Wait,
     /// Everything is durable.
     Done,
-    /// The server loses all that it is given: it would be sent again without end.
+    /// The server loses all that it is given: it would be written again without end.
     GiveUp,
 }
 
@@ -62,7 +62,7 @@ pub struct Plan {
     options: Options,
     /// Bytes handed out for the first time.
     issued_bytes: u64,
-    /// What must be sent again, before anything new.
+    /// What must be written again, before anything new.
     again: VecDeque<Span>,
     writes_outstanding: usize,
     /// Acknowledged as unstable, by offset.

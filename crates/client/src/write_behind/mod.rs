@@ -4,7 +4,7 @@
 //!   lets it.
 //! - One task, the flusher, takes from the indices what fills a WRITE, or what somebody waits for,
 //!   from each file in turn, and keeps as many calls outstanding as the policy's window says.
-//! - What is acknowledged as unstable is kept until a COMMIT covers it, and sent again when the
+//! - What is acknowledged as unstable is kept until a COMMIT covers it, and written again when the
 //!   verifier says that the server lost it (RFC 1813 section 3.3.7).
 //!
 //! Decisions are plain structs: `extents.rs` and `pages.rs` (what to send next), `window.rs` (how
@@ -130,7 +130,7 @@ pub struct Counters {
     pub short_writes: u64,
     /// Answers that asked to come back later.
     pub jukebox_waits: u64,
-    /// Bytes that the server lost after it had acknowledged them; they were sent again.
+    /// Bytes that the server lost after it had acknowledged them; they were written again.
     pub lost_bytes: u64,
     /// Bytes that could not be written and were given up.
     pub dropped_bytes: u64,
@@ -300,7 +300,7 @@ impl WriteBehind {
     }
 
     /// Drops what lies at `from` or beyond and is not under way (the file is removed or
-    /// truncated). What is under way there is not sent again.
+    /// truncated). What is under way there is not written again.
     pub fn discard(&self, file: FileHandle, from: u64) {
         self.engine.discard(file, from);
     }
@@ -310,7 +310,7 @@ impl WriteBehind {
         self.engine.drain().await
     }
 
-    /// Files with data that are not stable, and how many bytes of each: what would be lost now.
+    /// Files with data that are not stable, and how many bytes of each: lost if it crashed now.
     pub fn dirty_files(&self) -> Vec<(FileHandle, u64)> {
         self.engine.dirty_files()
     }

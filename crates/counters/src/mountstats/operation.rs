@@ -53,7 +53,7 @@ impl Operation {
         })
     }
 
-    /// Sent again: calls are counted when they end, so that those under way are no more than
+    /// Retransmitted: calls are counted when they end, so that those under way are no more than
     /// noise.
     pub fn retransmissions(&self) -> u64 {
         self.transmissions.saturating_sub(self.calls)

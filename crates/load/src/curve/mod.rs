@@ -21,7 +21,7 @@
 //! - The saturation is found, and the points are spread below it.
 //! - One set of files is made, for the highest load; lower loads touch a part of it in proportion
 //!   (SFS makes the files anew for each load).
-//! - Points take seconds and not ten minutes, and the file set is bounded, unless told otherwise:
+//! - Points take seconds and not ten minutes, and the file set is bounded, by default:
 //!   what differs from SFS's rules is told with every result.
 
 mod course;

@@ -212,7 +212,7 @@ impl<D: Datagrams> Driver<D> {
         answer.send(answer_of(record, times, received)).ok();
     }
 
-    /// Queues calls to be sent again, fails those whose time is up, and sets the timer.
+    /// Queues calls to be retransmitted, fails those whose time is up, and sets the timer.
     fn look_at_times(&mut self, cx: &mut Context<'_>) {
         while self.timer.poll_at(cx, self.retransmit.next_due()).is_ready() {
             let now = self.shared.clock.now();
@@ -245,7 +245,7 @@ impl<D: Datagrams> Driver<D> {
         }
     }
 
-    /// A call last sent at `sent` is sent again, if anybody still waits for it.
+    /// A call last sent at `sent` is retransmitted, if anybody still waits for it.
     fn queue_again(&mut self, xid: u32, sent: Instant, now: Instant) {
         let Some(waiting) = self.waiting.get_mut(&xid) else {
             return;

@@ -8,8 +8,8 @@
 //! - `plain.rs`: one connection, and when it breaks its calls fail. For measurements, where what is
 //!   done again silently would be a lie, and for single questions.
 //! - `persistent/`: up to 16 connections that are made again when they break; what is unanswered
-//!   is sent again with the same XIDs. For mounts.
-//! - `datagrams.rs`: calls are sent again, with the same XID, when `retransmit.rs` says so.
+//!   is retransmitted with the same XIDs. For mounts.
+//! - `datagrams.rs`: calls are retransmitted, with the same XID, when `retransmit.rs` says so.
 //!
 //! A caller who drops its future gives the call up; its reply, should it come, is counted among
 //! the bad XIDs.
@@ -179,7 +179,7 @@ impl Rpc {
         Self { submit, shared }
     }
 
-    /// As [`Rpc::start`], over datagrams to one server. A call is sent again until its limit.
+    /// As [`Rpc::start`], over datagrams to one server. A call is retransmitted until its limit.
     pub fn start_datagrams(
         socket: impl Datagrams + 'static,
         server: SocketAddr,
@@ -300,7 +300,7 @@ impl Rpc {
         self.shared.counters.lock().transport.bad_xids
     }
 
-    /// Calls that were sent again.
+    /// Calls that were retransmitted.
     pub fn retransmissions(&self) -> u64 {
         self.shared.counters.lock().retransmissions()
     }

@@ -13,7 +13,7 @@ pub const NCONNECT_MAX: u32 = 16;
 /// What becomes of a call that a server does not answer in `timeo` x `retrans`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Recovery {
-    /// It is sent again for ever, and said once.
+    /// It is retransmitted for ever, and said once.
     #[default]
     Hard,
     /// It fails.
@@ -27,7 +27,7 @@ pub enum Event {
     NotResponding,
     /// The first reply since.
     Responding,
-    /// A connection with calls under way broke; what is unanswered is sent again.
+    /// A connection with calls under way broke; what is unanswered is retransmitted.
     Disconnected { cause: CallError },
     /// A connection was made again.
     Reconnected,
@@ -84,8 +84,8 @@ pub struct Options {
     /// Connections, 1 to [`NCONNECT_MAX`]; over datagrams there is one socket whatever it says.
     pub nconnect: u32,
     pub recovery: Recovery,
-    /// How long a call waits for its reply before it is sent again; over datagrams before anything
-    /// is known about the server's times, and for procedures without a class.
+    /// How long a call waits for its reply before it is retransmitted; over datagrams before
+    /// anything is known about the server's times, and for procedures without a class.
     pub timeo: Nanos,
     /// After so many times `timeo` a call is given up, or the server is said not to respond.
     pub retrans: u32,

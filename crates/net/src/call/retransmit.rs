@@ -1,9 +1,9 @@
-//! When a call is sent again, and when it has waited for too long: a plain state machine.
+//! When a call is retransmitted, and when it has waited for too long: a plain state machine.
 //!
 //! The time to wait for a reply is estimated from the response times of each class of procedures
 //! (`estimate.rs`); where nothing is known, or a class has no estimate, it is `timeo`. A call that
-//! was sent twice tells nothing about its time (Karn), and each time that it is sent again it waits
-//! twice as long. Streams lose nothing, so that they estimate nothing and wait for `timeo`.
+//! was sent twice tells nothing about its time (Karn), and each time that it is retransmitted it
+//! waits twice as long. Streams lose nothing, so that they estimate nothing and wait for `timeo`.
 //!
 //! `timeo` x `retrans` after a call was submitted is its major timeout: a soft client gives it up
 //! exactly then; a hard one says so, and goes on until the next one. (Linux's comes after `timeo` x
@@ -143,7 +143,7 @@ impl Retransmit {
         self.due.insert((due, xid));
     }
 
-    /// A call is sent again for another reason than its time: its connection broke.
+    /// A call is retransmitted for another reason than its time: its connection broke.
     pub(super) fn sent_again(&mut self, now: Instant, xid: u32) {
         if let Some(attempt) = self.calls.get_mut(&xid) {
             self.due.remove(&(attempt.due, xid));

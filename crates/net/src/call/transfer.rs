@@ -3,10 +3,10 @@
 //! A datagram that is larger than a packet is cut into fragments, and losing one of them loses it
 //! all: where one packet of a hundred is lost, a fifth of the datagrams of 32 KiB is. Sending the
 //! same large datagram again meets the same odds, so the size has to give. It is halved when two
-//! of the last 16 transfers of about that size had to be sent again, and doubled, up to what it was
-//! at first, when 128 in a row and for a second were not.
+//! of the last 16 transfers of about that size had to be retransmitted, and doubled, up to what it
+//! was at first, when 128 in a row and for a second were not.
 //!
-//! In worlds with one packet in a hundred lost and 2 ms there and back, 8 MiB in four files took
+//! In worlds with one packet in a hundred lost and a round trip of 2 ms, 8 MiB in four files took
 //! 5.6 s to write and read (mean of six seeds), where six of 16 halve the size 6.8 s, and 10.2 s
 //! where nothing does.
 
@@ -63,7 +63,7 @@ impl TransferSize {
         }
     }
 
-    /// A transfer of `bytes`, last sent at `sent`, has to be sent again.
+    /// A transfer of `bytes`, last sent at `sent`, has to be retransmitted.
     pub(super) fn lost(&mut self, sent: Instant, now: Instant, bytes: usize) {
         if !self.counts(sent, bytes) {
             return;

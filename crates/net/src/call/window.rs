@@ -2,7 +2,7 @@
 //!
 //! What is lost is mostly lost because too much was under way at once, so the number of calls under
 //! way is a window: it grows by one for each of itself answered and is halved when a call has to be
-//! sent again, once per round trip.
+//! retransmitted, once per round trip.
 
 use perf::units::Instant;
 

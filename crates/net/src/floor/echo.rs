@@ -64,7 +64,7 @@ pub struct TcpEcho<'a> {
 }
 
 impl TcpEcho<'_> {
-    /// One message there and back; when it was back.
+    /// One round trip of a message; when it was back.
     ///
     /// # Errors
     /// [`FloorError`].
@@ -89,7 +89,7 @@ pub struct UdpEcho<'a> {
 }
 
 impl UdpEcho<'_> {
-    /// One datagram there and back: when it was back, or `None` when it was not in time.
+    /// One round trip of a datagram: when it was back, or `None` when it was not in time.
     ///
     /// # Errors
     /// [`FloorError`].

@@ -20,7 +20,7 @@ use perf::units::Nanos;
 use super::{DATAGRAM_BYTES_MAX, MESSAGE_BYTES_MIN};
 
 pub const VERSION: u32 = 1;
-/// Where the far end listens unless told otherwise. Ours by choice; nobody has registered it.
+/// Where the far end listens by default. Ours by choice; nobody has registered it.
 pub const PORT: u16 = 20_490;
 pub(super) const GREETING: &[u8; 16] = b"nfskit-stream 1\n";
 const GREETING_WORD: &str = "nfskit-stream ";

@@ -2,7 +2,7 @@
 //!
 //! The task of the front socket puts what comes onto the link and hands it to its client's
 //! session, a task of its own that holds it until it is due. A session ends when nothing has
-//! passed for a while; whoever sends again gets another, from another port.
+//! passed for a while; whoever retransmits gets another, from another port.
 //!
 //! Where there is no room, and where a socket does not take a datagram at once, it is dropped and
 //! counted.

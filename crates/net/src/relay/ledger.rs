@@ -72,7 +72,7 @@ pub struct Carried {
     pub duplicated: u64,
     pub reordered: u64,
     pub corrupted: u64,
-    /// Packets of streams that were sent again.
+    /// Packets of streams that were retransmitted.
     pub retransmitted: u64,
     /// How long messages waited for the link to begin with them: for those before, and for the end
     /// of a stall.

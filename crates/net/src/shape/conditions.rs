@@ -1,6 +1,6 @@
 //! What one direction of a link is like.
 //!
-//! These are numbers; [`super::lane`] decides by them. Whether the apparatus can do them at all is
+//! These are numbers; [`super::lane`] decides by them. Whether the emulator can do them at all is
 //! said by [`Conditions::impossible`], so that nothing is asked of it silently that it cannot do.
 
 use perf::model::loggp::Link;

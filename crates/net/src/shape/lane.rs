@@ -6,11 +6,11 @@
 //! the queue and its chance to be lost, and one lost fragment loses the datagram.
 //!
 //! **On a stream** TCP hides all that, and its price is time. A lost or damaged packet (a wrong
-//! checksum is a loss) is sent again: after one round trip, taken as 2 L, if three packets of the
-//! same message follow it (RFC 5681 section 3.2), else after the retransmission timer of
+//! checksum is a loss) is retransmitted: after one round trip, taken as 2 L, if three packets of
+//! the same message follow it (RFC 5681 section 3.2), else after the retransmission timer of
 //! [`RTO_MIN`] above a round trip, doubled each time that is lost, too (RFC 6298 section 5). The
 //! message arrives with its last byte, and whatever comes behind it waits (head of line blocking).
-//! So does what jitter and reordering would let pass. Duplicates are invisible. What is sent again
+//! So does what jitter and reordering would let pass. Duplicates are invisible. A retransmission
 //! takes no time on the link: at 1 % loss its rate is 1 % too high. A full queue is the caller's
 //! to respect: see [`Lane::has_room`].
 
@@ -52,7 +52,7 @@ pub enum Lost {
     Partition,
     /// The queue of the link was full.
     Queue,
-    /// The apparatus holds as much as it may.
+    /// The emulator holds as much as it may.
     Held,
 }
 
@@ -73,7 +73,7 @@ pub struct Fate {
     pub flipped_bit: Option<u64>,
     /// Packets that it took.
     pub packets: u64,
-    /// Packets that were sent again: on streams.
+    /// Packets that were retransmitted: on streams.
     pub retransmissions: u64,
 }
 

@@ -32,12 +32,12 @@ pub struct Counts {
     pub lost_by_chance: u64,
     pub lost_in_partition: u64,
     pub lost_at_queue: u64,
-    /// Lost because the apparatus held as much as it may: a run with these says nothing.
+    /// Lost because the emulator held as much as it may: a run with these says nothing.
     pub lost_at_held: u64,
     pub duplicated: u64,
     pub reordered: u64,
     pub corrupted: u64,
-    /// Packets of streams that were sent again.
+    /// Packets of streams that were retransmitted.
     pub retransmitted: u64,
     /// Messages on their way now, and the most that there were.
     pub held: u64,

@@ -61,7 +61,7 @@ impl Weather {
     }
 }
 
-/// The weather as it is now; a test may change it.
+/// The connection conditions as they are now; a test may change it.
 pub type Sky = Arc<Mutex<Weather>>;
 
 /// One end.
@@ -93,7 +93,7 @@ pub fn pair(clock: &Clock, weather: Weather) -> io::Result<(Lossy, Lossy)> {
     pair_under(clock, &Arc::new(Mutex::new(weather)))
 }
 
-/// As [`pair`], in weather that may change.
+/// As [`pair`], under conditions that may change.
 ///
 /// # Errors
 /// As [`pair`].
@@ -140,7 +140,7 @@ fn shape(weather: Weather, now: Instant) -> Shape {
 }
 
 impl Lossy {
-    /// Looks at the sky.
+    /// Takes over conditions that have changed.
     fn look_up(&mut self, now: Instant) {
         let Some((sky, known)) = &self.sky else {
             return;

@@ -1,4 +1,4 @@
-//! An engine, a clock that stands still unless told, and typed calls.
+//! An engine, a clock that moves when a test moves it, and typed calls.
 
 use std::fmt::Debug;
 use std::fs::{self, Permissions};

@@ -113,7 +113,7 @@ impl Content {
         self.is_wild = false;
     }
 
-    /// What has to be sent again after a COMMIT has shown `verifier`, in order.
+    /// What has to be written again after a COMMIT has shown `verifier`, in order.
     pub fn lost(&self, verifier: Verifier) -> Vec<(Range<usize>, u8)> {
         let mut lost = Vec::new();
         for (at, pending) in self.pending.iter().enumerate() {

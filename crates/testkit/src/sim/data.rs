@@ -73,7 +73,7 @@ impl Actor {
         self.expected.may_leave_hidden && !self.expected.has_name(number)
     }
 
-    /// Commits, and sends again what the server has lost, until all of `content` is stable; the
+    /// Commits, and writes again what the server has lost, until all of `content` is stable; the
     /// file has it from `offset` on.
     pub(super) async fn commit_all(
         &self,

@@ -217,7 +217,7 @@ impl Machine {
         }
     }
 
-    /// Weather that does nothing.
+    /// Connection conditions that do nothing.
     pub(crate) fn calm(&self, client: usize) -> Weather {
         Weather {
             seed: self.0.seed ^ (client as u64) << 32,
@@ -257,7 +257,7 @@ impl Machine {
         Rpc::persistent(connect, clock, options).await
     }
 
-    /// Calls over datagrams in weather that may change.
+    /// Calls over datagrams under conditions that may change.
     pub(crate) fn over_datagrams(&self, clock: &Clock, sky: &Sky, options: &call::Options) -> Rpc {
         let ends = lossy::pair_under(&self.0.clock, sky);
         let (ours, theirs) = ends.expect("a world never runs out of timers");

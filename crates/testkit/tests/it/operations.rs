@@ -1,5 +1,5 @@
 //! Every operation that a mix can have, against the production server in a world: both versions,
-//! streams and datagrams, in weather that loses calls and replies.
+//! streams and datagrams, under conditions that lose calls and replies.
 
 use std::net::SocketAddr;
 

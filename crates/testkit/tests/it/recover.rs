@@ -14,7 +14,7 @@ use server::CommitMode;
 use server::store::mem::MemStore;
 use testkit::Site;
 
-/// What the path has by itself: 40 us there and back, and 10 Gbit/s.
+/// What the path has by itself: a round trip of 40 us, and 10 Gbit/s.
 const BARE: Link =
     Link { latency: Nanos::from_micros(20), gap: Nanos::from_micros(8), gap_per_byte_ps: 800 };
 

@@ -1,4 +1,4 @@
-//! One conversation captured at two places: each packet counts once, and what was sent again is
+//! One conversation captured at two places: each packet counts once, and what was retransmitted is
 //! still told.
 
 use trace::verdict::{Evidence, Suspect, judge};

@@ -6,7 +6,7 @@ use crate::frames::{RAW, Said, WHOLE, analyze, ipv4, pcap, pcap_at, tcp, udp};
 
 const US: u64 = 1_000;
 
-/// WRITEs of two segments each over a way of `way_us` there and back, captured at the client; the
+/// WRITEs of two segments each over a round trip of `way_us`, captured at the client; the
 /// server needs 700 us for each. The way changes after each part.
 fn over_tcp(parts: &[(u32, u64)]) -> Vec<(u64, Vec<u8>)> {
     let (mut packets, mut now, mut sent) = (Vec::new(), 0, [1_u32, 1]);

@@ -1,4 +1,4 @@
-//! Values of a topology: numbers with units, and names. An error says what would be right.
+//! Values of a topology: numbers with units, and names. An error says what is right.
 
 use std::fmt;
 use std::str::FromStr;

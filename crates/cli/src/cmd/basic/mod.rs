@@ -9,8 +9,6 @@ mod record;
 mod summary;
 mod target;
 
-use std::path::Path;
-
 use load::basic::place::{Place, Refused};
 use load::basic::{Ended, Failed, Leftovers, Measured, Outcome, Plan, Test, leftovers};
 use net::clock::Clock;
@@ -50,7 +48,7 @@ struct Described {
     cache: &'static str,
     version: Option<u32>,
     proto: Option<&'static str>,
-    /// Calls that were sent again.
+    /// Calls that were retransmitted.
     retransmissions: Option<u64>,
     link: Option<String>,
 }
@@ -62,7 +60,7 @@ pub(crate) fn run(args: &Basic, verbosity: Verbosity) -> Result<(), Failure> {
     }
     let plan = plan::of(args)?;
     output::check([&args.json])?;
-    let is_told = verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-"));
+    let is_told = output::prints_text(verbosity, [&args.json]);
     let ran = net::runtime::block_on(measure(args, &plan, is_told))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     if is_told {

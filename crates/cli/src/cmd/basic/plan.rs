@@ -1,4 +1,4 @@
-//! What is to be done, out of what was typed.
+//! What is to be done, by the arguments.
 
 use load::basic::{Mode, Plan, Test};
 

@@ -11,8 +11,6 @@ mod record;
 mod report;
 mod text;
 
-use std::path::Path;
-
 use client::url::{Target, Version};
 use load::cpu::Neighbours;
 use load::curve::{
@@ -362,13 +360,10 @@ fn deliver(args: &Args, outcome: Outcome, verbosity: Verbosity) -> Result<(), Fa
         if let Some(csv) = &args.csv {
             output::write(csv, &csv::points(&outcome))?;
         }
-        let verbosity = match args.csv.as_deref() == Some(Path::new("-")) {
-            true => Verbosity::Quiet,
-            false => verbosity,
-        };
+        let prints_text = output::prints_text(verbosity, [&args.json, &args.html, &args.csv]);
         let text = || text::text(&outcome);
         let records = || record::records(&outcome);
-        records::deliver(text, records, args.json.as_deref(), verbosity, None)?;
+        records::deliver(text, records, args.json.as_deref(), prints_text, None)?;
     }
     let (invalid, advice) = (outcome.invalid(), outcome.advice());
     let first = outcome

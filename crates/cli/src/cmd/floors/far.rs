@@ -8,6 +8,7 @@ use net::floor::far::Far;
 use super::block_on;
 use crate::args::Verbosity;
 use crate::exit::Failure;
+use crate::hints;
 use crate::output;
 use crate::served::Interrupts;
 
@@ -18,7 +19,7 @@ pub(super) fn run(listen: SocketAddr, verbosity: Verbosity) -> Result<(), Failur
         let cannot = |cause: std::io::Error| {
             Failure::environment(
                 format!("cannot listen on {listen}: {cause}"),
-                "another address or port with --listen; port 0 takes a free one",
+                hints::listening(&cause, false),
             )
         };
         let far = Far::bind(listen).map_err(cannot)?;

@@ -28,7 +28,7 @@ const REPLY_LIMIT_MAX: Nanos = Nanos::from_secs(60);
 /// Runs the command.
 pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
     let mut plan = plan(args)?;
-    output::check([&args.json, &args.latencies])?;
+    output::check([&args.json, &args.csv])?;
     let (peers, plan, outcome) = block_on(async {
         let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
         let found = async {
@@ -79,11 +79,12 @@ pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
     let addresses: Vec<_> = services.collect();
     let report =
         Report { args, plan: &plan, peers: &peers, addresses: &addresses, measured: &measured };
-    if let Some(path) = &args.latencies {
+    if let Some(path) = &args.csv {
         output::write(path, &csv(&plan, &measured))?;
     }
+    let prints_text = output::prints_text(verbosity, [&args.json, &args.csv]);
     let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(text, record, args.json.as_deref(), verbosity, failed)
+    records::deliver(text, record, args.json.as_deref(), prints_text, failed)
 }
 
 fn plan(args: &Rtt) -> Result<Plan, Failure> {

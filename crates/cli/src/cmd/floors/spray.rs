@@ -26,7 +26,7 @@ use crate::served::Interrupts;
 
 /// Of [`OVERHEAD_BYTES`], what is not of the call: the headers of Ethernet, IP and UDP.
 const BELOW_BYTES: u64 = 42;
-/// What a classic spray sends in all, unless told otherwise.
+/// What a classic spray sends in all, by default.
 const ALL_BYTES: u64 = 100_000;
 
 /// Response times that are kept: 160 MB.
@@ -67,7 +67,13 @@ pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
     }
     let report = Report { args, what, service, peer, runs: &runs };
     let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(text, record, args.json.as_deref(), verbosity, failed)
+    records::deliver(
+        text,
+        record,
+        args.json.as_deref(),
+        output::prints_text(verbosity, [&args.json]),
+        failed,
+    )
 }
 
 /// The smallest packet: one of NULL is without the length of an argument.

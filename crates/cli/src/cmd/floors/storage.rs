@@ -56,7 +56,13 @@ pub(crate) fn run(args: &Storage, verbosity: Verbosity) -> Result<(), Failure> {
     }
     let report = Report { args, file_system, measured: &measured };
     let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(text, record, args.json.as_deref(), verbosity, failed)
+    records::deliver(
+        text,
+        record,
+        args.json.as_deref(),
+        output::prints_text(verbosity, [&args.json]),
+        failed,
+    )
 }
 
 /// The directory, if there is room in it.

@@ -63,7 +63,13 @@ pub(crate) fn run(args: &Stream, verbosity: Verbosity) -> Result<(), Failure> {
     }
     let report = Report { args, address, measured: &measured };
     let (text, all) = (|| report.text(), || report.records());
-    records::deliver(text, all, args.json.as_deref(), verbosity, failed)
+    records::deliver(
+        text,
+        all,
+        args.json.as_deref(),
+        output::prints_text(verbosity, [&args.json]),
+        failed,
+    )
 }
 
 /// One plan for each protocol.

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub(super) listen_mount: Option<SocketAddr>,
     /// The server: HOST:PORT for one port; HOST or nfs://HOST/EXPORT for those of NFS and MOUNT,
-    /// which its portmapper tells.
+    /// which its portmapper knows.
     #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     #[arg(required_unless_present_any = ["set", "calibrate"])]
     pub(super) to: Option<Target>,
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub(super) metrics: Option<SocketAddr>,
-    /// Connections at once; one more is closed. UDP: sources told apart.
+    /// Connections at once; one more is closed. UDP: sources.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count(1..=1_000_000))]
     pub(super) connections: u32,
     /// Bytes that all connections may hold together; over it they are not read, and datagrams are
@@ -90,7 +90,7 @@ pub(crate) struct Args {
     /// given up.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     pub(super) stall: Nanos,
-    /// How long what is on its way may take when the relay is asked to end.
+    /// How long messages on their way may take when the relay ends.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(super) grace: Nanos,
     /// Threads that relay. One is the most exact.

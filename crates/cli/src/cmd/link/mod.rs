@@ -33,6 +33,7 @@ use self::target::{Place, Target};
 use crate::args::Verbosity;
 use crate::emulated;
 use crate::exit::Failure;
+use crate::hints;
 use crate::log::Log;
 use crate::output;
 use crate::served::{Asked, Interrupts};
@@ -166,7 +167,7 @@ async fn relay(
         banner.metrics = Some(metrics::serve(listen, &relay, &clock)?);
     }
     if let Some(calibration) = calibration {
-        banner.notes.push(("apparatus", calibration.to_string()));
+        banner.notes.push(("emulator", calibration.to_string()));
     }
     let knobs = Knobs::new(&relay, &clock, words, args.held);
     if let Some(path) = &args.control {
@@ -282,9 +283,6 @@ fn listen(relay: &Relay, sockets: Sockets, server: SocketAddr, callers: Callers,
 }
 
 fn cannot_listen(Refused { address, protocol, cause }: Refused) -> Failure {
-    let option = if protocol == "UDP" { "u" } else { "t" };
-    Failure::environment(
-        format!("cannot listen on {address} ({protocol}): {cause}"),
-        format!("another port (--listen 127.0.0.1:0 takes a free one); see ss -{option}lnp"),
-    )
+    let advice = hints::listening(&cause, protocol == "UDP");
+    Failure::environment(format!("cannot listen on {address} ({protocol}): {cause}"), advice)
 }

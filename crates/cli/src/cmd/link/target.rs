@@ -1,4 +1,4 @@
-//! The server of a relay: what was typed, and where its ports are.
+//! The server of a relay: the argument, and where its ports are.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! `nfskit model cycle`: the transaction cycle in the surroundings that were asked for.
+//! `nfskit model cycle`: the transaction cycle under the given conditions.
 
 use std::fmt::Write;
 

@@ -55,17 +55,37 @@ pub(super) fn explain(
 
 /// The server that a file's curve shows.
 pub(super) fn infer(curve: &Curve, path: &Path, told: &Told) -> Result<Inferred, Failure> {
-    Inferred::from(curve, told.given()).map_err(|error| failure(path, &error))
+    Inferred::from(curve, told.given()).map_err(|error| failure(path, &error, Fitted::Curve))
 }
 
-pub(super) fn failure(path: &Path, error: &FitError) -> Failure {
-    let advice = match error {
-        FitError::TooFew { .. } => "more load points, or tell what is known: --disks, --disk, ...",
-        FitError::Bad { .. } | FitError::Systematic { .. } => {
+/// What a fit was made to.
+#[derive(Clone, Copy)]
+pub(super) enum Fitted {
+    Curve,
+    Sweep,
+    Trace,
+}
+
+pub(super) fn failure(path: &Path, error: &FitError, to: Fitted) -> Failure {
+    let advice = match (error, to) {
+        (FitError::TooFew { .. }, Fitted::Curve) => {
+            "more load points, or give what is known: --disks, --disk, ..."
+        }
+        (FitError::TooFew { .. }, Fitted::Sweep) => "more rows, with other numbers outstanding",
+        (FitError::TooFew { .. }, Fitted::Trace) => {
+            "a longer capture, with calls of several sizes, some alone and some side by side"
+        }
+        (FitError::Bad { .. } | FitError::Systematic { .. }, Fitted::Curve) => {
             "look at the rows that are far off; --line-each; another --cpus"
         }
-        FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite => {
+        (FitError::Bad { .. } | FitError::Systematic { .. }, _) => {
+            "look at the rows that are far off: something that is not in the model took that time"
+        }
+        (FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite, Fitted::Curve) => {
             "other values of what is known"
+        }
+        (FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite, _) => {
+            "numbers above 0, such as a measurement gives"
         }
     };
     Failure::check(format!("{}: {error}", path.display()), advice)

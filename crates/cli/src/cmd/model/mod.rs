@@ -1,4 +1,4 @@
-//! `nfskit model`: what would be.
+//! `nfskit model`: simulations and analytical models.
 
 mod cycle;
 mod fit;
@@ -64,8 +64,9 @@ fn show(
     json: Option<&Path>,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    output::check([&json.map(Path::to_owned)])?;
-    if verbosity > Verbosity::Quiet && json != Some(Path::new("-")) {
+    let out = json.map(Path::to_owned);
+    output::check([&out])?;
+    if output::prints_text(verbosity, [&out]) {
         output::print(text)?;
     }
     json.map_or(Ok(()), |json| output::write(json, &record.to_json_pretty()))
@@ -76,7 +77,10 @@ fn unreadable(path: &Path, verb: &str, cause: &dyn std::fmt::Display) -> Failure
     if rustix::fs::access(path, rustix::fs::Access::READ_OK).is_err() {
         return Failure::environment(what, "a file that is there, and that this user may read");
     }
-    Failure::usage(what, format!("nfskit model {verb} --help shows such a file"))
+    match what.contains("choose with --of") {
+        true => Failure::usage(what, "--of with a part of one of these names"),
+        false => Failure::usage(what, format!("nfskit model {verb} --help shows such a file")),
+    }
 }
 
 /// us in the unit that reads best.

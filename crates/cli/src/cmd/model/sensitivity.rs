@@ -10,8 +10,9 @@ use perf::model::sensitivity::{
 use perf::model::transaction::{Path, Transfer};
 use perf::model::{sweep, trace, whatif};
 
+use super::infer::{self, Fitted};
 use super::source::Source;
-use super::{infer, record, show, span};
+use super::{record, show, span};
 use crate::args::Verbosity;
 use crate::args::cycle::Sensitivity as Args;
 use crate::exit::Failure;
@@ -88,7 +89,7 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
 
 fn seen(args: &Args) -> Result<Seen, Failure> {
     let path = &args.file;
-    let fit = |error| infer::failure(path, &error);
+    let fit = |to| move |error| infer::failure(path, &error, to);
     Ok(match Source::read(path, "sensitivity", args.of.as_deref())? {
         Source::Curve(curve, told) => {
             let inferred = infer::infer(&curve, path, &args.known.told(&told))?;
@@ -106,7 +107,7 @@ fn seen(args: &Args) -> Result<Seen, Failure> {
             }
         }
         Source::Sweep(observed) => {
-            let (best, _) = sweep::Explained::best(&observed).map_err(fit)?;
+            let (best, _) = sweep::Explained::best(&observed).map_err(fit(Fitted::Sweep))?;
             let value = |name| best.fitted.value(name).unwrap_or(f64::NAN);
             Seen {
                 model: "a sweep: T of one call, S of its slowest stage",
@@ -117,7 +118,7 @@ fn seen(args: &Args) -> Result<Seen, Failure> {
             }
         }
         Source::Trace(transactions) => {
-            let explained = trace::Explained::from(&transactions).map_err(fit)?;
+            let explained = trace::Explained::from(&transactions).map_err(fit(Fitted::Trace))?;
             let [now, _] = whatif::trace::answer(&explained, None, &[])
                 .map_err(|error| super::unreadable(path, "sensitivity", &error))?;
             Seen {

@@ -73,10 +73,10 @@ pub(crate) struct Args {
     /// A server that does not answer is an I/O error, after timeo and retrans.
     #[arg(long)]
     soft: bool,
-    /// Tenths of a second until a call is sent again [default: 600 over TCP, 11 over UDP].
+    /// Tenths of a second until a call is retransmitted [default: 600 over TCP, 11 over UDP].
     #[arg(long, value_name = "TENTHS|TIME", value_parser = read(tenths))]
     timeo: Option<String>,
-    /// How often, before it is said that the server does not respond [default: 2; UDP: 3].
+    /// Retransmissions before the server counts as not responding [default: 2; UDP: 3].
     #[arg(long, value_name = "N")]
     retrans: Option<String>,
     /// Connections, 1 to 16 [default: 1].

@@ -49,7 +49,13 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     if ran.outcome.calls() > 0 {
         let text = || text::text(&ran, verbosity);
         let records = || vec![record::record(args, &ran)];
-        records::deliver(text, records, args.json.as_deref(), verbosity, failed)?;
+        records::deliver(
+            text,
+            records,
+            args.json.as_deref(),
+            output::prints_text(verbosity, [&args.json]),
+            failed,
+        )?;
     } else if let Some(failed) = failed {
         return Err(failed);
     }

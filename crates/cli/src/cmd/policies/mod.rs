@@ -5,8 +5,6 @@ mod record;
 mod report;
 mod text;
 
-use std::path::Path;
-
 use client::mount;
 use client::session::Session;
 use client::write_behind::PolicyName;
@@ -191,15 +189,16 @@ pub(crate) fn run(args: &Policies, verbosity: Verbosity) -> Result<(), Failure> 
     let Some(wsize) = wsize else {
         return Err(Failure::usage("--wsize is not between 4K and 1M", "--wsize 8K"));
     };
-    output::check([&args.json, &Some(args.out.clone())])?;
+    let html = Some(args.html.clone());
+    output::check([&args.json, &html])?;
     // This thread is the writer; the others send, and handle replies.
     let measuring = measure(args, wsize, verbosity);
     let outcome = net::runtime::block_on_threads(worker_threads(), measuring)
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    output::write(&args.out, &report::html(&outcome))?;
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    output::write(&args.html, &report::html(&outcome))?;
+    if output::prints_text(verbosity, [&args.json, &html]) {
         output::print(&text::table(&outcome))?;
-        output::print(&format!("\nreport: {}\n", args.out.display()))?;
+        output::print(&format!("\nreport: {}\n", args.html.display()))?;
     }
     match &args.json {
         Some(json) => output::write(json, &record::json(&outcome, args)),

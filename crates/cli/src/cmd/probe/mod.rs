@@ -5,8 +5,6 @@ mod record;
 mod said;
 mod screen;
 
-use std::path::Path;
-
 use load::cpu::{Neighbours, Usage};
 use load::probe::Findings;
 use load::probe::concurrency::{self, Concurrency};
@@ -64,7 +62,7 @@ pub(crate) fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
     if let Some(html) = &args.html {
         output::write(html, &page::html(&outcome))?;
     }
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if output::prints_text(verbosity, [&args.json, &args.html]) {
         output::print(&screen::text(&outcome))?;
     }
     match &args.json {

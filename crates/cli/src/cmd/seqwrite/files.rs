@@ -1,8 +1,7 @@
 //! Through file systems: every place, every length, every repetition, in alternation.
 
 use std::fmt::Write;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -100,15 +99,15 @@ impl Measured {
 /// Runs the benchmark and tells the outcome.
 pub(super) fn run(args: &Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
     let workloads = workloads(args)?;
-    output::check([&args.json, &args.latencies])?;
+    output::check([&args.json, &args.csv])?;
     // Our client sends from other threads than the one that writes.
     let measured =
         net::runtime::block_on_threads(worker_threads(), measure(args, &workloads, verbosity))
             .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if output::prints_text(verbosity, [&args.json, &args.csv]) {
         output::print(&summary::text(&measured, args))?;
     }
-    if let Some(file) = &args.latencies {
+    if let Some(file) = &args.csv {
         output::write(file, &csv(&measured))?;
     }
     match &args.json {
@@ -332,22 +331,9 @@ impl Drop for Writer {
     }
 }
 
-/// What went wrong in a directory, with advice that fits a benchmark.
+/// What went wrong in a directory.
 pub(crate) fn failure(error: LoadError) -> Failure {
-    let LoadError::Local { ref cause, .. } = error else {
-        return error.into();
-    };
-    let advice = match cause.kind() {
-        ErrorKind::NotFound => "a directory that exists",
-        ErrorKind::NotADirectory => "a directory with --dir",
-        ErrorKind::PermissionDenied => "a directory that this user may write in",
-        ErrorKind::ReadOnlyFilesystem => "a file system that is mounted for writing",
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "free space there, or a smaller --size"
-        }
-        _ => "the system's log, and the server's if this is a mount",
-    };
-    Failure::environment(error, advice)
+    error.into()
 }
 
 /// Every call of every run, one a line.

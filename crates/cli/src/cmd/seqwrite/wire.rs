@@ -1,7 +1,5 @@
 //! `nfskit bench seqwrite --wire`: WRITE calls of the protocol, a number of them outstanding.
 
-use std::path::Path;
-
 use client::mount::{self, Mounted};
 use client::transfer::Limit;
 use load::scratch::Scratch;
@@ -48,7 +46,7 @@ pub(super) fn run(args: &bench::Seqwrite, verbosity: Verbosity) -> Result<(), Fa
     let plan = Plan { target, size, call: args.call.unwrap_or(CALL_BYTES) };
     let record = net::runtime::block_on(measure(args, plan, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if output::prints_text(verbosity, [&args.json]) {
         output::print(&summary(&record))?;
     }
     match &args.json {

@@ -26,7 +26,7 @@ pub(super) struct Banner<'a> {
     everyone: Option<Caller>,
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
-    apparatus: Option<Calibration>,
+    emulator: Option<Calibration>,
     warnings: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Banner<'a> {
             everyone: None,
             address: None,
             metrics: None,
-            apparatus: None,
+            emulator: None,
             warnings: Vec::new(),
         }
     }
@@ -58,8 +58,8 @@ impl<'a> Banner<'a> {
     }
 
     /// How well the link is emulated.
-    pub(super) fn emulates(&mut self, apparatus: Option<Calibration>) {
-        self.apparatus = apparatus;
+    pub(super) fn emulates(&mut self, emulator: Option<Calibration>) {
+        self.emulator = emulator;
     }
 
     pub(super) fn warns(&mut self, warning: String) {
@@ -198,8 +198,8 @@ impl fmt::Display for Banner<'_> {
         if let Some(link) = &self.args.link {
             writeln!(f, "  link        {link}")?;
         }
-        if let Some(apparatus) = &self.apparatus {
-            writeln!(f, "  apparatus   {apparatus}")?;
+        if let Some(emulator) = &self.emulator {
+            writeln!(f, "  emulator    {emulator}")?;
         }
         for warning in &self.warnings {
             writeln!(f, "  warning     {warning}")?;

@@ -4,6 +4,7 @@ mod banner;
 mod register;
 mod watch;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use net::clock::Clock;
@@ -20,6 +21,7 @@ use crate::emulated;
 use crate::exit::Failure;
 use crate::exports::resolve::{self, Stores};
 use crate::exports::{RuleSpec, Spec, file};
+use crate::hints;
 use crate::log::{self, Log};
 use crate::output;
 use crate::served::{self, Asked, Interrupts, Memory, Options};
@@ -173,14 +175,14 @@ impl Server<'_> {
     ) -> Result<(), Failure> {
         let Self { args, verbosity, clock, mut interrupts, sockets, replies } = self;
         let link = args.link.clone().unwrap_or_default();
-        let apparatus = emulated::calibrate(&clock, &link).await?;
-        if apparatus.as_ref().is_some_and(|apparatus| !apparatus.is_good()) {
+        let emulator = emulated::calibrate(&clock, &link).await?;
+        if emulator.as_ref().is_some_and(|emulator| !emulator.is_good()) {
             banner.warns("the link's delays are off by more than 5 us and 2 %".to_owned());
         }
-        if apparatus.is_none() && link.has_link() {
+        if emulator.is_none() && link.has_link() {
             banner.warns(format!("the link is not tried out ({})", emulated::UNCALIBRATED));
         }
-        banner.emulates(apparatus);
+        banner.emulates(emulator);
         let options = Options {
             commit_mode: args.commit_mode,
             threads: args.threads,
@@ -274,7 +276,10 @@ fn bind(args: &args::Serve) -> Result<Sockets, Failure> {
         sockets.add_portmapper().map_err(|Refused { address, protocol, cause }| {
             Failure::environment(
                 format!("cannot be the portmapper on {address} ({protocol}): {cause}"),
-                "be root, and end the rpcbind that runs, or register with it: --register",
+                match cause.kind() {
+                    ErrorKind::PermissionDenied => "be root, whose port 111 is",
+                    _ => "end the rpcbind that runs, or register with it: --register",
+                },
             )
         })?;
     }
@@ -282,14 +287,10 @@ fn bind(args: &args::Serve) -> Result<Sockets, Failure> {
 }
 
 fn cannot_listen(Refused { address, protocol, cause }: Refused) -> Failure {
-    let (over, option) = if protocol == "UDP" { (" over UDP", "u") } else { ("", "t") };
-    Failure::environment(
-        format!("cannot listen on {address}{over}: {cause}"),
-        format!(
-            "another port (--listen 127.0.0.1:0 takes a free one); see what listens with \
-             ss -{option}lnp"
-        ),
-    )
+    let is_udp = protocol == "UDP";
+    let over = if is_udp { " over UDP" } else { "" };
+    let advice = hints::listening(&cause, is_udp);
+    Failure::environment(format!("cannot listen on {address}{over}: {cause}"), advice)
 }
 
 fn bad_exports(why: String) -> Failure {

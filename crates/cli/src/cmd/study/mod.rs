@@ -48,7 +48,7 @@ pub(crate) fn run(args: &args::Study, verbosity: Verbosity) -> Result<(), Failur
     file("run.json", &record.to_json_pretty())?;
     file("calls.csv", &record::calls_csv(&outcome))?;
     file("report.html", &::report::html(&report))?;
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if output::prints_text(verbosity, [&args.json]) {
         let place = args.out.join("report.html");
         let summary = ::report::summary(&report, 96);
         output::print(&format!("{summary}{}\n", place.display()))?;
@@ -295,7 +295,7 @@ impl Attempt<'_> {
         let neighbours = Neighbours::watch(self.clock.now());
         let mut progress = |step: Step, share: f64| bars.show(step_name(step), share);
         progress(Step::Probe, 0.0);
-        let apparatus = emulated::calibrate(self.clock, &self.link).await?;
+        let emulator = emulated::calibrate(self.clock, &self.link).await?;
         // Before anything else is written: a device that is still busy with hundreds of MiB syncs
         // slowly.
         let block_us = match self.dir {
@@ -358,7 +358,7 @@ impl Attempt<'_> {
             file_bytes,
             commit_bytes,
             drain: planned.drain,
-            apparatus,
+            emulator,
             neighbours_share: neighbours.share(self.clock.now()),
             warnings: Vec::new(),
         };
@@ -504,12 +504,12 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "again on a quieter machine; look for the windows that are off in the report",
         );
     }
-    if let Some(apparatus) = outcome.apparatus
-        && !apparatus.is_good()
+    if let Some(emulator) = outcome.emulator
+        && !emulator.is_good()
     {
         warn(
             "late_timers",
-            format!("the emulated link's {apparatus}"),
+            format!("the emulated link's {emulator}"),
             "a quieter machine, or one with more processors",
         );
     }

@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub(crate) file_bytes: u64,
     pub(crate) commit_bytes: u64,
     pub(crate) drain: Drain,
-    pub(crate) apparatus: Option<net::shape::calibration::Calibration>,
+    pub(crate) emulator: Option<net::shape::calibration::Calibration>,
     /// Share of all processors that others used during the run.
     pub(crate) neighbours_share: Option<f64>,
     pub(crate) warnings: Vec<perf::record::Warning>,

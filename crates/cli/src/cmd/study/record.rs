@@ -51,12 +51,12 @@ fn target(outcome: &Outcome) -> Target {
         ..Target::default()
     };
     target.other.insert("link".to_owned(), info.link.clone().into());
-    let apparatus = match outcome.apparatus {
+    let emulator = match outcome.emulator {
         None if emulated::is_untried() => Some("not tried out".to_owned()),
-        apparatus => apparatus.map(|apparatus| apparatus.to_string()),
+        emulator => emulator.map(|emulator| emulator.to_string()),
     };
-    if let Some(apparatus) = apparatus {
-        target.other.insert("apparatus".to_owned(), apparatus.into());
+    if let Some(emulator) = emulator {
+        target.other.insert("apparatus".to_owned(), emulator.into());
     }
     target
 }

@@ -502,10 +502,10 @@ fn method(outcome: &Outcome) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Some(apparatus) = outcome.apparatus {
+    if let Some(emulator) = outcome.emulator {
         paragraphs.push(format!(
             "The emulated link holds each message in this process until its time has come. Tried \
-              out on this machine beforehand, its {apparatus}. Bytes are those of the RPC records, \
+              out on this machine beforehand, its {emulator}. Bytes are those of the RPC records, \
               with IP, TCP and UDP headers only where the link has an MTU."
         ));
     }

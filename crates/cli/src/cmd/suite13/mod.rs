@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Suite13, verbosity: Verbosity) -> Result<(), Failure> {
         || summary::text(&outcome, &plan),
         || record::all(&outcome, &plan, args),
         args.json.as_deref(),
-        verbosity,
+        output::prints_text(verbosity, [&args.json, &args.csv]),
         failed,
     )
 }

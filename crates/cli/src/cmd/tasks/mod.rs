@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Tasks, verbosity: Verbosity) -> Result<(), Failure> {
         || summary::text(&outcome, &plan),
         || record::all(&outcome, &plan, args),
         args.json.as_deref(),
-        verbosity,
+        output::prints_text(verbosity, [&args.json, &args.csv]),
         failed,
     )
 }

@@ -24,6 +24,7 @@ use trace::{Analyzer, Filter, OPERATIONS, Operation};
 use crate::args::Verbosity;
 use crate::args::trace::Trace;
 use crate::exit::Failure;
+use crate::hints;
 use crate::output::{self, Bars};
 
 /// What was read.
@@ -98,13 +99,6 @@ pub(crate) fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
     check_operations(&args.operation)?;
     // Before anything is read: a long capture would be read in vain.
     let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
-    let to_stdout = outs.into_iter().flatten().filter(|path| path.as_path() == Path::new("-"));
-    if to_stdout.count() > 1 {
-        return Err(Failure::usage(
-            "more than one output is to go to standard output",
-            "- for one of them, and a FILE for the others",
-        ));
-    }
     output::check(outs)?;
     let mut analyzer = Analyzer::new(Filter {
         clients: args.client.clone(),
@@ -154,10 +148,8 @@ fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> 
             "{dropped} packets passed too fast, and were dropped by the kernel"
         ));
     }
-    let stdout = Path::new("-");
     let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
-    let is_taken = outs.iter().any(|out| out.as_deref() == Some(stdout));
-    if verbosity > Verbosity::Quiet && !is_taken {
+    if output::prints_text(verbosity, outs) {
         output::print(&screen::text(read))?;
     }
     if let Some(path) = &args.json {
@@ -231,10 +223,7 @@ fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Capture<'static>, Failure>
         true => Box::new(stdin().lock()),
         false => {
             let file = File::open(path).map_err(|cause| {
-                Failure::environment(
-                    format!("cannot read {name}: {cause}"),
-                    "a capture, as tcpdump -w FILE makes it",
-                )
+                Failure::environment(format!("cannot read {name}: {cause}"), hints::reading(&cause))
             })?;
             Box::new(Counted { inner: file, read: Arc::clone(read) })
         }

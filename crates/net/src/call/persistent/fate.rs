@@ -99,7 +99,7 @@ impl<T: Transport> Driver<T> {
         }
     }
 
-    /// A call is sent again, if anybody still waits for it.
+    /// A call is retransmitted, if anybody still waits for it.
     fn queue_again(&mut self, xid: u32) {
         let Some(call) = self.calls.get_mut(&xid) else {
             return;

@@ -2,7 +2,7 @@
 //!
 //! A call lives in a table until it is answered, with its message: the head is kept as it was
 //! encoded, the payload is shared with its caller. Whenever a connection ends, the calls that it
-//! carried are queued to be sent again, in their order and with their XIDs, over whichever
+//! carried are queued to be retransmitted, in their order and with their XIDs, over whichever
 //! connection is up first, so that a server's reply cache knows those that it has done. New calls
 //! go where the fewest are under way.
 //!

@@ -1,6 +1,6 @@
 //! What this machine can do of the links that are asked of it.
 //!
-//! An emulated delay is as good as the timer that ends it, so an apparatus that does not know its
+//! An emulated delay is as good as the timer that ends it, so an emulator that does not know its
 //! own error reports nothing. Before it is used it sends messages through a [`Direction`] of its
 //! own and looks how much later than asked each comes out: at the latency that was asked for (where
 //! there is none, at what else delays), and at ever higher rates. That takes 50 to 150 ms, and more
@@ -61,7 +61,7 @@ const TRIED_FOR: Nanos = Nanos::from_millis(5);
 /// How often a rate is tried before it is called too high.
 const ATTEMPTS: usize = 3;
 
-/// What the apparatus found out about itself.
+/// What the emulator found out about itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Calibration {
     /// The delay that was tried: of the two directions the shorter one, at most 40 ms; L, without
@@ -69,7 +69,7 @@ pub struct Calibration {
     pub latency: Nanos,
     /// How much later than asked messages came out.
     pub late: Lateness,
-    /// Processor time of the apparatus for each message, its timers aside.
+    /// Processor time of the emulator for each message, its timers aside.
     pub cost: Nanos,
     /// Highest rate, of those tried, at which the delay was right; 0 if it never was.
     pub messages_per_sec_max: u64,

@@ -1,4 +1,4 @@
-//! The transaction cycle in other surroundings: without a network, with few daemons, over several
+//! The transaction cycle under other conditions: without a network, with few daemons, over several
 //! servers, on striped disks, in datagrams that get lost. And the model that it replaced.
 //!
 //! All build on [`super::transaction`]; what they add is in docs/models.md, section 13.

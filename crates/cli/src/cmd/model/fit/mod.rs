@@ -7,7 +7,7 @@ use std::path::Path;
 
 use perf::model::sweep::{Explained, Form, Observed};
 
-use super::infer::{failure, row};
+use super::infer::{Fitted, failure, row};
 use super::source::{Source, keep};
 use crate::args::Verbosity;
 use crate::args::estimate::Fit;
@@ -35,7 +35,8 @@ fn explain(
     json: Option<&Path>,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    let (best, other) = Explained::best(observed).map_err(|error| failure(file, &error))?;
+    let (best, other) =
+        Explained::best(observed).map_err(|error| failure(file, &error, Fitted::Sweep))?;
     let mut record = super::record("fit", Some(file));
     let mut text = "outstanding throughput_per_s\n".to_owned();
     for Observed { outstanding, per_s } in observed {

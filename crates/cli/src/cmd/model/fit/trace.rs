@@ -5,7 +5,7 @@ use std::path::Path;
 
 use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction, Work};
 
-use super::super::infer::{failure, row};
+use super::super::infer::{Fitted, failure, row};
 use super::super::source::keep;
 use super::super::{record, show, span};
 use crate::args::Verbosity;
@@ -18,7 +18,8 @@ pub(super) fn explain(
     json: Option<&Path>,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    let explained = Explained::from(transactions).map_err(|error| failure(file, &error))?;
+    let explained =
+        Explained::from(transactions).map_err(|error| failure(file, &error, Fitted::Trace))?;
     let mut record = record("fit", Some(file));
     keep(&mut record.model, &measured(transactions));
     let n = explained.transactions as u64;

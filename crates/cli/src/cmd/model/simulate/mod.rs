@@ -6,7 +6,6 @@ mod saved;
 mod screen;
 
 use std::fs;
-use std::path::Path;
 
 use net::clock::Clock;
 use perf::units::Nanos;
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> 
     if let Some(html) = &args.html {
         output::write(html, &page::html(&simulated))?;
     }
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if output::prints_text(verbosity, [&args.json, &args.html]) {
         output::print(&screen::text(&simulated))?;
     }
     match &args.json {

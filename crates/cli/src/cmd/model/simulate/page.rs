@@ -32,7 +32,7 @@ pub(super) fn html(simulated: &Simulated) -> String {
         plots.push(curve(&simulated.curve));
     }
     page(&CurvesReport {
-        title: "A world simulated".to_owned(),
+        title: "Simulated system".to_owned(),
         facts,
         findings,
         plots,

@@ -9,16 +9,17 @@ use perf::model::trace;
 use perf::model::whatif;
 use world::simulate::Topology;
 
+use super::super::infer::{self, Fitted};
 use super::super::source::Source;
+use super::super::unreadable;
 use super::super::worlds::{self, Load, Stage};
-use super::super::{infer, unreadable};
 use crate::exit::Failure;
 
 /// Of a curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is
 /// full. Of a trace: with as many as it had.
 pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failure> {
     let about = |cause: &dyn std::fmt::Display| unreadable(path, "simulate", cause);
-    let fit = |error| infer::failure(path, &error);
+    let fit = |to| move |error| infer::failure(path, &error, to);
     let topology = match Source::read(path, "simulate", of)? {
         Source::Path(saved) => {
             return Topology::parse(&of_path(&saved)).map_err(|error| about(&error));
@@ -29,7 +30,7 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failur
             worlds::file_server(&inferred.server, per_s, Load::Rate(per_s))
         }
         Source::Sweep(observed) => {
-            let (best, _) = sweep::Explained::best(&observed).map_err(fit)?;
+            let (best, _) = sweep::Explained::best(&observed).map_err(fit(Fitted::Sweep))?;
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -39,7 +40,7 @@ pub(super) fn topology(path: &Path, of: Option<&str>) -> Result<Topology, Failur
             Stage::of_sweep(&worlds::values(&best), full.max(1)).topology()
         }
         Source::Trace(transactions) => {
-            let explained = trace::Explained::from(&transactions).map_err(fit)?;
+            let explained = trace::Explained::from(&transactions).map_err(fit(Fitted::Trace))?;
             let [before, _] =
                 whatif::trace::answer(&explained, None, &[]).map_err(|error| about(&error))?;
             Stage::of_trace(&before.case).topology()

@@ -8,8 +8,9 @@ use perf::model::whatif::sweep::{Outlook, answer, changed};
 use perf::record::Run as Record;
 
 use super::super::fit::name;
+use super::super::infer::{self, Fitted};
 use super::super::worlds::{self, Stage};
-use super::super::{infer, record, show};
+use super::super::{record, show};
 use super::{interval, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
@@ -20,8 +21,8 @@ pub(super) fn run(
     observed: &[Observed],
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    let (best, other) =
-        Explained::best(observed).map_err(|error| infer::failure(&args.file, &error))?;
+    let (best, other) = Explained::best(observed)
+        .map_err(|error| infer::failure(&args.file, &error, Fitted::Sweep))?;
     let outstanding = args.outstanding.unwrap_or(1);
     let mut record = record("whatif", Some(&args.file));
     let mut text = String::new();

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use perf::model::trace::{Explained, Transaction};
 use perf::model::whatif::trace::{Case, Outlook, answer};
 
+use super::super::infer::{self, Fitted};
 use super::super::worlds::Stage;
-use super::super::{infer, record, show, span};
+use super::super::{record, show, span};
 use super::{interval, refused};
 use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
@@ -18,8 +19,8 @@ pub(super) fn run(
     transactions: &[Transaction],
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    let explained =
-        Explained::from(transactions).map_err(|error| infer::failure(&args.file, &error))?;
+    let explained = Explained::from(transactions)
+        .map_err(|error| infer::failure(&args.file, &error, Fitted::Trace))?;
     let answers = answer(&explained, args.outstanding, &args.changes).map_err(refused)?;
     let mut record = record("whatif", Some(&args.file));
     let mut text = String::new();

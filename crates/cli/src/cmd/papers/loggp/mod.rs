@@ -6,8 +6,6 @@ mod record;
 mod table;
 mod verdict;
 
-use std::path::Path;
-
 use client::url::{Target, Version};
 use load::cpu::Neighbours;
 use load::recover::{Injected, Parameter, Point, Repeats, point};
@@ -55,7 +53,7 @@ pub(crate) fn run(args: &Loggp, verbosity: Verbosity) -> Result<(), Failure> {
     output::check([&args.json])?;
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if output::prints_text(verbosity, [&args.json]) {
         let text = if args.markdown { markdown::text } else { table::text };
         output::print(&text(&outcome))?;
     }

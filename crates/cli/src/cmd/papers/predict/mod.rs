@@ -170,7 +170,7 @@ pub(crate) fn run(args: &Predict, verbosity: Verbosity) -> Result<(), Failure> {
     output::check([&args.json])?;
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if output::prints_text(verbosity, [&args.json]) {
         output::print(&table::text(&outcome, args.markdown))?;
     }
     if let Some(json) = &args.json {

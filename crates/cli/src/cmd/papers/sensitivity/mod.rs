@@ -15,8 +15,6 @@ mod system;
 mod table;
 mod world;
 
-use std::path::Path;
-
 use load::cpu::Neighbours;
 use load::mix::Mix;
 use load::scratch::Scratch;
@@ -61,17 +59,17 @@ impl Outcome {
 
 /// Runs the command.
 pub(crate) fn run(args: &Sensitivity, verbosity: Verbosity) -> Result<(), Failure> {
-    output::check([&args.json, &args.out])?;
+    output::check([&args.json, &args.html])?;
     let outcome = net::runtime::block_on(measure(args, verbosity))
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if let Some(out) = &args.out {
-        output::write(out, &report::html(&outcome))?;
+    if let Some(html) = &args.html {
+        output::write(html, &report::html(&outcome))?;
     }
-    if verbosity > Verbosity::Quiet && args.json.as_deref() != Some(Path::new("-")) {
+    if output::prints_text(verbosity, [&args.json, &args.html]) {
         let text = if args.markdown { markdown::text } else { table::text };
         output::print(&text(&outcome))?;
-        if let Some(out) = &args.out {
-            output::print(&format!("report: {}\n", out.display()))?;
+        if let Some(html) = &args.html {
+            output::print(&format!("report: {}\n", html.display()))?;
         }
     }
     if let Some(json) = &args.json {

@@ -43,7 +43,7 @@ pub(super) enum Part {
     Bandwidth,
 }
 
-/// One setting of the apparatus.
+/// One setting of the emulator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) part: Part,

@@ -20,7 +20,7 @@ use super::changes::Change;
 /// Cycles below which nothing is said.
 const CYCLES_MIN: usize = 16;
 
-/// What is known of the way there and back; us.
+/// What is known of the network round trip; us.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Way {
     /// Acknowledgements of the server: the least, and the median.

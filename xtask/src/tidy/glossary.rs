@@ -1,0 +1,106 @@
+//! The words of the field: the glossary in `docs/style.md` says which word stands for what, and
+//! which ones do not stand for it in documents, help texts and doc comments.
+
+use super::links::{prose, without_code};
+use super::source::{is_word, numbered};
+use super::{Finding, Tree};
+
+const GLOSSARY: &str = "docs/style.md";
+
+/// What quotes, what is as it was, and what is a rule about words itself.
+const EXEMPT: [&str; 3] = ["CHANGELOG.md", "docs/adr/", GLOSSARY];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let glossary = tree.file(GLOSSARY).map(|file| entries(&file.text)).unwrap_or_default();
+    if glossary.is_empty() {
+        let advice = "rows of a table: the field's word | `not this`, `nor this` |";
+        return vec![Finding::about(GLOSSARY, "has no glossary", advice)];
+    }
+    let files = tree.markdown().chain(tree.rust());
+    let read = files.filter(|file| !EXEMPT.iter().any(|exempt| file.path.starts_with(exempt)));
+    read.flat_map(|file| findings(&glossary, &file.path, &file.text)).collect()
+}
+
+/// A word of the field, and those that are not to be used for it.
+#[derive(Debug, Eq, PartialEq)]
+struct Entry {
+    word: String,
+    not: Vec<String>,
+}
+
+/// The rows of the table below the heading `Glossary`.
+fn entries(text: &str) -> Vec<Entry> {
+    let after = text.lines().skip_while(|line| !line.contains("Glossary"));
+    let rows = after.filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let entry = |row: &str| {
+        let (word, not) = row.split_once(" | ")?;
+        let not: Vec<String> = not.split('`').skip(1).step_by(2).map(str::to_lowercase).collect();
+        (!not.is_empty()).then(|| Entry { word: word.to_owned(), not })
+    };
+    rows.filter_map(entry).collect()
+}
+
+fn findings(glossary: &[Entry], path: &str, text: &str) -> Vec<Finding> {
+    let lines: Vec<(usize, String)> = match path.ends_with(".md") {
+        true => prose(text).map(|(number, line)| (number, without_code(line))).collect(),
+        false => doc_comments(text).map(|(number, line)| (number, without_code(line))).collect(),
+    };
+    let mut found = Vec::new();
+    for (number, line) in lines {
+        let line = line.to_lowercase();
+        for Entry { word, not } in glossary {
+            for phrase in not.iter().filter(|phrase| has_phrase(&line, phrase)) {
+                let advice = format!("the field says \"{word}\" ({GLOSSARY})");
+                found.push(Finding::at(path, number, format!("\"{phrase}\""), advice));
+            }
+        }
+    }
+    found
+}
+
+fn doc_comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    numbered(text).filter(|(_, line)| {
+        let line = line.trim_start();
+        line.starts_with("///") || line.starts_with("//!")
+    })
+}
+
+fn has_phrase(line: &str, phrase: &str) -> bool {
+    line.match_indices(phrase).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + phrase.len()..].chars().next();
+        ![before, after].into_iter().flatten().any(is_word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STYLE: &str = "# Style\n| a | `b` |\n## Glossary\n\n| the field's word | not |\n|---|---|\n\
+                         | network round trip | `there and back`, `way over` |\n| plain | no code |\n";
+
+    #[test]
+    fn the_table_below_the_heading_is_the_glossary() {
+        let not = vec!["there and back".to_owned(), "way over".to_owned()];
+        assert_eq!(entries(STYLE), [Entry { word: "network round trip".to_owned(), not }]);
+        assert!(entries("| a | `b` |").is_empty());
+    }
+
+    #[test]
+    fn words_are_found_in_documents_and_doc_comments() {
+        let count =
+            |path: &str, text: &str| check(&Tree::of(&[(GLOSSARY, STYLE), (path, text)])).len();
+        assert_eq!(
+            count("README.md", "One there and back.\nA way over.\n`way over` is code.\n"),
+            2
+        );
+        assert_eq!(
+            count("a.rs", "/// There and back.\n//! way over\nlet x = \"way over\"; // way over"),
+            2
+        );
+        assert_eq!(count("a.md", "there and backwards, a railway over"), 0);
+        assert_eq!(count("CHANGELOG.md", "there and back"), 0);
+        assert_eq!(check(&Tree::of(&[(GLOSSARY, "# Style")])).len(), 1);
+    }
+}
