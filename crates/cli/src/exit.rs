@@ -306,7 +306,7 @@ fn call_advice(cause: &CallError, server: &std::net::SocketAddr) -> String {
 
 fn status_advice(status: NfsStat3) -> &'static str {
     match status {
-        NfsStat3::RoFs => "an export that may be written: a scratch directory is made in it",
+        NfsStat3::RoFs => "a writable export: a scratch directory is made in it",
         NfsStat3::NoSpc => "free space on the server, or another export",
         NfsStat3::DQuot => "raise the quota on the server, or another user (?uid=N)",
         NfsStat3::Acces | NfsStat3::Perm => {
@@ -428,7 +428,7 @@ mod tests {
     fn a_status_has_its_hint() {
         use NfsStat3 as S;
         let hints = [
-            (S::RoFs, "may be written"),
+            (S::RoFs, "a writable export"),
             (S::NoSpc, "free space"),
             (S::DQuot, "quota"),
             (S::Acces, "who may write there"),

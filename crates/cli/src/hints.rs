@@ -18,6 +18,7 @@ pub(crate) fn reading(cause: &Error) -> &'static str {
 pub(crate) fn writing(cause: &Error) -> &'static str {
     match cause.kind() {
         ErrorKind::NotFound => "a directory that exists",
+        ErrorKind::AlreadyExists => "another name: there is a file or directory of this one",
         ErrorKind::PermissionDenied => "a directory that this user may write in",
         ErrorKind::NotADirectory => "a path through directories only",
         ErrorKind::IsADirectory => "the name of a file in that directory",
@@ -72,6 +73,8 @@ mod tests {
         assert_eq!(create(dir.path().join("no/file")), "a directory that exists");
         assert_eq!(create(dir.path().to_owned()), "the name of a file in that directory");
         assert_eq!(create(file.join("x")), "a path through directories only");
+        let make = |path| writing(&std::fs::create_dir(path).unwrap_err());
+        assert!(make(file.clone()).starts_with("another name"));
         let full = std::io::Write::write_all(&mut File::create("/dev/full").unwrap(), b"x");
         assert!(writing(&full.unwrap_err()).starts_with("free space"));
         let open = |path| reading(&File::open(path).unwrap_err());

@@ -4,7 +4,7 @@
 //! process, and that one ends when the caller has gone.
 //!
 //! TCP there controls congestion by Reno, whatever this host has. BBR, which many hosts have, sends
-//! at the pace that it has estimated. On a loopback whose processors were busy that estimate is low,
+//! at the pace that it has estimated. On a loopback whose processors were busy that is a low one,
 //! and a READ of 1 MiB took 27 ms where it takes 0.5.
 
 use std::ffi::OsStr;

@@ -68,7 +68,7 @@ fn striped_disks_cascades_and_datagrams_are_shown() {
         (&["--mtu", "1500", "--loss", "1"], "nothing arrives"),
         (&["--mtu", "1500", "--loss", "NaN"], "loss is NaN"),
         (&["--hop", "1us,1us"], "is no hop"),
-        (&["--hop", "1us,1us,1"], "is not a time"),
+        (&["--hop", "1us,1us,1x"], "is not a time"),
         (&["--raid", "5"], "--disks"),
     ] {
         let refused = run([&THESIS[..], wrong].concat());
@@ -128,7 +128,7 @@ fn a_network_of_several_classes_is_solved_exactly_and_approximately() {
     for (from, to, why) in [
         ("[\"1ms\", \"2ms\"]", "[\"1ms\"]", "demands of a center"),
         ("callers = 3", "callers = -3", "row 3"),
-        ("\"5ms\"", "\"5\"", "row 4"),
+        ("\"5ms\"", "\"5x\"", "row 4"),
         ("\"5ms\"", "\"nan us\"", "row 4"),
         ("servers = 2", "servers = 0", "servers of a center is 0"),
         ("[[class]]\nname = \"b\"", "[[klass]]\nname = \"b\"", "klass"),

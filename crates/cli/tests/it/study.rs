@@ -101,8 +101,8 @@ fn a_folder_that_cannot_be_made_is_found_before_anything_is_measured() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let below = file.join("out");
-    study(&below, &[]).complains(3, &["cannot write", below.to_str().unwrap(), "--out"]);
-    study(&file, &[]).complains(3, &["cannot write", file.to_str().unwrap(), "--out"]);
+    study(&below, &[]).complains(3, &["cannot write", below.to_str().unwrap(), "directories only"]);
+    study(&file, &[]).complains(3, &["cannot write", file.to_str().unwrap(), "another name"]);
 }
 
 #[test]

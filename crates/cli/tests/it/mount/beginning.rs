@@ -66,7 +66,7 @@ fn words_that_are_unknown_or_wrong_are_named() {
         tried(&target, at.path(), options).complains(3, parts);
     };
     complains(&["-o", "ro,frobnicate"], &["\"frobnicate\"", "known are", "hard, soft"]);
-    complains(&["-o", "timeo=soon"], &["timeo=soon", "between 1 and 36000"]);
+    complains(&["-o", "timeo=soon"], &["timeo=soon", "is not a time", "tenths"]);
     complains(&["--write-policy", "fast"], &["write_policy=fast", "adaptive"]);
     complains(&["--kernel-cache", "all"], &["writethrough"]);
     complains(&["--nconnect", "17"], &["between 1 and 16"]);
