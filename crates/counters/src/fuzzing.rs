@@ -3,7 +3,8 @@
 //! Each takes arbitrary bytes, and panics only when what it says does not hold: a problem has a
 //! place in the text, and what was read differs by nothing from itself.
 
-use super::{Problem, client, mountstats, nfsstat, server};
+use super::rates::{self, Span};
+use super::{Problem, client, mountstats, nfsstat, pools, server};
 
 /// `/proc/net/rpc/nfsd`, or anything else.
 pub fn server(text: &[u8]) {
@@ -15,6 +16,14 @@ pub fn server(text: &[u8]) {
             }
             assert!(server.threads.is_none_or(|th| th.busy_s.iter().all(|busy| busy.is_finite())));
         }
+    }
+}
+
+/// `/proc/fs/nfsd/pool_stats`, or anything else.
+pub fn pools(text: &[u8]) {
+    match pools::read(text) {
+        Err(problem) => is_in(&problem, text),
+        Ok(pools) => assert!(pools.len() <= pools::POOLS_MAX),
     }
 }
 
@@ -41,7 +50,27 @@ pub fn mountstats(text: &[u8]) {
                 assert!(mount.operations_since(mount).iter().all(|one| one.calls == 0));
                 assert!(mount.transports.iter().all(|one| one.backlog_mean() != Some(-1.0)));
             }
+            have_rates(&mounts);
         }
+    }
+}
+
+/// Whatever was counted, rates are numbers, and nothing has come since the sample itself.
+fn have_rates(mounts: &[mountstats::Mount]) {
+    let since_made = rates::mounts::rates(mounts, None);
+    for mount in &since_made.mounts {
+        for one in &mount.operations {
+            let means = [one.queue_ms_mean, one.rtt_ms_mean, one.execute_ms_mean];
+            let others = [one.calls_per_s, one.outstanding_mean, one.bytes_per_call];
+            let known = means.into_iter().chain(others).flatten();
+            assert!(known.into_iter().all(|value| value.is_finite() && value >= 0.0), "{one:?}");
+        }
+    }
+    let same = rates::mounts::rates(mounts, Some((mounts, 1.0)));
+    assert!(same.vanished.is_empty());
+    for mount in &same.mounts {
+        let is_still = mount.total.calls == 0 && mount.total.rtt_ms_mean.is_none();
+        assert!(mount.change.is_some() || is_still && mount.span == Span::sample(1.0));
     }
 }
 
@@ -76,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    const WORDS: [&str; 40] = [
+    const WORDS: [&str; 41] = [
         "device",
         "s:/e",
         "mounted on",
@@ -107,6 +136,7 @@ mod tests {
         "proc3",
         "proc2 18",
         "rc",
+        "# pool packets-arrived",
         "th",
         "rpc",
         "net",
@@ -123,6 +153,7 @@ mod tests {
         server(text);
         client(text);
         mountstats(text);
+        pools(text);
         nfsstat(text);
     }
 
@@ -150,10 +181,11 @@ mod tests {
     #[test]
     fn seeds_are_replayed() {
         type Target = (&'static str, fn(&[u8]));
-        let targets: [Target; 4] = [
+        let targets: [Target; 5] = [
             ("nfsd_counters", server),
             ("nfs_counters", client),
             ("mountstats", mountstats),
+            ("pool_stats", pools),
             ("nfsstat", nfsstat),
         ];
         for (target, run) in targets {

@@ -5,7 +5,9 @@
 //! - [`mountstats`]: `/proc/self/mountstats`, each mount by itself, with times.
 //! - [`nfsstat`]: what the program of that name prints, in the layouts of 35 years.
 //! - [`mod@procedures`]: calls by procedure, and the names of procedures.
+//! - [`pools`]: `/proc/fs/nfsd/pool_stats`, how a server's threads are found.
 //! - [`rpc`]: what files of servers and clients have in common.
+//! - [`rates`]: what came between two samples of these, per second, per call and as shares.
 //!
 //! [`fuzzing`] has what fuzz targets run.
 //!
@@ -13,16 +15,18 @@
 //! nobody knows yet are passed over where kernels have added some before; a known line that is
 //! broken is a [`Problem`], since half a table would be believed.
 //!
-//! Counters are 64 bits that wrap, or 32 in old kernels, and begin anew when a mount or a machine
-//! does: differences are [`difference`]s.
+//! Counters are 64 or 32 bits that wrap, and begin anew when a mount or a machine does:
+//! differences are [`difference`]s.
 
 pub mod client;
 mod fields;
 pub mod fuzzing;
 pub mod mountstats;
 pub mod nfsstat;
+pub mod pools;
 pub mod problem;
 pub mod procedures;
+pub mod rates;
 pub mod rpc;
 pub mod server;
 
@@ -32,11 +36,20 @@ pub use procedures::{Procedures, Version};
 /// Lines of one text, at most: a host with a thousand mounts has a tenth of that.
 pub const LINES_MAX: usize = 1 << 20;
 
-/// By how much a counter that wraps has grown. What seems to be more than half of its range is a
-/// counter that has begun anew, and then all it says is what came since.
+/// By how much a counter that wraps has grown. One that has begun anew says only what came since.
 pub fn difference(now: u64, before: u64) -> u64 {
-    let grown = now.wrapping_sub(before);
-    if grown > u64::MAX / 2 { now } else { grown }
+    grown(now, before).unwrap_or(now)
+}
+
+/// By how much a counter has grown that wraps at 2^64, or at 2^32 while it has never been larger.
+/// `None` where that would be more than half of its range: it has begun anew, or was turned back.
+pub fn grown(now: u64, before: u64) -> Option<u64> {
+    let wide = now.wrapping_sub(before);
+    if wide <= u64::MAX / 2 {
+        return Some(wide);
+    }
+    let narrow = u32::try_from(now).ok()?.wrapping_sub(u32::try_from(before).ok()?);
+    (narrow <= u32::MAX / 2).then_some(u64::from(narrow))
 }
 
 #[cfg(test)]
@@ -48,5 +61,8 @@ mod tests {
         assert_eq!(difference(7, 3), 4);
         assert_eq!(difference(2, u64::MAX - 1), 4);
         assert_eq!(difference(5, 1_000), 5);
+        assert_eq!(difference(10, u64::from(u32::MAX) - 5), 16, "32 bits");
+        assert_eq!(grown(10, u64::from(u32::MAX) + 1), None, "it had more than 32 bits");
+        assert_eq!(grown(999, 1_000), None, "turned back");
     }
 }

@@ -5,7 +5,7 @@ use crate::fields::Line;
 use crate::problem::Problem;
 use crate::rpc::{NUMBERS_MAX, first};
 
-/// Sums over all calls since the mount. Times are sums of whole milliseconds, each cut off.
+/// Sums over all calls since the mount. Times are printed in whole milliseconds, cut off.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Operation {
     /// As the text has it: `GETATTR`.
