@@ -95,6 +95,13 @@ impl<'a> Line<'a> {
         Ok(numbers)
     }
 
+    /// Up to behind the first of such characters, if there is one.
+    pub(super) fn skip_past(&mut self, character: char) {
+        if let Some(at) = self.rest.find(character) {
+            self.skip(at + character.len_utf8());
+        }
+    }
+
     fn skip(&mut self, bytes: usize) {
         self.column += self.rest[..bytes].chars().count();
         self.rest = &self.rest[bytes..];

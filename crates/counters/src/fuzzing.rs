@@ -3,8 +3,9 @@
 //! Each takes arbitrary bytes, and panics only when what it says does not hold: a problem has a
 //! place in the text, and what was read differs by nothing from itself.
 
+use super::host::{device, disk, named, pressure, processor, protocols, softnet};
 use super::rates::{self, Span};
-use super::{Problem, client, mountstats, nfsstat, pools, server};
+use super::{Partial, Problem, client, mountstats, nfsstat, partial, pools, server, socket};
 
 /// `/proc/net/rpc/nfsd`, or anything else.
 pub fn server(text: &[u8]) {
@@ -90,6 +91,41 @@ pub fn nfsstat(text: &[u8]) {
     }
 }
 
+/// Any of the host's files, what ss prints, or anything else.
+pub fn host(text: &[u8]) {
+    each(text, named::read);
+    each(text, protocols::read);
+    if let Some(devices) = each(text, device::read) {
+        assert!(devices.iter().all(|one| one.since(one).sent.bytes == 0));
+    }
+    if let Some(all) = each(text, softnet::read) {
+        assert_eq!(softnet::Softnet::sum(&all).since(&softnet::Softnet::sum(&all)).dropped, 0);
+    }
+    if let Some(all) = each(text, processor::read) {
+        assert!(all.share(all.idle).is_none_or(|share| (0.0..=1.0).contains(&share)));
+    }
+    if let Some(disks) = each(text, disk::read) {
+        assert!(disks.iter().all(|one| one.wait_ms().is_none_or(|wait| wait >= 0.0)));
+    }
+    if let Some(pressure) = each(text, pressure::read) {
+        assert!(pressure.some_10s.is_finite() && pressure.full_10s.is_finite());
+    }
+    for connection in each(text, socket::read).unwrap_or_default() {
+        assert!(connection.rtt_ms.is_none_or(|rtt| rtt >= 0.0));
+        (connection.peer_address(), connection.peer_port());
+    }
+}
+
+/// What a reader reads of a whole text, and of a damaged one.
+fn each<T>(text: &[u8], read: fn(&[u8]) -> Result<T, Problem>) -> Option<T> {
+    if let Err(problem) = read(text) {
+        is_in(&problem, text);
+    }
+    let Partial { value, problems } = partial(text, read);
+    problems.iter().for_each(|problem| is_in(problem, text));
+    value
+}
+
 fn is_in(problem: &Problem, text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let lines = text.lines().count().max(1);
@@ -105,7 +141,19 @@ mod tests {
 
     use super::*;
 
-    const WORDS: [&str; 41] = [
+    const WORDS: [&str; 53] = [
+        "cpu",
+        "cpu0",
+        "Tcp: A B",
+        "Tcp:",
+        "some avg10=1.5",
+        "full total=",
+        "eth0:",
+        "8 0 sda",
+        "# pool packets-arrived",
+        "ESTAB 0 0 a:1 b:2",
+        "rtt:1/2",
+        "0000ff00 00000000 00000001",
         "device",
         "s:/e",
         "mounted on",
@@ -155,6 +203,7 @@ mod tests {
         mountstats(text);
         pools(text);
         nfsstat(text);
+        host(text);
     }
 
     proptest! {
@@ -181,7 +230,8 @@ mod tests {
     #[test]
     fn seeds_are_replayed() {
         type Target = (&'static str, fn(&[u8]));
-        let targets: [Target; 5] = [
+        let targets: [Target; 6] = [
+            ("host_counters", host),
             ("nfsd_counters", server),
             ("nfs_counters", client),
             ("mountstats", mountstats),

@@ -8,6 +8,9 @@
 //! - [`pools`]: `/proc/fs/nfsd/pool_stats`, how a server's threads are found.
 //! - [`rpc`]: what files of servers and clients have in common.
 //! - [`rates`]: what came between two samples of these, per second, per call and as shares.
+//! - [`mod@host`]: network, memory, processors and disks below it.
+//! - [`socket`]: what `ss -tino` prints.
+//! - [`mod@partial`]: what can be read of a damaged text.
 //!
 //! [`fuzzing`] has what fuzz targets run.
 //!
@@ -21,15 +24,19 @@
 pub mod client;
 mod fields;
 pub mod fuzzing;
+pub mod host;
 pub mod mountstats;
 pub mod nfsstat;
+pub mod partial;
 pub mod pools;
 pub mod problem;
 pub mod procedures;
 pub mod rates;
 pub mod rpc;
 pub mod server;
+pub mod socket;
 
+pub use partial::{Partial, partial};
 pub use problem::{Problem, Wrong};
 pub use procedures::{Procedures, Version};
 

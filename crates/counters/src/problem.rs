@@ -24,6 +24,8 @@ pub enum Wrong {
     Twice { what: String },
     #[error("more than {max} {what}")]
     TooMany { what: &'static str, max: usize },
+    #[error("the text ends within this line")]
+    CutOff,
     #[error("there are no NFS counters in it")]
     Nothing,
 }

@@ -1,0 +1,24 @@
+//! Counters of the host that mounts and servers live on.
+//!
+//! - [`named`]: a name and a number on each line (`meminfo`, `vmstat`, `snmp6`).
+//! - [`protocols`]: a line of names and one of numbers (`snmp`, `netstat`).
+//! - [`device`]: network devices (`/proc/net/dev`).
+//! - [`softnet`]: what each processor has done with packets.
+//! - [`processor`]: where the processors' time went (`/proc/stat`).
+//! - [`disk`]: block devices (`/proc/diskstats`).
+//! - [`pressure`]: time lost for want of something (`/proc/pressure/*`).
+
+pub mod device;
+pub mod disk;
+pub mod named;
+pub mod pressure;
+pub mod processor;
+pub mod protocols;
+pub mod softnet;
+
+use super::problem::{Problem, Wrong};
+
+/// There is no line of the format in the text.
+fn nothing() -> Problem {
+    Problem { line: 1, column: 1, wrong: Wrong::Nothing }
+}
