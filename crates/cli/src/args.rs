@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod curve;
 pub(crate) mod cycle;
+pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod floors;
 pub(crate) mod help;
@@ -68,6 +69,7 @@ impl Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Doctor(doctor::Doctor),
     Study(Study),
     Probe(probe::Probe),
     Serve(Serve),

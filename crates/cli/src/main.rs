@@ -52,6 +52,7 @@ fn run(args: &args::Args) -> Result<(), Failure> {
 
 fn command(args: &args::Args) -> Result<(), Failure> {
     match &args.command {
+        args::Command::Doctor(doctor) => cmd::doctor::run(doctor, args.verbosity()),
         args::Command::Study(study) => cmd::study::run(study, args.verbosity()),
         args::Command::Probe(probe) => cmd::probe::run(probe, args.verbosity()),
         args::Command::Serve(serve) => cmd::serve::run(serve, args.verbosity()),

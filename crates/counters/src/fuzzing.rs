@@ -112,7 +112,8 @@ pub fn host(text: &[u8]) {
     }
     for connection in each(text, socket::read).unwrap_or_default() {
         assert!(connection.rtt_ms.is_none_or(|rtt| rtt >= 0.0));
-        (connection.peer_address(), connection.peer_port());
+        assert!(connection.peer.contains(connection.peer_address()));
+        connection.peer_port();
     }
 }
 

@@ -4,16 +4,17 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 14] = [
     (
         "cli",
         &[
-            "client", "counters", "load", "mount", "net", "perf", "report", "server", "trace",
-            "wire", "world",
+            "client", "counters", "doctor", "load", "mount", "net", "perf", "report", "server",
+            "trace", "wire", "world",
         ],
     ),
     ("client", &["net", "perf", "wire"]),
     ("counters", &[]),
+    ("doctor", &["counters", "perf", "trace"]),
     ("load", &["client", "net", "perf", "wire"]),
     ("mount", &["client", "net", "perf", "wire"]),
     ("net", &["perf", "wire"]),

@@ -17,8 +17,9 @@ const OUTPUT: &str = "Output";
 const GENERAL: &str = "General";
 
 /// The heading of a command's options that have no other.
-const OF_COMMAND: [(&str, &str); 8] = [
+const OF_COMMAND: [(&str, &str); 9] = [
     ("bench", WORKLOAD),
+    ("doctor", "Evidence"),
     ("link", "Relay"),
     ("model", "Parameters"),
     ("mount", "Mount"),

@@ -3,6 +3,7 @@
 pub(crate) mod basic;
 pub(crate) mod compare;
 pub(crate) mod curve;
+pub(crate) mod doctor;
 pub(crate) mod floors;
 pub(crate) mod fsx;
 pub(crate) mod generated;

@@ -30,7 +30,8 @@ const OF_TARGETS: [&[&str]; 13] = [
 ];
 
 /// What reads a file, without the file.
-const OF_FILES: [&[&str]; 9] = [
+const OF_FILES: [&[&str]; 10] = [
+    &["doctor", "--from"],
     &["trace"],
     &["bench", "basic", "--read"],
     &["model", "fit"],
@@ -43,7 +44,8 @@ const OF_FILES: [&[&str]; 9] = [
 ];
 
 /// Every verb, as far as it has a name.
-const VERBS: [&[&str]; 34] = [
+const VERBS: [&[&str]; 35] = [
+    &["doctor"],
     &["study"],
     &["probe"],
     &["serve"],

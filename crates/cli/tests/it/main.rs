@@ -10,6 +10,7 @@ mod bench;
 mod capture;
 mod curve;
 mod cycle;
+mod doctor;
 mod examples;
 mod exits;
 mod exports;

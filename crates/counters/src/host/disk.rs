@@ -59,7 +59,8 @@ pub fn read(text: &[u8]) -> Result<Vec<Disk>, Problem> {
         if line.trimmed().is_empty() {
             continue;
         }
-        (line.number()?, line.number()?);
+        line.number()?;
+        line.number()?;
         let name = line.word().text.to_owned();
         let numbers = line.numbers("a disk", 11, NUMBERS_MAX)?;
         let [

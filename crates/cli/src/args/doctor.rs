@@ -1,0 +1,38 @@
+//! The arguments of `nfskit doctor`.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use perf::units::Nanos;
+
+/// Says why a mount is slow: what costs the time, how sure that is, and what to change.
+///
+/// Reads what this host's kernel counts, twice, and applies rules to it; no server is asked, so a
+/// mount that hangs does not hold it up. Exit code 1 says that a finding is of high severity.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit doctor                                   every NFS mount of this host
+  nfskit doctor /mnt/data --for 60s               one, looked at for a minute
+  nfskit doctor --from saved/                     a copied /proc, or a folder of pasted outputs
+  nfskit doctor --json - -q")]
+pub(crate) struct Doctor {
+    /// A mount point, or a path below one; or a server, for the mounts of it [default: all].
+    #[arg(value_name = "MOUNTPOINT|HOST")]
+    pub(crate) subject: Option<String>,
+    /// Saved evidence instead of this host: a folder with a copied /proc, or with outputs, or one
+    /// such file.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) from: Option<PathBuf>,
+    /// Time between the two looks at the counters.
+    #[arg(
+        long = "for", value_name = "TIME", default_value = "10s", value_parser = super::time,
+        conflicts_with = "from"
+    )]
+    pub(crate) span: Nanos,
+    /// Sets a threshold of a rule, as in client-queue.queue_ms=5 (docs/doctor-rules.md has all).
+    #[arg(long, value_name = "RULE.NAME=NUMBER")]
+    pub(crate) set: Vec<String>,
+    /// Writes a record of what was found to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}

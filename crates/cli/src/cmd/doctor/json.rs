@@ -1,0 +1,53 @@
+//! The findings as JSON.
+
+use doctor::finding::{Finding, Gain};
+use doctor::{Evidence, Report};
+use serde_json::{Value, json};
+
+pub(super) fn text(evidence: &Evidence, reports: &[Report]) -> String {
+    let notes = evidence.notes.iter().map(|note| json!({"path": note.path, "why": note.why}));
+    let value = json!({
+        "schema": "nfskit.doctor/1",
+        "seconds": evidence.between_s(),
+        "reports": reports.iter().map(report).collect::<Vec<Value>>(),
+        "ignored": notes.collect::<Vec<Value>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn report(report: &Report) -> Value {
+    let facts = report.facts.iter().map(|(name, value)| (name.clone(), json!(value)));
+    let missing = report.missing.iter().map(|one| json!({"what": one.what, "run": one.run}));
+    json!({
+        "name": report.name,
+        "facts": facts.collect::<serde_json::Map<String, Value>>(),
+        "since_mount": report.is_lifetime,
+        "severity": report.severity().map(doctor::Severity::name),
+        "findings": report.findings.iter().map(finding).collect::<Vec<Value>>(),
+        "fine": report.fine,
+        "missing": missing.collect::<Vec<Value>>(),
+    })
+}
+
+fn finding(finding: &Finding) -> Value {
+    let found = &finding.found;
+    let gain = match &found.gain {
+        Gain::Faster { of, least, most, model } => {
+            json!({"of": of, "least": least, "most": most, "model": model})
+        }
+        Gain::Unpredicted(why) => json!({"unpredicted": why}),
+    };
+    json!({
+        "rule": finding.rule.name,
+        "layer": finding.rule.layer.name(),
+        "severity": found.severity.name(),
+        "certainty": found.certainty.name(),
+        "what": found.what,
+        "evidence": found.evidence,
+        "against": found.against,
+        "remedy": found.remedy,
+        "gain": gain,
+        "source": finding.rule.source,
+        "explains": finding.below.iter().map(self::finding).collect::<Vec<Value>>(),
+    })
+}

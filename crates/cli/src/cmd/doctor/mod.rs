@@ -1,0 +1,189 @@
+//! `nfskit doctor`: why a mount is slow.
+
+mod json;
+mod screen;
+
+use std::path::Path;
+
+use doctor::collect::{self, COUNTERS, Files};
+use doctor::{Evidence, Limits, Report, Severity, diagnose};
+use net::clock::Clock;
+
+use crate::args::Verbosity;
+use crate::args::doctor::Doctor;
+use crate::exit::Failure;
+use crate::hints;
+use crate::output::{self, Bars};
+
+/// A finding of high severity stands: so that monitoring sees it.
+const FOUND: u8 = 1;
+
+/// Runs the command.
+pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
+    let limits = limits(&args.set)?;
+    output::check([&args.json])?;
+    let files = match &args.from {
+        Some(path) => saved(path)?,
+        None => live(args, verbosity)?,
+    };
+    let evidence = Evidence::of(files);
+    if evidence.is_empty() {
+        return Err(unusable(args, &evidence));
+    }
+    let mut reports = diagnose(&evidence, &limits);
+    if let Some(subject) = &args.subject {
+        reports = chosen(reports, subject)?;
+    }
+    if verbosity > Verbosity::Quiet {
+        for note in &evidence.notes {
+            output::say(format_args!("{}: {}; ignored", note.path, note.why));
+        }
+    }
+    if output::prints_text(verbosity, [&args.json]) {
+        output::print(&screen::text(&reports))?;
+    }
+    if let Some(path) = &args.json {
+        output::write(path, &json::text(&evidence, &reports))?;
+    }
+    match reports.iter().any(|report| report.severity() == Some(Severity::High)) {
+        true => Err(Failure::told(FOUND)),
+        false => Ok(()),
+    }
+}
+
+fn limits(set: &[String]) -> Result<Limits, Failure> {
+    const TRY: &str = "RULE.NAME=NUMBER, such as client-queue.queue_ms=5; docs/doctor-rules.md \
+                       lists all";
+    let mut limits = Limits::default();
+    for one in set {
+        let parsed =
+            one.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
+        let Some((name, value)) = parsed else {
+            return Err(Failure::usage(format!("--set {one}: no name and number"), TRY));
+        };
+        limits
+            .set(name, value)
+            .map_err(|why| Failure::usage(format!("--set {one}: {why}"), TRY))?;
+    }
+    Ok(limits)
+}
+
+fn saved(path: &Path) -> Result<Files, Failure> {
+    collect::saved(path).map_err(|cause| {
+        let what = format!("cannot read {}: {cause}", path.display());
+        Failure::environment(what, hints::reading(&cause))
+    })
+}
+
+/// Both samples of this host.
+fn live(args: &Doctor, verbosity: Verbosity) -> Result<Files, Failure> {
+    let root = Path::new("/");
+    let mut files = collect::live(root, &COUNTERS).below("1");
+    let mut bars = Bars::new(verbosity);
+    let waited = net::runtime::block_on(async {
+        let clock = Clock::real();
+        let begin = clock.now();
+        loop {
+            let passed = clock.now().since(begin);
+            if passed >= args.span {
+                break;
+            }
+            bars.show("between two looks", passed.as_secs_f64() / args.span.as_secs_f64());
+            clock.sleep(args.span.saturating_sub(passed).min(STEP)).await;
+        }
+    });
+    bars.clear();
+    waited.map_err(|cause| {
+        Failure::environment(
+            format!("cannot wait: {cause}"),
+            "raise the limits of open files and threads (ulimit -n -u)",
+        )
+    })?;
+    files.join(collect::live(root, &COUNTERS).below("2"));
+    Ok(files)
+}
+
+/// Between two looks at the bar.
+const STEP: perf::units::Nanos = perf::units::Nanos::from_millis(200);
+
+fn unusable(args: &Doctor, evidence: &Evidence) -> Failure {
+    for note in &evidence.notes {
+        output::say(format_args!("{}: {}; ignored", note.path, note.why));
+    }
+    let what = match &args.from {
+        Some(path) => format!("there is nothing usable in {}", path.display()),
+        None => "this host's kernel shows no counters of NFS".to_owned(),
+    };
+    Failure::environment(
+        what,
+        "cat /proc/self/mountstats > FILE on the host with the mount, then nfskit doctor --from \
+         FILE; nfskit probe URL measures a server without a mount",
+    )
+}
+
+/// Reports of one mount point, or of one server's mounts.
+fn chosen(reports: Vec<Report>, subject: &str) -> Result<Vec<Report>, Failure> {
+    let known: Vec<String> = reports.iter().map(|report| report.name.clone()).collect();
+    let chosen: Vec<Report> = match subject.starts_with(['/', '.']) {
+        true => {
+            let path = absolute(subject);
+            let covering = |report: &&Report| is_below(&path, &report.name);
+            let longest = reports.iter().filter(covering).max_by_key(|report| report.name.len());
+            longest.cloned().into_iter().collect()
+        }
+        false => {
+            let host = subject.split(":/").next().unwrap_or(subject).trim_matches(['[', ']']);
+            let is_of = |report: &Report| {
+                report
+                    .facts
+                    .iter()
+                    .any(|(name, value)| name == "server" && value.split(":/").next() == Some(host))
+            };
+            reports.into_iter().filter(is_of).collect()
+        }
+    };
+    if chosen.is_empty() {
+        let listed = match known.is_empty() {
+            true => "there is none; nfskit probe URL measures a server without a mount".to_owned(),
+            false => format!("one of {}", known.join(", ")),
+        };
+        return Err(Failure::environment(format!("{subject} is no NFS mount here"), listed));
+    }
+    Ok(chosen)
+}
+
+/// Without asking any file system: a path below a dead mount must not hold us up.
+fn absolute(path: &str) -> String {
+    let begin = match path.starts_with('/') {
+        true => String::new(),
+        false => std::env::var("PWD").unwrap_or_default(),
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in begin.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+fn is_below(path: &str, point: &str) -> bool {
+    let point = point.trim_end_matches('/');
+    path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_belongs_to_the_mount_it_is_below() {
+        assert!(is_below("/mnt/a/b", "/mnt/a") && is_below("/mnt/a", "/mnt/a/"));
+        assert!(!is_below("/mnt/ab", "/mnt/a") && is_below("/x", "/"));
+        assert_eq!(absolute("/mnt/./a/../b//c/"), "/mnt/b/c");
+    }
+}

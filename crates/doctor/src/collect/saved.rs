@@ -1,0 +1,85 @@
+//! Files that were saved: a folder, or one file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{FILE_BYTES_MAX, Files, read};
+
+/// Files of one folder, and folders in it, at most: a report of a whole host has some thousands.
+pub const ENTRIES_MAX: usize = 20_000;
+
+/// All of a folder's files together.
+const BYTES_MAX: u64 = 512 << 20;
+
+/// Reads a folder with what is below it, or one file.
+///
+/// # Errors
+/// The path itself cannot be read; what is below it and cannot is noted.
+pub fn saved(path: &Path) -> io::Result<Files> {
+    let mut files = Files::default();
+    if !fs::metadata(path)?.is_dir() {
+        let name = path.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy());
+        files.put(name, read(path)?);
+        return Ok(files);
+    }
+    let mut folders = vec![PathBuf::new()];
+    let (mut entries, mut bytes) = (0, 0);
+    while let Some(folder) = folders.pop() {
+        let listed = match fs::read_dir(path.join(&folder)) {
+            Ok(listed) => listed,
+            Err(cause) if folder.as_os_str().is_empty() => return Err(cause),
+            Err(cause) => {
+                files.note(folder.to_string_lossy(), cause.to_string());
+                continue;
+            }
+        };
+        for entry in listed.flatten() {
+            entries += 1;
+            let inside = folder.join(entry.file_name());
+            let name = inside.to_string_lossy().into_owned();
+            if entries > ENTRIES_MAX || bytes > BYTES_MAX {
+                files.note(name, "and what follows it: there is too much in this folder");
+                return Ok(files);
+            }
+            // Links are not followed: they lead out of what was saved.
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(inside),
+                Ok(kind) if kind.is_file() => {
+                    let len = entry.metadata().map_or(0, |found| found.len());
+                    if len > FILE_BYTES_MAX {
+                        files.note(name, format!("{len} bytes are too many for counters"));
+                        continue;
+                    }
+                    match read(&entry.path()) {
+                        Ok(text) => {
+                            bytes += len;
+                            files.put(name, text);
+                        }
+                        Err(cause) => files.note(name, cause.to_string()),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_read_with_what_is_below_it_and_links_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("a/b")).unwrap();
+        fs::write(root.path().join("a/b/c"), "text").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", root.path().join("link")).unwrap();
+        let files = saved(root.path()).unwrap();
+        assert_eq!(files.all().collect::<Vec<_>>(), [("a/b/c", &b"text"[..])]);
+        let one = saved(&root.path().join("a/b/c")).unwrap();
+        assert_eq!(one.text("c"), Some(&b"text"[..]));
+        assert!(saved(&root.path().join("none")).is_err());
+    }
+}

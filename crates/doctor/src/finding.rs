@@ -1,0 +1,241 @@
+//! What a rule has found, and what it is worth.
+
+pub use trace::verdict::Certainty;
+
+use super::rules::Rule;
+
+/// Where a call spends its time.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Layer {
+    Application,
+    Client,
+    Network,
+    Server,
+    Storage,
+}
+
+impl Layer {
+    pub const ALL: [Self; 5] =
+        [Self::Application, Self::Client, Self::Network, Self::Server, Self::Storage];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Application => "application",
+            Self::Client => "client",
+            Self::Network => "network",
+            Self::Server => "server",
+            Self::Storage => "storage",
+        }
+    }
+}
+
+/// How much it matters.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Severity {
+    Low,
+    Medium,
+    High,
+}
+
+impl Severity {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// One less, and no less than low.
+    #[must_use]
+    pub const fn weaker(self) -> Self {
+        match self {
+            Self::High => Self::Medium,
+            Self::Medium | Self::Low => Self::Low,
+        }
+    }
+}
+
+/// What the remedy is predicted to give.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Gain {
+    /// The rate (of calls, or of bytes) becomes so many times what it is, at least and at most.
+    Faster { of: &'static str, least: f64, most: f64, model: &'static str },
+    /// And why.
+    Unpredicted(String),
+}
+
+impl Gain {
+    /// An interval that says something: finite, in order, and of a factor below
+    /// [`Self::WIDTH_MAX`]; otherwise that there is none.
+    pub fn faster(of: &'static str, bounds: (f64, f64), model: &'static str) -> Self {
+        let says = bounds.0.is_finite() && bounds.1.is_finite();
+        let (least, most) = (bounds.0.min(bounds.1), bounds.0.max(bounds.1));
+        if !says || least <= 0.0 {
+            return Self::unpredicted("the counters leave every gain possible");
+        }
+        if most / least.max(1.0) > Self::WIDTH_MAX {
+            return Self::Unpredicted(format!(
+                "anything from {:.1} to {:.1} times the {of} fits these counters ({model})",
+                least.max(1.0),
+                most
+            ));
+        }
+        Self::Faster { of, least: least.max(1.0), most: most.max(1.0), model }
+    }
+
+    pub fn unpredicted(why: &str) -> Self {
+        Self::Unpredicted(why.to_owned())
+    }
+
+    /// An interval whose ends differ by more than this leaves the question open.
+    pub const WIDTH_MAX: f64 = 8.0;
+
+    /// The middle of the interval, in the sense of ratios; 1 where nothing is predicted.
+    pub fn middle(&self) -> f64 {
+        match self {
+            Self::Faster { least, most, .. } => (least * most).sqrt(),
+            Self::Unpredicted(_) => 1.0,
+        }
+    }
+}
+
+/// Whether it rests on counters, which a second sample makes rates, or on what is configured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Basis {
+    Counters,
+    Settings,
+}
+
+/// A rule that has something to say, before it is put in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// One sentence with its numbers.
+    pub what: String,
+    pub severity: Severity,
+    pub certainty: Certainty,
+    pub basis: Basis,
+    pub evidence: Vec<String>,
+    /// What speaks against it.
+    pub against: Vec<String>,
+    /// What to do: a command or an option, for this case.
+    pub remedy: String,
+    pub gain: Gain,
+}
+
+impl Found {
+    /// With the severity of its rule, as sure as counters over a short time can be.
+    pub fn new(rule: &Rule, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            severity: rule.severity,
+            certainty: Certainty::Likely,
+            basis: Basis::Counters,
+            evidence: Vec::new(),
+            against: Vec::new(),
+            remedy: remedy.into(),
+            gain: Gain::unpredicted("no model of ours has this in it"),
+        }
+    }
+
+    /// Of what is configured: there is no doubt that it is.
+    #[must_use]
+    pub fn of_settings(mut self) -> Self {
+        (self.basis, self.certainty) = (Basis::Settings, Certainty::Sure);
+        self
+    }
+
+    #[must_use]
+    pub fn severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    #[must_use]
+    pub fn certainty(mut self, certainty: Certainty) -> Self {
+        self.certainty = certainty;
+        self
+    }
+
+    #[must_use]
+    pub fn evidence(mut self, line: impl Into<String>) -> Self {
+        self.evidence.push(line.into());
+        self
+    }
+
+    #[must_use]
+    pub fn against(mut self, line: impl Into<String>) -> Self {
+        self.against.push(line.into());
+        self
+    }
+
+    #[must_use]
+    pub fn gain(mut self, gain: Gain) -> Self {
+        self.gain = gain;
+        self
+    }
+}
+
+/// Evidence that there is not, and the command that gives it.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Missing {
+    pub what: String,
+    pub run: String,
+}
+
+impl Missing {
+    pub fn new(what: impl Into<String>, run: impl Into<String>) -> Self {
+        Self { what: what.into(), run: run.into() }
+    }
+}
+
+/// What a rule says of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judged {
+    /// It is not about this.
+    Quiet,
+    /// It has looked, and all is well: with the number that shows it.
+    Fine(String),
+    Missing(Missing),
+    Found(Box<Found>),
+}
+
+impl From<Found> for Judged {
+    fn from(found: Found) -> Self {
+        Self::Found(Box::new(found))
+    }
+}
+
+/// A finding in its place.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub rule: &'static Rule,
+    pub found: Found,
+    /// What it explains.
+    pub below: Vec<Self>,
+}
+
+impl PartialEq for Finding {
+    fn eq(&self, other: &Self) -> bool {
+        self.rule.name == other.rule.name && self.found == other.found && self.below == other.below
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_is_an_interval_that_says_something_or_none() {
+        let of = |bounds| Gain::faster("calls", bounds, "a model");
+        let Gain::Faster { least, most, .. } = of((2.0, 0.5)) else { panic!() };
+        assert_eq!((least, most), (1.0, 2.0));
+        assert!((of((2.0, 8.0)).middle() - 4.0).abs() < 1e-12);
+        let Gain::Unpredicted(why) = of((1.0, 50.0)) else { panic!() };
+        assert!(why.contains("1.0 to 50.0 times the calls"), "{why}");
+        for bad in [(f64::NAN, 1.0), (0.0, 1.0), (1.0, f64::INFINITY)] {
+            assert!(matches!(of(bad), Gain::Unpredicted(_)), "{bad:?}");
+        }
+        assert_eq!(Severity::High.weaker().weaker().weaker(), Severity::Low);
+    }
+}

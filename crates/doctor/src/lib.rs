@@ -1,0 +1,31 @@
+//! Why a mount or a server is slow: evidence in, findings out.
+//!
+//! ```text
+//!  a host, a folder, an archive --collect--> Files --evidence--> Evidence (one sample or two)
+//!     --subject--> mounts, servers, the host --rules--> findings --reason--> reports
+//! ```
+//!
+//! [`collect`] is the only module that reads files, all of them below one root, so that a live
+//! host and what was saved of one are the same to the rest. The rest is pure.
+//!
+//! A rule ([`rules`]) is one file with its threshold, its source, its sentences and its samples.
+//! [`reason`] puts them in order: what explains another stands above it, what is predicted to
+//! gain most comes first.
+
+pub mod case;
+pub mod collect;
+pub mod evidence;
+pub mod finding;
+pub mod limits;
+pub mod reason;
+pub mod rules;
+pub mod subject;
+#[cfg(test)]
+mod testing;
+
+pub use case::Case;
+pub use evidence::{Evidence, Sample};
+pub use finding::{Certainty, Finding, Gain, Layer, Severity};
+pub use limits::Limits;
+pub use reason::{Report, diagnose};
+pub use rules::Rule;
