@@ -18,21 +18,22 @@ pub(crate) mod tasks;
 pub(crate) mod trace;
 #[cfg(test)]
 mod tree;
-mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use client::url::Target;
+use harness::served::CommitMode;
+use harness::values::versions;
+pub(crate) use harness::values::{
+    byte_rate, count, listen, positive, read, size, target, time, time_or_zero,
+};
+use harness::verbosity::Verbosity;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 use server::Versions;
 
-use self::values::versions;
-pub(crate) use self::values::{
-    byte_rate, count, listen, positive, read, size, target, time, time_or_zero,
-};
 use crate::exports::options;
 use crate::log;
 
@@ -48,13 +49,6 @@ pub(crate) struct Args {
     /// More about what is done.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
-}
-
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Verbosity {
-    Quiet,
-    Normal,
-    Verbose,
 }
 
 impl Args {
@@ -248,14 +242,6 @@ pub(crate) enum MetadataSync {
     Always,
     /// Whenever the file system gets to it: faster, and a crash can undo what was answered.
     Never,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum CommitMode {
-    /// Network and disk work side by side.
-    Concurrent,
-    /// Nothing else is served while data is committed: the server of the 2002 thesis.
-    Stall,
 }
 
 #[derive(Debug, Subcommand)]

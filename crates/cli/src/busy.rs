@@ -1,10 +1,11 @@
 //! Says on the screen that others used the machine while something was measured.
 
+use harness::records::NEIGHBOURS_SHARE_MAX;
+use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use net::clock::Clock;
 
-use crate::args::{Command, Verbosity};
-use crate::records::NEIGHBOURS_SHARE_MAX;
+use crate::args::Command;
 
 /// A measurement that is under way.
 pub(crate) struct Watch(Option<(Clock, Neighbours)>);

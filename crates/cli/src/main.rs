@@ -1,34 +1,20 @@
 //! `nfskit`: finds what slows NFS down, explains it with a model that predicts, and removes it.
 
-mod apart;
 mod args;
 mod busy;
 mod cmd;
-mod compared;
-mod emulated;
-mod exit;
 mod exports;
-mod hints;
-mod local;
 mod log;
 mod metrics;
-mod output;
-mod processors;
 mod ranks;
-mod records;
-mod served;
-mod shell;
-mod signals;
-mod sink;
-mod sockets;
 mod state;
 
 use std::process::ExitCode;
 
-use crate::exit::Failure;
+use harness::exit::Failure;
 
 fn main() -> ExitCode {
-    let outcome = signals::watch().and_then(|()| {
+    let outcome = harness::signals::watch().and_then(|()| {
         if let Some(outcome) = cmd::mount::helper::run_if_called() {
             return outcome;
         }

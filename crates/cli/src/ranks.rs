@@ -9,6 +9,7 @@ use std::env;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+use harness::exit::Failure;
 use load::curve::meeting::{MESSAGE_BYTES_MAX, Meeting, PROCESSES_MAX};
 use load::curve::{Alone, Gather, GatherError, Share};
 use load::mix::Outcome;
@@ -16,8 +17,6 @@ use net::clock::Clock;
 use net::transport::buffer::Pool;
 use net::transport::tcp::{self, Listener, Tcp};
 use perf::units::Nanos;
-
-use crate::exit::Failure;
 
 /// How launchers tell a process its number, and how many there are: Open MPI's mpirun, MPICH's and
 /// others that speak PMI, srun with PMIx, srun alone.

@@ -4,17 +4,18 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 14] = [
+const EDGES: [(&str, &[&str]); 15] = [
     (
         "cli",
         &[
-            "client", "counters", "doctor", "load", "mount", "net", "perf", "report", "server",
-            "trace", "wire", "world",
+            "client", "counters", "doctor", "harness", "load", "mount", "net", "perf", "report",
+            "server", "trace", "wire", "world",
         ],
     ),
     ("client", &["net", "perf", "wire"]),
     ("counters", &[]),
     ("doctor", &["counters", "perf", "trace"]),
+    ("harness", &["client", "load", "mount", "net", "perf", "server", "wire", "world"]),
     ("load", &["client", "net", "perf", "wire"]),
     ("mount", &["client", "net", "perf", "wire"]),
     ("net", &["perf", "wire"]),

@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
+use harness::compared::{Better, Compared, Which};
+use harness::exit::Failure;
+use harness::hints;
+use harness::output;
+use harness::records::{self, number, sample};
+use harness::verbosity::Verbosity;
 use perf::record::Run as Record;
 use perf::stats::{Estimate, Interval};
 use serde_json::{Value, json};
 
-use crate::args::Verbosity;
 use crate::args::compare::Compare;
-use crate::compared::{Better, Compared, Which};
-use crate::exit::Failure;
-use crate::hints;
-use crate::output;
-use crate::records::{self, number, sample};
 
 /// What the places are called.
 const NAMES: [&str; 2] = ["A", "B"];

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use harness::exit::Failure;
+use harness::output;
+use harness::shell;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use load::fsx::{self, FILE_BYTES_MAX, Failed, Options, Tally};
 use load::place;
 use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::mpsc;
 
-use crate::args::Verbosity;
 use crate::args::bench::Fsx;
-use crate::cmd::seqwrite::failure;
-use crate::exit::Failure;
-use crate::output;
-use crate::served::Interrupts;
-use crate::shell;
 
 /// How long operations in progress may take when we are interrupted.
 const STOP_LIMIT: Nanos = Nanos::from_secs(3);
@@ -30,7 +29,7 @@ pub(crate) fn run(args: &Fsx, verbosity: Verbosity) -> Result<(), Failure> {
         return Err(Failure::usage(what, "a smaller --size"));
     }
     let needed = args.size.saturating_mul(u64::from(args.files));
-    let free = place::free_bytes(&args.dir).map_err(failure)?;
+    let free = place::free_bytes(&args.dir).map_err(Failure::from)?;
     if free < needed {
         let what =
             format!("{}: {needed} bytes are needed there, and {free} are free", args.dir.display());
@@ -112,7 +111,7 @@ async fn all(answered: &mut mpsc::Receiver<Outcome>) -> Vec<Outcome> {
 fn conclude(args: &Fsx, outcomes: Vec<Outcome>, verbosity: Verbosity) -> Result<(), Failure> {
     let mut total = Tally::default();
     for outcome in outcomes {
-        let tally = outcome.map_err(failure)?.map_err(|failed| wrong(args, &failed))?;
+        let tally = outcome.map_err(Failure::from)?.map_err(|failed| wrong(args, &failed))?;
         total.operations += tally.operations;
         total.bytes_read += tally.bytes_read;
         total.bytes_written += tally.bytes_written;

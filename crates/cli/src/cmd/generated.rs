@@ -6,12 +6,12 @@ use std::path::Path;
 
 use clap::Command;
 use clap_mangen::roff::{Roff, bold, roman};
+use harness::exit::Failure;
+use harness::output;
 
 use crate::args::{Completions, Man, help};
-use crate::exit::Failure;
-use crate::output;
 
-/// How every command ends; `crate::exit` makes it so.
+/// How every command ends; `harness::exit` makes it so.
 const EXIT_STATUS: [(&str, &str); 5] = [
     ("0", "It is done; what runs until it is asked to end has ended in order."),
     ("1", "A check or a goal failed, or data were lost."),

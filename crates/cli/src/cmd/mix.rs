@@ -19,11 +19,10 @@ use std::path::Path;
 use client::url::Version;
 use counters::nfsstat::{self, Section, Side};
 use counters::{self, Procedures, mountstats, server};
+use harness::exit::Failure;
+use harness::hints;
 use load::mix::table::{MIXES, Sureness};
 use load::mix::{Mix, Operation, listing};
-
-use crate::exit::Failure;
-use crate::hints;
 
 /// Where the kernel's server counts.
 const NFSD: &str = "/proc/net/rpc/nfsd";

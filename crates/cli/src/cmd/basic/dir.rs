@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use harness::exit::Failure;
+use harness::local;
+use harness::output;
+use harness::signals::Interrupts;
 use load::basic::local::Local;
 use load::basic::place::Place;
 use load::basic::{Outcome, run as run_tests};
@@ -18,11 +22,6 @@ use perf::units::Nanos;
 use tokio::sync::oneshot;
 
 use super::{Described, Ran, Work, broken, failed, is_enough, is_fit, lines};
-use crate::cmd::seqwrite::failure;
-use crate::exit::Failure;
-use crate::local;
-use crate::output;
-use crate::served::Interrupts;
 
 /// How long a run in progress may take to stop and to clean up.
 const STOP_LIMIT: Nanos = Nanos::from_secs(5);
@@ -38,7 +37,7 @@ pub(super) async fn run(
 ) -> Result<Ran, Failure> {
     let started = load::environment::rfc3339(work.clock);
     let file_system = local::directory(dir, "--dir")?;
-    let free = place::free_bytes(dir).map_err(failure)?;
+    let free = place::free_bytes(dir).map_err(Failure::from)?;
     is_enough(&dir.display().to_string(), free, work.plan)?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut answered = start(work, dir, &stop)?;
@@ -60,7 +59,7 @@ pub(super) async fn run(
     let failure = match (failure, left) {
         (failure, None) => failure,
         (Some(failure), Some(left)) => Some(failure.and(left)),
-        (None, Some(left)) => Some(crate::cmd::seqwrite::failure(left)),
+        (None, Some(left)) => Some(Failure::from(left)),
     };
     let Outcome { measured, left } = outcome;
     Ok(Ran { started, measured, left, place: described(dir, &file_system), failure })
@@ -106,7 +105,7 @@ struct Job {
 impl Job {
     async fn run(&self) -> Answer {
         if self.plan.in_place {
-            let place = Local::open(&self.dir, self.plan.sync).map_err(failure)?;
+            let place = Local::open(&self.dir, self.plan.sync).map_err(Failure::from)?;
             is_fit(&place, &place.root(), &self.plan).await?;
             return Ok((self.tests(&place).await?, None));
         }
@@ -117,8 +116,8 @@ impl Job {
             move |cause| LoadError::Local { doing, path, cause }
         };
         let made = std::fs::DirBuilder::new().mode(0o700).create(&scratch);
-        made.map_err(failed("making a directory")).map_err(failure)?;
-        let outcome = match Local::open(&scratch, self.plan.sync).map_err(failure) {
+        made.map_err(failed("making a directory")).map_err(Failure::from)?;
+        let outcome = match Local::open(&scratch, self.plan.sync).map_err(Failure::from) {
             Ok(place) => self.tests(&place).await,
             Err(failure) => Err(failure),
         };

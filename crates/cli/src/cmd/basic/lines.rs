@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
+use harness::output;
 use load::basic::{Ended, Event, Measured, Mode, Plan};
 
 use super::Ran;
-use crate::output;
 
 /// The line before the first test.
 pub(super) fn beginning(directory: &str, plan: &Plan) -> String {

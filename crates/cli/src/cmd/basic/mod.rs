@@ -9,19 +9,18 @@ mod record;
 mod summary;
 mod target;
 
+use harness::exit::Failure;
+use harness::local;
+use harness::output;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use load::basic::place::{Place, Refused};
 use load::basic::{Ended, Failed, Leftovers, Measured, Outcome, Plan, Test, leftovers};
 use net::clock::Clock;
 use perf::record::Durability;
 use perf::units::Nanos;
 
-use crate::args::Verbosity;
 use crate::args::bench::Basic;
-use crate::cmd::seqwrite;
-use crate::exit::Failure;
-use crate::local;
-use crate::output;
-use crate::served::Interrupts;
 
 /// A run, whatever came of it.
 #[derive(Debug)]
@@ -127,7 +126,7 @@ fn list(names: &[String]) -> String {
 }
 
 fn refused(refused: Refused) -> Failure {
-    seqwrite::failure(refused.error)
+    Failure::from(refused.error)
 }
 
 /// Whether test 5's file has room, and a little is left.
@@ -146,7 +145,7 @@ fn broken(outcome: &mut Outcome, plan: &Plan, place: &str) -> Option<Failure> {
     match last.ended.replace(Ended::Stopped) {
         Some(Ended::Broken { error, is_alive }) => {
             let failure =
-                seqwrite::failure(error).and(format!("test {number} did not come to its end"));
+                Failure::from(error).and(format!("test {number} did not come to its end"));
             Some(match plan.in_place && !is_alive {
                 true => failure.and(format!("its files may be left in {place}")),
                 false => failure,

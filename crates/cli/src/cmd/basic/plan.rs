@@ -1,9 +1,9 @@
 //! What is to be done, by the arguments.
 
+use harness::exit::Failure;
 use load::basic::{Mode, Plan, Test};
 
 use crate::args::bench::Basic;
-use crate::exit::Failure;
 
 /// Files and directories of a tree, at most.
 const TREE_MAX: u64 = 10_000_000;

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use harness::exit::Failure;
+use harness::output;
 use load::basic::log::time::{Rate, Time};
 use load::basic::log::{self, Log, Measured, Run, Test};
 use serde_json::{Map, Value, json};
 
 use crate::args::bench::Basic;
-use crate::exit::Failure;
-use crate::output;
 
 /// Bytes of a log, at most.
 const LOG_BYTES_MAX: u64 = 64 << 20;

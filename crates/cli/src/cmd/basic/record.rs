@@ -1,11 +1,11 @@
 //! The run record.
 
+use harness::records;
 use load::basic::{CALL_BYTES, Ended, Measured, Plan, Test};
 use perf::record::{Run as Record, Target};
 use serde_json::{Value, json};
 
 use super::Ran;
-use crate::records;
 
 pub(super) fn json(ran: &Ran, plan: &Plan) -> String {
     let mut record = records::begin(ran.started.clone());

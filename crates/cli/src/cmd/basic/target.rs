@@ -5,6 +5,11 @@ use std::sync::atomic::AtomicBool;
 use client::mount::{self, Mounted, Persistence};
 use client::session::Session;
 use client::url::{Protocol, Target};
+use harness::emulated;
+use harness::exit::Failure;
+use harness::scratch;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
 use load::basic::place::Place;
 use load::basic::wire::Wire;
 use load::basic::{Outcome, run as run_tests, sweep};
@@ -13,10 +18,6 @@ use net::shape::Shape;
 use perf::record::Durability;
 
 use super::{CLEAN_LIMIT, Described, Ran, Work, broken, failed, is_enough, is_fit, lines};
-use crate::cmd::study::{self, Reached};
-use crate::emulated;
-use crate::exit::Failure;
-use crate::served::Interrupts;
 
 /// Runs the tests on the server; an error is one of before the first test.
 pub(super) async fn run(
@@ -51,7 +52,7 @@ struct Kept {
 }
 
 fn options(work: &Work<'_>, target: &Target, link: Shape) -> mount::Options {
-    let mut options = study::options(target, work.args.reply_limit, link);
+    let mut options = target::options(target, work.args.reply_limit, link);
     if target.protocol == Protocol::Udp {
         // Datagrams get lost, and no client would leave it at that. They are counted.
         options.persistence = Some(Persistence { soft: true, ..Persistence::default() });
@@ -74,7 +75,7 @@ async fn in_scratch(
     kept: &mut Kept,
 ) -> Result<(), Failure> {
     let reached = Reached::new(work.clock, None, target, options(work, target, Shape::default()));
-    study::in_scratch(&reached, interrupts, async |scratch: &Scratch| {
+    scratch::in_scratch(&reached, interrupts, async |scratch: &Scratch| {
         let session = connect(work, target).await?;
         let free = session.fsstat(session.root()).await?.abytes;
         is_enough(&target.to_string(), free, work.plan)?;
@@ -132,7 +133,7 @@ async fn tests(work: &Work<'_>, wire: &Wire, kept: &mut Kept) -> Result<(), Fail
     let root = wire.root();
     let mut observe = lines::observer(work.is_told, work.plan.mode);
     if work.is_told {
-        crate::output::print(&lines::beginning(&wire.show(&root), work.plan))?;
+        harness::output::print(&lines::beginning(&wire.show(&root), work.plan))?;
     }
     let never = AtomicBool::new(false);
     let mut outcome = run_tests(work.clock, wire, &root, work.plan, &never, &mut observe).await;

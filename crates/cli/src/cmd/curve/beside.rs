@@ -1,11 +1,11 @@
 //! Curves of several servers beside the first: which is faster, as far as that can be told.
 
+use harness::compared::{Better, Compared, letter};
+use harness::records::sample;
 use load::curve::{Point, Quantity, Signature};
 use perf::stats::Sample;
 
 use super::{Outcome, Server};
-use crate::compared::{Better, Compared, letter};
-use crate::records::sample;
 
 /// What is compared, and in which words.
 pub(super) type Line = (String, String);
@@ -60,10 +60,10 @@ fn throughput((a, one): (&str, &Signature), (b, two): (&str, &Signature)) -> Str
     match (one.is_saturated, two.is_saturated, compared.faster()) {
         (true, true, _) => compared.sentence(a, b),
         (false, false, _) => kept_up(&format!("{a} and {b}")),
-        (true, false, Some(crate::compared::Which::Second)) => {
+        (true, false, Some(harness::compared::Which::Second)) => {
             format!("at least: {}", compared.sentence(a, b))
         }
-        (false, true, Some(crate::compared::Which::First)) => {
+        (false, true, Some(harness::compared::Which::First)) => {
             format!("at least: {}", compared.sentence(a, b))
         }
         (is_saturated, ..) => kept_up(if is_saturated { b } else { a }),

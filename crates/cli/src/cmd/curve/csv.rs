@@ -1,12 +1,12 @@
 //! The points as CSV: one line for each, of all servers.
 
+use harness::output::field;
 use load::mix::Operation;
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use super::Outcome;
 use super::text::verdict;
-use crate::output::field;
 
 const HEADING: &str = "target,load,offered_per_s,achieved_per_s,achieved_lo,achieved_hi,\
                        response_us,response_lo,response_hi,verdict,late,held,failed,touched,\

@@ -12,6 +12,12 @@ mod report;
 mod text;
 
 use client::url::{Target, Version};
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use load::curve::{
     self, Breach, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step,
@@ -23,15 +29,9 @@ use perf::units::Nanos;
 
 use self::generators::{Generators, Way};
 use self::places::Places;
-use crate::args::Verbosity;
 use crate::args::curve::Curve as Args;
 use crate::cmd::mix;
-use crate::cmd::study::{self, Reached};
-use crate::exit::Failure;
-use crate::output::{self, Bars};
 use crate::ranks::Ranks;
-use crate::records;
-use crate::served::Interrupts;
 
 /// Where to look when a step with the other processes fails.
 const OTHERS: &str = "the messages of the other processes";
@@ -224,7 +224,7 @@ async fn measure<G: Gather>(
     let started = load::environment::rfc3339(clock);
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let plain = args.target.iter().map(|target| {
-        let options = study::options(target, args.reply_limit, Shape::default());
+        let options = target::options(target, args.reply_limit, Shape::default());
         Reached::new(clock, None, target, options)
     });
     let plain: Vec<Reached> = plain.collect();
@@ -323,7 +323,7 @@ async fn curves<G: Gather>(
         let way = Way {
             clock: clock.clone(),
             target: target.clone(),
-            options: study::options(target, args.reply_limit, Shape::default()),
+            options: target::options(target, args.reply_limit, Shape::default()),
             dir: scratch.dir(),
             connections: connections(args),
         };

@@ -1,11 +1,11 @@
 //! A scratch directory on each target, which is removed however the run ends.
 
+use harness::exit::Failure;
+use harness::scratch::Held;
+use harness::signals::Interrupts;
+use harness::target::Reached;
 use load::scratch::Scratch;
 use perf::units::Nanos;
-
-use crate::cmd::study::{Held, Reached};
-use crate::exit::Failure;
-use crate::served::Interrupts;
 
 /// What removing may take, whatever there is.
 const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);

@@ -1,5 +1,6 @@
 //! The run record of a curve, one for each server.
 
+use harness::records;
 use load::curve::{Kind, Loads, Point};
 use load::mix::Operation;
 use perf::record::{Run as Record, Target};
@@ -7,7 +8,6 @@ use serde_json::json;
 
 use super::text::{self, us_per_operation, verdict};
 use super::{Outcome, Server, beside};
-use crate::records;
 
 /// One for each server.
 pub(super) fn records(outcome: &Outcome) -> Vec<Record> {

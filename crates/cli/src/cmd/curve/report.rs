@@ -1,5 +1,7 @@
 //! The report with the curves drawn.
 
+use harness::records::number;
+use harness::shell;
 use load::curve::Point;
 use load::mix::Operation;
 use perf::stats::Interval;
@@ -8,8 +10,6 @@ use report::load_curve::{LoadCurve, LoadCurves, LoadPoint, Worth, html as page};
 
 use super::text::{self, few_failed, shown_load, typical, us_per_operation, verdict};
 use super::{Outcome, Server, beside};
-use crate::records::number;
-use crate::shell;
 
 pub(super) fn html(outcome: &Outcome) -> String {
     let settings = &outcome.settings;

@@ -1,12 +1,12 @@
 //! What is printed of a curve.
 
+use harness::records::{NEIGHBOURS_SHARE_MAX, bytes, number, write_stability};
 use load::curve::{Breach, Kind, Point, Signature};
 use load::mix::Operation;
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use super::{Outcome, Server, beside};
-use crate::records::{NEIGHBOURS_SHARE_MAX, bytes, number, write_stability};
 
 /// The report as text.
 pub(super) fn text(outcome: &Outcome) -> String {

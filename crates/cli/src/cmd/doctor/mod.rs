@@ -7,13 +7,13 @@ use std::path::Path;
 
 use doctor::collect::{self, COUNTERS, Files};
 use doctor::{Evidence, Limits, Report, Severity, diagnose};
+use harness::exit::Failure;
+use harness::hints;
+use harness::output::{self, Bars};
+use harness::verbosity::Verbosity;
 use net::clock::Clock;
 
-use crate::args::Verbosity;
 use crate::args::doctor::Doctor;
-use crate::exit::Failure;
-use crate::hints;
-use crate::output::{self, Bars};
 
 /// A finding of high severity stands: so that monitoring sees it.
 const FOUND: u8 = 1;

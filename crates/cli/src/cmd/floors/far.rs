@@ -2,15 +2,15 @@
 
 use std::net::SocketAddr;
 
+use harness::exit::Failure;
+use harness::hints;
+use harness::output;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use net::floor::far::Far;
 
 use super::block_on;
-use crate::args::Verbosity;
-use crate::exit::Failure;
-use crate::hints;
-use crate::output;
-use crate::served::Interrupts;
 
 /// Serves until it is asked to end.
 pub(super) fn run(listen: SocketAddr, verbosity: Verbosity) -> Result<(), Failure> {

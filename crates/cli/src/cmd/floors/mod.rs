@@ -15,6 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use client::mount;
 use client::url::{Protocol, Target, Version};
+use harness::exit::Failure;
+use harness::output::Bars;
+use harness::signals::Interrupts;
+use harness::target;
+use harness::verbosity::Verbosity;
 use load::error::Error as LoadError;
 use load::floor::Progress;
 use net::clock::Clock;
@@ -25,20 +30,13 @@ use net::shape::Shape;
 use net::transport::tcp;
 use perf::record::Run as Record;
 use perf::units::Nanos;
-use tokio::sync::oneshot;
-
-use crate::args::Verbosity;
-use crate::args::floors::Far;
-use crate::cmd::seqwrite;
-use crate::cmd::study;
-use crate::exit::Failure;
-use crate::output::Bars;
-use crate::served::Interrupts;
-
 pub(crate) use rtt::run as rtt;
 pub(crate) use spray::run as spray;
 pub(crate) use storage::run as storage;
 pub(crate) use stream::run as stream;
+use tokio::sync::oneshot;
+
+use crate::args::floors::Far;
 
 /// How long work in progress may take to stop.
 const STOP_LIMIT: Nanos = Nanos::from_secs(3);
@@ -98,7 +96,7 @@ async fn resolve(clock: &Clock, far: &Far) -> Result<SocketAddr, Failure> {
 
 /// Where the NULL of a target's NFS is.
 async fn null_service(clock: &Clock, target: &Target) -> Result<Service, Failure> {
-    let options = study::options(target, Nanos::from_secs(20), Shape::default());
+    let options = target::options(target, Nanos::from_secs(20), Shape::default());
     let address = mount::find_nfs(clock, target, &options).await?;
     Ok(Service {
         address,
@@ -115,7 +113,7 @@ async fn null_service(clock: &Clock, target: &Target) -> Result<Service, Failure
 fn failure(error: LoadError) -> Failure {
     match error {
         LoadError::Floor(FloorError::Stopped) => Failure::interrupted(),
-        error => seqwrite::failure(error),
+        error => Failure::from(error),
     }
 }
 

@@ -2,6 +2,12 @@
 
 use std::fmt::Write;
 
+use harness::compared::letter;
+use harness::exit::Failure;
+use harness::output;
+use harness::records;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use load::floor::rtt::{self, Exchange, Measured, Plan, TRIALS_MAX};
 use load::floor::{Outcome, Protocol};
 use net::clock::Clock;
@@ -12,13 +18,7 @@ use perf::units::Nanos;
 
 use super::rtt_text::Report;
 use super::{block_on, failure, null_service, on_a_thread, resolve};
-use crate::args::Verbosity;
 use crate::args::floors::{Rtt, message_sizes};
-use crate::compared::letter;
-use crate::exit::Failure;
-use crate::output;
-use crate::records;
-use crate::served::Interrupts;
 
 /// Most bytes of a transfer: at the rate of the slowest link we emulate, 80 s.
 const TRANSFER_BYTES_MAX: u64 = 1 << 30;

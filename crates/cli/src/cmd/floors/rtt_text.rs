@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
+use harness::compared::{Better, Compared, letter};
+use harness::records::{self, bytes, cell, sample, spread};
 use load::floor::mib_per_s;
 use load::floor::rtt::{Measured, Plan, Series, Transfers};
 use load::latencies::histogram;
@@ -13,8 +15,6 @@ use perf::units::Nanos;
 use super::rtt::name;
 use super::{LOOPBACK, warn_of_loopback};
 use crate::args::floors::Rtt;
-use crate::compared::{Better, Compared, letter};
-use crate::records::{self, bytes, cell, sample, spread};
 
 pub(super) struct Report<'a> {
     pub(super) args: &'a Rtt,

@@ -2,6 +2,11 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::output;
+use harness::records::{self, cell, sample, spread};
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use load::floor::Outcome;
 use load::floor::spray::{self, Run};
 use load::latencies::histogram;
@@ -17,12 +22,7 @@ use perf::units::Nanos;
 use wire::spray::{ARRAY_LEN_MAX, OVERHEAD_BYTES, PROGRAM, VERSION};
 
 use super::{LOOPBACK, block_on, failure, null_service, on_a_thread, resolve, warn_of_loopback};
-use crate::args::Verbosity;
 use crate::args::floors::Spray;
-use crate::exit::Failure;
-use crate::output;
-use crate::records::{self, cell, sample, spread};
-use crate::served::Interrupts;
 
 /// Of [`OVERHEAD_BYTES`], what is not of the call: the headers of Ethernet, IP and UDP.
 const BELOW_BYTES: u64 = 42;

@@ -2,6 +2,12 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::local;
+use harness::output;
+use harness::records::{self, bytes, cell, sample, spread};
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use load::floor::storage::{self, APPEND_BYTES, Measured, Plan, Run};
 use load::floor::{Outcome, mib_per_s};
 use load::latencies::histogram;
@@ -13,13 +19,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 
 use super::{block_on, failure, on_a_thread};
-use crate::args::Verbosity;
 use crate::args::floors::Storage;
-use crate::exit::Failure;
-use crate::local;
-use crate::output;
-use crate::records::{self, bytes, cell, sample, spread};
-use crate::served::Interrupts;
 
 /// Largest call: a buffer of it is in memory.
 const CALL_BYTES_MAX: u64 = 1 << 30;

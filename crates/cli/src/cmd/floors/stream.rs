@@ -3,6 +3,11 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
+use harness::exit::Failure;
+use harness::output;
+use harness::records::{self, bytes, cell, sample, spread};
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use load::floor::stream::{self, Measured, Plan, Run};
 use load::floor::{Outcome, Protocol, mib_per_s};
 use net::clock::Clock;
@@ -12,12 +17,7 @@ use perf::record::{Run as Record, Target};
 use perf::stats::Sample;
 
 use super::{LOOPBACK, block_on, failure, far, on_a_thread, resolve, warn_of_loopback};
-use crate::args::Verbosity;
 use crate::args::floors::{Proto, Stream, message_sizes};
-use crate::exit::Failure;
-use crate::output;
-use crate::records::{self, bytes, cell, sample, spread};
-use crate::served::Interrupts;
 
 const TCP_SIZES: [u64; 3] = [8 << 10, 64 << 10, 1 << 20];
 /// A packet of Ethernet, and what NFS over UDP has asked for.

@@ -4,8 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use client::url::encoded;
-
-use crate::shell;
+use harness::shell;
 
 /// A port that is relayed.
 #[derive(Clone, Debug, Eq, PartialEq)]

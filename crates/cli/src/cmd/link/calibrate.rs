@@ -1,11 +1,10 @@
 //! `--calibrate`: asked against measured, as a table in Markdown.
 
+use harness::exit::Failure;
+use harness::output;
 use net::clock::Clock;
 use net::shape::calibration::{self, LATENCIES, RATES, bound};
 use net::shape::profile::Profile;
-
-use crate::exit::Failure;
-use crate::output;
 
 pub(super) fn print() -> Result<(), Failure> {
     let failed = |cause: std::io::Error| {

@@ -11,6 +11,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use harness::exit::Failure;
+use harness::output;
 use net::clock::Clock;
 use net::control::{self, Listener};
 use net::relay::Relay;
@@ -18,8 +20,6 @@ use parking_lot::Mutex;
 use perf::units::Nanos;
 
 use super::stats;
-use crate::exit::Failure;
-use crate::output;
 
 /// How long a relay may take to answer.
 const LIMIT: Nanos = Nanos::from_secs(5);

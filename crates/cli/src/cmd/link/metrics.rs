@@ -2,13 +2,12 @@
 
 use std::net::SocketAddr;
 
+use harness::exit::Failure;
 use net::clock::Clock;
 use net::http::{Found, Listener};
 use net::relay::{Carried, Counts, Relay};
 use perf::histogram::Histogram;
 use server::metrics::{CONTENT_TYPE, Page, Reading};
-
-use crate::exit::Failure;
 
 /// Answers /metrics and /healthz in a task of its own; gives the address that it listens on.
 pub(super) fn serve(

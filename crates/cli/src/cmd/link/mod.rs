@@ -15,6 +15,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use harness::emulated;
+use harness::exit::Failure;
+use harness::hints;
+use harness::output;
+use harness::signals::{Asked, Interrupts};
+use harness::sockets::{Refused, Sockets};
+use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use net::relay::{self, Callers, Event, Limits, Relay, Tap, Unfit};
 use net::shape::Shape;
@@ -30,14 +37,7 @@ use self::capture::Capture;
 use self::control::{Knobs, Words};
 use self::stats::Statistics;
 use self::target::{Place, Target};
-use crate::args::Verbosity;
-use crate::emulated;
-use crate::exit::Failure;
-use crate::hints;
 use crate::log::Log;
-use crate::output;
-use crate::served::{Asked, Interrupts};
-use crate::sockets::{Refused, Sockets};
 
 /// How long the server may take to take a connection.
 const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     };
     let profile = possible(&words, args.held)
         .map_err(|why| Failure::usage(why, "nfskit link --help has the form of a link"))?;
-    crate::served::raise_descriptor_limit();
+    harness::served::raise_descriptor_limit();
     let relayed = match args.threads {
         1 => net::runtime::block_on(relay(args, words, profile, verbosity)),
         threads => {

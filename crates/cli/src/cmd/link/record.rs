@@ -1,12 +1,12 @@
 //! The run record of a relay.
 
+use harness::records;
 use net::relay::Counts;
 use net::shape::profile::Profile;
 use perf::record::Target;
 
 use super::banner::Leg;
 use super::stats::Statistics;
-use crate::records;
 
 pub(super) fn json(
     counts: &Counts,

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use harness::output;
+use harness::verbosity::Verbosity;
 use indicatif::{ProgressBar, ProgressStyle};
 use net::clock::{Clock, Task};
 use net::relay::{Carried, Counts, Relay};
@@ -12,8 +14,6 @@ use perf::units::{Instant, Nanos};
 
 use super::Args;
 use super::capture::Captured;
-use crate::args::Verbosity;
-use crate::output;
 
 /// Time between two lines.
 const INTERVAL: Nanos = Nanos::from_secs(1);

@@ -5,12 +5,11 @@ use std::net::SocketAddr;
 use client::mount;
 use client::session::Credential;
 use client::url::{FORM, Target as Url};
+use harness::exit::Failure;
 use net::clock::Clock;
 use net::error::ConnectError;
 use net::transport::tcp;
 use perf::units::Nanos;
-
-use crate::exit::Failure;
 
 /// How long a resolver, a portmapper and a server may take to answer when the relay begins.
 const LIMIT: Nanos = Nanos::from_secs(5);

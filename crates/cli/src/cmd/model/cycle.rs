@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::records::scaled;
+use harness::verbosity::Verbosity;
 use perf::model::cycle::cascade::{Cascade, Forward, Hop};
 use perf::model::cycle::daemons::{self, Limit};
 use perf::model::cycle::datagram::Datagrams;
@@ -14,10 +17,7 @@ use world::simulate::values::Span;
 
 use super::span;
 use super::whatif::bound;
-use crate::args::Verbosity;
 use crate::args::cycle::{Cycle as Args, RaidLevel};
-use crate::exit::Failure;
-use crate::records::scaled;
 
 /// One surrounding: its name, the time of a call, the time between two, and what limits.
 struct Row {

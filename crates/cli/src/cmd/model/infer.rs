@@ -3,6 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use harness::exit::Failure;
+use harness::records::scaled;
+use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
 use perf::model::infer::Inferred;
 use perf::model::least_squares::{FitError, Found};
@@ -11,10 +14,7 @@ use perf::record::Run as Record;
 use super::known::{Told, name};
 use super::source::Source;
 use super::span;
-use crate::args::Verbosity;
 use crate::args::estimate::Infer;
-use crate::exit::Failure;
-use crate::records::scaled;
 
 /// Runs the command.
 pub(super) fn run(args: &Infer, verbosity: Verbosity) -> Result<(), Failure> {

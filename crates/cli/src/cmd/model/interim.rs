@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
 use perf::model::cycle::interim::{Interim, Observed, parse};
 
 use super::source;
-use crate::args::Verbosity;
 use crate::args::cycle::Interim as Args;
-use crate::exit::Failure;
 
 /// Runs the command.
 pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {

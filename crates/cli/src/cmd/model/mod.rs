@@ -16,13 +16,14 @@ mod worlds;
 use std::fmt::Write;
 use std::path::Path;
 
+use harness::exit::Failure;
+use harness::output;
+use harness::records;
+use harness::verbosity::Verbosity;
 use perf::model::least_squares::Fitted;
 use perf::record::{Run as Record, Target, Workload};
 
-use crate::args::{Model, Verbosity};
-use crate::exit::Failure;
-use crate::output;
-use crate::records;
+use crate::args::Model;
 
 /// Runs the command.
 pub(crate) fn run(model: &Model, verbosity: Verbosity) -> Result<(), Failure> {

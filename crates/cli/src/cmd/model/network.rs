@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
 use perf::model::closed::approximate::ERROR_MAX;
 use perf::model::closed::network::{Center, Class, Kind, Network, Solution};
 use perf::model::error::ModelError;
@@ -9,9 +11,7 @@ use serde::Deserialize;
 use world::simulate::values::Span;
 
 use super::{source, span};
-use crate::args::Verbosity;
 use crate::args::cycle::Network as Args;
-use crate::exit::Failure;
 
 /// As the file has it.
 #[derive(Debug, Deserialize)]

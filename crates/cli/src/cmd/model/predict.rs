@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
 use perf::model::closed::server::ClosedServer;
 use perf::model::error::ModelError;
 
 use super::known::name;
 use super::span;
-use crate::args::Verbosity;
 use crate::args::estimate::Predict;
-use crate::exit::Failure;
 
 /// Load points, in percent of the open model's saturation.
 const PERCENTS: [u32; 14] = [5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 98, 99];

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
 use perf::model::error::ModelError;
 use perf::model::saved::SavedPath;
 use perf::model::sensitivity::{
@@ -13,9 +15,7 @@ use perf::model::{sweep, trace, whatif};
 use super::infer::{self, Fitted};
 use super::source::Source;
 use super::{record, show, span};
-use crate::args::Verbosity;
 use crate::args::cycle::Sensitivity as Args;
-use crate::exit::Failure;
 
 /// What a fit says of the server: all that the relations need.
 struct Seen {

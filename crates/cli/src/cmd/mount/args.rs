@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use harness::mounts::settings::{seconds, tenths, transfer};
 
-use super::settings::{seconds, tenths, transfer};
 use crate::args::{listen, read, size, time};
 
 /// Mounts an NFS file system, until Ctrl-C or SIGTERM, or until somebody unmounts it.
@@ -118,7 +118,7 @@ impl Args {
     /// Everything that was asked for, as words; what was given by name is last, and decides.
     pub(super) fn words(&self) -> Vec<String> {
         let mut words: Vec<String> =
-            self.words.iter().flat_map(|list| super::settings::split(list)).collect();
+            self.words.iter().flat_map(|list| harness::mounts::settings::split(list)).collect();
         let valued = [
             ("write_policy", &self.write_policy),
             ("dirty_max", &self.dirty_max),

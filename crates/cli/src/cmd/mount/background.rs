@@ -6,12 +6,11 @@ use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use harness::exit::Failure;
+use harness::signals::Interrupts;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::oneshot;
-
-use crate::exit::Failure;
-use crate::served::Interrupts;
 
 /// What the process that stays prints when it has mounted.
 const MOUNTED: &str = "mounted\n";
@@ -77,7 +76,7 @@ pub(super) fn detach() -> Result<(), Failure> {
     // Already a leader of its session when a service manager has started it.
     rustix::process::setsid().ok();
     rustix::process::chdir("/").map_err(failed)?;
-    crate::output::print(MOUNTED)?;
+    harness::output::print(MOUNTED)?;
     let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(failed)?;
     rustix::stdio::dup2_stdin(&nothing).map_err(failed)?;

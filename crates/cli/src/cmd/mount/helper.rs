@@ -6,10 +6,9 @@
 use std::ffi::OsString;
 
 use clap::Parser;
-
-use super::settings::{Settings, split};
-use crate::args::Verbosity;
-use crate::exit::Failure;
+use harness::exit::Failure;
+use harness::mounts::settings::{Settings, split};
+use harness::verbosity::Verbosity;
 
 /// What mount(8) asks for.
 #[derive(Debug, Default, Eq, PartialEq)]

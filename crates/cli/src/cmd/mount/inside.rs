@@ -17,18 +17,20 @@ use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use client::files::Files;
+use harness::exit::Failure;
+use harness::mounts::embedded::settings;
+use harness::mounts::failures;
+use harness::mounts::settings::Settings;
+use harness::served::worker_threads;
+use harness::verbosity::Verbosity;
 use mount::session::{Ended, Mount, Options, Unmounted, check};
 use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::mpsc;
 
+use super::metrics;
 use super::reach::{self, Reached};
-use super::settings::{Settings, split};
 use super::voice::Voice;
-use super::{failures, metrics};
-use crate::args::Verbosity;
-use crate::exit::Failure;
-use crate::served::worker_threads;
 
 /// How long writing back may take when the caller has gone.
 const ORPHAN_GRACE: Nanos = Nanos::from_secs(5);
@@ -65,18 +67,6 @@ fn answer(line: &str) {
 fn told(failure: &Failure) -> String {
     let plain = |text: &str| text.replace(['\n', '\t'], " ");
     format!("failed {}\t{}", plain(failure.what()), plain(failure.advice()))
-}
-
-/// What a mount in a benchmark is to be.
-pub(super) fn settings(source: &str, words: &str) -> Result<Settings, String> {
-    let mut settings = Settings::of(source)?;
-    // A server that is gone has to end what works on the mount.
-    settings.soft = true;
-    for word in split(words) {
-        settings.word(&word)?;
-    }
-    settings.flags.allow_other |= rustix::process::geteuid().is_root();
-    Ok(settings)
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {

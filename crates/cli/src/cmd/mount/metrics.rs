@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 
 use client::files::Files;
 use client::url::Version;
+use harness::exit::Failure;
 use net::call::Counters;
 use net::clock::Clock;
 use net::http::{Found, Listener};
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 use server::metrics::{CONTENT_TYPE, Kind, Page, Reading};
-
-use crate::exit::Failure;
 
 /// Answers /metrics and /healthz, in a task of its own.
 pub(super) fn serve(clock: &Clock, listen: SocketAddr, files: &Files) -> Result<(), Failure> {

@@ -2,31 +2,28 @@
 
 mod args;
 mod background;
-mod embedded;
-mod failures;
 pub(crate) mod helper;
 pub(crate) mod inside;
 mod metrics;
 mod reach;
-mod settings;
 mod voice;
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use client::error::Error;
+use harness::exit::Failure;
+use harness::mounts::failures;
+use harness::mounts::settings::Settings;
+use harness::served;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use mount::KernelCache;
 use mount::session::{Ended, Mount, Options, Unmounted, check, mounted, remount};
 use net::clock::Clock;
 
-use crate::args::Verbosity;
-use crate::exit::Failure;
-use crate::served::{self, Interrupts};
-
 pub(crate) use self::args::Args;
-pub(crate) use self::embedded::{Counted, Embedded, obstacle};
 use self::reach::Reached;
-use self::settings::Settings;
 use self::voice::Voice;
 
 /// Runs the command.

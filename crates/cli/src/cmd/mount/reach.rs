@@ -7,16 +7,16 @@ use client::files::{Files, Options};
 use client::mount::{self, Persistence};
 use client::session::{Complaints, Credential};
 use client::write_behind;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::mounts::settings::Settings;
+use harness::target;
 use net::call::{Event, Events};
 use net::clock::Clock;
 use parking_lot::Mutex;
 use wire::nfs3::{FType, StableHow};
 
-use super::settings::Settings;
 use super::voice::Voice;
-use crate::cmd::study;
-use crate::emulated;
-use crate::exit::Failure;
 
 /// Different complaints of a server: there are fewer procedures, and ways to answer them wrongly.
 const COMPLAINTS_MAX: usize = 100;
@@ -40,7 +40,7 @@ pub(super) async fn reach(
     let target = &settings.target;
     emulated::calibrate(clock, &settings.link).await?;
     let mut options =
-        study::options(target, mount::Options::REPLY_LIMIT, settings.link.clone().into());
+        target::options(target, mount::Options::REPLY_LIMIT, settings.link.clone().into());
     options.persistence = Some(Persistence {
         nconnect: settings.nconnect,
         soft: settings.soft,

@@ -5,9 +5,8 @@ use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 
+use harness::verbosity::Verbosity;
 use parking_lot::Mutex;
-
-use crate::args::Verbosity;
 
 /// Where the system's log listens (syslog(3)).
 const SYSLOG: &str = "/dev/log";

@@ -7,10 +7,9 @@
 use std::path::Path;
 
 use counters::{client, server};
+use harness::exit::Failure;
 use load::nhfsstone::outcome::{BACKGROUND_MAX, BACKGROUND_TIME};
 use net::clock::Clock;
-
-use crate::exit::Failure;
 
 const SERVER: &str = "/proc/net/rpc/nfsd";
 const CLIENT: &str = "/proc/net/rpc/nfs";

@@ -7,6 +7,13 @@ mod text;
 use client::error::Error as ClientError;
 use client::mount::{self, Mounted};
 use client::url::Version;
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::scratch::Held;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
 use load::cpu::Usage;
 use load::mix::{Mix, Operation};
 use load::nhfsstone::{self, CALLS, Outcome, Place, Plan};
@@ -15,14 +22,8 @@ use net::shape::Shape;
 use perf::units::Nanos;
 
 use self::background::Background;
-use crate::args::Verbosity;
 use crate::args::nhfsstone::Nhfsstone as Args;
 use crate::cmd::mix;
-use crate::cmd::study::{self, Held, Reached};
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::records;
-use crate::served::Interrupts;
 
 /// How long the files of one task may take to be removed.
 const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
@@ -118,7 +119,7 @@ async fn measure(
         background = Background::watch(&clock) => background,
     };
     background.is_quiet(args.busy)?;
-    let options = |target| study::options(target, args.reply_limit, Shape::default());
+    let options = |target| target::options(target, args.reply_limit, Shape::default());
     let plain: Vec<Reached> = args
         .target
         .iter()
@@ -174,7 +175,7 @@ async fn generate(
 ) -> Result<(Outcome, (u64, f64), Option<ClientError>), Failure> {
     let mut places = Vec::new();
     for (target, held) in args.target.iter().zip(held) {
-        let options = study::options(target, args.reply_limit, Shape::default());
+        let options = target::options(target, args.reply_limit, Shape::default());
         let Mounted { session, .. } = mount::mount(clock, target, &options).await?;
         places.push(Place { session, dir: held.scratch.dir() });
     }

@@ -1,11 +1,11 @@
 //! The run record.
 
+use harness::records;
 use perf::record::{Run as Record, Target};
 use serde_json::json;
 
 use super::{Ran, targets, text};
 use crate::args::nhfsstone::Nhfsstone as Args;
-use crate::records;
 
 pub(super) fn record(args: &Args, ran: &Ran) -> Record {
     let mut record = records::begin(ran.started.clone());

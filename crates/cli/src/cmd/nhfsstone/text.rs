@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
+use harness::records::write_stability;
+use harness::verbosity::Verbosity;
 use load::mix::Operation;
 use load::nhfsstone::Outcome;
 use load::nhfsstone::outcome::{BACKGROUND_TIME, Tally};
 use perf::histogram::Histogram;
 
 use super::Ran;
-use crate::args::Verbosity;
-use crate::records::write_stability;
 
 /// The original's columns.
 const HEADER: &str = "op        want       got    calls      secs  msec/call    time %\n";

@@ -7,6 +7,10 @@ use bytes::Bytes;
 use client::mount::{self, Mounted};
 use client::session::Session;
 use client::transfer::{Kind, Limit};
+use harness::exit::Failure;
+use harness::processors::apart;
+use harness::served::Embedded;
+use harness::target::Reached;
 use load::cpu::Neighbours;
 use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
@@ -14,11 +18,6 @@ use net::clock::Clock;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 use wire::nfs3::{FileHandle, StableHow};
-
-use crate::cmd::study::Reached;
-use crate::exit::Failure;
-use crate::processors::apart;
-use crate::served::Embedded;
 
 /// The thesis's block.
 pub(super) const CALL_BYTES: u32 = 8 << 10;

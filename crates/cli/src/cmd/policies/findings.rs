@@ -1,14 +1,14 @@
 //! What of the paper's findings is seen here: of each, a sentence that all repetitions have chosen.
 
 use client::write_behind::PolicyName;
+use harness::compared::{Better, Compared, Which};
+use harness::records::sample;
 use load::latencies::{SLOW, SPIKES_OF_A_RHYTHM, STANDS_OUT, Summary};
 use perf::stats::{Estimate, Sample};
 use perf::units::Nanos;
 use report::policies::{Finding, Seen};
 
 use super::{Measured, Outcome, Scene, Speed};
-use crate::compared::{Better, Compared, Which};
-use crate::records::sample;
 
 /// What differs from the paper's by more is of another size.
 const ANOTHER_SIZE: f64 = 2.0;

@@ -8,6 +8,15 @@ mod text;
 use client::mount;
 use client::session::Session;
 use client::write_behind::PolicyName;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::scratch;
+use harness::served::{Embedded, worker_threads};
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
 use load::latencies::{SLOW, Summary};
 use load::policies::{self, Run, Workload};
 use load::scratch::Scratch;
@@ -17,14 +26,7 @@ use net::shape::profile::Profile;
 use perf::stats::Sample;
 use perf::units::Nanos;
 
-use crate::args::Verbosity;
 use crate::args::bench::Policies;
-use crate::cmd::study::{self, Reached};
-use crate::emulated;
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::records;
-use crate::served::{Embedded, Interrupts, worker_threads};
 
 /// Bytes in a write(), as in the paper.
 const CALL_BYTES: u32 = 8192;
@@ -224,9 +226,9 @@ async fn measure(args: &Policies, wsize: u32, verbosity: Verbosity) -> Result<Ou
     emulated::calibrate(&clock, &link).await?;
     let measured = match &args.target {
         Some(target) => {
-            let options = |link: Shape| study::options(target, args.reply_limit, link);
+            let options = |link: Shape| target::options(target, args.reply_limit, link);
             let plain = Reached::new(&clock, None, target, options(Shape::default()));
-            study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+            scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
                 let session =
                     mount::mount(&clock, target, &options(link.clone().into())).await?.session;
                 course.run(&[Lane { speed: Speed::Fast, session, scratch }]).await

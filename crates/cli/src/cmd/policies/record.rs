@@ -1,5 +1,6 @@
 //! The run record of the five policies.
 
+use harness::records;
 use load::latencies;
 use perf::record::{Run as Record, Target, Warning};
 use perf::stats::Sample;
@@ -8,7 +9,6 @@ use report::policies::Seen;
 use super::findings::findings;
 use super::{CALL_BYTES, Measured, Outcome};
 use crate::args::bench::Policies;
-use crate::records;
 
 pub(super) fn json(outcome: &Outcome, args: &Policies) -> String {
     let mut record = records::begin(records::now());

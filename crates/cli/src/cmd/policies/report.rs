@@ -1,6 +1,8 @@
 //! The report: every call of every policy, in the order of the paper's figures.
 
 use client::write_behind::{PolicyName, Stage};
+use harness::records;
+use harness::shell;
 use load::latencies;
 use net::clock::Clock;
 use report::Numbers;
@@ -10,8 +12,6 @@ use report::{Latency, LatencyPlot};
 use super::findings::findings;
 use super::text::paper;
 use super::{Measured, Outcome, Scene, Speed};
-use crate::records;
-use crate::shell;
 
 /// Calls that figure 2 of the paper shows.
 const FIGURE_2_CALLS: usize = 1_000;

@@ -5,6 +5,14 @@ mod record;
 mod said;
 mod screen;
 
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::scratch;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
+use harness::verdict::Gain;
 use load::cpu::{Neighbours, Usage};
 use load::probe::Findings;
 use load::probe::concurrency::{self, Concurrency};
@@ -19,15 +27,8 @@ use perf::model::whatif::path::{Case, Spread};
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
-use crate::args::Verbosity;
 use crate::args::probe::Probe;
 use crate::cmd::study::explain::{Explanation, PlannedRun};
-use crate::cmd::study::verdict::Gain;
-use crate::cmd::study::{self, Reached};
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::records;
-use crate::served::Interrupts;
 
 /// Everything that was found, and how.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
     let mut interrupts = Interrupts::catch()?;
     let clock = Clock::real();
     let reached = |links| {
-        let options = study::options(&args.target, args.reply_limit, links);
+        let options = target::options(&args.target, args.reply_limit, links);
         Reached::new(&clock, None, &args.target, options)
     };
     let link = args.link.clone().unwrap_or_default();
@@ -83,7 +84,7 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
     let mut bars = Bars::new(verbosity);
     let started = records::now();
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
-    let outcome = study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+    let outcome = scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
         let plan = if args.quick { Plan::PROBE_QUICK } else { Plan::PROBE };
         let subjects = [subject.clone()];
         let mut study = sweep::Study::begin(&clock, plan, &subjects, scratch).await?;

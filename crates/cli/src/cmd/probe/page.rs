@@ -1,11 +1,11 @@
 //! The report of a probe: throughput over calls outstanding, as predicted and as measured.
 
+use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
 use super::screen::parameters;
 use super::{Outcome, said};
 use crate::cmd::study::explain::{Row, bytes, sentence};
-use crate::shell;
 
 pub(super) fn html(outcome: &Outcome) -> String {
     let explanation = &outcome.explanation;

@@ -1,10 +1,10 @@
 //! The run record of a probe; `nfskit model` reads its `model.path`.
 
+use harness::records;
 use perf::record::{Target, Warning, Workload};
 
 use super::screen::parameters;
 use super::{Outcome, said};
-use crate::records;
 
 pub(super) fn json(outcome: &Outcome) -> String {
     let mut record = records::begin(outcome.started.clone());

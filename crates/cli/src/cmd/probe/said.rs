@@ -198,6 +198,7 @@ fn way(outcome: &Outcome) -> String {
 
 #[cfg(test)]
 mod tests {
+    use harness::verdict::Errors;
     use load::probe::Findings;
     use load::probe::concurrency::{Concurrency, Servers};
     use load::study::Configuration;
@@ -210,7 +211,6 @@ mod tests {
     use crate::cmd::probe::screen::text;
     use crate::cmd::study::explain::Explanation;
     use crate::cmd::study::models::{Choice, Model};
-    use crate::cmd::study::verdict::Errors;
 
     fn told(value: f64) -> Estimate {
         Estimate { value, ci95: Some(Interval { lo: 0.9 * value, hi: 1.1 * value }) }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use harness::records::number;
 use load::probe::concurrency::Servers;
 use perf::stats::Estimate;
 
 use super::{Outcome, said};
 use crate::cmd::study::explain::{bytes, sentence};
-use crate::records::number;
 
 pub(super) fn text(outcome: &Outcome) -> String {
     let mut text = String::new();

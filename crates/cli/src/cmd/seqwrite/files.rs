@@ -11,6 +11,15 @@ use bytes::Bytes;
 use client::files::Files;
 use client::mount::{self, Mounted};
 use client::url::Target;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::local;
+use harness::output::{self, Bars};
+use harness::scratch;
+use harness::served::worker_threads;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
 use load::error::Error as LoadError;
 use load::place::{self, FileSystem};
 use load::scratch::Scratch;
@@ -23,14 +32,7 @@ use perf::units::Nanos;
 use tokio::sync::oneshot;
 
 use super::{record, summary};
-use crate::args::Verbosity;
 use crate::args::bench::Seqwrite;
-use crate::cmd::study::{self, Reached};
-use crate::emulated;
-use crate::exit::Failure;
-use crate::local;
-use crate::output::{self, Bars};
-use crate::served::{Interrupts, worker_threads};
 
 const FILE_BYTES: u64 = 100 << 20;
 const CALL_BYTES: u64 = 8 << 10;
@@ -157,10 +159,10 @@ async fn measure(
         Some(target) => {
             let link = args.link.clone().unwrap_or_default();
             emulated::calibrate(&clock, &link).await?;
-            let options = study::options(target, args.reply_limit, link.into());
-            let plain = study::options(target, args.reply_limit, Shape::default());
+            let options = target::options(target, args.reply_limit, link.into());
+            let plain = target::options(target, args.reply_limit, Shape::default());
             let reached = Reached::new(&clock, None, target, plain);
-            study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
+            scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
                 let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
                 let files = Files::new(&clock, session, files_options(args));
                 let who = &options.credential;
@@ -185,7 +187,7 @@ fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> 
     let mut places = Vec::new();
     for dir in &args.dir {
         let file_system = local::directory(dir, "--dir")?;
-        let free = place::free_bytes(dir).map_err(failure)?;
+        let free = place::free_bytes(dir).map_err(Failure::from)?;
         is_enough(&dir.display().to_string(), free, workloads)?;
         places.push(Place { at: At::Dir(dir.clone()), file_system });
     }
@@ -316,7 +318,7 @@ impl Writer {
     async fn run(mut self) -> Result<Run, Failure> {
         match (&mut self.answered).await {
             Ok(Ok(Some(run))) => Ok(run),
-            Ok(Err(error)) => Err(failure(error)),
+            Ok(Err(error)) => Err(Failure::from(error)),
             Ok(Ok(None)) | Err(_) => Err(Failure::interrupted()),
         }
     }
@@ -329,11 +331,6 @@ impl Drop for Writer {
             self.left.store(true, Ordering::Relaxed);
         }
     }
-}
-
-/// What went wrong in a directory.
-pub(crate) fn failure(error: LoadError) -> Failure {
-    error.into()
 }
 
 /// Every call of every run, one a line.

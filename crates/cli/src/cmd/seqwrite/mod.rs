@@ -5,10 +5,10 @@ mod record;
 mod summary;
 mod wire;
 
-pub(crate) use self::files::failure;
-use crate::args::Verbosity;
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
+
 use crate::args::bench::Seqwrite;
-use crate::exit::Failure;
 
 /// Runs the command.
 pub(crate) fn run(args: &Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {

@@ -1,5 +1,7 @@
 //! The run records of a benchmark: one for each length in each place.
 
+use harness::compared::{Better, Compared};
+use harness::records;
 use load::latencies::{self, Summary};
 use load::seqwrite_files::Mark;
 use perf::histogram::Histogram;
@@ -9,8 +11,6 @@ use perf::units::Nanos;
 
 use super::files::{At, Measured};
 use crate::args::bench::Seqwrite;
-use crate::compared::{Better, Compared};
-use crate::records;
 
 /// Points of the plotted calls of a run.
 const SERIES_POINTS_MAX: usize = 4_000;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use harness::compared::{Better, Compared};
+use harness::records;
 use load::latencies::{self, Bar, SPIKES_OF_A_RHYTHM, STANDS_OUT, Summary};
 use load::seqwrite_files::Mark;
 use perf::record::Durability;
@@ -10,8 +12,6 @@ use perf::units::Nanos;
 use super::files::Measured;
 use super::record::ratio;
 use crate::args::bench::Seqwrite;
-use crate::compared::{Better, Compared};
-use crate::records;
 
 /// Columns of the longest bar.
 const BAR_COLUMNS: usize = 40;

@@ -2,6 +2,14 @@
 
 use client::mount::{self, Mounted};
 use client::transfer::Limit;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::scratch;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
 use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::clock::Clock;
@@ -12,14 +20,7 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
-use crate::args::Verbosity;
 use crate::args::bench::{self, Stable};
-use crate::cmd::study::{self, Reached};
-use crate::emulated;
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::records;
-use crate::served::Interrupts;
 
 const FILE_BYTES: u64 = 256 << 20;
 const CALL_BYTES: u64 = 1 << 20;
@@ -65,11 +66,11 @@ async fn measure(
     let mut interrupts = Interrupts::catch()?;
     let link = args.link.clone().unwrap_or_default();
     emulated::calibrate(&clock, &link).await?;
-    let options = study::options(target, args.reply_limit, link.clone().into());
-    let plain = study::options(target, args.reply_limit, Shape::default());
+    let options = target::options(target, args.reply_limit, link.clone().into());
+    let plain = target::options(target, args.reply_limit, Shape::default());
     let mut bars = Bars::new(verbosity);
     let reached = Reached::new(&clock, None, target, plain);
-    study::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
+    scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
         let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
         let call_bytes =
             u32::try_from(call).unwrap_or(u32::MAX).min(session.sizes().write_bytes_max);

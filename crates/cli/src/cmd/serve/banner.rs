@@ -5,16 +5,16 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use client::url::encoded;
+use harness::served;
+use harness::served::CommitMode;
+use harness::shell;
 use net::shape::calibration::Calibration;
 use server::Squash;
 use server::types::Caller;
 
-use crate::args::{self, CommitMode, MetadataSync};
-use crate::exports::{Client, Spec};
-use crate::served;
-use crate::shell;
-
 use super::EMULATED;
+use crate::args::{self, MetadataSync};
+use crate::exports::{Client, Spec};
 
 /// Exports listed; of more, the number is told.
 const EXPORTS_MAX: usize = 20;

@@ -7,6 +7,14 @@ mod watch;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use harness::emulated;
+use harness::exit::Failure;
+use harness::hints;
+use harness::output;
+use harness::served::{self, Memory, Options};
+use harness::signals::{Asked, Interrupts};
+use harness::sockets::{Refused, Sockets};
+use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use net::serve::{Drained, Limits};
 use net::shape::Shape;
@@ -16,20 +24,13 @@ use server::types::Caller;
 use server::{Export, Exports, Replies, Versions};
 use world::machine::time_of_day;
 
-use crate::args::{self, MetadataSync, Verbosity};
-use crate::emulated;
-use crate::exit::Failure;
-use crate::exports::resolve::{self, Stores};
-use crate::exports::{RuleSpec, Spec, file};
-use crate::hints;
-use crate::log::{self, Log};
-use crate::output;
-use crate::served::{self, Asked, Interrupts, Memory, Options};
-use crate::sockets::{Refused, Sockets};
-use crate::state::{self, State};
-
 use self::banner::Banner;
 use self::register::Registration;
+use crate::args::{self, MetadataSync};
+use crate::exports::resolve::{self, Stores};
+use crate::exports::{RuleSpec, Spec, file};
+use crate::log::{self, Log};
+use crate::state::{self, State};
 
 /// Replies that are remembered for retransmissions, some 400 bytes each.
 const REPLIES_MAX: usize = 65_536;

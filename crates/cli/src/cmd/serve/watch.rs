@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use harness::exit::Failure;
+use harness::served::Running;
 use net::clock::Clock;
 use net::slack::Slack;
 use net::transport::CALL_BYTES_MAX;
@@ -13,10 +15,8 @@ use server::metrics::Metrics;
 use server::store::Store;
 
 use crate::args;
-use crate::exit::Failure;
 use crate::log::{Log, Rise};
 use crate::metrics;
-use crate::served::Running;
 
 /// How often counts are looked at that only the log tells of.
 const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);

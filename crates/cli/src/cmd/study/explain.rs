@@ -1,14 +1,14 @@
 //! Step 3: what the model says of what was measured.
 
+use harness::records;
+use harness::records::median;
+use harness::verdict::Errors;
 use load::probe::Findings;
 use load::study::{self, Configuration, Drain, Measured};
 use perf::model::transaction::{Bound, Path, Prediction, Server, Term, Transfer};
-use perf::stats::Sample;
 use perf::units::Nanos;
 
 use super::models::{self, Choice};
-use super::verdict::Errors;
-use crate::records;
 
 /// Predicted beside measured, for one configuration.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +133,7 @@ impl Explanation {
         Self {
             error_pct_worst: errors.iter().copied().reduce(f64::max).unwrap_or(f64::NAN),
             error_pct_median: median(errors),
-            errors: Errors::of(&rows),
+            errors: errors_of(&rows),
             choice: Choice::of(&rows, measured),
             rows,
             before: Configuration { subject: 0, call_bytes: smallest, outstanding: 1 },
@@ -294,8 +294,14 @@ pub(crate) fn bytes(bytes: u32) -> String {
     records::bytes(bytes.into())
 }
 
-pub(crate) fn median(values: Vec<f64>) -> f64 {
-    Sample::new(values).map_or(f64::NAN, |sample| sample.median())
+/// How far off the models are beside what was measured.
+fn errors_of(rows: &[Row]) -> Errors {
+    let point = |row: &Row| {
+        let configuration = row.configuration;
+        let curve = (configuration.subject, configuration.call_bytes);
+        Some((curve, row.measured_mib_per_s?, row.error_pct()?.abs()))
+    };
+    Errors::of_curves(rows.iter().filter_map(point))
 }
 
 #[cfg(test)]

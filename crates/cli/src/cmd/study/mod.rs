@@ -5,20 +5,26 @@ pub(crate) mod models;
 mod outcome;
 mod record;
 mod report;
-pub(crate) mod verdict;
 
 use std::fs;
 use std::path::Path;
 
-use client::mount::{self, Mounted};
-use client::session::{Credential, Session};
 use client::url::Target;
+use harness::apart::apart;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::scratch::in_scratch;
+use harness::served::{CommitMode, Embedded};
+use harness::shell;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use load::probe::local::{self, Ceiling};
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Step, Subject};
 use net::clock::Clock;
-use net::shape::Shape;
 use net::shape::profile::Profile;
 use perf::model::transaction::Server;
 use perf::record::{Durability, Warning};
@@ -28,13 +34,7 @@ use server::store::Medium;
 
 use self::explain::{Explanation, PlannedRun};
 use self::outcome::{LocalFindings, Outcome, TargetInfo};
-use crate::apart::apart;
-use crate::args::{self, CommitMode, Verbosity};
-use crate::emulated;
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::served::{Embedded, Interrupts};
-use crate::shell;
+use crate::args;
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Study, verbosity: Verbosity) -> Result<(), Failure> {
@@ -138,8 +138,12 @@ async fn existing(
     interrupts: &mut Interrupts,
 ) -> Result<Outcome, Failure> {
     let link = args.link.clone().unwrap_or_default();
-    let subjects =
-        [Reached::new(clock, None, target, options(target, args.reply_limit, link.clone().into()))];
+    let subjects = [Reached::new(
+        clock,
+        None,
+        target,
+        target::options(target, args.reply_limit, link.clone().into()),
+    )];
     let info = TargetInfo {
         kind: "server",
         url: Some(target.to_string()),
@@ -155,107 +159,6 @@ async fn existing(
     };
     let attempt = Attempt { clock, args, link, subjects: &subjects, dir: None };
     attempt.in_scratch(info, verbosity, interrupts).await
-}
-
-/// Makes a scratch directory on a server, works in it, and removes it, however the work ends:
-/// done, failed, or interrupted. `plain` is the server without an emulated link.
-pub(crate) async fn in_scratch<T>(
-    plain: &Reached,
-    interrupts: &mut Interrupts,
-    work: impl AsyncFnOnce(&Scratch) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let held = Held::make(plain, interrupts).await?;
-    let outcome = tokio::select! {
-        biased;
-        () = interrupts.next() => Err(Failure::interrupted()),
-        outcome = work(&held.scratch) => outcome,
-    };
-    held.clear(plain, REMOVE_LIMIT, outcome).await
-}
-
-/// A scratch directory, and the connection that is kept aside for its removal.
-#[derive(Debug)]
-pub(crate) struct Held {
-    session: Session,
-    pub(crate) scratch: Scratch,
-}
-
-impl Held {
-    /// Makes a directory of a name that nobody else has.
-    pub(crate) async fn make(
-        plain: &Reached,
-        interrupts: &mut Interrupts,
-    ) -> Result<Self, Failure> {
-        let session = tokio::select! {
-            biased;
-            () = interrupts.next() => return Err(Failure::interrupted()),
-            session = plain.connect() => session?,
-        };
-        // An interrupt must not lose the directory between its making and our knowing of it.
-        let tag = format!("{:x}-{}", plain.clock.since_1970().as_nanos(), std::process::id());
-        let name = Scratch::name_for(&tag);
-        match Scratch::create(&session, &name).await {
-            Ok(scratch) => Ok(Self { session, scratch }),
-            Err(error) => Err(not_made(plain, &name, error).await),
-        }
-    }
-
-    /// Removes it within this time. What was to be told is told, and what is left behind.
-    pub(crate) async fn clear<T>(
-        self,
-        plain: &Reached,
-        limit: Nanos,
-        outcome: Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        let Self { session, scratch } = self;
-        let removed = plain.clock.within(limit, remove(&session, plain, &scratch)).await;
-        match (outcome, removed) {
-            (outcome, Ok(Ok(()))) => outcome,
-            (Ok(_), Ok(Err(failure))) => Err(failure.and(left_behind(scratch.name()))),
-            (Ok(_), Err(elapsed)) => {
-                let failure = Failure::environment(elapsed, "the server's log");
-                Err(failure.and(left_behind(scratch.name())))
-            }
-            (Err(failure), _) => Err(failure.and(left_behind(scratch.name()))),
-        }
-    }
-}
-
-/// The failure of a MKDIR. If the server did not say that it failed, it may have succeeded: then
-/// the directory is looked for and removed over a new connection.
-async fn not_made(plain: &Reached, name: &str, error: client::error::Error) -> Failure {
-    let refused = error.status().is_some();
-    let failure = Failure::from(error);
-    if refused {
-        return failure;
-    }
-    let look = async {
-        let session = plain.connect().await?;
-        match Scratch::find(&session, name).await? {
-            Some(scratch) => scratch.remove(&session).await,
-            None => Ok(()),
-        }
-    };
-    match plain.clock.within(REMOVE_LIMIT, look).await {
-        Ok(Ok(())) => failure,
-        _ => failure.and(left_behind(name)),
-    }
-}
-
-/// How long a directory of a few files may take to be removed.
-pub(crate) const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
-
-/// Over the connection that was kept aside, or a new one if that broke.
-async fn remove(session: &Session, subject: &Reached, scratch: &Scratch) -> Result<(), Failure> {
-    if scratch.remove(session).await.is_ok() {
-        return Ok(());
-    }
-    let session = subject.connect().await?;
-    Ok(scratch.remove(&session).await?)
-}
-
-fn left_behind(name: &str) -> String {
-    format!("the scratch directory {name} could not be removed")
 }
 
 struct Attempt<'a> {
@@ -397,59 +300,6 @@ fn step_name(step: Step) -> &'static str {
     }
 }
 
-/// A server, and how to connect to it.
-#[derive(Clone, Debug)]
-pub(crate) struct Reached {
-    clock: Clock,
-    server: Option<Server>,
-    target: Target,
-    options: mount::Options,
-}
-
-impl Reached {
-    pub(crate) fn new(
-        clock: &Clock,
-        server: Option<Server>,
-        target: &Target,
-        options: mount::Options,
-    ) -> Self {
-        Self { clock: clock.clone(), server, target: target.clone(), options }
-    }
-
-    /// The same server, with nothing emulated on the way.
-    fn without_link(&self) -> Self {
-        let options = mount::Options { links: Shape::default(), ..self.options.clone() };
-        Self { options, ..self.clone() }
-    }
-}
-
-impl Subject for Reached {
-    fn server(&self) -> Option<Server> {
-        self.server
-    }
-
-    async fn connect(&self) -> Result<Session, client::error::Error> {
-        let Mounted { session, .. } =
-            mount::mount(&self.clock, &self.target, &self.options).await?;
-        Ok(session)
-    }
-}
-
-/// Who we are, how long we wait, and the link.
-pub(crate) fn options(target: &Target, reply_limit: Nanos, links: Shape) -> mount::Options {
-    let uid = target.uid.unwrap_or_else(|| rustix::process::getuid().as_raw());
-    let gid = target.gid.unwrap_or_else(|| rustix::process::getgid().as_raw());
-    let machine_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    mount::Options {
-        credential: Credential { machine_name, uid, gid, gids: Vec::new() },
-        connect_limit: mount::Options::CONNECT_LIMIT,
-        reply_limit,
-        links,
-        persistence: None,
-        private: None,
-    }
-}
-
 fn warnings(outcome: &Outcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, text: String, try_: &str| {
@@ -481,7 +331,7 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
         );
     }
     if let Some(share) = outcome.neighbours_share
-        && share > crate::records::NEIGHBOURS_SHARE_MAX
+        && share > harness::records::NEIGHBOURS_SHARE_MAX
         && !outcome.target.is_on_this_host
     {
         warn(
@@ -491,7 +341,7 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
         );
     }
     let (gain, errors) = (outcome.gain(), &outcome.explanation.errors);
-    let below = explain::median(errors.below.clone());
+    let below = harness::records::median(errors.below.clone());
     if gain.verdict() == "missed" || below > 10.0 {
         warn(
             "model_error",

@@ -6,11 +6,12 @@
 //! by more than the repetitions differ among themselves, and by a tenth of its error: what is not
 //! is noise, and the formula says most.
 
+use harness::records::median;
 use load::study::{Measured, transfer};
 use perf::model::transaction::{Bound, Path, Server, Transfer};
 use perf::model::whatif::path::Case;
 
-use super::explain::{PlannedRun, Row, median};
+use super::explain::{PlannedRun, Row};
 
 /// The models, the simplest first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

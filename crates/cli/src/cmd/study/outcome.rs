@@ -1,5 +1,6 @@
 //! A finished study, and the numbers that others rely on.
 
+use harness::verdict::Gain;
 use load::probe::Findings;
 use load::study::{Configuration, Drain, Measured, Plan, WINDOWS};
 use perf::record::Durability;
@@ -7,7 +8,6 @@ use perf::stats::Estimate;
 
 use super::explain::{self, Explanation};
 use super::models;
-use super::verdict::Gain;
 
 /// Everything that a report or a record says.
 #[derive(Debug)]

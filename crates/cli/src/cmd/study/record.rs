@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use client::transfer::{Event, Kind};
+use harness::emulated;
+use harness::records;
 use load::study::Measured;
 use perf::histogram::Histogram;
 use perf::model::transaction::Server;
@@ -12,8 +14,6 @@ use perf::units::{Instant, Nanos};
 use serde_json::{Map, Value, json};
 
 use super::outcome::Outcome;
-use crate::emulated;
-use crate::records;
 
 /// Points kept of each series; the calls themselves are in calls.csv.
 const SERIES_POINTS_MAX: usize = 1_000;
@@ -155,7 +155,7 @@ fn judgement(run: &mut Run, outcome: &Outcome) {
         .filter_map(|configuration| explanation.row(configuration))
         .filter_map(|row| row.error_pct().map(f64::abs))
         .collect();
-    run.metric("model_error_pct_median_n1_n64", super::explain::median(main), "%");
+    run.metric("model_error_pct_median_n1_n64", records::median(main), "%");
     run.metric("model_error_pct_median", explanation.error_pct_median, "%");
     if let Some(noise_pct) = explanation.choice.noise_pct {
         run.metric("repetitions_differ_pct", noise_pct, "%");

@@ -1,6 +1,8 @@
 //! A study as the report wants it.
 
 use client::transfer::Kind;
+use harness::compared::is_wide;
+use harness::records;
 use load::study::{Configuration, Drain, Measured};
 use perf::record::Run;
 use perf::stats::{Estimate, Interval, ratio};
@@ -12,8 +14,6 @@ use report::{
 use super::explain::{self, bytes, sentence};
 use super::outcome::Outcome;
 use super::record;
-use crate::compared::is_wide;
-use crate::records;
 
 /// Points kept of what is drawn.
 const POINTS_MAX: usize = 1_500;
@@ -114,7 +114,7 @@ fn headline(outcome: &Outcome) -> Headline {
             fact(
                 "error of the gain",
                 format!("{:.1} %, {}", outcome.gain().error_pct().abs(), outcome.gain().verdict()),
-                format!("held: within {:.0} %", super::verdict::HELD_PCT),
+                format!("held: within {:.0} %", harness::verdict::HELD_PCT),
             ),
             fact(
                 "recommended window",

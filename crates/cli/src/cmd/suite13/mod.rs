@@ -13,6 +13,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::served::worker_threads;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use load::suite13::{self as suite, Failed, Material, Test};
 use net::clock::Clock;
 use perf::stats::Sample;
@@ -23,12 +29,7 @@ use self::plan::Plan;
 use self::target::{Described, Target};
 use self::targets::Targets;
 use self::thread::blocking;
-use crate::args::Verbosity;
 use crate::args::suite13::Suite13;
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::records;
-use crate::served::{Interrupts, worker_threads};
 
 /// One run of one test.
 #[derive(Clone, Debug)]

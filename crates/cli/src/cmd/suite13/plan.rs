@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use harness::exit::Failure;
 use load::suite13::{Material, Sizes, Test, build_missing};
 
 use super::Measured;
 use super::thread::blocking;
 use crate::args::suite13::{Caches, Suite13};
-use crate::exit::Failure;
 
 /// Share of the paper's sizes that is run before what counts, to wake caches and clocks.
 const WARM_UP_SCALE: f64 = 0.02;

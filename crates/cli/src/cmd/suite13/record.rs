@@ -1,5 +1,6 @@
 //! The run records: one for each place and number of copies.
 
+use harness::records;
 use perf::record::{Run as Record, Target};
 use serde_json::{Map, Value, json};
 
@@ -7,7 +8,6 @@ use super::plan::Plan;
 use super::summary::{is_fair, own_share, ratio};
 use super::{Measured, Outcome, Ran};
 use crate::args::suite13::{Caches, Suite13};
-use crate::records;
 
 pub(super) fn all(outcome: &Outcome, plan: &Plan, args: &Suite13) -> Vec<Record> {
     let targets = 0..outcome.places.len();

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
+use harness::compared::{Better, Compared, Which};
+use harness::records::{cell, sample};
 use load::suite13::Test;
 use perf::record::Durability;
 
 use super::plan::Plan;
 use super::target::Described;
 use super::{Measured, Outcome};
-use crate::compared::{Better, Compared, Which};
-use crate::records::{cell, sample};
 
 /// Columns of a place.
 const WIDTH: usize = 36;

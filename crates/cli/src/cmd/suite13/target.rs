@@ -4,6 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use harness::exit::Failure;
+use harness::local;
+use harness::mounts::embedded::{Counted, Embedded};
+use harness::scratch::{Held, REMOVE_LIMIT};
+use harness::target::Reached;
 use load::place;
 use load::suite13::{Material, Test, cold, room_bytes};
 use net::clock::Clock;
@@ -16,11 +21,6 @@ use super::failure;
 use super::plan::Plan;
 use super::thread::blocking;
 use crate::args::suite13::Caches;
-use crate::cmd::mount::{Counted, Embedded};
-use crate::cmd::seqwrite;
-use crate::cmd::study::{Held, REMOVE_LIMIT, Reached};
-use crate::exit::Failure;
-use crate::local;
 
 /// How long writing back may take at the end of a mount.
 const GRACE: Nanos = Nanos::from_secs(20);
@@ -121,7 +121,7 @@ impl Target {
     pub(super) fn is_enough(&self, plan: &Plan, material: &Material) -> Result<(), Failure> {
         let most = plan.copies.iter().copied().max().unwrap_or(1);
         let needed = room_bytes(material).saturating_mul(u64::from(most));
-        let free = place::free_bytes(&self.top()).map_err(seqwrite::failure)?;
+        let free = place::free_bytes(&self.top()).map_err(Failure::from)?;
         let advice = "free space there, a smaller --scale, or fewer --copies";
         local::room(&self.described.place, needed, free, advice)
     }

@@ -8,6 +8,12 @@ use std::sync::Arc;
 
 use client::mount::Options;
 use client::url::Target as Url;
+use harness::exit::Failure;
+use harness::local;
+use harness::mounts::embedded::{Embedded, obstacle};
+use harness::scratch::Held;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
 use load::error::Error as LoadError;
 use load::place::FileSystem;
 use load::scratch::Scratch;
@@ -19,12 +25,6 @@ use perf::record::Durability;
 use super::plan::Plan;
 use super::target::{Described, Kind, MountPoint, Server, Target};
 use crate::args::suite13::{At, Caches, Place, Suite13};
-use crate::cmd::mount::{Embedded, obstacle};
-use crate::cmd::seqwrite::failure;
-use crate::cmd::study::{self, Held, Reached};
-use crate::exit::Failure;
-use crate::local;
-use crate::served::Interrupts;
 
 pub(super) struct Targets {
     pub(super) all: Vec<Target>,
@@ -86,13 +86,14 @@ fn directory(place: &Place, dir: &Path, plan: &Plan, tag: &str) -> Result<Target
     // What the kernel calls it, for its counters.
     let dir = dir.canonicalize().map_err(|cause| {
         let path = dir.to_owned();
-        failure(LoadError::Local { doing: "looking at a directory", path, cause })
+        Failure::from(LoadError::Local { doing: "looking at a directory", path, cause })
     })?;
-    let FileSystem { kind, mount_options, flushed } = FileSystem::of(&dir).map_err(failure)?;
+    let FileSystem { kind, mount_options, flushed } =
+        FileSystem::of(&dir).map_err(Failure::from)?;
     let scratch = dir.join(Scratch::name_for(tag));
     DirBuilder::new().mode(0o700).create(&scratch).map_err(|cause| {
         let path = scratch.clone();
-        failure(LoadError::Local { doing: "making a directory", path, cause })
+        Failure::from(LoadError::Local { doing: "making a directory", path, cause })
     })?;
     let is_nfs = kind.starts_with("nfs");
     let flushes = plan.sync || is_nfs || kind == "fuse.nfskit";
@@ -141,7 +142,7 @@ fn server<'a>(
         Failure::environment(what, "a TMPDIR that this user may write in")
     })?;
     let embedded = Embedded::new(url, &args.options, at.path().to_owned())?;
-    let options = study::options(embedded.target(), Options::REPLY_LIMIT, Shape::default());
+    let options = target::options(embedded.target(), Options::REPLY_LIMIT, Shape::default());
     let plain = Reached::new(clock, None, embedded.target(), options);
     Ok(Reaching { place, target, plan, options: &args.options, embedded, at, plain })
 }

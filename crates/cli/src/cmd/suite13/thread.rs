@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use harness::exit::Failure;
 use tokio::sync::oneshot;
-
-use crate::exit::Failure;
 
 /// How long work in progress may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(3);

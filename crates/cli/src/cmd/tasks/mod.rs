@@ -7,19 +7,19 @@ mod targets;
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::served::worker_threads;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use load::tasks::{self as writers, Run};
 use net::clock::Clock;
 use perf::stats::Sample;
 
 use self::plan::{Case, Plan};
 use self::targets::{Place, Targets};
-use crate::args::Verbosity;
 use crate::args::tasks::Tasks;
-use crate::cmd::seqwrite;
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::records;
-use crate::served::{Interrupts, worker_threads};
 
 /// All repetitions of one case.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ async fn all(
         plan.cases.iter().map(|case| Measured { case: *case, runs: Vec::new() }).collect();
     let places = targets.places().to_vec();
     let warm_up = plan.warm_up();
-    writers::run(clock, &seats.of(&warm_up), &warm_up.workload).await.map_err(seqwrite::failure)?;
+    writers::run(clock, &seats.of(&warm_up), &warm_up.workload).await.map_err(Failure::from)?;
     let all = plan.cases.len() * plan.repeats;
     let mut failed = None;
     'runs: for repeat in 0..plan.repeats {
@@ -125,7 +125,7 @@ async fn all(
             match writers::run(clock, &seats.of(&case), &case.workload).await {
                 Ok(run) => measured[index].runs.push(run),
                 Err(error) => {
-                    failed = Some(seqwrite::failure(error));
+                    failed = Some(Failure::from(error));
                     break 'runs;
                 }
             }

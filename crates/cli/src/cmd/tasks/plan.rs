@@ -1,9 +1,9 @@
 //! What is to be run: lengths, kinds of files and numbers of tasks, each with each.
 
+use harness::exit::Failure;
 use load::tasks::{Names, Workload};
 
 use crate::args::tasks::{FileNames, Tasks};
-use crate::exit::Failure;
 
 /// Tasks at once, as the thesis had them.
 const TASKS: [u32; 6] = [1, 2, 4, 8, 10, 20];
@@ -116,9 +116,10 @@ pub(super) const fn files(names: Names) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
     use crate::args::{Args, Bench, Command};
-    use clap::Parser;
 
     fn planned(words: &str) -> Result<Plan, Failure> {
         let words = format!("nfskit bench tasks {words}");

@@ -1,5 +1,6 @@
 //! The run records: one for each number of tasks, length and kind of files.
 
+use harness::records;
 use load::tasks::Run;
 use perf::record::{Run as Record, Target};
 use serde_json::{Map, Value, json};
@@ -8,7 +9,6 @@ use super::plan::{Plan, files};
 use super::summary::{deviation, each, is_busy};
 use super::{Measured, Outcome};
 use crate::args::tasks::Tasks;
-use crate::records;
 
 /// One for each case.
 pub(super) fn all(outcome: &Outcome, plan: &Plan, args: &Tasks) -> Vec<Record> {

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
+use harness::compared::{Better, Compared, letter};
+use harness::records::{bytes, cell};
 use load::tasks::{Names, Run};
 
 use super::plan::{Case, Plan};
 use super::{Measured, Outcome};
-use crate::compared::{Better, Compared, letter};
-use crate::records::{bytes, cell};
 
 /// A client that uses so much of all processors may be what limits.
 const BUSY_SHARE: f64 = 0.9;

@@ -8,6 +8,13 @@ use std::path::PathBuf;
 use client::files::Files;
 use client::mount::{self, Mounted};
 use client::url::Target;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::local;
+use harness::scratch::{Held, REMOVE_LIMIT};
+use harness::served::raise_descriptor_limit;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
 use load::error::Error as LoadError;
 use load::place::{self, FileSystem};
 use load::scratch::Scratch;
@@ -18,12 +25,6 @@ use perf::record::Durability;
 
 use super::plan::{Case, Plan};
 use crate::args::tasks::Tasks;
-use crate::cmd::seqwrite::failure;
-use crate::cmd::study::{self, Held, REMOVE_LIMIT, Reached};
-use crate::emulated;
-use crate::exit::Failure;
-use crate::local;
-use crate::served::{Interrupts, raise_descriptor_limit};
 
 /// A target as reports describe it.
 #[derive(Clone, Debug)]
@@ -101,7 +102,7 @@ impl<'a> Targets<'a> {
         }
         for dir in &self.args.dir {
             let file_system = local::directory(dir, "--dir")?;
-            let free = place::free_bytes(dir).map_err(failure)?;
+            let free = place::free_bytes(dir).map_err(Failure::from)?;
             self.is_enough(self.places.len(), &dir.display().to_string(), free)?;
             self.places.push(directory(dir.display().to_string(), file_system, self.args.sync));
         }
@@ -115,7 +116,7 @@ impl<'a> Targets<'a> {
 
     async fn make(&mut self, interrupts: &mut Interrupts) -> Result<(), Failure> {
         for target in &self.args.target {
-            let options = study::options(target, self.args.reply_limit, Shape::default());
+            let options = target::options(target, self.args.reply_limit, Shape::default());
             let plain = Reached::new(self.clock, None, target, options);
             let held = Held::make(&plain, interrupts).await?;
             self.made.push(Made::Server(Box::new(Remote { target, plain, held })));
@@ -127,7 +128,7 @@ impl<'a> Targets<'a> {
             let made = DirBuilder::new().mode(0o700).create(&scratch);
             made.map_err(|cause| {
                 let path = scratch.clone();
-                failure(LoadError::Local { doing: "making a directory", path, cause })
+                Failure::from(LoadError::Local { doing: "making a directory", path, cause })
             })?;
             self.made.push(Made::Dir(scratch));
         }
@@ -164,7 +165,7 @@ impl<'a> Targets<'a> {
         scratch: &Scratch,
     ) -> Result<Server, Failure> {
         let link = self.args.link.clone().unwrap_or_default();
-        let options = study::options(target, self.args.reply_limit, link.into());
+        let options = target::options(target, self.args.reply_limit, link.into());
         let Mounted { session, .. } = mount::mount(self.clock, target, &options).await?;
         let mut how = client::files::Options::default();
         how.write.policy = self.args.write_policy;

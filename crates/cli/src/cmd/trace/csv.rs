@@ -3,12 +3,12 @@
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
+use harness::exit::Failure;
+use harness::output;
+use harness::sink::Sink;
 use trace::{Files, Talks, Transaction};
 
 use super::row::{self, Who};
-use crate::exit::Failure;
-use crate::output;
-use crate::sink::Sink;
 
 const HEAD: &str = "call_s,reply_s,latency_us,client,client_port,server,transport,version,xid,\
                     operation,status,file,offset,count,bytes,stable,call_len,reply_len,\

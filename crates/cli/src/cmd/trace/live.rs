@@ -3,15 +3,15 @@
 use std::future::pending;
 use std::pin::pin;
 
+use harness::exit::Failure;
+use harness::output;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
 use net::capture::{CaptureError, Live, Passed};
 use net::clock::Clock;
 use trace::capture::{Link, Packet, Place};
 
-use crate::args::Verbosity;
 use crate::args::trace::Trace;
-use crate::exit::Failure;
-use crate::output;
-use crate::served::Interrupts;
 
 /// Packets between two looks whether it is over.
 const BATCH: usize = 4096;

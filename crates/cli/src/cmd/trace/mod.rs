@@ -17,15 +17,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use harness::exit::Failure;
+use harness::hints;
+use harness::output::{self, Bars};
+use harness::verbosity::Verbosity;
 use trace::capture::{Capture, CaptureError, Merged, Packet};
 use trace::mix::{Counts, counts};
 use trace::{Analyzer, Filter, OPERATIONS, Operation};
 
-use crate::args::Verbosity;
 use crate::args::trace::Trace;
-use crate::exit::Failure;
-use crate::hints;
-use crate::output::{self, Bars};
 
 /// What was read.
 struct Seen {

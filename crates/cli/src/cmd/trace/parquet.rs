@@ -9,6 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use harness::exit::Failure;
+use harness::output;
+use harness::sink::Sink;
 use parquet::basic::{Compression, Encoding};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -19,9 +22,6 @@ use parquet::schema::types::ColumnPath;
 use trace::{Files, Operation, TalkId, Talks, Transaction};
 
 use super::row::{self, Who};
-use crate::exit::Failure;
-use crate::output;
-use crate::sink::Sink;
 
 /// Rows of a group: as DuckDB makes them, and some 15 MB while they are kept.
 const ROWS: usize = 1 << 17;

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use harness::records::scaled;
 use perf::units::Nanos;
 use trace::capture::Place;
 use trace::{Analyzer, Cause, Gap, Guards, Kind, Phase, Rtt, RttOf, Spread, Talk, TalkId, Talks};
 
 use super::Seen;
 use super::sides::{Side, sides};
-use crate::records::scaled;
 
 /// Lines of a table.
 const ROWS_MAX: usize = 12;

@@ -5,13 +5,13 @@ mod trace;
 use std::fmt::Write;
 use std::path::Path;
 
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
 use perf::model::sweep::{Explained, Form, Observed};
 
 use super::infer::{Fitted, failure, row};
 use super::source::{Source, keep};
-use crate::args::Verbosity;
 use crate::args::estimate::Fit;
-use crate::exit::Failure;
 
 /// Runs the command.
 pub(super) fn run(args: &Fit, verbosity: Verbosity) -> Result<(), Failure> {

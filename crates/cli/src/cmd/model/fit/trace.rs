@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use harness::exit::Failure;
+use harness::records::scaled;
+use harness::verbosity::Verbosity;
 use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction, Work};
 
 use super::super::infer::{Fitted, failure, row};
 use super::super::source::keep;
 use super::super::{record, show, span};
-use crate::args::Verbosity;
-use crate::exit::Failure;
-use crate::records::scaled;
 
 pub(super) fn explain(
     transactions: &[Transaction],

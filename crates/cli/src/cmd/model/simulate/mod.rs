@@ -7,15 +7,15 @@ mod screen;
 
 use std::fs;
 
+use harness::exit::Failure;
+use harness::output;
+use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use perf::units::Nanos;
 use world::simulate::{self, Outcome, ServerOutcome, SimulateError, Topology};
 
 use super::source;
-use crate::args::Verbosity;
 use crate::args::model::Simulate;
-use crate::exit::Failure;
-use crate::output;
 
 /// A run, and what it cost this machine.
 struct Simulated {

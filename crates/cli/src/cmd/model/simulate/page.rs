@@ -1,9 +1,9 @@
 //! The report of a simulation: utilization over time, and the curve.
 
+use harness::shell;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
 use super::{LoadPoint, Simulated, screen};
-use crate::shell;
 
 pub(super) fn html(simulated: &Simulated) -> String {
     let Simulated { topology, outcome, started, .. } = simulated;

@@ -1,10 +1,10 @@
 //! The run record of a simulation.
 
+use harness::records;
 use perf::record::{Durability, Target, Workload};
 use perf::series::Series;
 
 use super::Simulated;
-use crate::records;
 
 pub(super) fn json(simulated: &Simulated) -> String {
     let Simulated { topology, outcome, .. } = simulated;

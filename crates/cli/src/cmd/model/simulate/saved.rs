@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use harness::exit::Failure;
 use perf::model::saved::SavedPath;
 use perf::model::sweep;
 use perf::model::trace;
@@ -13,7 +14,6 @@ use super::super::infer::{self, Fitted};
 use super::super::source::Source;
 use super::super::unreadable;
 use super::super::worlds::{self, Load, Stage};
-use crate::exit::Failure;
 
 /// Of a curve: the server at half its peak. Of a sweep: with the calls outstanding at which it is
 /// full. Of a trace: with as many as it had.

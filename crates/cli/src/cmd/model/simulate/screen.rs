@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
+use harness::records::bytes;
 use perf::histogram::Histogram;
 use world::simulate::ServerOutcome;
 use world::simulate::topology::Topology;
 
 use super::Simulated;
-use crate::records::bytes;
 
 pub(super) fn text(simulated: &Simulated) -> String {
     let mut text = String::new();

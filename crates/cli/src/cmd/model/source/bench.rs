@@ -5,12 +5,12 @@
 //! response time is that of the run's length. So are those from which on the throughput does not
 //! grow.
 
+use harness::output;
 use perf::model::curve::{Curve, Point as CurvePoint};
 use perf::model::sweep::{OUTSTANDING_MAX, Observed};
 use perf::record::Run as Record;
 
 use super::{Names, Source, choose, csv};
-use crate::output;
 
 /// A load point.
 #[derive(Clone, Copy, Debug, PartialEq)]

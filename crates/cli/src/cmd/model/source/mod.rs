@@ -20,6 +20,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use harness::exit::Failure;
 use perf::model::curve::Curve;
 use perf::model::saved::SavedPath;
 use perf::model::sweep::{self, Observed};
@@ -28,7 +29,6 @@ use perf::record::Run as Record;
 use serde_json::{Map, Value, json};
 
 use super::known::Told;
-use crate::exit::Failure;
 
 /// Measurements, read.
 #[derive(Debug)]

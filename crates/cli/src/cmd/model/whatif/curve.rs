@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
 use perf::model::queue::server::FileServer;
 use perf::model::whatif::server::{Answer, Base, Method, Outlook, answer};
@@ -14,9 +16,7 @@ use super::super::known::{Told, name};
 use super::super::worlds::{self, Load};
 use super::super::{infer, record, show, span};
 use super::{added_latency, interval, refused};
-use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
-use crate::exit::Failure;
 
 /// Runs the command.
 pub(super) fn run(

@@ -6,15 +6,15 @@ pub(crate) mod path;
 mod sweep;
 mod trace;
 
-pub(super) use self::path::bound;
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
 use perf::model::whatif::{Change, How, What, WhatIfError};
 use perf::record::Run as Record;
 use perf::stats::Estimate;
 
+pub(super) use self::path::bound;
 use super::source::Source;
-use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
-use crate::exit::Failure;
 
 /// Runs the command.
 pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {

@@ -3,6 +3,10 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::records::scaled;
+use harness::verbosity::Verbosity;
+use harness::verdict::HELD_PCT;
 use perf::model::saved::SavedPath;
 use perf::model::transaction::{Bound, Term, Transfer};
 use perf::model::whatif::believed::{Believed, Held, Model, Observed, Why, believed, observed};
@@ -11,11 +15,7 @@ use perf::units::Nanos;
 
 use super::super::{record, show, span};
 use super::{added_latency, interval, refused};
-use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
-use crate::cmd::study::verdict::HELD_PCT;
-use crate::exit::Failure;
-use crate::records::scaled;
 
 pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Result<(), Failure> {
     let mut found = saved.case();

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
 use perf::model::sweep::{Explained, Observed};
 use perf::model::whatif::Change;
 use perf::model::whatif::sweep::{Outlook, answer, changed};
@@ -12,9 +14,7 @@ use super::super::infer::{self, Fitted};
 use super::super::worlds::{self, Stage};
 use super::super::{record, show};
 use super::{interval, refused};
-use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
-use crate::exit::Failure;
 
 pub(super) fn run(
     args: &WhatIf,

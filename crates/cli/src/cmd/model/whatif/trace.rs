@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use harness::exit::Failure;
+use harness::records::scaled;
+use harness::verbosity::Verbosity;
 use perf::model::trace::{Explained, Transaction};
 use perf::model::whatif::trace::{Case, Outlook, answer};
 
@@ -9,10 +12,7 @@ use super::super::infer::{self, Fitted};
 use super::super::worlds::Stage;
 use super::super::{record, show, span};
 use super::{interval, refused};
-use crate::args::Verbosity;
 use crate::args::estimate::WhatIf;
-use crate::exit::Failure;
-use crate::records::scaled;
 
 pub(super) fn run(
     args: &WhatIf,

@@ -3,17 +3,16 @@
 use client::error::Error as ClientError;
 use client::mount::{self, Mounted};
 use client::url::Target;
+use harness::exit::Failure;
+use harness::processors::apart;
+use harness::served::Embedded;
+use harness::target;
 use load::recover::{Apparatus, Injected, Reached};
 use net::clock::Clock;
 use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
 use wire::nfs3::FileHandle;
-
-use crate::cmd::study;
-use crate::exit::Failure;
-use crate::processors::apart;
-use crate::served::Embedded;
 
 /// What a server in memory holds: three files of a MiB each.
 const STORE_BYTES_MAX: u64 = 64 << 20;
@@ -83,7 +82,7 @@ impl Apparatus for Bench<'_> {
                 (server.reach(limit, profile.into()), None)
             }
             End::Target { target, dir } => {
-                let options = study::options(target, limit, profile.into());
+                let options = target::options(target, limit, profile.into());
                 (((*target).clone(), options), Some(*dir))
             }
         };

@@ -7,6 +7,12 @@ mod table;
 mod verdict;
 
 use client::url::{Target, Version};
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::scratch;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use load::recover::{Injected, Parameter, Point, Repeats, point};
 use load::scratch::Scratch;
@@ -17,12 +23,7 @@ use wire::nfs3::FileHandle;
 
 use self::apparatus::Bench;
 use self::verdict::Verdict;
-use crate::args::Verbosity;
 use crate::args::papers::{Loggp, Symbol};
-use crate::cmd::study::{self, Reached};
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::served::Interrupts;
 
 /// The paper's ranges: L of 10 us to 4 ms (figure 5) and 40 ms (figure 11), o of up to 500 us on
 /// top of what there is (figures 7 and 8), G of 26 MB/s down to 1.25 (figure 10), here in
@@ -95,9 +96,9 @@ async fn measure(args: &Loggp, verbosity: Verbosity) -> Result<Outcome, Failure>
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let sweep = match &args.target {
         Some(target) => {
-            let options = study::options(target, args.reply_limit, Shape::default());
+            let options = target::options(target, args.reply_limit, Shape::default());
             let plain = Reached::new(&clock, None, target, options);
-            study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+            scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
                 sweep.run(Some((target, scratch.dir()))).await
             })
             .await?

@@ -1,5 +1,6 @@
 //! The run record of LogGP put in and read back.
 
+use harness::records;
 use load::recover::{Parameter, Point};
 use perf::record::{Run, Target};
 use serde_json::json;
@@ -7,7 +8,6 @@ use serde_json::json;
 use super::Outcome;
 use super::table::{of, predicted_block_us};
 use super::verdict::{GOAL_PCT, Verdict};
-use crate::records;
 
 pub(super) fn json(outcome: &Outcome) -> String {
     let mut record = records::begin(outcome.started.clone());

@@ -5,6 +5,12 @@ mod table;
 
 use std::path::Path;
 
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
+use harness::verdict::Errors;
 use load::cpu::Neighbours;
 use net::clock::Clock;
 use perf::model::informed::{Form, Informed, Seen};
@@ -14,13 +20,7 @@ use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
 use super::writes::{Ran, Setting, Writes, run_time};
-use crate::args::Verbosity;
 use crate::args::papers::Predict;
-use crate::cmd::study::verdict::Errors;
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::records;
-use crate::served::Interrupts;
 
 /// Calls outstanding: the lower half, which the model sees, and the upper.
 const LOWER: [u32; 5] = [1, 2, 3, 4, 5];

@@ -1,9 +1,9 @@
 //! The run record of upper load points predicted.
 
+use harness::records;
 use perf::record::{Target, Workload};
 
 use super::{AIMS, Outcome};
-use crate::records;
 
 pub(super) fn json(outcome: &Outcome) -> String {
     let mut record = records::begin(outcome.started.clone());

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use harness::compared::is_wide;
 use perf::stats::Estimate;
 
 use super::{Outcome, Point, SATURATED, Server};
-use crate::compared::is_wide;
 
 pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
     let mut text = String::new();

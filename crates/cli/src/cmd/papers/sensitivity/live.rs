@@ -3,6 +3,10 @@
 use client::mount::{self, Mounted, Options};
 use client::session::Session;
 use client::url::Target;
+use harness::exit::Failure;
+use harness::processors::apart;
+use harness::served::Embedded;
+use harness::target;
 use load::fileset::Layout;
 use load::mix::{Outcome, Plan};
 use load::recover::Injected;
@@ -12,10 +16,6 @@ use net::shape::{LinkPair, Shape};
 use perf::units::Nanos;
 
 use super::system::{self, System};
-use crate::cmd::study;
-use crate::exit::Failure;
-use crate::processors::apart;
-use crate::served::Embedded;
 
 /// What the server in memory holds: the files, and what they grow by.
 const STORE_BYTES_MAX: u64 = 256 << 20;
@@ -65,7 +65,7 @@ impl System for Live<'_> {
         let clock = self.clock;
         match &self.target {
             Some((target, scratch)) => {
-                let options = |links| study::options(target, self.reply_limit, links);
+                let options = |links| target::options(target, self.reply_limit, links);
                 let plain = self.session(target, &options(Shape::default())).await?;
                 let shaped = self.session(target, &options(links())).await?;
                 let inner = plain.with_root(scratch.dir());

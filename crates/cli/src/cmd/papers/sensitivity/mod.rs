@@ -15,6 +15,12 @@ mod system;
 mod table;
 mod world;
 
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::scratch;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use load::mix::Mix;
 use load::scratch::Scratch;
@@ -26,12 +32,7 @@ use self::findings::Findings;
 use self::live::Live;
 use self::points::{Course, Measured, Part};
 use self::world::Simulated;
-use crate::args::Verbosity;
 use crate::args::papers::Sensitivity;
-use crate::cmd::study::{self, Reached};
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::served::Interrupts;
 
 /// Everything that was measured, and how.
 #[derive(Debug)]
@@ -91,9 +92,9 @@ async fn measure(args: &Sensitivity, verbosity: Verbosity) -> Result<Outcome, Fa
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let live = match &args.target {
         Some(target) => {
-            let options = study::options(target, args.reply_limit, Shape::default());
+            let options = target::options(target, args.reply_limit, Shape::default());
             let plain = Reached::new(&clock, None, target, options);
-            study::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+            scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
                 let live = Live::at(&clock, args.reply_limit, target, scratch.clone());
                 course.run(&clock, &live, course.repeats, &mut bars).await
             })

@@ -1,5 +1,7 @@
 //! Which points are measured, in which order, and what a point's number is.
 
+use harness::exit::Failure;
+use harness::output::Bars;
 use load::fileset::Layout;
 use load::mix::{Arrivals, Load, Mix, Outcome, Plan};
 use load::recover::{Injected, Parameter};
@@ -10,8 +12,6 @@ use perf::units::Nanos;
 
 use super::system::System;
 use crate::args::papers::Sensitivity;
-use crate::exit::Failure;
-use crate::output::Bars;
 
 /// The paper's baseline: its Myrinet without anything added (section 3.1, figures 5, 7 and 10).
 pub(super) const BASELINE: Injected = Injected {

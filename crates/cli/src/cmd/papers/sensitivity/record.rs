@@ -1,11 +1,11 @@
 //! The run record of the sensitivities.
 
+use harness::records;
 use perf::record::{Run, Target};
 
 use super::Outcome;
 use super::findings::{Found, GOAL_PCT, model};
 use super::points::{Measured, Part};
-use crate::records;
 
 pub(super) fn json(outcome: &Outcome) -> String {
     let mut record = records::begin(outcome.started.clone());

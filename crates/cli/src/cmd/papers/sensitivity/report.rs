@@ -1,5 +1,6 @@
 //! The report with the figures.
 
+use harness::shell;
 use load::recover::Parameter;
 use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
 
@@ -7,7 +8,6 @@ use super::Outcome;
 use super::findings::{difference_pct, model};
 use super::points::{Measured, Part};
 use super::table::{amount, said, shown};
-use crate::shell;
 
 pub(super) fn html(outcome: &Outcome) -> String {
     let environment = load::environment::describe();

@@ -1,14 +1,13 @@
 //! What the mix runs on: live, or in a world.
 
 use client::session::Session;
+use harness::exit::Failure;
 use load::error::Error;
 use load::fileset::{self, Layout};
 use load::mix::{self, Outcome, Plan};
 use load::recover::Injected;
 use net::clock::Clock;
 use wire::nfs3::FileHandle;
-
-use crate::exit::Failure;
 
 /// A client and a server with a path between them.
 pub(super) trait System {

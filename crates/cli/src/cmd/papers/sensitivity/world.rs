@@ -5,6 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use client::session::{Credential, Session};
+use harness::exit::Failure;
+use harness::served;
 use load::error::Error;
 use load::fileset::Layout;
 use load::mix::{Outcome, Plan};
@@ -22,8 +24,6 @@ use wire::Procedure;
 
 use super::points::{Course, Measured, Part};
 use super::system::{self, System};
-use crate::exit::Failure;
-use crate::served;
 
 /// What the server in memory holds.
 const STORE_BYTES_MAX: u64 = 256 << 20;

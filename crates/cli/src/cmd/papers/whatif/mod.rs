@@ -4,6 +4,12 @@ mod changes;
 mod record;
 mod table;
 
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::records::median;
+use harness::verbosity::Verbosity;
+use harness::verdict::{Gain, HELD_PCT};
 use load::cpu::Neighbours;
 use load::scratch::Scratch;
 use load::study::{self as sweep, Plan, Subject};
@@ -17,13 +23,7 @@ use perf::units::Nanos;
 
 use self::changes::{Applied, OUTSTANDING, all, base, case};
 use super::writes::{CALL_BYTES, Writes, run_time};
-use crate::args::Verbosity;
 use crate::args::papers::WhatIf;
-use crate::cmd::study::explain::median;
-use crate::cmd::study::verdict::{Gain, HELD_PCT};
-use crate::exit::Failure;
-use crate::output::{self, Bars};
-use crate::records;
 
 /// The aims: of the median, and of the worst error of what is believed; percent.
 const AIMS_PCT: (f64, f64) = (5.0, HELD_PCT);

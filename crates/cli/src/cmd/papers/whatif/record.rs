@@ -1,11 +1,11 @@
 //! The run record of changes verified.
 
+use harness::records;
 use perf::model::saved::SavedPath;
 use perf::model::whatif::path::Spread;
 use perf::record::{Target, Workload};
 
 use super::{AIMS_PCT, Outcome};
-use crate::records;
 
 pub(super) fn json(outcome: &Outcome) -> String {
     let mut record = records::begin(outcome.started.clone());

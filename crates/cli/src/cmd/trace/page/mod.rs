@@ -2,6 +2,7 @@
 
 mod tables;
 
+use harness::shell;
 use perf::histogram::Histogram;
 use perf::units::Nanos;
 use report::trace::{HeatMap, TraceReport, html};
@@ -10,7 +11,6 @@ use trace::{Analyzer, Gap, Operation, OperationTotal, Point, ROWS, row_begins_us
 
 use super::Seen;
 use super::screen::findings;
-use crate::shell;
 
 /// Operations whose response times have a plot of their own.
 const PLOTS_MAX: usize = 4;

@@ -4,19 +4,19 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 /// The command line of this process.
-pub(crate) fn own() -> String {
+pub fn own() -> String {
     line(std::env::args_os())
 }
 
 /// Words as a shell takes them apart again.
-pub(crate) fn line(words: impl IntoIterator<Item = OsString>) -> String {
+pub fn line(words: impl IntoIterator<Item = OsString>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| quoted(&word)).collect();
     words.join(" ")
 }
 
 /// One word. As it is where no character means anything to a shell; else in single quotes, or,
 /// where it could not be printed in them, as bash, zsh and ksh take it (`$'\\x07'`).
-pub(crate) fn quoted(word: impl AsRef<OsStr>) -> String {
+pub fn quoted(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref();
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:=,+@%".contains(byte);
     match word.to_str() {

@@ -32,7 +32,7 @@ const INTERRUPTED: u8 = 130;
 
 /// A command that did not do what it was asked to.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     code: u8,
     what: String,
     advice: String,
@@ -40,32 +40,32 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// The target or the environment failed.
-    pub(crate) fn environment(what: impl Display, advice: impl Into<String>) -> Self {
+    pub fn environment(what: impl Display, advice: impl Into<String>) -> Self {
         Self { code: ENVIRONMENT, what: what.to_string(), advice: advice.into() }
     }
 
     /// Arguments that do not go together.
-    pub(crate) fn usage(what: impl Display, advice: impl Into<String>) -> Self {
+    pub fn usage(what: impl Display, advice: impl Into<String>) -> Self {
         Self { code: USAGE, what: what.to_string(), advice: advice.into() }
     }
 
     /// Somebody else has told already what failed.
-    pub(crate) fn told(code: u8) -> Self {
+    pub fn told(code: u8) -> Self {
         Self { code, what: String::new(), advice: String::new() }
     }
 
     /// A check or goal failed, or data was lost.
-    pub(crate) fn check(what: impl Display, advice: impl Into<String>) -> Self {
+    pub fn check(what: impl Display, advice: impl Into<String>) -> Self {
         Self { code: CHECK, what: what.to_string(), advice: advice.into() }
     }
 
-    pub(crate) fn interrupted() -> Self {
+    pub fn interrupted() -> Self {
         Self { code: INTERRUPTED, what: "interrupted".to_owned(), advice: String::new() }
     }
 
     /// A command line that is not understood. What was asked for with `--help` is printed and no
     /// failure, unless it cannot be.
-    pub(crate) fn of_arguments(error: &clap::Error) -> Result<(), Self> {
+    pub fn of_arguments(error: &clap::Error) -> Result<(), Self> {
         use std::io::ErrorKind;
         match (error.print(), error.use_stderr()) {
             (_, true) if is_mount() => Err(Self::told(ENVIRONMENT)),
@@ -78,28 +78,28 @@ impl Failure {
     }
 
     /// Adds a sentence to the message.
-    pub(crate) fn and(mut self, more: impl Display) -> Self {
+    pub fn and(mut self, more: impl Display) -> Self {
         self.what = format!("{}; {more}", self.what);
         self
     }
 
     /// What failed.
-    pub(crate) fn what(&self) -> &str {
+    pub fn what(&self) -> &str {
         &self.what
     }
 
     /// What to try.
-    pub(crate) fn advice(&self) -> &str {
+    pub fn advice(&self) -> &str {
         &self.advice
     }
 
     /// Says it; the process is to end with this.
-    pub(crate) fn report(self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         ExitCode::from(self.say())
     }
 
     /// Says it and ends the process, whatever else runs.
-    pub(crate) fn end(self) -> ! {
+    pub fn end(self) -> ! {
         std::process::exit(i32::from(self.say()))
     }
 

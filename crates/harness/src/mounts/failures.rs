@@ -7,7 +7,7 @@ use mount::session::{Error, MountError};
 use crate::exit::Failure;
 
 /// Why a directory cannot be mounted on.
-pub(super) fn directory(error: Error) -> Failure {
+pub fn directory(error: Error) -> Failure {
     let advice = match &error {
         Error::NotThere(dir) => format!("mkdir {}", dir.display()),
         Error::NotADirectory(_) => "an empty directory".to_owned(),
@@ -32,7 +32,7 @@ pub(super) fn directory(error: Error) -> Failure {
 }
 
 /// Why it could not be mounted.
-pub(super) fn not_mounted(error: &MountError) -> Failure {
+pub fn not_mounted(error: &MountError) -> Failure {
     let advice = match &error {
         MountError::NoDevice(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
             "run as root, or install fuse3, whose fusermount3 mounts for everybody"

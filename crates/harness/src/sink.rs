@@ -12,21 +12,21 @@ use std::path::{Path, PathBuf};
 
 /// Standard output for `-`, or a file.
 #[derive(Debug)]
-pub(crate) enum Sink {
+pub enum Sink {
     Stdout(Stdout),
     File(Unfinished),
 }
 
 /// A file that is being written.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub struct Unfinished {
     file: File,
     /// The name it has, and the one it is to have.
     names: Option<(PathBuf, PathBuf)>,
 }
 
 impl Sink {
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+    pub fn create(path: &Path) -> io::Result<Self> {
         match path == Path::new("-") {
             true => Ok(Self::Stdout(stdout())),
             false => Unfinished::create(path).map(Self::File),
@@ -34,7 +34,7 @@ impl Sink {
     }
 
     /// The same, for who writes it and does not give it back.
-    pub(crate) fn another(&self) -> io::Result<Self> {
+    pub fn another(&self) -> io::Result<Self> {
         Ok(match self {
             Self::Stdout(_) => Self::Stdout(stdout()),
             Self::File(Unfinished { file, .. }) => {
@@ -44,7 +44,7 @@ impl Sink {
     }
 
     /// All is written: a file gets its name.
-    pub(crate) fn end(self) -> io::Result<()> {
+    pub fn end(self) -> io::Result<()> {
         match self {
             Self::Stdout(mut out) => out.flush(),
             Self::File(file) => file.end(),

@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind};
 
 /// About a file or directory that is to be read.
-pub(crate) fn reading(cause: &Error) -> &'static str {
+pub fn reading(cause: &Error) -> &'static str {
     match cause.kind() {
         ErrorKind::NotFound => "the path of a file that exists",
         ErrorKind::PermissionDenied => "a file that this user may read (ls -l shows who may)",
@@ -15,7 +15,7 @@ pub(crate) fn reading(cause: &Error) -> &'static str {
 }
 
 /// About a file or directory that is to be made or written.
-pub(crate) fn writing(cause: &Error) -> &'static str {
+pub fn writing(cause: &Error) -> &'static str {
     match cause.kind() {
         ErrorKind::NotFound => "a directory that exists",
         ErrorKind::AlreadyExists => "another name: there is a file or directory of this one",
@@ -31,7 +31,7 @@ pub(crate) fn writing(cause: &Error) -> &'static str {
 }
 
 /// About an address on which nobody can listen; `lists` shows who does.
-pub(crate) fn listening(cause: &Error, is_udp: bool) -> String {
+pub fn listening(cause: &Error, is_udp: bool) -> String {
     let lists = if is_udp { "ss -ulnp" } else { "ss -tlnp" };
     match cause.kind() {
         ErrorKind::AddrInUse => {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use clap::ValueEnum;
 use client::mount;
 use client::url::Target;
 use net::clock::Clock;
@@ -30,12 +31,10 @@ use server::{
 use wire::rpc::Answer;
 use world::machine::{Timed, time_of_day};
 
-use crate::args::CommitMode;
-use crate::cmd::study;
 use crate::exit::Failure;
 use crate::output;
-pub(crate) use crate::signals::{Asked, Interrupts};
 use crate::sockets::Sockets;
+use crate::target;
 
 /// Most bytes of a READ or WRITE.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
@@ -43,14 +42,22 @@ const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 /// How often stores are tended, which counts what is idle in seconds.
 const TEND_INTERVAL: Nanos = Nanos::from_secs(1);
 
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum CommitMode {
+    /// Network and disk work side by side.
+    Concurrent,
+    /// Nothing else is served while data is committed: the server of the 2002 thesis.
+    Stall,
+}
+
 /// How to serve.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
-    pub(crate) commit_mode: CommitMode,
-    pub(crate) threads: u32,
-    pub(crate) links: Shape,
-    pub(crate) versions: Versions,
-    pub(crate) limits: Limits,
+pub struct Options {
+    pub commit_mode: CommitMode,
+    pub threads: u32,
+    pub links: Shape,
+    pub versions: Versions,
+    pub limits: Limits,
 }
 
 impl Options {
@@ -68,7 +75,7 @@ impl Options {
 
 /// How a directory is served. A server that stalls for its disk is one of 2002: it does not begin
 /// to write before it is asked to commit.
-pub(crate) fn dir_options(commit_mode: CommitMode) -> DirOptions {
+pub fn dir_options(commit_mode: CommitMode) -> DirOptions {
     DirOptions {
         identity: Identity::Best,
         early_writeback: commit_mode == CommitMode::Concurrent,
@@ -77,18 +84,18 @@ pub(crate) fn dir_options(commit_mode: CommitMode) -> DirOptions {
 }
 
 /// Opens a directory as a store.
-pub(crate) fn open(dir: &Path, options: &DirOptions) -> Result<DirStore, String> {
+pub fn open(dir: &Path, options: &DirOptions) -> Result<DirStore, String> {
     raise_descriptor_limit();
     DirStore::open(dir, options).map_err(|error| format!("cannot serve {}: {error}", dir.display()))
 }
 
 /// A directory that cannot be served.
-pub(crate) fn cannot_open(why: String) -> Failure {
+pub fn cannot_open(why: String) -> Failure {
     Failure::environment(why, "a directory that exists and that this user may read and search")
 }
 
 /// Takes as many descriptors as we may have: the store keeps files open in proportion.
-pub(crate) fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -97,23 +104,23 @@ pub(crate) fn raise_descriptor_limit() {
 }
 
 /// No link, and an end that spends so much on each message.
-pub(crate) fn busy(overhead: Nanos) -> Profile {
+pub fn busy(overhead: Nanos) -> Profile {
     Profile { overhead: Overhead { send: overhead, receive: overhead }, ..Profile::none() }
 }
 
 /// An engine on an empty store in memory, for a world.
-pub(crate) fn engine_in_memory(clock: &Clock, bytes_max: u64) -> Engine<MemStore> {
+pub fn engine_in_memory(clock: &Clock, bytes_max: u64) -> Engine<MemStore> {
     let options = Options::embedded(CommitMode::Concurrent, 1);
     Engine::new(for_this_user(memory(clock, bytes_max)), config(&options))
 }
 
 /// An engine, as a connection wants it.
-pub(crate) fn service<S: Store>(engine: &Arc<Engine<S>>) -> impl Service + use<S> {
+pub fn service<S: Store>(engine: &Arc<Engine<S>>) -> impl Service + use<S> {
     Served::new(engine)
 }
 
 /// An empty store in memory that belongs to this user.
-pub(crate) fn memory(clock: &Clock, bytes_max: u64) -> MemStore {
+pub fn memory(clock: &Clock, bytes_max: u64) -> MemStore {
     MemStore::new(mem_options(clock, bytes_max), time_of_day(clock))
 }
 
@@ -131,12 +138,7 @@ fn mem_options(clock: &Clock, bytes_max: u64) -> MemOptions {
 
 /// An empty store behind an emulated disk. As [`dir_options`] has it, a server that stalls does not
 /// write before it is asked to.
-pub(crate) fn emulated(
-    clock: &Clock,
-    bytes_max: u64,
-    disk: Disk,
-    commit_mode: CommitMode,
-) -> SimStore {
+pub fn emulated(clock: &Clock, bytes_max: u64, disk: Disk, commit_mode: CommitMode) -> SimStore {
     let defaults = SimOptions::default();
     let write_back = match commit_mode {
         CommitMode::Concurrent => defaults.write_back,
@@ -164,10 +166,10 @@ impl<S> Clone for Served<S> {
 }
 
 /// What an engine keeps in mind beside its exports.
-#[derive(Default)]
-pub(crate) struct Memory {
-    pub(crate) replies: Option<Replies>,
-    pub(crate) metrics: Option<Metrics>,
+#[derive(Debug, Default)]
+pub struct Memory {
+    pub replies: Option<Replies>,
+    pub metrics: Option<Metrics>,
 }
 
 impl<S: Store> Service for Served<S> {
@@ -220,13 +222,13 @@ fn reply(answer: Answer, tag: u32) -> Option<Reply> {
 
 /// A server that runs.
 #[derive(Debug)]
-pub(crate) struct Running<S> {
-    pub(crate) engine: Arc<Engine<S>>,
-    pub(crate) host: Host,
+pub struct Running<S> {
+    pub engine: Arc<Engine<S>>,
+    pub host: Host,
 }
 
 /// Serves what comes to the sockets, in tasks of their own.
-pub(crate) fn start<S: Store>(
+pub fn start<S: Store>(
     sockets: Sockets,
     exports: Exports<S>,
     memory: Memory,
@@ -300,7 +302,7 @@ fn config(options: &Options) -> EngineConfig {
 }
 
 /// The user that every caller acts as.
-pub(crate) fn this_user() -> Caller {
+pub fn this_user() -> Caller {
     Caller {
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
@@ -309,32 +311,28 @@ pub(crate) fn this_user() -> Caller {
 }
 
 /// Threads that run a server: as many as there are processors.
-pub(crate) fn worker_threads() -> usize {
+pub fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A server on a directory, on threads of its own, for this process alone: it does not listen. It
 /// ends with this value.
 #[derive(Debug)]
-pub(crate) struct Embedded {
+pub struct Embedded {
     /// What synced data survives: a directory may lie in memory.
-    pub(crate) medium: Medium,
+    pub medium: Medium,
     dialer: Dialer,
     _background: Background,
 }
 
 impl Embedded {
-    pub(crate) fn start(
-        dir: &Path,
-        commit_mode: CommitMode,
-        threads: u32,
-    ) -> Result<Self, Failure> {
+    pub fn start(dir: &Path, commit_mode: CommitMode, threads: u32) -> Result<Self, Failure> {
         let store = open(dir, &dir_options(commit_mode)).map_err(cannot_open)?;
         Self::start_on(store, Options::embedded(commit_mode, threads))
     }
 
     /// On an empty store in memory, behind an emulated link.
-    pub(crate) fn in_memory(links: impl Into<Shape>, bytes_max: u64) -> Result<Self, Failure> {
+    pub fn in_memory(links: impl Into<Shape>, bytes_max: u64) -> Result<Self, Failure> {
         let store = memory(&Clock::real(), bytes_max);
         let options =
             Options { links: links.into(), ..Options::embedded(CommitMode::Concurrent, 256) };
@@ -343,12 +341,12 @@ impl Embedded {
 
     /// On an empty store in memory, on one thread of its own: a server with one processor, which
     /// spends `overhead` on each message.
-    pub(crate) fn single(bytes_max: u64, overhead: Nanos) -> Result<Self, Failure> {
+    pub fn single(bytes_max: u64, overhead: Nanos) -> Result<Self, Failure> {
         Self::one_processor(None, bytes_max, overhead, 1)
     }
 
     /// The same on a directory, or in memory, with so many calls in service at once.
-    pub(crate) fn one_processor(
+    pub fn one_processor(
         dir: Option<&Path>,
         bytes_max: u64,
         overhead: Nanos,
@@ -392,7 +390,7 @@ impl Embedded {
     }
 
     /// How a client of this process reaches it, behind this link. Nobody else can.
-    pub(crate) fn reach(&self, reply_limit: Nanos, links: Shape) -> (Target, mount::Options) {
+    pub fn reach(&self, reply_limit: Nanos, links: Shape) -> (Target, mount::Options) {
         let address = private::ADDRESS;
         let target = Target {
             host: address.ip().to_string(),
@@ -404,7 +402,7 @@ impl Embedded {
             uid: None,
             gid: None,
         };
-        let options = study::options(&target, reply_limit, links);
+        let options = target::options(&target, reply_limit, links);
         (target, mount::Options { private: Some(self.dialer.clone()), ..options })
     }
 }

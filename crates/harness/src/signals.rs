@@ -6,16 +6,16 @@
 
 use std::sync::{OnceLock, mpsc};
 
+use net::serve::Drained;
 use parking_lot::Mutex;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::exit::Failure;
-use net::serve::Drained;
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Asked {
+pub enum Asked {
     ToEnd,
     ByHangup,
 }
@@ -40,7 +40,7 @@ struct Watched {
 ///
 /// # Errors
 /// The system gives no thread, or no descriptors.
-pub(crate) fn watch() -> Result<(), Failure> {
+pub fn watch() -> Result<(), Failure> {
     watched().map(drop)
 }
 
@@ -117,14 +117,14 @@ fn ignores_hangup(status: &str) -> bool {
 /// Ctrl-C, and the system's request to end. All are caught from when this is made: make it before
 /// there is anything to clean up, or to announce.
 #[derive(Debug)]
-pub(crate) struct Interrupts {
+pub struct Interrupts {
     counts: watch::Receiver<Counts>,
     seen: Counts,
     ignores_hangup: bool,
 }
 
 impl Interrupts {
-    pub(crate) fn catch() -> Result<Self, Failure> {
+    pub fn catch() -> Result<Self, Failure> {
         let watched = watched()?;
         let mut counts = watched.counts.lock().subscribe();
         let seen = *counts.borrow_and_update();
@@ -132,12 +132,12 @@ impl Interrupts {
     }
 
     /// Done when one has come. A terminal that is closed is one, unless nohup was asked for.
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         while self.next_signal().await == Asked::ByHangup && self.ignores_hangup {}
     }
 
     /// Waits for the end of what is in progress, or for somebody who asks again.
-    pub(crate) async fn hurry(
+    pub async fn hurry(
         &mut self,
         draining: impl Future<Output = Drained>,
     ) -> Result<Drained, Failure> {
@@ -149,7 +149,7 @@ impl Interrupts {
     }
 
     /// The same, for those to whom a hangup means something else.
-    pub(crate) async fn next_signal(&mut self) -> Asked {
+    pub async fn next_signal(&mut self) -> Asked {
         loop {
             let now = *self.counts.borrow_and_update();
             if now.ends > self.seen.ends {

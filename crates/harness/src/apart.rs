@@ -7,14 +7,14 @@ use tokio::sync::oneshot;
 use crate::exit::Failure;
 
 /// Name of the thread, as `ps` and /proc show it.
-pub(crate) const THREAD: &str = "nfskit-apart";
+pub const THREAD: &str = "nfskit-apart";
 
 /// Does `work` on a thread of its own, so that an interrupt is heard meanwhile. Whoever no longer
 /// waits for it leaves it behind: it ends with the process.
 ///
 /// # Errors
 /// The system gives no thread.
-pub(crate) async fn apart<T: Send + 'static>(
+pub async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
     let (done, outcome) = oneshot::channel();

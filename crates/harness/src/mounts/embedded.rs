@@ -1,4 +1,4 @@
-//! A mount that a command makes for itself, served by a process of its own ([`super::inside`]).
+//! A mount that a command makes for itself, served by a process of its own (`nfskit mounted`).
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -13,7 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{failures, inside};
+use super::failures;
+use super::settings::{Settings, split};
 use crate::exit::Failure;
 
 /// How long connecting and mounting may take: longer than any of its parts.
@@ -27,16 +28,16 @@ const ANSWER_BYTES_MAX: usize = 1 << 16;
 
 /// What a mount has done since it was made.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Counted {
+pub struct Counted {
     /// Calls that have ended, by the names of their procedures.
-    pub(crate) calls: BTreeMap<String, u64>,
+    pub calls: BTreeMap<String, u64>,
     /// Processor time of its process.
-    pub(crate) cpu: Nanos,
+    pub cpu: Nanos,
 }
 
 /// A server's file system, mounted or between two mounts. All that it does blocks.
 #[derive(Debug)]
-pub(crate) struct Embedded {
+pub struct Embedded {
     source: String,
     options: String,
     target: Target,
@@ -45,7 +46,7 @@ pub(crate) struct Embedded {
 }
 
 /// Why nothing can be mounted here, as far as that is to be seen before.
-pub(crate) fn obstacle() -> Option<Failure> {
+pub fn obstacle() -> Option<Failure> {
     let device = Path::new("/dev/fuse");
     let opened = std::fs::OpenOptions::new().read(true).write(true).open(device);
     let cause = opened.err()?;
@@ -55,21 +56,33 @@ pub(crate) fn obstacle() -> Option<Failure> {
     (!is_for_root).then(|| failures::not_mounted(&error))
 }
 
+/// What a mount in a benchmark is to be.
+pub fn settings(source: &str, words: &str) -> Result<Settings, String> {
+    let mut settings = Settings::of(source)?;
+    // A server that is gone has to end what works on the mount.
+    settings.soft = true;
+    for word in split(words) {
+        settings.word(&word)?;
+    }
+    settings.flags.allow_other |= rustix::process::geteuid().is_root();
+    Ok(settings)
+}
+
 impl Embedded {
     /// Nothing is mounted yet. `options` are those of `mount -o`.
-    pub(crate) fn new(source: &str, options: &str, at: PathBuf) -> Result<Self, Failure> {
-        let settings = inside::settings(source, options)
+    pub fn new(source: &str, options: &str, at: PathBuf) -> Result<Self, Failure> {
+        let settings = settings(source, options)
             .map_err(|what| Failure::usage(what, "`nfskit mount --help`"))?;
         let (source, options) = (source.to_owned(), options.to_owned());
         Ok(Self { source, options, target: settings.target, at, serving: None })
     }
 
-    pub(crate) fn target(&self) -> &Target {
+    pub fn target(&self) -> &Target {
         &self.target
     }
 
     /// Connects and mounts; gives what is spoken with the server, in words.
-    pub(crate) fn mount(&mut self) -> Result<String, Failure> {
+    pub fn mount(&mut self) -> Result<String, Failure> {
         // Also when the program's file was replaced meanwhile.
         let mut command = Command::new("/proc/self/exe");
         command.arg("mounted").arg(&self.source).arg(&self.at).arg("--options").arg(&self.options);
@@ -95,14 +108,14 @@ impl Embedded {
     }
 
     /// Writes back and unmounts, and forgets everything that was cached; by force if need be.
-    pub(crate) fn unmount(&mut self, limit: Nanos) -> Result<(), Failure> {
+    pub fn unmount(&mut self, limit: Nanos) -> Result<(), Failure> {
         let Some(mut serving) = self.serving.take() else { return Ok(()) };
         serving.ask(&format!("end {}", limit.as_nanos() / 1_000_000))?;
         serving.answer(Duration::from_nanos(limit.as_nanos()) * END_PARTS).map(drop)
     }
 
     /// What it has done; nothing while nothing is mounted.
-    pub(crate) fn counted(&mut self) -> Result<Counted, Failure> {
+    pub fn counted(&mut self) -> Result<Counted, Failure> {
         let Some(serving) = &mut self.serving else { return Ok(Counted::default()) };
         serving.ask("calls")?;
         counted(&serving.answer(CALLS_LIMIT)?).ok_or_else(silent)

@@ -10,12 +10,12 @@ use perf::words;
 use server::Versions;
 
 /// A number within a range.
-pub(crate) fn count(range: RangeInclusive<i64>) -> clap::builder::RangedI64ValueParser<u32> {
+pub fn count(range: RangeInclusive<i64>) -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(range)
 }
 
 /// A time above zero.
-pub(crate) fn time(text: &str) -> Result<Nanos, String> {
+pub fn time(text: &str) -> Result<Nanos, String> {
     match time_or_zero(text)? {
         Nanos::ZERO => Err(format!("{text:?} is no time above 0: {}", words::TIME_FORM)),
         time => Ok(time),
@@ -23,12 +23,12 @@ pub(crate) fn time(text: &str) -> Result<Nanos, String> {
 }
 
 /// A time, or none.
-pub(crate) fn time_or_zero(text: &str) -> Result<Nanos, String> {
+pub fn time_or_zero(text: &str) -> Result<Nanos, String> {
     words::time(text)
 }
 
 /// Bytes, at least one.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     match words::size(text)? {
         0 => Err(format!("{text:?} is no size above 0: {}", words::SIZE_FORM)),
         bytes => Ok(bytes),
@@ -36,7 +36,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// Bytes in each second: a size, or a rate in bits or bytes with its unit.
-pub(crate) fn byte_rate(text: &str) -> Result<u64, String> {
+pub fn byte_rate(text: &str) -> Result<u64, String> {
     let bytes = match text.ends_with("/s") {
         true => words::rate(text).map(|bits_per_sec| bits_per_sec / 8),
         false => size(text),
@@ -46,7 +46,7 @@ pub(crate) fn byte_rate(text: &str) -> Result<u64, String> {
 }
 
 /// A number of operations, calls or the like in each second, within a range.
-pub(crate) fn positive(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
+pub fn positive(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
         let (low, high) = (range.start(), range.end());
@@ -54,18 +54,18 @@ pub(crate) fn positive(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f6
     }
 }
 
-pub(crate) fn target(text: &str) -> Result<Target, String> {
+pub fn target(text: &str) -> Result<Target, String> {
     text.parse().map_err(|error| format!("{error}\n  the form is {FORM}"))
 }
 
 /// Reads a value and keeps its words: what is wrong is said with the option's name.
-pub(crate) fn read<T>(
+pub fn read<T>(
     parse: impl Fn(&str) -> Result<T, String> + Clone,
 ) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| parse(text).map(|_| text.to_owned())
 }
 
-pub(super) fn versions(text: &str) -> Result<Versions, String> {
+pub fn versions(text: &str) -> Result<Versions, String> {
     let mut versions = Versions { nfs2: false, nfs3: false };
     for word in text.split(',') {
         match word.trim() {
@@ -77,7 +77,7 @@ pub(super) fn versions(text: &str) -> Result<Versions, String> {
     Ok(versions)
 }
 
-pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
+pub fn listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("{text:?} is not ADDRESS:PORT, such as 127.0.0.1:2049, 0.0.0.0:0 or [::1]:2049")
     })

@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::Verbosity;
 use crate::exit::Failure;
 use crate::hints;
 use crate::sink::Sink;
+use crate::verbosity::Verbosity;
 
 /// A bar for each step in turn, on a terminal; nothing in a pipe.
 #[derive(Debug)]
-pub(crate) struct Bars {
+pub struct Bars {
     shown: bool,
     current: Option<(String, ProgressBar)>,
 }
 
 impl Bars {
-    pub(crate) fn new(verbosity: Verbosity) -> Self {
+    pub fn new(verbosity: Verbosity) -> Self {
         let shown = verbosity > Verbosity::Quiet && std::io::stderr().is_terminal();
         Self { shown, current: None }
     }
 
     /// The step called `name` is done to `share`, from 0 to 1. Another name begins another bar.
-    pub(crate) fn show(&mut self, name: &str, share: f64) {
+    pub fn show(&mut self, name: &str, share: f64) {
         if !self.shown {
             return;
         }
@@ -52,20 +52,20 @@ impl Bars {
     }
 
     /// As [`Self::show`], with what it is doing now, in a bar that goes on.
-    pub(crate) fn show_as(&mut self, name: &str, doing: &str, share: f64) {
+    pub fn show_as(&mut self, name: &str, doing: &str, share: f64) {
         self.show(name, share);
         if let Some((_, bar)) = &self.current {
             bar.set_message(doing.to_owned());
         }
     }
 
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         if let Some((_, bar)) = self.current.take() {
             bar.finish();
         }
     }
 
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         if let Some((_, bar)) = self.current.take() {
             bar.finish_and_clear();
         }
@@ -73,7 +73,7 @@ impl Bars {
 }
 
 /// Prints to standard output. A reader that has gone away wants no more, which is no failure.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -82,17 +82,17 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes to standard error, where somebody reads it or not.
-pub(crate) fn complain(text: impl Display) {
+pub fn complain(text: impl Display) {
     write!(std::io::stderr().lock(), "{text}").ok();
 }
 
 /// The same, as a line of ours.
-pub(crate) fn say(text: impl Display) {
+pub fn say(text: impl Display) {
     complain(format_args!("nfskit: {text}\n"));
 }
 
 /// Writes to a file, or to standard output when the path is `-`.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if path == Path::new(STDOUT) {
         return print(text);
     }
@@ -108,7 +108,7 @@ const STDOUT: &str = "-";
 
 /// Whether a command prints its text: not with `-q`, and not where standard output takes one of its
 /// files.
-pub(crate) fn prints_text<'a>(
+pub fn prints_text<'a>(
     verbosity: Verbosity,
     files: impl IntoIterator<Item = &'a Option<PathBuf>>,
 ) -> bool {
@@ -119,7 +119,7 @@ pub(crate) fn prints_text<'a>(
 /// Whether what will be measured can be written there, asked before anything is measured: at most
 /// one to standard output. Nothing is left of a file that was not there; a pipe or a device is left
 /// alone.
-pub(crate) fn check<'a>(
+pub fn check<'a>(
     files: impl IntoIterator<Item = &'a Option<PathBuf>> + Clone,
 ) -> Result<(), Failure> {
     let to_stdout = files.clone().into_iter().flatten().filter(|path| *path == Path::new(STDOUT));
@@ -143,16 +143,16 @@ pub(crate) fn check<'a>(
     Ok(())
 }
 
-pub(crate) fn cannot_print(cause: &std::io::Error) -> Failure {
+pub fn cannot_print(cause: &std::io::Error) -> Failure {
     Failure::environment(format!("cannot write to standard output: {cause}"), hints::writing(cause))
 }
 
-pub(crate) fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {
+pub fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {
     Failure::environment(format!("cannot write {}: {cause}", path.display()), hints::writing(cause))
 }
 
 /// A field of a CSV file (RFC 4180).
-pub(crate) fn field(text: &str) -> String {
+pub fn field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),

@@ -1,34 +1,34 @@
 //! How well predictions held: of the change first, then of what was measured beside it.
 
-use super::explain::{Row, median};
+use crate::records::median;
 
 /// A prediction that is off by less than this held, percent: the aim for the worst of the changes
 /// that are predicted and applied (docs/models.md, section 22).
-pub(crate) const HELD_PCT: f64 = 12.0;
+pub const HELD_PCT: f64 = 12.0;
 
 /// A point this near to the highest of its curve shows the limit and not the calls outstanding.
 const AT_THE_LIMIT: f64 = 0.9;
 
 /// By how much a change multiplies throughput, predicted and measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Gain {
-    pub(crate) predicted: f64,
-    pub(crate) measured: f64,
+pub struct Gain {
+    pub predicted: f64,
+    pub measured: f64,
     /// By how much repetitions differ, percent of either side.
-    pub(crate) noise_pct: f64,
+    pub noise_pct: f64,
 }
 
 impl Gain {
-    pub(crate) fn error_pct(&self) -> f64 {
+    pub fn error_pct(&self) -> f64 {
         100.0 * (self.predicted / self.measured - 1.0)
     }
 
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         self.error_pct().abs() <= HELD_PCT
     }
 
     /// In a word; what repetitions differ by more than is no verdict.
-    pub(crate) fn verdict(&self) -> &'static str {
+    pub fn verdict(&self) -> &'static str {
         match (self.is_held(), self.noise_pct > HELD_PCT) {
             (true, _) => "held",
             (false, true) if self.error_pct().abs() <= self.noise_pct => "within the noise",
@@ -37,7 +37,7 @@ impl Gain {
     }
 
     /// `4.2 % off: held`, with the noise where that is what decides.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let off = self.error_pct().abs();
         if !off.is_finite() {
             return "not measured".to_owned();
@@ -55,25 +55,14 @@ impl Gain {
 /// Absolute errors of predictions, percent: where the calls outstanding decide, and where a limit
 /// does. At a limit they all test one number.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Errors {
-    pub(crate) below: Vec<f64>,
-    pub(crate) at: Vec<f64>,
+pub struct Errors {
+    pub below: Vec<f64>,
+    pub at: Vec<f64>,
 }
 
 impl Errors {
-    pub(crate) fn of(rows: &[Row]) -> Self {
-        let point = |row: &Row| {
-            let configuration = row.configuration;
-            let curve = (configuration.subject, configuration.call_bytes);
-            Some((curve, row.measured_mib_per_s?, row.error_pct()?.abs()))
-        };
-        Self::of_curves(rows.iter().filter_map(point))
-    }
-
     /// Of points of several curves: which curve, throughput, error.
-    pub(crate) fn of_curves<C: Copy + PartialEq>(
-        points: impl IntoIterator<Item = (C, f64, f64)>,
-    ) -> Self {
+    pub fn of_curves<C: Copy + PartialEq>(points: impl IntoIterator<Item = (C, f64, f64)>) -> Self {
         let points: Vec<(C, f64, f64)> = points.into_iter().collect();
         let highest = |curve: C| {
             let own = points.iter().filter(|point| point.0 == curve);
@@ -88,7 +77,7 @@ impl Errors {
     }
 
     /// The number to tell in short: of what is below the limit, if anything is.
-    pub(crate) fn headline(&self) -> String {
+    pub fn headline(&self) -> String {
         match (self.below.is_empty(), self.at.is_empty()) {
             (false, _) => format!("{:.1} % below the limit", median(self.below.clone())),
             (true, true) => "not measured".to_owned(),
@@ -97,7 +86,7 @@ impl Errors {
     }
 
     /// `6.1 % at the median below the limit (9 points), 1.2 % at it (5); worst 14 %`.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let worst = self.below.iter().chain(&self.at).copied().fold(0.0, f64::max);
         let (below, at) = (median(self.below.clone()), median(self.at.clone()));
         match (self.below.len(), self.at.len()) {

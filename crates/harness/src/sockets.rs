@@ -14,28 +14,28 @@ const ATTEMPTS: usize = 16;
 
 /// Sockets that are bound, and what the portmapper tells of them.
 #[derive(Debug)]
-pub(crate) struct Sockets {
-    pub(crate) listeners: Vec<Listener>,
-    pub(crate) datagrams: Vec<Udp>,
+pub struct Sockets {
+    pub listeners: Vec<Listener>,
+    pub datagrams: Vec<Udp>,
     /// Where NFS and MOUNT are.
-    pub(crate) endpoints: Vec<Endpoint>,
+    pub endpoints: Vec<Endpoint>,
     /// Where the portmapper is.
-    pub(crate) portmap_endpoints: Vec<Endpoint>,
+    pub portmap_endpoints: Vec<Endpoint>,
     /// The first of the TCP sockets for NFS.
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
 }
 
 /// An address that could not be had.
 #[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) address: SocketAddr,
-    pub(crate) protocol: &'static str,
-    pub(crate) cause: io::Error,
+pub struct Refused {
+    pub address: SocketAddr,
+    pub protocol: &'static str,
+    pub cause: io::Error,
 }
 
 impl Sockets {
     /// For NFS and MOUNT, over TCP and if asked UDP, on the same port.
-    pub(crate) fn bind(listen: SocketAddr, udp: bool) -> Result<Self, Refused> {
+    pub fn bind(listen: SocketAddr, udp: bool) -> Result<Self, Refused> {
         let (listener, datagrams) = match udp {
             true => bind_both(listen)?,
             false => (tcp(listen)?, None),
@@ -53,7 +53,7 @@ impl Sockets {
     }
 
     /// Nobody else's: what comes from this process's own clients.
-    pub(crate) fn private(listener: Listener) -> Self {
+    pub fn private(listener: Listener) -> Self {
         Self {
             listeners: vec![listener],
             datagrams: Vec::new(),
@@ -64,7 +64,7 @@ impl Sockets {
     }
 
     /// Adds the portmapper, on the same addresses.
-    pub(crate) fn add_portmapper(&mut self) -> Result<(), Refused> {
+    pub fn add_portmapper(&mut self) -> Result<(), Refused> {
         let address = SocketAddr::new(self.address.ip(), wire::portmap::PORT);
         if address != self.address {
             self.listeners.push(tcp(address)?);

@@ -7,10 +7,10 @@ use net::shape::profile::Profile;
 use crate::exit::Failure;
 
 /// Set to anything, links are not tried out: for tests, and whoever knows better.
-pub(crate) const UNCALIBRATED: &str = "NFSKIT_UNCALIBRATED";
+pub const UNCALIBRATED: &str = "NFSKIT_UNCALIBRATED";
 
 /// Whether links are used as they are.
-pub(crate) fn is_untried() -> bool {
+pub fn is_untried() -> bool {
     std::env::var_os(UNCALIBRATED).is_some_and(|value| !value.is_empty())
 }
 
@@ -18,10 +18,7 @@ pub(crate) fn is_untried() -> bool {
 ///
 /// # Errors
 /// It cannot: with what was measured.
-pub(crate) async fn calibrate(
-    clock: &Clock,
-    profile: &Profile,
-) -> Result<Option<Calibration>, Failure> {
+pub async fn calibrate(clock: &Clock, profile: &Profile) -> Result<Option<Calibration>, Failure> {
     let is_emulated = profile.has_link() || !profile.overhead.is_none();
     if !is_emulated || is_untried() {
         return Ok(None);

@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Runs `make`, which starts a server's threads, so that these have the second of our processors,
 /// and leaves the first to the calling thread. With a single one nothing is changed.
-pub(crate) fn apart<T>(make: impl FnOnce() -> T) -> T {
+pub fn apart<T>(make: impl FnOnce() -> T) -> T {
     let Some((ours, theirs)) = two() else { return make() };
     pin(theirs);
     let made = make();

@@ -8,7 +8,7 @@ use perf::stats::{Estimate, Interval, Sample, ratio};
 
 /// Which of two values is the better one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Better {
+pub enum Better {
     /// Of a rate.
     Larger,
     /// Of a time.
@@ -17,26 +17,26 @@ pub(crate) enum Better {
 
 /// One of two.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Which {
+pub enum Which {
     First,
     Second,
 }
 
 /// What two samples say about each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Compared {
+pub struct Compared {
     /// How many times as fast the second is.
-    pub(crate) times: Estimate,
+    pub times: Estimate,
 }
 
 impl Compared {
     /// `None` where there is no ratio.
-    pub(crate) fn of(first: &Sample, second: &Sample, better: Better) -> Option<Self> {
+    pub fn of(first: &Sample, second: &Sample, better: Better) -> Option<Self> {
         Some(Self::of_ratio(ratio(first, second)?, better))
     }
 
     /// The same, of a ratio of the second to the first.
-    pub(crate) fn of_ratio(ratio: Estimate, better: Better) -> Self {
+    pub fn of_ratio(ratio: Estimate, better: Better) -> Self {
         Self {
             times: match better {
                 Better::Larger => ratio,
@@ -46,7 +46,7 @@ impl Compared {
     }
 
     /// The faster one, if that can be told.
-    pub(crate) fn faster(&self) -> Option<Which> {
+    pub fn faster(&self) -> Option<Which> {
         let ci = self.times.ci95?;
         match (ci.lo > 1.0, ci.hi < 1.0) {
             (true, _) => Some(Which::Second),
@@ -56,7 +56,7 @@ impl Compared {
     }
 
     /// Of two of these names.
-    pub(crate) fn sentence(&self, first: &str, second: &str) -> String {
+    pub fn sentence(&self, first: &str, second: &str) -> String {
         match (self.faster(), self.times.ci95) {
             (which, Some(ci)) if is_wide(&ci) => {
                 let least = ci.lo.max(1.0 / ci.hi);
@@ -87,7 +87,7 @@ impl Compared {
 }
 
 /// A, B, C, ...: how places are called beside each other.
-pub(crate) fn letter(number: usize) -> String {
+pub fn letter(number: usize) -> String {
     match u8::try_from(number) {
         Ok(number @ 0..26) => char::from(b'A' + number).to_string(),
         _ => (number + 1).to_string(),
@@ -95,7 +95,7 @@ pub(crate) fn letter(number: usize) -> String {
 }
 
 /// An interval of a ratio that says next to nothing, and is not printed.
-pub(crate) fn is_wide(ci: &Interval) -> bool {
+pub fn is_wide(ci: &Interval) -> bool {
     const WIDE: f64 = 10.0;
     ci.hi > WIDE * ci.lo
 }

@@ -23,28 +23,28 @@ const TIMEO_MAX: Nanos = Nanos::from_secs(3_600);
 
 /// Everything that was asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
-    pub(super) target: Target,
-    pub(super) flags: Flags,
-    pub(super) nonempty: bool,
+pub struct Settings {
+    pub target: Target,
+    pub flags: Flags,
+    pub nonempty: bool,
     /// Another set of flags for what is mounted there.
-    pub(super) remount: bool,
-    pub(super) policy: PolicyName,
-    pub(super) dirty_max: Option<u64>,
+    pub remount: bool,
+    pub policy: PolicyName,
+    pub dirty_max: Option<u64>,
     /// None: as the policy wants it.
-    pub(super) cache: Option<KernelCache>,
-    pub(super) times: Times,
-    pub(super) close_to_open: bool,
-    pub(super) sync: bool,
-    pub(super) soft: bool,
-    pub(super) timeo: Option<Nanos>,
-    pub(super) retrans: Option<u32>,
-    pub(super) nconnect: u32,
-    pub(super) rsize: Option<u32>,
-    pub(super) wsize: Option<u32>,
-    pub(super) link: Profile,
-    pub(super) metrics: Option<SocketAddr>,
-    pub(super) grace: Nanos,
+    pub cache: Option<KernelCache>,
+    pub times: Times,
+    pub close_to_open: bool,
+    pub sync: bool,
+    pub soft: bool,
+    pub timeo: Option<Nanos>,
+    pub retrans: Option<u32>,
+    pub nconnect: u32,
+    pub rsize: Option<u32>,
+    pub wsize: Option<u32>,
+    pub link: Profile,
+    pub metrics: Option<SocketAddr>,
+    pub grace: Nanos,
 }
 
 /// Words that mean something to mount(8) and its callers, or are what we do anyway.
@@ -97,14 +97,14 @@ const KNOWN: &str = "ro, rw, suid, nosuid, dev, nodev, noexec, noatime, sync, di
     dirty_max=, kernel_cache=, link=, metrics=, grace=, allow_other, nonempty";
 
 /// The words of a list, which commas separate.
-pub(super) fn split(list: &str) -> impl Iterator<Item = String> {
+pub fn split(list: &str) -> impl Iterator<Item = String> {
     list.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty())
 }
 
 impl Settings {
     /// Of a source, with the usual defaults.
-    pub(super) fn of(source: &str) -> Result<Self, String> {
-        let target = crate::args::target(source)?;
+    pub fn of(source: &str) -> Result<Self, String> {
+        let target = crate::values::target(source)?;
         Ok(Self {
             target,
             flags: Flags { source: source.to_owned(), ..Flags::default() },
@@ -130,7 +130,7 @@ impl Settings {
 
     /// How long the server may put a call off (NFS3ERR_JUKEBOX): a soft mount waits as long as for
     /// a reply, a hard one as long as it takes.
-    pub(super) fn put_off_max(&self) -> Option<Nanos> {
+    pub fn put_off_max(&self) -> Option<Nanos> {
         let defaults = match self.target.protocol {
             Protocol::Tcp => call::Options::stream(),
             Protocol::Udp => call::Options::datagrams(),
@@ -142,7 +142,7 @@ impl Settings {
     }
 
     /// What the kernel is to keep of files.
-    pub(super) fn kernel_cache(&self) -> KernelCache {
+    pub fn kernel_cache(&self) -> KernelCache {
         self.cache.unwrap_or(match self.policy {
             _ if self.sync => KernelCache::Writethrough,
             PolicyName::Adaptive => KernelCache::Writeback,
@@ -151,7 +151,7 @@ impl Settings {
     }
 
     /// Takes one word in.
-    pub(super) fn word(&mut self, word: &str) -> Result<(), String> {
+    pub fn word(&mut self, word: &str) -> Result<(), String> {
         let is_taken = TAKEN_BEGINNINGS.iter().any(|beginning| word.starts_with(beginning));
         if is_taken || TAKEN.contains(&word) {
             return Ok(());
@@ -233,9 +233,9 @@ impl Settings {
                     }
                 });
             }
-            "dirty_max" => self.dirty_max = Some(crate::args::size(value).map_err(in_word)?),
-            "grace" => self.grace = crate::args::time(value).map_err(in_word)?,
-            "metrics" => self.metrics = Some(crate::args::listen(value).map_err(in_word)?),
+            "dirty_max" => self.dirty_max = Some(crate::values::size(value).map_err(in_word)?),
+            "grace" => self.grace = crate::values::time(value).map_err(in_word)?,
+            "metrics" => self.metrics = Some(crate::values::listen(value).map_err(in_word)?),
             "link" => {
                 self.link = value.parse().map_err(|error| in_word(format!("{error}")))?;
             }
@@ -257,17 +257,19 @@ fn number(value: &str, low: u32, high: u32) -> Result<u32, String> {
 }
 
 /// How long attributes are good: a time, of which nfs(5) has whole seconds.
-pub(super) fn seconds(value: &str) -> Result<Nanos, String> {
-    let time = crate::args::time_or_zero(value)?;
+pub fn seconds(value: &str) -> Result<Nanos, String> {
+    let time = crate::values::time_or_zero(value)?;
     if time <= SECONDS_MAX { Ok(time) } else { Err(format!("{value:?} is longer than a day")) }
 }
 
 /// How long a reply is waited for: tenths of a second, as nfs(5) has it, or a time with its unit.
-pub(super) fn tenths(value: &str) -> Result<Nanos, String> {
+pub fn tenths(value: &str) -> Result<Nanos, String> {
     let is_bare = value.bytes().all(|byte| byte.is_ascii_digit());
     let time = match value.parse::<u32>() {
         Ok(tenths) if is_bare => Nanos::from_millis(u64::from(tenths) * 100),
-        _ => crate::args::time(value).map_err(|why| format!("{why}; timeo alone is in tenths"))?,
+        _ => {
+            crate::values::time(value).map_err(|why| format!("{why}; timeo alone is in tenths"))?
+        }
     };
     match (TIMEO_MIN..=TIMEO_MAX).contains(&time) {
         true => Ok(time),
@@ -279,8 +281,8 @@ fn port(value: &str) -> Result<u16, String> {
     value.parse().ok().filter(|port| *port > 0).ok_or_else(|| "a port is wanted".to_owned())
 }
 
-pub(super) fn transfer(value: &str) -> Result<u32, String> {
-    match u32::try_from(crate::args::size(value)?) {
+pub fn transfer(value: &str) -> Result<u32, String> {
+    match u32::try_from(crate::values::size(value)?) {
         Ok(bytes @ 512..) => Ok(bytes),
         _ => Err("a size from 512 to 4G is wanted".to_owned()),
     }

@@ -8,45 +8,44 @@ use perf::record::{Run as Record, Tool};
 use perf::stats::Sample;
 use serde_json::Value;
 
-use crate::cmd::study::explain::median;
-use crate::cmd::study::verdict::Errors;
 use crate::exit::Failure;
 use crate::output;
+use crate::verdict::Errors;
 
 /// Others may use this much of the processors before a run is called disturbed: the kernel's own
 /// threads, which write our data back, need some.
-pub(crate) const NEIGHBOURS_SHARE_MAX: f64 = 0.2;
+pub const NEIGHBOURS_SHARE_MAX: f64 = 0.2;
 
 /// A generator that uses so much of a processor may be what limits.
 const BUSY_SHARE: f64 = 0.9;
 
 /// The beginning of every record: by what, when, on which machine.
-pub(crate) fn begin(started: String) -> Record {
+pub fn begin(started: String) -> Record {
     let mut record = computed(started);
     record.environment = load::environment::describe();
     record
 }
 
 /// The beginning of a record of this workload, which begins now.
-pub(crate) fn of(workload: &str) -> Record {
+pub fn of(workload: &str) -> Record {
     let mut record = begin(now());
     record.workload.name = workload.to_owned();
     record
 }
 
 /// The same of what was not measured, for which no machine matters.
-pub(crate) fn computed(started: String) -> Record {
+pub fn computed(started: String) -> Record {
     let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), ..Tool::default() };
     Record::new(tool, started)
 }
 
 /// What time it is, as records have it (RFC 3339).
-pub(crate) fn now() -> String {
+pub fn now() -> String {
     load::environment::rfc3339(&Clock::real())
 }
 
 /// Tells how much of the processors others used, where that is known.
-pub(crate) fn neighbours(record: &mut Record, share: Option<f64>) {
+pub fn neighbours(record: &mut Record, share: Option<f64>) {
     let Some(share) = share else { return };
     record.metric("neighbours_share", share, "");
     if share > NEIGHBOURS_SHARE_MAX {
@@ -56,7 +55,7 @@ pub(crate) fn neighbours(record: &mut Record, share: Option<f64>) {
 }
 
 /// The errors of predictions, below the limit and at it.
-pub(crate) fn errors(record: &mut Record, errors: &Errors) {
+pub fn errors(record: &mut Record, errors: &Errors) {
     let parts = [("below_the_limit", &errors.below), ("at_the_limit", &errors.at)];
     for (name, errors) in parts.into_iter().filter(|(_, errors)| !errors.is_empty()) {
         let name = format!("error_pct_median_{name}");
@@ -65,7 +64,7 @@ pub(crate) fn errors(record: &mut Record, errors: &Errors) {
 }
 
 /// Tells the generator's own share of a processor.
-pub(crate) fn generator(record: &mut Record, share: f64) {
+pub fn generator(record: &mut Record, share: f64) {
     record.metric("generator_cpu_share", share, "");
     if share > BUSY_SHARE {
         let text = format!("the generator used {:.0} % of a processor", share * 100.0);
@@ -74,7 +73,7 @@ pub(crate) fn generator(record: &mut Record, share: f64) {
 }
 
 /// The shares of a mix's operations.
-pub(crate) fn mix_percent(mix: &Mix) -> Value {
+pub fn mix_percent(mix: &Mix) -> Value {
     let share = |(operation, _): &(Operation, u32)| {
         (operation.name().to_owned(), (100.0 * mix.share(*operation)).into())
     };
@@ -82,7 +81,7 @@ pub(crate) fn mix_percent(mix: &Mix) -> Value {
 }
 
 /// What a mix's WRITEs ask for.
-pub(crate) fn write_stability(mix: &Mix) -> &'static str {
+pub fn write_stability(mix: &Mix) -> &'static str {
     match mix.commits() {
         true => "WRITEs are UNSTABLE, and the mix's COMMITs make them stable",
         false => "each WRITE is FILE_SYNC: stable before it is answered",
@@ -90,7 +89,7 @@ pub(crate) fn write_stability(mix: &Mix) -> &'static str {
 }
 
 /// Adds the median, its interval, the lowest and the highest.
-pub(crate) fn spread(record: &mut Record, name: &str, sample: &Sample, unit: &str) {
+pub fn spread(record: &mut Record, name: &str, sample: &Sample, unit: &str) {
     record.estimate(name, &sample.median_estimate(), unit, sample.n() as u64);
     record.metric(&format!("{name}_min"), sample.min(), unit);
     record.metric(&format!("{name}_max"), sample.max(), unit);
@@ -98,7 +97,7 @@ pub(crate) fn spread(record: &mut Record, name: &str, sample: &Sample, unit: &st
 
 /// Prints a report, unless it is not wanted, and writes the records to `json`. Where something
 /// `failed` before the end, both say so, and it is what comes of it all.
-pub(crate) fn deliver(
+pub fn deliver(
     text: impl FnOnce() -> String,
     records: impl FnOnce() -> Vec<Record>,
     json: Option<&Path>,
@@ -130,7 +129,7 @@ pub(crate) fn deliver(
 }
 
 /// Several records as a list, one as itself.
-pub(crate) fn list(records: &[Record]) -> String {
+pub fn list(records: &[Record]) -> String {
     match records {
         [only] => only.to_json_pretty(),
         _ => {
@@ -142,7 +141,7 @@ pub(crate) fn list(records: &[Record]) -> String {
 }
 
 /// `median (lowest..highest)`.
-pub(crate) fn cell(sample: Option<&Sample>, places: usize) -> String {
+pub fn cell(sample: Option<&Sample>, places: usize) -> String {
     sample.map_or_else(
         || "-".to_owned(),
         |sample| {
@@ -153,12 +152,17 @@ pub(crate) fn cell(sample: Option<&Sample>, places: usize) -> String {
 }
 
 /// Of the values that there are.
-pub(crate) fn sample(values: impl IntoIterator<Item = f64>) -> Option<Sample> {
+pub fn sample(values: impl IntoIterator<Item = f64>) -> Option<Sample> {
     Sample::new(values.into_iter().collect::<Vec<f64>>()).ok()
 }
 
+/// Not a number of no values.
+pub fn median(values: Vec<f64>) -> f64 {
+    Sample::new(values).map_or(f64::NAN, |sample| sample.median())
+}
+
 /// A number of bytes in the largest unit that leaves it whole.
-pub(crate) fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let whole = units
         .into_iter()
@@ -170,7 +174,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
 }
 
 /// Bytes in the power of 1,024 that reads best.
-pub(crate) fn scaled(bytes: f64) -> String {
+pub fn scaled(bytes: f64) -> String {
     let (mut number, mut unit) = (bytes, "B");
     for next in ["KiB", "MiB", "GiB", "TiB"] {
         if number < 1024.0 {
@@ -185,7 +189,7 @@ pub(crate) fn scaled(bytes: f64) -> String {
 }
 
 /// Three digits that count.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let places = match value.abs() {
         size if !size.is_finite() => return "-".to_owned(),
         size if size >= 99.95 => 0,

@@ -1,0 +1,32 @@
+//! What commands and workloads have around them, once for all of them:
+//!
+//! - what they measure: [`target`]s, [`scratch`] directories there and [`local`] ones, servers in
+//!   this process ([`served`], [`sockets`]), [`mounts`] of their own, [`emulated`] links;
+//! - how they work: [`apart`] from what listens, on [`processors`] of their own, until a
+//!   [`signals::Interrupts`] comes;
+//! - what comes of it: [`output`] and [`sink`]s, [`records`], [`compared`] places, [`verdict`]s on
+//!   predictions;
+//! - how they end: one [`exit::Failure`] with its [`hints`].
+//!
+//! What an argument looks like is in [`values`].
+
+pub mod apart;
+pub mod compared;
+pub mod emulated;
+pub mod exit;
+pub mod hints;
+pub mod local;
+pub mod mounts;
+pub mod output;
+pub mod processors;
+pub mod records;
+pub mod scratch;
+pub mod served;
+pub mod shell;
+pub mod signals;
+pub mod sink;
+pub mod sockets;
+pub mod target;
+pub mod values;
+pub mod verbosity;
+pub mod verdict;

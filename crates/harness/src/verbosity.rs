@@ -1,0 +1,9 @@
+//! How much a command tells: `-q`, `-v`.
+
+/// From nothing but errors to everything.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+}
