@@ -1,21 +1,8 @@
 //! The command line. Each argument is checked by itself; what takes the outside world is checked by
 //! the commands.
 
-pub(crate) mod bench;
-pub(crate) mod compare;
-pub(crate) mod curve;
-pub(crate) mod cycle;
 pub(crate) mod doctor;
-pub(crate) mod estimate;
-pub(crate) mod floors;
 pub(crate) mod help;
-pub(crate) mod model;
-pub(crate) mod nhfsstone;
-pub(crate) mod papers;
-pub(crate) mod probe;
-pub(crate) mod suite13;
-pub(crate) mod tasks;
-pub(crate) mod trace;
 #[cfg(test)]
 mod tree;
 
@@ -23,12 +10,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
-use client::url::Target;
 use harness::served::CommitMode;
-use harness::values::versions;
-pub(crate) use harness::values::{
-    byte_rate, count, listen, positive, read, size, target, time, time_or_zero,
-};
+use harness::values::{count, listen, size, time, versions};
 use harness::verbosity::Verbosity;
 use net::shape::profile::Profile;
 use perf::units::Nanos;
@@ -64,21 +47,21 @@ impl Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Doctor(doctor::Doctor),
-    Study(Study),
-    Probe(probe::Probe),
+    Study(study::sweep::args::Study),
+    Probe(study::probe::args::Probe),
     Serve(Serve),
     Mount(crate::cmd::mount::Args),
     Link(Box<crate::cmd::link::Args>),
-    Trace(Box<trace::Trace>),
+    Trace(Box<inspect::args::Trace>),
     /// Runs one workload.
     #[command(subcommand)]
-    Bench(Bench),
+    Bench(bench::Bench),
     /// Reproduces the papers' results: paper, model and measurement side by side.
     #[command(subcommand)]
-    Papers(Papers),
+    Papers(bench::papers::Papers),
     /// Simulations and analytical models.
     #[command(subcommand)]
-    Model(Model),
+    Model(study::model::args::Model),
     #[command(hide = true)]
     Man(Man),
     #[command(hide = true)]
@@ -99,40 +82,6 @@ pub(crate) struct Man {
 #[derive(Debug, Parser)]
 pub(crate) struct Completions {
     pub(crate) shell: clap_complete::Shell,
-}
-
-/// Measures an NFS path, explains it, predicts a change, applies it, and reports.
-///
-/// Without --target it starts a server of its own on a temporary directory, behind an emulated
-/// link.
-#[derive(Debug, Parser)]
-#[command(after_help = "Examples:
-  nfskit study                                    an embedded server behind a gigabit link
-  nfskit study --link wan-10ms --quick            5 ms away, 100 Mbit/s, in under 20 s
-  nfskit study --target nfs://server/export       an existing NFS v3 server")]
-pub(crate) struct Study {
-    /// An existing NFS v3 server instead of the embedded one. A scratch directory is made there
-    /// and removed again.
-    #[arg(long, value_name = "URL", value_parser = target)]
-    pub(crate) target: Option<Target>,
-    /// The emulated link between client and server [default: lan-1g; with --target: none].
-    #[arg(long, value_name = "PROFILE")]
-    pub(crate) link: Option<Profile>,
-    /// Where the embedded server keeps its files [default: a temporary directory].
-    #[arg(long, value_name = "DIR", conflicts_with = "target")]
-    pub(crate) store: Option<PathBuf>,
-    /// How long a call may wait for its reply before the study gives up.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
-    pub(crate) reply_limit: Nanos,
-    /// Measures less: under 20 seconds.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Where report.html, run.json and calls.csv go.
-    #[arg(long, value_name = "DIR", default_value = "nfskit-study")]
-    pub(crate) out: PathBuf,
-    /// Writes the run record to FILE too, or to standard output with `-`.
-    #[arg(long, value_name = "-|FILE")]
-    pub(crate) json: Option<PathBuf>,
 }
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
@@ -242,44 +191,6 @@ pub(crate) enum MetadataSync {
     Always,
     /// Whenever the file system gets to it: faster, and a crash can undo what was answered.
     Never,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
-    Seqwrite(bench::Seqwrite),
-    Policies(bench::Policies),
-    Fsx(bench::Fsx),
-    Basic(bench::Basic),
-    Compare(compare::Compare),
-    Curve(Box<curve::Curve>),
-    Nhfsstone(Box<nhfsstone::Nhfsstone>),
-    Stream(floors::Stream),
-    Rtt(floors::Rtt),
-    Spray(floors::Spray),
-    Storage(floors::Storage),
-    Suite13(suite13::Suite13),
-    Tasks(tasks::Tasks),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Papers {
-    Loggp(papers::Loggp),
-    Predict(papers::Predict),
-    Sensitivity(papers::Sensitivity),
-    Whatif(papers::WhatIf),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Model {
-    Cycle(cycle::Cycle),
-    Fit(estimate::Fit),
-    Infer(estimate::Infer),
-    Interim(cycle::Interim),
-    Network(cycle::Network),
-    Predict(estimate::Predict),
-    Sensitivity(cycle::Sensitivity),
-    Simulate(model::Simulate),
-    Whatif(estimate::WhatIf),
 }
 
 #[cfg(test)]

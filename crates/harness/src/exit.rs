@@ -19,6 +19,7 @@ use client::error::{Error as ClientError, Service};
 use load::error::Error as LoadError;
 use net::error::{CallError, ConnectError, Refusal};
 use net::floor::error::FloorError;
+use trace::capture::CaptureError;
 use wire::mount::MountStat3;
 use wire::nfs3::NfsStat3;
 
@@ -158,6 +159,19 @@ impl From<LoadError> for Failure {
                 Self::environment(error, "run again without --quick, which measures longer")
             }
         }
+    }
+}
+
+impl From<CaptureError> for Failure {
+    fn from(error: CaptureError) -> Self {
+        let advice = match &error {
+            CaptureError::Link { .. } => "a capture on another interface, or without monitor mode",
+            CaptureError::Empty { .. } | CaptureError::NotACapture { .. } => {
+                "a pcap or pcapng file, as tcpdump -w FILE or dumpcap make it"
+            }
+            CaptureError::Io { .. } => "see whether the file is whole, and may be read",
+        };
+        Self::environment(error, advice)
     }
 }
 

@@ -4,24 +4,33 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 15] = [
+const EDGES: [(&str, &[&str]); 18] = [
+    (
+        "bench",
+        &[
+            "client", "counters", "harness", "load", "net", "perf", "report", "server", "trace",
+            "wire", "world",
+        ],
+    ),
     (
         "cli",
         &[
-            "client", "counters", "doctor", "harness", "load", "mount", "net", "perf", "report",
-            "server", "trace", "wire", "world",
+            "bench", "client", "doctor", "harness", "inspect", "load", "mount", "net", "perf",
+            "server", "study", "wire", "world",
         ],
     ),
     ("client", &["net", "perf", "wire"]),
     ("counters", &[]),
     ("doctor", &["counters", "perf", "trace"]),
-    ("harness", &["client", "load", "mount", "net", "perf", "server", "wire", "world"]),
+    ("harness", &["client", "load", "mount", "net", "perf", "server", "trace", "wire", "world"]),
+    ("inspect", &["harness", "net", "perf", "report", "trace"]),
     ("load", &["client", "net", "perf", "wire"]),
     ("mount", &["client", "net", "perf", "wire"]),
     ("net", &["perf", "wire"]),
     ("perf", &[]),
     ("report", &["perf"]),
     ("server", &["perf", "wire"]), // and client, once store/remote.rs makes it a proxy
+    ("study", &["client", "harness", "load", "net", "perf", "report", "server", "world"]),
     ("testkit", &["client", "load", "mount", "net", "perf", "server", "wire", "world"]),
     ("trace", &["perf", "wire"]),
     ("wire", &[]),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use harness::values::time;
 use perf::units::Nanos;
 
 /// Says why a mount is slow: what costs the time, how sure that is, and what to change.
@@ -25,7 +26,7 @@ pub(crate) struct Doctor {
     pub(crate) from: Option<PathBuf>,
     /// Time between the two looks at the counters.
     #[arg(
-        long = "for", value_name = "TIME", default_value = "10s", value_parser = super::time,
+        long = "for", value_name = "TIME", default_value = "10s", value_parser = time,
         conflicts_with = "from"
     )]
     pub(crate) span: Nanos,

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Parser;
+use harness::values::{count, listen, size, time};
 use perf::units::Nanos;
 
 use super::target::{self, Target};
-use crate::args::{count, listen, size, time};
 use crate::log;
 
 /// Relays between any NFS clients and a server, over an emulated link.

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use harness::mounts::settings::{seconds, tenths, transfer};
-
-use crate::args::{listen, read, size, time};
+use harness::values::{listen, read, size, time};
 
 /// Mounts an NFS file system, until Ctrl-C or SIGTERM, or until somebody unmounts it.
 ///

@@ -32,6 +32,15 @@ pub enum Model {
     Simulation,
 }
 
+impl Model {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Formula => "formula",
+            Self::Simulation => "simulation",
+        }
+    }
+}
+
 /// Why one is believed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {

@@ -1,0 +1,411 @@
+//! `nfskit bench curve`: response time over throughput, of one server or several side by side.
+//!
+//! `load::curve` does the work and says what differs from SPEC SFS, whose benchmark this is after.
+//! Here are the generators' threads, the scratch directories, and what is told of it all.
+
+pub mod args;
+mod beside;
+mod csv;
+mod generators;
+mod places;
+mod ranks;
+mod record;
+mod report;
+mod text;
+
+use client::url::{Target, Version};
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
+use load::cpu::Neighbours;
+use load::curve::{
+    self, Breach, Files, Gather, Loads, Measured, Progress, Settings, Signature, Step,
+};
+use load::mix::{Mix, Operation};
+use net::clock::Clock;
+use net::shape::Shape;
+use perf::units::Nanos;
+
+use self::generators::{Generators, Way};
+use self::places::Places;
+use crate::curve::args::Curve as Args;
+use crate::curve::ranks::Ranks;
+use crate::mix;
+
+/// Where to look when a step with the other processes fails.
+const OTHERS: &str = "the messages of the other processes";
+
+/// Everything that was measured, and how.
+#[derive(Debug)]
+struct Outcome {
+    settings: Settings,
+    started: String,
+    took: Nanos,
+    threads: u32,
+    /// Processes that generated together.
+    processes: u32,
+    connections: usize,
+    servers: Vec<Server>,
+    neighbours_share: Option<f64>,
+}
+
+/// A server with its curve.
+#[derive(Debug)]
+struct Server {
+    target: Target,
+    measured: Measured,
+    signature: Option<Signature>,
+}
+
+impl Outcome {
+    /// Points that do not hold a rule.
+    fn invalid(&self) -> usize {
+        let points = self.servers.iter().flat_map(|server| &server.measured.points);
+        points.filter(|point| !point.is_valid()).count()
+    }
+
+    /// What helps against the rule that most points do not hold.
+    fn advice(&self) -> &'static str {
+        let points = self.servers.iter().flat_map(|server| &server.measured.points);
+        most_common(points.flat_map(|point| &point.breaches))
+    }
+
+    /// What differs from SFS's rules, for a server.
+    fn deviations(&self, server: &Server) -> Vec<String> {
+        let built = server.measured.built;
+        let points = &server.measured.points;
+        let peak = points.iter().map(|point| match point.kind {
+            curve::Kind::Open => point.load,
+            curve::Kind::Closed => point.outcome.achieved_per_s(),
+        });
+        let peak = peak.fold(0.0, f64::max);
+        let mut found = curve::validity::deviations(&self.settings, Some((built.bytes, peak)));
+        let invalid = points.iter().filter(|point| !point.is_valid()).count();
+        match points.len() - invalid {
+            _ if invalid == 0 => {}
+            0 => found.push("rules: no point holds them".to_owned()),
+            _ => found.push(format!(
+                "rules: {invalid} of {} points do not hold them; what is said of the curve rests \
+                 on the others alone",
+                points.len()
+            )),
+        }
+        found
+    }
+}
+
+/// The advice for the most frequent of them; of as many, for the first.
+fn most_common<'a>(breaches: impl Iterator<Item = &'a Breach>) -> &'static str {
+    let mut counts: Vec<(&Breach, usize)> = Vec::new();
+    for breach in breaches {
+        match counts.iter_mut().find(|(found, _)| found.code() == breach.code()) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((breach, 1)),
+        }
+    }
+    let most = counts.iter().rev().max_by_key(|(_, count)| *count);
+    most.map_or("", |(breach, _)| breach.advice())
+}
+
+/// Runs the command.
+pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
+    let settings = settings(args)?;
+    let work = async {
+        let clock = Clock::real();
+        let mut ranks = Ranks::join(&clock, args.meet.as_ref(), args.process).await?;
+        if !ranks.is_first() {
+            // It writes nothing, perhaps on a host that could not: the first one tells what all
+            // have seen.
+            return measure(args, &clock, settings, &mut ranks, Verbosity::Quiet)
+                .await
+                .map(|_| None);
+        }
+        output::check([&args.json, &args.html, &args.csv])?;
+        measure(args, &clock, settings, &mut ranks, verbosity).await.map(Some)
+    };
+    let outcome = net::runtime::block_on(work)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    outcome.map_or(Ok(()), |outcome| deliver(args, outcome, verbosity))
+}
+
+/// What the arguments ask for.
+fn settings(args: &Args) -> Result<Settings, Failure> {
+    let loads = match (&args.closed[..], &args.loads[..]) {
+        ([], []) => Loads::Find { points: args.points as usize },
+        ([], rates) => Loads::Rates(distinct(rates)?),
+        ([most], _) => Loads::Outstanding(steps(*most, args.points)),
+        (numbers, _) => Loads::Outstanding(numbers.iter().map(|number| *number as usize).collect()),
+    };
+    if loads.count() > curve::POINTS_MAX {
+        let most = curve::POINTS_MAX;
+        return Err(Failure::usage(format!("more than {most} points"), "fewer loads"));
+    }
+    Ok(Settings {
+        mix: mix(args)?,
+        arrivals: args.arrivals,
+        loads,
+        warm_up: args.warm_up,
+        time: args.time,
+        repeats: args.repeats as usize,
+        outstanding_max: args.outstanding_max as usize,
+        files: Files {
+            bytes_per_rate: args.file_set_per_op,
+            bytes_max: args.file_set_max,
+            accessed: f64::from(args.accessed) / 100.0,
+        },
+        seed: args.seed,
+    })
+}
+
+/// The mix that was asked for, of which every target's version has all operations.
+fn mix(args: &Args) -> Result<Mix, Failure> {
+    let versions = || args.target.iter().map(|target| target.version);
+    let usual = match versions().all(|version| version == Version::Two) {
+        true => "sfs97-v2",
+        false => "sfs97-v3",
+    };
+    let mix = mix::read(args.mix.as_deref().unwrap_or(usual), versions().next())?;
+    for version in versions() {
+        if let Some(operation) = mix.lacking(version) {
+            let what = format!("mix {mix}: NFS version {} has no {operation}", version.number());
+            return Err(Failure::usage(what, "targets of one version"));
+        }
+    }
+    Ok(mix)
+}
+
+/// The loads in order, each once: points are named by them.
+fn distinct(rates: &[f64]) -> Result<Vec<f64>, Failure> {
+    if let Some(rate) = rates.iter().find(|rate| **rate > RATE_MAX) {
+        let what = format!("--loads {rate}: no generator makes more than {RATE_MAX} a second");
+        return Err(Failure::usage(what, "smaller loads"));
+    }
+    let mut rates = rates.to_vec();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup_by(|a, b| (*a - *b).abs() < 1e-3);
+    Ok(rates)
+}
+
+/// The highest load that may be asked for: all that is not reached in time is counted one by one.
+const RATE_MAX: f64 = 1e7;
+
+/// Numbers of outstanding operations up to the most, each the same factor above the one before.
+fn steps(most: u32, points: u32) -> Vec<usize> {
+    if points <= 1 {
+        return vec![most as usize];
+    }
+    let mut steps: Vec<usize> = (0..points)
+        .map(|step| {
+            let exponent = f64::from(step) / f64::from(points - 1);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            let outstanding = f64::from(most).powf(exponent).round() as usize;
+            outstanding
+        })
+        .collect();
+    // Where they are close to each other, the next ones: as many points as there are numbers.
+    for at in 1..steps.len() {
+        steps[at] = steps[at].max(steps[at - 1] + 1);
+    }
+    steps.retain(|outstanding| *outstanding <= most as usize);
+    steps
+}
+
+/// Measures as one of the processes that `gather` knows.
+async fn measure<G: Gather>(
+    args: &Args,
+    clock: &Clock,
+    settings: Settings,
+    gather: &mut G,
+    verbosity: Verbosity,
+) -> Result<Outcome, Failure> {
+    agree_on_mix(&settings.mix, gather).await?;
+    let mut interrupts = Interrupts::catch()?;
+    let started = load::environment::rfc3339(clock);
+    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+    let plain = args.target.iter().map(|target| {
+        let options = target::options(target, args.reply_limit, Shape::default());
+        Reached::new(clock, None, target, options)
+    });
+    let plain: Vec<Reached> = plain.collect();
+    let places = all_or_none(Places::make(&plain, &mut interrupts).await, gather).await?;
+    let mut bars = Bars::new(verbosity);
+    let outcome = tokio::select! {
+        biased;
+        () = interrupts.next() => Err(Failure::interrupted()),
+        measured = curves(clock, args, &settings, &places, gather, &mut bars) => measured,
+    };
+    let now = clock.now();
+    let neighbours_share = neighbours.share(now);
+    let files = match &outcome {
+        Ok(measured) => measured.iter().map(|measured| measured.built.files).sum(),
+        // Interrupted: what there may be.
+        Err(_) => settings.files.layout(f64::INFINITY, 0).files,
+    };
+    bars.show("removing the files", 0.0);
+    let left = places.clear(files).await;
+    bars.clear();
+    let measured = match (outcome, left) {
+        (Ok(measured), None) => measured,
+        (Err(failure), None) => return Err(failure),
+        (Err(failure), Some(left)) => return Err(failure.and(left.what())),
+        (Ok(measured), Some(left)) => {
+            // The curve is kept; where the server is gone, that is told anyway.
+            if measured.iter().all(|measured| measured.broken.is_none()) {
+                output::say(left.what());
+            }
+            measured
+        }
+    };
+    let servers = args.target.iter().zip(measured).map(|(target, measured)| Server {
+        target: target.clone(),
+        signature: Signature::of(&measured.points),
+        measured,
+    });
+    Ok(Outcome {
+        servers: servers.collect(),
+        settings,
+        started,
+        took: now.since(begun),
+        threads: args.threads,
+        processes: gather.share().ranks,
+        connections: connections(args),
+        neighbours_share,
+    })
+}
+
+/// Where one process has no place to work in, none goes on, and each cleans up before any ends.
+async fn all_or_none<'a, G: Gather>(
+    made: Result<Places<'a>, Failure>,
+    gather: &mut G,
+) -> Result<Places<'a>, Failure> {
+    let failed = gather.sum(vec![f64::from(u8::from(made.is_err()))]).await;
+    let failed = failed.map_err(|error| Failure::environment(error, OTHERS))?;
+    let failure = match made {
+        Ok(places) if failed[..] == [0.0] => return Ok(places),
+        Ok(places) => places.clear(0).await,
+        Err(failure) => Some(failure),
+    };
+    gather.barrier().await.ok();
+    // The process that failed tells why.
+    Err(failure.unwrap_or_else(|| Failure::told(3)))
+}
+
+/// Each process has read the mix for itself, perhaps on another host.
+async fn agree_on_mix<G: Gather>(mix: &Mix, gather: &mut G) -> Result<(), Failure> {
+    let own: Vec<f64> = Operation::ALL.into_iter().map(|operation| mix.share(operation)).collect();
+    let first = gather.broadcast(own.clone()).await;
+    let first = first.map_err(|error| Failure::environment(error, OTHERS))?;
+    match first == own {
+        true => Ok(()),
+        false => Err(Failure::environment(
+            "this process has read another mix than the first one",
+            "a named mix, or the same file for --mix on every host; standard input has one reader",
+        )),
+    }
+}
+
+/// Connections of this process to each target.
+fn connections(args: &Args) -> usize {
+    args.connections.unwrap_or(args.threads).max(args.threads) as usize
+}
+
+async fn curves<G: Gather>(
+    clock: &Clock,
+    args: &Args,
+    settings: &Settings,
+    places: &Places<'_>,
+    gather: &mut G,
+    bars: &mut Bars,
+) -> Result<Vec<Measured>, Failure> {
+    let mut subjects = Vec::new();
+    for (target, scratch) in args.target.iter().zip(places.dirs()) {
+        let way = Way {
+            clock: clock.clone(),
+            target: target.clone(),
+            options: target::options(target, args.reply_limit, Shape::default()),
+            dir: scratch.dir(),
+            connections: connections(args),
+        };
+        subjects.push(Generators::start(&way, gather.share(), args.threads).await?);
+    }
+    let mut told =
+        |progress: Progress| bars.show_as("curve", &doing(args, progress), progress.done);
+    let measured = curve::measure(clock, gather, &mut subjects, settings, &mut told).await;
+    measured.map_err(|error| Failure::environment(error, OTHERS))
+}
+
+/// What a bar says.
+fn doing(args: &Args, progress: Progress) -> String {
+    let of = match args.target.len() {
+        1 => String::new(),
+        _ => format!("{}: ", args.target[progress.subject].host),
+    };
+    let step = match progress.step {
+        Step::Files { bytes } => format!("files, {} MiB", bytes >> 20),
+        Step::Search { outstanding } => format!("saturation, {outstanding} outstanding"),
+        Step::Point { load } if args.closed.is_empty() => format!("{load:.0}/s"),
+        Step::Point { load } => format!("{load:.0} outstanding"),
+    };
+    format!("{of}{step}, {:.0} s left", progress.left.as_secs_f64())
+}
+
+/// Prints and writes what was measured, and ends as it deserves.
+fn deliver(args: &Args, outcome: Outcome, verbosity: Verbosity) -> Result<(), Failure> {
+    let is_empty = outcome.servers.iter().all(|server| server.measured.points.is_empty());
+    if !is_empty {
+        if let Some(html) = &args.html {
+            output::write(html, &report::html(&outcome))?;
+        }
+        if let Some(csv) = &args.csv {
+            output::write(csv, &csv::points(&outcome))?;
+        }
+        let prints_text = output::prints_text(verbosity, [&args.json, &args.html, &args.csv]);
+        let text = || text::text(&outcome);
+        let records = || record::records(&outcome);
+        records::deliver(text, records, args.json.as_deref(), prints_text, None)?;
+    }
+    let (invalid, advice) = (outcome.invalid(), outcome.advice());
+    let first = outcome
+        .servers
+        .into_iter()
+        .find_map(|server| Some((server.target, server.measured.broken?)));
+    if let Some((target, broken)) = first {
+        let failure = match broken.cause {
+            Some(error) => Failure::from(error),
+            None => Failure::environment(broken.why, "the message of the other process"),
+        };
+        let kept =
+            if is_empty { "nothing was measured" } else { "what was measured before is kept" };
+        return Err(failure.and(format!("{target}: {kept}")));
+    }
+    match invalid {
+        0 => Ok(()),
+        1 => Err(Failure::check("a point does not hold the rules", advice)),
+        _ => Err(Failure::check(format!("{invalid} points do not hold the rules"), advice)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_is_that_for_the_rule_that_most_points_break() {
+        let (late, mix) =
+            (Breach::Late { share: 0.5 }, Breach::Mix { points: 3.0, points_max: 1.5 });
+        let advice = |breaches: &[&Breach]| most_common(breaches.iter().copied());
+        assert_eq!(advice(&[&late, &mix, &late]), late.advice());
+        assert_eq!(advice(&[&late, &mix, &mix]), mix.advice());
+        assert_eq!((advice(&[&mix, &late]), advice(&[])), (mix.advice(), ""));
+    }
+
+    #[test]
+    fn outstanding_numbers_rise_to_the_last() {
+        assert_eq!(steps(64, 10), [1, 2, 3, 4, 6, 10, 16, 25, 40, 64]);
+        assert_eq!(steps(4, 10), [1, 2, 3, 4]);
+        assert_eq!((steps(64, 1), steps(1, 10)), (vec![64], vec![1]));
+    }
+}

@@ -1,0 +1,299 @@
+//! `nfskit bench spray`: calls at a rate, and how many are lost.
+
+use std::fmt::Write;
+
+use harness::exit::Failure;
+use harness::output;
+use harness::records::{self, cell, sample, spread};
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
+use load::floor::Outcome;
+use load::floor::spray::{self, Run};
+use load::latencies::histogram;
+use net::clock::Clock;
+use net::floor::DATAGRAM_BYTES_MAX;
+use net::floor::protocol::RUN_MAX;
+use net::floor::rpc::Service;
+use net::floor::spray::{self as wire_spray, Spray as What};
+use perf::histogram::Histogram;
+use perf::record::{Run as Record, Target};
+use perf::stats::Sample;
+use perf::units::Nanos;
+use wire::spray::{ARRAY_LEN_MAX, OVERHEAD_BYTES, PROGRAM, VERSION};
+
+use super::{LOOPBACK, block_on, failure, null_service, on_a_thread, resolve, warn_of_loopback};
+use crate::floors::args::Spray;
+
+/// Of [`OVERHEAD_BYTES`], what is not of the call: the headers of Ethernet, IP and UDP.
+const BELOW_BYTES: u64 = 42;
+/// What a classic spray sends in all, by default.
+const ALL_BYTES: u64 = 100_000;
+
+/// Response times that are kept: 160 MB.
+const TIMES_MAX: u64 = 20_000_000;
+
+/// Runs the command.
+pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
+    let what = what(args)?;
+    output::check([&args.json])?;
+    let is_null = args.target.is_some();
+    let (peer, service, outcome) = block_on(async {
+        let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
+        let (peer, service) = tokio::select! {
+            biased;
+            () = interrupts.next() => Err(Failure::interrupted()),
+            found = find(&clock, args) => found,
+        }?;
+        let (repeats, rpcbind) = (args.repeats, args.rpcbind);
+        let work = move |stop: &_, progress: load::floor::Progress<'_>| {
+            let mut service = service;
+            if rpcbind {
+                match wire_spray::find(&clock, service.address.ip(), what.reply_limit) {
+                    Ok(address) => service.address = address,
+                    Err(error) => {
+                        return Outcome { measured: Vec::new(), failed: Some(error.into()) };
+                    }
+                }
+            }
+            spray::run(&clock, service, is_null, &what, repeats, stop, progress)
+        };
+        let outcome = on_a_thread("spray", verbosity, &mut interrupts, work).await?;
+        Ok((peer, service, outcome))
+    })?;
+    let Outcome { measured: runs, failed } = outcome;
+    let failed = failed.map(failure);
+    if runs.is_empty() {
+        return failed.map_or(Ok(()), Err);
+    }
+    let report = Report { args, what, service, peer, runs: &runs };
+    let (text, record) = (|| report.text(), || vec![report.record()]);
+    records::deliver(
+        text,
+        record,
+        args.json.as_deref(),
+        output::prints_text(verbosity, [&args.json]),
+        failed,
+    )
+}
+
+/// The smallest packet: one of NULL is without the length of an argument.
+fn least(args: &Spray) -> u64 {
+    let argument = if args.target.is_some() { 0 } else { 4 };
+    OVERHEAD_BYTES as u64 - 4 + argument
+}
+
+fn length(args: &Spray) -> u64 {
+    args.length.unwrap_or_else(|| least(args))
+}
+
+fn what(args: &Spray) -> Result<What, Failure> {
+    let (least, length) = (least(args), length(args));
+    let most = match args.target {
+        Some(_) => DATAGRAM_BYTES_MAX as u64 + BELOW_BYTES,
+        None => (OVERHEAD_BYTES + ARRAY_LEN_MAX) as u64,
+    };
+    if !(least..=most).contains(&length) {
+        let what = format!("--length is {length}: it has to be {least} to {most}");
+        return Err(Failure::usage(what, "another --length"));
+    }
+    let calls = u32::try_from((ALL_BYTES / length).max(1)).unwrap_or(1);
+    let calls = args.count.unwrap_or(calls);
+    if args.target.is_some() && u64::from(calls) * u64::from(args.repeats) > TIMES_MAX {
+        let what =
+            format!("{calls} calls, {} times: the times of {TIMES_MAX} are kept", args.repeats);
+        return Err(Failure::usage(what, "fewer --repeats, or a smaller --count"));
+    }
+    let interval = args.delay.unwrap_or(Nanos::ZERO).as_secs_f64();
+    let interval = interval.max(args.rate.map_or(0.0, |rate| f64::from(rate).recip()));
+    if f64::from(calls) * interval > RUN_MAX.as_secs_f64() {
+        let what = format!("{calls} calls take longer than {RUN_MAX} at that --rate or --delay");
+        return Err(Failure::usage(what, "a smaller --count"));
+    }
+    Ok(What {
+        call_bytes: usize::try_from(length - BELOW_BYTES).unwrap_or(0),
+        calls,
+        per_s: args.rate.map(f64::from),
+        delay: args.delay.unwrap_or(Nanos::ZERO),
+        reply_limit: args.reply_limit,
+    })
+}
+
+/// Who is sprayed.
+async fn find(clock: &Clock, args: &Spray) -> Result<(String, Service), Failure> {
+    if let Some(target) = &args.target {
+        return Ok((target.to_string(), null_service(clock, target).await?));
+    }
+    let Some(to) = &args.to else {
+        return Err(Failure::usage("nobody to spray", "--to HOST or --target URL"));
+    };
+    let address = resolve(clock, to).await?;
+    let service = Service { address, program: PROGRAM, version: VERSION, is_udp: true };
+    Ok((to.host.clone(), service))
+}
+
+struct Report<'a> {
+    args: &'a Spray,
+    what: What,
+    service: Service,
+    peer: String,
+    runs: &'a [Run],
+}
+
+fn lost(run: &Run) -> u64 {
+    run.sprayed.sent.saturating_sub(run.sprayed.came)
+}
+
+fn loss(run: &Run) -> f64 {
+    lost(run) as f64 / run.sprayed.sent.max(1) as f64
+}
+
+fn per_s(count: u64, run: &Run) -> f64 {
+    count as f64 / run.sprayed.span.as_secs_f64()
+}
+
+impl Report<'_> {
+    fn of(&self, value: impl Fn(&Run) -> f64) -> Option<Sample> {
+        sample(self.runs.iter().map(value).filter(|value| value.is_finite()))
+    }
+
+    /// The run with the median loss.
+    fn typical(&self) -> Option<&Run> {
+        let mut runs: Vec<&Run> = self.runs.iter().collect();
+        runs.sort_by_key(|run| lost(run));
+        runs.get(runs.len().saturating_sub(1) / 2).copied()
+    }
+
+    fn response_times(&self) -> Histogram {
+        let mut all = Histogram::new();
+        self.runs.iter().for_each(|run| all.merge(&histogram(&run.sprayed.response_times)));
+        all
+    }
+
+    fn own_share(&self) -> f64 {
+        let cpu: f64 = self.runs.iter().map(|run| run.cpu.as_secs_f64()).sum();
+        cpu / self.runs.iter().map(|run| run.sprayed.span.as_secs_f64()).sum::<f64>()
+    }
+
+    fn sum(&self, value: impl Fn(&Run) -> u64) -> u64 {
+        self.runs.iter().map(value).sum()
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String does not fail.
+        self.write(&mut out).ok();
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        if let Some(run) = self.typical() {
+            self.write_classic(out, run)?;
+        }
+        let loss = self.of(|run| loss(run) * 100.0);
+        let sent = self.of(|run| per_s(run.sprayed.sent, run));
+        writeln!(out, "runs        {}", self.runs.len())?;
+        writeln!(out, "lost        {} %", cell(loss.as_ref(), 2))?;
+        writeln!(out, "sent        {} calls/s", cell(sent.as_ref(), 0))?;
+        let times = self.response_times();
+        if !times.is_empty() {
+            writeln!(
+                out,
+                "answered    p50 {}  p90 {}  p99 {}  max {}, since each was {}",
+                times.quantile(0.5),
+                times.quantile(0.9),
+                times.quantile(0.99),
+                times.max(),
+                if self.args.rate.is_some() { "due" } else { "sent" }
+            )?;
+        }
+        let refused = self.sum(|run| run.sprayed.refused);
+        if refused > 0 {
+            writeln!(out, "refused     {refused} NULL calls with bytes behind them; they count")?;
+        }
+        let counted = |value: fn(&Run) -> Option<u64>| {
+            let sum = self.runs.iter().try_fold(0, |sum, run| Some(sum + value(run)?));
+            sum.map_or_else(|| "?".to_owned(), |sum: u64| sum.to_string())
+        };
+        writeln!(
+            out,
+            "this host   {} datagrams had no room at a socket, {} were not sent for want of room",
+            counted(|run| run.sprayed.host.receive_buffer_errors),
+            counted(|run| run.sprayed.host.send_buffer_errors),
+        )?;
+        if self.service.address.ip().is_loopback() {
+            writeln!(out, "{LOOPBACK}")?;
+        }
+        writeln!(
+            out,
+            "generator   {:.0} % of one processor; {} calls left over 100 us late; nothing is \
+             stored or cached",
+            self.own_share() * 100.0,
+            self.sum(|run| run.sprayed.late)
+        )
+    }
+
+    /// The lines that spray(8) prints, which others may read.
+    fn write_classic(&self, out: &mut String, run: &Run) -> std::fmt::Result {
+        let length = length(self.args);
+        let kib = length as f64 / 1024.0;
+        let (sent, came) = (run.sprayed.sent, run.sprayed.came);
+        let (peer, lost) = (&self.peer, lost(run));
+        let percent = loss(run) * 100.0;
+        let line = |count: u64| {
+            let rate = per_s(count, run);
+            format!("{rate:.0} packets/sec, {:.1}K bytes/sec", rate * kib)
+        };
+        writeln!(out, "sending {sent} packets of lnth {length} to {peer} ...")?;
+        writeln!(out, "\tin {:.1} seconds elapsed time,", run.sprayed.span.as_secs_f64())?;
+        writeln!(out, "\t{lost} packets ({percent:.2}%) dropped by {peer}")?;
+        writeln!(out, "Sent:\t{}", line(sent))?;
+        writeln!(out, "Rcvd:\t{}", line(came))
+    }
+
+    fn record(&self) -> Record {
+        let mut record = records::of("spray");
+        let is_null = self.args.target.is_some();
+        record.target = Target {
+            kind: if is_null { "server" } else { "far-end" }.to_owned(),
+            url: is_null.then(|| self.peer.clone()),
+            proto: Some(if self.service.is_udp { "udp" } else { "tcp" }.to_owned()),
+            ..Target::default()
+        };
+        record.target.other.insert("address".to_owned(), self.service.address.to_string().into());
+        record.target.other.insert("cached".to_owned(), "nothing is stored or cached".into());
+        let parameters = [
+            ("packet_bytes", Some(length(self.args))),
+            ("calls", Some(u64::from(self.what.calls))),
+            ("delay_ns", self.args.delay.map(Nanos::as_nanos)),
+            ("per_s", self.args.rate.map(u64::from)),
+            ("reply_limit_ns", Some(self.args.reply_limit.as_nanos())),
+            ("repeats", Some(self.runs.len() as u64)),
+            ("program", Some(u64::from(self.service.program))),
+        ];
+        for (name, value) in parameters {
+            if let Some(value) = value {
+                record.workload.parameters.insert(name.to_owned(), value.into());
+            }
+        }
+        let samples = [
+            ("loss", self.of(loss), ""),
+            ("sent_per_s", self.of(|run| per_s(run.sprayed.sent, run)), "1/s"),
+            ("received_per_s", self.of(|run| per_s(run.sprayed.came, run)), "1/s"),
+        ];
+        for (name, values, unit) in samples {
+            if let Some(values) = values {
+                spread(&mut record, name, &values, unit);
+            }
+        }
+        record.metric("sent", self.sum(|run| run.sprayed.sent) as f64, "calls");
+        record.metric("received", self.sum(|run| run.sprayed.came) as f64, "calls");
+        record.metric("refused", self.sum(|run| run.sprayed.refused) as f64, "calls");
+        record.metric("late_calls", self.sum(|run| run.sprayed.late) as f64, "calls");
+        records::generator(&mut record, self.own_share());
+        warn_of_loopback(&mut record, self.service.address.ip().is_loopback());
+        if is_null {
+            record.histogram("response_time", &self.response_times());
+        }
+        record
+    }
+}

@@ -1,0 +1,287 @@
+//! `nfskit bench storage`: what a local directory can do.
+
+use std::fmt::Write;
+
+use harness::exit::Failure;
+use harness::local;
+use harness::output;
+use harness::records::{self, bytes, cell, sample, spread};
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
+use load::floor::storage::{self, APPEND_BYTES, Measured, Plan, Run};
+use load::floor::{Outcome, mib_per_s};
+use load::latencies::histogram;
+use load::place::{self, FileSystem};
+use net::clock::Clock;
+use perf::histogram::Histogram;
+use perf::record::{Durability, Run as Record, Target};
+use perf::stats::Sample;
+use perf::units::Nanos;
+
+use super::{block_on, failure, on_a_thread};
+use crate::floors::args::Storage;
+
+/// Largest call: a buffer of it is in memory.
+const CALL_BYTES_MAX: u64 = 1 << 30;
+/// Times of appends that are kept: 160 MB.
+const TIMES_MAX: u64 = 20_000_000;
+/// A share of a file in memory up to which a read counts as one from below.
+const COLD_SHARE_MAX: f64 = 0.05;
+
+/// Runs the command.
+pub(crate) fn run(args: &Storage, verbosity: Verbosity) -> Result<(), Failure> {
+    let file_system = look(args)?;
+    output::check([&args.json])?;
+    let plan = Plan {
+        dir: args.dir.clone(),
+        file_bytes: args.size,
+        call_bytes: usize::try_from(args.call).unwrap_or(usize::MAX),
+        repeats: args.repeats,
+        appends: args.appends,
+        append_time_max: args.append_time,
+        drop_caches: args.drop_caches,
+    };
+    let outcome = block_on(async {
+        let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
+        let name = format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id());
+        let work = move |stop: &_, progress: load::floor::Progress<'_>| {
+            storage::run(&clock, &plan, &name, stop, progress)
+        };
+        on_a_thread("storage", verbosity, &mut interrupts, work).await
+    })?;
+    let Outcome { measured, failed } = outcome;
+    let failed = failed.map(failure);
+    if measured.runs.is_empty() {
+        return failed.map_or(Ok(()), Err);
+    }
+    let report = Report { args, file_system, measured: &measured };
+    let (text, record) = (|| report.text(), || vec![report.record()]);
+    records::deliver(
+        text,
+        record,
+        args.json.as_deref(),
+        output::prints_text(verbosity, [&args.json]),
+        failed,
+    )
+}
+
+/// The directory, if there is room in it.
+fn look(args: &Storage) -> Result<FileSystem, Failure> {
+    if args.call > CALL_BYTES_MAX {
+        return Err(Failure::usage("--call is above 1G", "a smaller --call"));
+    }
+    if u64::from(args.appends) * u64::from(args.repeats) > TIMES_MAX {
+        let what = format!(
+            "{} appends, {} times: the times of {TIMES_MAX} are kept",
+            args.appends, args.repeats
+        );
+        return Err(Failure::usage(what, "fewer --repeats, or fewer --appends"));
+    }
+    let file_system = local::directory(&args.dir, "--dir")?;
+    // One after the other, so that the larger one decides.
+    let appended = u64::from(args.appends) * APPEND_BYTES as u64;
+    let free = place::free_bytes(&args.dir).map_err(failure)?;
+    let advice = "free space there, or a smaller --size";
+    local::room(&args.dir.display().to_string(), args.size.max(appended), free, advice)?;
+    Ok(file_system)
+}
+
+struct Report<'a> {
+    args: &'a Storage,
+    file_system: FileSystem,
+    measured: &'a Measured,
+}
+
+impl Report<'_> {
+    fn rates(&self, span: impl Fn(&Run) -> Option<Nanos>) -> Option<Sample> {
+        let spans = self.measured.runs.iter().filter_map(span);
+        sample(spans.map(|span| mib_per_s(self.args.size, span)))
+    }
+
+    /// The share of the file in memory before a read; the highest of all repetitions.
+    fn resident(&self, share: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+        let shares: Option<Vec<f64>> = self.measured.runs.iter().map(share).collect();
+        shares?.into_iter().reduce(f64::max)
+    }
+
+    fn appends(&self) -> Histogram {
+        let mut all = Histogram::new();
+        self.measured.runs.iter().for_each(|run| all.merge(&histogram(&run.appends)));
+        all
+    }
+
+    /// Appends in a second, each made durable.
+    fn append_rates(&self) -> Option<Sample> {
+        let runs = self.measured.runs.iter().filter(|run| !run.appends.is_empty());
+        sample(runs.map(|run| {
+            let span = run.appends.iter().fold(Nanos::ZERO, |sum, append| sum + *append);
+            run.appends.len() as f64 / span.as_secs_f64()
+        }))
+    }
+
+    fn sync_ms(&self) -> Option<Sample> {
+        let spans = self.measured.runs.iter().filter_map(|run| run.flushed.zip(run.written));
+        sample(spans.map(|(flushed, written)| (flushed - written).as_millis_f64()))
+    }
+
+    /// Processor time of this process over all time that was measured.
+    fn own_share(&self) -> f64 {
+        let cpu: f64 = self.measured.runs.iter().map(|run| run.cpu.as_secs_f64()).sum();
+        cpu / self.measured.runs.iter().map(|run| run.span.as_secs_f64()).sum::<f64>()
+    }
+
+    /// Whether the second read came from below the kernel's memory; `None` when it is not known.
+    fn is_cold(&self) -> Option<bool> {
+        Some(self.resident(|run| run.reread_resident)? <= COLD_SHARE_MAX)
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String does not fail.
+        self.write(&mut out).ok();
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let Self { args, file_system, measured } = self;
+        writeln!(
+            out,
+            "storage     {}: {}; {} in calls of {}; medians of {}",
+            args.dir.display(),
+            file_system.kind,
+            bytes(args.size),
+            bytes(args.call),
+            measured.runs.len()
+        )?;
+        let survives = survives(file_system.flushed);
+        let line = |out: &mut String, name: &str, rates: Option<Sample>, what: &str| {
+            writeln!(out, "{name:16}{:>28} MiB/s  {what}", cell(rates.as_ref(), 1))
+        };
+        line(out, "written", self.rates(|run| run.written), "the kernel has it")?;
+        line(out, "written, synced", self.rates(|run| run.flushed), survives)?;
+        let resident = in_memory(self.resident(|run| run.read_resident));
+        line(out, "read", self.rates(|run| run.read), &resident)?;
+        let resident = in_memory(self.resident(|run| run.reread_resident));
+        line(out, "read, dropped", self.rates(|run| run.reread), &resident)?;
+        writeln!(out, "{:16}{:>28} ms", "fsync", cell(self.sync_ms().as_ref(), 2))?;
+        let appends = self.appends();
+        if !appends.is_empty() {
+            writeln!(
+                out,
+                "{:16}{:>28} appends of 4 KiB, fdatasync, for each second",
+                "appended",
+                cell(self.append_rates().as_ref(), 0)
+            )?;
+            writeln!(
+                out,
+                "                p50 {}  p90 {}  p99 {}  p99.9 {}  max {}  ({} appends)",
+                appends.quantile(0.5),
+                appends.quantile(0.9),
+                appends.quantile(0.99),
+                appends.quantile(0.999),
+                appends.max(),
+                appends.count()
+            )?;
+        }
+        if let Some(why) = &measured.not_dropped {
+            writeln!(out, "the system's caches were not dropped ({why}); the file's own were")?;
+        }
+        if self.is_cold() == Some(false) {
+            writeln!(
+                out,
+                "the second read is one of memory: the file system keeps the file there"
+            )?;
+        }
+        writeln!(
+            out,
+            "generator   {:.0} % of one processor; what is below the kernel may cache, too",
+            self.own_share() * 100.0
+        )
+    }
+
+    fn record(&self) -> Record {
+        let Self { args, file_system, measured } = self;
+        let mut record = records::of("storage");
+        record.target = Target {
+            kind: "directory".to_owned(),
+            path: Some(args.dir.display().to_string()),
+            durability: file_system.flushed,
+            mount_options: file_system.mount_options.clone(),
+            ..Target::default()
+        };
+        record.target.other.insert("file_system".to_owned(), file_system.kind.clone().into());
+        let parameters = [
+            ("file_bytes", args.size),
+            ("call_bytes", args.call),
+            ("append_bytes", APPEND_BYTES as u64),
+            ("appends", u64::from(args.appends)),
+            ("append_ns_max", args.append_time.as_nanos()),
+            ("repeats", measured.runs.len() as u64),
+        ];
+        for (name, value) in parameters {
+            record.workload.parameters.insert(name.to_owned(), value.into());
+        }
+        let dropped = match (args.drop_caches, &measured.not_dropped) {
+            (true, None) => "the system's caches",
+            _ => "the file's pages",
+        };
+        record.workload.parameters.insert("dropped".to_owned(), dropped.into());
+        let rates = [
+            ("written_mib_per_s", self.rates(|run| run.written)),
+            ("flushed_mib_per_s", self.rates(|run| run.flushed)),
+            ("read_mib_per_s", self.rates(|run| run.read)),
+            ("reread_mib_per_s", self.rates(|run| run.reread)),
+        ];
+        for (name, rates) in rates {
+            if let Some(rates) = rates {
+                spread(&mut record, name, &rates, "MiB/s");
+            }
+        }
+        if let Some(spans) = self.sync_ms() {
+            spread(&mut record, "fsync_ms", &spans, "ms");
+        }
+        if let Some(rates) = self.append_rates() {
+            spread(&mut record, "appends_per_s", &rates, "1/s");
+            record.histogram("append", &self.appends());
+        }
+        let shares = [
+            ("read_resident_share", self.resident(|run| run.read_resident)),
+            ("reread_resident_share", self.resident(|run| run.reread_resident)),
+        ];
+        for (name, share) in shares {
+            if let Some(share) = share {
+                record.metric(name, share, "");
+            }
+        }
+        record.metric("generator_cpu_share", self.own_share(), "");
+        if let Some(why) = &measured.not_dropped {
+            let text = format!("the system's caches were not dropped: {why}");
+            record.warn("caches-kept", &text, "as root, or without --drop-caches");
+        }
+        if self.is_cold() != Some(true) {
+            record.warn(
+                "reread-not-cold",
+                "the second read is one of memory, or it is not known",
+                "a --size above the memory, or another file system",
+            );
+        }
+        record
+    }
+}
+
+/// How much of a file was in memory.
+fn in_memory(share: Option<f64>) -> String {
+    match share {
+        Some(share) => format!("{:.0} % of it in memory before", share * 100.0),
+        None => "how much of it was in memory the file system does not say".to_owned(),
+    }
+}
+
+fn survives(durability: Option<Durability>) -> &'static str {
+    match durability {
+        None => "what it survives is not known from here",
+        Some(Durability::Memory) => "survives nothing: it is memory",
+        Some(Durability::PageCache) => "survives the end of the server, but no loss of power",
+        Some(Durability::Stable) => "survives a loss of power",
+    }
+}

@@ -1,0 +1,291 @@
+//! `nfskit bench stream`: throughput between this process and a far end.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use harness::exit::Failure;
+use harness::output;
+use harness::records::{self, bytes, cell, sample, spread};
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
+use load::floor::stream::{self, Measured, Plan, Run};
+use load::floor::{Outcome, Protocol, mib_per_s};
+use net::clock::Clock;
+use net::floor::near::Way;
+use net::floor::protocol::RUN_MAX;
+use perf::record::{Run as Record, Target};
+use perf::stats::Sample;
+
+use super::{LOOPBACK, block_on, failure, far, on_a_thread, resolve, warn_of_loopback};
+use crate::floors::args::{Proto, Stream, message_sizes};
+
+const TCP_SIZES: [u64; 3] = [8 << 10, 64 << 10, 1 << 20];
+/// A packet of Ethernet, and what NFS over UDP has asked for.
+const UDP_SIZES: [u64; 3] = [1_472, 8 << 10, 32 << 10];
+
+/// Runs the command.
+pub(crate) fn run(args: &Stream, verbosity: Verbosity) -> Result<(), Failure> {
+    let Some(to) = &args.to else {
+        return far::run(args.listen, verbosity);
+    };
+    let plans = plans(args)?;
+    output::check([&args.json])?;
+    let (address, outcome) = block_on(async {
+        let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
+        let address = tokio::select! {
+            biased;
+            () = interrupts.next() => Err(Failure::interrupted()),
+            address = resolve(&clock, to) => address,
+        }?;
+        let work = move |stop: &_, progress: load::floor::Progress<'_>| {
+            let way = Way { clock: &clock, address, stop };
+            let parts = plans.len() as f64;
+            let mut all = Outcome { measured: Vec::new(), failed: None };
+            for (part, plan) in plans.iter().enumerate() {
+                if all.failed.is_some() {
+                    break;
+                }
+                let mut told = |share| progress((part as f64 + share) / parts);
+                let outcome = stream::run(&way, plan, &mut told);
+                all.measured.extend(outcome.measured);
+                all.failed = outcome.failed;
+            }
+            all
+        };
+        let outcome = on_a_thread("stream", verbosity, &mut interrupts, work).await?;
+        Ok((address, outcome))
+    })?;
+    let Outcome { mut measured, failed } = outcome;
+    let failed = failed.map(failure);
+    measured.retain(|one| !one.runs.is_empty());
+    if measured.is_empty() {
+        return failed.map_or(Ok(()), Err);
+    }
+    let report = Report { args, address, measured: &measured };
+    let (text, all) = (|| report.text(), || report.records());
+    records::deliver(
+        text,
+        all,
+        args.json.as_deref(),
+        output::prints_text(verbosity, [&args.json]),
+        failed,
+    )
+}
+
+/// One plan for each protocol.
+fn plans(args: &Stream) -> Result<Vec<Plan>, Failure> {
+    if args.time > RUN_MAX {
+        return Err(Failure::usage(format!("--time is above {RUN_MAX}"), "a shorter --time"));
+    }
+    let mut protos = args.proto.clone();
+    protos.dedup();
+    let plan = |proto: &Proto| {
+        let is_udp = *proto == Proto::Udp;
+        let (protocol, sizes) = match is_udp {
+            true => (Protocol::Udp, &UDP_SIZES),
+            false => (Protocol::Tcp, &TCP_SIZES),
+        };
+        let sizes = if args.size.is_empty() { &sizes[..] } else { &args.size };
+        let message_bytes = message_sizes(sizes, is_udp)
+            .map_err(|why| Failure::usage(why, "another --size, or --proto tcp alone"))?;
+        let most = message_bytes.iter().copied().max().unwrap_or(0) as u64;
+        if args.bytes < most || args.bytes > net::floor::protocol::RUN_BYTES_MAX {
+            let what = format!("--bytes has to be between a message of {most} bytes and 16T");
+            return Err(Failure::usage(what, "another --bytes"));
+        }
+        Ok(Plan {
+            protocols: vec![protocol],
+            message_bytes,
+            time: args.time,
+            bytes_max: args.bytes,
+            repeats: args.repeats,
+            bytes_per_s: args.rate,
+        })
+    };
+    protos.iter().map(plan).collect()
+}
+
+struct Report<'a> {
+    args: &'a Stream,
+    address: SocketAddr,
+    measured: &'a [Measured],
+}
+
+fn sent_rate(run: &Run) -> f64 {
+    mib_per_s(run.streamed.bytes, run.streamed.span)
+}
+
+fn received_rate(run: &Run) -> f64 {
+    let far = &run.streamed.far;
+    mib_per_s(far.bytes.saturating_sub(far.first_bytes), far.span)
+}
+
+fn of(one: &Measured, value: impl Fn(&Run) -> f64) -> Option<Sample> {
+    sample(one.runs.iter().map(value).filter(|value| value.is_finite()))
+}
+
+/// Processor time for each message, in microseconds.
+fn cpu_us(one: &Measured, is_far: bool) -> f64 {
+    let messages: u64 = one.runs.iter().map(|run| run.streamed.messages).sum();
+    let spans = one.runs.iter().map(|run| if is_far { run.streamed.far.cpu } else { run.cpu });
+    spans.map(|span| span.as_micros_f64()).sum::<f64>() / messages.max(1) as f64
+}
+
+/// Share of one processor that this process used while it sent.
+fn own_share(one: &Measured) -> f64 {
+    let cpu: f64 = one.runs.iter().map(|run| run.cpu.as_secs_f64()).sum();
+    cpu / one.runs.iter().map(|run| run.streamed.span.as_secs_f64()).sum::<f64>()
+}
+
+/// A sum over all runs; `None` where a run does not know.
+fn sum(one: &Measured, value: impl Fn(&Run) -> Option<u64>) -> Option<u64> {
+    one.runs.iter().try_fold(0_u64, |sum, run| Some(sum.saturating_add(value(run)?)))
+}
+
+impl Report<'_> {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String does not fail.
+        self.write(&mut out).ok();
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let runs = self.measured.first().map_or(0, |one| one.runs.len());
+        writeln!(
+            out,
+            "stream      to {}; medians of {runs} runs of {}, in MiB (2^20 bytes) for each second",
+            self.address, self.args.time
+        )?;
+        writeln!(
+            out,
+            "{:5}{:>9}{:>26}{:>26}{:>10}{:>10}  CPU us/message",
+            "", "message", "sent", "received", "Mbit/s", "lost"
+        )?;
+        for one in self.measured {
+            let received = of(one, received_rate);
+            let megabits = received.as_ref().map(|rates| rates.median() * 8.388_608);
+            let lost = of(one, |run| Measured::loss(run) * 100.0);
+            let lost = lost.filter(|_| one.protocol == Protocol::Udp);
+            writeln!(
+                out,
+                "{:5}{:>9}{:>26}{:>26}{:>10.0}{:>10}  {:.2} here, {:.2} there",
+                one.protocol.name(),
+                bytes(one.message_bytes as u64),
+                cell(of(one, sent_rate).as_ref(), 1),
+                cell(received.as_ref(), 1),
+                megabits.unwrap_or(f64::NAN),
+                lost.map_or_else(|| "-".to_owned(), |lost| format!("{:.2} %", lost.median())),
+                cpu_us(one, false),
+                cpu_us(one, true),
+            )?;
+        }
+        for one in self.measured.iter().filter(|one| one.protocol == Protocol::Udp) {
+            write_losses(out, one)?;
+        }
+        if self.address.ip().is_loopback() {
+            writeln!(out, "{LOOPBACK}")?;
+        }
+        self.write_own(out)
+    }
+
+    fn write_own(&self, out: &mut String) -> std::fmt::Result {
+        let share = self.measured.iter().map(own_share).fold(0.0, f64::max);
+        write!(out, "generator   up to {:.0} % of one processor", share * 100.0)?;
+        if self.args.rate.is_some() {
+            let late =
+                self.measured.iter().filter_map(|one| sum(one, |run| Some(run.streamed.late)));
+            let sent =
+                self.measured.iter().filter_map(|one| sum(one, |run| Some(run.streamed.messages)));
+            let (late, sent) = (late.sum::<u64>(), sent.sum::<u64>());
+            write!(out, "; {late} of {sent} messages left over 100 us late")?;
+        }
+        writeln!(out, "; nothing is stored or cached")
+    }
+
+    fn records(&self) -> Vec<Record> {
+        self.measured.iter().map(|one| self.record(one)).collect()
+    }
+
+    fn record(&self, one: &Measured) -> Record {
+        let mut record = records::of("stream");
+        record.target = Target {
+            kind: "far-end".to_owned(),
+            proto: Some(one.protocol.name().to_owned()),
+            ..Target::default()
+        };
+        record.target.other.insert("address".to_owned(), self.address.to_string().into());
+        record.target.other.insert("cached".to_owned(), "nothing is stored or cached".into());
+        let parameters = [
+            ("message_bytes", Some(one.message_bytes as u64)),
+            ("run_ns", Some(self.args.time.as_nanos())),
+            ("bytes_max", Some(self.args.bytes)),
+            ("repeats", Some(one.runs.len() as u64)),
+            ("bytes_per_s", self.args.rate),
+        ];
+        for (name, value) in parameters {
+            if let Some(value) = value {
+                record.workload.parameters.insert(name.to_owned(), value.into());
+            }
+        }
+        for (name, rates) in [("sent", of(one, sent_rate)), ("received", of(one, received_rate))] {
+            if let Some(rates) = rates {
+                spread(&mut record, &format!("{name}_mib_per_s"), &rates, "MiB/s");
+            }
+        }
+        record.metric("generator_cpu_us_per_message", cpu_us(one, false), "us");
+        record.metric("far_cpu_us_per_message", cpu_us(one, true), "us");
+        records::generator(&mut record, own_share(one));
+        warn_of_loopback(&mut record, self.address.ip().is_loopback());
+        record.metric("late_messages", sum(one, |r| Some(r.streamed.late)).unwrap_or(0) as f64, "");
+        if one.protocol == Protocol::Udp {
+            if let Some(loss) = of(one, Measured::loss) {
+                spread(&mut record, "loss", &loss, "");
+            }
+            for (name, count) in counters(one) {
+                if let Some(count) = count {
+                    record.metric(name, count as f64, "datagrams");
+                }
+            }
+        }
+        record
+    }
+}
+
+/// What was counted over all runs.
+fn counters(one: &Measured) -> [(&'static str, Option<u64>); 11] {
+    [
+        ("sent", sum(one, |run| Some(run.streamed.messages))),
+        ("received", sum(one, |run| Some(run.streamed.far.messages))),
+        ("duplicates", sum(one, |run| Some(run.streamed.far.duplicates))),
+        ("reordered", sum(one, |run| Some(run.streamed.far.reordered))),
+        ("not_taken_by_own_system", sum(one, |run| Some(run.streamed.refused))),
+        ("far_socket_drops", sum(one, |run| run.streamed.far.socket_drops)),
+        ("far_rcvbuf_errors", sum(one, |run| run.streamed.far.host_receive_buffer_errors)),
+        ("far_in_errors", sum(one, |run| run.streamed.far.host_in_errors)),
+        ("far_reassembly_failures", sum(one, |run| run.streamed.far.host_reassembly_failures)),
+        ("own_sndbuf_errors", sum(one, |run| run.streamed.host.send_buffer_errors)),
+        ("own_in_errors", sum(one, |run| run.streamed.host.in_errors)),
+    ]
+}
+
+/// Where datagrams were lost, as the kernels say.
+fn write_losses(out: &mut String, one: &Measured) -> std::fmt::Result {
+    let counted = |name| counters(one).into_iter().find(|(found, _)| *found == name)?.1;
+    let (sent, came) = (counted("sent").unwrap_or(0), counted("received").unwrap_or(0));
+    let lost = sent.saturating_sub(came);
+    if lost == 0 && counted("not_taken_by_own_system") == Some(0) {
+        return Ok(());
+    }
+    let shown = |name| counted(name).map_or_else(|| "?".to_owned(), |count: u64| count.to_string());
+    writeln!(
+        out,
+        "udp {}: {lost} of {sent} lost; the far kernel dropped {} at the socket (host: {} for want \
+         of room, {} not reassembled); ours took {} not",
+        bytes(one.message_bytes as u64),
+        shown("far_socket_drops"),
+        shown("far_rcvbuf_errors"),
+        shown("far_reassembly_failures"),
+        shown("not_taken_by_own_system"),
+    )
+}

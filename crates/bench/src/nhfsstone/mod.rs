@@ -1,0 +1,199 @@
+//! `nfskit bench nhfsstone`: the benchmark of that name, against one directory of a server or more.
+
+pub mod args;
+mod background;
+mod record;
+mod text;
+
+use client::error::Error as ClientError;
+use client::mount::{self, Mounted};
+use client::url::Version;
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::scratch::Held;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
+use load::cpu::Usage;
+use load::mix::{Mix, Operation};
+use load::nhfsstone::{self, CALLS, Outcome, Place, Plan};
+use net::clock::Clock;
+use net::shape::Shape;
+use perf::units::Nanos;
+
+use self::background::Background;
+use crate::mix;
+use crate::nhfsstone::args::Nhfsstone as Args;
+
+/// How long the files of one task may take to be removed.
+const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
+
+/// What was measured, and how.
+#[derive(Debug)]
+struct Ran {
+    plan: Plan,
+    started: String,
+    took: Nanos,
+    background: Background,
+    outcome: Outcome,
+    retransmissions: u64,
+    /// Of a processor, while it ran.
+    generator_share: f64,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
+    let plan = plan(args)?;
+    output::check([&args.json])?;
+    let (ran, failed) = net::runtime::block_on(measure(args, plan, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if ran.outcome.calls() > 0 {
+        let text = || text::text(&ran, verbosity);
+        let records = || vec![record::record(args, &ran)];
+        records::deliver(
+            text,
+            records,
+            args.json.as_deref(),
+            output::prints_text(verbosity, [&args.json]),
+            failed,
+        )?;
+    } else if let Some(failed) = failed {
+        return Err(failed);
+    }
+    match ran.outcome.is_valid() {
+        true => Ok(()),
+        false => Err(Failure::check(
+            text::invalid(&ran.outcome),
+            "more calls (-c), or a mix with the operations that others bring with them",
+        )),
+    }
+}
+
+/// What the arguments ask for.
+fn plan(args: &Args) -> Result<Plan, Failure> {
+    // What one target's version lacks, nobody is asked for.
+    let is_two = args.target.iter().any(|target| target.version == Version::Two);
+    let version = if is_two { Version::Two } else { Version::Three };
+    let word = match &args.operation {
+        Some(operation) => named(operation)?,
+        None => args.mix.clone().unwrap_or_else(|| "laddis".to_owned()),
+    };
+    let mix: Mix = mix::read(&word, Some(version))?;
+    let calls = match (args.calls, args.time) {
+        (Some(calls), _) => calls.into(),
+        (None, Some(time)) => {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            let calls = (time.as_secs_f64() * args.load).round() as u64;
+            calls.max(1)
+        }
+        (None, None) => CALLS,
+    };
+    let tasks = args.processes as usize;
+    Ok(Plan { mix, load_per_s: args.load, calls, tasks, seed: args.seed })
+}
+
+/// The name of an operation of `-T`.
+fn named(operation: &str) -> Result<String, Failure> {
+    let found = match operation.parse::<usize>() {
+        Ok(number) => nhfsstone::outcome::operation(number),
+        Err(_) => operation.parse::<Operation>().ok(),
+    };
+    found.map(|operation| operation.name().to_owned()).ok_or_else(|| {
+        let advice = "0 to 17 as in version 2, without 3 and 7, which nobody serves; or a name";
+        Failure::usage(format!("-T {operation}: there is no such operation"), advice)
+    })
+}
+
+async fn measure(
+    args: &Args,
+    plan: Plan,
+    verbosity: Verbosity,
+) -> Result<(Ran, Option<Failure>), Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let started = load::environment::rfc3339(&clock);
+    let begun = clock.now();
+    let background = tokio::select! {
+        biased;
+        () = interrupts.next() => return Err(Failure::interrupted()),
+        background = Background::watch(&clock) => background,
+    };
+    background.is_quiet(args.busy)?;
+    let options = |target| target::options(target, args.reply_limit, Shape::default());
+    let plain: Vec<Reached> = args
+        .target
+        .iter()
+        .map(|target| Reached::new(&clock, None, target, options(target)))
+        .collect();
+    let mut held = Vec::new();
+    let mut made = Ok(());
+    for reached in &plain {
+        match Held::make(reached, &mut interrupts).await {
+            Ok(one) => held.push(one),
+            Err(failure) => {
+                made = Err(failure);
+                break;
+            }
+        }
+    }
+    let mut bars = Bars::new(verbosity);
+    let mut outcome = Err(Failure::interrupted());
+    match made {
+        Err(failure) => outcome = Err(failure),
+        Ok(()) => tokio::select! {
+            biased;
+            () = interrupts.next() => {}
+            ended = generate(&clock, args, &plan, &held, &mut bars) => outcome = ended,
+        },
+    }
+    bars.clear();
+    let limit = REMOVE_LIMIT * u64::from(args.processes.max(1));
+    let mut left = None;
+    for (one, reached) in held.into_iter().zip(&plain) {
+        left = one.clear(reached, limit, Ok(())).await.err().or(left);
+    }
+    let (outcome, (retransmissions, generator_share), broken) = match (outcome, &left) {
+        (Ok(outcome), _) => outcome,
+        (Err(failure), None) => return Err(failure),
+        (Err(failure), Some(left)) => return Err(failure.and(left.what())),
+    };
+    let took = clock.now().since(begun);
+    let failed = match (broken.map(Failure::from), left) {
+        (Some(failure), Some(left)) => Some(failure.and(left.what())),
+        (failure, left) => failure.or(left),
+    };
+    Ok((Ran { plan, started, took, background, outcome, retransmissions, generator_share }, failed))
+}
+
+/// Makes the files, and runs.
+async fn generate(
+    clock: &Clock,
+    args: &Args,
+    plan: &Plan,
+    held: &[Held],
+    bars: &mut Bars,
+) -> Result<(Outcome, (u64, f64), Option<ClientError>), Failure> {
+    let mut places = Vec::new();
+    for (target, held) in args.target.iter().zip(held) {
+        let options = target::options(target, args.reply_limit, Shape::default());
+        let Mounted { session, .. } = mount::mount(clock, target, &options).await?;
+        places.push(Place { session, dir: held.scratch.dir() });
+    }
+    let prepared =
+        nhfsstone::prepare(&places, plan, |share| bars.show("making the files", share)).await?;
+    let mut told = |outcome: &Outcome| {
+        bars.show("nhfsstone", outcome.calls() as f64 / plan.calls as f64);
+    };
+    let (began, used) = (clock.now(), Usage::now());
+    let (outcome, broken) = nhfsstone::run(clock, prepared, plan, &mut told).await;
+    let took_s = clock.now().since(began).as_secs_f64();
+    let share = Usage::now().since(used).process.as_secs_f64() / took_s.max(f64::MIN_POSITIVE);
+    let again = places.iter().map(|place| place.session.rpc().retransmissions()).sum();
+    Ok((outcome, (again, share), broken))
+}
+
+/// The targets, for people and for the record.
+fn targets(args: &Args) -> String {
+    args.target.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}

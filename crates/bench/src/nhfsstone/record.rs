@@ -1,0 +1,67 @@
+//! The run record.
+
+use harness::records;
+use perf::record::{Run as Record, Target};
+use serde_json::json;
+
+use super::{Ran, targets, text};
+use crate::nhfsstone::args::Nhfsstone as Args;
+
+pub(super) fn record(args: &Args, ran: &Ran) -> Record {
+    let mut record = records::begin(ran.started.clone());
+    let (plan, outcome) = (&ran.plan, &ran.outcome);
+    record.target = target(args);
+    record.workload.name = "nhfsstone".to_owned();
+    let given = [
+        ("mix", json!(plan.mix.name)),
+        ("mix_source", json!(plan.mix.source)),
+        ("mix_sureness", json!(plan.mix.sureness.name())),
+        ("mix_percent", records::mix_percent(&plan.mix)),
+        ("load_per_s", json!(plan.load_per_s)),
+        ("calls", json!(plan.calls)),
+        ("processes", json!(plan.tasks)),
+        ("seed", json!(plan.seed)),
+        ("cache", json!("none of a client's: each operation is calls to the server")),
+        ("write_stability", json!(records::write_stability(&plan.mix))),
+        ("background_server_calls", json!(ran.background.server)),
+        ("background_client_calls", json!(ran.background.client)),
+    ];
+    for (name, value) in given {
+        record.workload.parameters.insert(name.to_owned(), value);
+    }
+    record.metric("elapsed_s", outcome.elapsed.as_secs_f64(), "s");
+    record.metric("took_s", ran.took.as_secs_f64(), "s");
+    records::generator(&mut record, ran.generator_share);
+    record.metric("calls", outcome.calls() as f64, "calls");
+    record.metric("calls_per_s", outcome.calls_per_s(), "calls/s");
+    record.metric("call_ms_mean", outcome.mean().as_millis_f64(), "ms");
+    record.metric("mix_off_percent", outcome.off_percent(), "%");
+    record.metric("behind_max_s", outcome.behind_max, "s");
+    record.metric("failed", outcome.failed() as f64, "calls");
+    record.metric("retransmissions", ran.retransmissions as f64, "calls");
+    for (operation, tally) in &outcome.operations {
+        record.metric(&format!("{operation}_percent"), outcome.percent(*operation), "%");
+        record.metric(&format!("{operation}_calls"), tally.calls as f64, "calls");
+        record.metric(&format!("{operation}_s"), tally.total.as_secs_f64(), "s");
+        record.histogram(operation.name(), &tally.times);
+    }
+    if !outcome.is_valid() {
+        record.warn("invalid", &text::invalid(outcome), "more calls, or another mix");
+    }
+    if let Some(first) = &outcome.first_failure {
+        let text = format!("{} calls had an unexpected answer: {first}", outcome.failed());
+        record.warn("failed-calls", &text, "the server's log");
+    }
+    record
+}
+
+fn target(args: &Args) -> Target {
+    let first = args.target.first();
+    Target {
+        kind: "server".to_owned(),
+        url: Some(targets(args)),
+        version: first.map(|target| target.version.number()),
+        proto: first.map(|target| target.protocol.name().to_owned()),
+        ..Target::default()
+    }
+}

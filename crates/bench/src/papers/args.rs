@@ -1,0 +1,191 @@
+//! The arguments of `nfskit papers`.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+use client::url::Target;
+use harness::values::{count, target, time};
+use load::mix::Mix;
+use net::shape::profile::Profile;
+use perf::units::Nanos;
+
+/// Puts delays into a path, one parameter of LogGP at a time, and reads them back.
+///
+/// The emulator of Martin and Culler 1999, checked: L, o, g and G over the paper's ranges, each
+/// added to a path, probed as `nfskit study` probes, and read back with its transaction model. What
+/// was put in is the difference to the same path without it, probed in alternation. Without
+/// --target the path is a loopback to a server of our own in memory.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit papers loggp                             about three minutes
+  nfskit papers loggp --quick --json loggp.json
+  nfskit papers loggp --only L,G --target nfs://server/export")]
+pub struct Loggp {
+    /// A directory of an NFS server, instead of a server of our own. A scratch directory is made
+    /// there and removed again.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    pub(crate) target: Option<Target>,
+    /// The parameters to put in: L, o, g, G [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
+    pub(crate) only: Vec<Symbol>,
+    /// The ends of each range, measured shortly.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// The L that the path has before L, o or G is put in: so long that a processor which waits
+    /// goes to sleep with and without it, and the time to wake it is not in the difference.
+    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = time)]
+    pub(crate) base_latency: Nanos,
+    /// How long to measure each point.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) point_time: Option<Nanos>,
+    /// How long a call of the protocol may wait for its reply before the run gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) reply_limit: Nanos,
+    /// Ends with exit code 1 unless everything was read back within 3 %.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Prints tables in Markdown instead.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// The parameters' letters: g is the gap between messages, G that for each byte.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Symbol {
+    #[value(name = "L")]
+    Latency,
+    #[value(name = "o")]
+    Overhead,
+    #[value(name = "g")]
+    Gap,
+    #[value(name = "G")]
+    GapPerByte,
+}
+
+/// Predicts a server's upper load points and its saturation from the lower ones, and measures them.
+///
+/// WRITEs of 8 KiB with 1 to 64 outstanding, on servers of our own with one processor: in memory,
+/// in a directory with UNSTABLE, in a directory with FILE_SYNC. The model is fitted to the lower
+/// half of the points and to the processor's time for a call in them; nothing of the upper half is
+/// looked at. Martin and Culler 1999 were off by 24 and 30 % at worst.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit papers predict                           about two minutes
+  nfskit papers predict --quick --json predict.json
+  nfskit papers predict --dir /srv/data --link 1ms/1g")]
+pub struct Predict {
+    /// Where the directory for the servers' files is made [default: the system's temporary one].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The emulated link in front of the servers.
+    #[arg(long, value_name = "PROFILE", default_value = "lan-1g")]
+    pub(crate) link: Profile,
+    /// o: what a server's processor spends on each message besides.
+    #[arg(long, value_name = "TIME", default_value = "80us", value_parser = time)]
+    pub(crate) overhead: Nanos,
+    /// Each point once or twice, and shortly.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// How long each point is measured, and twice as long where calls wait for syncs [default:
+    /// 300ms, with --quick 100ms].
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) time: Option<Nanos>,
+    /// How long a call of the protocol may wait for its reply before the run gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) reply_limit: Nanos,
+    /// Ends with exit code 1 unless the error is 5 % at the median and 15 % at worst.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Prints tables in Markdown instead.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Predicts what five changes gain, applies them, and measures.
+///
+/// L + 1 ms, G to 100 Mbit/s, o + 50 us, one thread, four times as many calls outstanding: for
+/// WRITEs of 8 KiB with four outstanding, to a server of our own in memory. What a probe of the
+/// unchanged path finds is all that the formula of the cycle, mean value analysis and the
+/// simulation know.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit papers whatif                            about forty seconds
+  nfskit papers whatif --quick --json whatif.json")]
+pub struct WhatIf {
+    /// The emulated link before any change.
+    #[arg(long, value_name = "PROFILE", default_value = "200us/1g")]
+    pub(crate) link: Profile,
+    /// Measures less.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// How long each run of a change is [default: 300ms, with --quick 100ms].
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) time: Option<Nanos>,
+    /// How long a call of the protocol may wait for its reply before the run gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) reply_limit: Nanos,
+    /// Ends with exit code 1 unless what was believed is 5 % off at the median and 12 % at worst.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Prints tables in Markdown instead.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Runs a mix of operations while L, o and G are varied, on a live system and a simulated one.
+///
+/// Figures 5 to 8, 10 and 11 of Martin and Culler 1999 as they come out here: base response time
+/// against L, saturation against o with the fit 1/(S + k o), response time against G. The simulated
+/// system is the same program in virtual time; it has the costs of the live system's baseline, and
+/// predicts the rest. Without --target the live system is a server of our own in memory, with one
+/// thread.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit papers sensitivity                       about three minutes
+  nfskit papers sensitivity --quick --html sensitivity.html
+  nfskit papers sensitivity --mix sfs97-v2 --json -")]
+pub struct Sensitivity {
+    /// A directory of an NFS server, instead of a server of our own; o, which is spent in the
+    /// server, is then left out. A scratch directory is made there and removed again.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    pub(crate) target: Option<Target>,
+    /// The mix of operations: laddis, sfs97-v2, sfs97-v3 or sfs2008-v3.
+    #[arg(long, value_name = "NAME", default_value_t = Mix::SFS97_V3)]
+    pub(crate) mix: Mix,
+    /// Fewer points, measured once and shortly.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// How long each point is measured [default: 2s].
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) time: Option<Nanos>,
+    /// How often each point is measured live [default: 3].
+    #[arg(long, value_name = "N", value_parser = count(1..=100))]
+    pub(crate) repeats: Option<u32>,
+    /// What decides the operations and when they start.
+    #[arg(long, value_name = "N", default_value_t = 1999)]
+    pub(crate) seed: u64,
+    /// How long a call of the protocol may wait for its reply before the run gives up.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) reply_limit: Nanos,
+    /// Writes a report with the figures to FILE, or to standard output with `-`.
+    #[arg(long, alias = "out", value_name = "-|FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Ends with exit code 1 unless both agree within 10 % everywhere.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Prints tables in Markdown instead.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Writes the run record to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) json: Option<PathBuf>,
+}

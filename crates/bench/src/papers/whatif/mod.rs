@@ -1,0 +1,278 @@
+//! `nfskit papers whatif`: five changes predicted, applied and measured.
+
+mod changes;
+mod record;
+mod table;
+
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::records::median;
+use harness::verbosity::Verbosity;
+use harness::verdict::{Gain, HELD_PCT};
+use load::cpu::Neighbours;
+use load::scratch::Scratch;
+use load::study::{self as sweep, Plan, Subject};
+use net::clock::Clock;
+use net::shape::profile::Profile;
+use perf::model::transaction::Path;
+use perf::model::whatif::believed::{Held, Model, believed};
+use perf::model::whatif::path::Case;
+use perf::stats::{Estimate, Interval, Sample};
+use perf::units::Nanos;
+
+use self::changes::{Applied, OUTSTANDING, all, base, case};
+use super::writes::{CALL_BYTES, Writes, run_time};
+use crate::papers::args::WhatIf;
+
+/// The aims: of the median, and of the worst error of what is believed; percent.
+const AIMS_PCT: (f64, f64) = (5.0, HELD_PCT);
+
+/// One change.
+#[derive(Debug)]
+struct Verified {
+    name: &'static str,
+    /// By the formula, by mean value analysis, in a world.
+    formula: f64,
+    closed: f64,
+    world: Option<f64>,
+    /// Which of them was believed before anything of the change was measured, and its gain.
+    believed: (Model, f64),
+    /// Median of the runs' ratios, and their range.
+    measured: Estimate,
+}
+
+impl Verified {
+    /// Of what was believed.
+    fn gain(&self) -> Gain {
+        let (value, range) = (self.measured.value, self.measured.ci95);
+        let noise_pct = range.map_or(0.0, |ci95| 50.0 * (ci95.hi - ci95.lo) / value);
+        Gain { predicted: self.believed.1, measured: value, noise_pct }
+    }
+
+    fn error_pct(&self) -> f64 {
+        self.gain().error_pct()
+    }
+
+    fn formula_error_pct(&self) -> f64 {
+        100.0 * (self.formula / self.measured.value - 1.0)
+    }
+}
+
+#[derive(Debug)]
+struct Outcome {
+    link: String,
+    started: String,
+    took: Nanos,
+    repeats: usize,
+    base: Case,
+    base_per_s: f64,
+    /// What the models have of the path as it is.
+    held: Vec<Held>,
+    verified: Vec<Verified>,
+    neighbours_share: Option<f64>,
+}
+
+impl Outcome {
+    fn errors_pct(&self) -> Vec<f64> {
+        self.verified.iter().map(|verified| verified.error_pct().abs()).collect()
+    }
+
+    fn median_pct(&self) -> f64 {
+        median(self.errors_pct())
+    }
+
+    fn worst_pct(&self) -> f64 {
+        self.errors_pct().into_iter().fold(0.0, f64::max)
+    }
+
+    fn is_met(&self) -> bool {
+        self.median_pct() <= AIMS_PCT.0 && self.worst_pct() <= AIMS_PCT.1
+    }
+
+    fn summary(&self) -> String {
+        let held = self.verified.iter().filter(|verified| verified.gain().is_held()).count();
+        let formula = self.verified.iter().map(|verified| verified.formula_error_pct().abs());
+        format!(
+            "{held} of {} predictions held; what was believed is {:.1} % off at the median, worst \
+             {:.1} % (aim {} and {HELD_PCT} %); the formula alone {:.1} %",
+            self.verified.len(),
+            self.median_pct(),
+            self.worst_pct(),
+            AIMS_PCT.0,
+            median(formula.collect())
+        )
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
+    output::check([&args.json])?;
+    let outcome = net::runtime::block_on(measure(args, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if output::prints_text(verbosity, [&args.json]) {
+        output::print(&table::text(&outcome, args.markdown))?;
+    }
+    if let Some(json) = &args.json {
+        output::write(json, &record::json(&outcome))?;
+    }
+    if args.check && !outcome.is_met() {
+        let advice = "again on a quiet machine, without --quick";
+        return Err(Failure::check(outcome.summary(), advice));
+    }
+    Ok(())
+}
+
+async fn measure(args: &WhatIf, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let clock = Clock::real();
+    let mut bars = Bars::new(verbosity);
+    // Its servers are in memory: there is nothing to clean up, and an interrupt ends us at once.
+    let outcome = verify(&clock, args, &mut bars).await;
+    bars.clear();
+    outcome
+}
+
+async fn verify(clock: &Clock, args: &WhatIf, bars: &mut Bars) -> Result<Outcome, Failure> {
+    let started = records::now();
+    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+    // An even number, so that each order comes as often.
+    let repeats = if args.quick { 4 } else { 10 };
+    let time = run_time(args.time, args.quick)?;
+    let unchanged = base(&args.link);
+    let before = Writes::begin(clock, args.reply_limit, &unchanged).await?;
+    bars.show("the parts", 0.0);
+    let base = probed(clock, &before, args.quick).await?;
+    let (base, held) = calibrated(&before, &base, &unchanged.link, repeats, time).await?;
+    let changes = all(&unchanged);
+    let (mut verified, mut bases) = (Vec::new(), Vec::new());
+    for (at, Applied { name, change, setting, outstanding }) in changes.iter().enumerate() {
+        let after = Writes::begin(clock, args.reply_limit, setting).await?;
+        after.run(*outstanding, time).await?; // warm-up
+        let mut ratios = Vec::with_capacity(repeats);
+        for repeat in 0..repeats {
+            let share = (at * repeats + repeat) as f64 / (changes.len() * repeats) as f64;
+            bars.show("changes", share);
+            let pair = [(&before, OUTSTANDING), (&after, *outstanding)];
+            let (mut rates, order) = ([0.0; 2], in_turn(repeat));
+            for which in order {
+                let (writes, outstanding) = pair[which];
+                rates[which] = writes.run(outstanding, time).await?.per_s;
+            }
+            let [unchanged, changed] = rates;
+            ratios.push(changed / unchanged);
+            bases.push(unchanged);
+        }
+        verified.push(predicted(name, change, &base, &held, ratios)?);
+    }
+    let now = clock.now();
+    Ok(Outcome {
+        link: args.link.to_string(),
+        started,
+        took: now.since(begun),
+        repeats,
+        base,
+        held,
+        base_per_s: Sample::new(bases).map_or(f64::NAN, |sample| sample.median()),
+        verified,
+        neighbours_share: neighbours.share(now),
+    })
+}
+
+/// Base and change, each as often before the other: what a machine becomes slower by in the
+/// meantime is no effect of the change.
+fn in_turn(repeat: usize) -> [usize; 2] {
+    if repeat.is_multiple_of(2) { [0, 1] } else { [1, 0] }
+}
+
+/// The unchanged path's throughput and its server's processor time, which no probe of single calls
+/// shows.
+async fn calibrated(
+    writes: &Writes<'_>,
+    probed: &Path,
+    link: &Profile,
+    repeats: usize,
+    time: Nanos,
+) -> Result<(Case, Vec<Held>), Failure> {
+    let (mut rates, mut busy) = (Vec::new(), Vec::new());
+    for _ in 0..repeats {
+        let ran = writes.run(OUTSTANDING, time).await?;
+        rates.push(ran.per_s);
+        busy.push(ran.server_us);
+    }
+    let mib_per_s = median(rates) * f64::from(CALL_BYTES) / f64::from(1 << 20);
+    let found = case(*probed, link, median(busy));
+    let held = world::path::case_mib_per_s(&found).ok().map(|simulated| Held {
+        measured: mib_per_s,
+        formula: found.formula().mib_per_s,
+        simulated,
+    });
+    Ok((found.calibrated(mib_per_s), held.into_iter().collect()))
+}
+
+/// The parameters of the unchanged path. With what [`calibrated`] adds they are all that the
+/// predictions rest on.
+async fn probed(clock: &Clock, writes: &Writes<'_>, quick: bool) -> Result<Path, Failure> {
+    let plan = if quick { Plan::PROBE_QUICK } else { Plan::PROBE };
+    let subjects = [writes.reached()];
+    let session = subjects[0].connect().await?;
+    let scratch = Scratch::create(&session, &Scratch::name_for("probe")).await?;
+    let mut study = sweep::Study::begin(clock, plan, &subjects, &scratch).await?;
+    study.warm_up().await?;
+    for _ in 0..=plan.repeats.0 {
+        study.probe(&mut |_, _| {}).await?;
+    }
+    let path = study.findings()?.path;
+    drop(study);
+    scratch.remove(&session).await?;
+    Ok(path)
+}
+
+fn predicted(
+    name: &'static str,
+    change: &str,
+    base: &Case,
+    held: &[Held],
+    ratios: Vec<f64>,
+) -> Result<Verified, Failure> {
+    let impossible = |error: &dyn std::fmt::Display| Failure::check(error, "report this as a bug");
+    let change = change.parse().map_err(|error| impossible(&error))?;
+    let after = base.changed(&[change]).map_err(|error| impossible(&error))?;
+    let closed = |case: &Case| case.closed_mib_per_s().map_err(|error| impossible(&error));
+    let world = |case: &Case| world::path::case_mib_per_s(case).ok();
+    let sample = Sample::new(ratios).map_err(|error| impossible(&error))?;
+    let range = Interval { lo: sample.min(), hi: sample.max() };
+    let (world_before, world_after) = (world(base), world(&after));
+    let in_world = world_before.zip(world_after);
+    let believed = believed(after.formula().mib_per_s, world_after, held);
+    // The base is held to what was measured of it.
+    let believed_gain = believed.mib_per_s / base.formula().mib_per_s;
+    Ok(Verified {
+        believed: (believed.model, believed_gain),
+        name,
+        formula: after.formula().mib_per_s / base.formula().mib_per_s,
+        closed: closed(&after)? / closed(base)?,
+        world: in_world.map(|(before, after)| after / before),
+        measured: Estimate { value: sample.median(), ci95: Some(range) },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_becomes_slower_shows_as_no_change() {
+        // Each run takes 2 % more time than the one before.
+        let mut rate = 1_000.0;
+        let ratio = |repeat| {
+            let mut rates = [0.0; 2];
+            for which in in_turn(repeat) {
+                rates[which] = rate;
+                rate /= 1.02;
+            }
+            rates[1] / rates[0]
+        };
+        let ratios: Vec<f64> = (0..10).map(ratio).collect();
+        assert!((median(ratios) - 1.0).abs() < 1e-3);
+    }
+}

@@ -1,0 +1,339 @@
+//! `nfskit bench policies`: the five write-behind policies side by side.
+
+pub mod args;
+mod findings;
+mod record;
+mod report;
+mod text;
+
+use client::mount;
+use client::session::Session;
+use client::write_behind::PolicyName;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::scratch;
+use harness::served::{Embedded, worker_threads};
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
+use load::latencies::{SLOW, Summary};
+use load::policies::{self, Run, Workload};
+use load::scratch::Scratch;
+use net::clock::Clock;
+use net::shape::Shape;
+use net::shape::profile::Profile;
+use perf::stats::Sample;
+use perf::units::Nanos;
+
+use crate::policies::args::Policies;
+
+/// Bytes in a write(), as in the paper.
+const CALL_BYTES: u32 = 8192;
+
+const MIB: u64 = 1 << 20;
+
+/// More than the longest file, so that only the policies hold the writer back.
+const DIRTY_BYTES_MAX: u64 = 1 << 30;
+
+/// What the servers in memory hold: two files at most, and what is being removed.
+const STORE_BYTES_MAX: u64 = 1 << 30;
+
+/// Of the paper's network: "one Gbps, full duplex"; the latency is that of the goal.
+fn usual_link() -> Profile {
+    Profile::of("50us/1g", Nanos::from_micros(50), 1_000_000_000)
+}
+
+/// A server as much slower as makes the difference plain: with the paper's 26 to 38 MB/s the
+/// writer, ten times as fast today, would not notice which one it is.
+const SLOW_SHARE: u64 = 5;
+
+/// A file of the paper's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Scene {
+    /// 40 MB: figure 2.
+    Spikes,
+    /// 100 MB: figures 3 and 4.
+    Growth,
+    /// 30 MB: figures 5 and 6.
+    Jitter,
+    /// 5 MB: table 1.
+    Short,
+}
+
+impl Scene {
+    const ALL: [Self; 4] = [Self::Spikes, Self::Growth, Self::Jitter, Self::Short];
+
+    /// The paper's; a tenth of it to be quick.
+    fn file_bytes(self, quick: bool) -> u64 {
+        let mib = match self {
+            Self::Spikes => 40,
+            Self::Growth => 100,
+            Self::Jitter => 30,
+            Self::Short => 5,
+        };
+        if quick { mib * MIB / 10 } else { mib * MIB }
+    }
+
+    fn is_for_both_servers(self) -> bool {
+        matches!(self, Self::Jitter | Self::Short)
+    }
+}
+
+/// Which server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Speed {
+    Fast,
+    Slow,
+}
+
+impl Speed {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Slow => "slow",
+        }
+    }
+}
+
+/// All repetitions of one policy with one file against one server.
+#[derive(Debug)]
+struct Measured {
+    policy: PolicyName,
+    scene: Scene,
+    speed: Speed,
+    file_bytes: u64,
+    runs: Vec<Run>,
+}
+
+impl Measured {
+    /// The repetition with the median mean.
+    fn typical(&self) -> Option<&Run> {
+        let mut runs: Vec<&Run> = self.runs.iter().collect();
+        runs.sort_by_key(|run| run.mean());
+        runs.get(runs.len().saturating_sub(1) / 2).copied()
+    }
+
+    /// Of the typical run, without its first call, as the paper has it.
+    fn summary(&self) -> Option<Summary> {
+        Summary::of(self.typical()?.calls.get(1..)?, SLOW)
+    }
+
+    /// Standard deviation of the calls that are not slow, in microseconds: what a lock does, and
+    /// not what a scheduler does that takes a processor away for milliseconds.
+    fn spread_us(&self) -> Option<f64> {
+        usual(self.typical()?)?.standard_deviation()
+    }
+
+    /// The same of every repetition.
+    fn spreads_us(&self) -> impl Iterator<Item = f64> {
+        self.runs.iter().filter_map(|run| usual(run)?.standard_deviation())
+    }
+
+    /// Mean of the calls that are not slow, of every repetition, in microseconds.
+    fn usual_means_us(&self) -> impl Iterator<Item = f64> {
+        self.runs.iter().filter_map(|run| Some(usual(run)?.mean()))
+    }
+
+    /// Median of MiB/s until the last call has returned, and until everything is committed.
+    fn rates(&self) -> Option<(f64, f64)> {
+        let mib = self.file_bytes as f64 / MIB as f64;
+        let median = |span: fn(&Run) -> Nanos| {
+            let rates: Vec<f64> =
+                self.runs.iter().map(|run| mib / span(run).as_secs_f64()).collect();
+            Sample::new(rates).ok().map(|sample| sample.median())
+        };
+        Some((median(|run| run.written)?, median(|run| run.flushed)?))
+    }
+
+    /// Least and largest mean of all repetitions, in microseconds.
+    fn mean_range_us(&self) -> (f64, f64) {
+        let means = self.runs.iter().map(|run| run.mean().as_micros_f64());
+        means.fold((f64::MAX, 0.0), |(least, most), mean| (least.min(mean), most.max(mean)))
+    }
+}
+
+/// The calls of a run that are not slow, but for its first, in microseconds.
+fn usual(run: &Run) -> Option<Sample> {
+    let calls = run.calls.get(1..)?.iter().filter(|call| **call <= SLOW);
+    records::sample(calls.map(|call| call.as_micros_f64()))
+}
+
+/// Everything that was measured, and how.
+#[derive(Debug)]
+struct Outcome {
+    link: Profile,
+    /// The URL of somebody else's server.
+    url: Option<String>,
+    wsize: u32,
+    took: Nanos,
+    measured: Vec<Measured>,
+}
+
+impl Outcome {
+    fn of(&self, policy: PolicyName, scene: Scene, speed: Speed) -> Option<&Measured> {
+        self.measured.iter().find(|m| (m.policy, m.scene, m.speed) == (policy, scene, speed))
+    }
+
+    /// `4 MiB, fast server`: what was written where.
+    fn with_file(&self, measured: &Measured) -> String {
+        let file = records::bytes(measured.file_bytes);
+        match self.url {
+            Some(_) => file,
+            None => format!("{file}, {} server", measured.speed.name()),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Policies, verbosity: Verbosity) -> Result<(), Failure> {
+    let wsize = u32::try_from(args.wsize).ok().filter(|wsize| (4096..=1 << 20).contains(wsize));
+    let Some(wsize) = wsize else {
+        return Err(Failure::usage("--wsize is not between 4K and 1M", "--wsize 8K"));
+    };
+    let html = Some(args.html.clone());
+    output::check([&args.json, &html])?;
+    // This thread is the writer; the others send, and handle replies.
+    let measuring = measure(args, wsize, verbosity);
+    let outcome = net::runtime::block_on_threads(worker_threads(), measuring)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    output::write(&args.html, &report::html(&outcome))?;
+    if output::prints_text(verbosity, [&args.json, &html]) {
+        output::print(&text::table(&outcome))?;
+        output::print(&format!("\nreport: {}\n", args.html.display()))?;
+    }
+    match &args.json {
+        Some(json) => output::write(json, &record::json(&outcome, args)),
+        None => Ok(()),
+    }
+}
+
+/// A server, and where to write there.
+struct Lane<'a> {
+    speed: Speed,
+    session: Session,
+    scratch: &'a Scratch,
+}
+
+async fn measure(args: &Policies, wsize: u32, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let begun = clock.now();
+    let bars = Bars::new(verbosity);
+    let course = Course { clock: &clock, args, wsize, bars };
+    let usual = || if args.target.is_some() { Profile::none() } else { usual_link() };
+    let link = args.link.clone().unwrap_or_else(usual);
+    emulated::calibrate(&clock, &link).await?;
+    let measured = match &args.target {
+        Some(target) => {
+            let options = |link: Shape| target::options(target, args.reply_limit, link);
+            let plain = Reached::new(&clock, None, target, options(Shape::default()));
+            scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+                let session =
+                    mount::mount(&clock, target, &options(link.clone().into())).await?.session;
+                course.run(&[Lane { speed: Speed::Fast, session, scratch }]).await
+            })
+            .await?
+        }
+        None => {
+            let work = embedded(course, link.clone());
+            tokio::select! {
+                biased;
+                () = interrupts.next() => return Err(Failure::interrupted()),
+                measured = work => measured?,
+            }
+        }
+    };
+    let took = clock.now().since(begun);
+    let url = args.target.as_ref().map(ToString::to_string);
+    Ok(Outcome { link, url, wsize, took, measured })
+}
+
+/// Against servers of our own. Their links are at their end, so that what our client sends are
+/// real messages to a real socket.
+async fn embedded(course: Course<'_>, link: Profile) -> Result<Vec<Measured>, Failure> {
+    let slow_link = link.clone().slowed(SLOW_SHARE);
+    let mut reached = Vec::new();
+    for (speed, link) in [(Speed::Fast, link), (Speed::Slow, slow_link)] {
+        let server = Embedded::in_memory(link, STORE_BYTES_MAX)?;
+        let (target, options) = server.reach(course.args.reply_limit, Shape::default());
+        let session = mount::mount(course.clock, &target, &options).await?.session;
+        let scratch = Scratch::create(&session, &Scratch::name_for("policies")).await?;
+        reached.push((server, speed, session, scratch));
+    }
+    let lanes: Vec<Lane<'_>> = reached
+        .iter()
+        .map(|(_, speed, session, scratch)| Lane {
+            speed: *speed,
+            session: session.clone(),
+            scratch,
+        })
+        .collect();
+    course.run(&lanes).await
+}
+
+/// The order of runs: every repetition goes over all files and servers, and each of these over all
+/// policies, so that a disturbance meets all alike.
+struct Course<'a> {
+    clock: &'a Clock,
+    args: &'a Policies,
+    wsize: u32,
+    bars: Bars,
+}
+
+impl Course<'_> {
+    async fn run(mut self, lanes: &[Lane<'_>]) -> Result<Vec<Measured>, Failure> {
+        let source = load::seqwrite::pattern(CALL_BYTES as usize);
+        let mut measured: Vec<Measured> = Vec::new();
+        for scene in Scene::ALL {
+            for lane in lanes {
+                let is_wanted = lane.speed == Speed::Fast || scene.is_for_both_servers();
+                for policy in PolicyName::ALL.into_iter().filter(|_| is_wanted) {
+                    let file_bytes = scene.file_bytes(self.args.quick);
+                    let (speed, runs) = (lane.speed, Vec::new());
+                    measured.push(Measured { policy, scene, speed, file_bytes, runs });
+                }
+            }
+        }
+        for lane in lanes {
+            // Wakes the caches and the connection.
+            self.one(lane, PolicyName::Adaptive, Scene::Short, &source).await?;
+        }
+        let total = measured.len() * self.args.repeats as usize;
+        let mut done = 0;
+        for _ in 0..self.args.repeats {
+            for one in &mut measured {
+                self.bars.show("five policies", done as f64 / total as f64);
+                let lane = lanes.iter().find(|lane| lane.speed == one.speed);
+                if let Some(lane) = lane {
+                    one.runs.push(self.one(lane, one.policy, one.scene, &source).await?);
+                }
+                done += 1;
+            }
+        }
+        self.bars.clear();
+        Ok(measured)
+    }
+
+    async fn one(
+        &self,
+        lane: &Lane<'_>,
+        policy: PolicyName,
+        scene: Scene,
+        source: &[u8],
+    ) -> Result<Run, Failure> {
+        let workload = Workload {
+            policy,
+            file_bytes: scene.file_bytes(self.args.quick),
+            call_bytes: CALL_BYTES,
+            wsize: self.wsize.min(lane.session.sizes().write_bytes_max),
+            dirty_bytes_max: DIRTY_BYTES_MAX,
+            timing: true,
+        };
+        let file = lane.scratch.file(&lane.session, "f").await?;
+        let run = policies::run(self.clock, &lane.session, file, &workload, source).await?;
+        lane.scratch.remove_file(&lane.session, "f").await?;
+        Ok(run)
+    }
+}

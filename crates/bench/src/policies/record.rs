@@ -1,0 +1,80 @@
+//! The run record of the five policies.
+
+use harness::records;
+use load::latencies;
+use perf::record::{Run as Record, Target, Warning};
+use perf::stats::Sample;
+use report::policies::Seen;
+
+use super::findings::findings;
+use super::{CALL_BYTES, Measured, Outcome};
+use crate::policies::args::Policies;
+
+pub(super) fn json(outcome: &Outcome, args: &Policies) -> String {
+    let mut record = records::begin(records::now());
+    let kind = if outcome.url.is_some() { "server" } else { "embedded" };
+    record.target = Target {
+        kind: kind.to_owned(),
+        url: outcome.url.clone(),
+        version: Some(3),
+        wsize: Some(u64::from(outcome.wsize)),
+        ..Target::default()
+    };
+    record.workload.name = "policies".to_owned();
+    let parameters = [("call_bytes", u64::from(CALL_BYTES)), ("repeats", u64::from(args.repeats))];
+    for (name, value) in parameters {
+        record.workload.parameters.insert(name.to_owned(), value.into());
+    }
+    record.workload.parameters.insert("link".to_owned(), outcome.link.to_string().into());
+    for measured in &outcome.measured {
+        add(&mut record, measured);
+    }
+    for finding in findings(outcome) {
+        let (code, advice) = match finding.seen {
+            Seen::AsThere => continue,
+            Seen::OfAnotherSize | Seen::Not => ("not-as-in-the-paper", ""),
+            Seen::Unknown => ("cannot-be-told", "more --repeats, or without --quick"),
+        };
+        let text = format!("{}: {}", finding.seen.words(), finding.text);
+        record.warnings.push(Warning::new(code, &text, advice));
+    }
+    record.to_json_pretty()
+}
+
+fn add(record: &mut Record, measured: &Measured) {
+    let kib = measured.file_bytes >> 10;
+    let name = |what: &str| {
+        format!("{}/{kib}kib/{}/{what}", measured.policy.name(), measured.speed.name())
+    };
+    let means: Vec<f64> = measured.runs.iter().map(|run| run.mean().as_micros_f64()).collect();
+    if let Ok(means) = Sample::new(means) {
+        record.estimate(&name("mean_us"), &means.median_estimate(), "us", means.n() as u64);
+    }
+    if let Some(summary) = measured.summary() {
+        record.metric(&name("slow_calls"), summary.slow_calls as f64, "calls");
+        if let Some(mean) = summary.mean_without_slow {
+            record.metric(&name("mean_without_slow_us"), mean.as_micros_f64(), "us");
+        }
+        if let Some(period) = &summary.period {
+            record.metric(&name("period_calls"), period.calls, "calls");
+        }
+        if let Some(slope) = &summary.slope_us_per_1000 {
+            record.metric(&name("slope_us_per_1000"), slope.value, "us");
+        }
+        let spread = measured.spread_us().unwrap_or(0.0);
+        record.metric(&name("spread_us"), spread, "us");
+    }
+    if let Some((written, flushed)) = measured.rates() {
+        record.metric(&name("written_mib_per_s"), written, "MiB/s");
+        record.metric(&name("flushed_mib_per_s"), flushed, "MiB/s");
+    }
+    if let Some(run) = measured.typical() {
+        record.histogram(&name("call_time"), &latencies::histogram(&run.calls));
+        for (stage, histogram) in &run.stages.histograms {
+            if !histogram.is_empty() {
+                let stage = stage.name().replace(' ', "_");
+                record.histogram(&name(&format!("stage_{stage}")), histogram);
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Through file systems: every place, every length, every repetition, in alternation.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::files::Files;
+use client::mount::{self, Mounted};
+use client::url::Target;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::local;
+use harness::output::{self, Bars};
+use harness::scratch;
+use harness::served::worker_threads;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
+use load::error::Error as LoadError;
+use load::place::{self, FileSystem};
+use load::scratch::Scratch;
+use load::seqwrite_files::{self as seqwrite, CALLS_MAX, Directory, Mark, Run, Workload};
+use net::clock::Clock;
+use net::shape::Shape;
+use perf::record::Durability;
+use perf::stats::Sample;
+use perf::units::Nanos;
+use tokio::sync::oneshot;
+
+use super::{record, summary};
+use crate::seqwrite::args::Seqwrite;
+
+const FILE_BYTES: u64 = 100 << 20;
+const CALL_BYTES: u64 = 8 << 10;
+/// Written before what counts, to wake caches and clocks.
+const WARM_UP_BYTES_MAX: u64 = 16 << 20;
+/// How long a run in progress may take to stop: a write to a server that is gone never does.
+const STOP_LIMIT: Duration = Duration::from_secs(3);
+
+/// Where to write.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) at: At,
+    pub(super) file_system: FileSystem,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum At {
+    Dir(PathBuf),
+    Target(Target),
+}
+
+impl Place {
+    pub(super) fn name(&self) -> String {
+        match &self.at {
+            At::Dir(dir) => dir.display().to_string(),
+            At::Target(target) => target.to_string(),
+        }
+    }
+}
+
+/// All repetitions of one length in one place.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) place: Place,
+    pub(super) workload: Workload,
+    pub(super) runs: Vec<Run>,
+}
+
+impl Measured {
+    /// Throughputs of all repetitions up to `mark`; there is one at least.
+    pub(super) fn rates(&self, mark: Mark) -> Option<Sample> {
+        let rates: Vec<f64> = self.runs.iter().map(|run| run.mib_per_s(mark)).collect();
+        Sample::new(rates).ok()
+    }
+
+    /// The repetition with the median throughput of the calls.
+    pub(super) fn typical(&self) -> Option<&Run> {
+        let mut runs: Vec<&Run> = self.runs.iter().collect();
+        runs.sort_by_key(|run| run.span(Mark::Written));
+        runs.get(runs.len().saturating_sub(1) / 2).copied()
+    }
+
+    /// Processor time for each GiB, of this process and of the whole machine.
+    pub(super) fn cpu_s_per_gib(&self) -> (f64, Option<f64>) {
+        let bytes = self.workload.file_bytes as f64 * self.runs.len() as f64;
+        let per_gib = |time: Nanos| time.as_secs_f64() * f64::from(1 << 30) / bytes;
+        let own = self.runs.iter().fold(Nanos::ZERO, |sum, run| sum + run.cpu);
+        let machine = self
+            .runs
+            .iter()
+            .try_fold(Nanos::ZERO, |sum, run| run.machine_cpu.map(|time| sum + time));
+        (per_gib(own), machine.map(per_gib))
+    }
+}
+
+/// Runs the benchmark and tells the outcome.
+pub(super) fn run(args: &Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
+    let workloads = workloads(args)?;
+    output::check([&args.json, &args.csv])?;
+    // Our client sends from other threads than the one that writes.
+    let measured =
+        net::runtime::block_on_threads(worker_threads(), measure(args, &workloads, verbosity))
+            .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if output::prints_text(verbosity, [&args.json, &args.csv]) {
+        output::print(&summary::text(&measured, args))?;
+    }
+    if let Some(file) = &args.csv {
+        output::write(file, &csv(&measured))?;
+    }
+    match &args.json {
+        Some(json) => output::write(json, &record::json(&measured, args)),
+        None => Ok(()),
+    }
+}
+
+fn workloads(args: &Seqwrite) -> Result<Vec<Workload>, Failure> {
+    let call_bytes = u32::try_from(args.call.unwrap_or(CALL_BYTES))
+        .ok()
+        .filter(|bytes| *bytes <= 1 << 30)
+        .ok_or_else(|| Failure::usage("--call is above 1G", "a smaller --call"))?;
+    let sizes = if args.size.is_empty() { &[FILE_BYTES][..] } else { &args.size };
+    let workloads: Vec<Workload> =
+        sizes.iter().map(|&file_bytes| Workload { file_bytes, call_bytes }).collect();
+    match workloads.iter().find(|workload| workload.calls() > CALLS_MAX) {
+        Some(workload) => {
+            let what = format!(
+                "{} bytes in calls of {call_bytes} are {} calls, and the times of at most \
+                 {CALLS_MAX} are kept",
+                workload.file_bytes,
+                workload.calls()
+            );
+            Err(Failure::usage(what, "a larger --call or a smaller --size"))
+        }
+        None => Ok(workloads),
+    }
+}
+
+async fn measure(
+    args: &Seqwrite,
+    workloads: &[Workload],
+    verbosity: Verbosity,
+) -> Result<Vec<Measured>, Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let places = look(args, workloads)?;
+    let left = Arc::new(AtomicBool::new(false));
+    let work = Work { clock: &clock, args, workloads, places: &places, verbosity, left: &left };
+    let outcome = match &args.target {
+        None => tokio::select! {
+            biased;
+            () = interrupts.next() => Err(Failure::interrupted()),
+            outcome = work.all(None) => outcome,
+        },
+        Some(target) => {
+            let link = args.link.clone().unwrap_or_default();
+            emulated::calibrate(&clock, &link).await?;
+            let options = target::options(target, args.reply_limit, link.into());
+            let plain = target::options(target, args.reply_limit, Shape::default());
+            let reached = Reached::new(&clock, None, target, plain);
+            scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
+                let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
+                let files = Files::new(&clock, session, files_options(args));
+                let who = &options.credential;
+                let free = files.statfs(who).await?.abytes;
+                is_enough(&target.to_string(), free, workloads)?;
+                let dir = Directory { files: &files, who, dir: scratch.dir() };
+                let measured = work.all(Some(dir)).await;
+                files.shut_down().await;
+                measured
+            })
+            .await
+        }
+    };
+    outcome.map_err(|failure| match left.load(Ordering::Relaxed) {
+        true => failure.and("a scratch file may be left in a directory that does not answer"),
+        false => failure,
+    })
+}
+
+/// The places, if there is room for the longest file in each.
+fn look(args: &Seqwrite, workloads: &[Workload]) -> Result<Vec<Place>, Failure> {
+    let mut places = Vec::new();
+    for dir in &args.dir {
+        let file_system = local::directory(dir, "--dir")?;
+        let free = place::free_bytes(dir).map_err(Failure::from)?;
+        is_enough(&dir.display().to_string(), free, workloads)?;
+        places.push(Place { at: At::Dir(dir.clone()), file_system });
+    }
+    if let Some(target) = &args.target {
+        let file_system = FileSystem {
+            kind: format!("nfs, our client, {}", args.write_policy),
+            mount_options: None,
+            // What the protocol promises with the reply to COMMIT.
+            flushed: Some(Durability::Stable),
+        };
+        places.push(Place { at: At::Target(target.clone()), file_system });
+    }
+    Ok(places)
+}
+
+/// Our client as it was asked for. It takes no larger WRITEs than the server does.
+fn files_options(args: &Seqwrite) -> client::files::Options {
+    let mut options = client::files::Options::default();
+    options.write.policy = args.write_policy;
+    options.write.dirty_bytes_max = args.dirty_max;
+    if let Some(wsize) = args.wsize {
+        options.write.wsize = u32::try_from(wsize).unwrap_or(u32::MAX);
+    }
+    options
+}
+
+/// Whether the longest file has room where `free` bytes are.
+fn is_enough(place: &str, free: u64, workloads: &[Workload]) -> Result<(), Failure> {
+    let longest = workloads.iter().map(|workload| workload.file_bytes).max().unwrap_or(0);
+    local::room(place, longest, free, "free space there, or a smaller --size")
+}
+
+/// All that is to be run.
+struct Work<'a> {
+    clock: &'a Clock,
+    args: &'a Seqwrite,
+    workloads: &'a [Workload],
+    places: &'a [Place],
+    verbosity: Verbosity,
+    /// Set when a run was given up whose file may be there still.
+    left: &'a Arc<AtomicBool>,
+}
+
+impl Work<'_> {
+    async fn all(&self, server: Option<Directory<'_>>) -> Result<Vec<Measured>, Failure> {
+        let mut bars = Bars::new(self.verbosity);
+        let mut measured: Vec<Measured> = Vec::new();
+        for &workload in self.workloads {
+            let empty =
+                |place: &Place| Measured { place: place.clone(), workload, runs: Vec::new() };
+            measured.extend(self.places.iter().map(empty));
+        }
+        for place in self.places {
+            let file_bytes = WARM_UP_BYTES_MAX.min(self.workloads[0].file_bytes);
+            let workload = Workload { file_bytes, ..self.workloads[0] };
+            self.one(place, workload, server).await?;
+        }
+        let (repeats, places) = (self.args.repeats as usize, self.places.len());
+        for repeat in 0..repeats {
+            // Each place comes first in turn: what one leaves behind is not always the same one's.
+            for turn in 0..measured.len() {
+                let index = turn / places * places + (turn + repeat) % places;
+                let (place, workload) = (measured[index].place.clone(), measured[index].workload);
+                let run = self.one(&place, workload, server).await?;
+                measured[index].runs.push(run);
+                let done = repeat * measured.len() + turn + 1;
+                bars.show("sequential write", done as f64 / (repeats * measured.len()) as f64);
+            }
+        }
+        bars.clear();
+        Ok(measured)
+    }
+
+    async fn one(
+        &self,
+        place: &Place,
+        workload: Workload,
+        server: Option<Directory<'_>>,
+    ) -> Result<Run, Failure> {
+        let name = format!("{:x}-{}", self.clock.since_1970().as_nanos(), std::process::id());
+        let source = workload.source();
+        match (&place.at, server) {
+            (At::Dir(dir), _) => {
+                let writer = Writer::start(self, dir.clone(), name, source, workload)?;
+                writer.run().await
+            }
+            (At::Target(_), Some(server)) => {
+                Ok(server.run(self.clock, &name, &source, workload).await?)
+            }
+            (At::Target(_), None) => Err(Failure::interrupted()),
+        }
+    }
+}
+
+/// One run on a thread of its own: a write that hangs must not keep us from being interrupted.
+/// Dropped, it stops the thread, and waits a while for the thread to remove its file.
+struct Writer {
+    stop: Arc<AtomicBool>,
+    left: Arc<AtomicBool>,
+    answered: oneshot::Receiver<Result<Option<Run>, LoadError>>,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Writer {
+    fn start(
+        work: &Work<'_>,
+        dir: PathBuf,
+        name: String,
+        source: Bytes,
+        workload: Workload,
+    ) -> Result<Self, Failure> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (answer, answered) = oneshot::channel();
+        let (end, ended) = mpsc::channel();
+        let (clock, stopped) = (work.clock.clone(), Arc::clone(&stop));
+        let write = move || {
+            let run = seqwrite::run_in_directory(&clock, &dir, &name, &source, workload, &stopped);
+            // Nobody waits any more when the program is interrupted.
+            answer.send(run).ok();
+            drop(end);
+        };
+        std::thread::Builder::new().name("nfskit-writer".to_owned()).spawn(write).map_err(
+            |cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"),
+        )?;
+        Ok(Self { stop, left: Arc::clone(work.left), answered, ended })
+    }
+
+    async fn run(mut self) -> Result<Run, Failure> {
+        match (&mut self.answered).await {
+            Ok(Ok(Some(run))) => Ok(run),
+            Ok(Err(error)) => Err(Failure::from(error)),
+            Ok(Ok(None)) | Err(_) => Err(Failure::interrupted()),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if self.ended.recv_timeout(STOP_LIMIT) == Err(RecvTimeoutError::Timeout) {
+            self.left.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Every call of every run, one a line.
+fn csv(measured: &[Measured]) -> String {
+    let mut csv = "place,file_bytes,call_bytes,repeat,call,latency_ns\n".to_owned();
+    for Measured { place, workload, runs } in measured {
+        let name = output::field(&place.name());
+        for (repeat, run) in runs.iter().enumerate() {
+            for (call, latency) in run.calls.iter().enumerate() {
+                let Workload { file_bytes, call_bytes } = workload;
+                let latency_ns = latency.as_nanos();
+                // Writing to a String does not fail.
+                let line =
+                    format_args!("{name},{file_bytes},{call_bytes},{repeat},{call},{latency_ns}\n");
+                csv.write_fmt(line).ok();
+            }
+        }
+    }
+    csv
+}

@@ -1,0 +1,178 @@
+//! `nfskit bench seqwrite --wire`: WRITE calls of the protocol, a number of them outstanding.
+
+use client::mount::{self, Mounted};
+use client::transfer::Limit;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::scratch;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
+use load::scratch::Scratch;
+use load::seqwrite::{self, Workload};
+use net::clock::Clock;
+use net::shape::Shape;
+use perf::histogram::Histogram;
+use perf::record::{Durability, Run, Target};
+use perf::stats::Sample;
+use perf::units::Nanos;
+use wire::nfs3::StableHow;
+
+use crate::seqwrite::args::{self, Stable};
+
+const FILE_BYTES: u64 = 256 << 20;
+const CALL_BYTES: u64 = 1 << 20;
+
+/// What to write where.
+#[derive(Clone, Copy, Debug)]
+struct Plan<'a> {
+    target: &'a client::url::Target,
+    size: u64,
+    call: u64,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &args::Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
+    output::check([&args.json])?;
+    let size = match args.size[..] {
+        [] => FILE_BYTES,
+        [size] => size,
+        _ => return Err(Failure::usage("--wire writes files of one --size", "one --size")),
+    };
+    let Some(target) = &args.target else {
+        return Err(Failure::usage("--wire makes calls to a server", "--target URL"));
+    };
+    let plan = Plan { target, size, call: args.call.unwrap_or(CALL_BYTES) };
+    let record = net::runtime::block_on(measure(args, plan, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if output::prints_text(verbosity, [&args.json]) {
+        output::print(&summary(&record))?;
+    }
+    match &args.json {
+        Some(json) => output::write(json, &record.to_json_pretty()),
+        None => Ok(()),
+    }
+}
+
+async fn measure(
+    args: &args::Seqwrite,
+    plan: Plan<'_>,
+    verbosity: Verbosity,
+) -> Result<Run, Failure> {
+    let clock = Clock::real();
+    let Plan { target, size, call } = plan;
+    let mut interrupts = Interrupts::catch()?;
+    let link = args.link.clone().unwrap_or_default();
+    emulated::calibrate(&clock, &link).await?;
+    let options = target::options(target, args.reply_limit, link.clone().into());
+    let plain = target::options(target, args.reply_limit, Shape::default());
+    let mut bars = Bars::new(verbosity);
+    let reached = Reached::new(&clock, None, target, plain);
+    scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
+        let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
+        let call_bytes =
+            u32::try_from(call).unwrap_or(u32::MAX).min(session.sizes().write_bytes_max);
+        let data = seqwrite::pattern(call_bytes as usize);
+        let workload = Workload {
+            call_bytes,
+            outstanding: args.outstanding as usize,
+            file_bytes: size,
+            total_bytes: size,
+            commit_bytes: args.commit_every,
+            stable: match args.stable {
+                Stable::Unstable => StableHow::Unstable,
+                Stable::DataSync => StableHow::DataSync,
+                Stable::FileSync => StableHow::FileSync,
+            },
+            limit: Limit::default(),
+        };
+        let mut runs = Vec::new();
+        for repeat in 0..args.repeats {
+            let share = f64::from(repeat) / f64::from(args.repeats);
+            bars.show("sequential write", share);
+            let name = format!("run-{repeat}");
+            let file = scratch.file(&session, &name).await?;
+            runs.push(seqwrite::run(&clock, &session, file, &data, workload).await?);
+            scratch.remove_file(&session, &name).await?;
+        }
+        bars.clear();
+        Ok(record(args, plan, &clock, call_bytes, &runs))
+    })
+    .await
+}
+
+fn record(
+    args: &args::Seqwrite,
+    plan: Plan<'_>,
+    clock: &Clock,
+    call_bytes: u32,
+    runs: &[seqwrite::Run],
+) -> Run {
+    let mut run = records::begin(load::environment::rfc3339(clock));
+    run.target = Target {
+        kind: "server".to_owned(),
+        url: Some(plan.target.to_string()),
+        version: Some(3),
+        proto: Some(plan.target.protocol.name().to_owned()),
+        durability: Some(Durability::Stable),
+        ..Target::default()
+    };
+    run.workload.name = "seqwrite".to_owned();
+    let parameters = [
+        ("file_bytes", plan.size),
+        ("call_bytes", u64::from(call_bytes)),
+        ("outstanding", u64::from(args.outstanding)),
+        ("commit_bytes", args.commit_every),
+        ("repeats", u64::from(args.repeats)),
+    ];
+    for (name, value) in parameters {
+        run.workload.parameters.insert(name.to_owned(), value.into());
+    }
+    let stable = format!("{:?}", args.stable).to_lowercase();
+    run.workload.parameters.insert("stable".to_owned(), stable.into());
+    let mut times = Histogram::new();
+    runs.iter()
+        .flat_map(seqwrite::Run::response_times_us)
+        .for_each(|us| times.record(Nanos::from_micros_f64(us)));
+    let n = runs.len() as u64;
+    let rates: Vec<f64> = runs.iter().filter_map(seqwrite::Run::mib_per_s).collect();
+    if let Ok(sample) = Sample::new(rates) {
+        run.estimate("throughput_mib_per_s", &sample.median_estimate(), "MiB/s", n);
+        run.metric("throughput_mib_per_s_min", sample.min(), "MiB/s");
+        run.metric("throughput_mib_per_s_max", sample.max(), "MiB/s");
+    }
+    let cpu: Nanos = runs.iter().fold(Nanos::ZERO, |sum, run| sum + run.cpu.process);
+    let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
+    let gib = bytes as f64 / f64::from(1 << 30);
+    run.metric("client_cpu_s_per_gib", cpu.as_secs_f64() / gib, "s/GiB");
+    let resent: u64 = runs.iter().map(|run| run.resent_bytes).sum();
+    run.metric("resent_bytes", resent as f64, "B");
+    run.histogram("write_response_time", &times);
+    run
+}
+
+fn summary(run: &Run) -> String {
+    let value = |name: &str| run.value(name).unwrap_or(f64::NAN);
+    let times = run.histograms().get("write_response_time").and_then(|h| h.decode().ok());
+    let times = times.unwrap_or_default();
+    format!(
+        "seqwrite    {target}
+throughput  {median:.1} MiB/s (median of {n}; {min:.1} to {max:.1}), COMMIT included
+WRITE       p50 {p50}  p90 {p90}  p99 {p99}  max {max_time}  ({calls} calls)
+client CPU  {cpu:.3} s/GiB
+",
+        target = run.target.url.clone().unwrap_or_default(),
+        median = value("throughput_mib_per_s"),
+        n = run.metrics().get("throughput_mib_per_s").and_then(|m| m.n).unwrap_or(0),
+        min = value("throughput_mib_per_s_min"),
+        max = value("throughput_mib_per_s_max"),
+        p50 = times.quantile(0.5),
+        p90 = times.quantile(0.9),
+        p99 = times.quantile(0.99),
+        max_time = times.max(),
+        calls = times.count(),
+        cpu = value("client_cpu_s_per_gib"),
+    )
+}

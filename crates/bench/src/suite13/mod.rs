@@ -1,0 +1,313 @@
+//! `nfskit bench suite13`: thirteen tests on several places side by side.
+
+pub mod args;
+mod calls;
+mod plan;
+mod record;
+mod summary;
+mod target;
+mod targets;
+mod thread;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::served::worker_threads;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
+use load::suite13::{self as suite, Failed, Material, Test};
+use net::clock::Clock;
+use perf::stats::Sample;
+use perf::units::Nanos;
+
+use self::calls::Calls;
+use self::plan::Plan;
+use self::target::{Described, Target};
+use self::targets::Targets;
+use self::thread::blocking;
+use crate::suite13::args::Suite13;
+
+/// One run of one test.
+#[derive(Clone, Debug)]
+struct Ran {
+    /// Until the last copy had ended, and until what it wrote had been flushed.
+    elapsed: Nanos,
+    flushed: Option<Nanos>,
+    copies: Vec<Nanos>,
+    cpu: Nanos,
+    /// None where nobody counts them.
+    calls: Option<Calls>,
+}
+
+impl Ran {
+    /// The time that counts.
+    fn span(&self) -> Nanos {
+        self.flushed.unwrap_or(self.elapsed)
+    }
+}
+
+/// All runs of one test by so many copies in one place.
+#[derive(Debug)]
+struct Measured {
+    target: usize,
+    copies: u32,
+    test: Test,
+    runs: Vec<Ran>,
+}
+
+impl Measured {
+    fn seconds(&self, span: impl Fn(&Ran) -> Option<Nanos>) -> Option<Sample> {
+        records::sample(self.runs.iter().filter_map(span).map(|span| span.as_secs_f64()))
+    }
+
+    /// The run whose time is the median.
+    fn typical(&self) -> Option<&Ran> {
+        let mut runs: Vec<&Ran> = self.runs.iter().collect();
+        runs.sort_by_key(|run| run.span());
+        runs.get(runs.len().saturating_sub(1) / 2).copied()
+    }
+}
+
+/// Everything that came out.
+#[derive(Debug)]
+struct Outcome {
+    places: Vec<Described>,
+    measured: Vec<Measured>,
+    failed: Option<Failure>,
+}
+
+impl Outcome {
+    fn of(&self, target: usize, copies: u32, test: Test) -> Option<&Measured> {
+        self.measured
+            .iter()
+            .find(|one| (one.target, one.copies, one.test) == (target, copies, test))
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Suite13, verbosity: Verbosity) -> Result<(), Failure> {
+    let plan = plan::of(args)?;
+    output::check([&args.json, &args.csv])?;
+    // Mounts of our own answer on other threads than those that wait for them.
+    let threads = worker_threads().max(2);
+    let mut outcome =
+        net::runtime::block_on_threads(threads, measure(args, &plan, verbosity))
+            .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if outcome.measured.is_empty() {
+        return outcome.failed.map_or(Ok(()), Err);
+    }
+    if let Some(file) = &args.csv {
+        output::write(file, &csv(&outcome))?;
+    }
+    let failed = outcome.failed.take();
+    records::deliver(
+        || summary::text(&outcome, &plan),
+        || record::all(&outcome, &plan, args),
+        args.json.as_deref(),
+        output::prints_text(verbosity, [&args.json, &args.csv]),
+        failed,
+    )
+}
+
+async fn measure(args: &Suite13, plan: &Plan, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let mut targets = Targets::look(&clock, args, plan, &mut interrupts).await?;
+    let outcome = tokio::select! {
+        biased;
+        () = interrupts.next() => Err(Failure::interrupted()),
+        outcome = all(&clock, plan, &mut targets.all, verbosity) => outcome,
+    };
+    match outcome {
+        Err(failure) => targets.release(&clock, Err(failure)).await,
+        Ok(mut outcome) => {
+            // What was measured is kept even when nothing can be removed.
+            let ended = outcome.failed.take().map_or(Ok(()), Err);
+            outcome.failed = targets.release(&clock, ended).await.err();
+            Ok(outcome)
+        }
+    }
+}
+
+/// Every place, every number of copies, every test, every repetition.
+async fn all(
+    clock: &Clock,
+    plan: &Plan,
+    targets: &mut [Target],
+    verbosity: Verbosity,
+) -> Result<Outcome, Failure> {
+    let mut bars = Bars::new(verbosity);
+    let mut measured = plan.rows(targets.len());
+    let material = plan.material().await?;
+    let mut stage = Stage { clock, plan, material: plan.warm_up().await?, number: 0 };
+    for target in targets.iter_mut() {
+        target.mount().await?;
+        target.is_enough(plan, &material)?;
+        stage.phase(target, 1, |_, _| {}).await?;
+    }
+    stage.material = material;
+    let steps = (plan.repeats * targets.len() * plan.copies.len() * plan.tests.len()) as f64;
+    let mut done = 0.0;
+    let mut failed = None;
+    'runs: for repeat in 0..plan.repeats {
+        for turn in 0..targets.len() {
+            // Another place comes first each time: what one leaves behind is not always the same
+            // one's.
+            let index = (turn + repeat) % targets.len();
+            for &copies in &plan.copies {
+                let phase = stage.phase(&targets[index], copies, |test, ran| {
+                    let row = measured
+                        .iter_mut()
+                        .find(|row| (row.target, row.copies, row.test) == (index, copies, test));
+                    if let Some(row) = row {
+                        row.runs.push(ran);
+                    }
+                    done += 1.0;
+                    bars.show("thirteen tests", done / steps);
+                });
+                if let Err(failure) = phase.await {
+                    let name = &targets[index].described.name;
+                    failed = Some(failure.and(format!("in {name}, {copies} at once")));
+                    break 'runs;
+                }
+            }
+        }
+    }
+    bars.clear();
+    measured.retain(|one| !one.runs.is_empty());
+    let places = targets.iter().map(|target| target.described.clone()).collect();
+    Ok(Outcome { places, measured, failed })
+}
+
+/// What all phases have in common.
+struct Stage<'a> {
+    clock: &'a Clock,
+    plan: &'a Plan,
+    material: Arc<Material>,
+    number: u32,
+}
+
+impl Stage<'_> {
+    /// All tests, by so many copies, in fresh directories, which are removed at the end.
+    async fn phase(
+        &mut self,
+        target: &Target,
+        copies: u32,
+        mut told: impl FnMut(Test, Ran),
+    ) -> Result<(), Failure> {
+        self.number += 1;
+        let name = |copy| target.top().join(format!("run{}-copy{copy}", self.number));
+        let dirs: Arc<Vec<PathBuf>> = Arc::new((1..=copies).map(name).collect());
+        let (material, made) = (Arc::clone(&self.material), Arc::clone(&dirs));
+        let prepare = move |stop: &AtomicBool| {
+            made.iter().try_for_each(|dir| suite::prepare(&material, dir, stop))
+        };
+        blocking(prepare).await?.map_err(failure)?;
+        for &test in &self.plan.tests {
+            let ran = self.test(target, test, &dirs).await;
+            let ran = ran.map_err(|failure| failure.and(format!("test {}", test.number())))?;
+            told(test, ran);
+        }
+        let remove = move |_: &AtomicBool| {
+            dirs.iter().try_for_each(|dir| {
+                std::fs::remove_dir_all(dir).map_err(|cause| Failed::System {
+                    doing: "removing",
+                    path: dir.clone(),
+                    cause,
+                })
+            })
+        };
+        blocking(remove).await?.map_err(failure)
+    }
+
+    async fn test(
+        &self,
+        target: &Target,
+        test: Test,
+        dirs: &Arc<Vec<PathBuf>>,
+    ) -> Result<Ran, Failure> {
+        let (material, own) = (Arc::clone(&self.material), Arc::clone(dirs));
+        let chosen = self.plan.tests.clone();
+        let catch_up = move |stop: &AtomicBool| {
+            own.iter().try_for_each(|dir| suite::catch_up(test, &chosen, &material, dir, stop))
+        };
+        blocking(catch_up).await?.map_err(failure)?;
+        target.cool(self.plan, test, dirs).await?;
+        let before = target.calls().await?;
+        let (material, own) = (Arc::clone(&self.material), Arc::clone(dirs));
+        let (clock, sync) = (self.clock.clone(), self.plan.sync);
+        let run = move |stop: &AtomicBool| suite::run(&clock, test, &material, &own, sync, stop);
+        let run = blocking(run).await?.map_err(failure)?;
+        let calls = target.calls().await?.zip(before).map(|(after, before)| after.since(&before));
+        let ran = Ran {
+            elapsed: run.elapsed,
+            flushed: run.flushed,
+            copies: run.copies.iter().map(|copy| copy.span).collect(),
+            cpu: run.cpu + calls.as_ref().map_or(Nanos::ZERO, |calls| calls.cpu),
+            calls,
+        };
+        let (material, own) = (Arc::clone(&self.material), Arc::clone(dirs));
+        let check = move |stop: &AtomicBool| suite::check(test, &material, &own, &run, stop);
+        blocking(check).await?.map_err(failure)?;
+        Ok(ran)
+    }
+}
+
+/// What went wrong, with advice.
+fn failure(failed: Failed) -> Failure {
+    use std::io::ErrorKind;
+    let advice = match &failed {
+        Failed::Stopped => return Failure::interrupted(),
+        Failed::Wrong { .. } => {
+            return Failure::check(
+                failed,
+                "the same test alone, with --test; `nfskit bench fsx` finds what is wrong with a \
+                 file system",
+            );
+        }
+        Failed::Program { .. } => "the same test by hand; --test without 5 leaves it off",
+        Failed::System { cause, .. } => match cause.kind() {
+            ErrorKind::NotFound => "see who else works there",
+            ErrorKind::PermissionDenied => "a directory that this user may write in",
+            ErrorKind::ReadOnlyFilesystem => "a file system that is mounted for writing",
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "free space there, a smaller --scale, or fewer --copies"
+            }
+            _ => "see whether the server is alive; the system's log may say more",
+        },
+    };
+    Failure::environment(failed, advice)
+}
+
+/// Every run of every test, one a line.
+fn csv(outcome: &Outcome) -> String {
+    let mut csv =
+        "place,copies,repeat,test,name,elapsed_s,flushed_s,first_copy_s,calls,each\n".to_owned();
+    for one in &outcome.measured {
+        let place = output::field(&outcome.places[one.target].name);
+        for (repeat, ran) in one.runs.iter().enumerate() {
+            let seconds = |span: Nanos| format!("{:.9}", span.as_secs_f64());
+            let first = ran.copies.iter().min().copied().unwrap_or_default();
+            // Writing to a String does not fail.
+            writeln!(
+                csv,
+                "{place},{},{repeat},{},{},{},{},{},{},{}",
+                one.copies,
+                one.test.number(),
+                one.test.name(),
+                seconds(ran.elapsed),
+                ran.flushed.map(seconds).unwrap_or_default(),
+                seconds(first),
+                ran.calls.as_ref().map(|calls| calls.total().to_string()).unwrap_or_default(),
+                ran.calls.as_ref().map(Calls::words).unwrap_or_default(),
+            )
+            .ok();
+        }
+    }
+    csv
+}

@@ -1,0 +1,175 @@
+//! `nfskit bench tasks`: parallel writers on servers and in directories.
+
+pub mod args;
+mod plan;
+mod record;
+mod summary;
+mod targets;
+
+use std::fmt::Write;
+
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::served::worker_threads;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
+use load::tasks::{self as writers, Run};
+use net::clock::Clock;
+use perf::stats::Sample;
+
+use self::plan::{Case, Plan};
+use self::targets::{Place, Targets};
+use crate::tasks::args::Tasks;
+
+/// All repetitions of one case.
+#[derive(Debug)]
+struct Measured {
+    case: Case,
+    runs: Vec<Run>,
+}
+
+impl Measured {
+    /// Of the repetitions; there is one at least.
+    fn sample(&self, value: impl Fn(&Run) -> f64) -> Option<Sample> {
+        records::sample(self.runs.iter().map(value).filter(|value| value.is_finite()))
+    }
+
+    /// The repetition with the median time until the last task had ended.
+    fn typical(&self) -> Option<&Run> {
+        let mut runs: Vec<&Run> = self.runs.iter().collect();
+        runs.sort_by_key(|run| run.wall);
+        runs.get(runs.len().saturating_sub(1) / 2).copied()
+    }
+
+    /// Share of one processor that this process used: its tasks, and our client.
+    fn own_share(&self) -> f64 {
+        let cpu: f64 = self.runs.iter().map(|run| run.cpu.as_secs_f64()).sum();
+        cpu / self.runs.iter().map(|run| run.wall.as_secs_f64()).sum::<f64>()
+    }
+}
+
+/// Everything that came out.
+#[derive(Debug)]
+struct Outcome {
+    places: Vec<Place>,
+    measured: Vec<Measured>,
+    /// What ended the run before its end.
+    failed: Option<Failure>,
+}
+
+/// Runs the command.
+pub fn run(args: &Tasks, verbosity: Verbosity) -> Result<(), Failure> {
+    let plan = plan::of(args)?;
+    output::check([&args.json, &args.csv])?;
+    // Our client sends from other threads than the ones that write.
+    let mut outcome =
+        net::runtime::block_on_threads(worker_threads(), measure(args, &plan, verbosity))
+            .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if outcome.measured.is_empty() {
+        return outcome.failed.map_or(Ok(()), Err);
+    }
+    if let Some(file) = &args.csv {
+        output::write(file, &csv(&outcome))?;
+    }
+    let failed = outcome.failed.take();
+    records::deliver(
+        || summary::text(&outcome, &plan),
+        || record::all(&outcome, &plan, args),
+        args.json.as_deref(),
+        output::prints_text(verbosity, [&args.json, &args.csv]),
+        failed,
+    )
+}
+
+async fn measure(args: &Tasks, plan: &Plan, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let targets = Targets::look(&clock, args, plan, &mut interrupts).await?;
+    let outcome = tokio::select! {
+        biased;
+        () = interrupts.next() => Err(Failure::interrupted()),
+        outcome = all(&clock, plan, &targets, verbosity) => outcome,
+    };
+    match outcome {
+        Err(failure) => targets.release(Err(failure)).await,
+        Ok(mut outcome) => {
+            // What was measured is kept even when nothing can be removed.
+            let ended = outcome.failed.take().map_or(Ok(()), Err);
+            outcome.failed = targets.release(ended).await.err();
+            Ok(outcome)
+        }
+    }
+}
+
+/// Every case, every repetition, in alternation.
+async fn all(
+    clock: &Clock,
+    plan: &Plan,
+    targets: &Targets<'_>,
+    verbosity: Verbosity,
+) -> Result<Outcome, Failure> {
+    let seats = targets.seats().await?;
+    let mut bars = Bars::new(verbosity);
+    let mut measured: Vec<Measured> =
+        plan.cases.iter().map(|case| Measured { case: *case, runs: Vec::new() }).collect();
+    let places = targets.places().to_vec();
+    let warm_up = plan.warm_up();
+    writers::run(clock, &seats.of(&warm_up), &warm_up.workload).await.map_err(Failure::from)?;
+    let all = plan.cases.len() * plan.repeats;
+    let mut failed = None;
+    'runs: for repeat in 0..plan.repeats {
+        for turn in 0..plan.cases.len() {
+            // Another one comes first each time: what is left behind is not always the same one's.
+            let index = (turn + repeat) % plan.cases.len();
+            let case = plan.cases[index];
+            match writers::run(clock, &seats.of(&case), &case.workload).await {
+                Ok(run) => measured[index].runs.push(run),
+                Err(error) => {
+                    failed = Some(Failure::from(error));
+                    break 'runs;
+                }
+            }
+            let done = repeat * plan.cases.len() + turn + 1;
+            bars.show("parallel writers", done as f64 / all as f64);
+        }
+    }
+    bars.clear();
+    if failed.is_none() {
+        seats.shut_down().await;
+    }
+    measured.retain(|one| !one.runs.is_empty());
+    Ok(Outcome { places, measured, failed })
+}
+
+/// Every task of every run, one a line.
+fn csv(outcome: &Outcome) -> String {
+    let mut csv =
+        "file_bytes,call_bytes,files,times,tasks,alone,repeat,task,target,client,seconds,\
+                   mbit_per_s\n"
+            .to_owned();
+    for Measured { case, runs } in &outcome.measured {
+        let work = &case.workload;
+        for (repeat, run) in runs.iter().enumerate() {
+            for (number, task) in run.tasks.iter().enumerate() {
+                // Writing to a String does not fail.
+                writeln!(
+                    csv,
+                    "{},{},{},{},{},{},{repeat},{number},{},{},{:.9},{:.3}",
+                    work.file_bytes,
+                    work.call_bytes,
+                    plan::files(work.names),
+                    work.times,
+                    case.tasks,
+                    case.only.is_some(),
+                    output::field(&outcome.places[task.target].name),
+                    task.client,
+                    task.span.as_secs_f64(),
+                    run.task_mbit_per_s(task),
+                )
+                .ok();
+            }
+        }
+    }
+    csv
+}

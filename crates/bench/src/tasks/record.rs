@@ -1,0 +1,129 @@
+//! The run records: one for each number of tasks, length and kind of files.
+
+use harness::records;
+use load::tasks::Run;
+use perf::record::{Run as Record, Target};
+use serde_json::{Map, Value, json};
+
+use super::plan::{Plan, files};
+use super::summary::{deviation, each, is_busy};
+use super::{Measured, Outcome};
+use crate::tasks::args::Tasks;
+
+/// One for each case.
+pub(super) fn all(outcome: &Outcome, plan: &Plan, args: &Tasks) -> Vec<Record> {
+    outcome.measured.iter().map(|one| record(one, outcome, plan, args)).collect()
+}
+
+fn record(one: &Measured, outcome: &Outcome, plan: &Plan, args: &Tasks) -> Record {
+    let mut record = records::of("tasks");
+    record.target = target(one, outcome);
+    let (case, work) = (&one.case, &one.case.workload);
+    let seats = plan.seats(case);
+    let parameters = [
+        ("tasks", json!(seats.len())),
+        ("file_bytes", json!(work.file_bytes)),
+        ("call_bytes", json!(work.call_bytes)),
+        ("times", json!(work.times)),
+        ("files", json!(files(work.names))),
+        ("sync", json!(work.sync)),
+        ("clients", json!(plan.clients)),
+        ("alone", json!(case.only.is_some())),
+        ("repeats", json!(one.runs.len())),
+        ("cached", json!("as the tasks leave it: nothing is read, and nothing is dropped")),
+    ];
+    record.workload.parameters.extend(parameters.map(|(name, value)| (name.to_owned(), value)));
+    if !args.target.is_empty() {
+        let policy = args.write_policy.to_string();
+        record.workload.parameters.insert("write_policy".to_owned(), policy.into());
+        record.workload.parameters.insert("dirty_bytes_max".to_owned(), args.dirty_max.into());
+        let link = args.link.clone().unwrap_or_default().to_string();
+        record.workload.parameters.insert("link".to_owned(), link.into());
+        record.target.wsize = args.wsize;
+    }
+    let samples = [
+        ("sum_mbit_per_s", one.sample(|run| run.sum_mbit_per_s(|_| true))),
+        ("all_mbit_per_s", one.sample(Run::wall_mbit_per_s)),
+        ("task_mbit_per_s", one.sample(each)),
+        ("task_deviation_mbit_per_s", one.sample(deviation)),
+    ];
+    for (name, sample) in samples {
+        if let Some(sample) = sample {
+            records::spread(&mut record, name, &sample, "Mbit/s");
+        }
+    }
+    if let Some(sample) = one.sample(|run| run.wall.as_secs_f64()) {
+        records::spread(&mut record, "all_s", &sample, "s");
+    }
+    if case.only.is_none() && outcome.places.len() > 1 {
+        for target in 0..outcome.places.len() {
+            let of_it = one.sample(|run| run.sum_mbit_per_s(|task| task.target == target));
+            if let Some(sample) = of_it {
+                let name = format!("target_{}_sum_mbit_per_s", target + 1);
+                records::spread(&mut record, &name, &sample, "Mbit/s");
+            }
+        }
+    }
+    record.metric("generator_cpu_share", one.own_share(), "");
+    record.other.insert("task_seconds".to_owned(), spans(one));
+    let tasks = seats.iter().map(|(target, client)| json!([target + 1, client + 1]));
+    record.other.insert("task_targets_and_clients".to_owned(), tasks.collect());
+    warn(&mut record, one, outcome);
+    record
+}
+
+/// The only target as records have it; of several a list besides.
+fn target(one: &Measured, outcome: &Outcome) -> Target {
+    let places = outcome.places.iter().enumerate();
+    let mut places: Vec<_> =
+        places.filter(|(number, _)| one.case.only.is_none_or(|only| only == *number)).collect();
+    let mut target = Target::default();
+    if let [(_, place)] = places[..] {
+        target.kind = if place.is_server { "server" } else { "directory" }.to_owned();
+        let name = Some(place.name.clone());
+        (target.url, target.path) = if place.is_server { (name, None) } else { (None, name) };
+        target.durability = place.durability;
+        target.mount_options = place.mount_options.clone();
+        target.other.insert("file_system".to_owned(), place.file_system.clone().into());
+        return target;
+    }
+    target.kind = "several".to_owned();
+    let first = places[0].1.durability;
+    // Of what differs there is no one word.
+    target.durability = first.filter(|_| places.iter().all(|(_, one)| one.durability == first));
+    let listed = places.drain(..).map(|(_, place)| {
+        let mut listed = Map::new();
+        listed.insert("name".to_owned(), place.name.clone().into());
+        listed.insert("file_system".to_owned(), place.file_system.clone().into());
+        if let Some(durability) = place.durability {
+            listed.insert("durability".to_owned(), durability.as_str().into());
+        }
+        Value::Object(listed)
+    });
+    target.other.insert("targets".to_owned(), listed.collect());
+    target
+}
+
+/// Seconds of every task of every repetition.
+fn spans(one: &Measured) -> Value {
+    let run = |run: &Run| -> Value {
+        run.tasks.iter().map(|task| Value::from(task.span.as_secs_f64())).collect()
+    };
+    one.runs.iter().map(run).collect()
+}
+
+fn warn(record: &mut Record, one: &Measured, outcome: &Outcome) {
+    if is_busy(one.own_share()) {
+        let text = format!("the generator used {:.0} % of a processor", one.own_share() * 100.0);
+        record.warn("client-was-bottleneck", &text, "a faster processor here, or larger calls");
+    }
+    let first = outcome.places[0].durability;
+    let differs = outcome.places.iter().any(|place| place.durability != first);
+    if differs && one.case.only.is_none() {
+        record.warn(
+            "durability-differs",
+            "what was written does not survive the same things on all targets",
+            "--sync, or targets of one kind; compare no target with another",
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! `nfskit trace`: what captures of the network show.
+
+pub mod args;
+mod csv;
+mod explain;
+mod json;
+mod live;
+mod page;
+mod parquet;
+mod row;
+mod screen;
+mod sides;
+mod verdict;
+
+use std::fs::{File, Metadata};
+use std::io::{Read, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use harness::exit::Failure;
+use harness::hints;
+use harness::output::{self, Bars};
+use harness::verbosity::Verbosity;
+use trace::capture::{Capture, Merged, Packet};
+use trace::mix::{Counts, counts};
+use trace::{Analyzer, Filter, OPERATIONS, Operation};
+
+use crate::args::Trace;
+
+/// What was read.
+struct Seen {
+    analyzer: Analyzer,
+    notes: Vec<String>,
+    bytes: u64,
+    /// Captures; none of what was live.
+    files: Vec<PathBuf>,
+    /// Packets that a live capture has missed.
+    dropped: Option<u64>,
+    /// The model of the busiest client and server, or why there is none, if it was asked for.
+    explained: Option<explain::Explanation>,
+}
+
+impl Seen {
+    fn of(analyzer: Analyzer, bytes: u64, files: Vec<PathBuf>, notes: Vec<String>) -> Self {
+        Self { analyzer, notes, bytes, files, dropped: None, explained: None }
+    }
+}
+
+/// Operations to look for must be ones that there are.
+fn check_operations(names: &[String]) -> Result<(), Failure> {
+    let is_known = |name: &String| {
+        let mut all = (0..OPERATIONS).filter_map(Operation::at);
+        all.any(|one| one.name() == name.to_uppercase() || one.to_string() == name.to_uppercase())
+    };
+    match names.iter().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::usage(
+            format!("--operation {name}: no protocol of NFS has an operation of that name"),
+            "a name as the RFCs have it, such as READDIRPLUS or COMMIT",
+        )),
+    }
+}
+
+/// Who is told of every transaction.
+struct Rows {
+    csv: Option<csv::Csv>,
+    parquet: Option<parquet::Parquet>,
+    kept: Option<explain::Kept>,
+}
+
+impl Rows {
+    fn begin(args: &Trace) -> Result<Self, Failure> {
+        Ok(Self {
+            csv: args.csv.as_deref().map(csv::Csv::create).transpose()?,
+            parquet: args.parquet.as_deref().map(parquet::Parquet::create).transpose()?,
+            kept: args.explain.then(explain::Kept::default),
+        })
+    }
+
+    /// Takes a packet, and what it completes.
+    fn packet(&mut self, analyzer: &mut Analyzer, packet: &Packet<'_>) {
+        let begin_ns = analyzer.span_ns().0;
+        analyzer.packet(packet, &mut |transaction, files, talks| {
+            if let Some(csv) = &mut self.csv {
+                csv.line(transaction, files, talks);
+            }
+            if let Some(parquet) = &mut self.parquet {
+                parquet.row(transaction, files, talks);
+            }
+            if let Some(kept) = &mut self.kept {
+                kept.keep(transaction, begin_ns, talks);
+            }
+        });
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Trace, verbosity: Verbosity) -> Result<(), Failure> {
+    check_operations(&args.operation)?;
+    // Before anything is read: a long capture would be read in vain.
+    let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
+    output::check(outs)?;
+    let mut analyzer = Analyzer::new(Filter {
+        clients: args.client.clone(),
+        servers: args.server.clone(),
+        operations: args.operation.iter().map(|name| name.to_uppercase()).collect(),
+        file: args.file.clone(),
+        from_ns: args.from.map(|time| time.as_nanos()),
+        until_ns: args.until.map(|time| time.as_nanos()),
+    });
+    let (mut rows, mut seen) = match args.interface.is_empty() {
+        true => {
+            let progress = Progress::of(&args.files, verbosity);
+            let captures: Result<Vec<Capture<'_>>, Failure> =
+                args.files.iter().map(|path| open(path, &progress.read)).collect();
+            let mut merged = Merged::new(captures?).map_err(Failure::from)?;
+            let mut rows = Rows::begin(args)?;
+            let mut progress = progress;
+            while let Some(packet) = merged.next_packet().map_err(Failure::from)? {
+                rows.packet(&mut analyzer, &packet);
+                progress.show(analyzer.packets());
+            }
+            progress.bars.clear();
+            let notes = merged.notes().iter().map(ToString::to_string).collect();
+            (rows, Seen::of(analyzer, merged.read().1, args.files.clone(), notes))
+        }
+        false => {
+            let mut rows = Rows::begin(args)?;
+            let heard = live::listen(args, verbosity, |packet| rows.packet(&mut analyzer, packet))?;
+            let mut seen = Seen::of(analyzer, heard.bytes, Vec::new(), Vec::new());
+            seen.dropped = Some(heard.dropped);
+            (rows, seen)
+        }
+    };
+    seen.analyzer.end();
+    rows.csv.take().map_or(Ok(()), csv::Csv::end)?;
+    rows.parquet.take().map_or(Ok(()), parquet::Parquet::end)?;
+    seen.explained = rows.kept.map(|kept| kept.explained(seen.analyzer.talks()));
+    show(args, &seen, verbosity)
+}
+
+fn show(args: &Trace, read: &Seen, verbosity: Verbosity) -> Result<(), Failure> {
+    for note in &read.notes {
+        output::say(note);
+    }
+    if let Some(dropped) = read.dropped.filter(|dropped| *dropped > 0) {
+        output::say(format_args!(
+            "{dropped} packets passed too fast, and were dropped by the kernel"
+        ));
+    }
+    let outs = [&args.json, &args.csv, &args.html, &args.mix, &args.parquet];
+    if output::prints_text(verbosity, outs) {
+        output::print(&screen::text(read))?;
+    }
+    if let Some(path) = &args.json {
+        output::write(path, &json::text(read))?;
+    }
+    if let Some(path) = &args.html {
+        output::write(path, &page::text(read))?;
+    }
+    if let Some(path) = &args.mix {
+        let Some(found) = counts(&read.analyzer) else {
+            return Err(Failure::check(
+                "no call of NFS version 2 or 3 was found, so there is no mix",
+                "a capture of such a client, with whole packets (tcpdump -s 0)",
+            ));
+        };
+        output::write(path, &mix(&found))?;
+    }
+    Ok(())
+}
+
+/// How far the files are read, on a terminal.
+struct Progress {
+    bars: Bars,
+    /// Bytes of the files, as they lie on the disk; none where that is not known.
+    bytes: Option<u64>,
+    read: Arc<AtomicU64>,
+}
+
+impl Progress {
+    /// Packets between two looks at it: some milliseconds.
+    const PACKETS: u64 = 1 << 16;
+
+    fn of(files: &[PathBuf], verbosity: Verbosity) -> Self {
+        let lens = files.iter().map(|path| {
+            let found = path.metadata().ok().filter(Metadata::is_file);
+            found.map(|found| found.len())
+        });
+        Self { bars: Bars::new(verbosity), bytes: lens.sum(), read: Arc::default() }
+    }
+
+    fn show(&mut self, packets: u64) {
+        if packets.is_multiple_of(Self::PACKETS)
+            && let Some(bytes) = self.bytes
+        {
+            let read = self.read.load(Ordering::Relaxed);
+            #[expect(clippy::cast_precision_loss, reason = "a share")]
+            self.bars.show("reading the capture", read as f64 / (bytes as f64).max(1.0));
+        }
+    }
+}
+
+/// A file that says how much of it was read.
+struct Counted<R> {
+    inner: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = self.inner.read(buffer)?;
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(bytes)
+    }
+}
+
+/// A capture, from a file or standard input; what is read of it is counted.
+fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Capture<'static>, Failure> {
+    let is_stdin = path == Path::new("-");
+    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+    let reader: Box<dyn Read> = match is_stdin {
+        true => Box::new(stdin().lock()),
+        false => {
+            let file = File::open(path).map_err(|cause| {
+                Failure::environment(format!("cannot read {name}: {cause}"), hints::reading(&cause))
+            })?;
+            Box::new(Counted { inner: file, read: Arc::clone(read) })
+        }
+    };
+    Capture::open(&name, reader).map_err(Failure::from)
+}
+
+/// A mix as text: a line for each procedure with its share in percent.
+fn mix(counts: &Counts) -> String {
+    let calls = counts.calls();
+    let mut text = format!("# nfskit mix: NFS v{}, {calls} calls\n", counts.version);
+    for (_, name, count) in &counts.procedures {
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let percent = *count as f64 / calls as f64 * 100.0;
+        text.push_str(&format!("{name} {percent:.4}\n"));
+    }
+    text
+}

@@ -1,0 +1,9 @@
+//! Explains a path: `sweep` measures it in order, `probe` its parameters alone; `explain` says
+//! where the time goes, with the formula and the simulation of `models` side by side; `model`
+//! computes without measuring.
+
+mod explain;
+pub mod model;
+mod models;
+pub mod probe;
+pub mod sweep;

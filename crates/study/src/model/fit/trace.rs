@@ -1,0 +1,96 @@
+//! A trace of transactions explained.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use harness::exit::Failure;
+use harness::records::scaled;
+use harness::verbosity::Verbosity;
+use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction, Work};
+
+use crate::model::infer::{Fitted, failure, row};
+use crate::model::source::keep;
+use crate::model::{record, show, span};
+
+pub(super) fn explain(
+    transactions: &[Transaction],
+    file: &Path,
+    json: Option<&Path>,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    let explained =
+        Explained::from(transactions).map_err(|error| failure(file, &error, Fitted::Trace))?;
+    let mut record = record("fit", Some(file));
+    keep(&mut record.model, &measured(transactions));
+    let n = explained.transactions as u64;
+    for found in &explained.fitted.parameters {
+        record.estimate(&format!("trace/{}", found.name), &found.estimate, found.unit, n);
+    }
+    record.metric("trace/servers", f64::from(explained.servers), "");
+    record.metric("trace/typical_error", explained.fitted.deviation, "1");
+    for said in explained.unidentified() {
+        record.warn("not-identified", &said, "");
+    }
+    if transactions.len() > TRANSACTIONS_MAX {
+        let text = format!("of {} transactions the first {n} were looked at", transactions.len());
+        record.warn("truncated", &text, "");
+    }
+    show(&screen(&explained, transactions.len()), &record, json, verbosity)
+}
+
+/// As it is read again.
+fn measured(transactions: &[Transaction]) -> String {
+    let mut text = "sent_us answered_us bytes stable\n".to_owned();
+    for transaction in transactions.iter().take(TRANSACTIONS_MAX) {
+        let Transaction { sent_us, answered_us, bytes, work } = transaction;
+        let stable = u8::from(*work == Work::Stable);
+        writeln!(text, "{sent_us} {answered_us} {bytes} {stable}").ok();
+    }
+    text
+}
+
+fn screen(explained: &Explained, transactions: usize) -> String {
+    let mut text = String::new();
+    let percent = explained.fitted.deviation * 100.0;
+    let looked = explained.transactions;
+    writeln!(
+        text,
+        "{looked} of {transactions} transactions, {} groups, typical error {percent:.1} %",
+        explained.groups.len()
+    )
+    .ok();
+    writeln!(text, "\n{:<10}{:>14}   95 % interval", "parameter", "value").ok();
+    for found in &explained.fitted.parameters {
+        writeln!(text, "{}", row(found)).ok();
+    }
+    let (least, most) = explained.servers_range;
+    let range =
+        most.map_or_else(|| format!("{least} or more"), |most| format!("{least} to {most}"));
+    writeln!(text, "{:<10}{:>14}   {range}", "servers", explained.servers).ok();
+    writeln!(
+        text,
+        "\n{:>8}{:>12}{:>12}{:>8}{:>14}{:>14}{:>9}",
+        "", "size", "outstanding", "calls", "measured", "model", "error"
+    )
+    .ok();
+    let mean = looked as f64 / explained.groups.len().max(1) as f64;
+    for (group, residual) in explained.groups.iter().zip(&explained.fitted.residuals) {
+        let kind = if group.work == Work::Stable { "stable" } else { "" };
+        let residual = residual / (group.calls as f64 / mean).sqrt();
+        writeln!(
+            text,
+            "{kind:>8}{:>12}{:>12}{:>8}{:>14}{:>14}{:>+7.1} %",
+            scaled(group.kib * 1024.0),
+            format!("{}+", group.outstanding),
+            group.calls,
+            span(group.measured_us),
+            span(group.measured_us * residual.exp()),
+            residual.exp_m1() * 100.0
+        )
+        .ok();
+    }
+    for said in explained.unidentified() {
+        writeln!(text, "note: {said}").ok();
+    }
+    text
+}

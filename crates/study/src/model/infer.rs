@@ -1,0 +1,153 @@
+//! `nfskit model infer`: a server's structure from its curve.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use harness::exit::Failure;
+use harness::records::scaled;
+use harness::verbosity::Verbosity;
+use perf::model::curve::Curve;
+use perf::model::infer::Inferred;
+use perf::model::least_squares::{FitError, Found};
+use perf::record::Run as Record;
+
+use super::known::{Told, name};
+use super::source::Source;
+use super::span;
+use crate::model::args::estimate::Infer;
+
+/// Runs the command.
+pub(super) fn run(args: &Infer, verbosity: Verbosity) -> Result<(), Failure> {
+    let Source::Curve(curve, told) = Source::read(&args.curve, "infer", args.of.as_deref())? else {
+        return Err(Failure::usage(
+            format!("{}: a server is inferred from a curve of response time", args.curve.display()),
+            "nfskit model fit explains sweeps and traces",
+        ));
+    };
+    explain(&curve, &args.curve, &args.known.told(&told), args.json.as_deref(), verbosity)
+}
+
+/// A curve explained.
+pub(super) fn explain(
+    curve: &Curve,
+    path: &Path,
+    told: &Told,
+    json: Option<&Path>,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    let inferred = infer(curve, path, told)?;
+    let mut record = super::record("infer", Some(path));
+    let mut measured = "throughput_per_s response_us\n".to_owned();
+    for point in curve.points() {
+        writeln!(measured, "{} {}", point.per_s, point.response_us).ok();
+    }
+    super::source::keep(&mut record.model, &measured);
+    told.write(&mut record.model);
+    record.metric("overall_response_us", curve.overall_response_us(), "us");
+    parameters(&mut record, &inferred);
+    for said in inferred.unidentified() {
+        record.warn("not-identified", &said, "");
+    }
+    let mut text = text(curve, &inferred);
+    super::pattern(&inferred.fitted, &mut text, &mut record);
+    super::show(&text, &record, json, verbosity)
+}
+
+/// The server that a file's curve shows.
+pub(super) fn infer(curve: &Curve, path: &Path, told: &Told) -> Result<Inferred, Failure> {
+    Inferred::from(curve, told.given()).map_err(|error| failure(path, &error, Fitted::Curve))
+}
+
+/// What a fit was made to.
+#[derive(Clone, Copy)]
+pub(super) enum Fitted {
+    Curve,
+    Sweep,
+    Trace,
+}
+
+pub(super) fn failure(path: &Path, error: &FitError, to: Fitted) -> Failure {
+    let advice = match (error, to) {
+        (FitError::TooFew { .. }, Fitted::Curve) => {
+            "more load points, or give what is known: --disks, --disk, ..."
+        }
+        (FitError::TooFew { .. }, Fitted::Sweep) => "more rows, with other numbers outstanding",
+        (FitError::TooFew { .. }, Fitted::Trace) => {
+            "a longer capture, with calls of several sizes, some alone and some side by side"
+        }
+        (FitError::Bad { .. } | FitError::Systematic { .. }, Fitted::Curve) => {
+            "look at the rows that are far off; --line-each; another --cpus"
+        }
+        (FitError::Bad { .. } | FitError::Systematic { .. }, _) => {
+            "look at the rows that are far off: something that is not in the model took that time"
+        }
+        (FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite, Fitted::Curve) => {
+            "other values of what is known"
+        }
+        (FitError::Start { .. } | FitError::Row { .. } | FitError::NotFinite, _) => {
+            "numbers above 0, such as a measurement gives"
+        }
+    };
+    Failure::check(format!("{}: {error}", path.display()), advice)
+}
+
+fn parameters(record: &mut Record, inferred: &Inferred) {
+    for found in &inferred.fitted.parameters {
+        let n = inferred.fitted.residuals.len() as u64;
+        record.estimate(found.name, &found.estimate, found.unit, n);
+    }
+    record.metric("disks/least", f64::from(inferred.disks.0), "disks");
+    if let Some(most) = inferred.disks.1 {
+        record.metric("disks/most", f64::from(most), "disks");
+    }
+    record.metric("typical_error", inferred.fitted.deviation, "1");
+    record.metric("saturation_per_s", inferred.server.saturation().0, "1/s");
+}
+
+fn text(curve: &Curve, inferred: &Inferred) -> String {
+    let mut text = String::new();
+    let overall = span(curve.overall_response_us());
+    writeln!(text, "{:<22}{overall}", "overall response time").ok();
+    let (per_s, by) = inferred.server.saturation();
+    writeln!(text, "{:<22}{per_s:.0} calls/s, by {}", "saturation", name(by)).ok();
+    writeln!(text, "\n{:<10}{:>14}   95 % interval", "parameter", "value").ok();
+    for found in &inferred.fitted.parameters {
+        writeln!(text, "{}", row(found)).ok();
+    }
+    let disks = match (inferred.given.disks, inferred.disks) {
+        (Some(disks), _) => format!("{disks:>14}   given"),
+        (None, (least, Some(most))) => {
+            format!("{:>14}   {least} to {most}", inferred.server.disks.servers())
+        }
+        (None, (least, None)) => {
+            format!("{:>14}   {least} or more", inferred.server.disks.servers())
+        }
+    };
+    writeln!(text, "{:<10}{disks}", "disks").ok();
+
+    writeln!(text, "\n{:>12}{:>14}{:>14}{:>9}", "calls/s", "measured", "model", "error").ok();
+    for (point, residual) in curve.points().iter().zip(&inferred.fitted.residuals) {
+        let (measured, model) = (span(point.response_us), span(point.response_us * residual.exp()));
+        let percent = residual.exp_m1() * 100.0;
+        writeln!(text, "{:>12.1}{measured:>14}{model:>14}{percent:>+7.1} %", point.per_s).ok();
+    }
+    let percent = inferred.fitted.deviation * 100.0;
+    writeln!(text, "typical error {percent:.1} %").ok();
+    for said in inferred.unidentified() {
+        writeln!(text, "note: {said}").ok();
+    }
+    text
+}
+
+/// A parameter with its interval, in the unit that reads best.
+pub(super) fn row(found: &Found) -> String {
+    let said = |value: f64| match found.unit {
+        "bytes" => scaled(value),
+        _ => span(value),
+    };
+    let interval = match found.estimate.ci95 {
+        Some(interval) => format!("{} to {}", said(interval.lo), said(interval.hi)),
+        None => "none".to_owned(),
+    };
+    format!("{:<10}{:>14}   {interval}", found.name, said(found.estimate.value))
+}

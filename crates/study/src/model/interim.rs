@@ -1,0 +1,68 @@
+//! `nfskit model interim`: the thesis's interim model, fitted to some points and refuted by others.
+
+use std::fmt::Write;
+
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
+use perf::model::cycle::interim::{Interim, Observed, parse};
+
+use super::source;
+use crate::model::args::cycle::Interim as Args;
+
+/// Runs the command.
+pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
+    let unreadable =
+        |cause: &dyn std::fmt::Display| super::unreadable(&args.file, "interim", cause);
+    let text = source::text(&args.file).map_err(|cause| unreadable(&cause))?;
+    let observed = parse(&text).map_err(|cause| unreadable(&cause))?;
+    let fitted = match args.fit {
+        Some(fit) => fit as usize,
+        None => observed.len().saturating_sub(1),
+    };
+    if fitted < 2 || fitted >= observed.len() {
+        return Err(Failure::check(
+            format!(
+                "{}: {} measurements of which {fitted} are fitted: two points confirm any line",
+                args.file.display(),
+                observed.len()
+            ),
+            "three measurements or more, and at least one that is not fitted",
+        ));
+    }
+    let model = Interim::fit(&observed[..fitted]).ok_or_else(|| {
+        let what = "the rows that are fitted have one MTU only";
+        Failure::check(format!("{}: {what}", args.file.display()), "rows with different MTUs first")
+    })?;
+    let tolerance = f64::from(args.tolerance) / 100.0;
+    let refuted = model.refuted_by(&observed[fitted..], tolerance);
+
+    let mut record = super::record("interim", Some(&args.file));
+    record.metric("alpha_us_per_byte", model.alpha_us_per_byte, "us/B");
+    record.metric("fixed_us", model.fixed_us, "us");
+    let mut out = String::new();
+    let Interim { alpha_us_per_byte, fixed_us } = model;
+    writeln!(out, "T(M) = {alpha_us_per_byte:.5} us/B x M + {fixed_us:.2} us").ok();
+    writeln!(out, "\n{:>8}{:>14}{:>14}{:>9}", "MTU", "measured", "model", "error").ok();
+    for (at, Observed { mtu_bytes, mbit_per_s }) in observed.iter().enumerate() {
+        let predicted = model.mbit_per_s(*mtu_bytes);
+        let percent = (predicted / mbit_per_s - 1.0) * 100.0;
+        let how = if at < fitted { "fitted" } else { "predicted" };
+        writeln!(
+            out,
+            "{mtu_bytes:>8}{mbit_per_s:>9.2} Mb/s{predicted:>9.2} Mb/s{percent:>+7.1} %  {how}"
+        )
+        .ok();
+        record.metric(&format!("{mtu_bytes}/error"), percent, "%");
+    }
+    match refuted {
+        Some((Observed { mtu_bytes, .. }, error)) => {
+            let percent = error * 100.0;
+            writeln!(out, "refuted: at an MTU of {mtu_bytes} it is {percent:+.1} % off").ok();
+            record.warn("refuted", &format!("at an MTU of {mtu_bytes} by {percent:+.1} %"), "");
+        }
+        None => {
+            writeln!(out, "not refuted: what was predicted is within {} %", args.tolerance).ok();
+        }
+    }
+    super::show(&out, &record, args.json.as_deref(), verbosity)
+}

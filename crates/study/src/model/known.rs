@@ -1,0 +1,105 @@
+//! From what is told on the command line, or was told when a record was made, to what models take.
+
+use perf::model::error::ModelError;
+use perf::model::infer::{Given, UNKNOWN};
+use perf::model::queue::cache::Cache;
+use perf::model::queue::line::Line;
+use perf::model::queue::server::{Bottleneck, DiskLines, FileServer};
+use perf::units::Nanos;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::model::args::estimate::Known;
+
+/// What was told of a server, as a record of it keeps it.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub(super) struct Told {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpus: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disks: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accessed_bytes_per_op_s: Option<u64>,
+    line_each: bool,
+}
+
+/// The name under `model`.
+const NAME: &str = "told";
+
+/// SFS: 1 MB for each call a second; a tenth of the 10 MiB that it makes, in the units in which
+/// `--cache 128M` is read.
+const ACCESSED_BYTES: u64 = 1 << 20;
+
+impl Told {
+    /// What a record keeps. What cannot be read was not told.
+    pub(super) fn of_record(model: &Map<String, Value>) -> Self {
+        let told = model.get(NAME).cloned();
+        told.and_then(|told| serde_json::from_value(told).ok()).unwrap_or_default()
+    }
+
+    pub(super) fn write(&self, model: &mut Map<String, Value>) {
+        // A struct of numbers is always a value.
+        if let Ok(value) = serde_json::to_value(self) {
+            model.insert(NAME.to_owned(), value);
+        }
+    }
+
+    /// What an inference is given.
+    pub(super) fn given(&self) -> Given {
+        let accessed = self.accessed_bytes_per_op_s.unwrap_or(ACCESSED_BYTES);
+        Given {
+            cpus: self.cpus.unwrap_or(1),
+            disks: self.disks,
+            disk_us: self.disk_us,
+            cache_bytes: self.cache_bytes.map(|bytes| bytes as f64),
+            accessed_bytes_per_op_s: accessed as f64,
+            disk_lines: lines(self.line_each),
+            ..UNKNOWN
+        }
+    }
+}
+
+fn lines(each: bool) -> DiskLines {
+    if each { DiskLines::Each } else { DiskLines::Shared }
+}
+
+impl Known {
+    /// This, and where it says nothing, what was told before.
+    pub(super) fn told(&self, before: &Told) -> Told {
+        Told {
+            cpus: self.cpus.or(before.cpus),
+            disks: self.disks.or(before.disks),
+            disk_us: self.disk.map(Nanos::as_micros_f64).or(before.disk_us),
+            cache_bytes: self.cache.or(before.cache_bytes),
+            accessed_bytes_per_op_s: self.accessed.or(before.accessed_bytes_per_op_s),
+            line_each: self.line_each || before.line_each,
+        }
+    }
+
+    /// A server of these parameters. What is not told of disks and cache is taken as not there: a
+    /// cache without end.
+    pub(super) fn server(&self, cpu: Nanos, delay: Nanos) -> Result<FileServer, ModelError> {
+        let disk = self.disk.unwrap_or(Nanos::from_millis(10));
+        let accessed = self.accessed.unwrap_or(ACCESSED_BYTES) as f64;
+        let cache = match (self.cache, self.disk) {
+            (None, None) => Cache::fixed(1.0, 0.0)?,
+            (cache, _) => Cache::scaled(cache.unwrap_or_default() as f64, accessed)?,
+        };
+        let cpu = Line::new(self.cpus.unwrap_or(1), cpu.as_micros_f64())?;
+        let disks = Line::new(self.disks.unwrap_or(1), disk.as_micros_f64())?;
+        let server = FileServer::new(cpu, disks, cache, delay.as_micros_f64())?;
+        Ok(FileServer { disk_lines: lines(self.line_each), ..server })
+    }
+}
+
+pub(super) fn name(bottleneck: Bottleneck) -> &'static str {
+    match bottleneck {
+        Bottleneck::Cpu => "the processor",
+        Bottleneck::Disks => "the disks",
+    }
+}

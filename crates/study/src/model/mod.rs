@@ -1,0 +1,95 @@
+//! `nfskit model`: simulations and analytical models.
+
+pub mod args;
+mod cycle;
+mod fit;
+mod infer;
+mod interim;
+mod known;
+mod network;
+mod predict;
+mod sensitivity;
+mod simulate;
+mod source;
+mod whatif;
+mod worlds;
+
+use std::fmt::Write;
+use std::path::Path;
+
+use harness::exit::Failure;
+use harness::output;
+use harness::records;
+use harness::verbosity::Verbosity;
+use perf::model::least_squares::Fitted;
+use perf::record::{Run as Record, Target, Workload};
+
+use self::args::Model;
+
+/// Runs the command.
+pub fn run(model: &Model, verbosity: Verbosity) -> Result<(), Failure> {
+    match model {
+        Model::Cycle(cycle) => cycle::run(cycle, verbosity),
+        Model::Fit(fit) => fit::run(fit, verbosity),
+        Model::Infer(infer) => infer::run(infer, verbosity),
+        Model::Interim(interim) => interim::run(interim, verbosity),
+        Model::Network(network) => network::run(network, verbosity),
+        Model::Predict(predict) => predict::run(predict, verbosity),
+        Model::Sensitivity(sensitivity) => sensitivity::run(sensitivity, verbosity),
+        Model::Simulate(simulate) => simulate::run(simulate, verbosity),
+        Model::Whatif(whatif) => whatif::run(whatif, verbosity),
+    }
+}
+
+/// A record of something computed, from a file or from parameters.
+fn record(name: &str, from: Option<&Path>) -> Record {
+    let mut record = records::computed(records::now());
+    let path = from.map(|path| path.display().to_string());
+    record.target = Target { kind: "model".to_owned(), path, ..Target::default() };
+    record.workload = Workload { name: name.to_owned(), ..Workload::default() };
+    record
+}
+
+/// Says where a fit is off in a pattern: what follows from it is not as sure as it looks.
+fn pattern(fitted: &Fitted, text: &mut String, record: &mut Record) {
+    if let Some(systematic) = &fitted.systematic {
+        writeln!(text, "warning: {systematic}").ok();
+        let advice = "the rows that are off; fewer loads, of one kind; another model";
+        record.warn("systematic-residuals", &systematic.to_string(), advice);
+    }
+}
+
+/// The text on the terminal, the record where it was asked for.
+fn show(
+    text: &str,
+    record: &Record,
+    json: Option<&Path>,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    let out = json.map(Path::to_owned);
+    output::check([&out])?;
+    if output::prints_text(verbosity, [&out]) {
+        output::print(text)?;
+    }
+    json.map_or(Ok(()), |json| output::write(json, &record.to_json_pretty()))
+}
+
+fn unreadable(path: &Path, verb: &str, cause: &dyn std::fmt::Display) -> Failure {
+    let what = format!("{}: {cause}", path.display());
+    if rustix::fs::access(path, rustix::fs::Access::READ_OK).is_err() {
+        return Failure::environment(what, "a file that is there, and that this user may read");
+    }
+    match what.contains("choose with --of") {
+        true => Failure::usage(what, "--of with a part of one of these names"),
+        false => Failure::usage(what, format!("nfskit model {verb} --help shows such a file")),
+    }
+}
+
+/// us in the unit that reads best.
+fn span(us: f64) -> String {
+    match us {
+        us if us < 1e3 => format!("{us:.1} us"),
+        us if us < 1e6 => format!("{:.3} ms", us / 1e3),
+        us => format!("{:.3} s", us / 1e6),
+    }
+}

@@ -1,0 +1,58 @@
+//! `nfskit model predict`: a curve from parameters, open and closed side by side.
+
+use std::fmt::Write;
+
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
+use perf::model::closed::server::ClosedServer;
+use perf::model::error::ModelError;
+
+use super::known::name;
+use super::span;
+use crate::model::args::estimate::Predict;
+
+/// Load points, in percent of the open model's saturation.
+const PERCENTS: [u32; 14] = [5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 98, 99];
+
+/// Runs the command.
+pub(super) fn run(args: &Predict, verbosity: Verbosity) -> Result<(), Failure> {
+    let wrong =
+        |error: ModelError| Failure::usage(error, "nfskit model predict --help shows an example");
+    let server = args.known.server(args.cpu, args.delay).map_err(wrong)?;
+    let closed = args.callers.map(|callers| ClosedServer::new(server, callers));
+    let closed = closed.transpose().map_err(wrong)?;
+    let (saturation, bottleneck) = server.saturation();
+
+    let mut record = super::record("predict", None);
+    let mut text = String::new();
+    writeln!(text, "saturation {saturation:.1} calls/s, by {}", name(bottleneck)).ok();
+    record.metric("open/saturation_per_s", saturation, "1/s");
+    if let Some((per_s, by)) = closed.and_then(|closed| closed.saturation()) {
+        let callers = closed.map_or(0, |closed| closed.callers());
+        writeln!(text, "with {callers} callers {per_s:.1} calls/s, busiest is {}", name(by)).ok();
+        record.metric("closed/saturation_per_s", per_s, "1/s");
+    }
+    writeln!(text, "\n{:>12}{:>14}{:>14}{:>8}{:>8}", "calls/s", "open", "closed", "cpu", "disks")
+        .ok();
+    for percent in PERCENTS {
+        let per_s = saturation * f64::from(percent) / 100.0;
+        let open = server.response_us(per_s);
+        let closed = closed.and_then(|closed| closed.response_us(per_s));
+        let (cpu, disks) = server.utilization(per_s);
+        let said = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), span);
+        let (open_said, closed_said) = (said(open), said(closed));
+        writeln!(
+            text,
+            "{per_s:>12.1}{open_said:>14}{closed_said:>14}{:>6.0} %{:>6.0} %",
+            cpu * 100.0,
+            disks * 100.0
+        )
+        .ok();
+        for (method, us) in [("open", open), ("closed", closed)] {
+            if let Some(us) = us {
+                record.metric(&format!("{method}/response_us/{percent}pct"), us, "us");
+            }
+        }
+    }
+    super::show(&text, &record, args.json.as_deref(), verbosity)
+}

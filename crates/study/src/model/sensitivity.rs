@@ -1,0 +1,151 @@
+//! `nfskit model sensitivity`: what L, o and G do to a server that was measured.
+
+use std::fmt::Write;
+
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
+use perf::model::error::ModelError;
+use perf::model::saved::SavedPath;
+use perf::model::sensitivity::{
+    Mix, Packets, base_per_latency, gap_threshold_us_per_kib, saturation_per_s,
+};
+use perf::model::transaction::{Path, Transfer};
+use perf::model::{sweep, trace, whatif};
+
+use super::infer::{self, Fitted};
+use super::source::Source;
+use super::{record, show, span};
+use crate::model::args::cycle::Sensitivity as Args;
+
+/// What a fit says of the server: all that the relations need.
+struct Seen {
+    /// How it was found.
+    model: &'static str,
+    /// Base response time, us.
+    base_us: f64,
+    /// S of the stage that each message's o is added to, us, and its servers.
+    service_us: f64,
+    servers: u32,
+    /// What limits where o is small, and is no processor: calls a second.
+    other_per_s: f64,
+}
+
+/// Those of the paper's figures 5 and 6, us.
+const ADDED_US: [f64; 7] = [0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0];
+
+/// Runs the command.
+pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
+    let wrong = |error: ModelError| {
+        Failure::usage(error, "nfskit model sensitivity --help shows an example")
+    };
+    let seen = seen(args)?;
+    let data = u32::try_from(args.data).unwrap_or(u32::MAX);
+    let (reads, writes) = (f64::from(args.reads) / 100.0, f64::from(args.writes) / 100.0);
+    let mix = Mix::of_data(reads, writes, data).map_err(wrong)?;
+    let packets = match (args.mtu, args.tcp) {
+        (None, _) => Packets::Whole,
+        (Some(mtu_bytes), true) => Packets::Tcp { mtu_bytes },
+        (Some(mtu_bytes), false) => Packets::Udp { mtu_bytes },
+    };
+    let k = mix.messages_per_op(packets.check().map_err(wrong)?);
+    let slope = base_per_latency(args.round_trips);
+
+    let mut record = record("sensitivity", Some(&args.file));
+    let mut text = String::new();
+    writeln!(text, "from {}", seen.model).ok();
+    let base = span(seen.base_us);
+    writeln!(text, "d(base)/dL      {slope:.2}: each us of L one way adds so many to {base}").ok();
+    record.metric("base_us", seen.base_us, "us");
+    record.metric("d_base_d_latency", slope, "1");
+    writeln!(text, "saturation(o)   {} / ({} + {k:.2} o)", seen.servers, span(seen.service_us))
+        .ok();
+    record.metric("messages_per_op", k, "1");
+    writeln!(text, "\n{:>12}{:>14}{:>10}", "o added", "calls/s", "of now").ok();
+    let mut now_per_s = 0.0;
+    for added_us in ADDED_US {
+        let per_s = saturation_per_s(seen.service_us, seen.servers, k, added_us).map_err(wrong)?;
+        let per_s = per_s.min(seen.other_per_s);
+        if added_us == 0.0 {
+            now_per_s = per_s;
+        }
+        let percent = 100.0 * per_s / now_per_s;
+        writeln!(text, "{:>12}{per_s:>14.1}{percent:>8.0} %", span(added_us)).ok();
+        record.metric(&format!("saturation_per_s/o+{added_us}us"), per_s, "1/s");
+    }
+    let per_s = args.rate.unwrap_or(now_per_s);
+    let threshold = gap_threshold_us_per_kib(&mix, per_s);
+    // us per KiB to bits a second.
+    let mbit = 8192.0 / threshold;
+    writeln!(
+        text,
+        "\nG threshold     {mbit:.1} Mbit/s ({:.2} MB/s): with less, {per_s:.0} calls a second of \
+         this mix fill the link",
+        mbit / 8.0
+    )
+    .ok();
+    record.metric("gap_threshold_mbit_per_s", mbit, "Mbit/s");
+    show(&text, &record, args.json.as_deref(), verbosity)
+}
+
+fn seen(args: &Args) -> Result<Seen, Failure> {
+    let path = &args.file;
+    let fit = |to| move |error| infer::failure(path, &error, to);
+    Ok(match Source::read(path, "sensitivity", args.of.as_deref())? {
+        Source::Curve(curve, told) => {
+            let inferred = infer::infer(&curve, path, &args.known.told(&told))?;
+            let server = inferred.server;
+            let first_per_s = curve.points()[0].per_s.min(0.9 * server.saturation().0);
+            Seen {
+                model: "a curve: the processor's S, the disks beside it",
+                base_us: server.response_us(first_per_s).unwrap_or(f64::NAN),
+                service_us: server.cpu.service_us(),
+                servers: server.cpu.servers(),
+                other_per_s: match server.saturation() {
+                    (per_s, perf::model::queue::server::Bottleneck::Disks) => per_s,
+                    _ => f64::INFINITY,
+                },
+            }
+        }
+        Source::Sweep(observed) => {
+            let (best, _) = sweep::Explained::best(&observed).map_err(fit(Fitted::Sweep))?;
+            let value = |name| best.fitted.value(name).unwrap_or(f64::NAN);
+            Seen {
+                model: "a sweep: T of one call, S of its slowest stage",
+                base_us: value("cycle"),
+                service_us: value("stage"),
+                servers: 1,
+                other_per_s: f64::INFINITY,
+            }
+        }
+        Source::Trace(transactions) => {
+            let explained = trace::Explained::from(&transactions).map_err(fit(Fitted::Trace))?;
+            let [now, _] = whatif::trace::answer(&explained, None, &[])
+                .map_err(|error| super::unreadable(path, "sensitivity", &error))?;
+            Seen {
+                model: "a trace: way and demand of its average call",
+                base_us: now.case.way_us + now.case.demand_us(),
+                service_us: now.case.demand_us(),
+                servers: now.case.servers,
+                other_per_s: f64::INFINITY,
+            }
+        }
+        Source::Path(saved) => of_path(&saved),
+    })
+}
+
+/// Of a probe: the stage that is full first takes the o of a call and its reply.
+fn of_path(saved: &SavedPath) -> Seen {
+    let case = saved.case();
+    let full = Transfer { outstanding: u32::MAX, ..case.transfer };
+    let without = Path { overhead_us: 0.0, ..case.path };
+    let mib = case.transfer.call_bytes as f64 / f64::from(1 << 20);
+    let per_s = without.predict(case.server, &full).mib_per_s / mib;
+    let stage_us = case.path.capacity.call_of_us(case.transfer.call_bytes as f64);
+    Seen {
+        model: "a probe: the cycle of its WRITEs, the pipe's time for one",
+        base_us: case.formula().cycle.total_us(),
+        service_us: stage_us.max(f64::MIN_POSITIVE),
+        servers: 1,
+        other_per_s: per_s,
+    }
+}

@@ -1,0 +1,127 @@
+//! `nfskit model simulate`: production code in a world of stated times.
+
+mod page;
+mod record;
+mod saved;
+mod screen;
+
+use std::fs;
+
+use harness::exit::Failure;
+use harness::output;
+use harness::verbosity::Verbosity;
+use net::clock::Clock;
+use perf::units::Nanos;
+use world::simulate::{self, Outcome, ServerOutcome, SimulateError, Topology};
+
+use super::source;
+use crate::model::args::simulate::Simulate;
+
+/// A run, and what it cost this machine.
+struct Simulated {
+    topology: Topology,
+    outcome: Outcome,
+    started: String,
+    /// Real time.
+    took: Nanos,
+    memory_bytes_max: Option<u64>,
+    /// Load points, if they were asked for.
+    curve: Vec<LoadPoint>,
+}
+
+/// Response time at a rate.
+struct LoadPoint {
+    asked_per_s: f64,
+    per_s: f64,
+    mean: Nanos,
+    p95: Nanos,
+    processor: f64,
+    disk: f64,
+}
+
+/// Load points, in percent of what the topology does by itself.
+const PERCENTS: [f64; 10] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0];
+
+/// Runs the command.
+pub(crate) fn run(args: &Simulate, verbosity: Verbosity) -> Result<(), Failure> {
+    let topology = read(args)?;
+    let clock = Clock::real();
+    let started = load::environment::rfc3339(&clock);
+    let begun = clock.now();
+    if args.curve && topology.workload.write.is_some() {
+        let what = "a sequential write has no rate, and so no curve of response time";
+        return Err(Failure::usage(what, "without --curve; nfskit model whatif outstanding=N"));
+    }
+    let outcome = simulate::run(&topology).map_err(failure)?;
+    let curve = if args.curve { curve(&topology, outcome.per_s)? } else { Vec::new() };
+    let took = clock.now().since(begun);
+    let memory_bytes_max = memory_bytes_max();
+    let simulated = Simulated { topology, outcome, started, took, memory_bytes_max, curve };
+    if let Some(html) = &args.html {
+        output::write(html, &page::html(&simulated))?;
+    }
+    if output::prints_text(verbosity, [&args.json, &args.html]) {
+        output::print(&screen::text(&simulated))?;
+    }
+    match &args.json {
+        Some(json) => output::write(json, &record::json(&simulated)),
+        None => Ok(()),
+    }
+}
+
+fn read(args: &Simulate) -> Result<Topology, Failure> {
+    let path = &args.topology;
+    let about = |cause: &dyn std::fmt::Display| {
+        let advice = "nfskit model simulate --help shows a topology";
+        Failure::usage(format!("{}: {cause}", path.display()), advice)
+    };
+    let text =
+        fs::read_to_string(path).map_err(|cause| super::unreadable(path, "simulate", &cause))?;
+    let topology = match source::is_json(&text) {
+        true => saved::topology(path, args.of.as_deref())?,
+        false => Topology::parse(&text).map_err(|cause| about(&cause))?,
+    };
+    Ok(Topology { seed: args.seed.unwrap_or(topology.seed), ..topology })
+}
+
+/// The same world at rates up to what it does when nobody waits.
+fn curve(topology: &Topology, most_per_s: f64) -> Result<Vec<LoadPoint>, Failure> {
+    let point = |percent: f64| {
+        let asked_per_s = most_per_s * percent / 100.0;
+        let mut topology = topology.clone();
+        topology.workload.rate = Some(asked_per_s);
+        let outcome = simulate::run(&topology).map_err(failure)?;
+        let servers = outcome.servers.len().max(1) as f64;
+        let mean =
+            |of: fn(&ServerOutcome) -> f64| outcome.servers.iter().map(of).sum::<f64>() / servers;
+        Ok(LoadPoint {
+            asked_per_s,
+            per_s: outcome.per_s,
+            mean: outcome.response_time.mean(),
+            p95: outcome.response_time.quantile(0.95),
+            processor: mean(|server| server.processor_utilization),
+            disk: mean(|server| server.disk_utilization),
+        })
+    };
+    PERCENTS.into_iter().filter(|_| most_per_s > 0.0).map(point).collect()
+}
+
+fn failure(error: SimulateError) -> Failure {
+    match error {
+        SimulateError::Load(load::error::Error::Client(error)) => Failure::check(
+            format!("in the world: {error}"),
+            "a topology whose files fit its memory, and whose faults end",
+        ),
+        other => {
+            Failure::check(format!("in the world: {other}"), "the same seed again, and report")
+        }
+    }
+}
+
+/// The most memory that this process ever had, where the system says it.
+fn memory_bytes_max() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

@@ -1,0 +1,133 @@
+//! A change of a server that a curve shows: by the open formula, with callers by mean value
+//! analysis, and by a world.
+
+use std::fmt::Write;
+
+use harness::exit::Failure;
+use harness::verbosity::Verbosity;
+use perf::model::curve::Curve;
+use perf::model::queue::server::FileServer;
+use perf::model::whatif::server::{Answer, Base, Method, Outlook, answer};
+use perf::record::Run as Record;
+use perf::units::Nanos;
+use world::simulate::Outcome;
+
+use super::{added_latency, interval, refused};
+use crate::model::args::estimate::WhatIf;
+use crate::model::known::{Told, name};
+use crate::model::worlds::{self, Load};
+use crate::model::{infer, record, show, span};
+
+/// Runs the command.
+pub(super) fn run(
+    args: &WhatIf,
+    curve: &Curve,
+    told: &Told,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    let inferred = infer::infer(curve, &args.file, &args.known.told(told))?;
+    let base = Base {
+        per_s: args.rate.unwrap_or_else(|| curve.peak_per_s() / 2.0),
+        callers: args.callers,
+        latency_us: args.latency.map_or(0.0, Nanos::as_micros_f64),
+        messages_per_op: args.messages,
+        client_pays: false,
+    };
+    let answers = answer(&inferred, &base, &args.changes).map_err(refused)?;
+
+    let mut record = record("whatif", Some(&args.file));
+    let mut text = String::new();
+    writeln!(text, "{:<8}{:<8}{:>10}  {:<42}saturation", "", "", "calls/s", "response time").ok();
+    for Answer { method, before, after } in &answers {
+        let method = match method {
+            Method::Open => "open",
+            Method::Closed => "closed",
+        };
+        for (when, outlook) in [("before", before), ("after", after)] {
+            writeln!(text, "{}", row(method, when, outlook)).ok();
+            let n = curve.points().len() as u64;
+            let name = |what: &str| format!("{method}/{when}/{what}");
+            if let Some(us) = &outlook.response_us {
+                record.estimate(&name("response_us"), us, "us", n);
+            }
+            record.estimate(&name("saturation_per_s"), &outlook.saturation_per_s, "1/s", n);
+        }
+    }
+    if let Some(Answer { before, after, .. }) = answers.first() {
+        for (when, outlook) in [("before", before), ("after", after)] {
+            simulated(when, outlook, &mut text, &mut record);
+        }
+    }
+    if base.latency_us == 0.0 {
+        text.push_str(&added_latency(&args.changes, "D", &mut record));
+    }
+    crate::model::pattern(&inferred.fitted, &mut text, &mut record);
+    for said in inferred.unidentified() {
+        writeln!(text, "note: {said}").ok();
+        record.warn("not-identified", &said, "");
+    }
+    show(&text, &record, args.json.as_deref(), verbosity)
+}
+
+/// The same in a world: at the rate, and with nobody waiting.
+fn simulated(when: &str, outlook: &Outlook, text: &mut String, record: &mut Record) {
+    let Outlook { server, per_s, callers, .. } = *outlook;
+    let saturation_per_s = outlook.saturation_per_s.value;
+    let mut told = |what: &str, why: &str| {
+        let note = format!("no simulation {when} the change, {what}: {why}");
+        record.warn("no-simulation", &note, "");
+        writeln!(text, "note: {note}").ok();
+    };
+    let at_rate = match per_s < FULL * saturation_per_s {
+        true => world(&server, per_s, Load::Rate(per_s))
+            .map(|outcome| worlds::response(&outcome))
+            .map_err(|why| told("at the rate", &why))
+            .ok(),
+        false => None,
+    };
+    let callers = callers.unwrap_or_else(|| enough(&server, saturation_per_s));
+    let full = world(&server, saturation_per_s, Load::Callers(callers))
+        .map(|outcome| outcome.per_s)
+        .map_err(|why| told("at the saturation", &why))
+        .ok();
+    if let Some(us) = at_rate {
+        record.metric(&format!("simulation/{when}/response_us"), us, "us");
+    }
+    if let Some(per_s) = full {
+        record.metric(&format!("simulation/{when}/saturation_per_s"), per_s, "1/s");
+    }
+    let response = at_rate.map_or_else(|| "not reached".to_owned(), span);
+    let saturation = full.map_or_else(|| "-".to_owned(), |per_s| format!("{per_s:.0}"));
+    writeln!(text, "{:<8}{when:<8}{per_s:>10.1}  {response:<42}{saturation}", "world").ok();
+}
+
+fn world(server: &FileServer, per_s: f64, load: Load) -> Result<Outcome, String> {
+    worlds::run(&worlds::file_server(server, per_s, load)?)
+}
+
+/// A rate so near to the saturation has no steady state in the time of a run.
+const FULL: f64 = 0.98;
+
+/// Callers that fill the server: some times as many as are in it at half its load.
+fn enough(server: &FileServer, saturation_per_s: f64) -> u32 {
+    let base_us = server.response_us(saturation_per_s / 2.0).unwrap_or(0.0);
+    let servers = f64::from(server.cpu.servers()) + f64::from(server.disks.servers());
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let callers = (4.0 * (saturation_per_s * base_us / 1e6 + servers)).ceil() as u32;
+    callers
+}
+
+fn row(method: &str, when: &str, outlook: &Outlook) -> String {
+    let response = match &outlook.response_us {
+        Some(us) => format!("{}{}", span(us.value), interval(us, &span)),
+        None => "not reached".to_owned(),
+    };
+    let per_s = |per_s: f64| format!("{per_s:.0}");
+    let saturation = &outlook.saturation_per_s;
+    let saturation = format!("{:.0}{}", saturation.value, interval(saturation, &per_s));
+    let by = match outlook.bottleneck_is_told {
+        true => format!("by {}", name(outlook.bottleneck)),
+        false => "by the processor or the disks: the curve does not tell".to_owned(),
+    };
+    format!("{method:<8}{when:<8}{:>10.1}  {response:<42}{saturation}, {by}", outlook.per_s)
+}

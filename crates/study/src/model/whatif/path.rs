@@ -1,0 +1,226 @@
+//! A change of the path that a probe found: by the formula of the transaction cycle, by mean value
+//! analysis, and by a world.
+
+use std::fmt::Write;
+
+use harness::exit::Failure;
+use harness::records::scaled;
+use harness::verbosity::Verbosity;
+use harness::verdict::HELD_PCT;
+use perf::model::saved::SavedPath;
+use perf::model::transaction::{Bound, Term, Transfer};
+use perf::model::whatif::believed::{Believed, Held, Model, Observed, Why, believed, observed};
+use perf::model::whatif::path::{Case, Outlook};
+use perf::units::Nanos;
+
+use super::{added_latency, interval, refused};
+use crate::model::args::estimate::WhatIf;
+use crate::model::{record, show, span};
+
+pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Result<(), Failure> {
+    let mut found = saved.case();
+    if let Some(outstanding) = args.outstanding {
+        found.transfer.outstanding = outstanding;
+    }
+    found.latency_us = args.latency.map_or(found.latency_us, Nanos::as_micros_f64);
+    let seen = |case: &Case| {
+        let Transfer { call_bytes, outstanding, .. } = case.transfer;
+        observed(&saved.measured, call_bytes, outstanding)
+    };
+    let measured = seen(&found);
+    let before = measured.map_or(found, |mib_per_s| found.calibrated(mib_per_s));
+    let after = before.changed(&args.changes).map_err(refused)?;
+    let mut record = record("whatif", Some(&args.file));
+    let mut text = String::new();
+    writeln!(
+        text,
+        "{:<8}{:>12}{:>11}  {:<28}{:>10}{:>12}{:>10}  bound by",
+        "MiB/s", "outstanding", "calls of", "formula", "MVA", "simulation", "measured"
+    )
+    .ok();
+    let (mut answers, mut notes) = (Vec::new(), Vec::new());
+    for (when, case) in [("before", &before), ("after", &after)] {
+        let outlook = case.outlook(&saved.spread()).map_err(|error| refused(error.into()))?;
+        let world = world(case).map_err(|why| notes.push(format!("no simulation {when}: {why}")));
+        let answer = Answer { outlook, world: world.ok() };
+        // Of a change of calls alone, the record may have the answer itself.
+        let is_path = case.path == before.path && case.server == before.server;
+        let seen = if is_path { seen(case) } else { None };
+        writeln!(text, "{}", row(when, case, &answer, seen)).ok();
+        record.estimate(&format!("formula/{when}/mib_per_s"), &outlook.formula, "MiB/s", 1);
+        record.metric(&format!("mva/{when}/mib_per_s"), outlook.closed_mib_per_s, "MiB/s");
+        for (name, value) in [("simulation", answer.world), ("measured", seen)] {
+            if let Some(value) = value {
+                record.metric(&format!("{name}/{when}/mib_per_s"), value, "MiB/s");
+            }
+        }
+        answers.push(answer);
+    }
+    if let [base, answer] = &answers[..] {
+        let said = |gain: f64| format!("{gain:.2} x");
+        let formula = answer.outlook.formula.value / base.outlook.formula.value;
+        let closed = answer.outlook.closed_mib_per_s / base.outlook.closed_mib_per_s;
+        let world = base.world.zip(answer.world).map(|(before, after)| after / before);
+        let world = world.map_or_else(|| "-".to_owned(), said);
+        let (formula_said, closed_said) = (said(formula), said(closed));
+        writeln!(text, "{:<8}{:>23}  {formula_said:<28}{closed_said:>10}{world:>12}", "gain", "")
+            .ok();
+        record.metric("formula/gain", formula, "ratio");
+        let held = held(&found, &saved.measured);
+        let believed = believed(answer.outlook.formula.value, answer.world, &held);
+        let gain = believed.mib_per_s / measured.unwrap_or(base.outlook.formula.value);
+        writeln!(text, "\n{}", sentence(&believed, held.len(), gain)).ok();
+        record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
+        record.metric("believed/gain", gain, "ratio");
+        record.model.insert("believed".to_owned(), believed.model.name().into());
+    }
+    writeln!(text, "{}", base(&found, measured)).ok();
+    writeln!(text, "the cycle after the change: {}", cycle(&after)).ok();
+    for note in notes {
+        writeln!(text, "note: {note}").ok();
+        record.warn("no-simulation", &note, "");
+    }
+    if found.latency_us == 0.0 {
+        text.push_str(&added_latency(&args.changes, "2 T_prop", &mut record));
+    }
+    show(&text, &record, args.json.as_deref(), verbosity)
+}
+
+/// By the formula and mean value analysis, and in a world.
+struct Answer {
+    outlook: Outlook,
+    world: Option<f64>,
+}
+
+/// The points that were measured with calls of this size, and what the models have there: the
+/// first, the last, and those in between, as many as a moment is enough for.
+fn held(found: &Case, measured: &[Observed]) -> Vec<Held> {
+    let same_size = |point: &&Observed| point.call_bytes == found.transfer.call_bytes;
+    let points: Vec<&Observed> = measured.iter().filter(same_size).collect();
+    let step = points.len().div_ceil(HELD_MAX).max(1);
+    let held = |point: &&Observed| {
+        let transfer = Transfer { outstanding: point.outstanding, ..found.transfer };
+        let case = Case { transfer, ..*found };
+        let simulated = world(&case).ok()?;
+        let (measured, formula) = (point.mib_per_s, case.formula().mib_per_s);
+        Some(Held { measured, formula, simulated })
+    };
+    points.iter().step_by(step).filter_map(held).collect()
+}
+
+/// Points that worlds are run for.
+const HELD_MAX: usize = 4;
+
+/// Which of the models is believed, and why.
+fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
+    let Believed { model, mib_per_s, .. } = believed;
+    let why = match believed.why {
+        Why::Alone => "nothing else answers".to_owned(),
+        Why::Unmeasured => {
+            "nothing was measured that it and the simulation could be held to".to_owned()
+        }
+        Why::Errors { formula_pct, simulation_pct } => {
+            let own_pct = match model {
+                Model::Formula => formula_pct,
+                Model::Simulation => simulation_pct,
+            };
+            let unsure = match own_pct > HELD_PCT {
+                true => "; the answer is no surer than that",
+                false => "",
+            };
+            format!(
+                "of the path as it is, the formula is {formula_pct:.1} % off and the simulation \
+                 {simulation_pct:.1} %, at the median of {points} points{unsure}"
+            )
+        }
+    };
+    format!("believe the {}: {mib_per_s:.1} MiB/s, {gain:.2} x; {why}", model.name())
+}
+
+/// What the level of the answers rests on.
+fn base(found: &Case, measured: Option<f64>) -> String {
+    let formula = found.formula().mib_per_s;
+    match measured {
+        Some(mib_per_s) if found.calibrated(mib_per_s) == *found && mib_per_s != formula => {
+            format!(
+                "base: the formula has {formula:.1} MiB/s where {mib_per_s:.1} were measured; \
+             something else limits, and no answer here can be relied on"
+            )
+        }
+        Some(mib_per_s) => format!(
+            "base: held to the {mib_per_s:.1} MiB/s that were measured; the formula alone has \
+             {formula:.1}"
+        ),
+        None => format!(
+            "base: {formula:.1} MiB/s by the formula; with so many outstanding nothing was \
+             measured, and the gain is surer than the level"
+        ),
+    }
+}
+
+/// The same in a world, or why there is none.
+fn world(case: &Case) -> Result<f64, String> {
+    if case.transfer.outstanding > OUTSTANDING_MAX {
+        return Err(format!("it is run with at most {OUTSTANDING_MAX} calls outstanding"));
+    }
+    world::path::case_mib_per_s(case).map_err(|error| error.to_string())
+}
+
+/// Calls outstanding in a world: each keeps its data in memory.
+const OUTSTANDING_MAX: u32 = 4096;
+
+fn row(when: &str, case: &Case, answer: &Answer, measured: Option<f64>) -> String {
+    let mib = |value: f64| format!("{value:.1}");
+    let outlook = &answer.outlook;
+    let formula = format!("{}{}", mib(outlook.formula.value), interval(&outlook.formula, &mib));
+    let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), mib);
+    let (world, measured) = (or_none(answer.world), or_none(measured));
+    let size = scaled(case.transfer.call_bytes as f64);
+    format!(
+        "{when:<8}{:>12}{size:>11}  {formula:<28}{:>10}{world:>12}{measured:>10}  {}",
+        case.transfer.outstanding,
+        mib(outlook.closed_mib_per_s),
+        bound(outlook.bound)
+    )
+}
+
+pub(crate) fn bound(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Cycle(Term::Prop) => "the way (2 T_prop)",
+        Bound::Cycle(Term::Ser) => "the bytes' time (T_ser)",
+        Bound::Cycle(Term::Op) => "processing (T_op)",
+        Bound::Cycle(Term::Block) => "the wait for storage (T_B)",
+        Bound::Capacity => "link and processing, always busy",
+        Bound::Storage => "storage, always busy",
+        Bound::Server => "a server that does one thing at a time",
+    }
+}
+
+fn cycle(case: &Case) -> String {
+    let cycle = case.formula().cycle;
+    format!(
+        "2 T_prop {}, T_ser {}, T_op {}, T_B {}",
+        span(cycle.prop_us),
+        span(cycle.ser_us),
+        span(cycle.op_us),
+        span(cycle.block_us)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_is_off_as_it_is_gives_no_sure_answer() {
+        let of = |formula_pct, simulation_pct, model| {
+            let why = Why::Errors { formula_pct, simulation_pct };
+            sentence(&Believed { model, mib_per_s: 10.0, why }, 4, 0.5)
+        };
+        let sure = of(3.0, 1.0, Model::Formula);
+        assert!(sure.starts_with("believe the formula: 10.0 MiB/s, 0.50 x"), "{sure}");
+        assert!(!sure.contains("no surer"), "{sure}");
+        assert!(of(33.1, 36.2, Model::Formula).contains("no surer than that"));
+        assert!(!of(33.1, 2.0, Model::Simulation).contains("no surer"));
+    }
+}

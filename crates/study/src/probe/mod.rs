@@ -1,0 +1,223 @@
+//! `nfskit probe`: the parameters of somebody's server from the client's side alone.
+
+pub mod args;
+mod page;
+mod record;
+mod said;
+mod screen;
+
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::records;
+use harness::scratch;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
+use harness::verdict::Gain;
+use load::cpu::{Neighbours, Usage};
+use load::probe::Findings;
+use load::probe::concurrency::{self, Concurrency};
+use load::scratch::Scratch;
+use load::study::{self as sweep, Plan, Step};
+use net::clock::Clock;
+use net::shape::Shape;
+use net::shape::profile::Profile;
+use perf::model::saved::SavedPath;
+use perf::model::whatif::believed::Observed;
+use perf::model::whatif::path::{Case, Spread};
+use perf::stats::Estimate;
+use perf::units::Nanos;
+
+use crate::explain::{Explanation, PlannedRun};
+use crate::probe::args::Probe;
+
+/// Everything that was found, and how.
+#[derive(Debug)]
+struct Outcome {
+    url: String,
+    version: u32,
+    proto: &'static str,
+    link: Profile,
+    started: String,
+    took: Nanos,
+    findings: Findings,
+    concurrency: Concurrency,
+    explanation: Explanation,
+    commit_bytes: u64,
+    /// What the sweep measured, without the beginning and the end of its runs.
+    observed: Vec<Observed>,
+    /// By how much repetitions of the sweep differ, percent: the median of its points; `None` of
+    /// one repetition.
+    noise_pct: Option<f64>,
+    /// Repetitions of the sweep.
+    repeats: usize,
+    /// The longest that any of them waited for a COMMIT after its end.
+    drain_most: Nanos,
+    neighbours_share: Option<f64>,
+}
+
+/// Runs the command.
+pub fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
+    output::check([&args.json, &args.html])?;
+    let outcome = net::runtime::block_on(measure(args, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    if let Some(html) = &args.html {
+        output::write(html, &page::html(&outcome))?;
+    }
+    if output::prints_text(verbosity, [&args.json, &args.html]) {
+        output::print(&screen::text(&outcome))?;
+    }
+    match &args.json {
+        Some(json) => output::write(json, &record::json(&outcome)),
+        None => Ok(()),
+    }
+}
+
+async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let mut interrupts = Interrupts::catch()?;
+    let clock = Clock::real();
+    let reached = |links| {
+        let options = target::options(&args.target, args.reply_limit, links);
+        Reached::new(&clock, None, &args.target, options)
+    };
+    let link = args.link.clone().unwrap_or_default();
+    let (plain, subject) = (reached(Shape::default()), reached(link.clone().into()));
+    let mut bars = Bars::new(verbosity);
+    let started = records::now();
+    let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
+    let outcome = scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
+        let plan = if args.quick { Plan::PROBE_QUICK } else { Plan::PROBE };
+        let subjects = [subject.clone()];
+        let mut study = sweep::Study::begin(&clock, plan, &subjects, scratch).await?;
+        study.warm_up().await?;
+        // The client is this thread.
+        let busy = || Some(Usage::now().thread);
+        let rounds = if args.quick { 3 } else { 5 };
+        let mut samples = study.concurrency(rounds, &busy).await?;
+        let mut told = |step, share: f64| match step {
+            Step::Probe => bars.show("the parts", share),
+            Step::Measure | Step::Apply => bars.show("calls outstanding", share),
+        };
+        study.probe(&mut told).await?;
+        let measured = study.sweep(&mut told).await?;
+        samples.absorb(study.concurrency(rounds, &busy).await?);
+        let findings = study.findings()?;
+        let commit_bytes = study.commit_bytes();
+        let planned = PlannedRun {
+            commit_bytes,
+            time: plan.run_time,
+            drain: study.drain(),
+            simulation: Nanos::ZERO,
+        };
+        let sizes = study.call_bytes();
+        let explanation = Explanation::new(planned, &findings, &[None], &sizes, &measured);
+        let (now, server) = (clock.now(), explanation.servers[0]);
+        let observed = explanation.rows.iter().filter_map(|row| {
+            let ends = planned.ends(&findings.path, server, &row.configuration);
+            let transfer = sweep::transfer(&row.configuration, commit_bytes);
+            Some(Observed {
+                call_bytes: transfer.call_bytes,
+                outstanding: transfer.outstanding,
+                mib_per_s: row.measured_mib_per_s? / ends,
+            })
+        });
+        Ok(Outcome {
+            observed: observed.filter(|point| point.mib_per_s.is_finite()).collect(),
+            noise_pct: explanation.choice.noise_pct,
+            url: args.target.to_string(),
+            version: args.target.version.number(),
+            proto: args.target.protocol.name(),
+            link: link.clone(),
+            started,
+            took: now.since(begun),
+            concurrency: samples.findings(&findings.op_us, &findings.block_us)?,
+            findings,
+            explanation,
+            commit_bytes,
+            repeats: measured.first().map_or(0, |measured| measured.mib_per_s.len()),
+            drain_most: measured
+                .iter()
+                .map(|measured| planned.drain.of(&measured.configuration, planned.time))
+                .fold(Nanos::ZERO, Nanos::max),
+            neighbours_share: neighbours.share(now),
+        })
+    })
+    .await;
+    bars.clear();
+    outcome
+}
+
+impl Outcome {
+    /// As `nfskit model` takes it: the window that the model recommends.
+    fn saved(&self) -> SavedPath {
+        let Findings { path, .. } = &self.findings;
+        let after = self.explanation.after;
+        let case = Case {
+            path: *path,
+            server: self.explanation.servers[0],
+            transfer: sweep::transfer(&after, self.commit_bytes),
+            latency_us: 0.0,
+            link_us_per_kib: 0.0,
+            ends: None,
+            threads: None,
+            processor_us: None,
+        };
+        // Data go there.
+        let us_per_kib = self.link.there.link.gap_per_byte_ps as f64 * 1024.0 / 1e6;
+        let small_kib = f64::from(concurrency::SMALL_BYTES) / 1024.0;
+        let small = (small_kib, self.concurrency.small_us.value);
+        let case = case.behind(self.latency_us(), us_per_kib, small);
+        SavedPath::of(&case, &self.spread(), self.observed.clone())
+    }
+
+    /// L of the emulated link, one way; 0 without one.
+    fn latency_us(&self) -> f64 {
+        let links = self.link.links();
+        (links.there.latency + links.back.latency).as_micros_f64() / 2.0
+    }
+
+    /// What the recommended window gains over one call at a time; none where the sweep does not
+    /// have both, or they are the same.
+    fn gain(&self) -> Option<Gain> {
+        let Explanation { before, after, .. } = &self.explanation;
+        let (before, after) = (self.explanation.row(*before)?, self.explanation.row(*after)?);
+        let predicted = after.prediction.mib_per_s / before.prediction.mib_per_s;
+        let measured = after.measured_mib_per_s? / before.measured_mib_per_s?;
+        let is_change = before.configuration != after.configuration;
+        let noise_pct = 2.0 * self.noise_pct.unwrap_or(0.0);
+        is_change.then_some(Gain { predicted, measured, noise_pct })
+    }
+
+    fn spread(&self) -> Spread {
+        let findings = &self.findings;
+        // Of 1; a parameter of nearly nothing is not uncertain by hundreds of itself.
+        let share = |estimate: &Estimate| {
+            let half = estimate.ci95.map_or(0.0, |ci95| (ci95.hi - ci95.lo) / 2.0);
+            (half / estimate.value.abs().max(f64::MIN_POSITIVE)).min(1.0)
+        };
+        Spread {
+            round_trip: share(&findings.round_trip),
+            ser: share(&findings.ser_us_per_kib),
+            op: share(&findings.op_us),
+            overhead: share(&findings.overhead_us),
+            capacity: share(&self.concurrency.small_us),
+            storage: share(&findings.commit_us),
+        }
+    }
+
+    /// Windows of the sweep of which no run had a COMMIT answered.
+    fn unmeasured(&self) -> usize {
+        let rows = self.explanation.rows.iter();
+        rows.filter(|row| row.measured_mib_per_s.is_none()).count()
+    }
+
+    /// 2 T_prop, halved.
+    fn t_prop(&self) -> Estimate {
+        let Estimate { value, ci95 } = self.findings.round_trip;
+        let half = |interval: perf::stats::Interval| perf::stats::Interval {
+            lo: interval.lo / 2.0,
+            hi: interval.hi / 2.0,
+        };
+        Estimate { value: value / 2.0, ci95: ci95.map(half) }
+    }
+}

@@ -1,0 +1,84 @@
+//! The report of a probe: throughput over calls outstanding, as predicted and as measured.
+
+use harness::shell;
+use report::curves::{CurvesPlot, CurvesReport, Line, html as page};
+
+use super::screen::parameters;
+use super::{Outcome, said};
+use crate::explain::{Row, bytes, sentence};
+
+pub(super) fn html(outcome: &Outcome) -> String {
+    let explanation = &outcome.explanation;
+    let mut facts = vec![
+        ("Server".to_owned(), outcome.url.clone()),
+        ("Link".to_owned(), outcome.link.to_string()),
+        ("Made".to_owned(), outcome.started.clone()),
+    ];
+    for parameter in parameters(outcome) {
+        let interval = match (parameter.estimate.at_most(), parameter.estimate.ci95) {
+            (Some(most), _) => format!(" (at most {most:.3})"),
+            (None, Some(ci95)) => format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi),
+            (None, None) => String::new(),
+        };
+        let least = if parameter.at_least { "at least " } else { "" };
+        let value = format!("{least}{:.3} {}{interval}", parameter.estimate.value, parameter.unit);
+        facts.push((parameter.name.to_owned(), value));
+    }
+    let first = explanation.row(explanation.before).map(|row| sentence(row, explanation));
+    let form = Some(said::form(outcome)).filter(|form| !form.is_empty());
+    let notes = said::unidentified(outcome).into_iter().map(|(_, said)| said);
+    let mut sizes: Vec<u32> =
+        explanation.rows.iter().map(|row| row.configuration.call_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    page(&CurvesReport {
+        title: "A server, seen from its client".to_owned(),
+        facts,
+        findings: first.into_iter().chain(form).chain(notes).collect(),
+        plots: sizes.into_iter().map(|size| plot(outcome, size)).collect(),
+        method: METHOD.map(str::to_owned).into(),
+        command: shell::own(),
+    })
+}
+
+const METHOD: [&str; 2] = [
+    "NULL calls, single WRITEs of 1 KiB to 1 MiB (UNSTABLE and FILE_SYNC in turn), bursts of both \
+     with many calls outstanding, COMMITs: docs/models.md, sections 6 and 19. Each parameter is \
+     the median over its rounds, with a 95 % interval that does not take neighbours for \
+     independent.",
+    "Predictions use only these parameters; no number was adjusted to the sweep that they stand \
+     beside.",
+];
+
+fn plot(outcome: &Outcome, size: u32) -> CurvesPlot {
+    let rows: Vec<&Row> = outcome.explanation.curve(0, size).collect();
+    let points = |of: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
+        let point = |row: &&Row| Some((row.configuration.outstanding as f64, of(row)?));
+        rows.iter().filter_map(point).collect()
+    };
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let line = |name: &str, is_line, points| Line { name: name.to_owned(), is_line, points };
+    CurvesPlot {
+        title: format!("WRITEs of {}", bytes(size)),
+        caption: String::new(),
+        x: "calls outstanding".to_owned(),
+        y: "MiB/s".to_owned(),
+        is_logarithmic: true,
+        curves: vec![
+            line("predicted", true, points(&|row| Some(row.prediction.mib_per_s))),
+            line("measured", false, points(&|row| row.measured_mib_per_s)),
+        ],
+        columns: ["outstanding", "predicted", "measured", "error"].map(str::to_owned).into(),
+        rows: rows
+            .iter()
+            .map(|row| {
+                vec![
+                    row.configuration.outstanding.to_string(),
+                    format!("{:.1}", row.prediction.mib_per_s),
+                    or_none(row.measured_mib_per_s.map(|measured| format!("{measured:.1}"))),
+                    or_none(row.error_pct().map(|error| format!("{error:+.1} %"))),
+                ]
+            })
+            .collect(),
+    }
+}

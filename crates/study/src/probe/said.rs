@@ -1,0 +1,388 @@
+//! What these measurements cannot tell apart, in sentences, with what would.
+
+use load::probe::concurrency::AtLeast;
+use perf::model::transaction::{Bound, Server};
+use perf::stats::Estimate;
+
+use super::Outcome;
+use crate::explain::Forms;
+
+/// How the server treats its disk, as far as that can be told: by the form that fits the sweep
+/// better.
+pub(super) fn form(outcome: &Outcome) -> String {
+    let explanation = &outcome.explanation;
+    let Some(forms) = explanation.forms.first().copied().flatten() else { return String::new() };
+    let Forms { stall_pct, concurrent_pct } = forms;
+    if outcome.version == 2 {
+        return "Whether the server works on while its disk does cannot be told with version 2, of \
+                which each WRITE waits for the disk itself."
+            .to_owned();
+    }
+    if !Shown::of(outcome).storage() {
+        return "Whether the server stops for its disk or works on does not show, as its storage \
+                takes no time that does."
+            .to_owned();
+    }
+    if !explanation.knows_form(0) {
+        return format!(
+            "Whether the server stops for its disk or works on cannot be told: the forms for \
+             either are off by {stall_pct:.1} and {concurrent_pct:.1} % at the median, and differ \
+             by no more than the better one is off, or than repetitions do."
+        );
+    }
+    match forms.better() {
+        Server::Stall => format!(
+            "The server stops for its disk, by the form that fits better: {stall_pct:.1} % off at \
+             the median, and {concurrent_pct:.1} % if it worked on."
+        ),
+        Server::Concurrent => format!(
+            "The server works on while its disk does, by the form that fits better: \
+             {concurrent_pct:.1} % off at the median, and {stall_pct:.1} % if it stopped."
+        ),
+    }
+}
+
+/// Which parameters these measurements show. Whoever tells of one asks here, so that no sentence
+/// rests on what another says is not known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Shown {
+    /// T_op of the server.
+    pub(super) operation: bool,
+    /// T_B of a stable WRITE, and of a COMMIT.
+    pub(super) block: bool,
+    pub(super) commit: bool,
+    /// A stage that is full with the calls that were outstanding, predicted or measured.
+    pub(super) limit: bool,
+}
+
+impl Shown {
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        let findings = &outcome.findings;
+        let is_told = |estimate: &Estimate| match estimate.ci95 {
+            Some(ci95) => ci95.lo > 0.0,
+            None => estimate.value > 0.0,
+        };
+        let explanation = &outcome.explanation;
+        let is_stable_only = outcome.version == 2;
+        Self {
+            operation: is_told(&findings.op_us),
+            block: !is_stable_only && is_told(&findings.block_us),
+            commit: !is_stable_only && is_told(&findings.commit_us),
+            limit: explanation.errors.at.len() > CURVES_MAX
+                || explanation.rows.iter().any(|row| {
+                    let bound = explanation.choice.bound(row);
+                    !matches!(bound, Bound::Cycle(_)) && row.configuration.outstanding > 1
+                }),
+        }
+    }
+
+    fn storage(self) -> bool {
+        self.block || self.commit
+    }
+}
+
+/// Each curve has a highest point: more points than curves near to it are a limit.
+const CURVES_MAX: usize = 2;
+
+/// Each with a code for the record.
+pub(super) fn unidentified(outcome: &Outcome) -> Vec<(&'static str, String)> {
+    let mut said = Vec::new();
+    let mut say = |code, text: String| said.push((code, text));
+    let (findings, shown) = (&outcome.findings, Shown::of(outcome));
+    if outcome.version == 2 {
+        say(
+            "stable",
+            "T_op and T_B cannot be told apart: every WRITE of version 2 is stable, and T_B is in \
+             T_op here; version=3 in the URL tells them apart"
+                .to_owned(),
+        );
+    } else if !shown.storage() {
+        say(
+            "free-stability",
+            "T_B does not show: FILE_SYNC takes no longer than UNSTABLE, and a COMMIT no longer \
+             than NULL; the server keeps data in memory, or in storage that is as fast, which \
+             cannot be told apart from here"
+                .to_owned(),
+        );
+    } else if !shown.block {
+        say(
+            "small-stability",
+            "T_B of 8 KiB does not show: FILE_SYNC of a block takes no longer than UNSTABLE, while \
+             a COMMIT of many takes time"
+                .to_owned(),
+        );
+    }
+    if findings.null_excess_us > 0.0 && !shown.operation {
+        say(
+            "operation",
+            format!(
+                "T_op of the server does not show: a WRITE without data would be answered {:.1} us \
+                 sooner than a NULL call is, so NULL is no measure of the way here, and 2 T_prop \
+                 is that of the WRITEs",
+                findings.null_excess_us
+            ),
+        );
+    } else if !shown.operation {
+        say(
+            "operation",
+            "T_op of the server is not told from 0: a WRITE without data takes hardly longer than \
+             a NULL call, and what both take is in 2 T_prop"
+                .to_owned(),
+        );
+    }
+    let counted_us = findings.path.overhead_us;
+    if findings.overhead_us.value > counted_us {
+        say(
+            "overhead",
+            format!(
+                "two calls at a time delay each other by more (o) than a call occupies the slowest \
+                 stage for: something else makes them wait, and the model takes {counted_us:.1} us \
+                 of it"
+            ),
+        );
+    }
+    if let Some(at_least) = outcome.concurrency.servers.and_then(|servers| servers.at_least) {
+        let why = match at_least {
+            AtLeast::NullIsNoFaster => "NULL calls come no faster than WRITEs",
+            AtLeast::Idle => "WRITEs come slower than one server would answer them",
+        };
+        say(
+            "servers",
+            format!(
+                "how many calls the server works on is a least number: {why}, so the client or the \
+                 way is the limit"
+            ),
+        );
+    }
+    let unmeasured = outcome.unmeasured();
+    if unmeasured > 0 {
+        say(
+            "throughput",
+            format!(
+                "throughput of {unmeasured} of {} windows was not measured: no COMMIT was answered \
+                 within {:.1} s after the run, so nothing is known to be stable; a run without \
+                 --quick, or fewer calls outstanding",
+                outcome.explanation.rows.len(),
+                outcome.drain_most.as_secs_f64()
+            ),
+        );
+    }
+    if !shown.limit && unmeasured < outcome.explanation.rows.len() {
+        say(
+            "saturation",
+            "no window of the sweep fills the way: what limits in the end was seen in bursts only"
+                .to_owned(),
+        );
+    }
+    say("way", way(outcome));
+    said
+}
+
+/// What 2 T_prop is made of.
+fn way(outcome: &Outcome) -> String {
+    let latency_us = outcome.latency_us();
+    if latency_us == 0.0 {
+        return "L and the fixed costs of both ends cannot be told apart from one end: 2 T_prop has \
+                them all; a run behind a link with a known L, or a capture at the server, tells \
+                them apart"
+            .to_owned();
+    }
+    let rest_us = (outcome.findings.round_trip.value - 2.0 * latency_us).max(0.0);
+    format!(
+        "of 2 T_prop, {:.0} us are those of the emulated link; the other {rest_us:.0} us are the \
+         L of the way behind it and the fixed costs of both ends, which cannot be told apart from \
+         one end",
+        2.0 * latency_us
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use harness::verdict::Errors;
+    use load::probe::Findings;
+    use load::probe::concurrency::{Concurrency, Servers};
+    use load::study::Configuration;
+    use net::shape::profile::Profile;
+    use perf::model::transaction::{Capacity, Path, Storage};
+    use perf::stats::Interval;
+    use perf::units::Nanos;
+
+    use super::*;
+    use crate::explain::Explanation;
+    use crate::models::{Choice, Model};
+    use crate::probe::screen::text;
+
+    fn told(value: f64) -> Estimate {
+        Estimate { value, ci95: Some(Interval { lo: 0.9 * value, hi: 1.1 * value }) }
+    }
+
+    fn untold(value: f64) -> Estimate {
+        Estimate { value, ci95: Some(Interval { lo: 0.0, hi: value }) }
+    }
+
+    /// A server whose parameters all show.
+    fn outcome() -> Outcome {
+        let path = Path {
+            round_trip_us: 200.0,
+            ser_us_per_kib: 9.0,
+            op_us: 60.0,
+            overhead_us: 1.0,
+            capacity: Capacity { call_us: 5.0, us_per_kib: 8.0 },
+            storage: Storage {
+                sync_us: 500.0,
+                us_per_kib: 5.0,
+                left_us_per_kib: 5.0,
+                unhidden_us_per_kib: 0.0,
+            },
+        };
+        let findings = Findings {
+            null_us: vec![200.0; 9],
+            round_trip: told(200.0),
+            ser_us_per_kib: told(9.0),
+            op_us: told(60.0),
+            null_excess_us: 0.0,
+            block_us: told(540.0),
+            writes_us: Vec::new(),
+            bursts: 6,
+            commit_probe_bytes: 8 << 20,
+            commit_us: told(40_000.0),
+            commit_early_us: told(40_000.0),
+            overhead_us: told(1.0),
+            gap_us: told(5.0),
+            gap_us_per_kib: told(8.0),
+            rounds: 8,
+            path,
+        };
+        let counted = Some(Servers { count: told(3.0), at_least: None });
+        let configuration = Configuration { subject: 0, call_bytes: 8192, outstanding: 1 };
+        Outcome {
+            url: "nfs://server/export".to_owned(),
+            version: 3,
+            proto: "tcp",
+            link: Profile::none(),
+            started: String::new(),
+            took: Nanos::from_secs(9),
+            findings,
+            concurrency: Concurrency {
+                rounds: 6,
+                null_us: told(5.0),
+                small_us: told(20.0),
+                stable_us: told(180.0),
+                client_us: Some(told(4.0)),
+                servers: counted,
+                stable_servers: counted,
+            },
+            explanation: Explanation {
+                rows: Vec::new(),
+                servers: vec![Server::Stall],
+                forms: vec![Some(Forms { stall_pct: 2.0, concurrent_pct: 30.0 })],
+                error_pct_median: 2.0,
+                error_pct_worst: 4.0,
+                errors: Errors { below: vec![2.0], at: vec![1.0; 4] },
+                choice: Choice {
+                    best: Model::Formula,
+                    errors_pct: vec![(Model::Formula, 2.0)],
+                    noise_pct: Some(1.0),
+                },
+                before: configuration,
+                after: configuration,
+            },
+            commit_bytes: 8 << 20,
+            observed: Vec::new(),
+            noise_pct: Some(1.0),
+            repeats: 3,
+            drain_most: Nanos::from_millis(500),
+            neighbours_share: None,
+        }
+    }
+
+    #[test]
+    fn what_shows_is_told_without_a_note_that_takes_it_back() {
+        let said = text(&outcome());
+        for part in ["T_op, server", "servers", "stable together", "The server stops for its disk"]
+        {
+            assert!(said.contains(part), "no {part:?} in {said}");
+        }
+        for part in ["does not show", "not told", "least number", "no window of the sweep"] {
+            assert!(!said.contains(part), "{part:?} in {said}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_that_rests_on_what_a_note_says_is_not_known() {
+        let mut memory = outcome();
+        memory.findings.block_us = untold(3.0);
+        memory.findings.commit_us = untold(10.0);
+        let said = text(&memory);
+        assert!(said.contains("T_B does not show"), "{said}");
+        for part in ["The server stops", "works on while", "stable together"] {
+            assert!(!said.contains(part), "{part:?} in {said}");
+        }
+        // One form fits better, but by less than it is off itself.
+        let mut near = outcome();
+        near.explanation.forms = vec![Some(Forms { stall_pct: 2.2, concurrent_pct: 3.0 })];
+        let said = text(&near);
+        assert!(said.contains("works on cannot be told: the forms for either are off by 2.2 and"));
+        assert!(!said.contains("The server stops"), "{said}");
+        let mut slow_commits = outcome();
+        slow_commits.findings.block_us = untold(3.0);
+        let said = text(&slow_commits);
+        assert!(said.contains("T_B of 8 KiB does not show"), "{said}");
+        assert!(!said.contains("keeps data in memory"), "{said}");
+        assert!(said.contains("The server stops for its disk"), "{said}");
+    }
+
+    #[test]
+    fn an_operation_is_not_told_from_nothing_exactly_where_its_interval_says_so() {
+        let mut small = outcome();
+        // Small beside the way, and known.
+        small.findings.op_us = told(5.0);
+        assert!(!text(&small).contains("not told from 0"), "{}", text(&small));
+        let mut nothing = outcome();
+        nothing.findings.op_us = untold(4.0);
+        let said = text(&nothing);
+        assert!(said.contains("T_op of the server is not told from 0"), "{said}");
+        assert!(!said.lines().any(|line| line.starts_with("servers ")), "{said}");
+        // NULL takes 19 us longer: no time is negative, and it is said why.
+        nothing.findings.null_excess_us = 19.0;
+        nothing.findings.op_us = Estimate { value: -19.0, ci95: None }.not_negative();
+        let said = text(&nothing);
+        assert!(said.contains("19.0 us sooner than a NULL call"), "{said}");
+        assert!(!said.contains("-1"), "{said}");
+    }
+
+    #[test]
+    fn version_2_and_an_emulated_link_are_told_by_what_they_leave_open() {
+        let said = text(&Outcome { version: 2, ..outcome() });
+        assert!(said.contains("T_op + T_B") && !said.contains("T_B, 8 KiB"), "{said}");
+        assert!(!said.contains("stable together"), "{said}");
+        let link = "L=80us".parse().unwrap();
+        let said = text(&Outcome { link, ..outcome() });
+        assert!(said.contains("160 us are those of the emulated link; the other 40 us"), "{said}");
+        assert!(!said.contains("a run behind a link with a known L"), "{said}");
+    }
+
+    #[test]
+    fn an_o_that_the_model_does_not_take_whole_is_told_with_what_it_takes() {
+        let mut outcome = outcome();
+        outcome.findings.path.overhead_us = 44.8;
+        outcome.findings.overhead_us = told(120.0);
+        let said = text(&outcome);
+        assert!(said.contains("the model takes 44.8 us of it"), "{said}");
+        outcome.findings.overhead_us = told(44.8);
+        assert!(!text(&outcome).contains("the model takes"));
+    }
+
+    #[test]
+    fn a_least_number_of_servers_has_its_own_reason() {
+        let mut least = outcome();
+        let with = |least: &mut Outcome, why| {
+            let servers = Servers { count: told(3.0), at_least: Some(why) };
+            least.concurrency.servers = Some(servers);
+            text(least)
+        };
+        assert!(with(&mut least, AtLeast::NullIsNoFaster).contains("NULL calls come no faster"));
+        let idle = with(&mut least, AtLeast::Idle);
+        assert!(idle.contains("WRITEs come slower") && !idle.contains("NULL calls come"), "{idle}");
+    }
+}

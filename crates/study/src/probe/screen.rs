@@ -1,0 +1,140 @@
+//! What a probe found, on one screen.
+
+use std::fmt::Write as _;
+
+use harness::records::number;
+use load::probe::concurrency::Servers;
+use perf::stats::Estimate;
+
+use super::{Outcome, said};
+use crate::explain::{bytes, sentence};
+
+pub(super) fn text(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    let Outcome { url, link, took, .. } = outcome;
+    writeln!(text, "{url}, link {link}; {:.0} s\n", took.as_secs_f64()).ok();
+    writeln!(text, "{:<20}{:>12} {:<8}  {:<24}n", "parameter", "value", "unit", "95 % interval")
+        .ok();
+    for parameter in parameters(outcome) {
+        writeln!(text, "{}", row(&parameter)).ok();
+    }
+    let explanation = &outcome.explanation;
+    let after = explanation.after;
+    let (size, calls) = (bytes(after.call_bytes), after.outstanding);
+    writeln!(text, "\nBest: calls of {size}, {calls} outstanding{}.", gain(outcome)).ok();
+    writeln!(text, "{}", said::form(outcome)).ok();
+    if let Some(row) = explanation.row(explanation.before) {
+        writeln!(text, "{}", sentence(row, explanation)).ok();
+    }
+    text.push_str(&curve(outcome));
+    for (_, said) in said::unidentified(outcome) {
+        writeln!(text, "note: {said}").ok();
+    }
+    text
+}
+
+/// What the best window should gain, and what it gained in the sweep.
+fn gain(outcome: &Outcome) -> String {
+    match outcome.gain() {
+        Some(gain) => format!(
+            ": {:.1} times as much as one call of {} should come of it, {:.1} times came, {}",
+            gain.predicted,
+            bytes(outcome.explanation.before.call_bytes),
+            gain.measured,
+            gain.sentence()
+        ),
+        None => String::new(),
+    }
+}
+
+/// A parameter as it is shown and recorded.
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    /// In the record.
+    pub(super) key: &'static str,
+    pub(super) estimate: Estimate,
+    pub(super) unit: &'static str,
+    pub(super) n: u64,
+    pub(super) at_least: bool,
+}
+
+pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
+    let (findings, concurrency) = (&outcome.findings, &outcome.concurrency);
+    let (null, rounds) = (findings.null_us.len() as u64, findings.rounds as u64);
+    let (bursts, full) = (findings.bursts as u64, concurrency.rounds as u64);
+    let parameter =
+        |name, key, estimate, unit, n| Parameter { name, key, estimate, unit, n, at_least: false };
+    let mut all = vec![
+        parameter("T_prop", "t_prop_us", outcome.t_prop(), "us", null),
+        parameter("T_ser", "t_ser_us_per_kib", findings.ser_us_per_kib, "us/KiB", rounds),
+    ];
+    all.push(parameter("G", "gap_us_per_kib", findings.gap_us_per_kib, "us/KiB", bursts));
+    all.push(parameter("g", "gap_us", findings.gap_us, "us", bursts));
+    all.push(parameter("o", "overhead_us", findings.overhead_us, "us", bursts));
+    if let Some(client) = concurrency.client_us {
+        all.push(parameter("T_op, client", "t_op_client_us", client, "us", full));
+    }
+    if outcome.version == 2 {
+        all.push(parameter("T_op + T_B", "t_op_us", findings.op_us, "us", rounds));
+    } else {
+        all.push(parameter("T_op, server", "t_op_us", findings.op_us, "us", rounds));
+        all.push(parameter("T_B, 8 KiB", "t_b_us", findings.block_us, "us", rounds));
+        all.push(parameter("T_B, COMMIT", "commit_us", findings.commit_us, "us", bursts));
+    }
+    let counted = |name, key, servers: Option<Servers>| {
+        let Servers { count, at_least } = servers?;
+        let at_least = at_least.is_some();
+        Some(Parameter { name, key, estimate: count, unit: "", n: full, at_least })
+    };
+    let shown = said::Shown::of(outcome);
+    all.extend(counted("servers", "servers", concurrency.servers.filter(|_| shown.operation)));
+    let stable = concurrency.stable_servers.filter(|_| shown.block);
+    all.extend(counted("stable together", "stable_servers", stable));
+    all
+}
+
+fn row(parameter: &Parameter) -> String {
+    let Parameter { name, estimate, unit, n, at_least, .. } = parameter;
+    let interval = match estimate.ci95 {
+        _ if *at_least => "at least".to_owned(),
+        Some(ci95) => match estimate.at_most() {
+            Some(most) => format!("at most {}", number(most)),
+            None => format!("{} to {}", number(ci95.lo), number(ci95.hi)),
+        },
+        None => "-".to_owned(),
+    };
+    format!("{name:<20}{:>12} {unit:<8}  {interval:<24}{n}", number(estimate.value))
+}
+
+/// Throughput over calls outstanding: by the model, and measured.
+fn curve(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    let explanation = &outcome.explanation;
+    let mut sizes: Vec<u32> =
+        explanation.rows.iter().map(|row| row.configuration.call_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    write!(text, "\n{:<12}", "outstanding").ok();
+    for &size in &sizes {
+        write!(text, "{:>30}", format!("{} (MiB/s)", bytes(size))).ok();
+    }
+    write!(text, "\n{:<12}", "").ok();
+    for _ in &sizes {
+        write!(text, "{:>11}{:>11}{:>8}", "predicted", "measured", "error").ok();
+    }
+    for window in load::study::WINDOWS {
+        write!(text, "\n{window:<12}").ok();
+        for &size in &sizes {
+            let row =
+                explanation.curve(0, size).find(|row| row.configuration.outstanding == window);
+            let Some(row) = row else { continue };
+            write!(text, "{:>11.1}", row.prediction.mib_per_s).ok();
+            match row.measured_mib_per_s.zip(row.error_pct()) {
+                Some((measured, error)) => write!(text, "{measured:>11.1}{error:>+6.0} %").ok(),
+                None => write!(text, "{:>11}{:>8}", "-", "-").ok(),
+            };
+        }
+    }
+    writeln!(text, "\nerror {}", explanation.errors.sentence()).ok();
+    text
+}

@@ -1,0 +1,374 @@
+//! `nfskit study`: probe, measure, explain, predict and apply, report.
+
+pub mod args;
+mod outcome;
+mod record;
+mod report;
+
+use std::fs;
+use std::path::Path;
+
+use client::url::Target;
+use harness::apart::apart;
+use harness::emulated;
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::scratch::in_scratch;
+use harness::served::{CommitMode, Embedded};
+use harness::shell;
+use harness::signals::Interrupts;
+use harness::target::{self, Reached};
+use harness::verbosity::Verbosity;
+use load::cpu::Neighbours;
+use load::probe::local::{self, Ceiling};
+use load::scratch::Scratch;
+use load::study::{self as sweep, Plan, Step, Subject};
+use net::clock::Clock;
+use net::shape::profile::Profile;
+use perf::model::transaction::Server;
+use perf::record::{Durability, Warning};
+use perf::stats::Sample;
+use perf::units::Nanos;
+use server::store::Medium;
+
+use self::args::Study;
+use self::outcome::{LocalFindings, Outcome, TargetInfo};
+use crate::explain::{Explanation, PlannedRun};
+
+/// Runs the command.
+pub fn run(args: &Study, verbosity: Verbosity) -> Result<(), Failure> {
+    fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
+    output::check([&args.json])?;
+    let outcome = net::runtime::block_on(measure(args, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let record = record::record(&outcome);
+    let report = report::report(&outcome, &record);
+    let file = |name: &str, text: &str| output::write(&args.out.join(name), text);
+    file("run.json", &record.to_json_pretty())?;
+    file("calls.csv", &record::calls_csv(&outcome))?;
+    file("report.html", &::report::html(&report))?;
+    if output::prints_text(verbosity, [&args.json]) {
+        let place = args.out.join("report.html");
+        let summary = ::report::summary(&report, 96);
+        output::print(&format!("{summary}{}\n", place.display()))?;
+    }
+    match &args.json {
+        Some(json) => output::write(json, &record.to_json_pretty()),
+        None => Ok(()),
+    }
+}
+
+/// Everything but the report: until done, or failed, or interrupted; the scratch directory is gone
+/// in any case.
+async fn measure(args: &Study, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let mut interrupts = Interrupts::catch()?;
+    let clock = Clock::real();
+    match &args.target {
+        Some(target) => existing(&clock, args, target, verbosity, &mut interrupts).await,
+        None => embedded(&clock, args, verbosity, &mut interrupts).await,
+    }
+}
+
+/// The embedded server, once stalling and once not, on one directory.
+async fn embedded(
+    clock: &Clock,
+    args: &Study,
+    verbosity: Verbosity,
+    interrupts: &mut Interrupts,
+) -> Result<Outcome, Failure> {
+    let (_temporary, dir) = match &args.store {
+        Some(dir) => (None, dir.clone()),
+        None => {
+            let made = tempfile::Builder::new().prefix("nfskit-").tempdir().map_err(|cause| {
+                Failure::environment(
+                    format!("cannot make a temporary directory: {cause}"),
+                    "TMPDIR=DIR, or --store DIR",
+                )
+            })?;
+            let dir = made.path().to_owned();
+            (Some(made), dir)
+        }
+    };
+    let usual = || Profile::named(DEFAULT_LINK).unwrap_or_default();
+    let link = args.link.clone().unwrap_or_else(usual);
+    let stall = Embedded::start(&dir, CommitMode::Stall, 1)?;
+    let concurrent = Embedded::start(&dir, CommitMode::Concurrent, 256)?;
+    let subject = |server, embedded: &Embedded| {
+        let (target, options) = embedded.reach(args.reply_limit, link.clone().into());
+        Reached::new(clock, Some(server), &target, options)
+    };
+    let subjects = [subject(Server::Stall, &stall), subject(Server::Concurrent, &concurrent)];
+    let info = TargetInfo {
+        kind: "embedded",
+        url: None,
+        path: Some(dir.display().to_string()),
+        link: link.to_string(),
+        link_mib_per_s: link.mib_per_s(),
+        durability: durability(concurrent.medium),
+        is_on_this_host: false,
+        read_bytes_max: 0,
+        write_bytes_max: 0,
+        subjects: vec!["stall, 1 thread", "concurrent"],
+    };
+    let attempt = Attempt { clock, args, link, subjects: &subjects, dir: Some(&dir) };
+    attempt.in_scratch(info, verbosity, interrupts).await
+}
+
+/// A server there runs on our processors: it is no neighbour.
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
+fn durability(medium: Medium) -> Durability {
+    match medium {
+        Medium::Memory => Durability::Memory,
+        Medium::Stable => Durability::Stable,
+    }
+}
+
+const DEFAULT_LINK: &str = "lan-1g";
+
+/// Somebody's server.
+async fn existing(
+    clock: &Clock,
+    args: &Study,
+    target: &Target,
+    verbosity: Verbosity,
+    interrupts: &mut Interrupts,
+) -> Result<Outcome, Failure> {
+    let link = args.link.clone().unwrap_or_default();
+    let subjects = [Reached::new(
+        clock,
+        None,
+        target,
+        target::options(target, args.reply_limit, link.clone().into()),
+    )];
+    let info = TargetInfo {
+        kind: "server",
+        url: Some(target.to_string()),
+        path: None,
+        link: link.to_string(),
+        link_mib_per_s: link.mib_per_s(),
+        // As the server answers; looked at again when it is known what a COMMIT costs.
+        durability: Durability::Stable,
+        is_on_this_host: is_loopback(&target.host),
+        read_bytes_max: 0,
+        write_bytes_max: 0,
+        subjects: vec!["server"],
+    };
+    let attempt = Attempt { clock, args, link, subjects: &subjects, dir: None };
+    attempt.in_scratch(info, verbosity, interrupts).await
+}
+
+struct Attempt<'a> {
+    clock: &'a Clock,
+    args: &'a Study,
+    link: Profile,
+    subjects: &'a [Reached],
+    dir: Option<&'a Path>,
+}
+
+impl Attempt<'_> {
+    /// Studies in a scratch directory of the last subject's.
+    async fn in_scratch(
+        &self,
+        info: TargetInfo,
+        verbosity: Verbosity,
+        interrupts: &mut Interrupts,
+    ) -> Result<Outcome, Failure> {
+        let plain = self.subjects[self.subjects.len() - 1].without_link();
+        let mut bars = Bars::new(verbosity);
+        let outcome = in_scratch(&plain, interrupts, async |scratch: &Scratch| {
+            self.study(info, scratch, &mut bars).await
+        })
+        .await;
+        bars.clear();
+        outcome
+    }
+
+    async fn study(
+        &self,
+        mut info: TargetInfo,
+        scratch: &Scratch,
+        bars: &mut Bars,
+    ) -> Result<Outcome, Failure> {
+        let plan = if self.args.quick { Plan::QUICK } else { Plan::FULL };
+        let started = load::environment::rfc3339(self.clock);
+        let neighbours = Neighbours::watch(self.clock.now());
+        let mut progress = |step: Step, share: f64| bars.show(step_name(step), share);
+        progress(Step::Probe, 0.0);
+        let emulator = emulated::calibrate(self.clock, &self.link).await?;
+        // Before anything else is written: a device that is still busy with hundreds of MiB syncs
+        // slowly.
+        let block_us = match self.dir {
+            Some(dir) => Some(local::block_us(self.clock, dir, LOCAL_TRIALS)?),
+            None => None,
+        };
+        let mut study = sweep::Study::begin(self.clock, plan, self.subjects, scratch).await?;
+        let file_bytes = study.file_bytes();
+        let local = match self.dir {
+            Some(dir) => Some(Ceiling::prepare(dir, file_bytes)?),
+            None => None,
+        };
+        let mut ceilings = Vec::new();
+        study.warm_up().await?;
+        let commit_bytes = study.commit_bytes();
+        study.probe(&mut progress).await?;
+        let measured = study.sweep(&mut progress).await?;
+        let findings = study.findings()?;
+        let known: Vec<Option<Server>> = self.subjects.iter().map(Subject::server).collect();
+        let sizes = study.call_bytes();
+        let planned = PlannedRun {
+            commit_bytes,
+            time: plan.run_time,
+            drain: study.drain(),
+            simulation: if self.args.quick { SIMULATION_QUICK } else { SIMULATION },
+        };
+        let (explanation, findings, measured) = apart(move || {
+            let found = Explanation::new(planned, &findings, &known, &sizes, &measured);
+            (found, findings, measured)
+        })
+        .await?;
+        let applied = if self.subjects.len() > 1 {
+            let (before, after) = (explanation.before, explanation.after);
+            let ceiling =
+                || measure_ceiling(self.clock, local.as_ref(), commit_bytes, &mut ceilings);
+            Some(study.apply(before, after, ceiling, &mut progress).await?)
+        } else {
+            None
+        };
+        let local = match (block_us, Sample::new(ceilings)) {
+            (Some(block_us), Ok(sample)) => Some(LocalFindings {
+                block_us,
+                ceiling: sample.median_estimate(),
+                trials: LOCAL_TRIALS,
+                ceilings: sample.n(),
+            }),
+            _ => None,
+        };
+        (info.read_bytes_max, info.write_bytes_max) = study.transfer_bytes_max();
+        let mut outcome = Outcome {
+            plan,
+            started,
+            command: shell::own(),
+            target: info,
+            findings,
+            local,
+            measured,
+            explanation,
+            applied,
+            file_bytes,
+            commit_bytes,
+            drain: planned.drain,
+            emulator,
+            neighbours_share: neighbours.share(self.clock.now()),
+            warnings: Vec::new(),
+        };
+        if outcome.local.is_none() && outcome.commits_cost_nothing() {
+            outcome.target.durability = Durability::Memory;
+        }
+        outcome.warnings = warnings(&outcome);
+        Ok(outcome)
+    }
+}
+
+/// One pass over the directory's own file.
+fn measure_ceiling(
+    clock: &Clock,
+    local: Option<&Ceiling>,
+    commit_bytes: u64,
+    ceilings: &mut Vec<f64>,
+) -> Result<(), load::error::Error> {
+    if let Some(ceiling) = local {
+        ceilings.push(ceiling.measure(clock, commit_bytes)?);
+    }
+    Ok(())
+}
+
+const LOCAL_TRIALS: usize = 60;
+
+/// How long worlds are run for beside what was measured.
+const SIMULATION: Nanos = Nanos::from_secs(10);
+const SIMULATION_QUICK: Nanos = Nanos::from_millis(1_500);
+
+fn step_name(step: Step) -> &'static str {
+    match step {
+        Step::Probe => "1 probe the parts",
+        Step::Measure => "2 measure sequential writes",
+        Step::Apply => "4 apply the change",
+    }
+}
+
+fn warnings(outcome: &Outcome) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, text: String, try_: &str| {
+        warnings.push(Warning::new(code, &text, try_));
+    };
+    if outcome.target.durability == Durability::Memory {
+        match outcome.local {
+            Some(_) => warn(
+                "memory",
+                "the directory lies in memory: nothing that was measured survives a crash"
+                    .to_owned(),
+                "--store DIR on a disk",
+            ),
+            None => warn(
+                "free_commits",
+                "making data stable costs this server nothing: it keeps them in memory, or its \
+                 storage has a stable cache; durability is recorded as memory"
+                    .to_owned(),
+                "the server's export options (async) and where its files lie",
+            ),
+        }
+    }
+    let repeats = outcome.repeats();
+    if repeats < 3 {
+        warn(
+            "few_repeats",
+            format!("each configuration ran {repeats} time(s): there is little spread to see"),
+            "without --quick",
+        );
+    }
+    if let Some(share) = outcome.neighbours_share
+        && share > harness::records::NEIGHBOURS_SHARE_MAX
+        && !outcome.target.is_on_this_host
+    {
+        warn(
+            "busy_machine",
+            format!("others used {:.0} % of the processors during the run", 100.0 * share),
+            "again when the machine is quiet",
+        );
+    }
+    let (gain, errors) = (outcome.gain(), &outcome.explanation.errors);
+    let below = harness::records::median(errors.below.clone());
+    if gain.verdict() == "missed" || below > 10.0 {
+        warn(
+            "model_error",
+            format!(
+                "the gain predicted is {}, and the model {}: something is not in it, or changed \
+                 during the run",
+                gain.sentence(),
+                errors.sentence()
+            ),
+            "again on a quieter machine; look for the windows that are off in the report",
+        );
+    }
+    if let Some(emulator) = outcome.emulator
+        && !emulator.is_good()
+    {
+        warn(
+            "late_timers",
+            format!("the emulated link's {emulator}"),
+            "a quieter machine, or one with more processors",
+        );
+    }
+    let efficiency = outcome.efficiency_of_limit();
+    if efficiency < 0.9 {
+        warn(
+            "below_limit",
+            format!("the best window reached {:.0} % of the limit", 100.0 * efficiency),
+            "the parameters in the report: which stage is full before the limit is reached",
+        );
+    }
+    warnings
+}
