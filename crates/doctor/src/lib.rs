@@ -16,9 +16,12 @@ pub mod case;
 pub mod collect;
 pub mod evidence;
 pub mod finding;
+pub mod floor;
 pub mod limits;
+pub mod model;
 pub mod reason;
 pub mod rules;
+pub mod shares;
 pub mod subject;
 #[cfg(test)]
 mod testing;

@@ -1,11 +1,15 @@
 //! Puts findings in order, and says what they come to.
 
+use counters::rates::Span;
+
 use super::case::Case;
 use super::evidence::Evidence;
 use super::finding::{Basis, Certainty, Finding, Judged, Missing, Severity};
+use super::floor::Floor;
 use super::limits::Limits;
 use super::rules::{ALL, About};
-use super::subject::Mounted;
+use super::shares::{self, Shares};
+use super::subject::{Hosted, Mounted, Served};
 
 /// What is said of one mount, server or host.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,10 +19,19 @@ pub struct Report {
     pub name: String,
     /// What it is, as name and value.
     pub facts: Vec<(String, String)>,
-    /// Counters of a short time, or of all the time since it began.
+    /// What the counters are of.
+    pub span: Span,
+    /// Counters of all the time since it began.
     pub is_lifetime: bool,
+    /// In one sentence; of the first finding, or that all is well.
+    pub verdict: String,
+    pub certainty: Certainty,
+    pub shares: Option<Shares>,
+    pub floor: Option<Floor>,
     /// The first is to be tried first.
     pub findings: Vec<Finding>,
+    /// What does not go together.
+    pub contradictions: Vec<String>,
     /// What was looked at and is well, with its number.
     pub fine: Vec<String>,
     pub missing: Vec<Missing>,
@@ -31,51 +44,73 @@ impl Report {
     }
 }
 
-/// Reports of every mount, by its mount point.
+/// What rules have said of one subject.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    findings: Vec<Finding>,
+    fine: Vec<String>,
+    missing: Vec<Missing>,
+}
+
+/// Reports of every mount, of the server, and of the host; what is found of the host belongs to the
+/// only mount or server, if there is one only.
 pub fn diagnose(evidence: &Evidence, limits: &Limits) -> Vec<Report> {
-    let mounts = Mounted::all(evidence);
-    mounts.iter().map(|mount| of_mount(evidence, limits, mount)).collect()
+    let (mounts, server) = (Mounted::all(evidence), Served::of(evidence));
+    let host = Hosted::of(evidence);
+    let case = Case { evidence, limits, host: &host, mount: None, server: None };
+    let mut of_host = said(&case, About::Host, host.is_lifetime);
+    let is_alone = mounts.len() + usize::from(server.is_some()) == 1;
+    let mut reports = Vec::new();
+    for mount in &mounts {
+        let case = Case { mount: Some(mount), ..case };
+        let with = if is_alone { std::mem::take(&mut of_host) } else { Said::default() };
+        reports.push(of_mount(&case, mount, with));
+    }
+    if let Some(server) = &server {
+        let case = Case { server: Some(server), ..case };
+        let with = if is_alone { std::mem::take(&mut of_host) } else { Said::default() };
+        reports.push(of_server(&case, server, with));
+    }
+    let has_host = !of_host.findings.is_empty() || !of_host.fine.is_empty();
+    if !is_alone && has_host {
+        let report = of_the_host(&case, of_host);
+        // What is wrong with the host may be behind what is wrong with its mounts.
+        match report.findings.is_empty() {
+            true => reports.push(report),
+            false => reports.insert(0, report),
+        }
+    }
+    reports
 }
 
-fn of_mount(evidence: &Evidence, limits: &Limits, mount: &Mounted) -> Report {
-    let case = Case { evidence, limits, mount: Some(mount) };
-    let now = &mount.now;
-    let version = now.option("vers").map(str::to_owned);
-    let version = version.or_else(|| now.version().map(|version| version.to_string()));
-    let facts = vec![
-        ("server".to_owned(), now.device.clone()),
-        ("version".to_owned(), version.unwrap_or_else(|| "?".to_owned())),
-        ("options".to_owned(), now.options.join(",")),
-    ];
-    report(&case, About::Mount, now.point.clone(), facts, mount.is_lifetime())
-}
-
-fn report(
-    case: &Case<'_>,
-    about: About,
-    name: String,
-    facts: Vec<(String, String)>,
-    is_lifetime: bool,
-) -> Report {
-    let mut findings = Vec::new();
-    let (mut fine, mut missing) = (Vec::new(), Vec::new());
+fn said(case: &Case<'_>, about: About, is_lifetime: bool) -> Said {
+    let mut said = Said::default();
     for rule in ALL.iter().copied().filter(|rule| rule.about == about) {
         match (rule.judge)(case) {
             Judged::Quiet => {}
-            Judged::Fine(number) => fine.push(number),
-            Judged::Missing(what) => missing.push(what),
+            Judged::Fine(number) => said.fine.push(number),
+            Judged::Missing(what) => said.missing.push(what),
             Judged::Found(mut found) => {
+                if is_idle(case) && found.basis == Basis::Settings {
+                    found.severity = found.severity.weaker();
+                }
                 if is_lifetime && found.basis == Basis::Counters {
                     found.severity = found.severity.weaker();
                     found.certainty = less(found.certainty);
                 }
-                findings.push(Finding { rule, found: *found, below: Vec::new() });
+                said.findings.push(Finding { rule, found: *found, below: Vec::new() });
             }
         }
     }
-    missing.sort();
-    missing.dedup();
-    Report { about, name, facts, is_lifetime, findings: ordered(findings), fine, missing }
+    said
+}
+
+/// Nobody waited for the mount in the time between the samples: what is configured costs little
+/// now.
+fn is_idle(case: &Case<'_>) -> bool {
+    const BUSY_MIN: f64 = 0.05;
+    let mount = case.mount.filter(|mount| !mount.is_lifetime());
+    mount.and_then(|mount| mount.rates.total.in_system_mean).is_some_and(|busy| busy < BUSY_MIN)
 }
 
 /// An average since the beginning is less sure than what was seen just now.
@@ -86,32 +121,173 @@ fn less(certainty: Certainty) -> Certainty {
     }
 }
 
+fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Said) -> Report {
+    let now = mount.now;
+    let version = now.option("vers").map(str::to_owned);
+    let version = version.or_else(|| now.version().map(|version| version.to_string()));
+    let facts = [
+        ("server", now.device.clone()),
+        ("version", version.unwrap_or_else(|| "?".to_owned())),
+        ("options", now.options.join(",")),
+        ("connections", now.transports.len().to_string()),
+        ("kernel", case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned()),
+    ];
+    let said = joined(said(case, About::Mount, mount.is_lifetime()), with);
+    let well = well_of(mount);
+    let report = Report {
+        span: mount.rates.span,
+        is_lifetime: mount.is_lifetime(),
+        shares: shares::of(mount),
+        floor: case.floor(),
+        contradictions: contradictions(case, &said.findings),
+        ..blank(About::Mount, now.point.clone(), &facts)
+    };
+    finished(report, said, &well)
+}
+
+fn of_server(case: &Case<'_>, server: &Served, with: Said) -> Report {
+    let setting = |path: &str| case.evidence.setting(path).unwrap_or("").to_owned();
+    let facts = [
+        ("server", "the kernel's (knfsd)".to_owned()),
+        ("version", setting("proc/fs/nfsd/versions")),
+        ("threads", server.rates.threads.map_or(String::new(), |threads| threads.to_string())),
+        ("kernel", setting("proc/sys/kernel/osrelease")),
+    ];
+    let said = joined(said(case, About::Server, server.is_lifetime()), with);
+    let well = match server.rates.calls_per_s {
+        Some(rate) => format!("{rate:.1} calls/s served"),
+        None => format!("{} calls served", server.all_calls()),
+    };
+    let report = Report {
+        span: server.rates.span,
+        is_lifetime: server.is_lifetime(),
+        ..blank(About::Server, "server".to_owned(), &facts)
+    };
+    finished(report, said, &well)
+}
+
+fn of_the_host(case: &Case<'_>, said: Said) -> Report {
+    let kernel = case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned();
+    let report = Report {
+        span: case.host.span(),
+        is_lifetime: case.host.is_lifetime,
+        ..blank(About::Host, "this host".to_owned(), &[("kernel", kernel)])
+    };
+    finished(report, said, "network, memory and processors")
+}
+
+fn blank(about: About, name: String, facts: &[(&str, String)]) -> Report {
+    let known = facts.iter().filter(|(_, value)| !value.is_empty());
+    Report {
+        about,
+        name,
+        facts: known.map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        span: Span::beginning(None),
+        is_lifetime: true,
+        verdict: String::new(),
+        certainty: Certainty::Possible,
+        shares: None,
+        floor: None,
+        findings: Vec::new(),
+        contradictions: Vec::new(),
+        fine: Vec::new(),
+        missing: Vec::new(),
+    }
+}
+
+fn joined(mut said: Said, with: Said) -> Said {
+    said.findings.extend(with.findings);
+    said.fine.extend(with.fine);
+    said.missing.extend(with.missing);
+    said
+}
+
+/// The numbers of a mount that is well.
+fn well_of(mount: &Mounted<'_>) -> String {
+    let total = mount.total();
+    let Some(means) = total.means() else { return format!("{} calls", total.calls) };
+    let rate = mount.rates.total.calls_per_s.map_or(String::new(), |rate| format!(", {rate:.1}/s"));
+    format!(
+        "{} calls{rate}, {:.2} ms each, {:.2} ms of that before they are sent, {} retransmitted",
+        total.calls, means.execute_ms, means.queue_ms, total.retransmissions
+    )
+}
+
+fn finished(mut report: Report, said: Said, well: &str) -> Report {
+    let Said { findings, fine, mut missing } = said;
+    missing.sort();
+    missing.dedup();
+    report.findings = ordered(findings);
+    (report.fine, report.missing) = (fine, missing);
+    let weighs = |finding: &&Finding| finding.found.severity > Severity::Low;
+    (report.verdict, report.certainty) = match report.findings.first().filter(weighs) {
+        Some(first) => (first.found.what.clone(), first.found.certainty),
+        None if report.missing.is_empty() => {
+            (format!("nothing stands out: {well}"), Certainty::Likely)
+        }
+        None => (format!("nothing stands out in what can be seen: {well}"), Certainty::Possible),
+    };
+    report
+}
+
 /// What is explained by another goes below it; the rest by severity, then by what it may gain.
 fn ordered(findings: Vec<Finding>) -> Vec<Finding> {
-    let names: Vec<&str> = findings.iter().map(|finding| finding.rule.name).collect();
+    let weighty: Vec<&str> = findings
+        .iter()
+        .filter(|finding| finding.found.severity > Severity::Low)
+        .map(|finding| finding.rule.name)
+        .collect();
     let is_explained =
-        |finding: &Finding| finding.rule.explained_by.iter().any(|name| names.contains(name));
-    let (below, mut above): (Vec<Finding>, Vec<Finding>) =
+        |finding: &Finding| finding.rule.explained_by.iter().any(|name| weighty.contains(name));
+    let (mut below, mut above): (Vec<Finding>, Vec<Finding>) =
         findings.into_iter().partition(is_explained);
-    // Two that explain each other stay where they are.
-    let mut left = Vec::new();
-    for finding in below {
-        let by = finding.rule.explained_by;
-        match above.iter_mut().find(|other| by.contains(&other.rule.name)) {
-            Some(other) => other.below.push(finding),
-            None => left.push(finding),
-        }
+    // One round for each level; those that explain each other in a circle stay on top.
+    for _ in 0..ALL.len() {
+        below = below.into_iter().filter_map(|finding| placed(&mut above, finding)).collect();
     }
-    above.append(&mut left);
+    above.append(&mut below);
     above.sort_by(|a, b| {
-        let key = |one: &Finding| (one.found.severity, one.found.certainty);
-        key(b)
-            .0
-            .cmp(&key(a).0)
-            .then(b.found.gain.middle().total_cmp(&a.found.gain.middle()))
-            .then(key(b).1.cmp(&key(a).1))
+        let (a, b) = (&a.found, &b.found);
+        let by_gain = b.gain.middle().total_cmp(&a.gain.middle());
+        b.severity.cmp(&a.severity).then(by_gain).then(b.certainty.cmp(&a.certainty))
     });
     above
+}
+
+/// Puts a finding below the one that explains it; gives it back where there is none yet.
+fn placed(above: &mut [Finding], finding: Finding) -> Option<Finding> {
+    let by = finding.rule.explained_by;
+    if let Some(other) = above.iter_mut().find(|other| by.contains(&other.rule.name)) {
+        other.below.push(finding);
+        return None;
+    }
+    above.iter_mut().try_fold(finding, |left, other| placed(&mut other.below, left))
+}
+
+/// What the findings say, and other counters speak against.
+fn contradictions(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
+    let Some(mount) = case.mount else { return Vec::new() };
+    let has = |name: &str| findings.iter().any(|finding| finding.rule.name == name);
+    let mut said = Vec::new();
+    let tcp = case.host.protocols.as_ref();
+    let lost = tcp.and_then(|all| all.of("Tcp", "RetransSegs").zip(all.of("Tcp", "OutSegs")));
+    if let Some((again, sent)) = lost.filter(|_| has("retransmissions") && mount.is_tcp())
+        && again.saturating_mul(10_000) < sent
+    {
+        said.push(format!(
+            "calls were retransmitted, but TCP lost {again} of {sent} segments: connections broke \
+             or the server was silent, the network did not lose"
+        ));
+    }
+    let backlog: f64 = mount.rates.transports.iter().filter_map(|one| one.backlog_mean).sum();
+    if has("client-queue") && !mount.now.transports.is_empty() && backlog < 0.5 {
+        said.push(
+            "calls wait before they are sent, but not for a slot: for the socket, a session's slot \
+             or memory"
+                .to_owned(),
+        );
+    }
+    said
 }
 
 #[cfg(test)]
@@ -123,30 +299,73 @@ mod tests {
         diagnose(evidence, &Limits::default())
     }
 
+    fn names(findings: &[Finding]) -> Vec<&str> {
+        findings.iter().map(|finding| finding.rule.name).collect()
+    }
+
+    const QUEUED: &str = "WRITE: 1000 1000 0 0 0 60000 20000 81000 0";
+
     #[test]
     fn what_is_found_since_the_mount_is_weaker_than_what_is_found_now() {
         let before = testing::mount("rw", &["WRITE: 0 0 0 0 0 0 0 0 0"]);
-        let now = testing::mount("rw", &["WRITE: 1000 1000 0 0 0 60000 20000 81000 0"]);
+        let now = testing::mount("rw", &[QUEUED]);
         let lifetime = reports(&testing::one(&now));
+        let now = now.replace("age:\t1234", "age:\t1244");
         let rates = reports(&testing::two(10.0, &before, &now));
         assert_eq!(lifetime[0].severity(), Some(Severity::Medium));
         assert_eq!(rates[0].severity(), Some(Severity::High));
         assert!(lifetime[0].is_lifetime && !rates[0].is_lifetime);
+        assert!(rates[0].verdict.contains("60.0 of 81.0 ms"), "{}", rates[0].verdict);
     }
 
     #[test]
-    fn the_largest_gain_comes_first_among_what_is_as_severe() {
+    fn what_another_explains_stands_below_it() {
         let text = testing::mount(
-            "rw,noac",
-            &["GETATTR: 9000 9000 0 0 0 90 9000 9200 0", "WRITE: 10 10 0 0 0 1 1 1 0"],
+            "rw,sync,wsize=1048576",
+            &["WRITE: 1000 1000 0 4200000 0 1 5000 5100 0", "GETATTR: 100 100 0 0 0 1 40 45 0"],
         );
         let reports = reports(&testing::one(&text));
-        assert_eq!(reports[0].findings[0].rule.name, "attribute-caching-off");
-        assert_eq!(reports[0].fine.len(), 2);
+        let first = &reports[0].findings[0];
+        assert_eq!(first.rule.name, "sync-mount");
+        assert!(names(&first.below).contains(&"small-calls"), "{:?}", names(&first.below));
+        assert!(!names(&reports[0].findings).contains(&"small-calls"));
     }
 
     #[test]
-    fn no_mounts_are_no_reports() {
+    fn a_healthy_mount_has_its_numbers_in_one_sentence() {
+        let read = "READ: 1000 1000 0 120000 32000000 20 900 950 0";
+        let reports = reports(&testing::one(&testing::mount("rw,proto=tcp", &[read])));
+        assert!(reports[0].verdict.contains("1000 calls, 0.8/s, 0.95 ms each"), "{reports:?}");
+        assert_eq!(reports[0].severity(), None);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_said() {
+        let read = "READ: 1000 1080 0 0 0 1 2000 2010 0";
+        let stats = testing::mount("rw,proto=tcp", &[read]);
+        let snmp = "Tcp: OutSegs RetransSegs\nTcp: 100000 1\n";
+        let files = [("proc/self/mountstats", &*stats), ("proc/net/snmp", snmp)];
+        let reports = reports(&testing::files(&files));
+        assert!(reports[0].contradictions[0].contains("TCP lost 1 of 100000"), "{reports:?}");
+    }
+
+    #[test]
+    fn the_host_belongs_to_its_only_mount_and_stands_alone_beside_several() {
+        let one = testing::mount("rw", &[]);
+        let several = format!("{one}{}", one.replace("/mnt", "/other"));
+        let snmp = "Tcp: OutSegs RetransSegs\nTcp: 100000 9000\n";
+        let with = |stats: &str| {
+            reports(&testing::files(&[("proc/self/mountstats", stats), ("proc/net/snmp", snmp)]))
+        };
+        assert_eq!(names(&with(&one)[0].findings), ["tcp-loss"]);
+        let reports = with(&several);
+        assert_eq!(reports.len(), 3);
+        assert_eq!((reports[0].about, reports[0].findings.len()), (About::Host, 1));
+        assert!(reports[1].findings.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_no_report() {
         assert!(reports(&Evidence::default()).is_empty());
     }
 }

@@ -1,73 +1,59 @@
 //! What findings are about: mounts, the server, the host; and what each has done in the time
 //! between two samples, or since it began.
 
-use counters::mountstats::{Mount, Operation};
+use counters::host::device::Device;
+use counters::host::disk::Disk;
+use counters::host::processor::Processors;
+use counters::host::protocols::Protocols;
+use counters::host::softnet::Softnet;
+use counters::mountstats::Mount;
+use counters::rates::mounts::{self, MountRates, OperationRates};
+use counters::rates::server::{self, ServerRates};
+use counters::rates::{Since, Span};
+use counters::socket::Connection;
 
-use super::evidence::Evidence;
-
-/// The time that counters are of.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
-    pub seconds: f64,
-    /// Since the mount, or the boot: an average over what may have been long ago.
-    pub is_lifetime: bool,
-}
+use super::evidence::{Evidence, Sample};
 
 /// A mount, and what it has done.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mounted {
-    /// As it is now.
-    pub now: Mount,
-    /// Its operations, events and bytes in the span; the rest as it is now.
-    pub since: Mount,
-    /// None where not even its age is known.
-    pub span: Option<Span>,
+pub struct Mounted<'a> {
+    pub now: &'a Mount,
+    pub rates: MountRates,
+    /// Its connections, where ss was asked.
+    pub connections: Vec<&'a Connection>,
 }
 
-impl Mounted {
+impl<'a> Mounted<'a> {
     /// Every NFS mount of the evidence.
-    pub fn all(evidence: &Evidence) -> Vec<Self> {
-        evidence.last.mounts.iter().map(|now| Self::of(now, evidence)).collect()
+    pub fn all(evidence: &'a Evidence) -> Vec<Self> {
+        let last = &evidence.last;
+        let before = evidence.first.as_ref().zip(evidence.between_s());
+        let before = before.map(|(first, seconds)| (&first.mounts[..], seconds));
+        let rates = mounts::rates(&last.mounts, before).mounts;
+        let both = last.mounts.iter().zip(rates);
+        both.map(|(now, rates)| {
+            let address = evidence.option_in_mountinfo(&now.point, "addr");
+            Self { now, rates, connections: connections(now, address, &last.connections) }
+        })
+        .collect()
     }
 
-    fn of(now: &Mount, evidence: &Evidence) -> Self {
-        // A mount that is younger than at the first sample is another.
-        let is_same = |before: &&Mount| {
-            before.device == now.device && before.point == now.point && before.age_s <= now.age_s
+    /// Some operations together, by their names; all where none is named.
+    pub fn group(&self, names: &[&str]) -> Group {
+        let is_named = |one: &&OperationRates| {
+            names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(&one.name))
         };
-        let earlier = evidence.first.as_ref();
-        let before = earlier.and_then(|first| first.mounts.iter().rev().find(is_same));
-        let Some((before, seconds)) = before.zip(evidence.between_s()) else {
-            let span =
-                now.age_s.map(|age| Span { seconds: (age as f64).max(1.0), is_lifetime: true });
-            return Self { now: now.clone(), since: now.clone(), span };
-        };
-        let mut since = now.clone();
-        since.operations = now.operations_since(before);
-        if let (Some(now), Some(before)) = (&now.events, &before.events) {
-            since.events = Some(now.since(before));
-        }
-        if let (Some(now), Some(before)) = (&now.bytes, &before.bytes) {
-            since.bytes = Some(now.since(before));
-        }
-        let span = Span { seconds, is_lifetime: false };
-        Self { now: now.clone(), since, span: Some(span) }
+        let mut group = Group::default();
+        self.rates.operations.iter().filter(is_named).for_each(|one| group.add(one));
+        group
     }
 
-    /// All operations together.
-    pub fn total(&self) -> Operation {
-        sum(self.since.operations.iter())
-    }
-
-    /// Some operations together, by their names.
-    pub fn of_names(&self, names: &[&str]) -> Operation {
-        let is_one =
-            |one: &&Operation| names.iter().any(|name| name.eq_ignore_ascii_case(&one.name));
-        sum(self.since.operations.iter().filter(is_one))
+    pub fn total(&self) -> Group {
+        self.group(&[])
     }
 
     pub fn is_lifetime(&self) -> bool {
-        self.span.is_none_or(|span| span.is_lifetime)
+        self.rates.span.since == Since::Beginning
     }
 
     pub fn is_tcp(&self) -> bool {
@@ -76,26 +62,57 @@ impl Mounted {
             None => self.now.option("proto").is_some_and(|proto| proto.starts_with("tcp")),
         }
     }
+
+    pub fn is_udp(&self) -> bool {
+        match self.now.transports.first() {
+            Some(transport) => transport.kind == "udp",
+            None => self.now.option("proto").is_some_and(|proto| proto.starts_with("udp")),
+        }
+    }
+
+    /// An option that is a number.
+    pub fn number(&self, option: &str) -> Option<f64> {
+        self.now.option(option)?.parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    /// The host of the server, as it is mounted.
+    pub fn host(&self) -> &str {
+        host(self.now)
+    }
 }
 
-fn sum<'a>(operations: impl Iterator<Item = &'a Operation>) -> Operation {
-    let mut all = Operation::default();
-    for one in operations {
-        let add = |to: &mut u64, what: u64| *to = to.saturating_add(what);
-        add(&mut all.calls, one.calls);
-        add(&mut all.transmissions, one.transmissions);
-        add(&mut all.major_timeouts, one.major_timeouts);
-        add(&mut all.sent_bytes, one.sent_bytes);
-        add(&mut all.received_bytes, one.received_bytes);
-        add(&mut all.queue_ms, one.queue_ms);
-        add(&mut all.rtt_ms, one.rtt_ms);
-        add(&mut all.execute_ms, one.execute_ms);
-        all.errors = match (all.errors, one.errors) {
-            (None, None) => None,
-            (sum, more) => Some(sum.unwrap_or(0).saturating_add(more.unwrap_or(0))),
-        };
-    }
-    all
+fn host(mount: &Mount) -> &str {
+    mount.device.rsplit_once(":/").map_or(mount.device.as_str(), |(host, _)| host)
+}
+
+/// Those that lead to the server's port, found by its address.
+fn connections<'a>(
+    mount: &Mount,
+    address: Option<&str>,
+    all: &'a [Connection],
+) -> Vec<&'a Connection> {
+    let address = address.or_else(|| mount.option("addr")).unwrap_or_else(|| host(mount));
+    let port = mount.option("port").and_then(|port| port.parse().ok()).unwrap_or(2049_u16);
+    let port = if port == 0 { 2049 } else { port };
+    let is_one = |one: &&Connection| {
+        one.peer_address() == address.trim_matches(['[', ']']) && one.peer_port() == Some(port)
+    };
+    all.iter().filter(is_one).collect()
+}
+
+/// Calls of some operations together; sums of their times in ms, as far as those are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Group {
+    pub calls: u64,
+    pub retransmissions: u64,
+    pub major_timeouts: u64,
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+    pub queue_ms: f64,
+    pub rtt_ms: f64,
+    pub execute_ms: f64,
+    /// Of which the times are known.
+    timed: u64,
 }
 
 /// Means of one call.
@@ -106,19 +123,167 @@ pub struct Means {
     pub execute_ms: f64,
 }
 
-impl Means {
-    /// None of no calls. A sum that cannot be (a counter that wrapped below zero: the clock was set
-    /// back) is none either.
-    pub fn of(operation: &Operation) -> Option<Self> {
-        /// A year: no call has waited so long.
-        const MS_MAX: u64 = 31_536_000_000;
-        let calls = operation.calls;
-        let sums = [operation.queue_ms, operation.rtt_ms, operation.execute_ms];
-        if calls == 0 || sums.iter().any(|sum| sum / calls > MS_MAX) {
-            return None;
+impl Group {
+    /// A year: no call has waited so long. A larger mean is a clock that was turned back.
+    const MEAN_MS_MAX: f64 = 31_536_000_000.0;
+
+    fn add(&mut self, one: &OperationRates) {
+        self.calls += one.calls;
+        self.retransmissions += one.retransmissions;
+        self.major_timeouts += one.major_timeouts;
+        self.sent_bytes = self.sent_bytes.saturating_add(one.sent_bytes);
+        self.received_bytes = self.received_bytes.saturating_add(one.received_bytes);
+        let means = (one.queue_ms_mean, one.rtt_ms_mean, one.execute_ms_mean);
+        let (Some(queue), Some(rtt), Some(execute)) = means else { return };
+        if [queue, rtt, execute].iter().all(|mean| *mean < Self::MEAN_MS_MAX) {
+            let calls = one.calls as f64;
+            self.timed += one.calls;
+            self.queue_ms += queue * calls;
+            self.rtt_ms += rtt * calls;
+            self.execute_ms += execute.max(rtt) * calls;
         }
-        let [queue_ms, rtt_ms, execute_ms] = sums.map(|sum| sum as f64 / calls as f64);
-        Some(Self { queue_ms, rtt_ms, execute_ms })
+    }
+
+    /// None of no calls.
+    pub fn means(&self) -> Option<Means> {
+        let calls = Some(self.timed as f64).filter(|calls| *calls > 0.0)?;
+        Some(Means {
+            queue_ms: self.queue_ms / calls,
+            rtt_ms: self.rtt_ms / calls,
+            execute_ms: self.execute_ms / calls,
+        })
+    }
+
+    /// Its share of the calls of another.
+    pub fn share_of(&self, all: &Self) -> f64 {
+        self.calls as f64 / (all.calls as f64).max(1.0)
+    }
+
+    /// Its share of the time of another.
+    pub fn time_share_of(&self, all: &Self) -> f64 {
+        if all.execute_ms > 0.0 { self.execute_ms / all.execute_ms } else { 0.0 }
+    }
+}
+
+/// The kernel's server of this host, and what it has done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Served {
+    pub rates: ServerRates,
+}
+
+/// The operations of version 4 that rules ask for (RFC 7530, section 16).
+const V4: [(&str, usize); 9] = [
+    ("ACCESS", 3),
+    ("COMMIT", 5),
+    ("GETATTR", 9),
+    ("LOOKUP", 15),
+    ("READ", 25),
+    ("READDIR", 26),
+    ("READLINK", 27),
+    ("SETATTR", 34),
+    ("WRITE", 38),
+];
+
+impl Served {
+    /// Where there is one, or has been since the host was started.
+    pub fn of(evidence: &Evidence) -> Option<Self> {
+        fn sample(sample: &Sample) -> Option<server::Sample<'_>> {
+            sample.server.as_ref().map(|server| server::Sample { server, pools: &sample.pools })
+        }
+        let last = sample(&evidence.last)?;
+        let before = evidence.first.as_ref().and_then(sample).zip(evidence.between_s());
+        let rates = server::rates(last, before, evidence.last.uptime_s);
+        let has_run = rates.calls.is_some_and(|calls| calls > 0)
+            || rates.threads.is_some_and(|threads| threads > 0);
+        has_run.then_some(Self { rates })
+    }
+
+    pub fn is_lifetime(&self) -> bool {
+        self.rates.span.since == Since::Beginning
+    }
+
+    /// Calls of a procedure of any version, or of an operation of version 4.
+    pub fn calls(&self, name: &str) -> u64 {
+        let procedures = self.rates.procedures.iter();
+        let of_procedures: u64 =
+            procedures.filter(|one| one.name.eq_ignore_ascii_case(name)).map(|one| one.calls).sum();
+        let number = V4.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let of_v4 = number.and_then(|(_, at)| self.rates.v4_operations.get(*at));
+        of_procedures.saturating_add(of_v4.copied().unwrap_or(0))
+    }
+
+    /// Of all versions; a COMPOUND counts as the operations in it.
+    pub fn all_calls(&self) -> u64 {
+        let compound = |name: &str| name.eq_ignore_ascii_case("compound");
+        let procedures = self.rates.procedures.iter().filter(|one| !compound(one.name));
+        let of_procedures: u64 = procedures.map(|one| one.calls).sum();
+        self.rates.v4_operations.iter().fold(of_procedures, |sum, one| sum.saturating_add(*one))
+    }
+}
+
+/// The host, and what it has done in the span.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hosted {
+    /// None where the time of one sample is not known.
+    pub seconds: Option<f64>,
+    /// Since the boot.
+    pub is_lifetime: bool,
+    pub protocols: Option<Protocols>,
+    pub devices: Vec<Device>,
+    pub softnet: Option<Softnet>,
+    pub processors: Option<Processors>,
+    pub disks: Vec<Disk>,
+}
+
+impl Hosted {
+    pub fn of(evidence: &Evidence) -> Self {
+        let last = &evidence.last;
+        let softnet =
+            |sample: &Sample| (!sample.softnet.is_empty()).then(|| Softnet::sum(&sample.softnet));
+        let Some((first, seconds)) = evidence.first.as_ref().zip(evidence.between_s()) else {
+            return Self {
+                seconds: last.uptime_s,
+                is_lifetime: true,
+                protocols: last.protocols.clone(),
+                devices: last.devices.clone(),
+                softnet: softnet(last),
+                processors: last.processors,
+                disks: last.disks.clone(),
+            };
+        };
+        let both = |now: &Protocols, before: &Protocols| now.since(before);
+        let device = |now: &Device| {
+            let before = first.devices.iter().find(|one| one.name == now.name);
+            before.map_or_else(|| now.clone(), |before| now.since(before))
+        };
+        let disk = |now: &Disk| {
+            let before = first.disks.iter().find(|one| one.name == now.name);
+            before.map_or_else(|| now.clone(), |before| now.since(before))
+        };
+        Self {
+            seconds: Some(seconds),
+            is_lifetime: false,
+            protocols: last
+                .protocols
+                .as_ref()
+                .zip(first.protocols.as_ref())
+                .map(|(now, before)| both(now, before)),
+            devices: last.devices.iter().map(device).collect(),
+            softnet: softnet(last).zip(softnet(first)).map(|(now, before)| now.since(&before)),
+            processors: last
+                .processors
+                .zip(first.processors)
+                .map(|(now, before)| now.since(&before)),
+            disks: last.disks.iter().map(disk).collect(),
+        }
+    }
+
+    /// How long it was looked at.
+    pub fn span(&self) -> Span {
+        match (self.is_lifetime, self.seconds) {
+            (false, Some(seconds)) => Span::sample(seconds),
+            (_, seconds) => Span::beginning(seconds),
+        }
     }
 }
 
@@ -131,31 +296,30 @@ mod tests {
     fn what_came_between_two_samples_is_what_counts() {
         let first = testing::mount("rw", &["GETATTR: 100 100 0 0 0 10 20 30"]);
         let last = testing::mount("rw", &["GETATTR: 150 151 0 0 0 60 70 130 2"]);
+        let last = last.replace("age:\t1234", "age:\t1244");
         let evidence = testing::two(10.0, &first, &last);
         let [mounted] = &Mounted::all(&evidence)[..] else { panic!("one mount") };
-        assert_eq!(mounted.span, Some(Span { seconds: 10.0, is_lifetime: false }));
+        assert!(!mounted.is_lifetime());
         let total = mounted.total();
-        assert_eq!((total.calls, total.retransmissions()), (50, 1));
-        assert_eq!(Means::of(&total).unwrap().execute_ms, 2.0);
-        assert_eq!(mounted.of_names(&["getattr"]).errors, Some(2));
-        assert_eq!(mounted.of_names(&["READ"]).calls, 0);
-    }
-
-    #[test]
-    fn one_sample_is_since_the_mount_and_a_mount_made_anew_is_another() {
-        let text = testing::mount("rw", &["GETATTR: 100 100 0 0 0 10 20 30"]);
-        let evidence = testing::one(&text);
-        let [mounted] = &Mounted::all(&evidence)[..] else { panic!("one mount") };
-        assert_eq!(mounted.span, Some(Span { seconds: 1234.0, is_lifetime: true }));
-        let younger = text.replace("age:\t1234", "age:\t5");
-        let evidence = testing::two(10.0, &text, &younger);
-        assert!(Mounted::all(&evidence)[0].is_lifetime());
+        assert_eq!((total.calls, total.retransmissions), (50, 1));
+        assert!((total.means().unwrap().execute_ms - 2.0).abs() < 1e-9);
+        assert_eq!(mounted.group(&["READ"]).means(), None);
+        assert_eq!(mounted.group(&["getattr"]).share_of(&total), 1.0);
     }
 
     #[test]
     fn sums_that_cannot_be_have_no_means() {
-        let wrapped = Operation { calls: 3, queue_ms: u64::MAX - 9, ..Operation::default() };
-        assert_eq!(Means::of(&wrapped), None);
-        assert_eq!(Means::of(&Operation::default()), None);
+        let text = testing::mount("rw", &["GETATTR: 3 3 0 0 0 18446744073709551600 20 30"]);
+        let evidence = testing::one(&text);
+        assert_eq!(Mounted::all(&evidence)[0].total().means(), None);
+    }
+
+    #[test]
+    fn a_mount_has_the_connections_that_lead_to_its_server() {
+        let mut evidence = testing::one(&testing::mount("rw,addr=10.0.0.1", &[]));
+        let to = |peer: &str| Connection { peer: peer.to_owned(), ..Connection::default() };
+        evidence.last.connections =
+            vec![to("10.0.0.1:2049"), to("10.0.0.1:22"), to("10.0.0.2:2049")];
+        assert_eq!(Mounted::all(&evidence)[0].connections.len(), 1);
     }
 }

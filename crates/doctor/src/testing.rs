@@ -6,7 +6,7 @@ use super::evidence::Evidence;
 use super::finding::{Found, Judged};
 use super::limits::Limits;
 use super::rules::Rule;
-use super::subject::Mounted;
+use super::subject::{Hosted, Mounted, Served};
 
 /// A mount with these options and operations, 1234 s old.
 pub(crate) fn mount(options: &str, operations: &[&str]) -> String {
@@ -44,11 +44,22 @@ pub(crate) fn two(seconds: f64, first: &str, last: &str) -> Evidence {
     Evidence::of(files)
 }
 
-/// What a rule says of the first mount of some evidence.
+/// Evidence of one sample of these files.
+pub(crate) fn files(texts: &[(&str, &str)]) -> Evidence {
+    let mut files = Files::default();
+    for (path, text) in texts {
+        files.put(*path, *text);
+    }
+    Evidence::of(files)
+}
+
+/// What a rule says of the first mount, the server and the host of some evidence.
 pub(crate) fn judged(rule: &Rule, evidence: &Evidence) -> Judged {
     let limits = Limits::default();
-    let mounts = Mounted::all(evidence);
-    (rule.judge)(&Case { evidence, limits: &limits, mount: mounts.first() })
+    let (mounts, server) = (Mounted::all(evidence), Served::of(evidence));
+    let host = &Hosted::of(evidence);
+    let (mount, server) = (mounts.first(), server.as_ref());
+    (rule.judge)(&Case { evidence, limits: &limits, host, mount, server })
 }
 
 /// The same, which must be a finding.
@@ -63,4 +74,54 @@ pub(crate) fn found(rule: &Rule, evidence: &Evidence) -> Found {
 pub(crate) fn is_fine(rule: &Rule, evidence: &Evidence) {
     let judged = judged(rule, evidence);
     assert!(matches!(judged, Judged::Fine(_)), "{}: {judged:?}", rule.name);
+}
+
+/// It is not about this.
+pub(crate) fn is_quiet(rule: &Rule, evidence: &Evidence) {
+    let judged = judged(rule, evidence);
+    assert!(matches!(judged, Judged::Quiet), "{}: {judged:?}", rule.name);
+}
+
+/// It wants more to judge by.
+pub(crate) fn wants_more(rule: &Rule, evidence: &Evidence) {
+    let judged = judged(rule, evidence);
+    assert!(matches!(judged, Judged::Missing(_)), "{}: {judged:?}", rule.name);
+}
+
+/// A server whose counters have these lines, and these files besides.
+pub(crate) fn server(lines: &str, others: &[(&str, &str)]) -> Evidence {
+    let mut text = lines.to_owned();
+    if !lines.contains("rpc ") {
+        text.push_str("rpc 20000 0 0 0 0\n");
+    }
+    text.push_str("th 8 0\n");
+    let all: Vec<(&str, &str)> =
+        [("proc/net/rpc/nfsd", &*text)].into_iter().chain(others.iter().copied()).collect();
+    files(&all)
+}
+
+/// A server of which one file has changed in ten seconds.
+pub(crate) fn server_twice(path: &str, first: &str, last: &str) -> Evidence {
+    let counters = [
+        ("1/proc/net/rpc/nfsd", "rpc 100 0 0 0 0\nth 8 0\n"),
+        ("2/proc/net/rpc/nfsd", "rpc 20000 0 0 0 0\nth 8 0\n"),
+    ];
+    host_twice(path, first, last, &counters)
+}
+
+/// A host of which one file has changed in ten seconds; other files are of the second sample,
+/// unless they say otherwise.
+pub(crate) fn host_twice(path: &str, first: &str, last: &str, others: &[(&str, &str)]) -> Evidence {
+    let (one, two) = (format!("1/{path}"), format!("2/{path}"));
+    let mut all = vec![("1/proc/uptime", "1000.0 0\n"), ("2/proc/uptime", "1010.0 0\n")];
+    all.extend([(one.as_str(), first), (two.as_str(), last)]);
+    let below: Vec<(String, &str)> = others
+        .iter()
+        .map(|(path, text)| match path.starts_with(['1', '2']) {
+            true => ((*path).to_owned(), *text),
+            false => (format!("2/{path}"), *text),
+        })
+        .collect();
+    all.extend(below.iter().map(|(path, text)| (path.as_str(), *text)));
+    files(&all)
 }

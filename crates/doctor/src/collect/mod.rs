@@ -64,6 +64,9 @@ impl Files {
     }
 }
 
+/// Where connections are kept, in the form of `ss -tino`.
+pub const CONNECTIONS: &str = "ss.txt";
+
 /// What counts: read twice, for rates.
 pub const COUNTERS: [&str; 20] = [
     "proc/uptime",
@@ -87,6 +90,100 @@ pub const COUNTERS: [&str; 20] = [
     "proc/pressure/io",
     "proc/pressure/memory",
 ];
+
+/// What is configured: read once, at the end.
+pub const SETTINGS: [&str; 25] = [
+    "proc/self/mountinfo",
+    "proc/fs/nfsd/max_block_size",
+    "proc/fs/nfsd/pool_threads",
+    "proc/fs/nfsd/versions",
+    "proc/sys/kernel/osrelease",
+    "proc/sys/net/core/netdev_budget",
+    "proc/sys/net/core/netdev_max_backlog",
+    "proc/sys/net/core/rmem_max",
+    "proc/sys/net/core/wmem_max",
+    "proc/sys/net/ipv4/tcp_congestion_control",
+    "proc/sys/net/ipv4/tcp_rmem",
+    "proc/sys/net/ipv4/tcp_wmem",
+    "proc/sys/sunrpc/tcp_max_slot_table_entries",
+    "proc/sys/sunrpc/tcp_slot_table_entries",
+    "proc/sys/sunrpc/udp_slot_table_entries",
+    "proc/sys/vm/dirty_background_bytes",
+    "proc/sys/vm/dirty_background_ratio",
+    "proc/sys/vm/dirty_bytes",
+    "proc/sys/vm/dirty_ratio",
+    "proc/sys/vm/dirty_expire_centisecs",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "sys/module/nfs/parameters/max_session_slots",
+    "etc/exports",
+    "etc/fstab",
+    "etc/nfs.conf",
+];
+
+/// Folders of settings whose names are not known before.
+const DEVICES: &str = "sys/class/net/";
+const BACKINGS: &str = "sys/class/bdi/";
+const OF_DEVICE: [&str; 4] = ["speed", "duplex", "mtu", "operstate"];
+const OF_BACKING: &str = "read_ahead_kb";
+
+/// Whether a path below a root is that of a setting.
+pub fn is_setting(path: &str) -> bool {
+    let below = |folder: &str| path.strip_prefix(folder)?.split_once('/').map(|(_, name)| name);
+    SETTINGS.contains(&path)
+        || below(DEVICES).is_some_and(|name| OF_DEVICE.contains(&name))
+        || below(BACKINGS) == Some(OF_BACKING)
+}
+
+/// The settings of a live host. Of files that have more in them than NFS, only its lines are kept.
+pub fn live_settings(root: &Path) -> Files {
+    let mut files = live(root, &SETTINGS);
+    for (path, is_kept) in OF_MANY {
+        if let Some(text) = files.text(path) {
+            let text = String::from_utf8_lossy(text).into_owned();
+            let kept: String =
+                text.lines().filter(|line| is_kept(line)).flat_map(|line| [line, "\n"]).collect();
+            files.put(path, kept);
+        }
+    }
+    let backings = backings(files.text("proc/self/mountinfo").unwrap_or_default());
+    let devices = std::fs::read_dir(root.join(DEVICES)).into_iter().flatten().flatten();
+    let devices = devices.filter_map(|entry| entry.file_name().into_string().ok());
+    let of_devices = devices
+        .take(DEVICES_MAX)
+        .flat_map(|name| OF_DEVICE.map(|what| format!("{DEVICES}{name}/{what}")));
+    let of_backings = backings.iter().map(|name| format!("{BACKINGS}{name}/{OF_BACKING}"));
+    for path in of_devices.chain(of_backings).collect::<Vec<String>>() {
+        // A device without a link has no speed, and says so with an error.
+        if let Ok(text) = read(&root.join(&path)) {
+            files.put(path, text);
+        }
+    }
+    files
+}
+
+/// Network devices, at most.
+const DEVICES_MAX: usize = 256;
+
+type IsKept = fn(&str) -> bool;
+
+/// Lines that are kept of files that have more in them.
+const OF_MANY: [(&str, IsKept); 2] = [
+    ("proc/self/mountinfo", |line| line.contains(" - nfs ") || line.contains(" - nfs4 ")),
+    ("etc/fstab", |line| {
+        line.split_whitespace().nth(2).is_some_and(|kind| kind.starts_with("nfs"))
+    }),
+];
+
+/// `0:45` of each mount, the name of what it is read ahead by.
+fn backings(mountinfo: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(mountinfo);
+    let number = |line: &str| line.split_whitespace().nth(2).map(str::to_owned);
+    let mut found: Vec<String> = text.lines().filter_map(number).collect();
+    found.retain(|name| name.split(':').all(|part| part.parse::<u32>().is_ok()));
+    found.sort();
+    found.dedup();
+    found
+}
 
 /// The files of a live host that are on a list; what is not there is no part of it, and what may
 /// not be read is noted.
@@ -123,6 +220,10 @@ mod tests {
         assert_eq!(files.all().count(), 1);
         assert_eq!(files.notes.len(), 1);
         assert_eq!(files.notes[0].path, "proc/uptime");
+        assert!(
+            is_setting("sys/class/net/eth0/mtu") && is_setting("sys/class/bdi/0:45/read_ahead_kb")
+        );
+        assert!(!is_setting("sys/class/net/eth0/address") && !is_setting("etc/passwd"));
         assert_eq!(files.below("1").text("1/proc/stat"), Some(&b"cpu 1\n"[..]));
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Missing, Severity};
+use crate::finding::{Found, Judged, Layer, Severity};
 use crate::limits::Threshold;
-use crate::subject::Means;
+use crate::model;
 
 pub(super) static RULE: Rule = Rule {
     name: "client-queue",
@@ -25,18 +25,14 @@ pub(super) static RULE: Rule = Rule {
     remedy: "More connections (`nconnect=8`), more slots (`sunrpc.tcp_max_slot_table_entries`, for \
              version 4.1 `nfs.max_session_slots`), or smaller bursts (`vm.dirty_bytes`).",
     gain: "By a closed model of the calls that wait and those that are outstanding.",
-    explained_by: &[],
+    explained_by: &["session-slots", "slot-limit", "small-transfers"],
     judge,
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(mount) = case.mount else { return Judged::Quiet };
-    let total = mount.total();
-    let few = (total.calls as f64) < case.limit(&RULE, "calls_min");
-    let means = Means::of(&total).filter(|_| !few);
-    let Some(means) = means else {
-        let what = format!("{} calls of {} are too few for times", total.calls, mount.now.point);
-        return Judged::Missing(Missing::new(what, "the same while the mount is in use"));
+    let (mount, total, means) = match case.used(&RULE) {
+        Ok(used) => used,
+        Err(judged) => return judged,
     };
     let share = means.queue_ms / means.execute_ms.max(means.queue_ms).max(f64::MIN_POSITIVE);
     let is_long = means.queue_ms > case.limit(&RULE, "queue_ms")
@@ -55,19 +51,31 @@ fn judge(case: &Case<'_>) -> Judged {
         means.execute_ms,
         share * 100.0
     );
-    Found::new(
-        &RULE,
-        what,
-        "mount again with nconnect=8 (unmount every mount of this server first)",
-    )
-    .evidence(numbers)
-    .into()
+    let on_way = mount.rates.total.outstanding_mean.unwrap_or(1.0).max(1.0);
+    let floor_ms = case.floor().map(|floor| floor.ms);
+    let connections = mount.now.transports.len().max(1);
+    let remedy = match connections {
+        1 => "unmount every mount of this server, then mount with nconnect=8".to_owned(),
+        _ => format!(
+            "{connections} connections are in use: sysctl sunrpc.tcp_max_slot_table_entries, and \
+             fewer bytes at once: sysctl -w vm.dirty_bytes=31457280"
+        ),
+    };
+    let mut found = Found::new(&RULE, what, remedy)
+        .evidence(numbers)
+        .evidence(format!("{} calls, {connections} connections", total.calls))
+        .gain(model::more_outstanding(on_way, means.rtt_ms, means.queue_ms, floor_ms));
+    if floor_ms.is_none() {
+        found =
+            found.against("how much of the reply's time is the network is not known (ss -tino)");
+    }
+    found.into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{found, is_fine, judged, mount, one};
+    use crate::testing::{found, is_fine, mount, one, wants_more};
 
     #[test]
     fn calls_that_wait_longer_than_they_take_are_found() {
@@ -85,7 +93,6 @@ mod tests {
 
     #[test]
     fn a_few_calls_say_nothing() {
-        let evidence = one(&mount("rw", &["WRITE: 9 9 0 0 0 60000 20000 81000 0"]));
-        assert!(matches!(judged(&RULE, &evidence), Judged::Missing(_)));
+        wants_more(&RULE, &one(&mount("rw", &["WRITE: 9 9 0 0 0 60000 20000 81000 0"])));
     }
 }

@@ -1,9 +1,47 @@
 //! The rules: one file each, one line in [`ALL`]. `docs/doctor-rules.md` is made of this list.
 
 mod attribute_caching_off;
+mod attribute_storm;
+mod busy_processors;
+mod cache_misses;
 mod client_queue;
+mod connection_breaks;
+mod delays;
+mod dirty_limit;
 mod document;
+mod idle_application;
+mod interface_errors;
+mod kerberos;
+mod latency_bound;
+mod low_memory;
+mod major_timeouts;
+mod nconnect_ignored;
+mod no_replies;
+mod packet_backlog;
+mod read_ahead;
+mod refused_calls;
+mod reply_cache_hits;
 mod retransmissions;
+mod server_disks;
+mod server_processors;
+mod server_threads;
+mod server_writes;
+mod session_slots;
+mod short_timeo;
+mod slot_limit;
+mod slow_clock;
+mod slow_commit;
+mod slow_interface;
+mod slow_server;
+mod small_calls;
+mod small_transfers;
+mod soft_mount;
+mod stale_handles;
+mod symbolic_links;
+mod sync_mount;
+mod tcp_loss;
+mod udp_loss;
+mod udp_mount;
 
 use super::case::Case;
 use super::finding::{Judged, Layer, Severity};
@@ -46,9 +84,53 @@ pub struct Rule {
     pub judge: fn(&Case<'_>) -> Judged,
 }
 
-/// All rules, by the names of their files.
-pub static ALL: [&Rule; 3] =
-    [&attribute_caching_off::RULE, &client_queue::RULE, &retransmissions::RULE];
+/// All rules, by their names.
+pub static ALL: [&Rule; 41] = [
+    &attribute_caching_off::RULE,
+    &attribute_storm::RULE,
+    &busy_processors::RULE,
+    &cache_misses::RULE,
+    &client_queue::RULE,
+    &connection_breaks::RULE,
+    &delays::RULE,
+    &dirty_limit::RULE,
+    &idle_application::RULE,
+    &interface_errors::RULE,
+    &kerberos::RULE,
+    &latency_bound::RULE,
+    &low_memory::RULE,
+    &major_timeouts::RULE,
+    &nconnect_ignored::RULE,
+    &no_replies::RULE,
+    &packet_backlog::RULE,
+    &read_ahead::RULE,
+    &refused_calls::RULE,
+    &reply_cache_hits::RULE,
+    &retransmissions::RULE,
+    &server_disks::RULE,
+    &server_processors::RULE,
+    &server_threads::RULE,
+    &server_writes::RULE,
+    &session_slots::RULE,
+    &short_timeo::RULE,
+    &slot_limit::RULE,
+    &slow_clock::RULE,
+    &slow_commit::RULE,
+    &slow_interface::RULE,
+    &slow_server::RULE,
+    &small_calls::RULE,
+    &small_transfers::RULE,
+    &soft_mount::RULE,
+    &stale_handles::RULE,
+    &symbolic_links::RULE,
+    &sync_mount::RULE,
+    &tcp_loss::RULE,
+    &udp_loss::RULE,
+    &udp_mount::RULE,
+];
+
+/// What reads attributes and names, in every version.
+const LOOKS: [&str; 3] = ["GETATTR", "LOOKUP", "ACCESS"];
 
 /// The rule of a name.
 pub fn named(name: &str) -> Option<&'static Rule> {

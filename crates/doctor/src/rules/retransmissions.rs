@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -14,12 +14,8 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[
         Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
         Threshold { name: "tcp_share", default: 0.0, of: "share of the calls, over TCP" },
-        Threshold { name: "udp_share", default: 0.0005, of: "share, over UDP" },
-        Threshold {
-            name: "high_share",
-            default: 0.05,
-            of: "share that is high (Sun 1990: history)",
-        },
+        Threshold { name: "udp_share", default: 0.0005, of: "share of the calls, over UDP" },
+        Threshold { name: "high_share", default: 0.05, of: "share that is high" },
     ],
     source: "Sun 1990, section 4.1 (5 %: history; bad XIDs as many as timeouts: a slow server); \
              nfs(5): over TCP a call is retransmitted only after `timeo`, or a new connection",
@@ -31,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
     remedy: "Over UDP `proto=tcp`; over TCP find out why connections break (`dmesg`, firewalls), \
              and leave `timeo` at 600.",
     gain: "Cannot be predicted: a wait of `timeo` is not in the times of a call that succeeds.",
-    explained_by: &[],
+    explained_by: &["connection-breaks", "major-timeouts", "short-timeo", "udp-mount"],
     judge,
 };
 
@@ -41,22 +37,23 @@ fn judge(case: &Case<'_>) -> Judged {
     if (total.calls as f64) < case.limit(&RULE, "calls_min") {
         return Judged::Quiet;
     }
-    let (calls, again) = (total.calls, total.retransmissions());
+    let (calls, again) = (total.calls, total.retransmissions);
     let share = again as f64 / calls as f64;
-    let limit = if mount.is_tcp() { "tcp_share" } else { "udp_share" };
-    let numbers = format!("{again} of {calls} calls retransmitted ({:.3} %)", share * 100.0);
-    if share <= case.limit(&RULE, limit) {
+    let limit = if mount.is_udp() { "udp_share" } else { "tcp_share" };
+    let numbers = format!("{again} of {calls} calls retransmitted ({:.2} %)", share * 100.0);
+    // Calls under way when a sample was taken are sent, and not yet counted.
+    let under_way = mount.rates.total.in_system_mean.unwrap_or(0.0).ceil();
+    if share <= case.limit(&RULE, limit) || (again as f64) <= under_way {
         return Judged::Fine(numbers);
     }
-    let bad_xids: u64 = mount.since.transports.iter().filter_map(|one| one.bad_xids).sum();
-    let is_slow = bad_xids as f64 > 0.5 * again as f64;
-    let cause = match is_slow {
-        true => "replies come too late: the server is slow",
+    let bad_xids: u64 = mount.rates.transports.iter().filter_map(|one| one.bad_xids).sum();
+    let cause = match bad_xids as f64 > 0.5 * again as f64 {
+        true => "replies come too late: the server is slow, or timeo too short",
         false => "replies do not come: the network loses, or connections break",
     };
-    let remedy = match mount.is_tcp() {
-        true => "dmesg | grep 'not responding'; then what lies between (firewall, bond, switch)",
-        false => "mount again with proto=tcp",
+    let remedy = match mount.is_udp() {
+        false => "dmesg | grep 'not responding'; then what lies between (firewall, bond, switch)",
+        true => "mount again with proto=tcp",
     };
     let severity = match share > case.limit(&RULE, "high_share") {
         true => Severity::High,
@@ -65,6 +62,7 @@ fn judge(case: &Case<'_>) -> Judged {
     Found::new(&RULE, format!("{numbers}; {cause}"), remedy)
         .severity(severity)
         .evidence(format!("{bad_xids} replies that nobody waited for any more"))
+        .gain(Gain::unpredicted("the wait before a retransmission is in no time of a call"))
         .into()
 }
 

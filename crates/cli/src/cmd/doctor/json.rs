@@ -1,6 +1,7 @@
 //! The findings as JSON.
 
 use doctor::finding::{Finding, Gain};
+use doctor::shares::Shares;
 use doctor::{Evidence, Report};
 use serde_json::{Value, json};
 
@@ -21,11 +22,27 @@ fn report(report: &Report) -> Value {
     json!({
         "name": report.name,
         "facts": facts.collect::<serde_json::Map<String, Value>>(),
-        "since_mount": report.is_lifetime,
+        "about": format!("{:?}", report.about).to_lowercase(),
+        "since_beginning": report.is_lifetime,
+        "seconds": report.span.seconds,
+        "verdict": report.verdict,
+        "certainty": report.certainty.name(),
+        "time": report.shares.as_ref().map(time),
+        "floor_ms": report.floor.map(|floor| floor.ms),
+        "contradictions": report.contradictions,
         "severity": report.severity().map(doctor::Severity::name),
         "findings": report.findings.iter().map(finding).collect::<Vec<Value>>(),
         "fine": report.fine,
         "missing": missing.collect::<Vec<Value>>(),
+    })
+}
+
+fn time(shares: &Shares) -> Value {
+    let of_calls =
+        shares.of_calls.iter().map(|(place, share)| (place.name().replace(' ', "_"), json!(share)));
+    json!({
+        "of_calls": of_calls.collect::<serde_json::Map<String, Value>>(),
+        "application_at_least": shares.application,
     })
 }
 

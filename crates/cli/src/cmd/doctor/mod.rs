@@ -3,6 +3,7 @@
 mod json;
 mod screen;
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use doctor::collect::{self, COUNTERS, Files};
@@ -40,7 +41,8 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
         }
     }
     if output::prints_text(verbosity, [&args.json]) {
-        output::print(&screen::text(&reports))?;
+        let has_colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        output::print(&screen::text(&reports, has_colour))?;
     }
     if let Some(path) = &args.json {
         output::write(path, &json::text(&evidence, &reports))?;
@@ -100,6 +102,7 @@ fn live(args: &Doctor, verbosity: Verbosity) -> Result<Files, Failure> {
         )
     })?;
     files.join(collect::live(root, &COUNTERS).below("2"));
+    files.join(collect::live_settings(root).below("2"));
     Ok(files)
 }
 

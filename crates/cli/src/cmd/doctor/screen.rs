@@ -1,91 +1,263 @@
-//! The findings on a terminal.
+//! The findings on a terminal, in the order in which a reader asks: what is it, what is wrong,
+//! where does the time go, how is that known, what is to be done, what else, what could not be
+//! seen.
 
 use std::fmt::Write;
 
-use doctor::Report;
 use doctor::finding::{Finding, Gain};
+use doctor::rules::About;
+use doctor::{Layer, Report, Severity};
 
 /// Columns of a line, as other commands have them.
 const WIDTH: usize = 100;
 const HEAD: usize = 12;
+/// Findings below the first that are shown; `--json` and `--html` have all.
+const OTHERS_MAX: usize = 5;
 
-pub(super) fn text(reports: &[Report]) -> String {
+/// What is printed, in colour or not.
+pub(super) fn text(reports: &[Report], has_colour: bool) -> String {
     if reports.is_empty() {
-        return "there is no NFS mount on this host\n".to_owned();
+        return "there is no NFS mount and no NFS server on this host\n".to_owned();
     }
-    reports.iter().map(report).collect::<Vec<String>>().join("\n")
+    let is_one = reports.len() == 1;
+    let shown = reports.iter().map(|report| {
+        let is_well = report.severity().is_none_or(|severity| severity == Severity::Low);
+        match !is_one && is_well {
+            true => short(report, has_colour),
+            false => whole(report, has_colour),
+        }
+    });
+    shown.collect::<Vec<String>>().join("\n")
 }
 
-fn report(report: &Report) -> String {
-    let mut out = String::new();
+/// `/mnt/data: server:/export, NFS v3, 4 connections`.
+pub(super) fn title(report: &Report) -> String {
     let fact = |name: &str| {
         let found = report.facts.iter().find(|(key, _)| key == name);
-        found.map_or("?", |(_, value)| value.as_str())
+        found.map(|(_, value)| value.as_str())
     };
-    writeln!(out, "{}: {}, NFS v{}", report.name, fact("server"), fact("version")).ok();
-    line(&mut out, "options", fact("options"));
-    let since = if report.is_lifetime { "; an average since the mount" } else { "" };
-    match report.findings.split_first() {
-        None => line(&mut out, "verdict", &format!("nothing stands out{since}")),
-        Some((first, others)) => {
-            let sure = first.found.certainty.name();
-            line(&mut out, "verdict", &format!("{} ({sure}{since})", first.found.what));
-            grounds(&mut out, first);
-            for other in others {
-                let (layer, severity) = (other.rule.layer.name(), other.found.severity.name());
-                line(&mut out, "besides", &format!("{} ({layer}, {severity})", other.found.what));
-                line(&mut out, "", &format!("try: {}; {}", other.found.remedy, gain(other)));
-            }
+    let mut parts: Vec<String> = fact("server").into_iter().map(str::to_owned).collect();
+    match report.about {
+        About::Mount => {
+            parts.extend(fact("version").map(|version| format!("NFS v{version}")));
+            let several = fact("connections").filter(|count| !matches!(*count, "0" | "1"));
+            parts.extend(several.map(|count| format!("{count} connections")));
+        }
+        About::Server => {
+            parts.extend(fact("version").map(|versions| format!("versions {versions}")));
+            parts.extend(fact("threads").map(|threads| format!("{threads} threads")));
+        }
+        About::Host => {}
+    }
+    parts.extend(fact("kernel").map(|kernel| format!("Linux {kernel}")));
+    match parts.is_empty() {
+        true => report.name.clone(),
+        false => format!("{}: {}", report.name, parts.join(", ")),
+    }
+}
+
+/// How sure the verdict is, and what its counters are of.
+pub(super) fn certainty(report: &Report) -> String {
+    let over = match (report.span.seconds, report.is_lifetime) {
+        (Some(seconds), false) => format!("; in {seconds:.0} s"),
+        (_, false) => String::new(),
+        (_, true) => match report.about {
+            About::Mount => "; an average since the mount",
+            About::Server | About::Host => "; since the boot",
+        }
+        .to_owned(),
+    };
+    format!("{}{over}", report.certainty.name())
+}
+
+/// A mount that is well, in a line or two.
+fn short(report: &Report, has_colour: bool) -> String {
+    let mut out = Out { text: String::new(), has_colour };
+    out.bold(&title(report));
+    out.line("verdict", &format!("{} ({})", report.verdict, certainty(report)));
+    out.text
+}
+
+fn whole(report: &Report, has_colour: bool) -> String {
+    let mut out = Out { text: String::new(), has_colour };
+    out.bold(&title(report));
+    let options = report.facts.iter().find(|(name, _)| name == "options");
+    out.line("options", options.map_or("", |(_, options)| options));
+    out.verdict(report);
+    out.line("time", &shares(report));
+    let weighs = |finding: &&Finding| finding.found.severity > Severity::Low;
+    let first = report.findings.first().filter(weighs);
+    if let Some(first) = first {
+        out.line("evidence", &first.found.evidence.join("; "));
+        out.line("against", &first.found.against.join("; "));
+    }
+    out.line("floor", &floor(report));
+    if let Some(first) = first {
+        out.line("try first", &first.found.remedy);
+        out.line("gain", &gain(&first.found.gain));
+        for below in &first.below {
+            out.line("explains", &below.found.what);
         }
     }
-    if !report.fine.is_empty() {
-        line(&mut out, "well", &report.fine.join("; "));
+    let others = report.findings.iter().skip(usize::from(first.is_some()));
+    let left = others.clone().count().saturating_sub(OTHERS_MAX);
+    for (at, other) in others.take(OTHERS_MAX).enumerate() {
+        let (layer, severity) = (other.rule.layer.name(), other.found.severity.name());
+        let head = if at == 0 { "besides" } else { "" };
+        let what =
+            format!("{} ({layer}, {severity}); try: {}", other.found.what, other.found.remedy);
+        out.line(head, &what);
     }
-    for missing in &report.missing {
-        line(&mut out, "not seen", &format!("{} (run: {})", missing.what, missing.run));
+    if left > 0 {
+        out.line("", &format!("and {left} more, in --json"));
     }
-    out
+    for (at, contradiction) in report.contradictions.iter().enumerate() {
+        out.line(if at == 0 { "but" } else { "" }, contradiction);
+    }
+    out.line("well", &well(report));
+    for (at, missing) in report.missing.iter().enumerate() {
+        let head = if at == 0 { "not seen" } else { "" };
+        out.line(head, &format!("{} (run: {})", missing.what, missing.run));
+    }
+    out.text
 }
 
-fn grounds(out: &mut String, finding: &Finding) {
-    let found = &finding.found;
-    line(out, "evidence", &found.evidence.join("; "));
-    line(out, "against", &found.against.join("; "));
-    line(out, "try first", &found.remedy);
-    line(out, "gain", &gain(finding));
-    for below in &finding.below {
-        line(out, "explains", &below.found.what);
+/// What was looked at and is well, as much as fits a few lines.
+fn well(report: &Report) -> String {
+    const CHARACTERS_MAX: usize = 250;
+    let mut said = String::new();
+    for (at, fine) in report.fine.iter().enumerate() {
+        if said.len() + fine.len() > CHARACTERS_MAX {
+            return format!("{said}; and {} more", report.fine.len() - at);
+        }
+        said.push_str(if at == 0 { "" } else { "; " });
+        said.push_str(fine);
     }
+    said
 }
 
-fn gain(finding: &Finding) -> String {
-    match &finding.found.gain {
+/// Shares of the calls' time.
+pub(super) fn shares(report: &Report) -> String {
+    let Some(shares) = &report.shares else { return String::new() };
+    let parts = shares.of_calls.iter();
+    let mut said: Vec<String> =
+        parts.map(|(place, share)| format!("{} {:.0} %", place.name(), share * 100.0)).collect();
+    if let Some(application) = shares.application {
+        let name = Layer::Application.name();
+        said.push(format!("{name} alone at least {:.0} % of all time", application * 100.0));
+    }
+    said.join(", ")
+}
+
+pub(super) fn floor(report: &Report) -> String {
+    let Some(floor) = report.floor else { return String::new() };
+    let now = floor.now_ms.map(|now| format!(", {now:.2} ms now")).unwrap_or_default();
+    format!("the network's round trip is {:.2} ms at least{now}", floor.ms)
+}
+
+pub(super) fn gain(gain: &Gain) -> String {
+    match gain {
+        Gain::Faster { of, least, most, model } if most - least < 0.05 => {
+            format!("{most:.1} times the {of}, by {model}")
+        }
         Gain::Faster { of, least, most, model } => {
-            format!("{least:.1} to {most:.1} times the {of} (by {model})")
+            format!("{least:.1} to {most:.1} times the {of}, by {model}")
         }
         Gain::Unpredicted(why) => format!("cannot be predicted from this: {why}"),
     }
 }
 
-/// A head and its text, in as many lines as that needs; nothing without a text.
-fn line(out: &mut String, head: &str, text: &str) {
-    let (mut column, mut head) = (0, head);
-    for word in text.split_whitespace() {
-        if column > 0 && column + 1 + word.chars().count() > WIDTH {
-            out.push('\n');
-            column = 0;
+struct Out {
+    text: String,
+    has_colour: bool,
+}
+
+impl Out {
+    fn bold(&mut self, title: &str) {
+        match self.has_colour {
+            true => writeln!(self.text, "\x1b[1m{title}\x1b[0m"),
+            false => writeln!(self.text, "{title}"),
         }
-        if column == 0 {
-            write!(out, "  {head:<HEAD$}").ok();
-            (column, head) = (HEAD + 2, "");
-        } else {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += word.chars().count();
+        .ok();
     }
-    if column > 0 {
-        out.push('\n');
+
+    fn verdict(&mut self, report: &Report) {
+        let colour = match report.severity() {
+            Some(Severity::High) => "31",
+            Some(Severity::Medium) => "33",
+            Some(Severity::Low) | None => "32",
+        };
+        let begin = self.text.len();
+        self.line("verdict", &format!("{} ({})", report.verdict, certainty(report)));
+        if self.has_colour {
+            self.text.insert_str(begin, &format!("\x1b[{colour}m"));
+            self.text.insert_str(self.text.trim_end().len(), "\x1b[0m");
+        }
+    }
+
+    /// A head and its text, in as many lines as that needs; nothing without a text.
+    fn line(&mut self, head: &str, text: &str) {
+        let (mut column, mut head) = (0, head);
+        // What comes from a host's files may have anything in it.
+        let text = text.replace(char::is_control, " ");
+        for word in pieces(&text) {
+            if column > 0 && column + 1 + word.chars().count() > WIDTH {
+                self.text.push('\n');
+                column = 0;
+            }
+            if column == 0 {
+                write!(self.text, "  {head:<HEAD$}").ok();
+                (column, head) = (HEAD + 2, "");
+            } else {
+                self.text.push(' ');
+                column += 1;
+            }
+            self.text.push_str(&word);
+            column += word.chars().count();
+        }
+        if column > 0 {
+            self.text.push('\n');
+        }
+    }
+}
+
+/// Words; a long list without blanks, as mount options are, at its commas.
+fn pieces(text: &str) -> Vec<String> {
+    const LONG: usize = WIDTH - HEAD - 4;
+    let mut pieces = Vec::new();
+    for word in text.split_whitespace() {
+        if word.chars().count() <= LONG {
+            pieces.push(word.to_owned());
+            continue;
+        }
+        let mut piece = String::new();
+        for part in word.split_inclusive(',') {
+            let letters: Vec<char> = part.chars().collect();
+            for part in letters.chunks(LONG).map(String::from_iter) {
+                if !piece.is_empty() && piece.chars().count() + part.chars().count() > LONG {
+                    pieces.push(std::mem::take(&mut piece));
+                }
+                piece.push_str(&part);
+            }
+        }
+        pieces.push(piece);
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_is_broken_at_its_commas_and_nothing_is_lost() {
+        let list = (0..40).map(|at| format!("option{at}=value")).collect::<Vec<_>>().join(",");
+        let mut out = Out { text: String::new(), has_colour: false };
+        out.line("options", &list);
+        assert!(out.text.lines().all(|line| line.chars().count() <= WIDTH));
+        assert_eq!(out.text.replace("options", "").split_whitespace().collect::<String>(), list);
+        let mut evil = Out { text: String::new(), has_colour: false };
+        evil.line("x", "a\x1b[31mb");
+        assert!(!evil.text.contains('\x1b'));
     }
 }

@@ -1,13 +1,19 @@
 //! What is known of a host: its counters at one time or two, and its settings.
+//!
+//! - [`sample`]: counters at one time.
+//! - [`pasted`]: what is known of outputs that somebody has kept, by what is in them.
 
-use std::collections::BTreeSet;
+mod pasted;
+mod sample;
 
-use counters::client::Client;
-use counters::mountstats::{self, Mount};
-use counters::server::Server;
-use counters::{Problem, client, partial, server};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::collect::{COUNTERS, Files, Note};
+use counters::Problem;
+
+use super::collect::{COUNTERS, Files, Note, is_setting};
+
+pub use sample::{Pressures, Sample};
 
 /// See the module's head.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,22 +21,12 @@ pub struct Evidence {
     /// Some time before the last; none where there is one sample only.
     pub first: Option<Sample>,
     pub last: Sample,
+    /// Texts of small files, by their paths below the root: `proc/sys/vm/dirty_ratio`.
+    pub settings: BTreeMap<String, String>,
     /// What was passed over, and why.
     pub notes: Vec<Note>,
     /// Files that were of use.
     pub used: Vec<String>,
-}
-
-/// Counters at one time.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sample {
-    /// Since the boot: the clock of samples.
-    pub uptime_s: Option<f64>,
-    /// Whether there was a list of mounts, be it empty.
-    pub has_mounts: bool,
-    pub mounts: Vec<Mount>,
-    pub client: Option<Client>,
-    pub server: Option<Server>,
 }
 
 impl Evidence {
@@ -38,16 +34,20 @@ impl Evidence {
     /// knows is looked at for what it has in it.
     pub fn of(mut files: Files) -> Self {
         let mut evidence = Self { notes: std::mem::take(&mut files.notes), ..Self::default() };
-        let mut samples: Vec<Sample> = Vec::new();
+        let mut samples: Vec<(Sample, String)> = Vec::new();
         for root in roots(&files) {
-            samples.push(Reader { files: &files, root: &root, evidence: &mut evidence }.sample());
+            let reader = sample::Reader { files: &files, root: &root, evidence: &mut evidence };
+            samples.push((reader.sample(), root));
         }
-        samples.sort_by(|a, b| {
-            a.uptime_s.partial_cmp(&b.uptime_s).unwrap_or(std::cmp::Ordering::Equal)
-        });
-        if let Some(last) = samples.pop() {
+        let by_time = |a: &Sample, b: &Sample| a.uptime_s.partial_cmp(&b.uptime_s);
+        samples.sort_by(|a, b| by_time(&a.0, &b.0).unwrap_or(Ordering::Equal));
+        if let Some((last, root)) = samples.pop() {
             evidence.last = last;
-            evidence.first = (!samples.is_empty()).then(|| samples.swap_remove(0));
+            evidence.set(&files, &root);
+            for (_, root) in samples.drain(1.min(samples.len())..) {
+                evidence.note(&root, "is a sample between two others");
+            }
+            evidence.first = samples.pop().map(|(sample, _)| sample);
         }
         evidence.pasted(&files);
         evidence
@@ -69,29 +69,38 @@ impl Evidence {
         self.used.is_empty()
     }
 
-    /// Files in no root, by what is in them.
-    fn pasted(&mut self, files: &Files) {
+    /// A setting's text, without blanks around it.
+    pub fn setting(&self, path: &str) -> Option<&str> {
+        self.settings.get(path).map(|text| text.trim())
+    }
+
+    /// A setting that is a number.
+    pub fn number(&self, path: &str) -> Option<f64> {
+        let number: f64 = self.setting(path)?.split_whitespace().next()?.parse().ok()?;
+        Some(number).filter(|number| number.is_finite())
+    }
+
+    /// The line of a mount point in mountinfo; of several on each other the last.
+    pub fn mountinfo(&self, point: &str) -> Option<&str> {
+        let mountinfo = self.setting("proc/self/mountinfo")?;
+        let point = point.replace(' ', "\\040");
+        mountinfo.lines().rfind(|line| line.split_whitespace().nth(4) == Some(point.as_str()))
+    }
+
+    /// An option there: it has some that mountstats has not (`addr=`).
+    pub fn option_in_mountinfo(&self, point: &str, name: &str) -> Option<&str> {
+        let options = self.mountinfo(point)?.split_whitespace().last()?;
+        let mut pairs = options.split(',').filter_map(|option| option.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// The settings of one root.
+    fn set(&mut self, files: &Files, root: &str) {
         for (path, text) in files.all() {
-            if self.used.iter().any(|used| used == path)
-                || COUNTERS.iter().any(|one| path.ends_with(one))
-            {
-                continue;
-            }
-            let head = String::from_utf8_lossy(&text[..text.len().min(65_536)]);
-            if head.contains(" mounted on ")
-                && head.contains(" with fstype ")
-                && !self.last.has_mounts
-            {
-                let read = partial(text, mountstats::read);
-                self.problems(path, &read.problems);
-                if let Some(mounts) = read.value {
-                    (self.last.mounts, self.last.has_mounts) = (mounts, true);
-                    self.used.push(path.to_owned());
-                }
-            } else if text.is_empty() {
-                self.note(path, "is empty");
-            } else {
-                self.note(path, "is no output that is known");
+            if let Some(path) = path.strip_prefix(root).filter(|path| is_setting(path)) {
+                let text = String::from_utf8_lossy(text).into_owned();
+                self.used.push(format!("{root}{path}"));
+                self.settings.insert(path.to_owned(), text);
             }
         }
     }
@@ -118,42 +127,6 @@ fn roots(files: &Files) -> BTreeSet<String> {
     files.all().filter_map(|(path, _)| root(path)).collect()
 }
 
-/// One root.
-struct Reader<'a> {
-    files: &'a Files,
-    root: &'a str,
-    evidence: &'a mut Evidence,
-}
-
-impl Reader<'_> {
-    fn sample(&mut self) -> Sample {
-        let mounts = self.read("proc/self/mountstats", mountstats::read);
-        Sample {
-            uptime_s: self.uptime(),
-            has_mounts: mounts.is_some(),
-            mounts: mounts.unwrap_or_default(),
-            client: self.read("proc/net/rpc/nfs", client::read),
-            server: self.read("proc/net/rpc/nfsd", server::read),
-        }
-    }
-
-    fn read<T>(&mut self, path: &str, read: impl Fn(&[u8]) -> Result<T, Problem>) -> Option<T> {
-        let path = format!("{}{path}", self.root);
-        let read = partial(self.files.text(&path)?, read);
-        self.evidence.problems(&path, &read.problems);
-        if read.value.is_some() {
-            self.evidence.used.push(path);
-        }
-        read.value
-    }
-
-    fn uptime(&mut self) -> Option<f64> {
-        let text = self.files.text(&format!("{}proc/uptime", self.root))?;
-        let first = std::str::from_utf8(text).ok()?.split_whitespace().next()?;
-        first.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,25 +138,15 @@ mod tests {
         let mut files = Files::default();
         files.put("report/host/proc/self/mountstats", text.clone());
         files.put("report/host/proc/uptime", "100.5 7\n");
+        files.put("report/host/proc/sys/vm/dirty_ratio", "20\n");
         let evidence = Evidence::of(files.clone());
         assert_eq!((evidence.last.mounts.len(), evidence.first.is_none()), (1, true));
+        assert_eq!(evidence.number("proc/sys/vm/dirty_ratio"), Some(20.0));
         files.put("again/proc/self/mountstats", text);
         files.put("again/proc/uptime", "90.5 7\n");
         let evidence = Evidence::of(files);
         assert_eq!(evidence.between_s(), Some(10.0));
         assert_eq!(evidence.last.uptime_s, Some(100.5));
-    }
-
-    #[test]
-    fn what_is_pasted_is_known_by_what_is_in_it() {
-        let mut files = Files::default();
-        files.put("mail.txt", testing::mount("rw", &[]));
-        files.put("other.bin", &b"\0\x01"[..]);
-        files.put("empty", "");
-        let evidence = Evidence::of(files);
-        assert_eq!(evidence.last.mounts.len(), 1);
-        let notes: Vec<&str> = evidence.notes.iter().map(|note| note.why.as_str()).collect();
-        assert_eq!(notes, ["is empty", "is no output that is known"]);
     }
 
     #[test]

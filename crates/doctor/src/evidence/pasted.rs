@@ -1,0 +1,292 @@
+//! Outputs that somebody has kept: known by what is in them, whatever the file is called.
+//!
+//! A text with several outputs, each behind a shell's prompt and its command, is taken apart first.
+
+use counters::client::{self, Client};
+use counters::host::{device, disk, named, processor, protocols, softnet};
+use counters::mountstats;
+use counters::nfsstat::{self, Section, Side};
+use counters::procedures::Version;
+use counters::server::{self, Server};
+use counters::{Partial, Problem, partial, pools, socket};
+
+use super::{Evidence, Sample};
+use crate::collect::{CONNECTIONS, COUNTERS, Files, is_setting};
+
+/// Commands whose outputs are known, as they stand behind a prompt.
+const COMMANDS: [&str; 8] = ["cat", "nfsstat", "ss", "sudo", "head", "sysctl", "tail", "uname"];
+
+impl Evidence {
+    /// Files in no root.
+    pub(super) fn pasted(&mut self, files: &Files) {
+        for (path, text) in files.all() {
+            let is_read = self.used.iter().any(|used| used == path);
+            let tails = path.char_indices().filter(|(_, one)| *one == '/').map(|(at, _)| at + 1);
+            let is_of_root = [0].into_iter().chain(tails).any(|at| {
+                COUNTERS.contains(&&path[at..])
+                    || path[at..] == *CONNECTIONS
+                    || is_setting(&path[at..])
+            });
+            if is_read || is_of_root {
+                continue;
+            }
+            if text.is_empty() {
+                self.note(path, "is empty");
+                continue;
+            }
+            let text = String::from_utf8_lossy(text);
+            let parts = parts(&text);
+            let taken = parts.iter().filter(|part| self.take(path, part)).count();
+            match taken {
+                0 => self.note(path, "is no output that is known"),
+                _ => self.used.push(path.to_owned()),
+            }
+        }
+    }
+
+    /// One output: whether it is known, and of use.
+    fn take(&mut self, path: &str, text: &str) -> bool {
+        let Some(read) = kind(text) else { return false };
+        let mut problems = Vec::new();
+        let taken = read(&mut self.last, text.as_bytes(), &mut problems);
+        self.problems(path, &problems);
+        taken || self.sysctls(text)
+    }
+
+    /// `vm.dirty_ratio = 20`, as `sysctl -a` prints it.
+    fn sysctls(&mut self, text: &str) -> bool {
+        let before = self.settings.len();
+        for line in text.lines() {
+            if let Some((name, value)) = line.split_once(" = ") {
+                let path = format!("proc/sys/{}", name.replace('.', "/"));
+                if is_setting(&path) {
+                    self.settings.entry(path).or_insert_with(|| value.to_owned());
+                }
+            }
+        }
+        self.settings.len() > before
+    }
+}
+
+/// A text at its prompts.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for line in text.lines() {
+        let behind = line.split_once("$ ").or_else(|| line.split_once("# "));
+        let command = behind.and_then(|(_, command)| command.split_whitespace().next());
+        let is_prompt = command.is_some_and(|command| {
+            COMMANDS.iter().any(|known| command.rsplit('/').next() == Some(*known))
+        });
+        match (is_prompt, parts.last_mut()) {
+            (false, Some(part)) => part.extend([line, "\n"]),
+            _ => parts.push(String::new()),
+        }
+    }
+    if !text.ends_with('\n')
+        && let Some(part) = parts.last_mut()
+    {
+        part.pop();
+    }
+    parts.retain(|part| !part.trim().is_empty());
+    parts
+}
+
+type Take = fn(&mut Sample, &[u8], &mut Vec<Problem>) -> bool;
+
+/// Puts what could be read in its place, if that is free.
+fn put<T>(place: &mut Option<T>, read: Partial<T>, problems: &mut Vec<Problem>) -> bool {
+    problems.extend(read.problems);
+    let taken = read.value.is_some() && place.is_none();
+    if taken {
+        *place = read.value;
+    }
+    taken
+}
+
+fn put_all<T>(place: &mut Vec<T>, read: Partial<Vec<T>>, problems: &mut Vec<Problem>) -> bool {
+    let mut free = place.is_empty().then_some(Vec::new()).filter(|_| false);
+    let taken = put(&mut free, read, problems) && place.is_empty();
+    if let (true, Some(values)) = (taken, free) {
+        *place = values;
+    }
+    taken
+}
+
+/// What reads a text, by what is in it.
+fn kind(text: &str) -> Option<Take> {
+    let head: String = text.chars().take(65_536).collect();
+    let has_line = |begin: &str| head.lines().any(|line| line.trim_start().starts_with(begin));
+    let takes: [(bool, Take); 13] = [
+        (
+            head.contains(" mounted on ") && head.contains(" with fstype "),
+            |sample, text, problems| {
+                let mut mounts = None;
+                let taken = !sample.has_mounts
+                    && put(&mut mounts, partial(text, mountstats::read), problems);
+                if let Some(mounts) = mounts {
+                    (sample.mounts, sample.has_mounts) = (mounts, true);
+                }
+                taken
+            },
+        ),
+        (
+            has_line("packets-arrived") || head.contains("packets-arrived"),
+            |sample, text, problems| {
+                put_all(&mut sample.pools, partial(text, pools::read), problems)
+            },
+        ),
+        (has_line("rc ") && has_line("th "), |sample, text, problems| {
+            put(&mut sample.server, partial(text, server::read), problems)
+        }),
+        (
+            has_line("rpc ") && (has_line("proc3 ") || has_line("proc4 ")),
+            |sample, text, problems| put(&mut sample.client, partial(text, client::read), problems),
+        ),
+        (has_line("Tcp: ") || has_line("TcpExt: "), |sample, text, problems| {
+            let mut more = None;
+            let taken = put(&mut more, partial(text, protocols::read), problems);
+            if let Some(more) = more {
+                sample.protocols.get_or_insert_default().join(more);
+            }
+            taken
+        }),
+        (has_line("Inter-|"), |sample, text, problems| {
+            put_all(&mut sample.devices, partial(text, device::read), problems)
+        }),
+        (has_line("MemTotal:"), |sample, text, problems| {
+            put(&mut sample.memory, partial(text, named::read), problems)
+        }),
+        (has_line("cpu ") && has_line("cpu0 "), |sample, text, problems| {
+            put(&mut sample.processors, partial(text, processor::read), problems)
+        }),
+        (nfsstat::is_likely(&head), |sample, text, problems| {
+            let mut sections = None;
+            let taken = put(&mut sections, partial(text, nfsstat::read), problems);
+            if let Some(sections) = sections {
+                of_nfsstat(sample, &sections);
+            }
+            taken
+        }),
+        (socket::is_likely(&head), |sample, text, problems| {
+            put_all(&mut sample.connections, partial(text, socket::read), problems)
+        }),
+        (is_softnet(&head), |sample, text, problems| {
+            put_all(&mut sample.softnet, partial(text, softnet::read), problems)
+        }),
+        (is_disks(&head), |sample, text, problems| {
+            put_all(&mut sample.disks, partial(text, disk::read), problems)
+        }),
+        (head.contains(" = "), |_, _, _| false),
+    ];
+    takes.into_iter().find_map(|(is_it, take)| is_it.then_some(take))
+}
+
+/// A dozen columns of eight hexadecimal digits.
+fn is_softnet(head: &str) -> bool {
+    let is_column = |word: &str| word.len() == 8 && word.chars().all(|one| one.is_ascii_hexdigit());
+    head.lines().next().is_some_and(|line| {
+        line.split_whitespace().count() >= 9 && line.split_whitespace().all(is_column)
+    })
+}
+
+/// Two numbers, a name, and many numbers.
+fn is_disks(head: &str) -> bool {
+    head.lines().next().is_some_and(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_number = |at: usize| words.get(at).is_some_and(|word| word.parse::<u64>().is_ok());
+        words.len() >= 14 && is_number(0) && is_number(1) && !is_number(2) && is_number(3)
+    })
+}
+
+/// What nfsstat has said of both sides, as their files have it.
+fn of_nfsstat(sample: &mut Sample, sections: &[Section]) {
+    let of = |side: Side| sections.iter().filter(move |section| section.side == Some(side));
+    let value = |side: Side, title: &str, name: &str| {
+        let mut titled = of(side).filter(|section| section.title.to_lowercase().contains(title));
+        titled.find_map(|section| section.value(name))
+    };
+    let procedures = |side: Side, version: Version| {
+        of(side).filter_map(Section::procedures).find(|found| found.version == version)
+    };
+    if sample.client.is_none() && of(Side::Client).next().is_some() {
+        let rpc = |name| value(Side::Client, "rpc", name);
+        sample.client = Some(Client {
+            net: None,
+            rpc: rpc("calls").map(|calls| client::Rpc {
+                calls,
+                retransmissions: rpc("retrans").unwrap_or(0),
+                authentication_refreshes: rpc("authrefrsh").unwrap_or(0),
+            }),
+            v2: procedures(Side::Client, Version::V2),
+            v3: procedures(Side::Client, Version::V3),
+            v4: None,
+        });
+    }
+    if sample.server.is_none() && of(Side::Server).next().is_some() {
+        let rpc = |name| value(Side::Server, "rpc", name);
+        sample.server = Some(Server {
+            rpc: rpc("calls").map(|calls| server::Rpc {
+                calls,
+                bad: rpc("badcalls").unwrap_or(0),
+                bad_format: rpc("badfmt").unwrap_or(0),
+                bad_authentication: rpc("badauth").unwrap_or(0),
+                bad_client: rpc("badclnt").unwrap_or(0),
+            }),
+            v2: procedures(Side::Server, Version::V2),
+            v3: procedures(Side::Server, Version::V3),
+            ..Server::default()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn of(files: &[(&str, &str)]) -> Evidence {
+        let mut all = Files::default();
+        for (path, text) in files {
+            all.put(*path, *text);
+        }
+        Evidence::of(all)
+    }
+
+    #[test]
+    fn what_is_pasted_is_known_by_what_is_in_it() {
+        let mounts = testing::mount("rw", &[]);
+        let evidence = of(&[("mail.txt", &mounts), ("other.bin", "\0\x01"), ("empty", "")]);
+        assert_eq!(evidence.last.mounts.len(), 1);
+        let notes: Vec<&str> = evidence.notes.iter().map(|note| note.why.as_str()).collect();
+        assert_eq!(notes, ["is empty", "is no output that is known"]);
+    }
+
+    #[test]
+    fn a_session_of_a_shell_is_taken_apart() {
+        let text = "root@a:~# cat /proc/net/softnet_stat\n\
+            00000010 00000002 00000001 00000000 00000000 00000000 00000000 00000000 00000000\n\
+            [me@a ~]$ cat /proc/meminfo\nMemTotal: 1000 kB\nDirty: 7 kB\n\
+            $ sysctl -a\nvm.dirty_ratio = 20\nvm.overcommit = 1\n\
+            $ ss -tino\nESTAB 0 0 10.0.0.2:789 10.0.0.1:2049\n\t cubic rtt:0.5/0.1 minrtt:0.2\n";
+        let evidence = of(&[("session", text)]);
+        assert_eq!(evidence.last.softnet[0].dropped, 2);
+        assert_eq!(evidence.last.memory.as_ref().unwrap().bytes_of("Dirty"), Some(7_168));
+        assert_eq!(evidence.number("proc/sys/vm/dirty_ratio"), Some(20.0));
+        assert_eq!(evidence.last.connections[0].rtt_min_ms, Some(0.2));
+        assert!(evidence.notes.is_empty(), "{:?}", evidence.notes);
+    }
+
+    #[test]
+    fn nfsstat_gives_counters_of_both_sides() {
+        let text = "Server rpc stats:\ncalls      badcalls   badfmt     badauth    badclnt\n\
+            100        3          0          3          0\n\n\
+            Client rpc stats:\ncalls      retrans    authrefrsh\n2000       40         0\n\n\
+            Client nfs v3:\nnull             getattr          setattr          lookup\n\
+            0         0%     1500     75%    0         0%    500      25%\n";
+        let evidence = of(&[("nfsstat.txt", text)]);
+        assert_eq!(evidence.last.server.unwrap().rpc.unwrap().bad, 3);
+        let client = evidence.last.client.unwrap();
+        assert_eq!(client.rpc.unwrap().retransmissions, 40);
+        assert_eq!(client.v3.unwrap().calls[1], 1_500);
+    }
+}

@@ -1,0 +1,67 @@
+//! The client's processors are busy.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "busy-processors",
+    about: About::Host,
+    layer: Layer::Client,
+    severity: Severity::Medium,
+    needs: &["/proc/stat"],
+    thresholds: &[
+        Threshold { name: "idle", default: 0.05, of: "share of idle time" },
+        Threshold { name: "stolen", default: 0.1, of: "share of time that other guests took" },
+    ],
+    source: "the thresholds are ours",
+    explanation: "Where a host has no idle processor, replies wait for one, and the client's times \
+                  have that wait in them. Time that is stolen was promised to this guest, and \
+                  given to another.",
+    remedy: "Find who uses them (`top`); for stolen time another host for the guest.",
+    gain: "Cannot be predicted: how long replies waited for a processor is not counted.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    // Of a server there is another rule.
+    if case.evidence.last.server.is_some() {
+        return Judged::Quiet;
+    }
+    let host = case.host;
+    let Some(all) = host.processors.filter(|_| !host.is_lifetime) else { return Judged::Quiet };
+    let (idle, stolen) = (all.share(all.idle + all.io_wait), all.share(all.stolen));
+    let Some((idle, stolen)) = idle.zip(stolen) else { return Judged::Quiet };
+    let numbers =
+        format!("processors busy {:.0} %, stolen {:.0} %", (1.0 - idle) * 100.0, stolen * 100.0);
+    match idle < case.limit(&RULE, "idle") || stolen > case.limit(&RULE, "stolen") {
+        true => Found::new(&RULE, numbers, "top; perf top")
+            .evidence(format!("{} processors", all.count))
+            .against("the times of calls have the wait for a processor in them")
+            .gain(Gain::unpredicted("how long replies waited for a processor is not counted"))
+            .into(),
+        false => Judged::Fine(numbers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, host_twice, is_fine};
+
+    fn evidence(now: &str) -> crate::Evidence {
+        host_twice("proc/stat", "cpu 0 0 0 0 0\ncpu0 0 0 0 0\n", now, &[])
+    }
+
+    #[test]
+    fn busy_processors_are_found() {
+        assert!(found(&RULE, &evidence("cpu 900 0 90 10 0\n")).what.contains("busy 99 %"));
+    }
+
+    #[test]
+    fn idle_ones_are_fine() {
+        is_fine(&RULE, &evidence("cpu 100 0 90 810 0\n"));
+    }
+}

@@ -1,0 +1,66 @@
+//! What is read is not in the client's memory.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "cache-misses",
+    about: About::Mount,
+    layer: Layer::Client,
+    severity: Severity::Low,
+    needs: &["/proc/self/mountstats"],
+    thresholds: &[
+        Threshold { name: "bytes_min", default: 67_108_864.0, of: "bytes that programs have read" },
+        Threshold { name: "share", default: 0.5, of: "share of them that no READ had to fetch" },
+    ],
+    source: "nfsiostat(8) (bytes that were read, less those that READ fetched)",
+    explanation: "Bytes that programs read come from the page cache, or over the network. Few from \
+                  the cache are usual for data that are read once; for data that are read again \
+                  the memory is too small, or other clients change them.",
+    remedy: "More memory, or a cache on a local disk (`fsc` with cachefilesd).",
+    gain: "Cannot be predicted: whether the same bytes are read again is not counted.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(mount) = case.mount else { return Judged::Quiet };
+    let Some((bytes, share)) = mount.rates.bytes.zip(mount.rates.caches.read_share) else {
+        return Judged::Quiet;
+    };
+    let read = bytes.bytes.normal_read;
+    if (read as f64) < case.limit(&RULE, "bytes_min") {
+        return Judged::Quiet;
+    }
+    let numbers = format!("{:.0} % of the bytes that were read came from memory", share * 100.0);
+    match share < case.limit(&RULE, "share") {
+        true => Found::new(&RULE, numbers, "free -m: is there memory for what is read again?")
+            .against("data that are read once are in no cache")
+            .gain(crate::finding::Gain::unpredicted("whether bytes are read again is not counted"))
+            .into(),
+        false => Judged::Fine(numbers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, is_fine, mount, one};
+
+    fn reading(server: u64) -> String {
+        let bytes = format!("bytes:\t100000000 200 0 0 {server} 200 1 2");
+        mount("rw", &[]).replace("bytes:\t100 200 0 0 100 200 1 2", &bytes)
+    }
+
+    #[test]
+    fn what_is_fetched_every_time_is_found() {
+        assert!(found(&RULE, &one(&reading(90_000_000))).what.starts_with("10 %"));
+    }
+
+    #[test]
+    fn what_is_in_memory_is_not() {
+        is_fine(&RULE, &one(&reading(5_000_000)));
+    }
+}

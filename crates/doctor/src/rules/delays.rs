@@ -1,0 +1,58 @@
+//! The server asks to come again later.
+
+use counters::mountstats::Event;
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "delays",
+    about: About::Mount,
+    layer: Layer::Server,
+    severity: Severity::Low,
+    needs: &["/proc/self/mountstats"],
+    thresholds: &[Threshold { name: "share", default: 0.001, of: "delays for each call" }],
+    source: "Linux, include/linux/nfs_iostat.h (`NFSIOS_DELAY`); the threshold is ours",
+    explanation: "JUKEBOX (version 3) and DELAY (version 4) ask to repeat a call later: a \
+                  delegation is recalled, a file comes from tape, a snapshot is taken. The client \
+                  waits from 0.1 s, doubling.",
+    remedy: "On the server: delegations that clients fight for, and file systems that are slow to \
+             open.",
+    gain: "Cannot be predicted: how long a delay takes is not counted.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(mount) = case.mount else { return Judged::Quiet };
+    let delays = mount.rates.events.as_ref().and_then(|events| events.of(Event::Delay));
+    let (Some(delays), calls) = (delays, mount.rates.total.calls) else { return Judged::Quiet };
+    if delays as f64 <= case.limit(&RULE, "share") * (calls as f64).max(1.0) {
+        return Judged::Quiet;
+    }
+    let what = format!("the server asked {delays} times in {calls} calls to come again later");
+    Found::new(&RULE, what, "on the server: cat /proc/net/rpc/nfsd, and its log")
+        .gain(Gain::unpredicted("how long a delay takes is not counted"))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, is_quiet, mount, one};
+
+    const READ: &str = "READ: 9000 9000 0 0 0 1 90000 90900 0";
+
+    #[test]
+    fn delays_are_found() {
+        let text = mount("rw", &[READ]).replace("23 24 0 0 0", "23 24 40 0 0");
+        assert!(found(&RULE, &one(&text)).what.contains("40 times in 9000 calls"));
+    }
+
+    #[test]
+    fn none_are_none() {
+        is_quiet(&RULE, &one(&mount("rw", &[READ])));
+    }
+}

@@ -1,0 +1,69 @@
+//! The mount waits for the program, not the program for the mount.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "idle-application",
+    about: About::Mount,
+    layer: Layer::Application,
+    severity: Severity::Low,
+    needs: &["/proc/self/mountstats, twice"],
+    thresholds: &[
+        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "busy", default: 0.25, of: "calls in the system on average" },
+    ],
+    source: "Little's law; the threshold is ours",
+    explanation: "Calls in the system (their rate times their mean time) of far less than one mean \
+                  that most of the time no call is under way: whoever is slow computes, waits for \
+                  something else, or was not running.",
+    remedy: "A profile of the program (`strace -c -f`, `perf`), or doctor while it is slow.",
+    gain: "At most the share of the time in which calls are under way.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(mount) = case.mount.filter(|mount| !mount.is_lifetime()) else { return Judged::Quiet };
+    let total = &mount.rates.total;
+    let Some(busy) = total.in_system_mean else { return Judged::Quiet };
+    if (total.calls as f64) < case.limit(&RULE, "calls_min") || busy >= case.limit(&RULE, "busy") {
+        return Judged::Quiet;
+    }
+    let what = format!(
+        "in at least {:.0} % of the time no call was under way: nobody waited for this mount",
+        (1.0 - busy) * 100.0
+    );
+    let gain = match 1.0 / (1.0 - busy) {
+        most if most < 1.02 => Gain::unpredicted("a faster mount would change next to nothing"),
+        most => Gain::faster("work", (1.0, most), "shares of the time"),
+    };
+    Found::new(&RULE, what, "strace -c -f -p PID of the program shows what it waits for")
+        .gain(gain)
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, is_quiet, mount, two};
+
+    fn evidence(ms: u64) -> crate::Evidence {
+        let first = mount("rw", &["READ: 0 0 0 0 0 0 0 0 0"]);
+        let read = format!("READ: 1000 1000 0 0 0 0 {ms} {ms} 0");
+        let last = mount("rw", &[&read]).replace("age:\t1234", "age:\t1244");
+        two(10.0, &first, &last)
+    }
+
+    #[test]
+    fn a_mount_that_waits_for_its_program_is_told() {
+        assert!(found(&RULE, &evidence(500)).what.contains("at least 95 %"));
+    }
+
+    #[test]
+    fn a_busy_mount_is_not() {
+        is_quiet(&RULE, &evidence(9_000));
+    }
+}

@@ -1,0 +1,100 @@
+//! Network interfaces report errors, drops, or half a duplex.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "interface-errors",
+    about: About::Host,
+    layer: Layer::Network,
+    severity: Severity::Medium,
+    needs: &["/proc/net/dev", "/sys/class/net/*/duplex"],
+    thresholds: &[
+        Threshold {
+            name: "packets_min",
+            default: 1000.0,
+            of: "packets, below which nothing is said",
+        },
+        Threshold { name: "share", default: 0.00025, of: "errors and drops among the packets" },
+        Threshold { name: "collisions", default: 0.05, of: "collisions among packets sent" },
+    ],
+    source: "Sun 1990, section 4.2 (0.025 % of errors; collisions of 5 % possible, 10 % certain: \
+             history)",
+    explanation: "Errors are of the cable, the plug or the card; drops of a ring that is too small \
+                  or a host that is too slow. Half a duplex, with collisions, is an end that was \
+                  set by hand where the other negotiates.",
+    remedy: "Another cable or port; `ethtool -G` for a larger ring; autonegotiation on both ends.",
+    gain: "Cannot be predicted: what a lost packet costs depends on where it is lost.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let setting =
+        |name: &str, what: &str| case.evidence.setting(&format!("sys/class/net/{name}/{what}"));
+    let mut worst: Option<(f64, String)> = None;
+    let mut seen = 0;
+    for device in case.host.devices.iter().filter(|device| device.name != "lo") {
+        let (received, sent) = (device.received, device.sent);
+        let packets = received.packets.saturating_add(sent.packets);
+        if (packets as f64) < case.limit(&RULE, "packets_min") {
+            continue;
+        }
+        seen += 1;
+        let bad = received.errors + received.drops + received.overruns + sent.errors + sent.drops;
+        let share = bad as f64 / packets as f64;
+        let collisions = device.collisions as f64 / (sent.packets as f64).max(1.0);
+        let is_half = setting(&device.name, "duplex") == Some("half");
+        if share > case.limit(&RULE, "share")
+            || collisions > case.limit(&RULE, "collisions")
+            || is_half
+        {
+            let half = if is_half { "; half duplex" } else { "" };
+            let what = format!(
+                "{}: {bad} errors and drops in {packets} packets ({:.3} %){half}",
+                device.name,
+                share * 100.0
+            );
+            let weight = share + collisions + if is_half { 1.0 } else { 0.0 };
+            if worst.as_ref().is_none_or(|(other, _)| weight > *other) {
+                worst = Some((weight, what));
+            }
+        }
+    }
+    match worst {
+        Some((weight, what)) => {
+            Found::new(&RULE, what, "ethtool -S DEVICE; ethtool DEVICE; another cable")
+                .severity(if weight > 0.01 { Severity::High } else { Severity::Medium })
+                .against("drops of packets that nobody wanted (multicast, VLANs) count, too")
+                .gain(Gain::unpredicted("what a lost packet costs depends on where it is lost"))
+                .into()
+        }
+        None if seen > 0 => Judged::Fine(format!("{seen} interfaces without errors")),
+        None => Judged::Quiet,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{files, found, is_fine};
+
+    fn dev(drops: u64) -> String {
+        format!("Inter-| x\n face | y\n  eth0: 9 9000 0 {drops} 0 0 0 0 9 1000 0 0 0 0 0 0\n")
+    }
+
+    #[test]
+    fn errors_and_half_a_duplex_are_found() {
+        let evidence = files(&[("proc/net/dev", &dev(40))]);
+        assert!(found(&RULE, &evidence).what.starts_with("eth0: 40 errors and drops in 10000"));
+        let half = [("proc/net/dev", &*dev(0)), ("sys/class/net/eth0/duplex", "half\n")];
+        assert_eq!(found(&RULE, &files(&half)).severity, Severity::High);
+    }
+
+    #[test]
+    fn a_sound_interface_is_fine() {
+        is_fine(&RULE, &files(&[("proc/net/dev", &dev(0))]));
+    }
+}

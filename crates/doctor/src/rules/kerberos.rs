@@ -1,0 +1,56 @@
+//! Every byte is signed or encrypted.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    name: "kerberos",
+    about: About::Mount,
+    layer: Layer::Client,
+    severity: Severity::Medium,
+    needs: &["/proc/self/mountstats"],
+    thresholds: &[],
+    source: "Azure NetApp Files, performance-linux-mount-options (warns of `nconnect` with krb5)",
+    explanation: "`sec=krb5i` signs and `sec=krb5p` encrypts every call on both ends. That costs \
+                  processor time for each byte, and several connections of one mount contend for \
+                  the same context.",
+    remedy: "`sec=krb5` where the network is trusted, or TLS (RFC 9289); without `nconnect`.",
+    gain: "Cannot be predicted: the processor time of the cryptography is not counted apart.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(mount) = case.mount else { return Judged::Quiet };
+    let Some(kind) = mount.now.option("sec").filter(|sec| matches!(*sec, "krb5i" | "krb5p")) else {
+        return Judged::Quiet;
+    };
+    let connections = mount.now.transports.len();
+    let does = if kind == "krb5p" { "encrypted" } else { "signed" };
+    let what = format!("every byte is {does} (sec={kind})");
+    let severity = if connections > 1 { Severity::Medium } else { Severity::Low };
+    Found::new(&RULE, what, "measure once with sec=krb5: nfskit doctor before and after")
+        .of_settings()
+        .severity(severity)
+        .evidence(format!("{connections} connections share the context"))
+        .gain(Gain::unpredicted("the time of the cryptography is not counted apart"))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, is_quiet, mount, one};
+
+    #[test]
+    fn encryption_is_told() {
+        let found = found(&RULE, &one(&mount("rw,sec=krb5p", &[])));
+        assert!(found.what.contains("encrypted") && found.severity == Severity::Low);
+    }
+
+    #[test]
+    fn plain_calls_are_not() {
+        is_quiet(&RULE, &one(&mount("rw,sec=krb5", &[])));
+    }
+}

@@ -1,0 +1,93 @@
+//! The time of calls is the network's round trip.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Judged, Layer, Missing, Severity};
+use crate::limits::Threshold;
+use crate::model;
+
+pub(super) static RULE: Rule = Rule {
+    name: "latency-bound",
+    about: About::Mount,
+    layer: Layer::Network,
+    severity: Severity::High,
+    needs: &["/proc/self/mountstats", "ss -tino"],
+    thresholds: &[
+        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "share", default: 0.5, of: "share of the time of all calls" },
+        Threshold { name: "floor_ms", default: 1.0, of: "round trip, from which it is high, ms" },
+    ],
+    source: "Boumenot 2002 (the cycle of a call); Martin and Culler 1999 (3 us of response for \
+             each us of latency above 150 us); Little's law",
+    explanation: "TCP's own smallest round trip is the floor of every call. Where it is most of \
+                  the time, neither server nor disk can make it faster: only fewer calls, more of \
+                  them at once, or a shorter way.",
+    remedy: "More programs or threads at once; attributes cached for longer; `nconnect` and \
+             read-ahead for bulk data; a cache or a server that is nearer.",
+    gain: "Of a way half as long: by the share of the time that is round trip.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let (mount, total, means) = match case.used(&RULE) {
+        Ok(used) => used,
+        Err(judged) => return judged,
+    };
+    let Some(floor) = case.floor() else {
+        let what = "how much of a call's time is the network".to_owned();
+        return match mount.is_udp() {
+            true => Judged::Missing(Missing::new(what, "nfskit bench rtt --target URL")),
+            false => Judged::Missing(Missing::new(what, "ss -tino, saved beside the counters")),
+        };
+    };
+    let share = (floor.ms / means.execute_ms).min(1.0);
+    let numbers = format!(
+        "the round trip is {:.2} ms of {:.2} ms of a call ({:.0} %)",
+        floor.ms,
+        means.execute_ms,
+        share * 100.0
+    );
+    if share <= case.limit(&RULE, "share") {
+        return Judged::Fine(numbers);
+    }
+    let is_far = floor.ms >= case.limit(&RULE, "floor_ms");
+    let outstanding = mount.rates.total.outstanding_mean;
+    let mut found = Found::new(
+        &RULE,
+        numbers,
+        "more of it at once (threads, make -j), longer actimeo; or a nearer server or cache",
+    )
+    .severity(if is_far { Severity::High } else { Severity::Low })
+    .gain(model::without_share(share, (0.5, 0.5)))
+    .evidence(format!("{} calls", total.calls));
+    if let Some(outstanding) = outstanding.filter(|_| !mount.is_lifetime()) {
+        found = found.evidence(format!("{outstanding:.1} calls outstanding on average"));
+    }
+    found.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{files, found, is_fine, mount, one, wants_more};
+
+    fn evidence(rtt: &str) -> crate::Evidence {
+        let ss = format!("ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:{rtt}/1 minrtt:{rtt}\n");
+        let stats = mount("rw,addr=10.0.0.1", &["LOOKUP: 1000 1000 0 0 0 9 11000 11100 0"]);
+        files(&[("proc/self/mountstats", &stats), ("ss.txt", &ss)])
+    }
+
+    #[test]
+    fn a_long_way_is_found() {
+        let found = found(&RULE, &evidence("10.2"));
+        assert!(found.what.contains("10.20 ms of 11.10 ms"), "{found:?}");
+        assert_eq!(found.severity, Severity::High);
+    }
+
+    #[test]
+    fn a_short_way_is_fine_and_an_unknown_one_is_asked_for() {
+        is_fine(&RULE, &evidence("0.2"));
+        wants_more(&RULE, &one(&mount("rw", &["LOOKUP: 1000 1000 0 0 0 9 11000 11100 0"])));
+    }
+}

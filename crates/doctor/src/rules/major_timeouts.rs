@@ -1,0 +1,61 @@
+//! Calls that nobody answered.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "major-timeouts",
+    about: About::Mount,
+    layer: Layer::Server,
+    severity: Severity::High,
+    needs: &["/proc/self/mountstats"],
+    thresholds: &[Threshold { name: "timeouts", default: 0.0, of: "major timeouts" }],
+    source: "nfs(5) (`timeo`, `retrans`); net/sunrpc/stats.c",
+    explanation: "After `retrans` tries a call has a major timeout: \"server not responding\". \
+                  With `hard` the program waits on; with `soft` it gets EIO. The server was down, \
+                  unable, or could not be reached.",
+    remedy: "The server's log, and the way to it at that time.",
+    gain: "Cannot be predicted: calls without a reply have no time.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(mount) = case.mount else { return Judged::Quiet };
+    let total = mount.total();
+    let timeouts = total.major_timeouts;
+    if timeouts as f64 <= case.limit(&RULE, "timeouts") {
+        return Judged::Quiet;
+    }
+    let what = format!("the server did not answer: {timeouts} major timeouts");
+    let gives_up = mount.now.option("soft").is_some() || mount.now.option("softerr").is_some();
+    let host = mount.host();
+    Found::new(&RULE, what, format!("ping {host}; then the server's log; dmesg | grep responding"))
+        .evidence(format!("{} calls, {} retransmissions", total.calls, total.retransmissions))
+        .evidence(match gives_up {
+            true => "the mount is soft: programs got errors",
+            false => "the mount is hard: programs waited",
+        })
+        .gain(Gain::unpredicted("calls without a reply have no time"))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, is_quiet, mount, one};
+
+    #[test]
+    fn a_server_that_did_not_answer_is_found() {
+        let text = mount("rw,soft", &["READ: 100 120 4 0 0 1 200 210 0"]);
+        let found = found(&RULE, &one(&text));
+        assert!(found.what.contains("4 major timeouts") && found.evidence[1].contains("errors"));
+    }
+
+    #[test]
+    fn one_that_did_is_not() {
+        is_quiet(&RULE, &one(&mount("rw", &["READ: 100 100 0 0 0 1 200 210 0"])));
+    }
+}

@@ -1,0 +1,58 @@
+//! The server refuses calls.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "refused-calls",
+    about: About::Server,
+    layer: Layer::Server,
+    severity: Severity::Medium,
+    needs: &["/proc/net/rpc/nfsd"],
+    thresholds: &[Threshold { name: "share", default: 0.001, of: "refused among the calls" }],
+    source: "fs/nfsd/stats.c (`rpc`: badcalls, badfmt, badauth, badclnt); the threshold is ours",
+    explanation: "Calls that cannot be decoded (badfmt), whose caller is not let in (badauth: the \
+                  export, or Kerberos), or not known (badclnt). Scanners make a few.",
+    remedy: "`exportfs -v` and the server's log for who is not let in.",
+    gain: "None for those that are served.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(server) = case.server else { return Judged::Quiet };
+    let (Some(refused), Some(calls)) = (server.rates.refused, server.rates.calls) else {
+        return Judged::Quiet;
+    };
+    let share = refused.all as f64 / (calls as f64).max(1.0);
+    let numbers = format!("{} of {calls} calls refused", refused.all);
+    match refused.all > 0 && share > case.limit(&RULE, "share") {
+        true => Found::new(&RULE, numbers, "exportfs -v; journalctl -u nfs-mountd -u nfs-server")
+            .evidence(format!(
+                "format {}, authentication {}, client {}",
+                refused.bad_format, refused.bad_authentication, refused.bad_client
+            ))
+            .gain(Gain::unpredicted("calls that are refused take no time of others"))
+            .into(),
+        false => Judged::Fine(numbers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, is_fine, server};
+
+    #[test]
+    fn refused_calls_are_found() {
+        let found = found(&RULE, &server("rpc 1000 50 0 50 0\n", &[]));
+        assert!(found.evidence[0].contains("authentication 50"), "{found:?}");
+    }
+
+    #[test]
+    fn none_are_fine() {
+        is_fine(&RULE, &server("rpc 1000 0 0 0 0\n", &[]));
+    }
+}

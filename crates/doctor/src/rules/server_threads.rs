@@ -1,0 +1,109 @@
+//! Calls find no idle thread of the server.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Missing, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "server-threads",
+    about: About::Server,
+    layer: Layer::Server,
+    severity: Severity::High,
+    needs: &["/proc/fs/nfsd/pool_stats", "/proc/net/rpc/nfsd"],
+    thresholds: &[
+        Threshold {
+            name: "arrived_min",
+            default: 1000.0,
+            of: "messages, below which nothing is said",
+        },
+        Threshold { name: "share", default: 0.01, of: "share of them that found no idle thread" },
+        Threshold { name: "idle", default: 0.05, of: "share of idle processors that is none" },
+    ],
+    source: "Linux, Documentation/filesystems/nfs/knfsd-stats.rst (ideally none; kernel 6.1 \
+             enqueues every message, and those count that woke no thread); the threshold is ours",
+    explanation: "A message that finds no idle thread waits until one is done. Eight threads, \
+                  which was the default for long, are held by eight calls that wait for the disk. \
+                  If the processors have no idle time either, more threads do not help.",
+    remedy: "`threads=64` under `[nfsd]` in nfs.conf, or `rpc.nfsd 64` at once.",
+    gain: "Cannot be predicted: how long calls waited for a thread is not counted.",
+    explained_by: &["server-disks", "server-processors"],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(server) = case.server else { return Judged::Quiet };
+    let sum = |of: fn(&counters::rates::server::PoolRates) -> Option<u64>| -> Option<u64> {
+        let known: Vec<u64> = server.rates.pools.iter().filter_map(of).collect();
+        (!known.is_empty()).then(|| known.iter().sum())
+    };
+    let (arrived, enqueued) = (sum(|pool| pool.arrived), sum(|pool| pool.enqueued));
+    let Some((arrived, enqueued)) = arrived.zip(enqueued) else {
+        let what = "whether calls find an idle thread";
+        return Judged::Missing(Missing::new(what, "cat /proc/fs/nfsd/pool_stats"));
+    };
+    if (arrived as f64) < case.limit(&RULE, "arrived_min") {
+        return Judged::Quiet;
+    }
+    // Where every message is enqueued, those that woke no thread are the ones that waited.
+    let enqueued = match sum(|pool| pool.woken).filter(|_| enqueued >= arrived) {
+        Some(woken) => arrived.saturating_sub(woken),
+        None => enqueued,
+    };
+    let share = enqueued as f64 / arrived as f64;
+    let threads = server.rates.threads.unwrap_or(0);
+    let numbers = format!("{:.1} % of the calls found no idle thread of {threads}", share * 100.0);
+    if share <= case.limit(&RULE, "share") {
+        return Judged::Fine(numbers);
+    }
+    let more = (threads * 4).clamp(32, 1024);
+    let mut found =
+        Found::new(&RULE, numbers, format!("rpc.nfsd {more} (threads={more} in nfs.conf)"))
+            .evidence(format!("{enqueued} of {arrived} messages"))
+            .gain(Gain::unpredicted("how long calls waited for a thread is not counted"));
+    let idle = case.host.processors.and_then(|all| all.share(all.idle + all.io_wait));
+    match idle {
+        Some(idle) if idle < case.limit(&RULE, "idle") => {
+            found = found.against("the processors have no idle time: more threads do not help");
+            found.severity = Severity::Medium;
+        }
+        Some(idle) => {
+            found = found.evidence(format!("the processors are idle {:.0} %", idle * 100.0));
+        }
+        None => {}
+    }
+    found.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, is_fine, server, wants_more};
+
+    #[test]
+    fn too_few_threads_are_found_unless_there_is_no_processor_for_more() {
+        let pool = "# pool packets-arrived sockets-enqueued threads-woken threads-timedout\n\
+            0 10000 900 9000 0\n";
+        let few = found(&RULE, &server("", &[("proc/fs/nfsd/pool_stats", pool)]));
+        assert!(few.what.starts_with("9.0 % of the calls found no idle thread of 8"), "{few:?}");
+        let busy = [("proc/fs/nfsd/pool_stats", pool), ("proc/stat", "cpu 50 0 950 0 0 0 0\n")];
+        assert_eq!(found(&RULE, &server("", &busy)).severity, Severity::Medium);
+    }
+
+    #[test]
+    fn a_kernel_that_enqueues_every_message_is_understood() {
+        let names = "# pool packets-arrived sockets-enqueued threads-woken threads-timedout\n";
+        let few = format!("{names}0 10000 10000 9100 0\n");
+        let found = found(&RULE, &server("", &[("proc/fs/nfsd/pool_stats", &few)]));
+        assert!(found.what.starts_with("9.0 %"), "{found:?}");
+        let enough = format!("{names}0 10000 10000 9995 0\n");
+        is_fine(&RULE, &server("", &[("proc/fs/nfsd/pool_stats", &enough)]));
+    }
+
+    #[test]
+    fn enough_threads_are_fine() {
+        let pool = "# pool packets-arrived sockets-enqueued\n0 10000 9\n";
+        is_fine(&RULE, &server("", &[("proc/fs/nfsd/pool_stats", pool)]));
+        wants_more(&RULE, &server("", &[]));
+    }
+}

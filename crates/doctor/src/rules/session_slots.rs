@@ -1,0 +1,80 @@
+//! As many calls are outstanding as a session of version 4.1 has slots.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Judged, Layer, Severity};
+use crate::limits::Threshold;
+use crate::model;
+
+pub(super) static RULE: Rule = Rule {
+    name: "session-slots",
+    about: About::Mount,
+    layer: Layer::Client,
+    severity: Severity::Medium,
+    needs: &["/proc/self/mountstats", "/sys/module/nfs/parameters/max_session_slots"],
+    thresholds: &[
+        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "share", default: 0.8, of: "share of the slots that is in use" },
+    ],
+    source: "Azure NetApp Files, performance-linux-concurrency (64 by default, 180 there, nconnect \
+             of 2 and more)",
+    explanation: "A session of version 4.1 and 4.2 lets as many calls be outstanding as it has \
+                  slots, over all its connections: the smaller of what client and server offer.",
+    remedy: "`options nfs max_session_slots=180` for the module, and a mount made anew; the \
+             server's limit is another.",
+    gain: "By the closed model, from what waits.",
+    explained_by: &[],
+    judge,
+};
+
+/// What the kernel takes where nobody has set it.
+const SLOTS: f64 = 64.0;
+
+fn judge(case: &Case<'_>) -> Judged {
+    let (mount, _, means) = match case.used(&RULE) {
+        Ok(used) => used,
+        Err(judged) => return judged,
+    };
+    let is_session = mount.now.version() == Some(4) && mount.now.option("vers") != Some("4.0");
+    if !is_session {
+        return Judged::Quiet;
+    }
+    let setting = case.evidence.number("sys/module/nfs/parameters/max_session_slots");
+    let slots = setting.unwrap_or(SLOTS);
+    let outstanding: f64 =
+        mount.rates.transports.iter().filter_map(|one| one.outstanding_mean).sum();
+    let numbers = format!("{outstanding:.1} calls outstanding of {slots:.0} slots of the session");
+    if outstanding < case.limit(&RULE, "share") * slots {
+        return Judged::Fine(numbers);
+    }
+    let floor_ms = case.floor().map(|floor| floor.ms);
+    Found::new(&RULE, numbers, format!(
+        "echo options nfs max_session_slots={:.0} > /etc/modprobe.d/nfs.conf, then load it anew",
+        (slots * 3.0).min(1024.0)
+    ))
+    .gain(model::more_outstanding(outstanding, means.rtt_ms, means.queue_ms, floor_ms))
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, is_fine, is_quiet, mount, one};
+
+    fn text(outstanding: u64) -> String {
+        mount("rw,vers=4.1", &["WRITE: 1000 1000 0 0 0 20000 20000 41000 0"])
+            .replace("100003/3", "100003/4")
+            .replace("400 400 0 450", &format!("400 400 0 {}", outstanding * 400))
+    }
+
+    #[test]
+    fn a_session_that_is_full_is_found() {
+        assert!(found(&RULE, &one(&text(62))).what.starts_with("62.0 calls outstanding of 64"));
+    }
+
+    #[test]
+    fn one_with_free_slots_is_fine() {
+        is_fine(&RULE, &one(&text(7)));
+        is_quiet(&RULE, &one(&text(62).replace("vers=4.1", "vers=4.0")));
+    }
+}

@@ -1,0 +1,99 @@
+//! Calls wait for a slot, of which the limit is reached.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Judged, Layer, Severity};
+use crate::limits::Threshold;
+use crate::model;
+
+pub(super) static RULE: Rule = Rule {
+    name: "slot-limit",
+    about: About::Mount,
+    layer: Layer::Client,
+    severity: Severity::High,
+    needs: &["/proc/self/mountstats", "/proc/sys/sunrpc/tcp_max_slot_table_entries"],
+    thresholds: &[
+        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "backlog", default: 1.0, of: "calls that wait for a slot, on average" },
+    ],
+    source: "Azure NetApp Files, performance-linux-concurrency (128 slots for a connection there); \
+             mountstats(8) (`max_slots`, backlog); the threshold is ours",
+    explanation: "A connection has a limit of calls outstanding. Where the most slots that were in \
+                  use are the limit and calls wait for one, the concurrency is what the limit \
+                  allows, whatever the server could take.",
+    remedy: "`sysctl -w sunrpc.tcp_max_slot_table_entries=128` (and in modprobe.d, for the next \
+             boot), or `nconnect`; of a server that allows fewer, that is the limit.",
+    gain: "By the closed model, from what waits.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let (mount, _, means) = match case.used(&RULE) {
+        Ok(used) => used,
+        Err(judged) => return judged,
+    };
+    let transports = &mount.rates.transports;
+    let slots = transports.iter().filter_map(|one| one.slots_max).max();
+    let backlog: f64 = transports.iter().filter_map(|one| one.backlog_mean).sum();
+    let outstanding: f64 = transports.iter().filter_map(|one| one.outstanding_mean).sum();
+    let Some(slots) = slots else { return Judged::Quiet };
+    let numbers =
+        format!("{backlog:.1} calls wait for a slot when one is sent, of at most {slots}");
+    if backlog <= case.limit(&RULE, "backlog") {
+        return Judged::Fine(numbers);
+    }
+    let name = if mount.is_udp() { "udp_slot_table_entries" } else { "tcp_max_slot_table_entries" };
+    let limit = case.evidence.number(&format!("proc/sys/sunrpc/{name}"));
+    let is_reached = limit.is_some_and(|limit| slots as f64 >= limit);
+    if !is_reached && limit.is_some() {
+        return Judged::Quiet;
+    }
+    let times = ((outstanding + backlog) / outstanding.max(1.0)).ceil().clamp(2.0, 8.0);
+    let remedy = match mount.is_udp() {
+        true => "mount again with proto=tcp,nconnect=4".to_owned(),
+        false => format!(
+            "sysctl -w sunrpc.{name}={:.0}, then mount again; or nconnect={times:.0}",
+            (slots as f64 * times).clamp(64.0, 128.0)
+        ),
+    };
+    let on_way = mount.rates.total.outstanding_mean.unwrap_or(outstanding).max(1.0);
+    let floor_ms = case.floor().map(|floor| floor.ms);
+    let mut found = Found::new(&RULE, numbers, remedy)
+        .evidence(format!("{outstanding:.1} calls outstanding when one is sent"))
+        .gain(model::more_outstanding(on_way, means.rtt_ms, means.queue_ms, floor_ms));
+    if limit.is_none() {
+        found = found
+            .against(format!("the limit is not known (sysctl sunrpc.{name})"))
+            .severity(Severity::Medium);
+    }
+    found.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{files, found, is_fine, is_quiet, mount};
+
+    fn evidence(backlog: u64, limit: &str) -> crate::Evidence {
+        let stats = mount("rw", &["WRITE: 1000 1000 0 0 0 20000 20000 41000 0"])
+            .replace("400 400 0 450 17 16", &format!("400 400 0 6400 {} 16", backlog * 400));
+        files(&[
+            ("proc/self/mountstats", &stats),
+            ("proc/sys/sunrpc/tcp_max_slot_table_entries", limit),
+        ])
+    }
+
+    #[test]
+    fn a_limit_that_is_reached_is_found() {
+        let found = found(&RULE, &evidence(30, "16\n"));
+        assert!(found.what.starts_with("30.0 calls wait for a slot"), "{found:?}");
+        assert!(found.remedy.contains("entries=64, then mount again; or nconnect=3"), "{found:?}");
+    }
+
+    #[test]
+    fn one_that_is_not_is_not() {
+        is_fine(&RULE, &evidence(0, "16\n"));
+        is_quiet(&RULE, &evidence(30, "65536\n"));
+    }
+}

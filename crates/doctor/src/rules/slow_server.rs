@@ -1,0 +1,89 @@
+//! Calls that do next to nothing take much longer than the way.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::floor;
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "slow-server",
+    about: About::Mount,
+    layer: Layer::Server,
+    severity: Severity::High,
+    needs: &["/proc/self/mountstats", "ss -tino"],
+    thresholds: &[
+        Threshold { name: "times", default: 4.0, of: "times the round trip of TCP" },
+        Threshold { name: "ms", default: 1.0, of: "mean time of the cheapest call, ms" },
+        Threshold { name: "blind_ms", default: 50.0, of: "the same where no round trip is known" },
+    ],
+    source: "Boumenot 2002; nfsiostat(8); the thresholds are ours (50 ms: a course on nfsstat, \
+             NKU)",
+    explanation: "GETATTR, ACCESS and the like read what the server has in memory. Where they take \
+                  several times the round trip, they wait in the server: for a thread, for its \
+                  processors, or behind what its disks do.",
+    remedy: "`nfskit doctor` on the server: its threads, processors and disks.",
+    gain: "Cannot be predicted from the client: what is waited for is on the server.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(mount) = case.mount else { return Judged::Quiet };
+    let Some(cheap) = floor::cheapest_call_ms(mount) else { return Judged::Quiet };
+    let Some(floor) = case.floor() else {
+        let what = format!("the cheapest call takes {cheap:.1} ms, and the way is not known");
+        return match cheap > case.limit(&RULE, "blind_ms") {
+            true => Found::new(&RULE, what, REMEDY)
+                .severity(Severity::Medium)
+                .certainty(crate::Certainty::Possible)
+                .against("a long way takes as long: ping, or ss -tino, tells them apart")
+                .gain(Gain::unpredicted("what is waited for is on the server"))
+                .into(),
+            false => Judged::Quiet,
+        };
+    };
+    let numbers =
+        format!("the cheapest call takes {cheap:.2} ms, the round trip {:.2} ms", floor.ms);
+    let is_slow = cheap > case.limit(&RULE, "ms") && cheap > case.limit(&RULE, "times") * floor.ms;
+    if !is_slow {
+        return Judged::Fine(numbers);
+    }
+    let mut found = Found::new(&RULE, format!("{numbers}: the server lets calls wait"), REMEDY)
+        .gain(Gain::unpredicted("what is waited for is on the server"));
+    if let Some(now) = floor.now_ms.filter(|now| *now > 2.0 * floor.ms && *now > cheap / 2.0) {
+        found = found
+            .against(format!("TCP's round trip is {now:.2} ms now: queues in the network"))
+            .certainty(crate::Certainty::Possible);
+    }
+    found.into()
+}
+
+const REMEDY: &str = "on the server: nfskit doctor (threads, processors, disks)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{files, found, is_fine, is_quiet, mount, one};
+
+    fn evidence(ms: u64, now: &str) -> crate::Evidence {
+        let ss = format!("ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:{now}/1 minrtt:0.2\n");
+        let getattr = format!("GETATTR: 1000 1000 0 0 0 9 {ms} {ms} 0");
+        let stats = mount("rw,addr=10.0.0.1", &[&getattr]);
+        files(&[("proc/self/mountstats", &stats), ("ss.txt", &ss)])
+    }
+
+    #[test]
+    fn a_server_that_lets_calls_wait_is_found() {
+        let sure = found(&RULE, &evidence(8_000, "0.3"));
+        assert!(sure.what.starts_with("the cheapest call takes 8.00 ms"), "{sure:?}");
+        assert!(sure.against.is_empty());
+        assert_eq!(found(&RULE, &evidence(8_000, "7.9")).certainty, crate::Certainty::Possible);
+    }
+
+    #[test]
+    fn one_that_answers_at_once_is_fine() {
+        is_fine(&RULE, &evidence(400, "0.3"));
+        is_quiet(&RULE, &one(&mount("rw", &["GETATTR: 1000 1000 0 0 0 9 8000 8000 0"])));
+    }
+}

@@ -1,0 +1,67 @@
+//! Symbolic links are in the way.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Judged, Layer, Severity};
+use crate::limits::Threshold;
+use crate::model;
+
+pub(super) static RULE: Rule = Rule {
+    name: "symbolic-links",
+    about: About::Mount,
+    layer: Layer::Application,
+    severity: Severity::Medium,
+    needs: &["/proc/self/mountstats"],
+    thresholds: &[
+        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "share", default: 0.1, of: "share of READLINK among the calls" },
+    ],
+    source: "Sun 1990, section 5.5 (more than 10 %; 30 % at one site)",
+    explanation: "Each symbolic link in a path is a READLINK, and the names behind it are looked \
+                  up anew.",
+    remedy: "Mount where the link leads to, or shorter paths in what programs are told.",
+    gain: "By the share of the time of READLINK: at least half, at most all of it.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let (mount, total, _) = match case.used(&RULE) {
+        Ok(used) => used,
+        Err(judged) => return judged,
+    };
+    let links = mount.group(&["READLINK"]);
+    let (share, time) = (links.share_of(&total), links.time_share_of(&total));
+    let numbers = format!("{:.0} % of the calls are READLINK", share * 100.0);
+    match share > case.limit(&RULE, "share") {
+        true => Found::new(
+            &RULE,
+            format!("{numbers}, {:.0} % of the time: symbolic links are in the way", time * 100.0),
+            "namei -l PATH shows the links of a path; mount what they lead to",
+        )
+        .evidence(format!("{} of {} calls", links.calls, total.calls))
+        .gain(model::without_share(time, (0.5, 1.0)))
+        .into(),
+        false => Judged::Fine(numbers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, is_fine, mount, one};
+
+    #[test]
+    fn many_links_are_found() {
+        let text = mount(
+            "rw",
+            &["READLINK: 300 300 0 0 0 1 90 95 0", "LOOKUP: 700 700 0 0 0 1 210 220 0"],
+        );
+        assert!(found(&RULE, &one(&text)).what.starts_with("30 % of the calls are READLINK"));
+    }
+
+    #[test]
+    fn a_few_are_fine() {
+        is_fine(&RULE, &one(&mount("rw", &["LOOKUP: 700 700 0 0 0 1 210 220 0"])));
+    }
+}

@@ -1,0 +1,77 @@
+//! Datagrams are lost in this host.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "udp-loss",
+    about: About::Host,
+    layer: Layer::Network,
+    severity: Severity::Medium,
+    needs: &["/proc/net/snmp"],
+    thresholds: &[Threshold {
+        name: "share",
+        default: 0.0005,
+        of: "lost, of the datagrams that came",
+    }],
+    source: "Boumenot 2002, sections 2.6 and 8 (buffers that overflow, fragments that are missing)",
+    explanation: "A datagram for which the socket has no room is dropped (RcvbufErrors), and one \
+                  of which a fragment is missing (ReasmFails). Over UDP each is a call that waits \
+                  for a timeout.",
+    remedy: "`proto=tcp`; a larger `net.core.rmem_max`.",
+    gain: "Cannot be predicted: it is the wait before a retransmission.",
+    explained_by: &["interface-errors"],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(protocols) = &case.host.protocols else { return Judged::Quiet };
+    let of = |protocol, name| protocols.of(protocol, name).unwrap_or(0);
+    let came = of("Udp", "InDatagrams");
+    let (full, broken) = (of("Udp", "RcvbufErrors"), of("Ip", "ReasmFails"));
+    let lost = full.saturating_add(broken);
+    let is_used = case
+        .evidence
+        .last
+        .mounts
+        .iter()
+        .any(|mount| mount.transports.iter().any(|transport| transport.kind == "udp"));
+    if lost == 0 || lost as f64 <= case.limit(&RULE, "share") * (came.max(lost) as f64) {
+        return Judged::Quiet;
+    }
+    let what = format!("{lost} datagrams lost in this host, of {came} that came");
+    Found::new(&RULE, what, "mount with proto=tcp; else sysctl -w net.core.rmem_max=8388608")
+        .severity(if is_used { Severity::High } else { Severity::Low })
+        .evidence(format!("{full} for want of room, {broken} for want of fragments"))
+        .against(match is_used {
+            true => "other programs use UDP, too",
+            false => "no mount here uses UDP: it is other programs'",
+        })
+        .gain(Gain::unpredicted("it is the wait before a retransmission"))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{files, found, is_quiet, mount};
+
+    const LOST: &str = "Ip: ReasmFails\nIp: 90\nUdp: InDatagrams RcvbufErrors\nUdp: 10000 10\n";
+
+    #[test]
+    fn lost_datagrams_matter_where_nfs_uses_them() {
+        let others = found(&RULE, &files(&[("proc/net/snmp", LOST)]));
+        assert_eq!(others.severity, Severity::Low);
+        let udp = mount("rw,proto=udp", &[]).replace("tcp 800 1 1 0 3", "udp 800 1");
+        let ours = files(&[("proc/net/snmp", LOST), ("proc/self/mountstats", &udp)]);
+        assert_eq!(found(&RULE, &ours).severity, Severity::High);
+    }
+
+    #[test]
+    fn none_are_none() {
+        let none = LOST.replace("90", "0").replace(" 10\n", " 0\n");
+        is_quiet(&RULE, &files(&[("proc/net/snmp", &none)]));
+    }
+}
