@@ -20,7 +20,8 @@ done
 work=$(mktemp -d)
 pids=()
 finish() {
-    for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+    # An unshare that waits for its child ignores SIGTERM; the child ends with it.
+    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
     for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
     ! mountpoint -q "$work/chroot/mnt" || umount -l "$work/chroot/mnt"
     rm -rf --one-file-system "$work"
@@ -123,7 +124,7 @@ unshare --mount --net --pid --fork --kill-child --mount-proc="$root/proc" bash -
     exec setpriv --bounding-set='$bounds' --no-new-privs chroot '$root' $words" >"$work/served" 2>&1 &
 pids+=($!)
 awaits "$work/served" 'mount -t nfs'
-kill -TERM "${pids[-1]}" 2>/dev/null || true
+kill -KILL "${pids[-1]}" 2>/dev/null || true
 image rm "$container" >/dev/null
 told "the image serves: $(grep -o 'nfs://[^ ]*' "$work/served" | head -1)"
 

@@ -180,6 +180,24 @@ impl PlannedRun {
         self.predict(path, server, configuration).mib_per_s / steady
     }
 
+    /// The path with which the formula gives what a run showed. A probe makes other calls than a
+    /// run: between NULLs processors sleep for another time, and of one call at a time that is
+    /// much. No change where there is no run.
+    pub(crate) fn held_to(
+        &self,
+        path: &Path,
+        server: Server,
+        configuration: &Configuration,
+        mib_per_s: f64,
+    ) -> Path {
+        let steady = mib_per_s / self.ends(path, server, configuration);
+        if !steady.is_finite() || steady <= 0.0 {
+            return *path;
+        }
+        let transfer = study::transfer(configuration, self.commit_bytes);
+        models::case(path, server, &transfer).calibrated(steady).path
+    }
+
     /// With calls without end outstanding.
     fn full(&self, path: &Path, server: Server, configuration: &Configuration) -> (f64, Bound) {
         let transfer = study::transfer(configuration, self.commit_bytes);
@@ -306,7 +324,7 @@ fn errors_of(rows: &[Row]) -> Errors {
 
 #[cfg(test)]
 mod tests {
-    use perf::model::transaction::Cycle;
+    use perf::model::transaction::{Capacity, Cycle, Storage};
 
     use super::*;
 
@@ -333,6 +351,37 @@ mod tests {
             before: row.configuration,
             after: row.configuration,
         }
+    }
+
+    #[test]
+    fn a_base_is_held_to_its_run_and_what_a_full_link_gives_does_not_change() {
+        let run = PlannedRun {
+            commit_bytes: 16 << 20,
+            time: Nanos::from_secs(2),
+            drain: Drain::new(&study::Plan::FULL, 16 << 20, None),
+            simulation: Nanos::ZERO,
+        };
+        let path = Path {
+            round_trip_us: 215.0,
+            ser_us_per_kib: 8.85,
+            op_us: 1.0,
+            overhead_us: 50.0,
+            capacity: Capacity { call_us: 1.0, us_per_kib: 8.2 },
+            storage: Storage {
+                sync_us: 4520.0,
+                us_per_kib: 1.0,
+                left_us_per_kib: 0.5,
+                unhidden_us_per_kib: 0.0,
+            },
+        };
+        let of = |call_bytes, outstanding| Configuration { subject: 0, call_bytes, outstanding };
+        let (before, after) = (of(8 << 10, 1), of(1 << 20, 4));
+        let predict = |path: &Path, of| run.predict(path, Server::Concurrent, of).mib_per_s;
+        let measured = 0.8 * predict(&path, &before);
+        let held = run.held_to(&path, Server::Concurrent, &before, measured);
+        assert!((predict(&held, &before) / measured - 1.0).abs() < 0.01);
+        assert!((predict(&held, &after) / predict(&path, &after) - 1.0).abs() < 0.01);
+        assert_eq!(run.held_to(&path, Server::Concurrent, &before, f64::NAN), path);
     }
 
     #[test]

@@ -154,7 +154,12 @@ pub(crate) fn spread_pct(measured: &Measured) -> Option<f64> {
 
 /// By mean value analysis.
 pub(crate) fn closed(path: &Path, server: Server, transfer: &Transfer) -> Option<f64> {
-    let case = Case {
+    case(path, server, transfer).closed_mib_per_s().ok()
+}
+
+/// A probe's path as it is, without what only changes to it need.
+pub(crate) fn case(path: &Path, server: Server, transfer: &Transfer) -> Case {
+    Case {
         path: *path,
         server,
         transfer: *transfer,
@@ -163,8 +168,7 @@ pub(crate) fn closed(path: &Path, server: Server, transfer: &Transfer) -> Option
         ends: None,
         threads: None,
         processor_us: None,
-    };
-    case.closed_mib_per_s().ok()
+    }
 }
 
 /// Runs the rows in worlds, the most telling first, until the time is up.

@@ -15,7 +15,6 @@
 //! So what waits for what follows from the code, and not from a formula. What the model has and a
 //! world has not: `unhidden`, and of `left` only whether most of the work is left to a COMMIT.
 
-use client::transfer::Kind;
 use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::shape::conditions::Overhead;
@@ -40,11 +39,10 @@ const FILE_BYTES: u64 = 32 << 20;
 /// Bytes between two COMMITs: at least, and at most.
 const COMMIT_BYTES: (u64, u64) = (4 << 20, 48 << 20);
 
-/// COMMITs of a run; what counts is between the first and the last.
+/// COMMITs of a run.
 const COMMITS: u64 = 3;
 
-/// Throughput of the transfer in MiB/s in its steady state: between the first COMMIT's reply and
-/// the last one's.
+/// Throughput of the transfer in MiB/s: the bytes that COMMITs cover, over the time that they took.
 ///
 /// COMMITs come more often than in a long transfer, each with its share of what a sync takes, so
 /// that T_B of a block is the same and the run is short.
@@ -117,24 +115,7 @@ fn run(
         let data = seqwrite::pattern(workload.call_bytes as usize);
         Ok::<_, SimulateError>(seqwrite::run(stage.clock(), &session, file, &data, workload).await?)
     })??;
-    steady(&ran).or_else(|| ran.mib_per_s()).ok_or(SimulateError::Lost)
-}
-
-/// COMMITs of a run that has a steady part.
-const COMMITS_MIN: usize = 8;
-
-fn steady(run: &seqwrite::Run) -> Option<f64> {
-    let of = |kind| run.events.iter().filter(move |event| event.kind == kind);
-    // Between two or three of them, there may be nothing, or a burst.
-    if of(Kind::Commit).count() < COMMITS_MIN {
-        return None;
-    }
-    let first = of(Kind::Commit).next()?.received;
-    let last = of(Kind::Commit).next_back()?.received;
-    let between = of(Kind::Write).filter(|event| first < event.received && event.received <= last);
-    let bytes: u64 = between.map(|event| u64::from(event.bytes)).sum();
-    let mib = bytes as f64 / f64::from(1 << 20);
-    (last > first).then(|| mib / last.since(first).as_secs_f64())
+    ran.mib_per_s().ok_or(SimulateError::Lost)
 }
 
 fn link(path: &Path) -> Profile {

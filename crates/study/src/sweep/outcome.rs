@@ -3,8 +3,10 @@
 use harness::verdict::Gain;
 use load::probe::Findings;
 use load::study::{Configuration, Drain, Measured, Plan, WINDOWS};
+use perf::model::transaction::Path;
 use perf::record::Durability;
 use perf::stats::Estimate;
+use perf::units::Nanos;
 
 use crate::explain::{self, Explanation};
 use crate::models;
@@ -107,23 +109,34 @@ impl Outcome {
         self.after_mib_per_s() / self.limit_mib_per_s()
     }
 
-    /// Ratio of after to before, by the model.
+    /// Ratio of after to before, by the model whose base is held to what the sweep measured.
     pub(crate) fn predicted_gain(&self) -> f64 {
         let time = match &self.applied {
             Some(_) => self.plan.application_time,
             None => self.plan.run_time,
         };
+        let path = self.path_as_swept();
         let predict = |configuration: Configuration| {
             let server = self.explanation.servers[configuration.subject];
-            let run = explain::PlannedRun {
-                commit_bytes: self.commit_bytes,
-                time,
-                drain: self.drain,
-                simulation: perf::units::Nanos::ZERO,
-            };
-            run.predict(&self.findings.path, server, &configuration).mib_per_s
+            self.planned(time).predict(&path, server, &configuration).mib_per_s
         };
         predict(self.explanation.after) / predict(self.explanation.before)
+    }
+
+    /// The probe's path, held to the sweep's run before the change.
+    fn path_as_swept(&self) -> Path {
+        let (path, before) = (&self.findings.path, self.explanation.before);
+        let server = self.explanation.servers[before.subject];
+        self.planned(self.plan.run_time).held_to(path, server, &before, self.swept(before))
+    }
+
+    fn planned(&self, time: Nanos) -> explain::PlannedRun {
+        explain::PlannedRun {
+            commit_bytes: self.commit_bytes,
+            time,
+            drain: self.drain,
+            simulation: Nanos::ZERO,
+        }
     }
 
     pub(crate) fn measured_gain(&self) -> f64 {

@@ -483,11 +483,15 @@ fn method(outcome: &Outcome) -> Vec<String> {
             plan.applications,
             plan.application_time.as_millis_f64()
         ),
-        "Predictions use only the parameters of the probe and the plan of each run: no number \
-         was adjusted to the sweep. With N calls outstanding, throughput = bytes x min(N / \
+        "Predictions of the sweep use only the parameters of the probe and the plan of each run: \
+         no number was adjusted to it. With N calls outstanding, throughput = bytes x min(N / \
          (T_cycle + (N - 1) o), 1 / slowest stage), T_cycle = 2 T_prop + T_ser + T_op + T_B; \
          to which a run of that length adds the first call's way and the last COMMIT, which \
          nothing overlaps."
+            .to_owned(),
+        "The gain of the change is predicted from the same parameters, with the base held to the \
+         sweep's run before the change: what that took longer or shorter than predicted belongs to \
+         the term that dominates it. The sweep's run with the change has no part in it."
             .to_owned(),
         "Response times count from when a call is handed to the connection to when its reply \
           has come; in a sweep with N outstanding a new call is sent as soon as one is answered \

@@ -85,14 +85,19 @@ pub(super) fn setting(topology: &Topology) -> String {
         .collect();
     format!(
         "clients       {}\n\
-         servers       {} with {} cores, disk {}\n\
+         servers       {} with {}, disk {}\n\
          workload      {what}, {load}, for {}",
         clients.join(", "),
         topology.server.count,
-        topology.server.cores,
+        cores(topology.server.cores),
         topology.server.disk.0,
         workload.time.nanos(),
     )
+}
+
+/// Processors of a server: "1 core", "4 cores".
+fn cores(count: usize) -> String {
+    format!("{count} core{}", if count == 1 { "" } else { "s" })
 }
 
 /// Load points, where they were asked for.
@@ -130,10 +135,10 @@ fn server_rows(text: &mut String, number: usize, server: &ServerOutcome) -> std:
     let name = |what: &str| format!("server {number} {what}");
     writeln!(
         text,
-        "{:<14}{:>10}   {} cores, a piece of work waits {}",
+        "{:<14}{:>10}   {}, a piece of work waits {}",
         name("cpu"),
         percent(server.processor_utilization),
-        server.cores,
+        cores(server.cores),
         server.processor_wait
     )?;
     let disk = &server.disk;

@@ -1,5 +1,7 @@
 //! Reading and writing.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 
 #[test]
@@ -17,6 +19,33 @@ fn what_was_written_is_read_and_the_end_is_told() {
         assert_eq!(read(u64::MAX, 5), (Vec::new(), true));
         assert_eq!(read(3, 0), (Vec::new(), false));
         assert_eq!(fs::read(at.path("file")).unwrap(), b"hello there");
+    });
+}
+
+#[test]
+fn attributes_of_a_read_are_never_newer_than_its_data() {
+    let at = Fixture::new(DirOptions::default());
+    let file = at.create(&at.root(), "file");
+    let path = at.path("file");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut grows = fs::OpenOptions::new().append(true).open(path).unwrap();
+            // As long as somebody reads; the most is a bound for a test that has failed.
+            for _ in 0..1 << 20 {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                grows.write_all(b"x").unwrap();
+            }
+        });
+        let newer = (0..2_000).filter(|_| {
+            let read = block_on(at.store.read(&ME, &file.handle, 0, u32::MAX));
+            read.attr.unwrap().size > read.result.unwrap().data.len() as u64
+        });
+        let newer = newer.count();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(newer, 0, "replies that tell a size whose bytes they lack");
     });
 }
 
