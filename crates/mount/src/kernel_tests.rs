@@ -236,7 +236,11 @@ fn an_error_is_told_once_to_each_descriptor_that_was_open_when_it_came() {
         let full = Errno::NOSPC.raw_os_error();
         assert_eq!([fsync(second), fsync(second), close(second)], [full, 0, 0]);
         assert_eq!([close(third), close(third)], [full, full], "it may be another's, too (dup(2))");
-        let later = open();
+        // What it has of the file is not what the file has: it looks the name up, and comes again.
+        kernel.ask(OPEN, node, &parts(&[2]));
+        assert_eq!(kernel.ended(7).0, Errno::STALE.raw_os_error());
+        kernel.ask(OPEN, node, &parts(&[2]));
+        let later = u64_at(&kernel.ended(7).1, 0);
         assert_eq!([fsync(later), close(later)], [0, 0], "it was told");
         assert_eq!([close(first), fsync(first), fsync(first)], [full, full, 0]);
         kernel.write((node, first), CACHED, 0, &[1; 100_000]);
@@ -245,6 +249,23 @@ fn an_error_is_told_once_to_each_descriptor_that_was_open_when_it_came() {
         assert_eq!(all.map(fsync), [full; 4], "another one");
         all.into_iter().for_each(|file| kernel.release((node, file)));
     });
+}
+
+/// The page that the next append is in would go to the server with them, over another's record.
+#[test]
+fn a_kernel_forgets_what_could_not_be_written() {
+    for cache in [KernelCache::Writeback, KernelCache::Writethrough] {
+        served_with(cache, 64 << 10, |kernel, _| {
+            let (node, file) = kernel.create();
+            kernel.write((node, file), CACHED, 0, &[1; 100_000]);
+            kernel.answer();
+            kernel.ask(FSYNC, node, &parts(&[file, 0]));
+            assert_eq!(kernel.notice(), (INVAL, parts(&[node, 0, 0])), "all of its data");
+            assert_eq!(kernel.ended(7).0, Errno::NOSPC.raw_os_error());
+            kernel.ask(FSYNC, node, &parts(&[file, 0]));
+            kernel.answer();
+        });
+    }
 }
 
 /// A kernel that writes back flushes the time before it asks, at a close, for errors of writes; if

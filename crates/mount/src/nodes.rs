@@ -155,6 +155,19 @@ impl Nodes {
         }
     }
 
+    /// Data of a file that the kernel has written are lost. What it has of its nodes is not the
+    /// file's: whoever opens one looks the name up again. Gives those that somebody has open.
+    pub(crate) fn lost(&mut self, file: &FileHandle) -> Vec<u64> {
+        let mut open = Vec::new();
+        for id in self.files.get(file).into_iter().flatten() {
+            if let Some(node) = self.nodes.get_mut(id) {
+                node.version = node.version.map(|_| Version::default());
+                open.extend((node.opens > 0).then_some(*id));
+            }
+        }
+        open
+    }
+
     /// Data up to `end` were written through a node. Gives whether the kernel may have pages of it.
     pub(crate) fn wrote(&mut self, id: u64, end: u64) -> bool {
         self.changed(id);

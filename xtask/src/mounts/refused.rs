@@ -20,7 +20,7 @@ pub(super) fn check(report: &mut Report, scratch: &Path, nfskit: &Path, options:
 
 fn all(scratch: &Path, nfskit: &Path) -> Result<String, String> {
     let export = new_folder(scratch, "export-refused")?;
-    let server = Ours::start(nfskit, scratch, &export, &["--export", "/data"])?;
+    let server = Ours::start(nfskit, scratch, &export, &["--export", "/data=insecure"])?;
     let url = server.url().replace("127.0.0.1/?", "127.0.0.1/data?");
     let good = new_folder(scratch, "mnt-refused")?;
     let full = new_folder(scratch, "mnt-full")?;

@@ -117,7 +117,9 @@ impl Ours {
         let mut arguments = vec!["serve".to_owned(), folder.display().to_string()];
         arguments.extend(["--listen".to_owned(), format!("127.0.0.1:{port}")]);
         arguments.extend(["--state".to_owned(), state.display().to_string()]);
-        arguments.extend(TRUSTING.iter().chain(options).map(|option| (*option).to_owned()));
+        // One store has one name, and with it its rules.
+        let rules = if options.contains(&"--export") { &[][..] } else { &TRUSTING[..] };
+        arguments.extend(rules.iter().chain(options).map(|option| (*option).to_owned()));
         let service = serve(nfskit, &arguments)?;
         let (nfskit, folder) = (nfskit.to_owned(), folder.to_owned());
         Ok(Self { service, nfskit, folder, arguments, port })

@@ -164,6 +164,12 @@ impl Engine {
         }
     }
 
+    /// Whether bytes of a file were given up since this was asked last.
+    pub(super) fn take_given_up(&self, handle: FileHandle) -> bool {
+        let take = |file: Arc<File>| std::mem::take(&mut file.state.lock().has_given_up);
+        self.known(handle).is_some_and(take)
+    }
+
     /// The number of an error that has come now.
     pub(super) fn error_number(&self) -> u64 {
         self.errors.fetch_add(1, Ordering::AcqRel) + 1

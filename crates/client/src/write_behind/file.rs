@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) callers: Vec<Session>,
     /// Of an earlier WRITE or COMMIT, until all are told whom it concerns.
     pub(super) failed: Option<Failed>,
+    /// Bytes were given up, and whoever holds copies of them has not been told to forget these.
+    pub(super) has_given_up: bool,
     /// What is this old or older is sent without waiting for more.
     pub(super) urgent_age: u64,
     /// Stands in the queue of those with something to send.
@@ -94,6 +96,7 @@ impl File {
             index,
             callers: Vec::new(),
             failed: None,
+            has_given_up: false,
             urgent_age: 0,
             queued: false,
             commit_running: false,
@@ -173,6 +176,7 @@ impl State {
     /// An error that is told to nobody yet. The first is kept: the later ones are its consequences,
     /// as a rule. Not of one that was told: what has failed since, nobody knows.
     pub(super) fn fail(&mut self, error: Error, number: u64) {
+        self.has_given_up = true;
         if self.failed.as_ref().is_none_or(|failed| failed.is_told) {
             self.failed = Some(Failed { error, number, is_told: false });
         }

@@ -201,6 +201,12 @@ impl WriteBehind {
         self.engine.tell_anybody(file)
     }
 
+    /// Whether bytes of the file were given up since this was asked last: copies of them that
+    /// somebody has for reading are of data that the file does not have.
+    pub fn take_given_up(&self, file: FileHandle) -> bool {
+        self.engine.take_given_up(file)
+    }
+
     /// A descriptor has not heard of the error that it was told.
     pub fn not_heard(&self, file: FileHandle, heard: &Heard) {
         self.engine.not_heard(file, heard);

@@ -23,10 +23,26 @@ use crate::notify::Notice;
 const END_VALID: Duration = Duration::from_millis(10);
 
 impl FileSystem {
-    /// What was written through a node is stable. An append that follows asks where the file ends.
+    /// What was written through a node is stable, or lost. An append that follows asks where the
+    /// file ends.
     pub(super) async fn is_stable(&self, node: u64) {
+        self.forget_what_was_lost(node).await;
         if self.nodes.lock().must_ask_to_append(node) && self.writes_back {
             self.notifier.tell(Notice::ForgetAttributes { node }).await;
+        }
+    }
+
+    /// The kernel's pages of a file keep what could not be written. It would give that to readers,
+    /// and write it with whatever comes to the same page next, over what another client has
+    /// written there in the meantime.
+    pub(super) async fn forget_what_was_lost(&self, node: u64) {
+        let Ok(file) = self.file(node) else { return };
+        if !self.files.write_behind().take_given_up(file) {
+            return;
+        }
+        let nodes = self.nodes.lock().lost(&file);
+        for node in nodes {
+            self.write_back(node).await;
         }
     }
 

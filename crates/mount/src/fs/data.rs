@@ -295,6 +295,9 @@ impl FileSystem {
             node.writers = node.writers.saturating_sub(u32::from(file.can_write));
             node.appenders = node.appenders.saturating_sub(u32::from(file.appends));
         }
+        if file.can_write {
+            self.forget_what_was_lost(file.node).await;
+        }
         file.open.close().await;
         if file.can_write {
             self.tell_time(&file).await;
