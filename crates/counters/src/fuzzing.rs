@@ -110,6 +110,9 @@ pub fn host(text: &[u8]) {
     if let Some(pressure) = each(text, pressure::read) {
         assert!(pressure.some_10s.is_finite() && pressure.full_10s.is_finite());
     }
+    if let Some(connection) = socket::Connection::of_diag(text) {
+        assert!(socket::read(connection.text().as_bytes()).is_ok());
+    }
     for connection in each(text, socket::read).unwrap_or_default() {
         assert!(connection.rtt_ms.is_none_or(|rtt| rtt >= 0.0));
         assert!(connection.peer.contains(connection.peer_address()));

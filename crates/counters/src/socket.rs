@@ -1,8 +1,11 @@
-//! What `ss -tino` prints: TCP connections with what the kernel knows of each.
+//! TCP connections with what the kernel knows of each: what `ss -tino` prints, and what
+//! sock_diag(7) answers, which becomes the same text ([`Connection::text`]).
 //!
 //! A connection is a line that begins with its state; what is known of it follows, on the same
 //! line or on the next. Of that, what says something about NFS is read, by name; the rest is
 //! passed over, since every version of ss has other words.
+
+use std::net::{IpAddr, SocketAddr};
 
 use super::fields::Line;
 use super::problem::{Problem, Wrong};
@@ -46,6 +49,78 @@ impl Connection {
         let host = host.trim_matches(['[', ']']);
         let host = host.split('%').next().unwrap_or(host);
         host.strip_prefix("::ffff:").unwrap_or(host)
+    }
+
+    /// As ss prints it, with the words that [`read`] knows.
+    pub fn text(&self) -> String {
+        let Self { state, received_queue, sent_queue, local, peer, .. } = self;
+        let mut text = format!("{state} {received_queue} {sent_queue} {local} {peer}\n\t");
+        let mut say = |word: Option<String>| text.extend(word.map(|word| format!(" {word}")));
+        say(self.rtt_ms.map(|ms| format!("rtt:{ms:.3}/0")));
+        say(self.rtt_min_ms.map(|ms| format!("minrtt:{ms:.3}")));
+        say(self.window_packets.map(|packets| format!("cwnd:{packets}")));
+        say(self.segment_bytes.map(|bytes| format!("mss:{bytes}")));
+        say(self.retransmitted.map(|segments| format!("retrans:0/{segments}")));
+        say(self.segments_sent.map(|segments| format!("segs_out:{segments}")));
+        say(self.delivery_bits_per_s.map(|rate| format!("delivery_rate {rate:.0}bps")));
+        say(self.peer_limited.map(|percent| format!("rwnd_limited:0ms({percent:.1}%)")));
+        say(self.buffer_limited.map(|percent| format!("sndbuf_limited:0ms({percent:.1}%)")));
+        text.push('\n');
+        text
+    }
+
+    /// One answer of sock_diag(7): `inet_diag_msg`, then attributes with `tcp_info` among them
+    /// (linux/inet_diag.h, linux/tcp.h). None where it is cut off or of another family.
+    pub fn of_diag(message: &[u8]) -> Option<Self> {
+        const HEAD_LEN: usize = 72;
+        let word = |at: usize| Some(u32::from_ne_bytes(*message.get(at..)?.first_chunk()?));
+        let port = |at: usize| Some(u16::from_be_bytes(*message.get(at..)?.first_chunk()?));
+        let address = |at: usize| match message.first()? {
+            2 => Some(IpAddr::from(*message.get(at..)?.first_chunk::<4>()?)),
+            10 => Some(IpAddr::from(*message.get(at..)?.first_chunk::<16>()?)),
+            _ => None,
+        };
+        let mut connection = Self {
+            state: "ESTAB".to_owned(),
+            received_queue: u64::from(word(56)?),
+            sent_queue: u64::from(word(60)?),
+            local: SocketAddr::new(address(8)?, port(4)?).to_string(),
+            peer: SocketAddr::new(address(24)?, port(6)?).to_string(),
+            ..Self::default()
+        };
+        let mut rest = message.get(HEAD_LEN..)?;
+        while let Some(head) = rest.first_chunk::<4>() {
+            const INET_DIAG_INFO: u16 = 2;
+            let len = usize::from(u16::from_ne_bytes([head[0], head[1]]));
+            if u16::from_ne_bytes([head[2], head[3]]) == INET_DIAG_INFO {
+                connection.info(rest.get(4..len)?);
+            }
+            rest = rest.get(len.max(4).next_multiple_of(4)..).unwrap_or_default();
+        }
+        Some(connection)
+    }
+
+    /// `tcp_info`, of which older kernels have less.
+    fn info(&mut self, info: &[u8]) {
+        let word = |at: usize| {
+            let bytes = info.get(at..)?.first_chunk()?;
+            Some(u64::from(u32::from_ne_bytes(*bytes)))
+        };
+        let long = |at: usize| Some(u64::from_ne_bytes(*info.get(at..)?.first_chunk()?));
+        let ms = |at: usize| word(at).filter(|us| *us > 0 && *us < u64::from(u32::MAX));
+        self.segment_bytes = word(16);
+        self.rtt_ms = ms(68).map(|us| us as f64 / 1e3);
+        self.window_packets = word(80);
+        self.retransmitted = word(100);
+        self.segments_sent = word(136);
+        self.rtt_min_ms = ms(148).map(|us| us as f64 / 1e3);
+        let rate = long(160).filter(|rate| *rate > 0);
+        self.delivery_bits_per_s = rate.map(|bytes| bytes as f64 * 8.0);
+        let of_busy = |at: usize| {
+            let busy = long(168).filter(|busy| *busy > 0)?;
+            Some((long(at)? as f64 / busy as f64 * 100.0).min(100.0))
+        };
+        (self.peer_limited, self.buffer_limited) = (of_busy(176), of_busy(184));
     }
 
     fn take(&mut self, word: &str) {
@@ -174,6 +249,39 @@ ESTAB 0 0 [fd00::2%eth0]:1000 [::ffff:10.0.0.9]:2049 rtt:5/2
         assert_eq!((first.retransmitted, first.segments_sent), (Some(3), Some(100)));
         assert_eq!((first.delivery_bits_per_s, first.peer_limited), (Some(1.5e9), Some(12.0)));
         assert_eq!((second.peer_address(), second.rtt_ms), ("10.0.0.9", Some(5.0)));
+    }
+
+    /// What the kernel would answer for 10.0.0.2:700 -> 10.0.0.1:2049.
+    fn diag() -> Vec<u8> {
+        let mut message = vec![0; 72];
+        message[0] = 2;
+        message[4..8].copy_from_slice(&[700_u16.to_be_bytes(), 2049_u16.to_be_bytes()].concat());
+        message[8..12].copy_from_slice(&[10, 0, 0, 2]);
+        message[24..28].copy_from_slice(&[10, 0, 0, 1]);
+        message[60..64].copy_from_slice(&264_u32.to_ne_bytes());
+        let mut info = vec![0; 192];
+        for (at, value) in [(16, 1448_u32), (68, 512), (80, 10), (100, 3), (136, 100), (148, 200)] {
+            info[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        }
+        info[168..176].copy_from_slice(&1000_u64.to_ne_bytes());
+        info[176..184].copy_from_slice(&120_u64.to_ne_bytes());
+        message.extend([196_u16.to_ne_bytes(), 2_u16.to_ne_bytes()].concat());
+        message.extend(info);
+        message
+    }
+
+    #[test]
+    fn what_the_kernel_answers_is_what_ss_would_print() {
+        let connection = Connection::of_diag(&diag()).unwrap();
+        assert_eq!((connection.rtt_ms, connection.rtt_min_ms), (Some(0.512), Some(0.2)));
+        assert_eq!((connection.retransmitted, connection.peer_limited), (Some(3), Some(12.0)));
+        assert_eq!((connection.sent_queue, connection.peer.as_str()), (264, "10.0.0.1:2049"));
+        let [again] = &read(connection.text().as_bytes()).unwrap()[..] else { panic!("one") };
+        assert_eq!(*again, connection);
+        for end in 0..diag().len() {
+            Connection::of_diag(&diag()[..end]);
+        }
+        assert_eq!(Connection::of_diag(&[]), None);
     }
 
     #[test]

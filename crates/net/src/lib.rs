@@ -5,6 +5,7 @@
 //! - [`shape`]: the LogGP link as such a wrapper.
 //! - [`call`]: the client half of RPC: calls by XID over one transport.
 //! - [`capture`]: packets that pass the interfaces of this host.
+//! - [`connections`]: what the kernel knows of its TCP connections.
 //! - [`control`]: lines over a socket of the file system, to tell a program that runs.
 //! - [`floor`]: messages through plain sockets: what a network can do without NFS.
 //! - [`http`]: pages for a monitoring system.
@@ -17,6 +18,7 @@
 pub mod call;
 pub mod capture;
 pub mod clock;
+pub mod connections;
 pub mod control;
 pub mod error;
 pub mod floor;

@@ -15,15 +15,23 @@ use perf::units::Nanos;
   nfskit doctor                                   every NFS mount of this host
   nfskit doctor /mnt/data --for 60s               one, looked at for a minute
   nfskit doctor --from saved/                     a copied /proc, or a folder of pasted outputs
-  nfskit doctor --json - -q")]
+  nfskit doctor --collect host.tar.gz --mask-addresses
+  nfskit doctor --from host.tar.gz --json - -q")]
 pub(crate) struct Doctor {
     /// A mount point, or a path below one; or a server, for the mounts of it [default: all].
     #[arg(value_name = "MOUNTPOINT|HOST")]
     pub(crate) subject: Option<String>,
-    /// Saved evidence instead of this host: a folder with a copied /proc, or with outputs, or one
-    /// such file.
+    /// Saved evidence instead of this host: what --collect has made, a sosreport, a folder with a
+    /// copied /proc or with outputs, or one such file.
     #[arg(long, value_name = "PATH")]
     pub(crate) from: Option<PathBuf>,
+    /// Saves both looks at this host's counters, for a colleague: what is in it is listed
+    /// first. Paths of mounts and exports are in it; file names and credentials are not.
+    #[arg(long, value_name = "FILE.tar.gz", conflicts_with_all = ["from", "subject"])]
+    pub(crate) collect: Option<PathBuf>,
+    /// With --collect: other addresses and host names in place of the real ones.
+    #[arg(long, requires = "collect")]
+    pub(crate) mask_addresses: bool,
     /// Time between the two looks at the counters.
     #[arg(
         long = "for", value_name = "TIME", default_value = "10s", value_parser = time,

@@ -61,3 +61,21 @@ fn what_is_no_evidence_is_told_in_a_line_and_ends_with_3_where_nothing_is_left()
     assert_eq!(cut.code, Some(0), "{cut:?}");
     assert!(cut.stdout.contains("/mnt/data") && cut.stderr.contains("the text ends"), "{cut:?}");
 }
+
+#[test]
+fn what_is_collected_is_listed_and_can_be_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("host.tar.gz");
+    let path = file.to_str().unwrap();
+    let made = run(["doctor", "--for", "50ms", "--collect", path, "--mask-addresses"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(made.stdout.contains("1/proc/uptime") && made.stdout.contains("masked"), "{made:?}");
+    let again = run(["doctor", "--from", path]);
+    assert!(matches!(again.code, Some(0 | 1)), "{again:?}");
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let half = run(["doctor", "--from", path]);
+    assert!(half.stderr.contains("ends too early"), "{half:?}");
+    run(["doctor", "--collect", "/no/where.tar.gz"]).complains(3, &["/no/where.tar.gz"]);
+    assert_eq!(run(["doctor", "--mask-addresses"]).code, Some(2));
+}

@@ -3,6 +3,8 @@
 //! What is read of a live host is a list of paths, so that nothing else is: no mount is asked
 //! ([`live`] never names a path below one), and a server that does not answer holds up nothing.
 
+mod archive;
+mod mask;
 mod saved;
 
 use std::collections::BTreeMap;
@@ -10,6 +12,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use counters::socket::Connection;
+
+pub use archive::pack;
+pub use mask::masked;
 pub use saved::{ENTRIES_MAX, saved};
 
 /// Bytes of one file that are read; of a longer one, its beginning.
@@ -134,6 +140,36 @@ pub fn is_setting(path: &str) -> bool {
         || below(BACKINGS) == Some(OF_BACKING)
 }
 
+/// Whether a path ends with one that is known, wherever its root lies.
+pub fn is_known(path: &str) -> bool {
+    let tails = path.char_indices().filter(|(_, one)| *one == '/').map(|(at, _)| at + 1);
+    [0].into_iter().chain(tails).any(|at| {
+        let tail = &path[at..];
+        COUNTERS.contains(&tail) || tail == CONNECTIONS || is_setting(tail)
+    })
+}
+
+/// What may be taken of files that nobody knows by their names: outputs that somebody has kept are
+/// short.
+#[derive(Debug, Default)]
+struct Allowance {
+    bytes: u64,
+}
+
+impl Allowance {
+    const FILE_MAX: u64 = 1 << 20;
+    const BYTES_MAX: u64 = 64 << 20;
+
+    fn takes(&mut self, path: &str, len: u64) -> bool {
+        if is_known(path) {
+            return len <= FILE_BYTES_MAX;
+        }
+        let takes = len <= Self::FILE_MAX && self.bytes + len <= Self::BYTES_MAX;
+        self.bytes += if takes { len } else { 0 };
+        takes
+    }
+}
+
 /// The settings of a live host. Of files that have more in them than NFS, only its lines are kept.
 pub fn live_settings(root: &Path) -> Files {
     let mut files = live(root, &SETTINGS);
@@ -185,18 +221,43 @@ fn backings(mountinfo: &[u8]) -> Vec<String> {
     found
 }
 
+/// The connections of NFS among answers of sock_diag(7), for [`CONNECTIONS`]. Others are nobody's
+/// business.
+pub fn connections(answers: &[Vec<u8>]) -> String {
+    let all = answers.iter().filter_map(|answer| Connection::of_diag(answer));
+    let is_of_nfs =
+        |one: &Connection| [&one.local, &one.peer].iter().any(|end| end.ends_with(":2049"));
+    all.filter(is_of_nfs).map(|one| one.text()).collect()
+}
+
 /// The files of a live host that are on a list; what is not there is no part of it, and what may
 /// not be read is noted.
 pub fn live(root: &Path, paths: &[&str]) -> Files {
     let mut files = Files::default();
     for path in paths {
         match read(&root.join(path)) {
+            Ok(text) if path.ends_with("/mountstats") => files.put(*path, nfs_only(&text)),
             Ok(text) => files.put(*path, text),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
             Err(cause) => files.note(*path, cause.to_string()),
         }
     }
     files
+}
+
+/// The NFS mounts of mountstats, and /proc, which every host has: other mounts are nobody's
+/// business.
+fn nfs_only(mountstats: &[u8]) -> String {
+    let text = String::from_utf8_lossy(mountstats);
+    let mut is_kept = false;
+    let kept = text.lines().filter(|line| {
+        if line.contains(" with fstype ") {
+            let is_nfs = line.contains(" with fstype nfs") && line.contains(" statvers=");
+            is_kept = is_nfs || line.ends_with(" with fstype proc");
+        }
+        is_kept
+    });
+    kept.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// The beginning of a file.
@@ -209,6 +270,17 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_mountstats_only_nfs_is_taken() {
+        let text = b"device proc mounted on /proc with fstype proc\n\
+            device /dev/sda mounted on /secret with fstype ext4\n\
+            device s:/e mounted on /mnt with fstype nfs statvers=1.1\n\tage:\t7\n\
+            device nfsd mounted on /proc/fs/nfsd with fstype nfsd\n";
+        let kept = nfs_only(text);
+        assert_eq!(kept.lines().count(), 3, "{kept}");
+        assert!(!kept.contains("secret") && kept.contains("age:\t7"), "{kept}");
+    }
 
     #[test]
     fn what_is_not_there_is_left_out_and_what_may_not_be_read_is_told() {

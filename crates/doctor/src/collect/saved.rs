@@ -1,16 +1,19 @@
 //! Files that were saved: a folder, or one file.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{FILE_BYTES_MAX, Files, read};
+use super::{Allowance, Files, archive, read};
 
 /// Files of one folder, and folders in it, at most: a report of a whole host has some thousands.
 pub const ENTRIES_MAX: usize = 20_000;
 
-/// All of a folder's files together.
-const BYTES_MAX: u64 = 512 << 20;
+/// All of an archive, unpacked.
+pub(super) const BYTES_MAX: u64 = 4 << 30;
+
+/// Enough to see what a file is.
+const HEAD_LEN: u64 = 512;
 
 /// Reads a folder with what is below it, or one file.
 ///
@@ -20,11 +23,21 @@ pub fn saved(path: &Path) -> io::Result<Files> {
     let mut files = Files::default();
     if !fs::metadata(path)?.is_dir() {
         let name = path.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy());
-        files.put(name, read(path)?);
+        let mut file = fs::File::open(path)?;
+        let mut head = Vec::new();
+        file.by_ref().take(HEAD_LEN).read_to_end(&mut head)?;
+        if archive::is_archive(&head) {
+            let is_packed = archive::is_gzip(&head);
+            return Ok(archive::unpacked(&name, head.chain(file), is_packed));
+        }
+        match archive::other(&head) {
+            Some(why) => files.note(name, why),
+            None => files.put(name, read(path)?),
+        }
         return Ok(files);
     }
     let mut folders = vec![PathBuf::new()];
-    let (mut entries, mut bytes) = (0, 0);
+    let (mut entries, mut allowance) = (0, Allowance::default());
     while let Some(folder) = folders.pop() {
         let listed = match fs::read_dir(path.join(&folder)) {
             Ok(listed) => listed,
@@ -38,7 +51,7 @@ pub fn saved(path: &Path) -> io::Result<Files> {
             entries += 1;
             let inside = folder.join(entry.file_name());
             let name = inside.to_string_lossy().into_owned();
-            if entries > ENTRIES_MAX || bytes > BYTES_MAX {
+            if entries > ENTRIES_MAX {
                 files.note(name, "and what follows it: there is too much in this folder");
                 return Ok(files);
             }
@@ -47,15 +60,12 @@ pub fn saved(path: &Path) -> io::Result<Files> {
                 Ok(kind) if kind.is_dir() => folders.push(inside),
                 Ok(kind) if kind.is_file() => {
                     let len = entry.metadata().map_or(0, |found| found.len());
-                    if len > FILE_BYTES_MAX {
+                    if !allowance.takes(&name, len) {
                         files.note(name, format!("{len} bytes are too many for counters"));
                         continue;
                     }
                     match read(&entry.path()) {
-                        Ok(text) => {
-                            bytes += len;
-                            files.put(name, text);
-                        }
+                        Ok(text) => files.put(name, text),
                         Err(cause) => files.note(name, cause.to_string()),
                     }
                 }

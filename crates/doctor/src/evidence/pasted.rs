@@ -11,7 +11,7 @@ use counters::server::{self, Server};
 use counters::{Partial, Problem, partial, pools, socket};
 
 use super::{Evidence, Sample};
-use crate::collect::{CONNECTIONS, COUNTERS, Files, is_setting};
+use crate::collect::{Files, is_known, is_setting};
 
 /// Commands whose outputs are known, as they stand behind a prompt.
 const COMMANDS: [&str; 8] = ["cat", "nfsstat", "ss", "sudo", "head", "sysctl", "tail", "uname"];
@@ -21,13 +21,7 @@ impl Evidence {
     pub(super) fn pasted(&mut self, files: &Files) {
         for (path, text) in files.all() {
             let is_read = self.used.iter().any(|used| used == path);
-            let tails = path.char_indices().filter(|(_, one)| *one == '/').map(|(at, _)| at + 1);
-            let is_of_root = [0].into_iter().chain(tails).any(|at| {
-                COUNTERS.contains(&&path[at..])
-                    || path[at..] == *CONNECTIONS
-                    || is_setting(&path[at..])
-            });
-            if is_read || is_of_root {
+            if is_read || is_known(path) {
                 continue;
             }
             if text.is_empty() {

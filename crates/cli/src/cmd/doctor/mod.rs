@@ -1,12 +1,13 @@
 //! `nfskit doctor`: why a mount is slow.
 
+mod collected;
 mod json;
 mod screen;
 
 use std::io::IsTerminal;
 use std::path::Path;
 
-use doctor::collect::{self, COUNTERS, Files};
+use doctor::collect::{self, CONNECTIONS, COUNTERS, Files};
 use doctor::{Evidence, Limits, Report, Severity, diagnose};
 use harness::exit::Failure;
 use harness::hints;
@@ -22,11 +23,14 @@ const FOUND: u8 = 1;
 /// Runs the command.
 pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     let limits = limits(&args.set)?;
-    output::check([&args.json])?;
+    output::check([&args.json, &args.collect])?;
     let files = match &args.from {
         Some(path) => saved(path)?,
         None => live(args, verbosity)?,
     };
+    if let Some(path) = &args.collect {
+        return collected::write(&files, path, args.mask_addresses, verbosity);
+    }
     let evidence = Evidence::of(files);
     if evidence.is_empty() {
         return Err(unusable(args, &evidence));
@@ -36,9 +40,7 @@ pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
         reports = chosen(reports, subject)?;
     }
     if verbosity > Verbosity::Quiet {
-        for note in &evidence.notes {
-            output::say(format_args!("{}: {}; ignored", note.path, note.why));
-        }
+        say_ignored(&evidence);
     }
     if output::prints_text(verbosity, [&args.json]) {
         let has_colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -80,7 +82,7 @@ fn saved(path: &Path) -> Result<Files, Failure> {
 /// Both samples of this host.
 fn live(args: &Doctor, verbosity: Verbosity) -> Result<Files, Failure> {
     let root = Path::new("/");
-    let mut files = collect::live(root, &COUNTERS).below("1");
+    let mut files = look(root).below("1");
     let mut bars = Bars::new(verbosity);
     let waited = net::runtime::block_on(async {
         let clock = Clock::real();
@@ -101,18 +103,42 @@ fn live(args: &Doctor, verbosity: Verbosity) -> Result<Files, Failure> {
             "raise the limits of open files and threads (ulimit -n -u)",
         )
     })?;
-    files.join(collect::live(root, &COUNTERS).below("2"));
+    files.join(look(root).below("2"));
     files.join(collect::live_settings(root).below("2"));
     Ok(files)
+}
+
+/// The counters, and the connections of NFS.
+fn look(root: &Path) -> Files {
+    let mut files = collect::live(root, &COUNTERS);
+    match net::connections::established() {
+        Ok(messages) => {
+            let text = collect::connections(&messages);
+            if !text.is_empty() {
+                files.put(CONNECTIONS, text);
+            }
+        }
+        Err(cause) => files.note("sock_diag(7)", cause.to_string()),
+    }
+    files
 }
 
 /// Between two looks at the bar.
 const STEP: perf::units::Nanos = perf::units::Nanos::from_millis(200);
 
-fn unusable(args: &Doctor, evidence: &Evidence) -> Failure {
-    for note in &evidence.notes {
+/// What was passed over: a line each, of a folder with many only the first.
+fn say_ignored(evidence: &Evidence) {
+    const LINES_MAX: usize = 12;
+    for note in evidence.notes.iter().take(LINES_MAX) {
         output::say(format_args!("{}: {}; ignored", note.path, note.why));
     }
+    if let Some(left) = evidence.notes.len().checked_sub(LINES_MAX).filter(|left| *left > 0) {
+        output::say(format_args!("and {left} others were ignored; --json has all"));
+    }
+}
+
+fn unusable(args: &Doctor, evidence: &Evidence) -> Failure {
+    say_ignored(evidence);
     let what = match &args.from {
         Some(path) => format!("there is nothing usable in {}", path.display()),
         None => "this host's kernel shows no counters of NFS".to_owned(),

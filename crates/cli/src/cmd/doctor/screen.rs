@@ -200,11 +200,14 @@ impl Out {
         let (mut column, mut head) = (0, head);
         // What comes from a host's files may have anything in it.
         let text = text.replace(char::is_control, " ");
+        let mut is_split = false;
         for word in pieces(&text) {
-            if column > 0 && column + 1 + word.chars().count() > WIDTH {
+            if column > 0 && (is_split || column + 1 + word.chars().count() > WIDTH) {
                 self.text.push('\n');
                 column = 0;
             }
+            // A piece of a list: the next belongs to it, and no blank comes between.
+            is_split = word.ends_with(',') && word.len() > WIDTH / 2;
             if column == 0 {
                 write!(self.text, "  {head:<HEAD$}").ok();
                 (column, head) = (HEAD + 2, "");
