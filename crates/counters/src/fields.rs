@@ -46,6 +46,11 @@ impl<'a> Line<'a> {
         text.lines().zip(1..).map(|(rest, number)| Line { number, column: 1, rest })
     }
 
+    /// What is left of it.
+    pub(super) fn whole(&self) -> &'a str {
+        self.rest
+    }
+
     /// What is left of it, without blanks around.
     pub(super) fn trimmed(&self) -> &'a str {
         self.rest.trim()

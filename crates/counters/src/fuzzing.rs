@@ -5,7 +5,9 @@
 
 use super::host::{device, disk, named, pressure, processor, protocols, softnet};
 use super::rates::{self, Span};
-use super::{Partial, Problem, client, mountstats, nfsstat, partial, pools, server, socket};
+use super::{
+    Partial, Problem, client, exposition, mountstats, nfsstat, partial, pools, server, socket,
+};
 
 /// `/proc/net/rpc/nfsd`, or anything else.
 pub fn server(text: &[u8]) {
@@ -72,6 +74,17 @@ fn have_rates(mounts: &[mountstats::Mount]) {
     for mount in &same.mounts {
         let is_still = mount.total.calls == 0 && mount.total.rtt_ms_mean.is_none();
         assert!(mount.change.is_some() || is_still && mount.span == Span::sample(1.0));
+    }
+}
+
+/// A page of metrics, or anything else.
+pub fn exposition(text: &[u8]) {
+    match exposition::read(text) {
+        Err(problem) => is_in(&problem, text),
+        Ok(series) => {
+            assert!(series.iter().all(|one| !one.name.is_empty()));
+            assert!(series.iter().all(|one| one.labels.len() <= exposition::LABELS_MAX));
+        }
     }
 }
 
@@ -145,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    const WORDS: [&str; 53] = [
+    const WORDS: [&str; 56] = [
         "cpu",
         "cpu0",
         "Tcp: A B",
@@ -188,6 +201,9 @@ mod tests {
         "proc3",
         "proc2 18",
         "rc",
+        "nfskit_calls_total{",
+        "le=\"0.5\"",
+        "}",
         "# pool packets-arrived",
         "th",
         "rpc",
@@ -206,6 +222,7 @@ mod tests {
         client(text);
         mountstats(text);
         pools(text);
+        exposition(text);
         nfsstat(text);
         host(text);
     }
@@ -234,12 +251,13 @@ mod tests {
     #[test]
     fn seeds_are_replayed() {
         type Target = (&'static str, fn(&[u8]));
-        let targets: [Target; 6] = [
+        let targets: [Target; 7] = [
             ("host_counters", host),
             ("nfsd_counters", server),
             ("nfs_counters", client),
             ("mountstats", mountstats),
             ("pool_stats", pools),
+            ("exposition", exposition),
             ("nfsstat", nfsstat),
         ];
         for (target, run) in targets {

@@ -4,6 +4,7 @@
 //! - [`client`]: `/proc/net/rpc/nfs`, what all mounts of a host have called.
 //! - [`mountstats`]: `/proc/self/mountstats`, each mount by itself, with times.
 //! - [`nfsstat`]: what the program of that name prints, in the layouts of 35 years.
+//! - [`exposition`]: pages of metrics in Prometheus's text format, as our own programs give them.
 //! - [`mod@procedures`]: calls by procedure, and the names of procedures.
 //! - [`pools`]: `/proc/fs/nfsd/pool_stats`, how a server's threads are found.
 //! - [`rpc`]: what files of servers and clients have in common.
@@ -22,6 +23,7 @@
 //! differences are [`difference`]s.
 
 pub mod client;
+pub mod exposition;
 mod fields;
 pub mod fuzzing;
 pub mod host;

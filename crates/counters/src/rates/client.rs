@@ -1,11 +1,13 @@
 //! Rates of `/proc/net/rpc/nfs`: all mounts of a host together.
 
+use serde::Serialize;
+
 use super::{Less, NetRates, ProcedureRates, Span, net_rates, procedure_rates, share};
 use crate::client::Client;
 use crate::grown;
 
 /// See the module's head. What the kernel does not count is none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClientRates {
     pub span: Span,
     pub calls: Option<u64>,

@@ -15,12 +15,14 @@ pub mod client;
 pub mod mounts;
 pub mod server;
 
+use serde::{Serialize, Serializer};
+
 use super::grown;
 use super::procedures::{Procedures, Version};
 use super::rpc::Net;
 
 /// Since when something was counted, and how long that is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span {
     pub since: Since,
     /// `None` where that is not known, or is nothing.
@@ -28,7 +30,8 @@ pub struct Span {
 }
 
 /// See [`Span`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Since {
     /// The mount was made, or the machine started.
     Beginning,
@@ -63,16 +66,21 @@ pub fn share(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// Calls of one procedure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProcedureRates {
+    #[serde(serialize_with = "number")]
     pub version: Version,
     pub name: &'static str,
     pub calls: u64,
     pub calls_per_s: Option<f64>,
 }
 
+fn number<S: Serializer>(version: &Version, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(version.number())
+}
+
 /// What came from, or went to, the network.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NetRates {
     pub packets: u64,
     pub udp: u64,

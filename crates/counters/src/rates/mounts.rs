@@ -4,12 +4,14 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
+
 use super::{Less, Span, share};
 use crate::grown;
 use crate::mountstats::{Bytes, Event, Events, Mount, Operation, Transport};
 
 /// All mounts of a sample.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MountsRates {
     /// In the order of the newer sample.
     pub mounts: Vec<MountRates>,
@@ -18,14 +20,14 @@ pub struct MountsRates {
 }
 
 /// A mount that was unmounted between the samples. What it did last is not known.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Vanished {
     pub device: String,
     pub point: String,
 }
 
 /// One mount.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MountRates {
     /// `server:/path`.
     pub device: String,
@@ -33,6 +35,7 @@ pub struct MountRates {
     pub version: Option<u64>,
     pub span: Span,
     /// Why it counts from its beginning, though there is a sample before.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
     /// In the kernel's order, called or not.
     pub operations: Vec<OperationRates>,
@@ -42,11 +45,13 @@ pub struct MountRates {
     pub bytes: Option<BytesRates>,
     pub caches: CacheRates,
     /// How often each event was.
+    #[serde(skip)]
     pub events: Option<Events>,
 }
 
 /// See [`MountRates::change`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Change {
     /// The older sample has no such mount.
     Appeared,
@@ -55,7 +60,7 @@ pub enum Change {
 }
 
 /// One operation, or all.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct OperationRates {
     /// As the kernel has it: `GETATTR`.
     pub name: String,
@@ -90,7 +95,7 @@ pub struct OperationRates {
 }
 
 /// One connection, or one UDP socket.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TransportRates {
     /// `tcp`, `udp`, `local`, `rdma`, or what comes.
     pub kind: String,
@@ -114,9 +119,10 @@ pub struct TransportRates {
 }
 
 /// Bytes of applications and of the server.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BytesRates {
     /// As [`Bytes`] has them.
+    #[serde(skip)]
     pub bytes: Bytes,
     /// What applications read and wrote, through the cache or past it, without mappings.
     pub application_read_bytes_per_s: Option<f64>,
@@ -128,7 +134,7 @@ pub struct BytesRates {
 
 /// What the client's caches have spared the server, as far as it counts that. How many calls of
 /// stat(2) the attribute cache has answered is not counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CacheRates {
     /// Of the bytes that were read through the page cache, those that no READ had to fetch. None
     /// where nothing was read; 0 where mappings or reading ahead fetched more than was read.

@@ -1,12 +1,14 @@
 //! Rates of `/proc/net/rpc/nfsd` and `/proc/fs/nfsd/pool_stats`: the kernel's server.
 
+use serde::Serialize;
+
 use super::{Less, NetRates, ProcedureRates, Span, net_rates, procedure_rates, share};
 use crate::grown;
 use crate::pools::Pool;
 use crate::server::Server;
 
 /// See the module's head. What the kernel does not count is none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ServerRates {
     pub span: Span,
     pub calls: Option<u64>,
@@ -32,7 +34,7 @@ pub struct ServerRates {
 }
 
 /// Calls that were not served.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct RefusedRates {
     pub all: u64,
     pub bad_format: u64,
@@ -41,7 +43,7 @@ pub struct RefusedRates {
 }
 
 /// The duplicate request cache.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReplyCacheRates {
     /// Retransmissions of what had been answered, or was in progress.
     pub hits: u64,
@@ -52,7 +54,7 @@ pub struct ReplyCacheRates {
 }
 
 /// One pool of threads.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PoolRates {
     pub number: u64,
     pub arrived: Option<u64>,
