@@ -3,6 +3,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod help;
+pub(crate) mod stat;
 #[cfg(test)]
 mod tree;
 
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Mount(crate::cmd::mount::Args),
     Link(Box<crate::cmd::link::Args>),
     Trace(Box<inspect::args::Trace>),
+    Stat(stat::Stat),
+    Top(stat::Top),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(bench::Bench),

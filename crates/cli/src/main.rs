@@ -48,6 +48,8 @@ fn command(args: &args::Args) -> Result<(), Failure> {
         args::Command::Bench(bench) => bench.run(args.verbosity()),
         args::Command::Papers(papers) => papers.run(args.verbosity()),
         args::Command::Model(model) => study::model::run(model, args.verbosity()),
+        args::Command::Stat(stat) => cmd::stat::run(stat, args.verbosity()),
+        args::Command::Top(top) => cmd::top::run(top),
         args::Command::Man(man) => cmd::generated::man(man),
         args::Command::Completions(completions) => cmd::generated::completions(completions),
     }

@@ -4,7 +4,7 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 18] = [
+const EDGES: [(&str, &[&str]); 19] = [
     (
         "bench",
         &[
@@ -15,8 +15,8 @@ const EDGES: [(&str, &[&str]); 18] = [
     (
         "cli",
         &[
-            "bench", "client", "doctor", "harness", "inspect", "load", "mount", "net", "perf",
-            "server", "study", "wire", "world",
+            "bench", "client", "counters", "doctor", "harness", "inspect", "load", "mount", "net",
+            "perf", "server", "study", "watch", "wire", "world",
         ],
     ),
     ("client", &["net", "perf", "wire"]),
@@ -33,6 +33,7 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("study", &["client", "harness", "load", "net", "perf", "report", "server", "world"]),
     ("testkit", &["client", "load", "mount", "net", "perf", "server", "wire", "world"]),
     ("trace", &["perf", "wire"]),
+    ("watch", &["counters", "wire"]),
     ("wire", &[]),
     ("world", &["client", "load", "net", "perf", "server", "wire"]),
 ];

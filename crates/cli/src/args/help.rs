@@ -17,7 +17,7 @@ const OUTPUT: &str = "Output";
 const GENERAL: &str = "General";
 
 /// The heading of a command's options that have no other.
-const OF_COMMAND: [(&str, &str); 9] = [
+const OF_COMMAND: [(&str, &str); 11] = [
     ("bench", WORKLOAD),
     ("doctor", "Evidence"),
     ("link", "Relay"),
@@ -26,7 +26,9 @@ const OF_COMMAND: [(&str, &str); 9] = [
     ("papers", "Measurement"),
     ("probe", "Measurement"),
     ("serve", "Exports"),
+    ("stat", "Samples"),
     ("study", "Measurement"),
+    ("top", "Samples"),
 ];
 
 /// Headings of options that several commands have.
@@ -42,7 +44,7 @@ const SHARED: [(&str, &[&str]); 5] = [
 ];
 
 /// Headings of the options of one command.
-const OWN: [(&str, &str, &[&str]); 15] = [
+const OWN: [(&str, &str, &[&str]); 17] = [
     ("serve", NETWORK, &["listen", "udp", "versions", "portmap", "register", "link"]),
     ("serve", LIMITS, &["threads", "connections", "connections_per_host", "calls", "in_flight"]),
     ("serve", LIMITS, &["mem_size"]),
@@ -61,6 +63,8 @@ const OWN: [(&str, &str, &[&str]); 15] = [
     ("trace", "Capture", &["interface", "no_promiscuous", "time"]),
     ("trace", "Selection", &["client", "server", "operation", "file", "from", "until"]),
     ("trace", OUTPUT, &["explain", "mix"]),
+    ("stat", "Samples", &["metrics", "from", "mount"]),
+    ("top", "Samples", &["metrics", "from"]),
     ("stream", TARGET, &["server", "listen"]),
 ];
 

@@ -5,3 +5,5 @@ pub(crate) mod generated;
 pub(crate) mod link;
 pub(crate) mod mount;
 pub(crate) mod serve;
+pub(crate) mod stat;
+pub(crate) mod top;

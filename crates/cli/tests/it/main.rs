@@ -35,6 +35,7 @@ mod rpc;
 mod serve;
 mod served;
 mod simulate;
+mod stat;
 mod storage;
 mod study;
 mod suite13;

@@ -1,0 +1,231 @@
+//! `nfskit stat`: counters of this host, of saved files, or of our own programs, once or at an
+//! interval.
+
+pub(crate) mod source;
+
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use harness::exit::Failure;
+use harness::output;
+use harness::signals::Interrupts;
+use harness::sink::Sink;
+use harness::verbosity::Verbosity;
+use net::clock::Clock;
+use serde::Serialize;
+use watch::ours::Ours;
+use watch::sample::{Rates, Sample};
+use watch::table::Table;
+use watch::{place, tables, text};
+
+use crate::args::stat::Stat;
+
+use self::source::{Source, Taken};
+
+/// A sample, as a line of JSON has it.
+#[derive(Debug, Serialize)]
+struct Record<'a> {
+    time: String,
+    #[serde(flatten)]
+    rates: Option<&'a Rates>,
+    /// Pages of metrics, by their addresses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ours: Vec<OursAt<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct OursAt<'a> {
+    address: &'a str,
+    #[serde(flatten)]
+    ours: &'a Ours,
+}
+
+/// Runs the command: once, COUNT times, or until it is interrupted.
+pub(crate) fn run(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
+    output::check([&args.json])?;
+    if args.from.len() > 1 || args.from.len() == 1 && args.interval.is_none() {
+        return saved(args, verbosity);
+    }
+    let run = net::runtime::block_on(sampled(args, verbosity));
+    run.map_err(|cause| Failure::environment(cause, "raise the limit of open files (ulimit -n)"))?
+}
+
+/// Where samples go, until nobody reads them any more.
+struct Out<'a> {
+    args: &'a Stat,
+    is_text: bool,
+    json: Option<Sink>,
+}
+
+impl<'a> Out<'a> {
+    fn open(args: &'a Stat, verbosity: Verbosity) -> Result<Self, Failure> {
+        let create =
+            |path: &Path| Sink::create(path).map_err(|cause| output::cannot_write(path, &cause));
+        let json = args.json.as_deref().map(create).transpose()?;
+        Ok(Self { args, is_text: output::prints_text(verbosity, [&args.json]), json })
+    }
+
+    /// Writes one sample; `false` when its reader has gone away.
+    fn put(&mut self, taken: &Taken) -> Result<bool, Failure> {
+        let mut goes_on = true;
+        if self.is_text {
+            let mut out = std::io::stdout().lock();
+            let written = out.write_all(shown(taken).as_bytes()).and_then(|()| out.flush());
+            goes_on = is_read(written, Path::new("-"))?;
+        }
+        if let Some(sink) = &mut self.json {
+            let path = self.args.json.as_deref().unwrap_or_else(|| Path::new("-"));
+            let line = record(taken);
+            let written = sink.write_all(line.as_bytes()).and_then(|()| sink.flush());
+            goes_on &= is_read(written, path)?;
+        }
+        Ok(goes_on)
+    }
+
+    fn end(self) -> Result<(), Failure> {
+        let path = self.args.json.as_deref().unwrap_or_else(|| Path::new("-"));
+        self.json.map_or(Ok(()), |sink| is_read(sink.end(), path).map(drop))
+    }
+}
+
+fn is_read(written: std::io::Result<()>, path: &Path) -> Result<bool, Failure> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(cause) if cause.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(cause) => Err(output::cannot_write(path, &cause)),
+    }
+}
+
+async fn sampled(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
+    let clock = Clock::real();
+    let mut interrupts = Interrupts::catch()?;
+    let mut source = Source::new(&clock, &args.metrics, args.from.first(), &args.mount);
+    let mut out = Out::open(args, verbosity)?;
+    let count = match args.interval {
+        Some(_) => args.count.unwrap_or(u32::MAX),
+        None => 1,
+    };
+    for number in 0..count {
+        let taken = source.take().await?;
+        taken.complain(verbosity, number == 0);
+        if number == 0 && taken.is_nothing() {
+            return Err(nothing(args));
+        }
+        if !out.put(&taken)? {
+            break;
+        }
+        if number + 1 < count
+            && let Some(interval) = args.interval
+        {
+            tokio::select! {
+                () = clock.sleep(source.until_next(interval)) => {}
+                () = interrupts.next() => break,
+            }
+        }
+    }
+    out.end()
+}
+
+/// What two copies tell, or one.
+fn saved(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
+    let advice = "a copy of /proc/self/mountstats, of /proc/net/rpc/nfs or /proc/net/rpc/nfsd, or \
+                  a directory with such files";
+    if args.interval.is_some() {
+        let what = "two --from and an interval: they are apart as they are";
+        return Err(Failure::usage(what, "one --from, which is read each time, or no interval"));
+    }
+    let (paths, after) = match &args.from[..] {
+        [only] => (vec![only], None),
+        [before, after] => (vec![before, after], Some(after)),
+        _ => return Err(Failure::usage("more than two --from", "one, or the older and the newer")),
+    };
+    let mut samples = Vec::new();
+    for path in paths {
+        let (mut sample, ignored) = place::Place::Saved(path.clone()).read();
+        source::keep(&mut sample, &args.mount);
+        if sample.is_empty() {
+            let why = ignored.first().map_or_else(String::new, ToString::to_string);
+            return Err(Failure::environment(why, advice));
+        }
+        ignored.iter().for_each(|one| output::say(format_args!("passed over {one}")));
+        samples.push(sample);
+    }
+    let rates = match (&samples[..], after) {
+        ([before, now], Some(path)) => now.rates(Some((before, apart(before, now, path)?))),
+        (samples, _) => samples[0].rates(None),
+    };
+    let taken = Taken::of_rates(source::time_of_day(&Clock::real()), rates);
+    if taken.is_nothing() {
+        return Err(nothing(args));
+    }
+    let mut out = Out::open(args, verbosity)?;
+    out.put(&taken)?;
+    out.end()
+}
+
+fn apart(before: &Sample, now: &Sample, path: &Path) -> Result<f64, Failure> {
+    now.seconds_after(before).ok_or_else(|| {
+        let what = format!(
+            "{}: nothing in it tells how long after the other it was copied, or it is older",
+            path.display()
+        );
+        Failure::environment(what, "the older first; copy /proc/uptime, too, or mountstats")
+    })
+}
+
+fn nothing(args: &Stat) -> Failure {
+    let (what, advice) = match args.mount.is_empty() {
+        true => (
+            "there are no NFS mounts and no server of the kernel's",
+            "nfskit stat --metrics ADDRESS:PORT for our own programs, or --from for saved counters",
+        ),
+        false => (
+            "none of the NFS mounts is one of --mount",
+            "a mount point as /proc/self/mounts has it: findmnt -t nfs,nfs4 lists them",
+        ),
+    };
+    Failure::environment(what, advice)
+}
+
+/// A sample as text. Mounts without a call are named in a line.
+fn shown(taken: &Taken) -> String {
+    let mut all = format!("== {}\n", taken.time);
+    let mut put = |table: &Table| {
+        all.push_str(&text::table(table));
+        all.push('\n');
+    };
+    if let Some(rates) = &taken.rates {
+        let mounts = rates.mounts.iter().flat_map(|mounts| &mounts.mounts);
+        let (busy, idle): (Vec<_>, Vec<_>) = mounts.partition(|mount| mount.total.calls > 0);
+        busy.iter().for_each(|mount| put(&tables::mount(mount)));
+        let mut rest = tables::of_kernel(rates);
+        if let Some(first) = rest.iter_mut().find(|table| table.title == "mounts") {
+            // What its rows say has been said above.
+            first.rows.clear();
+            let all = busy.len() + idle.len();
+            first.title = format!("{all} mount{}", if all == 1 { "" } else { "s" });
+            let idle: Vec<_> = idle.iter().map(|mount| watch::table::plain(&mount.point)).collect();
+            if !idle.is_empty() {
+                first.notes.push(format!("no calls on {}", idle.join(", ")));
+            }
+        }
+        let says = |table: &&Table| !table.rows.is_empty() || !table.notes.is_empty();
+        rest.iter().filter(says).for_each(put);
+    }
+    for (address, ours) in &taken.ours {
+        source::tables_of(ours, address).iter().for_each(|table| {
+            all.push_str(&text::table(table));
+            all.push('\n');
+        });
+    }
+    all
+}
+
+fn record(taken: &Taken) -> String {
+    let each = taken.ours.iter();
+    let ours = each.map(|(address, ours)| OursAt { address, ours }).collect();
+    let record = Record { time: taken.time.clone(), rates: taken.rates.as_ref(), ours };
+    let mut line = serde_json::to_string(&record).expect("numbers and texts are JSON");
+    line.push('\n');
+    line
+}
