@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use client::url::Target;
 use load::mix::{Mix, Operation};
 use net::clock::Clock;
-use perf::record::{Run as Record, Tool};
+use perf::histogram::Histogram;
+use perf::record::{Run as Record, Target as Measured, Tool};
 use perf::stats::Sample;
 use serde_json::Value;
 
@@ -42,6 +44,22 @@ pub fn computed(started: String) -> Record {
 /// What time it is, as records have it (RFC 3339).
 pub fn now() -> String {
     load::environment::rfc3339(&Clock::real())
+}
+
+/// A server, as a record names what was measured.
+pub fn server(target: &Target) -> Measured {
+    Measured {
+        kind: "server".to_owned(),
+        url: Some(target.to_string()),
+        version: Some(target.version.number()),
+        proto: Some(target.protocol.name().to_owned()),
+        ..Measured::default()
+    }
+}
+
+/// Tells what a workload was asked for.
+pub fn parameters<const N: usize>(record: &mut Record, given: [(&str, Value); N]) {
+    record.workload.parameters.extend(given.map(|(name, value)| (name.to_owned(), value)));
 }
 
 /// Tells how much of the processors others used, where that is known.
@@ -149,6 +167,12 @@ pub fn cell(sample: Option<&Sample>, places: usize) -> String {
             format!("{median:.places$} ({min:.places$}..{max:.places$})")
         },
     )
+}
+
+/// `p50 1.2 ms  p90 2.3 ms  p99 4.5 ms  max 5.6 ms`.
+pub fn quantiles(times: &Histogram) -> String {
+    let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|share| times.quantile(share));
+    format!("p50 {p50}  p90 {p90}  p99 {p99}  max {}", times.max())
 }
 
 /// Of the values that there are.

@@ -17,11 +17,7 @@ pub async fn in_scratch<T>(
     work: impl AsyncFnOnce(&Scratch) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let held = Held::make(plain, interrupts).await?;
-    let outcome = tokio::select! {
-        biased;
-        () = interrupts.next() => Err(Failure::interrupted()),
-        outcome = work(&held.scratch) => outcome,
-    };
+    let outcome = interrupts.or(work(&held.scratch)).await;
     held.clear(plain, REMOVE_LIMIT, outcome).await
 }
 

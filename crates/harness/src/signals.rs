@@ -136,6 +136,21 @@ impl Interrupts {
         while self.next_signal().await == Asked::ByHangup && self.ignores_hangup {}
     }
 
+    /// What comes first: the end of `work`, which leaves nothing behind, or an interrupt.
+    ///
+    /// # Errors
+    /// As `work`, or interrupted.
+    pub async fn or<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.next() => Err(Failure::interrupted()),
+            done = work => done,
+        }
+    }
+
     /// Waits for the end of what is in progress, or for somebody who asks again.
     pub async fn hurry(
         &mut self,

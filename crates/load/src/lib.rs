@@ -13,6 +13,7 @@
 //! - [`nhfsstone`]: the benchmark of that name.
 //! - [`recover`]: LogGP put into a path and read back.
 //! - [`scratch`]: the directory on the server that a run may use, and its removal.
+//! - [`paced`]: an open loop of calls of one kind.
 //! - [`place`]: a directory as a place to measure: file system, durability, room.
 //! - [`policies`]: one sequential write through a write-behind policy.
 //! - [`probe`]: the parameters of a path: T_prop, T_ser, T_op, T_B, capacity.
@@ -36,6 +37,7 @@ pub mod fuzzing;
 pub mod latencies;
 pub mod mix;
 pub mod nhfsstone;
+pub mod paced;
 pub mod place;
 pub mod policies;
 pub mod probe;
