@@ -232,11 +232,7 @@ async fn measure<G: Gather>(
     let plain: Vec<Reached> = plain.collect();
     let places = all_or_none(Places::make(&plain, &mut interrupts).await, gather).await?;
     let mut bars = Bars::new(verbosity);
-    let outcome = tokio::select! {
-        biased;
-        () = interrupts.next() => Err(Failure::interrupted()),
-        measured = curves(clock, args, &settings, &places, gather, &mut bars) => measured,
-    };
+    let outcome = interrupts.or(curves(clock, args, &settings, &places, gather, &mut bars)).await;
     let now = clock.now();
     let neighbours_share = neighbours.share(now);
     let files = match &outcome {

@@ -32,8 +32,6 @@ use net::transport::tcp;
 use perf::record::Run as Record;
 use perf::units::Nanos;
 pub(crate) use rtt::run as rtt;
-pub(crate) use spray::run as spray;
-pub(crate) use storage::run as storage;
 pub(crate) use stream::run as stream;
 use tokio::sync::oneshot;
 

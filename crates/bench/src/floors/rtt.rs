@@ -51,11 +51,7 @@ pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
             }
             Ok(far)
         };
-        let far = tokio::select! {
-            biased;
-            () = interrupts.next() => Err(Failure::interrupted()),
-            found = found => found,
-        }?;
+        let far = interrupts.or(found).await?;
         let own = plan.clone();
         let work = move |stop: &std::sync::atomic::AtomicBool,
                          progress: load::floor::Progress<'_>| {

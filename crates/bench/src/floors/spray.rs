@@ -3,9 +3,7 @@
 use std::fmt::Write;
 
 use harness::exit::Failure;
-use harness::output;
 use harness::records::{self, cell, sample, spread};
-use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use load::floor::Outcome;
 use load::floor::spray::{self, Run};
@@ -21,8 +19,9 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 use wire::spray::{ARRAY_LEN_MAX, OVERHEAD_BYTES, PROGRAM, VERSION};
 
-use super::{LOOPBACK, block_on, failure, null_service, on_a_thread, resolve, warn_of_loopback};
+use super::{LOOPBACK, failure, null_service, on_a_thread, resolve, warn_of_loopback};
 use crate::floors::args::Spray;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// Of [`OVERHEAD_BYTES`], what is not of the call: the headers of Ethernet, IP and UDP.
 const BELOW_BYTES: u64 = 42;
@@ -32,19 +31,34 @@ const ALL_BYTES: u64 = 100_000;
 /// Response times that are kept: 160 MB.
 const TIMES_MAX: u64 = 20_000_000;
 
-/// Runs the command.
-pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
-    let what = what(args)?;
-    output::check([&args.json])?;
-    let is_null = args.target.is_some();
-    let (peer, service, outcome) = block_on(async {
-        let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
-        let (peer, service) = tokio::select! {
-            biased;
-            () = interrupts.next() => Err(Failure::interrupted()),
-            found = find(&clock, args) => found,
-        }?;
-        let (repeats, rpcbind) = (args.repeats, args.rpcbind);
+/// What was sprayed where, and what came.
+#[derive(Debug)]
+pub(crate) struct Sprayed {
+    peer: String,
+    service: Service,
+    runs: Vec<Run>,
+}
+
+impl Workload for Spray {
+    type Plan = What;
+    type Measured = Sprayed;
+
+    fn plan(&self) -> Result<What, Failure> {
+        what(self)
+    }
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs::json(&self.json)
+    }
+
+    async fn run(
+        &self,
+        &what: &What,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
+    ) -> Result<workload::Outcome<Sprayed>, Failure> {
+        let is_null = self.target.is_some();
+        let (peer, service) = interrupts.or(find(&clock, self)).await?;
+        let (repeats, rpcbind) = (self.repeats, self.rpcbind);
         let work = move |stop: &_, progress: load::floor::Progress<'_>| {
             let mut service = service;
             if rpcbind {
@@ -57,23 +71,19 @@ pub(crate) fn run(args: &Spray, verbosity: Verbosity) -> Result<(), Failure> {
             }
             spray::run(&clock, service, is_null, &what, repeats, stop, progress)
         };
-        let outcome = on_a_thread("spray", verbosity, &mut interrupts, work).await?;
-        Ok((peer, service, outcome))
-    })?;
-    let Outcome { measured: runs, failed } = outcome;
-    let failed = failed.map(failure);
-    if runs.is_empty() {
-        return failed.map_or(Ok(()), Err);
+        let Outcome { measured: runs, failed } =
+            on_a_thread("spray", verbosity, &mut interrupts, work).await?;
+        let measured = (!runs.is_empty()).then_some(Sprayed { peer, service, runs });
+        Ok(workload::Outcome { measured, failed: failed.map(failure) })
     }
-    let report = Report { args, what, service, peer, runs: &runs };
-    let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(
-        text,
-        record,
-        args.json.as_deref(),
-        output::prints_text(verbosity, [&args.json]),
-        failed,
-    )
+
+    fn table(&self, &what: &What, sprayed: &Sprayed, _: Verbosity) -> String {
+        Report::new(self, what, sprayed).text()
+    }
+
+    fn record(&self, &what: &What, sprayed: &Sprayed) -> Vec<Record> {
+        vec![Report::new(self, what, sprayed).record()]
+    }
 }
 
 /// The smallest packet: one of NULL is without the length of an argument.
@@ -135,7 +145,7 @@ struct Report<'a> {
     args: &'a Spray,
     what: What,
     service: Service,
-    peer: String,
+    peer: &'a str,
     runs: &'a [Run],
 }
 
@@ -151,7 +161,12 @@ fn per_s(count: u64, run: &Run) -> f64 {
     count as f64 / run.sprayed.span.as_secs_f64()
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
+    fn new(args: &'a Spray, what: What, sprayed: &'a Sprayed) -> Self {
+        let Sprayed { peer, service, runs } = sprayed;
+        Self { args, what, service: *service, peer, runs }
+    }
+
     fn of(&self, value: impl Fn(&Run) -> f64) -> Option<Sample> {
         sample(self.runs.iter().map(value).filter(|value| value.is_finite()))
     }
@@ -255,7 +270,7 @@ impl Report<'_> {
         let is_null = self.args.target.is_some();
         record.target = Target {
             kind: if is_null { "server" } else { "far-end" }.to_owned(),
-            url: is_null.then(|| self.peer.clone()),
+            url: is_null.then(|| self.peer.to_owned()),
             proto: Some(if self.service.is_udp { "udp" } else { "tcp" }.to_owned()),
             ..Target::default()
         };

@@ -4,22 +4,20 @@ use std::fmt::Write;
 
 use harness::exit::Failure;
 use harness::local;
-use harness::output;
 use harness::records::{self, bytes, cell, sample, spread};
-use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
+use load::floor::mib_per_s;
 use load::floor::storage::{self, APPEND_BYTES, Measured, Plan, Run};
-use load::floor::{Outcome, mib_per_s};
 use load::latencies::histogram;
 use load::place::{self, FileSystem};
-use net::clock::Clock;
 use perf::histogram::Histogram;
 use perf::record::{Durability, Run as Record, Target};
 use perf::stats::Sample;
 use perf::units::Nanos;
 
-use super::{block_on, failure, on_a_thread};
+use super::{failure, on_a_thread};
 use crate::floors::args::Storage;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// Largest call: a buffer of it is in memory.
 const CALL_BYTES_MAX: u64 = 1 << 30;
@@ -28,41 +26,49 @@ const TIMES_MAX: u64 = 20_000_000;
 /// A share of a file in memory up to which a read counts as one from below.
 const COLD_SHARE_MAX: f64 = 0.05;
 
-/// Runs the command.
-pub(crate) fn run(args: &Storage, verbosity: Verbosity) -> Result<(), Failure> {
-    let file_system = look(args)?;
-    output::check([&args.json])?;
-    let plan = Plan {
-        dir: args.dir.clone(),
-        file_bytes: args.size,
-        call_bytes: usize::try_from(args.call).unwrap_or(usize::MAX),
-        repeats: args.repeats,
-        appends: args.appends,
-        append_time_max: args.append_time,
-        drop_caches: args.drop_caches,
-    };
-    let outcome = block_on(async {
-        let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
+impl Workload for Storage {
+    type Plan = FileSystem;
+    type Measured = Measured;
+
+    fn plan(&self) -> Result<FileSystem, Failure> {
+        look(self)
+    }
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs::json(&self.json)
+    }
+
+    async fn run(
+        &self,
+        _: &FileSystem,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
+    ) -> Result<workload::Outcome<Measured>, Failure> {
+        let plan = Plan {
+            dir: self.dir.clone(),
+            file_bytes: self.size,
+            call_bytes: usize::try_from(self.call).unwrap_or(usize::MAX),
+            repeats: self.repeats,
+            appends: self.appends,
+            append_time_max: self.append_time,
+            drop_caches: self.drop_caches,
+        };
         let name = format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id());
         let work = move |stop: &_, progress: load::floor::Progress<'_>| {
             storage::run(&clock, &plan, &name, stop, progress)
         };
-        on_a_thread("storage", verbosity, &mut interrupts, work).await
-    })?;
-    let Outcome { measured, failed } = outcome;
-    let failed = failed.map(failure);
-    if measured.runs.is_empty() {
-        return failed.map_or(Ok(()), Err);
+        let ran = on_a_thread("storage", verbosity, &mut interrupts, work).await?;
+        let failed = ran.failed.map(failure);
+        let measured = (!ran.measured.runs.is_empty()).then_some(ran.measured);
+        Ok(workload::Outcome { measured, failed })
     }
-    let report = Report { args, file_system, measured: &measured };
-    let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(
-        text,
-        record,
-        args.json.as_deref(),
-        output::prints_text(verbosity, [&args.json]),
-        failed,
-    )
+
+    fn table(&self, file_system: &FileSystem, measured: &Measured, _: Verbosity) -> String {
+        Report { args: self, file_system, measured }.text()
+    }
+
+    fn record(&self, file_system: &FileSystem, measured: &Measured) -> Vec<Record> {
+        vec![Report { args: self, file_system, measured }.record()]
+    }
 }
 
 /// The directory, if there is room in it.
@@ -88,7 +94,7 @@ fn look(args: &Storage) -> Result<FileSystem, Failure> {
 
 struct Report<'a> {
     args: &'a Storage,
-    file_system: FileSystem,
+    file_system: &'a FileSystem,
     measured: &'a Measured,
 }
 

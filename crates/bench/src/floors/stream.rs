@@ -32,11 +32,7 @@ pub(crate) fn run(args: &Stream, verbosity: Verbosity) -> Result<(), Failure> {
     output::check([&args.json])?;
     let (address, outcome) = block_on(async {
         let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
-        let address = tokio::select! {
-            biased;
-            () = interrupts.next() => Err(Failure::interrupted()),
-            address = resolve(&clock, to) => address,
-        }?;
+        let address = interrupts.or(resolve(&clock, to)).await?;
         let work = move |stop: &_, progress: load::floor::Progress<'_>| {
             let way = Way { clock: &clock, address, stop };
             let parts = plans.len() as f64;

@@ -9,10 +9,8 @@ use client::error::Error as ClientError;
 use client::mount::{self, Mounted};
 use client::url::Version;
 use harness::exit::Failure;
-use harness::output::{self, Bars};
-use harness::records;
+use harness::output::Bars;
 use harness::scratch::Held;
-use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Usage;
@@ -20,19 +18,20 @@ use load::mix::{Mix, Operation};
 use load::nhfsstone::{self, CALLS, Outcome, Place, Plan};
 use net::clock::Clock;
 use net::shape::Shape;
+use perf::record::Run as Record;
 use perf::units::Nanos;
 
 use self::background::Background;
 use crate::mix;
 use crate::nhfsstone::args::Nhfsstone as Args;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// How long the files of one task may take to be removed.
 const REMOVE_LIMIT: Nanos = Nanos::from_secs(20);
 
 /// What was measured, and how.
 #[derive(Debug)]
-struct Ran {
-    plan: Plan,
+pub(crate) struct Ran {
     started: String,
     took: Nanos,
     background: Background,
@@ -42,31 +41,43 @@ struct Ran {
     generator_share: f64,
 }
 
-/// Runs the command.
-pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
-    let plan = plan(args)?;
-    output::check([&args.json])?;
-    let (ran, failed) = net::runtime::block_on(measure(args, plan, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if ran.outcome.calls() > 0 {
-        let text = || text::text(&ran, verbosity);
-        let records = || vec![record::record(args, &ran)];
-        records::deliver(
-            text,
-            records,
-            args.json.as_deref(),
-            output::prints_text(verbosity, [&args.json]),
-            failed,
-        )?;
-    } else if let Some(failed) = failed {
-        return Err(failed);
+impl Workload for Args {
+    type Plan = Plan;
+    type Measured = Ran;
+
+    fn plan(&self) -> Result<Plan, Failure> {
+        plan(self)
     }
-    match ran.outcome.is_valid() {
-        true => Ok(()),
-        false => Err(Failure::check(
-            text::invalid(&ran.outcome),
-            "more calls (-c), or a mix with the operations that others bring with them",
-        )),
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs::json(&self.json)
+    }
+
+    async fn run(
+        &self,
+        plan: &Plan,
+        conditions: Conditions,
+    ) -> Result<workload::Outcome<Ran>, Failure> {
+        let (ran, failed) = measure(self, plan, conditions).await?;
+        Ok(workload::Outcome { measured: (ran.outcome.calls() > 0).then_some(ran), failed })
+    }
+
+    fn table(&self, plan: &Plan, ran: &Ran, verbosity: Verbosity) -> String {
+        text::text(plan, ran, verbosity)
+    }
+
+    fn record(&self, plan: &Plan, ran: &Ran) -> Vec<Record> {
+        vec![record::record(self, plan, ran)]
+    }
+
+    fn verdict(&self, ran: &Ran) -> Result<(), Failure> {
+        match ran.outcome.is_valid() {
+            true => Ok(()),
+            false => Err(Failure::check(
+                text::invalid(&ran.outcome),
+                "more calls (-c), or a mix with the operations that others bring with them",
+            )),
+        }
     }
 }
 
@@ -107,11 +118,9 @@ fn named(operation: &str) -> Result<String, Failure> {
 
 async fn measure(
     args: &Args,
-    plan: Plan,
-    verbosity: Verbosity,
+    plan: &Plan,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
 ) -> Result<(Ran, Option<Failure>), Failure> {
-    let clock = Clock::real();
-    let mut interrupts = Interrupts::catch()?;
     let started = load::environment::rfc3339(&clock);
     let begun = clock.now();
     let background = tokio::select! {
@@ -144,7 +153,7 @@ async fn measure(
         Ok(()) => tokio::select! {
             biased;
             () = interrupts.next() => {}
-            ended = generate(&clock, args, &plan, &held, &mut bars) => outcome = ended,
+            ended = generate(&clock, args, plan, &held, &mut bars) => outcome = ended,
         },
     }
     bars.clear();
@@ -163,7 +172,7 @@ async fn measure(
         (Some(failure), Some(left)) => Some(failure.and(left.what())),
         (failure, left) => failure.or(left),
     };
-    Ok((Ran { plan, started, took, background, outcome, retransmissions, generator_share }, failed))
+    Ok((Ran { started, took, background, outcome, retransmissions, generator_share }, failed))
 }
 
 /// Makes the files, and runs.

@@ -1,15 +1,16 @@
 //! The run record.
 
 use harness::records;
+use load::nhfsstone::Plan;
 use perf::record::{Run as Record, Target};
 use serde_json::json;
 
 use super::{Ran, targets, text};
 use crate::nhfsstone::args::Nhfsstone as Args;
 
-pub(super) fn record(args: &Args, ran: &Ran) -> Record {
+pub(super) fn record(args: &Args, plan: &Plan, ran: &Ran) -> Record {
     let mut record = records::begin(ran.started.clone());
-    let (plan, outcome) = (&ran.plan, &ran.outcome);
+    let outcome = &ran.outcome;
     record.target = target(args);
     record.workload.name = "nhfsstone".to_owned();
     let given = [
@@ -26,9 +27,7 @@ pub(super) fn record(args: &Args, ran: &Ran) -> Record {
         ("background_server_calls", json!(ran.background.server)),
         ("background_client_calls", json!(ran.background.client)),
     ];
-    for (name, value) in given {
-        record.workload.parameters.insert(name.to_owned(), value);
-    }
+    records::parameters(&mut record, given);
     record.metric("elapsed_s", outcome.elapsed.as_secs_f64(), "s");
     record.metric("took_s", ran.took.as_secs_f64(), "s");
     records::generator(&mut record, ran.generator_share);

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use harness::records::write_stability;
 use harness::verbosity::Verbosity;
 use load::mix::Operation;
-use load::nhfsstone::Outcome;
 use load::nhfsstone::outcome::{BACKGROUND_TIME, Tally};
+use load::nhfsstone::{Outcome, Plan};
 use perf::histogram::Histogram;
 
 use super::Ran;
@@ -14,11 +14,10 @@ use super::Ran;
 /// The original's columns.
 const HEADER: &str = "op        want       got    calls      secs  msec/call    time %\n";
 
-pub(super) fn text(ran: &Ran, verbosity: Verbosity) -> String {
+pub(super) fn text(plan: &Plan, ran: &Ran, verbosity: Verbosity) -> String {
     let outcome = &ran.outcome;
     let mut text = String::new();
     if verbosity > Verbosity::Normal {
-        let plan = &ran.plan;
         // Writing to a String does not fail.
         writeln!(
             text,
@@ -37,7 +36,7 @@ pub(super) fn text(ran: &Ran, verbosity: Verbosity) -> String {
         writeln!(text, "{}", invalid(outcome)).ok();
     }
     text += "\n";
-    additions(&mut text, ran);
+    additions(&mut text, plan, ran);
     text
 }
 
@@ -77,7 +76,7 @@ pub(super) fn invalid(outcome: &Outcome) -> String {
     format!("INVALID RUN, mix generated is off by {:.2}%", outcome.off_percent())
 }
 
-fn additions(text: &mut String, ran: &Ran) {
+fn additions(text: &mut String, plan: &Plan, ran: &Ran) {
     let outcome = &ran.outcome;
     writeln!(text, "mix         {}: {}", outcome.mix.name, outcome.mix.source).ok();
     writeln!(text, "cached      nothing by a client: each operation is calls to the server").ok();
@@ -100,7 +99,7 @@ fn additions(text: &mut String, ran: &Ran) {
     writeln!(
         text,
         "rate        {:.2} calls/sec asked for; at most {:.2} s behind",
-        ran.plan.load_per_s, outcome.behind_max
+        plan.load_per_s, outcome.behind_max
     )
     .ok();
     writeln!(text, "mix is off  {:.2}%, of which 10% are allowed", outcome.off_percent()).ok();

@@ -151,11 +151,7 @@ async fn measure(
     let left = Arc::new(AtomicBool::new(false));
     let work = Work { clock: &clock, args, workloads, places: &places, verbosity, left: &left };
     let outcome = match &args.target {
-        None => tokio::select! {
-            biased;
-            () = interrupts.next() => Err(Failure::interrupted()),
-            outcome = work.all(None) => outcome,
-        },
+        None => interrupts.or(work.all(None)).await,
         Some(target) => {
             let link = args.link.clone().unwrap_or_default();
             emulated::calibrate(&clock, &link).await?;

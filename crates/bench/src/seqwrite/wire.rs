@@ -160,7 +160,7 @@ fn summary(run: &Run) -> String {
     format!(
         "seqwrite    {target}
 throughput  {median:.1} MiB/s (median of {n}; {min:.1} to {max:.1}), COMMIT included
-WRITE       p50 {p50}  p90 {p90}  p99 {p99}  max {max_time}  ({calls} calls)
+WRITE       {times}  ({calls} calls)
 client CPU  {cpu:.3} s/GiB
 ",
         target = run.target.url.clone().unwrap_or_default(),
@@ -168,11 +168,8 @@ client CPU  {cpu:.3} s/GiB
         n = run.metrics().get("throughput_mib_per_s").and_then(|m| m.n).unwrap_or(0),
         min = value("throughput_mib_per_s_min"),
         max = value("throughput_mib_per_s_max"),
-        p50 = times.quantile(0.5),
-        p90 = times.quantile(0.9),
-        p99 = times.quantile(0.99),
-        max_time = times.max(),
         calls = times.count(),
+        times = records::quantiles(&times),
         cpu = value("client_cpu_s_per_gib"),
     )
 }

@@ -17,11 +17,10 @@ use std::sync::atomic::AtomicBool;
 use harness::exit::Failure;
 use harness::output::{self, Bars};
 use harness::records;
-use harness::served::worker_threads;
-use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use load::suite13::{self as suite, Failed, Material, Test};
 use net::clock::Clock;
+use perf::record::Run as Record;
 use perf::stats::Sample;
 use perf::units::Nanos;
 
@@ -31,6 +30,7 @@ use self::target::{Described, Target};
 use self::targets::Targets;
 use self::thread::blocking;
 use crate::suite13::args::Suite13;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// One run of one test.
 #[derive(Clone, Debug)]
@@ -75,10 +75,9 @@ impl Measured {
 
 /// Everything that came out.
 #[derive(Debug)]
-struct Outcome {
+pub(crate) struct Outcome {
     places: Vec<Described>,
     measured: Vec<Measured>,
-    failed: Option<Failure>,
 }
 
 impl Outcome {
@@ -89,48 +88,48 @@ impl Outcome {
     }
 }
 
-/// Runs the command.
-pub fn run(args: &Suite13, verbosity: Verbosity) -> Result<(), Failure> {
-    let plan = plan::of(args)?;
-    output::check([&args.json, &args.csv])?;
-    // Mounts of our own answer on other threads than those that wait for them.
-    let threads = worker_threads().max(2);
-    let mut outcome =
-        net::runtime::block_on_threads(threads, measure(args, &plan, verbosity))
-            .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if outcome.measured.is_empty() {
-        return outcome.failed.map_or(Ok(()), Err);
-    }
-    if let Some(file) = &args.csv {
-        output::write(file, &csv(&outcome))?;
-    }
-    let failed = outcome.failed.take();
-    records::deliver(
-        || summary::text(&outcome, &plan),
-        || record::all(&outcome, &plan, args),
-        args.json.as_deref(),
-        output::prints_text(verbosity, [&args.json, &args.csv]),
-        failed,
-    )
-}
+impl Workload for Suite13 {
+    type Plan = Plan;
+    type Measured = Outcome;
+    /// Our clients and mounts answer on other threads than those that wait for them.
+    const ON_ALL_PROCESSORS: bool = true;
 
-async fn measure(args: &Suite13, plan: &Plan, verbosity: Verbosity) -> Result<Outcome, Failure> {
-    let clock = Clock::real();
-    let mut interrupts = Interrupts::catch()?;
-    let mut targets = Targets::look(&clock, args, plan, &mut interrupts).await?;
-    let outcome = tokio::select! {
-        biased;
-        () = interrupts.next() => Err(Failure::interrupted()),
-        outcome = all(&clock, plan, &mut targets.all, verbosity) => outcome,
-    };
-    match outcome {
-        Err(failure) => targets.release(&clock, Err(failure)).await,
-        Ok(mut outcome) => {
-            // What was measured is kept even when nothing can be removed.
-            let ended = outcome.failed.take().map_or(Ok(()), Err);
-            outcome.failed = targets.release(&clock, ended).await.err();
-            Ok(outcome)
+    fn plan(&self) -> Result<Plan, Failure> {
+        plan::of(self)
+    }
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs { csv: &self.csv, ..Outputs::json(&self.json) }
+    }
+
+    async fn run(
+        &self,
+        plan: &Plan,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
+    ) -> Result<workload::Outcome<Outcome>, Failure> {
+        let mut targets = Targets::look(&clock, self, plan, &mut interrupts).await?;
+        match interrupts.or(all(&clock, plan, &mut targets.all, verbosity)).await {
+            Err(failure) => targets.release(&clock, Err(failure)).await,
+            Ok((outcome, failed)) => {
+                // What was measured is kept even when nothing can be removed.
+                let ended = failed.map_or(Ok(()), Err);
+                let failed = targets.release(&clock, ended).await.err();
+                let measured = (!outcome.measured.is_empty()).then_some(outcome);
+                Ok(workload::Outcome { measured, failed })
+            }
         }
+    }
+
+    fn table(&self, plan: &Plan, outcome: &Outcome, _: Verbosity) -> String {
+        summary::text(outcome, plan)
+    }
+
+    fn record(&self, plan: &Plan, outcome: &Outcome) -> Vec<Record> {
+        record::all(outcome, plan, self)
+    }
+
+    fn csv(&self, _: &Plan, outcome: &Outcome) -> String {
+        csv(outcome)
     }
 }
 
@@ -140,7 +139,7 @@ async fn all(
     plan: &Plan,
     targets: &mut [Target],
     verbosity: Verbosity,
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, Option<Failure>), Failure> {
     let mut bars = Bars::new(verbosity);
     let mut measured = plan.rows(targets.len());
     let material = plan.material().await?;
@@ -181,7 +180,7 @@ async fn all(
     bars.clear();
     measured.retain(|one| !one.runs.is_empty());
     let places = targets.iter().map(|target| target.described.clone()).collect();
-    Ok(Outcome { places, measured, failed })
+    Ok((Outcome { places, measured }, failed))
 }
 
 /// What all phases have in common.

@@ -13,7 +13,7 @@ use crate::suite13::args::{Caches, Suite13};
 const WARM_UP_SCALE: f64 = 0.02;
 
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     pub(super) tests: Vec<Test>,
     pub(super) copies: Vec<u32>,
     pub(super) repeats: usize,

@@ -11,16 +11,16 @@ use std::fmt::Write;
 use harness::exit::Failure;
 use harness::output::{self, Bars};
 use harness::records;
-use harness::served::worker_threads;
-use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use load::tasks::{self as writers, Run};
 use net::clock::Clock;
+use perf::record::Run as Record;
 use perf::stats::Sample;
 
 use self::plan::{Case, Plan};
 use self::targets::{Place, Targets};
 use crate::tasks::args::Tasks;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// All repetitions of one case.
 #[derive(Debug)]
@@ -51,54 +51,53 @@ impl Measured {
 
 /// Everything that came out.
 #[derive(Debug)]
-struct Outcome {
+pub(crate) struct Outcome {
     places: Vec<Place>,
     measured: Vec<Measured>,
-    /// What ended the run before its end.
-    failed: Option<Failure>,
 }
 
-/// Runs the command.
-pub fn run(args: &Tasks, verbosity: Verbosity) -> Result<(), Failure> {
-    let plan = plan::of(args)?;
-    output::check([&args.json, &args.csv])?;
-    // Our client sends from other threads than the ones that write.
-    let mut outcome =
-        net::runtime::block_on_threads(worker_threads(), measure(args, &plan, verbosity))
-            .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if outcome.measured.is_empty() {
-        return outcome.failed.map_or(Ok(()), Err);
-    }
-    if let Some(file) = &args.csv {
-        output::write(file, &csv(&outcome))?;
-    }
-    let failed = outcome.failed.take();
-    records::deliver(
-        || summary::text(&outcome, &plan),
-        || record::all(&outcome, &plan, args),
-        args.json.as_deref(),
-        output::prints_text(verbosity, [&args.json, &args.csv]),
-        failed,
-    )
-}
+impl Workload for Tasks {
+    type Plan = Plan;
+    type Measured = Outcome;
+    /// Our clients and mounts answer on other threads than those that wait for them.
+    const ON_ALL_PROCESSORS: bool = true;
 
-async fn measure(args: &Tasks, plan: &Plan, verbosity: Verbosity) -> Result<Outcome, Failure> {
-    let clock = Clock::real();
-    let mut interrupts = Interrupts::catch()?;
-    let targets = Targets::look(&clock, args, plan, &mut interrupts).await?;
-    let outcome = tokio::select! {
-        biased;
-        () = interrupts.next() => Err(Failure::interrupted()),
-        outcome = all(&clock, plan, &targets, verbosity) => outcome,
-    };
-    match outcome {
-        Err(failure) => targets.release(Err(failure)).await,
-        Ok(mut outcome) => {
-            // What was measured is kept even when nothing can be removed.
-            let ended = outcome.failed.take().map_or(Ok(()), Err);
-            outcome.failed = targets.release(ended).await.err();
-            Ok(outcome)
+    fn plan(&self) -> Result<Plan, Failure> {
+        plan::of(self)
+    }
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs { csv: &self.csv, ..Outputs::json(&self.json) }
+    }
+
+    async fn run(
+        &self,
+        plan: &Plan,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
+    ) -> Result<workload::Outcome<Outcome>, Failure> {
+        let targets = Targets::look(&clock, self, plan, &mut interrupts).await?;
+        match interrupts.or(all(&clock, plan, &targets, verbosity)).await {
+            Err(failure) => targets.release(Err(failure)).await,
+            Ok((outcome, failed)) => {
+                // What was measured is kept even when nothing can be removed.
+                let ended = failed.map_or(Ok(()), Err);
+                let failed = targets.release(ended).await.err();
+                let measured = (!outcome.measured.is_empty()).then_some(outcome);
+                Ok(workload::Outcome { measured, failed })
+            }
         }
+    }
+
+    fn table(&self, plan: &Plan, outcome: &Outcome, _: Verbosity) -> String {
+        summary::text(outcome, plan)
+    }
+
+    fn record(&self, plan: &Plan, outcome: &Outcome) -> Vec<Record> {
+        record::all(outcome, plan, self)
+    }
+
+    fn csv(&self, _: &Plan, outcome: &Outcome) -> String {
+        csv(outcome)
     }
 }
 
@@ -108,7 +107,7 @@ async fn all(
     plan: &Plan,
     targets: &Targets<'_>,
     verbosity: Verbosity,
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, Option<Failure>), Failure> {
     let seats = targets.seats().await?;
     let mut bars = Bars::new(verbosity);
     let mut measured: Vec<Measured> =
@@ -139,7 +138,7 @@ async fn all(
         seats.shut_down().await;
     }
     measured.retain(|one| !one.runs.is_empty());
-    Ok(Outcome { places, measured, failed })
+    Ok((Outcome { places, measured }, failed))
 }
 
 /// Every task of every run, one a line.

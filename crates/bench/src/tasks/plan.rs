@@ -25,7 +25,7 @@ pub(super) struct Case {
 }
 
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     pub(super) cases: Vec<Case>,
     pub(super) targets: usize,
     pub(super) clients: usize,

@@ -69,11 +69,7 @@ impl<'a> Targets<'a> {
     ) -> Result<Self, Failure> {
         raise_descriptor_limit();
         let mut targets = Self { clock, args, plan, places: Vec::new(), made: Vec::new() };
-        let looked = tokio::select! {
-            biased;
-            () = interrupts.next() => Err(Failure::interrupted()),
-            looked = targets.look_at_dirs() => looked,
-        };
+        let looked = interrupts.or(targets.look_at_dirs()).await;
         looked?;
         match targets.make(interrupts).await {
             Ok(()) => Ok(targets),

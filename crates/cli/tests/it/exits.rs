@@ -13,7 +13,7 @@ use crate::program::{Program, nfskit, run};
 use crate::served::{Served, url};
 
 /// What works on a server, without the server.
-const OF_TARGETS: [&[&str]; 13] = [
+const OF_TARGETS: [&[&str]; 14] = [
     &["study", "--quick", "--target"],
     &["probe"],
     &["bench", "seqwrite", "--wire", "--target"],
@@ -22,6 +22,7 @@ const OF_TARGETS: [&[&str]; 13] = [
     &["bench", "basic", "--target"],
     &["bench", "curve", "--target"],
     &["bench", "nhfsstone", "--target"],
+    &["bench", "null", "--target"],
     &["bench", "tasks", "--target"],
     &["bench", "rtt", "--target"],
     &["bench", "spray", "--target"],
@@ -44,7 +45,7 @@ const OF_FILES: [&[&str]; 10] = [
 ];
 
 /// Every verb, as far as it has a name.
-const VERBS: [&[&str]; 35] = [
+const VERBS: [&[&str]; 36] = [
     &["doctor"],
     &["study"],
     &["probe"],
@@ -58,6 +59,7 @@ const VERBS: [&[&str]; 35] = [
     &["bench", "compare"],
     &["bench", "curve"],
     &["bench", "nhfsstone"],
+    &["bench", "null"],
     &["bench", "stream"],
     &["bench", "rtt"],
     &["bench", "spray"],

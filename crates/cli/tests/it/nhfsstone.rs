@@ -1,4 +1,5 @@
-//! nhfsstone and the mixes that it is given: what it prints, records, leaves and refuses.
+//! nhfsstone, the mixes that it is given, and NULL at a rate: what they print, record, leave and
+//! refuse.
 
 use std::process::Command;
 
@@ -17,6 +18,26 @@ fn nhfsstone(target: &str, arguments: &[&str]) -> Command {
 
 fn finish(mut command: Command) -> Finished {
     Program::start(&mut command).finish()
+}
+
+#[test]
+fn null_calls_are_made_at_a_rate_and_recorded() {
+    let served = Served::folder(&["--udp"]);
+    for (transport, proto) in [("", "tcp"), ("&version=2&proto=udp", "udp")] {
+        let target = format!("{}{transport}", served.url());
+        let arguments = ["--rate", "200", "--time", "100ms", "--json", "-", "--target", &target];
+        let finished = finish({
+            let mut command = nfskit(["bench", "null"]);
+            command.args(arguments);
+            command
+        });
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let record: Value = serde_json::from_str(&finished.stdout).unwrap();
+        let value = |name: &str| record["metrics"][name]["value"].as_f64().unwrap();
+        // 19 are due; on a busy machine some of them are not started in time, and counted as such.
+        assert_eq!(value("calls") + value("calls_not_started"), 19.0, "{record}");
+        assert_eq!(record["target"]["proto"], proto, "{record}");
+    }
 }
 
 #[test]

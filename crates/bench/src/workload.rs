@@ -1,0 +1,131 @@
+//! What a workload is: arguments, of which it makes a plan; a run; and what is told and kept of it.
+//! In what order these come, where each output goes, and how a command ends is the same for all.
+
+use std::path::PathBuf;
+
+use harness::exit::Failure;
+use harness::output;
+use harness::records;
+use harness::served::worker_threads;
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
+use net::clock::Clock;
+use perf::record::Run as Record;
+
+/// The arguments of a workload, with all that it does.
+pub(crate) trait Workload {
+    /// What the arguments ask for, and they go together.
+    type Plan;
+    /// What was measured.
+    type Measured;
+    /// Whether it wants all processors, where a client of ours sends from other threads than those
+    /// that work; else one thread does everything.
+    const ON_ALL_PROCESSORS: bool = false;
+
+    /// # Errors
+    /// Arguments that do not go together.
+    fn plan(&self) -> Result<Self::Plan, Failure>;
+
+    /// Where its outputs go.
+    fn outputs(&self) -> Outputs<'_>;
+
+    /// Measures. What it made elsewhere is gone afterwards, also when it fails or is interrupted.
+    ///
+    /// # Errors
+    /// Nothing was measured.
+    fn run(
+        &self,
+        plan: &Self::Plan,
+        conditions: Conditions,
+    ) -> impl Future<Output = Result<Outcome<Self::Measured>, Failure>>;
+
+    /// For a terminal.
+    fn table(&self, plan: &Self::Plan, measured: &Self::Measured, verbosity: Verbosity) -> String;
+
+    /// One record or more.
+    fn record(&self, plan: &Self::Plan, measured: &Self::Measured) -> Vec<Record>;
+
+    /// Every single observation, for `--csv`.
+    fn csv(&self, _plan: &Self::Plan, _measured: &Self::Measured) -> String {
+        String::new()
+    }
+
+    /// A report with figures, for `--html`.
+    fn figure(&self, _plan: &Self::Plan, _measured: &Self::Measured) -> String {
+        String::new()
+    }
+
+    /// # Errors
+    /// A check or a goal failed, by what was measured.
+    fn verdict(&self, _measured: &Self::Measured) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// What a workload runs with.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    pub(crate) clock: Clock,
+    /// Caught from before there is anything to clean up.
+    pub(crate) interrupts: Interrupts,
+    pub(crate) verbosity: Verbosity,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Outcome<M> {
+    /// Some of it, where it ended before its end; none, where there is nothing to tell.
+    pub(crate) measured: Option<M>,
+    /// What ended it before its end.
+    pub(crate) failed: Option<Failure>,
+}
+
+/// Options that name files, as every workload has them or not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outputs<'a> {
+    pub(crate) json: &'a Option<PathBuf>,
+    pub(crate) csv: &'a Option<PathBuf>,
+    pub(crate) html: &'a Option<PathBuf>,
+}
+
+impl<'a> Outputs<'a> {
+    /// The record alone.
+    pub(crate) fn json(json: &'a Option<PathBuf>) -> Self {
+        Self { json, csv: &None, html: &None }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// As it ends.
+pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Failure> {
+    let plan = work.plan()?;
+    let Outputs { json, csv, html } = work.outputs();
+    output::check([json, csv, html])?;
+    let measuring = async {
+        let (clock, interrupts) = (Clock::real(), Interrupts::catch()?);
+        work.run(&plan, Conditions { clock, interrupts, verbosity }).await
+    };
+    let outcome = match W::ON_ALL_PROCESSORS {
+        true => net::runtime::block_on_threads(worker_threads().max(2), measuring),
+        false => net::runtime::block_on(measuring),
+    };
+    let Outcome { measured, failed } =
+        outcome.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let Some(measured) = measured else { return failed.map_or(Ok(()), Err) };
+    if let Some(path) = csv {
+        output::write(path, &work.csv(&plan, &measured))?;
+    }
+    if let Some(path) = html {
+        output::write(path, &work.figure(&plan, &measured))?;
+    }
+    records::deliver(
+        || work.table(&plan, &measured, verbosity),
+        || work.record(&plan, &measured),
+        json.as_deref(),
+        output::prints_text(verbosity, [json, csv, html]),
+        failed,
+    )?;
+    work.verdict(&measured)
+}
