@@ -223,81 +223,93 @@ fn sentence(evidence: &Evidence, found: &Finding) -> String {
 
 /// The numbers behind it.
 fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
-    let mut grounds = Vec::new();
-    let mut say = |line: String| grounds.push(line);
-    let syncs = evidence.syncs;
-    match found.suspect {
-        Suspect::SlowCommit | Suspect::SlowStableWrite | Suspect::SmallSyncs => {
-            say(format!(
-                "{} calls made data stable, {} each at the mean, in {} at the mean",
-                syncs.calls,
-                bytes(syncs.bytes / syncs.calls.max(1)),
-                ns(syncs.ns / syncs.calls.max(1)),
-            ));
-            if found.suspect == Suspect::SmallSyncs {
-                say(format!(
-                    "{} of them made {} stable at the mean, in {}",
-                    syncs.small,
-                    bytes(syncs.small_bytes / syncs.small.max(1)),
-                    ns(syncs.small_ns / syncs.small.max(1))
-                ));
-            }
-        }
-        Suspect::Loss => {
-            let side = losing(evidence);
-            let sent = evidence.sides[side];
-            say(format!(
-                "of {} segments {} were retransmitted after they had been captured: lost between \
-                 the capture and the {}; {} were missing at first: lost between the {} and the \
-                 capture",
-                sent.packets,
-                sent.again,
-                ENDS[1 - side],
-                sent.filled,
-                ENDS[side]
-            ));
-        }
-        Suspect::Stalls => say(format!(
+    let mut grounds = match found.suspect {
+        Suspect::SlowCommit | Suspect::SlowStableWrite => vec![synced(evidence)],
+        Suspect::SmallSyncs => vec![synced(evidence), synced_small(evidence)],
+        Suspect::Loss => vec![lost(evidence)],
+        Suspect::Stalls => vec![format!(
             "{} clients waited meanwhile, in {} of the {} for a COMMIT or a stable WRITE of \
              another",
             evidence.clients, evidence.stalls.behind_sync, evidence.stalls.count
-        )),
-        Suspect::Retransmission => {
-            let udp = evidence.udp;
-            if udp.calls > 0 {
-                say(format!(
-                    "over UDP {} of {} calls were retransmitted, {} at the mean after they were \
-                     sent first",
-                    udp.repeated,
-                    udp.calls,
-                    ns(udp.waited_ns / udp.repeated.max(1)),
-                ));
-                say(if udp.twice * 2 > udp.times {
-                    format!(
-                        "{} replies came twice: the server had got those calls, and was slower \
-                         than the timer",
-                        udp.twice
-                    )
-                } else {
-                    format!(
-                        "only {} replies came twice: the others of the {} calls retransmitted were \
-                         lost, or their replies",
-                        udp.twice, udp.times
-                    )
-                });
-            }
-        }
+        )],
+        Suspect::Retransmission => retransmitted(evidence),
         Suspect::Rate => {
             let side = usize::from(evidence.sides[1].bytes > evidence.sides[0].bytes);
             let sent = evidence.sides[side];
-            say(format!(
+            vec![format!(
                 "half of all 50 ms carry {:.1} MiB/s and more, one of 20 more than {:.1}",
                 sent.bytes_per_s_p50 / f64::from(1 << 20),
                 sent.bytes_per_s_p95 / f64::from(1 << 20),
-            ));
+            )]
         }
-        _ => {}
+        _ => Vec::new(),
+    };
+    grounds.extend([medians(evidence), round_trip(evidence)]);
+    grounds
+}
+
+fn synced(evidence: &Evidence) -> String {
+    let syncs = evidence.syncs;
+    format!(
+        "{} calls made data stable, {} each at the mean, in {} at the mean",
+        syncs.calls,
+        bytes(syncs.bytes / syncs.calls.max(1)),
+        ns(syncs.ns / syncs.calls.max(1)),
+    )
+}
+
+fn synced_small(evidence: &Evidence) -> String {
+    let syncs = evidence.syncs;
+    format!(
+        "{} of them made {} stable at the mean, in {}",
+        syncs.small,
+        bytes(syncs.small_bytes / syncs.small.max(1)),
+        ns(syncs.small_ns / syncs.small.max(1))
+    )
+}
+
+fn lost(evidence: &Evidence) -> String {
+    let side = losing(evidence);
+    let sent = evidence.sides[side];
+    format!(
+        "of {} segments {} were retransmitted after they had been captured: lost between the \
+         capture and the {}; {} were missing at first: lost between the {} and the capture",
+        sent.packets,
+        sent.again,
+        ENDS[1 - side],
+        sent.filled,
+        ENDS[side]
+    )
+}
+
+/// Over UDP, where a client retransmits calls.
+fn retransmitted(evidence: &Evidence) -> Vec<String> {
+    let udp = evidence.udp;
+    if udp.calls == 0 {
+        return Vec::new();
     }
+    let calls = format!(
+        "over UDP {} of {} calls were retransmitted, {} at the mean after they were sent first",
+        udp.repeated,
+        udp.calls,
+        ns(udp.waited_ns / udp.repeated.max(1)),
+    );
+    let replies = match udp.twice * 2 > udp.times {
+        true => format!(
+            "{} replies came twice: the server had got those calls, and was slower than the timer",
+            udp.twice
+        ),
+        false => format!(
+            "only {} replies came twice: the others of the {} calls retransmitted were lost, or \
+             their replies",
+            udp.twice, udp.times
+        ),
+    };
+    vec![calls, replies]
+}
+
+/// The kinds of calls that took most of the time, and what one took.
+fn medians(evidence: &Evidence) -> String {
     let works = Work::ALL.into_iter().map(|work| (work, evidence.work(work)));
     let mut works: Vec<_> = works.filter(|(_, numbers)| numbers.calls > 0).collect();
     works.sort_by_key(|(work, _)| std::cmp::Reverse(evidence.waited.of(*work)));
@@ -311,8 +323,11 @@ fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
             format!("{calls} {}{s}{of} in {}", name(*work), ns(numbers.median_ns))
         })
         .collect();
-    say(format!("at the median: {}", told.join(", ")));
-    say(match (evidence.round_trip_ns(), evidence.server_ack_ns, evidence.relay_ns) {
+    format!("at the median: {}", told.join(", "))
+}
+
+fn round_trip(evidence: &Evidence) -> String {
+    match (evidence.round_trip_ns(), evidence.server_ack_ns, evidence.relay_ns) {
         (None, ..) => "the round trip is not known: nothing was acknowledged".to_owned(),
         (Some(round_trip), _, Some(_)) => {
             format!("the relay and the way to it take {} at least", ns(round_trip))
@@ -327,8 +342,7 @@ fn grounds(evidence: &Evidence, found: &Finding) -> Vec<String> {
             "the round trip is {} at most: the fastest call that waits for nothing",
             ns(round_trip)
         ),
-    });
-    grounds
+    }
 }
 
 const fn name(work: Work) -> &'static str {

@@ -84,98 +84,101 @@ impl Shown {
 /// Each curve has a highest point: more points than curves near to it are a limit.
 const CURVES_MAX: usize = 2;
 
+/// What it says of a parameter: a code for the record, and a sentence.
+type Said = (&'static str, String);
+
 /// Each with a code for the record.
-pub(super) fn unidentified(outcome: &Outcome) -> Vec<(&'static str, String)> {
-    let mut said = Vec::new();
-    let mut say = |code, text: String| said.push((code, text));
-    let (findings, shown) = (&outcome.findings, Shown::of(outcome));
+pub(super) fn unidentified(outcome: &Outcome) -> Vec<Said> {
+    let shown = Shown::of(outcome);
+    let told = [
+        stability(outcome, &shown),
+        operation(outcome, &shown),
+        overhead(outcome),
+        servers(outcome),
+        unmeasured(outcome),
+        saturation(outcome, &shown),
+        Some(("way", way(outcome))),
+    ];
+    told.into_iter().flatten().collect()
+}
+
+fn stability(outcome: &Outcome, shown: &Shown) -> Option<Said> {
     if outcome.version == 2 {
-        say(
-            "stable",
-            "T_op and T_B cannot be told apart: every WRITE of version 2 is stable, and T_B is in \
-             T_op here; version=3 in the URL tells them apart"
-                .to_owned(),
-        );
-    } else if !shown.storage() {
-        say(
-            "free-stability",
-            "T_B does not show: FILE_SYNC takes no longer than UNSTABLE, and a COMMIT no longer \
-             than NULL; the server keeps data in memory, or in storage that is as fast, which \
-             cannot be told apart from here"
-                .to_owned(),
-        );
-    } else if !shown.block {
-        say(
-            "small-stability",
-            "T_B of 8 KiB does not show: FILE_SYNC of a block takes no longer than UNSTABLE, while \
-             a COMMIT of many takes time"
-                .to_owned(),
-        );
+        let text = "T_op and T_B cannot be told apart: every WRITE of version 2 is stable, and T_B \
+                    is in T_op here; version=3 in the URL tells them apart";
+        return Some(("stable", text.to_owned()));
     }
-    if findings.null_excess_us > 0.0 && !shown.operation {
-        say(
-            "operation",
-            format!(
-                "T_op of the server does not show: a WRITE without data would be answered {:.1} us \
-                 sooner than a NULL call is, so NULL is no measure of the way here, and 2 T_prop \
-                 is that of the WRITEs",
-                findings.null_excess_us
-            ),
-        );
-    } else if !shown.operation {
-        say(
-            "operation",
-            "T_op of the server is not told from 0: a WRITE without data takes hardly longer than \
-             a NULL call, and what both take is in 2 T_prop"
-                .to_owned(),
-        );
+    if !shown.storage() {
+        let text = "T_B does not show: FILE_SYNC takes no longer than UNSTABLE, and a COMMIT no \
+                    longer than NULL; the server keeps data in memory, or in storage that is as \
+                    fast, which cannot be told apart from here";
+        return Some(("free-stability", text.to_owned()));
     }
+    let text = "T_B of 8 KiB does not show: FILE_SYNC of a block takes no longer than UNSTABLE, \
+                while a COMMIT of many takes time";
+    (!shown.block).then(|| ("small-stability", text.to_owned()))
+}
+
+fn operation(outcome: &Outcome, shown: &Shown) -> Option<Said> {
+    let excess_us = outcome.findings.null_excess_us;
+    let text = match excess_us > 0.0 {
+        true => format!(
+            "T_op of the server does not show: a WRITE without data would be answered \
+             {excess_us:.1} us sooner than a NULL call is, so NULL is no measure of the way here, \
+             and 2 T_prop is that of the WRITEs"
+        ),
+        false => "T_op of the server is not told from 0: a WRITE without data takes hardly longer \
+                  than a NULL call, and what both take is in 2 T_prop"
+            .to_owned(),
+    };
+    (!shown.operation).then_some(("operation", text))
+}
+
+fn overhead(outcome: &Outcome) -> Option<Said> {
+    let findings = &outcome.findings;
     let counted_us = findings.path.overhead_us;
-    if findings.overhead_us.value > counted_us {
-        say(
-            "overhead",
-            format!(
-                "two calls at a time delay each other by more (o) than a call occupies the slowest \
-                 stage for: something else makes them wait, and the model takes {counted_us:.1} us \
-                 of it"
-            ),
-        );
-    }
-    if let Some(at_least) = outcome.concurrency.servers.and_then(|servers| servers.at_least) {
-        let why = match at_least {
-            AtLeast::NullIsNoFaster => "NULL calls come no faster than WRITEs",
-            AtLeast::Idle => "WRITEs come slower than one server would answer them",
-        };
-        say(
-            "servers",
-            format!(
-                "how many calls the server works on is a least number: {why}, so the client or the \
-                 way is the limit"
-            ),
-        );
-    }
+    let text = || {
+        format!(
+            "two calls at a time delay each other by more (o) than a call occupies the slowest \
+             stage for: something else makes them wait, and the model takes {counted_us:.1} us of \
+             it"
+        )
+    };
+    (findings.overhead_us.value > counted_us).then(|| ("overhead", text()))
+}
+
+fn servers(outcome: &Outcome) -> Option<Said> {
+    let at_least = outcome.concurrency.servers.and_then(|servers| servers.at_least)?;
+    let why = match at_least {
+        AtLeast::NullIsNoFaster => "NULL calls come no faster than WRITEs",
+        AtLeast::Idle => "WRITEs come slower than one server would answer them",
+    };
+    let text = format!(
+        "how many calls the server works on is a least number: {why}, so the client or the way is \
+         the limit"
+    );
+    Some(("servers", text))
+}
+
+fn unmeasured(outcome: &Outcome) -> Option<Said> {
     let unmeasured = outcome.unmeasured();
-    if unmeasured > 0 {
-        say(
-            "throughput",
-            format!(
-                "throughput of {unmeasured} of {} windows was not measured: no COMMIT was answered \
-                 within {:.1} s after the run, so nothing is known to be stable; a run without \
-                 --quick, or fewer calls outstanding",
-                outcome.explanation.rows.len(),
-                outcome.drain_most.as_secs_f64()
-            ),
-        );
-    }
-    if !shown.limit && unmeasured < outcome.explanation.rows.len() {
-        say(
-            "saturation",
-            "no window of the sweep fills the way: what limits in the end was seen in bursts only"
-                .to_owned(),
-        );
-    }
-    say("way", way(outcome));
-    said
+    let text = || {
+        format!(
+            "throughput of {unmeasured} of {} windows was not measured: no COMMIT was answered \
+             within {:.1} s after the run, so nothing is known to be stable; a run without \
+             --quick, or fewer calls outstanding",
+            outcome.explanation.rows.len(),
+            outcome.drain_most.as_secs_f64()
+        )
+    };
+    (unmeasured > 0).then(|| ("throughput", text()))
+}
+
+fn saturation(outcome: &Outcome, shown: &Shown) -> Option<Said> {
+    let is_measured = outcome.unmeasured() < outcome.explanation.rows.len();
+    let text = "no window of the sweep fills the way: what limits in the end was seen in bursts \
+                only";
+    (!shown.limit && is_measured).then(|| ("saturation", text.to_owned()))
 }
 
 /// What 2 T_prop is made of.

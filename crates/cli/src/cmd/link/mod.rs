@@ -25,6 +25,7 @@ use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use net::relay::{self, Callers, Event, Limits, Relay, Tap, Unfit};
 use net::shape::Shape;
+use net::shape::calibration::Calibration;
 use net::shape::conditions::Conditions;
 use net::shape::profile::{Profile, ProfileError};
 use net::transport::udp::Udp;
@@ -129,25 +130,8 @@ async fn relay(
     };
     let (log, writer) = Log::start(args.log_format, &clock)
         .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
-    let limits = Limits {
-        connections_max: args.connections as usize,
-        sessions_max: args.connections as usize,
-        bytes_max: usize::try_from(args.held).unwrap_or(usize::MAX),
-        connect_max: CONNECT_LIMIT,
-        idle_max: args.idle,
-        stall_max: args.stall,
-        ..Limits::default()
-    };
     // Taken away at the end, so that the log's writer can end.
     let told = Arc::new(Mutex::new(Some(log)));
-    let events = {
-        let (told, verbose) = (Arc::clone(&told), verbosity > Verbosity::Normal);
-        Arc::new(move |event: Event| {
-            if let Some(log) = &*told.lock() {
-                log.relay(&event, verbose);
-            }
-        })
-    };
     let (capture, tap) = match &args.pcap {
         Some(path) => {
             let (capture, tap) = capture(path, &told, &clock)?;
@@ -155,25 +139,21 @@ async fn relay(
         }
         None => (None, None),
     };
-    let relay = Relay::new(&clock, Shape::new(profile.clone(), clock.now()), limits, events, tap);
+    let shape = Shape::new(profile.clone(), clock.now());
+    let relay = Relay::new(&clock, shape, limits(args), events(&told, verbosity), tap);
     let callers = if args.insecure { Callers::Everybody } else { Callers::Vouched };
     for (leg, sockets) in legs.iter().zip(sockets) {
         listen(&relay, sockets, leg.server, callers, &clock);
     }
-    let mut banner = Banner { legs: &legs, profile: profile.to_string(), ..Banner::default() };
-    banner.udp = args.udp;
-    banner.export = target.export();
-    if let Some(listen) = args.metrics {
-        banner.metrics = Some(metrics::serve(listen, &relay, &clock)?);
-    }
-    if let Some(calibration) = calibration {
-        banner.notes.push(("emulator", calibration.to_string()));
-    }
     let knobs = Knobs::new(&relay, &clock, words, args.held);
-    if let Some(path) = &args.control {
-        knobs.listen(path, &clock)?;
-        banner.notes.push(("control", path.display().to_string()));
-    }
+    let banner = Banner {
+        legs: &legs,
+        profile: profile.to_string(),
+        udp: args.udp,
+        export: target.export(),
+        metrics: args.metrics.map(|listen| metrics::serve(listen, &relay, &clock)).transpose()?,
+        notes: notes(args, calibration, &knobs, &clock)?,
+    };
     // Standard output is for the record alone where that goes there.
     let prints_record = args.json.as_deref() == Some("-".as_ref());
     match (verbosity, prints_record) {
@@ -207,12 +187,57 @@ async fn relay(
         output::write(path, &record::json(&counts, &legs, &profile, &statistics))?;
     }
     match (&args.pcap, captured) {
-        (Some(path), Some(captured)) if captured.is_cut => Err(Failure::environment(
-            format!("the capture {} ended before the relay did", path.display()),
-            "free space there, or another place, with --pcap; the log has the reason",
-        )),
+        (Some(path), Some(captured)) if captured.is_cut => Err(cut(path)),
         _ => Ok(()),
     }
+}
+
+/// A capture that is shorter than the run.
+fn cut(path: &Path) -> Failure {
+    Failure::environment(
+        format!("the capture {} ended before the relay did", path.display()),
+        "free space there, or another place, with --pcap; the log has the reason",
+    )
+}
+
+fn limits(args: &Args) -> Limits {
+    Limits {
+        connections_max: args.connections as usize,
+        sessions_max: args.connections as usize,
+        bytes_max: usize::try_from(args.held).unwrap_or(usize::MAX),
+        connect_max: CONNECT_LIMIT,
+        idle_max: args.idle,
+        stall_max: args.stall,
+        ..Limits::default()
+    }
+}
+
+/// What happens goes to the log, as long as there is one.
+fn events(log: &Arc<Mutex<Option<Log>>>, verbosity: Verbosity) -> relay::Events {
+    let (log, verbose) = (Arc::clone(log), verbosity > Verbosity::Normal);
+    Arc::new(move |event: Event| {
+        if let Some(log) = &*log.lock() {
+            log.relay(&event, verbose);
+        }
+    })
+}
+
+/// What else is told when it begins; from now on it can be controlled.
+fn notes(
+    args: &Args,
+    calibration: Option<Calibration>,
+    knobs: &Knobs,
+    clock: &Clock,
+) -> Result<Vec<(&'static str, String)>, Failure> {
+    let mut notes = Vec::new();
+    if let Some(calibration) = calibration {
+        notes.push(("emulator", calibration.to_string()));
+    }
+    if let Some(path) = &args.control {
+        knobs.listen(path, clock)?;
+        notes.push(("control", path.display().to_string()));
+    }
+    Ok(notes)
 }
 
 /// Begins to capture; when the file cannot be written any more, that is told.
