@@ -42,5 +42,5 @@ pub use labour::{Labour, Work};
 pub use mountd::Mount;
 pub use portmap::Endpoint;
 pub use programs::Versions;
-pub use replies::{Replies, TimeOfDay};
+pub use replies::{Replies, TimeOfDay, Times};
 pub use service::CommitMode;

@@ -40,7 +40,7 @@ use wire::nfs3;
 use wire::record::Message;
 use wire::rpc::CallHeader;
 use wire::xdr::{Decode, Reader};
-use world::machine::time_of_day;
+use world::machine::{time_of_day, times};
 
 use crate::lies::{Liar, Lie};
 use crate::outage::Outage;
@@ -91,7 +91,7 @@ impl<S: Store> Site<S> {
             ..Rule::default()
         };
         let exports = Exports::one(Export::ruled(rule), store);
-        let replies = Replies::in_memory(REPLIES_MAX, time_of_day(clock));
+        let replies = Replies::in_memory(REPLIES_MAX, times(clock));
         let config = EngineConfig { commit_mode, threads, ..EngineConfig::default() };
         Self {
             clock: clock.clone(),

@@ -5,9 +5,9 @@ use std::pin::Pin;
 
 use net::clock::Clock;
 use perf::units::Instant;
-use server::TimeOfDay;
 use server::store::sim::Machine;
 use server::types::Time;
+use server::{TimeOfDay, Times};
 use std::sync::Arc;
 
 /// See the module's head.
@@ -28,6 +28,12 @@ impl Machine for Timed {
             }
         })
     }
+}
+
+/// The clocks of a reply cache.
+pub fn times(clock: &Clock) -> Times {
+    let passing = clock.clone();
+    Times { of_day: time_of_day(clock), passing: Arc::new(move || passing.now()) }
 }
 
 /// What time it is for files and replies.

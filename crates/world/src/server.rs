@@ -32,7 +32,7 @@ use server::{
 use wire::nfs3::FileHandle;
 
 use crate::cost::{Costs, Spent};
-use crate::machine::{Timed, time_of_day};
+use crate::machine::{Timed, time_of_day, times};
 
 /// Replies that a server remembers, as `serve` does.
 const REPLIES_MAX: usize = 4096;
@@ -211,7 +211,7 @@ impl Server {
             ..EngineConfig::default()
         };
         let spent = Spent { costs: spec.costs.clone(), processor: self.0.processor.clone() };
-        let replies = Replies::in_memory(spec.replies_max, time_of_day(&clock));
+        let replies = Replies::in_memory(spec.replies_max, times(&clock));
         let engine =
             Engine::new(exports(&store), config).remembering(replies).labouring(Arc::new(spent));
         let host = Host::new(&clock, spec.limits);

@@ -29,19 +29,28 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
 use wire::Procedure;
 use wire::record::Message;
 use wire::{nfs2, nfs3};
 
-use self::cache::{Cache, Counts, KEPT_SECS_MAX, Key, Known};
+use self::cache::{Cache, Counts, KEPT_MAX, Key, Known};
 pub(crate) use self::doubt::Doubt;
 use self::slots::{REPLY_BYTES_MAX, Slot, Slots};
-use crate::metrics::Reading;
+use crate::metrics::{MonotonicClock, Reading};
 use crate::siphash::siphash;
 use crate::types::Time;
 
 /// Tells the time of day, as files have it.
 pub type TimeOfDay = Arc<dyn Fn() -> Time + Send + Sync>;
+
+/// The clocks of a reply cache.
+#[derive(Clone)]
+pub struct Times {
+    pub of_day: TimeOfDay,
+    /// Time that passes, however the time of day is set meanwhile.
+    pub passing: MonotonicClock,
+}
 
 /// Bytes of a call's arguments that go into its checksum: all of them, but of a WRITE.
 const CHECKSUM_BYTES_MAX: usize = 2048;
@@ -55,7 +64,7 @@ pub struct Replies {
     /// Those of WRITE, which are many and would push out the others.
     writes: Mutex<Cache>, // guards itself
     slots: Option<Slots>,
-    time: TimeOfDay,
+    times: Times,
 }
 
 /// What a call needs that may be a retransmission.
@@ -100,7 +109,7 @@ pub(crate) struct Claim<'r> {
     slot: Option<Slot>,
     /// When it may have been executed at the earliest.
     since: Time,
-    came: Time,
+    came: Instant,
     doubt: Option<Doubt>,
     spent: bool,
 }
@@ -108,9 +117,9 @@ pub(crate) struct Claim<'r> {
 impl Replies {
     /// Remembers at most `replies_max` replies (of a few hundred bytes each), and as many of
     /// WRITE, until the process ends.
-    pub fn in_memory(replies_max: usize, time: TimeOfDay) -> Self {
+    pub fn in_memory(replies_max: usize, times: Times) -> Self {
         let cache = || Mutex::new(Cache::new(replies_max));
-        Self { cache: cache(), writes: cache(), slots: None, time }
+        Self { cache: cache(), writes: cache(), slots: None, times }
     }
 
     /// The same, and the last `slots` of them (512 bytes each) in a file that outlives the
@@ -122,20 +131,29 @@ impl Replies {
         path: &Path,
         slots: usize,
         replies_max: usize,
-        time: TimeOfDay,
+        times: Times,
     ) -> io::Result<Self> {
         let (slots, kept) = Slots::open(path, slots.max(1))?;
         let mut cache = Cache::new(replies_max);
-        let until = time();
-        let too_old = until.secs.saturating_sub(KEPT_SECS_MAX);
-        for kept in kept.into_iter().filter(|kept| kept.claimed_at.secs >= too_old) {
+        let (until, now) = ((times.of_day)(), (times.passing)());
+        // By the time of day, which is all that is left of a process that has ended.
+        let left = |claimed_at: Time| {
+            let age_secs = u64::try_from(until.secs.saturating_sub(claimed_at.secs)).unwrap_or(0);
+            KEPT_MAX.as_nanos().checked_sub(age_secs.saturating_mul(1_000_000_000))
+        };
+        for kept in kept {
+            let Some(left) = left(kept.claimed_at) else { continue };
+            let good_until = now + Nanos::from_nanos(left);
             match kept.reply {
-                Some(reply) => cache.answered(kept.key, kept.claimed_at, reply),
-                None => cache.in_doubt(kept.key, Doubt { since: kept.claimed_at, until }),
+                Some(reply) => cache.answered(kept.key, good_until, reply),
+                None => {
+                    let doubt = Doubt { since: kept.claimed_at, until };
+                    cache.in_doubt(kept.key, good_until, doubt);
+                }
             }
         }
         let writes = Mutex::new(Cache::new(replies_max));
-        Ok(Self { cache: Mutex::new(cache), writes, slots: Some(slots), time })
+        Ok(Self { cache: Mutex::new(cache), writes, slots: Some(slots), times })
     }
 
     /// Calls that could not be written to the file, and are not known after a restart.
@@ -184,15 +202,15 @@ impl Replies {
             Remembrance::InMemory => &self.writes,
             _ => &self.cache,
         };
-        let now = (self.time)();
-        let known = cache.lock().claim(key, now);
+        let came = (self.times.passing)();
+        let known = cache.lock().claim(key, came);
         let doubt = match known {
             Known::New => None,
             Known::InDoubt(doubt) => Some(doubt),
             Known::InProgress => return Claimed::Drop,
             Known::Answered(reply) => return Claimed::Replay(Message::new(reply.to_vec())),
         };
-        let since = doubt.map_or(now, |doubt| doubt.since);
+        let since = doubt.map_or_else(|| (self.times.of_day)(), |doubt| doubt.since);
         let slot = match (&self.slots, remembrance) {
             (Some(slots), Remembrance::InFile) => slots.claim(&key, since),
             _ => None,
@@ -203,10 +221,16 @@ impl Replies {
             key,
             slot,
             since,
-            came: now,
+            came,
             doubt,
             spent: false,
         })
+    }
+}
+
+impl fmt::Debug for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Times").finish_non_exhaustive()
     }
 }
 
@@ -248,7 +272,7 @@ impl Claim<'_> {
                 false => slots.release(slot),
             }
         }
-        self.cache.lock().answered(self.key, self.came, Bytes::from(bytes));
+        self.cache.lock().answered(self.key, self.came + KEPT_MAX, Bytes::from(bytes));
     }
 
     /// Nothing was executed, the arguments made no sense say.
@@ -269,8 +293,9 @@ impl Drop for Claim<'_> {
         if let (Some(slots), Some(slot)) = (&self.replies.slots, self.slot.take()) {
             slots.release(slot);
         }
-        let doubt = Doubt { since: self.since, until: (self.replies.time)() };
-        self.cache.lock().in_doubt(self.key, doubt);
+        let times = &self.replies.times;
+        let doubt = Doubt { since: self.since, until: (times.of_day)() };
+        self.cache.lock().in_doubt(self.key, (times.passing)() + KEPT_MAX, doubt);
     }
 }
 

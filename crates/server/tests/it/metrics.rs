@@ -12,7 +12,7 @@ use perf::units::{Instant, Nanos};
 use server::metrics::{Metrics, MonotonicClock, Page, SlowCall, SlowCalls};
 use server::store::mem::{MemOptions, MemStore};
 use server::types::Time;
-use server::{CommitMode, Engine, EngineConfig, Export, Exports, Replies};
+use server::{CommitMode, Engine, EngineConfig, Export, Exports, Replies, Times};
 use wire::Procedure;
 use wire::nfs3::{self, DirOp, FileHandle, Procedure as P, Sattr3, StableHow};
 use wire::rpc::{Answer, AuthStat, CallHeader, OpaqueAuth, ReplyHeader};
@@ -46,9 +46,10 @@ impl Rig {
         let clock: MonotonicClock =
             Arc::new(move || Instant::from_nanos(hand.load(Ordering::Relaxed)));
         let store = Held::new(MemStore::new(MemOptions::default(), Arc::new(store_time)));
+        let times = Times { of_day: Arc::new(Time::default), passing: Arc::clone(&clock) };
         let (metrics, slow) = Metrics::with_slow_log(clock, Nanos::from_millis(10));
         let engine = Engine::new(Exports::one(Export::default(), store), config)
-            .remembering(Replies::in_memory(100, Arc::new(Time::default)))
+            .remembering(Replies::in_memory(100, times))
             .measured(metrics.clone());
         Self { engine, metrics, slow, now }
     }

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use perf::units::{Instant, Nanos};
 use server::store::mem::{MemOptions, MemStore};
 use server::types::Time;
-use server::{Engine, EngineConfig, Export, Exports, Peer, Replies, TimeOfDay, Transport};
+use server::{Engine, EngineConfig, Export, Exports, Peer, Replies, TimeOfDay, Times, Transport};
 use wire::Procedure;
 use wire::nfs3::StableHow;
 use wire::nfs3::create::CreateHow;
@@ -46,10 +47,13 @@ impl Host {
 
     /// A server process on the same files, which remembers in `file` if that is given.
     pub(crate) fn boot(&self, file: Option<&Path>) -> Engine<Held<MemStore>> {
+        // Time passes as the day does.
         let time = Arc::clone(&self.time);
+        let passing = move || Instant::EPOCH + Nanos::from_secs(time().secs.unsigned_abs());
+        let times = Times { of_day: Arc::clone(&self.time), passing: Arc::new(passing) };
         let replies = match file {
-            Some(file) => Replies::kept_in(file, 64, 1000, time).unwrap(),
-            None => Replies::in_memory(1000, time),
+            Some(file) => Replies::kept_in(file, 64, 1000, times).unwrap(),
+            None => Replies::in_memory(1000, times),
         };
         let exports = Exports::new(self.exports.iter().cloned().collect()).unwrap();
         Engine::new(exports, EngineConfig::default()).remembering(replies)

@@ -23,10 +23,10 @@ use server::store::mem::MemOptions;
 use server::store::sim::{AfterFailedSync, SimOptions, SimStore, WriteBack};
 use server::types::{Caller, Time};
 use server::{Engine, EngineConfig, Export, Exported, Exports, Peer, Replies, Rule, Squash};
-use server::{TimeOfDay, Transport};
+use server::{TimeOfDay, Times, Transport};
 use wire::nfs3::FileHandle;
 use wire::record::Message;
-use world::machine::{Timed, time_of_day};
+use world::machine::{Timed, time_of_day, times};
 
 use super::history::History;
 use super::{Failure, Planted};
@@ -130,8 +130,9 @@ impl Machine {
         let config = EngineConfig { threads: 256, ..EngineConfig::default() };
         let mut engine = Engine::new(exports, config);
         if inner.planted != Some(Planted::ReplyCacheOff) {
-            let time = jumping_time(&inner.clock, &inner.jump_secs);
-            engine = engine.remembering(Replies::in_memory(REPLIES_MAX, time));
+            let of_day = jumping_time(&inner.clock, &inner.jump_secs);
+            let times = Times { of_day, ..times(&inner.clock) };
+            engine = engine.remembering(Replies::in_memory(REPLIES_MAX, times));
         }
         let engine = Arc::new(engine);
         let host = Host::new(&clock, Limits::default());

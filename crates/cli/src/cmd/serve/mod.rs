@@ -22,7 +22,7 @@ use server::store::Store;
 use server::store::dir::{self, DirOptions, DirStore};
 use server::types::Caller;
 use server::{Export, Exports, Replies, Versions};
-use world::machine::time_of_day;
+use world::machine::times;
 
 use self::banner::Banner;
 use self::register::Registration;
@@ -95,7 +95,7 @@ async fn serve_passing<S: Store>(
     let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
     let export = Export { name: spec.name.clone(), id, rules: vec![rule] };
     let exports = Exports::one(export, store);
-    let replies = Replies::in_memory(REPLIES_MAX, time_of_day(&clock));
+    let replies = Replies::in_memory(REPLIES_MAX, times(&clock));
     let server = Server { args, verbosity, clock, interrupts, sockets, replies };
     let mut banner = Banner::new(args);
     banner.serves(&[spec], None);
@@ -377,15 +377,15 @@ fn replies(
     state: Option<&State>,
     banner: &mut Banner<'_>,
 ) -> Replies {
-    let time = time_of_day(clock);
+    let times = times(clock);
     let Some(state) = state else {
-        return Replies::in_memory(REPLIES_MAX, time);
+        return Replies::in_memory(REPLIES_MAX, times);
     };
     let slots = SLOTS_MIN.max(4 * args.threads as usize);
     let path = state.path().join("replies");
-    let kept = Replies::kept_in(&path, slots, REPLIES_MAX, time.clone());
+    let kept = Replies::kept_in(&path, slots, REPLIES_MAX, times.clone());
     kept.unwrap_or_else(|cause| {
         banner.warns(format!("replies are forgotten at a restart: {}: {cause}", path.display()));
-        Replies::in_memory(REPLIES_MAX, time)
+        Replies::in_memory(REPLIES_MAX, times)
     })
 }

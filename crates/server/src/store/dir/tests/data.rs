@@ -28,7 +28,7 @@ fn attributes_of_a_read_are_never_newer_than_its_data() {
     let file = at.create(&at.root(), "file");
     let path = at.path("file");
     let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| {
             let mut grows = fs::OpenOptions::new().append(true).open(path).unwrap();
             // As long as somebody reads; the most is a bound for a test that has failed.
@@ -187,11 +187,11 @@ fn a_truncation_by_create_does_not_fall_between_the_attributes_of_a_write() {
     let at =
         Fixture::new(DirOptions { metadata_sync: MetadataSync::Never, ..DirOptions::default() });
     let file = at.create(&at.root(), "file").handle;
-    let ends = std::sync::atomic::AtomicBool::new(false);
+    let ends = AtomicBool::new(false);
     thread::scope(|scope| {
         let (at, ends) = (&at, &ends);
         scope.spawn(move || {
-            while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+            while !ends.load(Ordering::Relaxed) {
                 let how = CreateHow::Unchecked(SetAttr { size: Some(0), ..SetAttr::default() });
                 block_on(at.store.create(&ME, &at.root(), b"file", how)).result.unwrap();
             }
@@ -204,6 +204,6 @@ fn a_truncation_by_create_does_not_fall_between_the_attributes_of_a_write() {
             let (before, after) = (wcc.before.unwrap(), wcc.after.unwrap());
             assert!(before.size <= after.size, "{before:?} {after:?}");
         }
-        ends.store(true, std::sync::atomic::Ordering::Relaxed);
+        ends.store(true, Ordering::Relaxed);
     });
 }
