@@ -210,6 +210,8 @@ impl From<Found> for Judged {
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub rule: &'static Rule,
+    /// The rule's, or that of the verdict that it passes on.
+    pub layer: Layer,
     pub found: Found,
     /// What it explains.
     pub below: Vec<Self>,

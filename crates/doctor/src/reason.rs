@@ -7,7 +7,7 @@ use super::evidence::Evidence;
 use super::finding::{Basis, Certainty, Finding, Judged, Missing, Severity};
 use super::floor::Floor;
 use super::limits::Limits;
-use super::rules::{ALL, About};
+use super::rules::{ALL, About, Captured, capture};
 use super::shares::{self, Shares};
 use super::subject::{Hosted, Mounted, Served};
 
@@ -98,7 +98,8 @@ fn said(case: &Case<'_>, about: About, is_lifetime: bool) -> Said {
                     found.severity = found.severity.weaker();
                     found.certainty = less(found.certainty);
                 }
-                said.findings.push(Finding { rule, found: *found, below: Vec::new() });
+                let (layer, found, below) = (rule.layer, *found, Vec::new());
+                said.findings.push(Finding { rule, layer, found, below });
             }
         }
     }
@@ -174,6 +175,29 @@ fn of_the_host(case: &Case<'_>, said: Said) -> Report {
         ..blank(About::Host, "this host".to_owned(), &[("kernel", kernel)])
     };
     finished(report, said, "network, memory and processors")
+}
+
+/// A report of what a capture shows; without a verdict, of why there is none.
+pub fn of_capture(name: &str, seconds: Option<f64>, seen: Result<&Captured, String>) -> Report {
+    let facts = match seen {
+        Ok(captured) => vec![("server", captured.of.clone())],
+        Err(_) => Vec::new(),
+    };
+    let mut report = Report {
+        span: seconds.map_or_else(|| Span::beginning(None), Span::sample),
+        is_lifetime: false,
+        ..blank(About::Capture, name.to_owned(), &facts)
+    };
+    match seen {
+        Ok(captured) => {
+            let found = capture::found(captured);
+            (report.verdict, report.certainty) = (found.what.clone(), found.certainty);
+            let (rule, layer) = (capture::rule(), capture::layer(captured.suspect));
+            report.findings.push(Finding { rule, layer, found, below: Vec::new() });
+        }
+        Err(why) => report.verdict = why,
+    }
+    report
 }
 
 fn blank(about: About, name: String, facts: &[(&str, String)]) -> Report {

@@ -21,6 +21,8 @@ pub struct Shares {
     /// Of the time that calls spent; where the network is not known, `None` stands for it and the
     /// server together.
     pub of_calls: Vec<(Where, f64)>,
+    /// Mean time of a call, of which these are shares.
+    pub call_ms: f64,
     /// Of the time that passed, at least: no call was under way.
     pub application: Option<f64>,
 }
@@ -75,7 +77,8 @@ pub fn of(mount: &Mounted<'_>) -> Option<Shares> {
     of_calls.push((Where::Layer(Layer::Storage), storage / all));
     let in_system = mount.rates.total.in_system_mean.filter(|_| !mount.is_lifetime());
     let application = in_system.map(|busy| (1.0 - busy).max(0.0));
-    Some(Shares { of_calls, application })
+    let call_ms = means.execute_ms.max(means.rtt_ms);
+    Some(Shares { of_calls, call_ms, application })
 }
 
 #[cfg(test)]

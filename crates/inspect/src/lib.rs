@@ -10,7 +10,7 @@ mod parquet;
 mod row;
 mod screen;
 mod sides;
-mod verdict;
+pub mod verdict;
 
 use std::fs::{File, Metadata};
 use std::io::{Read, stdin};
@@ -22,7 +22,7 @@ use harness::exit::Failure;
 use harness::hints;
 use harness::output::{self, Bars};
 use harness::verbosity::Verbosity;
-use trace::capture::{Capture, Merged, Packet};
+use trace::capture::{Capture, CaptureError, Merged, Packet};
 use trace::mix::{Counts, counts};
 use trace::{Analyzer, Filter, OPERATIONS, Operation};
 
@@ -45,6 +45,22 @@ impl Seen {
     fn of(analyzer: Analyzer, bytes: u64, files: Vec<PathBuf>, notes: Vec<String>) -> Self {
         Self { analyzer, notes, bytes, files, dropped: None, explained: None }
     }
+}
+
+/// What a capture says that lies in memory.
+///
+/// # Errors
+/// It is no capture, or of a link that is not known.
+pub fn verdict_of(name: &str, bytes: &[u8]) -> Result<verdict::Seen, CaptureError> {
+    let mut analyzer = Analyzer::new(Filter::default());
+    let mut capture = Capture::open(name, Box::new(bytes))?;
+    while capture.advance()? {
+        if let Some(packet) = capture.packet() {
+            analyzer.packet(&packet, &mut |_, _, _| {});
+        }
+    }
+    analyzer.end();
+    Ok(verdict::said(&analyzer))
 }
 
 /// Operations to look for must be ones that there are.

@@ -5,13 +5,12 @@ use std::fmt::Write;
 
 use perf::units::Nanos;
 use serde_json::{Value, json};
-use trace::Work;
 use trace::verdict::{
-    CALLS_MIN, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, is_cut_too_much, judge,
-    nominal_rate,
+    CALLS_MIN, Certainty, Diagnosis, Doubt, Evidence, Finding, SHARE_MIN, Suspect, is_cut_too_much,
+    judge, nominal_rate,
 };
+use trace::{Analyzer, Work};
 
-use super::Seen;
 use super::screen::bytes;
 
 /// A verdict with what it rests on.
@@ -20,15 +19,63 @@ struct Judged {
     diagnosis: Diagnosis,
 }
 
+/// What a capture says, for who has other evidence besides.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Client and server, the busiest of the capture.
+    pub of: String,
+    /// From the first packet to the last.
+    pub seconds: Option<f64>,
+    /// Or why there is none.
+    pub verdict: Result<Said, String>,
+}
+
+/// A verdict in sentences.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub suspect: Suspect,
+    /// Of the time.
+    pub share: f64,
+    pub certainty: Certainty,
+    pub sentence: String,
+    pub evidence: Vec<String>,
+    pub against: Vec<String>,
+    pub advice: &'static str,
+}
+
+pub(super) fn said(analyzer: &Analyzer) -> Seen {
+    let (begin_ns, end_ns) = analyzer.span_ns();
+    let span_ns = end_ns.saturating_sub(begin_ns);
+    let seconds = (span_ns > 0).then(|| ns(span_ns).as_secs_f64());
+    let Some(evidence) = Evidence::busiest(analyzer.talks()) else {
+        let verdict = Err("no call of NFS that was answered is in it".to_owned());
+        return Seen { of: String::new(), seconds, verdict };
+    };
+    let diagnosis = judge(&evidence);
+    let of = evidence.hosts.map(|hosts| format!("{} -> {}", hosts.client(), hosts.server));
+    let against = diagnosis.doubts.iter().map(|one| doubt(&evidence, *one)).collect();
+    let verdict = diagnosis.verdict.map(|(found, certainty)| Said {
+        suspect: found.suspect,
+        share: found.share,
+        certainty,
+        sentence: sentence(&evidence, &found),
+        evidence: grounds(&evidence, &found),
+        against,
+        advice: advice(found.suspect),
+    });
+    let verdict = verdict.ok_or_else(|| undecided(&evidence, &diagnosis));
+    Seen { of: of.unwrap_or_default(), seconds, verdict }
+}
+
 /// None without a call that was answered.
-fn judged(seen: &Seen) -> Option<Judged> {
+fn judged(seen: &super::Seen) -> Option<Judged> {
     let evidence = Evidence::busiest(seen.analyzer.talks())?;
     let diagnosis = judge(&evidence);
     Some(Judged { evidence, diagnosis })
 }
 
 /// As lines: the verdict, the evidence, what speaks against it, what to try.
-pub(super) fn lines(seen: &Seen) -> String {
+pub(super) fn lines(seen: &super::Seen) -> String {
     let Some(Judged { evidence, diagnosis }) = judged(seen) else { return String::new() };
     let mut out = String::new();
     let mut say = |head: &str, lines: &[String]| {
@@ -57,7 +104,7 @@ pub(super) fn lines(seen: &Seen) -> String {
     out
 }
 
-pub(super) fn value(seen: &Seen) -> Value {
+pub(super) fn value(seen: &super::Seen) -> Value {
     let Some(Judged { evidence, diagnosis }) = judged(seen) else { return Value::Null };
     let one = |found: &Finding| {
         json!({

@@ -19,6 +19,7 @@
 mod canvas;
 pub mod curves;
 mod cycles;
+pub mod doctor;
 mod figure;
 mod latency;
 pub mod load_curve;

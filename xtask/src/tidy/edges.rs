@@ -16,7 +16,7 @@ const EDGES: [(&str, &[&str]); 19] = [
         "cli",
         &[
             "bench", "client", "counters", "doctor", "harness", "inspect", "load", "mount", "net",
-            "perf", "server", "study", "watch", "wire", "world",
+            "perf", "report", "server", "study", "watch", "wire", "world",
         ],
     ),
     ("client", &["net", "perf", "wire"]),

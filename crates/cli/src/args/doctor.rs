@@ -22,7 +22,7 @@ pub(crate) struct Doctor {
     #[arg(value_name = "MOUNTPOINT|HOST")]
     pub(crate) subject: Option<String>,
     /// Saved evidence instead of this host: what --collect has made, a sosreport, a folder with a
-    /// copied /proc or with outputs, or one such file.
+    /// copied /proc, with outputs or captures, or one such file.
     #[arg(long, value_name = "PATH")]
     pub(crate) from: Option<PathBuf>,
     /// Saves both looks at this host's counters, for a colleague: what is in it is listed
@@ -44,4 +44,7 @@ pub(crate) struct Doctor {
     /// Writes a record of what was found to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Writes a report to FILE, or to standard output with `-`.
+    #[arg(long, value_name = "-|FILE")]
+    pub(crate) html: Option<PathBuf>,
 }

@@ -79,3 +79,20 @@ fn what_is_collected_is_listed_and_can_be_read_again() {
     run(["doctor", "--collect", "/no/where.tar.gz"]).complains(3, &["/no/where.tar.gz"]);
     assert_eq!(run(["doctor", "--mask-addresses"]).code, Some(2));
 }
+
+#[test]
+fn a_capture_is_judged_as_trace_does_and_a_report_is_written() {
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/nfs.pcap");
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    let page_path = page.to_str().unwrap();
+    let judged = run(["doctor", "--from", capture, "--html", page_path]);
+    assert!(matches!(judged.code, Some(0 | 1)), "{judged:?}");
+    let traced = run(["trace", capture]).stdout;
+    let verdict = traced.lines().find_map(|line| line.strip_prefix("verdict")).unwrap();
+    let words: Vec<&str> = verdict.split_whitespace().take(5).collect();
+    let said: Vec<&str> = judged.stdout.split_whitespace().collect();
+    assert!(said.windows(5).any(|window| window == words), "{words:?} in {judged:?}");
+    let html = fs::read_to_string(page).unwrap();
+    assert!(html.contains("Findings") && html.contains("nfs.pcap"), "{html}");
+}

@@ -49,6 +49,14 @@ impl Files {
         self.texts.iter().map(|(path, text)| (path.as_str(), text.as_slice()))
     }
 
+    /// Takes out those whose content is so.
+    pub fn take(&mut self, is_one: impl Fn(&[u8]) -> bool) -> Vec<(String, Vec<u8>)> {
+        let all = std::mem::take(&mut self.texts).into_iter();
+        let (taken, left): (Vec<_>, Vec<_>) = all.partition(|(_, text)| is_one(text));
+        self.texts = left.into_iter().collect();
+        taken
+    }
+
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

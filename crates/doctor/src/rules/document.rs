@@ -14,9 +14,12 @@ work together is in [doctor](doctor.md). A threshold is set with `--set RULE.NAM
 /// The whole of `docs/doctor-rules.md`.
 pub fn document() -> String {
     let mut out = HEAD.to_owned();
-    for (about, title) in
-        [(About::Mount, "Of a mount"), (About::Server, "Of a server"), (About::Host, "Of a host")]
-    {
+    for (about, title) in [
+        (About::Mount, "Of a mount"),
+        (About::Server, "Of a server"),
+        (About::Host, "Of a host"),
+        (About::Capture, "Of a capture"),
+    ] {
         let rules: Vec<&Rule> = ALL.iter().copied().filter(|rule| rule.about == about).collect();
         if rules.is_empty() {
             continue;

@@ -4,6 +4,7 @@ mod attribute_caching_off;
 mod attribute_storm;
 mod busy_processors;
 mod cache_misses;
+pub(super) mod capture;
 mod client_queue;
 mod connection_breaks;
 mod delays;
@@ -47,6 +48,7 @@ use super::case::Case;
 use super::finding::{Judged, Layer, Severity};
 use super::limits::Threshold;
 
+pub use capture::Captured;
 pub use document::document;
 
 /// What a rule is about.
@@ -58,6 +60,8 @@ pub enum About {
     Server,
     /// The host itself: its network, memory and disks.
     Host,
+    /// A client and a server in a capture.
+    Capture,
 }
 
 /// One rule. Nothing in it is decided outside of its file.
@@ -85,11 +89,12 @@ pub struct Rule {
 }
 
 /// All rules, by their names.
-pub static ALL: [&Rule; 41] = [
+pub static ALL: [&Rule; 42] = [
     &attribute_caching_off::RULE,
     &attribute_storm::RULE,
     &busy_processors::RULE,
     &cache_misses::RULE,
+    &capture::RULE,
     &client_queue::RULE,
     &connection_breaks::RULE,
     &delays::RULE,

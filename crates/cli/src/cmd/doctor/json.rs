@@ -56,7 +56,7 @@ fn finding(finding: &Finding) -> Value {
     };
     json!({
         "rule": finding.rule.name,
-        "layer": finding.rule.layer.name(),
+        "layer": finding.layer.name(),
         "severity": found.severity.name(),
         "certainty": found.certainty.name(),
         "what": found.what,

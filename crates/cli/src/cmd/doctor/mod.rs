@@ -1,7 +1,9 @@
 //! `nfskit doctor`: why a mount is slow.
 
+mod captured;
 mod collected;
 mod json;
+mod page;
 mod screen;
 
 use std::io::IsTerminal;
@@ -23,31 +25,36 @@ const FOUND: u8 = 1;
 /// Runs the command.
 pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     let limits = limits(&args.set)?;
-    output::check([&args.json, &args.collect])?;
-    let files = match &args.from {
+    output::check([&args.json, &args.html, &args.collect])?;
+    let mut files = match &args.from {
         Some(path) => saved(path)?,
         None => live(args, verbosity)?,
     };
+    let captures = captured::reports(&mut files);
     if let Some(path) = &args.collect {
         return collected::write(&files, path, args.mask_addresses, verbosity);
     }
     let evidence = Evidence::of(files);
-    if evidence.is_empty() {
+    if evidence.is_empty() && captures.is_empty() {
         return Err(unusable(args, &evidence));
     }
     let mut reports = diagnose(&evidence, &limits);
+    reports.extend(captures);
     if let Some(subject) = &args.subject {
         reports = chosen(reports, subject)?;
     }
     if verbosity > Verbosity::Quiet {
         say_ignored(&evidence);
     }
-    if output::prints_text(verbosity, [&args.json]) {
+    if output::prints_text(verbosity, [&args.json, &args.html]) {
         let has_colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         output::print(&screen::text(&reports, has_colour))?;
     }
     if let Some(path) = &args.json {
         output::write(path, &json::text(&evidence, &reports))?;
+    }
+    if let Some(path) = &args.html {
+        output::write(path, &page::text(&evidence, &reports))?;
     }
     match reports.iter().any(|report| report.severity() == Some(Severity::High)) {
         true => Err(Failure::told(FOUND)),

@@ -47,7 +47,7 @@ pub(super) fn title(report: &Report) -> String {
             parts.extend(fact("version").map(|versions| format!("versions {versions}")));
             parts.extend(fact("threads").map(|threads| format!("{threads} threads")));
         }
-        About::Host => {}
+        About::Host | About::Capture => {}
     }
     parts.extend(fact("kernel").map(|kernel| format!("Linux {kernel}")));
     match parts.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn certainty(report: &Report) -> String {
         (_, false) => String::new(),
         (_, true) => match report.about {
             About::Mount => "; an average since the mount",
-            About::Server | About::Host => "; since the boot",
+            About::Server | About::Host | About::Capture => "; since the boot",
         }
         .to_owned(),
     };
@@ -102,7 +102,7 @@ fn whole(report: &Report, has_colour: bool) -> String {
     let others = report.findings.iter().skip(usize::from(first.is_some()));
     let left = others.clone().count().saturating_sub(OTHERS_MAX);
     for (at, other) in others.take(OTHERS_MAX).enumerate() {
-        let (layer, severity) = (other.rule.layer.name(), other.found.severity.name());
+        let (layer, severity) = (other.layer.name(), other.found.severity.name());
         let head = if at == 0 { "besides" } else { "" };
         let what =
             format!("{} ({layer}, {severity}); try: {}", other.found.what, other.found.remedy);

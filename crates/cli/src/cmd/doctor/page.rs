@@ -1,0 +1,84 @@
+//! The findings as a report in HTML.
+
+use doctor::finding::Finding;
+use doctor::{Evidence, Report};
+use harness::shell;
+use report::doctor::{DoctorReport, Subject};
+use report::{Cycle, Numbers, Term};
+
+use super::screen::{certainty, floor, gain, shares, title};
+
+pub(super) fn text(evidence: &Evidence, reports: &[Report]) -> String {
+    let first = reports.first().map_or("nothing to look at", |report| report.verdict.as_str());
+    report::doctor::html(&DoctorReport {
+        title: "nfskit doctor".to_owned(),
+        facts: vec![("First finding".to_owned(), first.to_owned())],
+        subjects: reports.iter().map(subject).collect(),
+        times: reports.iter().filter_map(time).collect(),
+        ignored: evidence.notes.iter().map(|note| format!("{}: {}", note.path, note.why)).collect(),
+        command: shell::own(),
+    })
+}
+
+fn subject(report: &Report) -> Subject {
+    let mut facts: Vec<(String, String)> = report.facts.clone();
+    let mut say = |name: &str, value: String| facts.push((name.to_owned(), value));
+    say("time", shares(report));
+    say("floor", floor(report));
+    if let Some(first) = report.findings.first() {
+        say("evidence", first.found.evidence.join("; "));
+        say("against", first.found.against.join("; "));
+        say("try first", first.found.remedy.clone());
+        say("gain", gain(&first.found.gain));
+    }
+    let missing = report.missing.iter().map(|one| format!("{} (run: {})", one.what, one.run));
+    Subject {
+        title: title(report),
+        verdict: format!("{} ({})", report.verdict, certainty(report)),
+        facts,
+        findings: findings(report),
+        contradictions: report.contradictions.clone(),
+        fine: report.fine.clone(),
+        missing: missing.collect(),
+    }
+}
+
+fn findings(report: &Report) -> Numbers {
+    let columns = ["rule", "layer", "severity", "finding", "to try", "gain", "source"];
+    let mut rows = Vec::new();
+    for finding in &report.findings {
+        row(&mut rows, finding, "");
+    }
+    Numbers {
+        title: "Findings".to_owned(),
+        caption: "A finding that is set in follows from the one above it.".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    }
+}
+
+fn row(rows: &mut Vec<Vec<String>>, finding: &Finding, indent: &str) {
+    let found = &finding.found;
+    rows.push(vec![
+        format!("{indent}{}", finding.rule.name),
+        finding.layer.name().to_owned(),
+        found.severity.name().to_owned(),
+        found.what.clone(),
+        found.remedy.clone(),
+        gain(&found.gain),
+        finding.rule.source.to_owned(),
+    ]);
+    for below in &finding.below {
+        row(rows, below, "\u{21b3} ");
+    }
+}
+
+/// A bar of a mean call.
+fn time(report: &Report) -> Option<Cycle> {
+    let shares = report.shares.as_ref()?;
+    let terms = shares.of_calls.iter().map(|(place, share)| Term {
+        name: place.name().to_owned(),
+        us: share * shares.call_ms * 1e3,
+    });
+    Some(Cycle { name: report.name.clone(), terms: terms.collect(), measured_us: None })
+}
