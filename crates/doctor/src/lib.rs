@@ -8,6 +8,8 @@
 //! [`collect`] is the only module that reads files, all of them below one root, so that a live
 //! host and what was saved of one are the same to the rest. The rest is pure.
 //!
+//! [`reach`] is for servers without a mount: the phases of one, and why each may fail.
+//!
 //! A rule ([`rules`]) is one file with its threshold, its source, its sentences and its samples.
 //! [`reason`] puts them in order: what explains another stands above it, what is predicted to
 //! gain most comes first.
@@ -19,6 +21,7 @@ pub mod finding;
 pub mod floor;
 pub mod limits;
 pub mod model;
+pub mod reach;
 pub mod reason;
 pub mod rules;
 pub mod shares;

@@ -1,6 +1,7 @@
 //! Sockets, the clock, RPC calls and link shaping: the only crate that touches them.
 //!
 //! - [`clock`]: the one way to ask the time, to wait and to spawn, in real time or in a world.
+//! - [`way`]: what the kernel knows of the way to a host.
 //! - [`transport`]: whole messages over TCP or memory, behind one trait that wrappers stack on.
 //! - [`shape`]: the LogGP link as such a wrapper.
 //! - [`call`]: the client half of RPC: calls by XID over one transport.
@@ -30,3 +31,4 @@ pub mod serve;
 pub mod shape;
 pub mod slack;
 pub mod transport;
+pub mod way;

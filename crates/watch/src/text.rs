@@ -38,12 +38,14 @@ fn write_rows(text: &mut String, table: &Table) {
     for row in std::iter::once(&heads).chain(&shown) {
         let mut line = String::from(" ");
         for (at, cell) in row.iter().enumerate() {
-            let width = widths[at];
-            match table.columns[at].kind {
-                Kind::Name => write!(line, " {cell:<width$}"),
-                _ => write!(line, "  {cell:>width$}"),
-            }
-            .expect("a String takes everything");
+            let blanks = widths[at].saturating_sub(cell.chars().count());
+            let (before, after) = match table.columns[at].kind {
+                Kind::Name => (1, blanks),
+                _ => (2 + blanks, 0),
+            };
+            line.extend(std::iter::repeat_n(' ', before));
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', after));
         }
         text.push_str(line.trim_end());
         text.push('\n');

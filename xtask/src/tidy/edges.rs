@@ -4,7 +4,7 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 20] = [
     (
         "bench",
         &[
@@ -12,11 +12,12 @@ const EDGES: [(&str, &[&str]); 19] = [
             "wire", "world",
         ],
     ),
+    ("checks", &["client", "doctor", "load", "net", "perf", "wire"]),
     (
         "cli",
         &[
-            "bench", "client", "counters", "doctor", "harness", "inspect", "load", "mount", "net",
-            "perf", "report", "server", "study", "watch", "wire", "world",
+            "bench", "checks", "client", "counters", "doctor", "harness", "inspect", "load",
+            "mount", "net", "perf", "report", "server", "study", "watch", "wire", "world",
         ],
     ),
     ("client", &["net", "perf", "wire"]),

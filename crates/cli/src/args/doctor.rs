@@ -10,17 +10,28 @@ use perf::units::Nanos;
 ///
 /// Reads what this host's kernel counts, twice, and applies rules to it; no server is asked, so a
 /// mount that hangs does not hold it up. Exit code 1 says that a finding is of high severity.
+///
+/// With a URL it asks that server instead: the phases of a mount one by one, each with its time
+/// and, where it fails, the likely causes. Every step has a limit.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit doctor                                   every NFS mount of this host
   nfskit doctor /mnt/data --for 60s               one, looked at for a minute
+  nfskit doctor nfs://server/export --write       the phases of a mount, without mounting
   nfskit doctor --from saved/                     a copied /proc, or a folder of pasted outputs
   nfskit doctor --collect host.tar.gz --mask-addresses
   nfskit doctor --from host.tar.gz --json - -q")]
 pub(crate) struct Doctor {
-    /// A mount point, or a path below one; or a server, for the mounts of it [default: all].
-    #[arg(value_name = "MOUNTPOINT|HOST")]
+    /// A mount point, or a path below one; or a server, for the mounts of it [default: all]. A
+    /// URL, nfs://HOST or nfs://HOST/EXPORT, asks the server.
+    #[arg(value_name = "MOUNTPOINT|HOST|URL")]
     pub(crate) subject: Option<String>,
+    /// With a URL: makes a scratch directory there, writes, and removes it.
+    #[arg(long, conflicts_with_all = ["from", "collect"])]
+    pub(crate) write: bool,
+    /// With a URL: how long each step may take.
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = time)]
+    pub(crate) limit: Nanos,
     /// Saved evidence instead of this host: what --collect has made, a sosreport, a folder with a
     /// copied /proc, with outputs or captures, or one such file.
     #[arg(long, value_name = "PATH")]

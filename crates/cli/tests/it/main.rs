@@ -31,6 +31,7 @@ mod peer;
 mod policies;
 mod probe;
 mod program;
+mod reach;
 mod rpc;
 mod serve;
 mod served;

@@ -6,6 +6,7 @@
 
 mod connect;
 mod services;
+pub mod steps;
 pub(crate) mod traits;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use net::transport::tcp::{self, Tcp};
 use perf::units::Nanos;
 
 pub use self::connect::connect;
+pub use self::services::{MOUNT_PORT, NFS_PORT};
 use self::services::{Mounter, components};
 use crate::error::Error;
 use crate::session::{Credential, Session};

@@ -200,7 +200,7 @@ impl Mounter<'_> {
     }
 
     /// One call over a connection of its own.
-    async fn call(&self, step: &Step, args: &impl Encode) -> Result<Bytes, Error> {
+    pub(super) async fn call(&self, step: &Step, args: &impl Encode) -> Result<Bytes, Error> {
         let rpc = match step.protocol {
             Protocol::Udp => datagrams(self.clock, step.address, self.options, step.service)?,
             Protocol::Tcp => self.connection(step).await?,
@@ -220,10 +220,10 @@ impl Mounter<'_> {
 }
 
 /// The port of NFS, where there is no portmapper to ask.
-const NFS_PORT: u16 = 2049;
+pub const NFS_PORT: u16 = 2049;
 
 /// The port that IANA has registered for MOUNT.
-const MOUNT_PORT: u16 = 20_048;
+pub const MOUNT_PORT: u16 = 20_048;
 
 /// Where a service is.
 struct Found {
@@ -247,7 +247,7 @@ fn program(target: &Target, service: Service) -> (u32, u32) {
 }
 
 /// The version of MOUNT whose handles are those of this version of NFS.
-fn mount_version(version: Version) -> u32 {
+pub(super) fn mount_version(version: Version) -> u32 {
     match version {
         Version::Two => mount::VERSION_1,
         Version::Three => mount::VERSION,
@@ -255,14 +255,14 @@ fn mount_version(version: Version) -> u32 {
 }
 
 /// A call to one of the helper services.
-struct Step {
-    service: Service,
-    protocol: Protocol,
-    address: SocketAddr,
-    program: u32,
-    version: u32,
-    procedure: u32,
-    name: &'static str,
+pub(super) struct Step {
+    pub(super) service: Service,
+    pub(super) protocol: Protocol,
+    pub(super) address: SocketAddr,
+    pub(super) program: u32,
+    pub(super) version: u32,
+    pub(super) procedure: u32,
+    pub(super) name: &'static str,
 }
 
 impl Step {
@@ -270,12 +270,12 @@ impl Step {
         Error::Call { procedure: self.name, server: self.address, cause }
     }
 
-    fn decode<'a, T: Decode<'a>>(&self, results: &'a [u8]) -> Result<T, Error> {
+    pub(super) fn decode<'a, T: Decode<'a>>(&self, results: &'a [u8]) -> Result<T, Error> {
         from_bytes(results).map_err(|cause| self.failed(cause.into()))
     }
 
     /// What MNT says.
-    fn root(
+    pub(super) fn root(
         &self,
         version: Version,
         results: &[u8],

@@ -4,6 +4,7 @@ mod captured;
 mod collected;
 mod json;
 mod page;
+mod reach;
 mod screen;
 
 use std::io::IsTerminal;
@@ -26,6 +27,12 @@ const FOUND: u8 = 1;
 pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     let limits = limits(&args.set)?;
     output::check([&args.json, &args.html, &args.collect])?;
+    if let Some(url) = args.subject.as_deref().filter(|subject| subject.contains("://")) {
+        return reach::run(args, url, verbosity);
+    }
+    if args.write {
+        return Err(Failure::usage("--write without a URL", "nfs://HOST/EXPORT as the subject"));
+    }
     let mut files = match &args.from {
         Some(path) => saved(path)?,
         None => live(args, verbosity)?,

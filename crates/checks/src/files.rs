@@ -1,0 +1,201 @@
+//! What is tried of files: attributes, a read, and if it is wanted a write.
+
+use bytes::Bytes;
+use client::error::Error;
+use client::mount::Ports;
+use client::session::Session;
+use doctor::reach::Phase;
+use load::scratch::Scratch;
+use wire::nfs3::{FType, FileHandle, StableHow};
+
+use crate::walk::{Ended, Walk};
+use crate::{Difference, fault};
+
+/// Bytes that are read and written: more than a packet takes, so that a way that loses full
+/// packets is seen.
+const BYTES: u32 = 64 << 10;
+
+/// Entries of the directory that are looked at for one to read.
+const ENTRIES_MAX: usize = 64;
+
+/// By how much a server's time in attributes may lag: a tick of its kernel's clock.
+const TICK_MS: f64 = 10.0;
+
+impl Walk<'_> {
+    pub(crate) async fn files(
+        &mut self,
+        ports: &Ports,
+        root: FileHandle,
+        is_stopped: &impl Fn() -> bool,
+    ) -> Result<(), Ended> {
+        let begin = self.clock.now();
+        let session = match self.steps.session(ports).await {
+            Ok(session) => session.with_root(root),
+            Err(error) => {
+                return self.failed(Phase::Fsinfo, begin, fault::of(&error), error.to_string());
+            }
+        };
+        self.attributes(&session, root).await?;
+        self.go_on(is_stopped)?;
+        self.read(&session, root).await?;
+        if self.options.writes {
+            self.go_on(is_stopped)?;
+            self.write(&session).await?;
+        }
+        Ok(())
+    }
+
+    async fn attributes(&mut self, session: &Session, root: FileHandle) -> Result<(), Ended> {
+        let begin = self.clock.now();
+        match session.fsinfo(root).await {
+            Ok(info) => {
+                let what =
+                    format!("READs of up to {} bytes, WRITEs of up to {}", info.rtmax, info.wtmax);
+                self.done(Phase::Fsinfo, begin, what);
+            }
+            Err(error) => {
+                self.failed(Phase::Fsinfo, begin, fault::of(&error), error.to_string())?;
+            }
+        }
+        let begin = self.clock.now();
+        match session.pathconf(root).await {
+            Ok(found) => {
+                self.done(
+                    Phase::Pathconf,
+                    begin,
+                    format!("names of up to {} bytes", found.name_max),
+                );
+            }
+            Err(error) => {
+                self.failed(Phase::Pathconf, begin, fault::of(&error), error.to_string())?;
+            }
+        }
+        let begin = self.clock.now();
+        match session.getattr(root).await {
+            Ok(found) => {
+                let what = format!("mode {:o}, owner {}:{}", found.mode, found.uid, found.gid);
+                self.done(Phase::Getattr, begin, what);
+                Ok(())
+            }
+            Err(error) => self.failed(Phase::Getattr, begin, fault::of(&error), error.to_string()),
+        }
+    }
+
+    /// The largest of the first files that there are.
+    async fn read(&mut self, session: &Session, root: FileHandle) -> Result<(), Ended> {
+        let begin = self.clock.now();
+        let read = async {
+            let Some((name, file)) = largest(session, root).await? else { return Ok(None) };
+            let count = BYTES.min(session.sizes().read_bytes_max.max(BYTES));
+            let read = session.read(file, 0, count).await?;
+            Ok(Some((name, read.data.len())))
+        };
+        let read: Result<_, Error> = read.await;
+        match read {
+            Ok(Some((name, bytes))) => {
+                self.done(Phase::Read, begin, format!("{bytes} bytes of {name:?}"));
+                Ok(())
+            }
+            Ok(None) => {
+                self.skip(Phase::Read, "there is no file in the directory itself");
+                Ok(())
+            }
+            Err(error) => self.failed(Phase::Read, begin, fault::of(&error), error.to_string()),
+        }
+    }
+
+    /// In a directory of its own, which is removed however it goes.
+    async fn write(&mut self, session: &Session) -> Result<(), Ended> {
+        let begin = self.clock.now();
+        let tag = format!("{:x}-{}", self.clock.since_1970().as_nanos(), std::process::id());
+        let name = Scratch::name_for(&tag);
+        let written = match Scratch::create(session, &name).await {
+            Ok(scratch) => {
+                let written = self.write_in(session, &scratch).await;
+                let removed = scratch.remove(session).await;
+                written.and_then(|difference| removed.map(|()| difference))
+            }
+            Err(error) => {
+                // It may have been made, and the answer lost.
+                if let Ok(Some(scratch)) = Scratch::find(session, &name).await {
+                    scratch.remove(session).await.ok();
+                }
+                Err(error)
+            }
+        };
+        match written {
+            Ok(difference) => {
+                self.checked.clock = Some(difference);
+                let what = format!("{BYTES} bytes, stable, and read back; {name} was removed");
+                self.done(Phase::Write, begin, what);
+                Ok(())
+            }
+            Err(error) => {
+                let what = format!("{error} (in {name})");
+                self.failed(Phase::Write, begin, fault::of(&error), what)
+            }
+        }
+    }
+
+    /// Writes and reads back; the server's time of the file beside ours tells how clocks differ.
+    async fn write_in(&self, session: &Session, scratch: &Scratch) -> Result<Difference, Error> {
+        let file = scratch.file(session, "file").await?;
+        let data: Vec<u8> = (0..=255_u8).cycle().take(BYTES as usize).collect();
+        let mut written = 0;
+        let mut before = self.clock.since_1970();
+        while written < data.len() {
+            before = self.clock.since_1970();
+            let rest = Bytes::copy_from_slice(&data[written..]);
+            let timed = session.write(file, written as u64, rest, StableHow::FileSync).await?;
+            written += (timed.reply.count as usize).min(data.len() - written);
+        }
+        let after = self.clock.since_1970();
+        let mtime = session.getattr(file).await?.mtime;
+        let mut read = Vec::new();
+        while read.len() < data.len() {
+            let found = session.read(file, read.len() as u64, BYTES).await?;
+            if found.data.is_empty() {
+                break;
+            }
+            read.extend_from_slice(&found.data);
+        }
+        if read != data {
+            return Err(session.nonsense("READ", "other bytes than were written"));
+        }
+        let theirs = f64::from(mtime.seconds) + f64::from(mtime.nseconds) * 1e-9;
+        let (before, after) = (before.as_secs_f64(), after.as_secs_f64());
+        Ok(Difference {
+            ahead_ms: (theirs - f64::midpoint(before, after)) * 1e3,
+            error_ms: (after - before) / 2.0 * 1e3 + TICK_MS,
+        })
+    }
+}
+
+/// A file in a directory, by what the first page of its listing says.
+async fn largest(
+    session: &Session,
+    dir: FileHandle,
+) -> Result<Option<(String, FileHandle)>, Error> {
+    let page = match session.readdirplus(dir, 0, [0; 8], 8 << 10, 32 << 10).await {
+        Err(error) if error.is_unsupported() => session.readdir(dir, 0, [0; 8], 8 << 10).await?,
+        page => page?,
+    };
+    let mut best: Option<(u64, String, FileHandle)> = None;
+    for entry in page.entries.into_iter().take(ENTRIES_MAX) {
+        if entry.name == b"." || entry.name == b".." {
+            continue;
+        }
+        let (handle, attributes) = match (entry.handle, entry.attributes) {
+            (Some(handle), Some(attributes)) => (handle, attributes),
+            _ => {
+                let found = session.lookup(dir, &entry.name).await?.object;
+                (found, session.getattr(found).await?)
+            }
+        };
+        let size = attributes.size;
+        if attributes.ftype == FType::Reg && best.as_ref().is_none_or(|(most, ..)| size > *most) {
+            best = Some((size, String::from_utf8_lossy(&entry.name).into_owned(), handle));
+        }
+    }
+    Ok(best.filter(|(size, ..)| *size > 0).map(|(_, name, handle)| (name, handle)))
+}
