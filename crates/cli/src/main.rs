@@ -6,6 +6,7 @@ mod cmd;
 mod exports;
 mod log;
 mod metrics;
+mod samples;
 mod state;
 
 use std::process::ExitCode;

@@ -14,8 +14,8 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use tokio::sync::mpsc;
 use watch::top::{Key, Next, State};
 
-use super::stat::source::Source;
 use crate::args::stat::Top;
+use crate::samples::Source;
 
 /// Events that wait for us to draw, at most; who types on is slowed down.
 const EVENTS_MAX: usize = 64;

@@ -49,7 +49,7 @@ impl Taken {
     }
 
     /// Says once, or with `-v` each time, what was passed over.
-    pub(super) fn complain(&self, verbosity: Verbosity, is_first: bool) {
+    pub(crate) fn complain(&self, verbosity: Verbosity, is_first: bool) {
         if is_first || verbosity == Verbosity::Verbose {
             self.problems.iter().for_each(|one| output::say(format_args!("passed over {one}")));
         }
@@ -63,7 +63,7 @@ impl Taken {
     }
 }
 
-pub(super) fn tables_of(ours: &Ours, address: &str) -> Vec<Table> {
+pub(crate) fn tables_of(ours: &Ours, address: &str) -> Vec<Table> {
     match ours {
         Ours::Mount(mount) => tables::our_mount(mount, address),
         Ours::Server(server) => tables::our_server(server, address),
@@ -168,7 +168,7 @@ async fn page(clock: &Clock, address: SocketAddr) -> Result<Page, String> {
 }
 
 /// Leaves only these mounts, if any are named.
-pub(super) fn keep(sample: &mut Sample, points: &[PathBuf]) {
+pub(crate) fn keep(sample: &mut Sample, points: &[PathBuf]) {
     if points.is_empty() {
         return;
     }

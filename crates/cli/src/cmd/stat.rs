@@ -1,8 +1,6 @@
 //! `nfskit stat`: counters of this host, of saved files, or of our own programs, once or at an
 //! interval.
 
-pub(crate) mod source;
-
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
@@ -19,8 +17,7 @@ use watch::table::Table;
 use watch::{place, tables, text};
 
 use crate::args::stat::Stat;
-
-use self::source::{Source, Taken};
+use crate::samples::{Source, Taken};
 
 /// A sample, as a line of JSON has it.
 #[derive(Debug, Serialize)]
@@ -142,7 +139,7 @@ fn saved(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
     let mut samples = Vec::new();
     for path in paths {
         let (mut sample, ignored) = place::Place::Saved(path.clone()).read();
-        source::keep(&mut sample, &args.mount);
+        crate::samples::keep(&mut sample, &args.mount);
         if sample.is_empty() {
             let why = ignored.first().map_or_else(String::new, ToString::to_string);
             return Err(Failure::environment(why, advice));
@@ -154,7 +151,7 @@ fn saved(args: &Stat, verbosity: Verbosity) -> Result<(), Failure> {
         ([before, now], Some(path)) => now.rates(Some((before, apart(before, now, path)?))),
         (samples, _) => samples[0].rates(None),
     };
-    let taken = Taken::of_rates(source::time_of_day(&Clock::real()), rates);
+    let taken = Taken::of_rates(crate::samples::time_of_day(&Clock::real()), rates);
     if taken.is_nothing() {
         return Err(nothing(args));
     }
@@ -213,7 +210,7 @@ fn shown(taken: &Taken) -> String {
         rest.iter().filter(says).for_each(put);
     }
     for (address, ours) in &taken.ours {
-        source::tables_of(ours, address).iter().for_each(|table| {
+        crate::samples::tables_of(ours, address).iter().for_each(|table| {
             all.push_str(&text::table(table));
             all.push('\n');
         });
