@@ -10,7 +10,7 @@
 //! or READDIR's payload stays where it is. Arguments are decoded in place from the record, and the
 //! payload of a WRITE is a slice of it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ use crate::handle2;
 use crate::labour::Labour;
 use crate::metrics::{self, Metrics, Page, Watch};
 use crate::mountd::{self, Mount, Mounts};
+use crate::peer::{Peer, Transport};
 use crate::portmap::{self, Endpoint};
 use crate::proc2;
 use crate::proc3;
@@ -85,35 +86,6 @@ impl Default for EngineConfig {
             versions: Versions::default(),
         }
     }
-}
-
-/// Who sent a call, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    pub address: SocketAddr,
-    pub transport: Transport,
-    /// Nobody else can call in this one's name. Of a datagram that is not so by itself.
-    pub is_proven: bool,
-    /// Our address that the call was sent to, where that is known.
-    pub local: Option<SocketAddr>,
-    /// Whether it is a program of root's or of the server's user on this host; `None` where that
-    /// is not known, and its port has to tell.
-    pub is_trusted: Option<bool>,
-}
-
-impl Peer {
-    /// One who calls an address of ours that is not known.
-    pub const fn at(address: SocketAddr, transport: Transport) -> Self {
-        Self { address, transport, is_proven: true, local: None, is_trusted: None }
-    }
-}
-
-/// What bounds the size of a reply.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Transport {
-    Stream,
-    /// A reply has to fit one datagram.
-    Datagram,
 }
 
 /// Serves exports to any number of peers. It keeps no state of a call beyond the future that

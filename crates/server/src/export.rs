@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::engine::Peer;
+use crate::peer::Peer;
 use crate::types::Caller;
 
 /// User and group of nobody, as Linux has them.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use wire::nfs3::FileHandle;
 
-use crate::engine::Peer;
 use crate::export::{Export, Rule};
 use crate::handle;
+use crate::peer::Peer;
 use crate::store::Store;
 use crate::types::{Handle, Status};
 

@@ -17,11 +17,11 @@ use wire::rpc::{AUTH_NONE, AUTH_SYS};
 use wire::xdr::{self, DecodeError, Encode, List, Void};
 
 use crate::auth::Credential;
-use crate::engine::Peer;
 use crate::export::{Clients, Rule};
 use crate::exports::{Exports, Place, components};
 use crate::handle;
 use crate::handle2;
+use crate::peer::Peer;
 use crate::proc3::NAME_LEN_MAX;
 use crate::store::Store;
 use crate::types::{Caller, FileKind, Handle, Status};

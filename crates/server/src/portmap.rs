@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use wire::portmap::{Done, DumpReply, Mapping, PROTOCOL_TCP, PROTOCOL_UDP, Port, Procedure};
 use wire::xdr::{self, DecodeError, Encode, Void};
 
-use crate::engine::Transport;
+use crate::peer::Transport;
 use crate::programs::Versions;
 
 /// Where the engine's owner listens. A socket that takes both families is two endpoints, one of

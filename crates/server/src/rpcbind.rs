@@ -14,7 +14,7 @@ use wire::portmap::Done;
 use wire::rpcbind::{DumpReply, Netbuf, Procedure, Rpcb, Seconds, Uaddr, parse_uaddr, uaddr};
 use wire::xdr::{self, DecodeError, Encode, Void};
 
-use crate::engine::Transport;
+use crate::peer::Transport;
 use crate::portmap::{Context, Endpoint};
 
 /// Who is said to have registered everything: whoever runs the server.

@@ -37,7 +37,7 @@ use self::slow::SlowLog;
 pub use self::slow::{BURST, PER_SECOND, SlowCall, SlowCalls};
 pub use self::text::{CONTENT_TYPE, Family, Kind, Page, Reading};
 pub(crate) use self::watch::{Watch, procedure, queue};
-use crate::engine::Peer;
+use crate::peer::Peer;
 
 /// Tells a time that never goes back, the same as the one by which calls arrive.
 pub type MonotonicClock = Arc<dyn Fn() -> Instant + Send + Sync>;

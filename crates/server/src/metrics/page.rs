@@ -161,7 +161,7 @@ mod tests {
     use super::super::clients::CLIENTS_MAX;
     use super::super::phase::Phases;
     use super::*;
-    use crate::engine::{Peer, Transport};
+    use crate::peer::{Peer, Transport};
 
     fn words(words: &[u32]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_be_bytes()).collect()

@@ -13,7 +13,7 @@ use wire::rpc::Answer;
 
 use super::Metrics;
 use super::phase::Phases;
-use crate::engine::Peer;
+use crate::peer::Peer;
 
 /// Dropped before [`Watch::end`], the call counts as abandoned.
 #[derive(Debug)]
