@@ -97,7 +97,7 @@ pub enum FileNames {
     Ten,
 }
 
-/// Lengths of a sweep: at least one, at most [`SWEEP_MAX`].
+/// Lengths of a sweep: at least one, at most `SWEEP_MAX`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Sweep(pub(crate) Vec<u64>);
 

@@ -1,7 +1,7 @@
 //! What is known of a host: its counters at one time or two, and its settings.
 //!
-//! - [`sample`]: counters at one time.
-//! - [`pasted`]: what is known of outputs that somebody has kept, by what is in them.
+//! - `sample`: counters at one time.
+//! - `pasted`: what is known of outputs that somebody has kept, by what is in them.
 
 mod pasted;
 mod sample;
