@@ -131,7 +131,7 @@ fn a_study_that_simulates_hears_an_interrupt() {
 #[test]
 fn calls_at_a_rate_are_interrupted() {
     let served = Served::memory(&[]);
-    let spray = ["bench", "spray", "--count", "1000000", "--rate", "100", "--target"];
+    let spray = ["bench", "spray", "--count", "1000000", "--rate", "1000", "--target"];
     let running = Program::start(nfskit(spray).arg(served.url()));
     running.catches_signals();
     running.signal(Signal::INT);
