@@ -175,6 +175,11 @@ impl Attributes {
         }
     }
 
+    /// Whether a call that was announced is under way.
+    pub fn is_changing(&self, file: &FileHandle) -> bool {
+        self.files.peek(file).is_some_and(|known| known.changing > 0)
+    }
+
     /// The call that [`Attributes::changing`] announced has been answered, or not (`wcc` empty).
     pub fn changed(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
         if let Some(known) = self.files.get_mut(file) {

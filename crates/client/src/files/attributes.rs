@@ -1,5 +1,7 @@
 //! Attributes and rights of a file.
 
+use std::pin::pin;
+
 use perf::units::Instant;
 use wire::nfs3::{Fattr3, FileHandle, NfsStat3, Sattr3, WccData, fsstat};
 
@@ -7,6 +9,10 @@ use super::{Acting, Files, Found, Mistake};
 use crate::cache::attributes::{Told, Version};
 use crate::error::{Detail, Error};
 use crate::session::Credential;
+
+/// How often an open asks while changes of ours keep beginning: of a file of which one program sets
+/// attributes all the time, it takes what it gets.
+const OPEN_TRIES_MAX: u32 = 4;
 
 impl Files {
     /// The attributes of a file, from memory while they are good.
@@ -138,11 +144,23 @@ impl Files {
         asked: u32,
         is_open: bool,
     ) -> Result<u32, Error> {
-        let sent = self.now();
-        let answer = self.heard(&file, acting.session.access(file, asked).await)?;
-        let attributes = match answer.obj_attributes {
-            Some(attributes) => attributes,
-            None => self.heard(&file, acting.session.getattr(file).await)?,
+        let mut tries = 0;
+        let (sent, answer, attributes) = loop {
+            if is_open {
+                self.changes_settled(&file).await;
+            }
+            let sent = self.now();
+            let answer = self.heard(&file, acting.session.access(file, asked).await)?;
+            let attributes = match answer.obj_attributes {
+                Some(attributes) => attributes,
+                None => self.heard(&file, acting.session.getattr(file).await)?,
+            };
+            // The answer may have a state that our own change has made, whose reply is not here.
+            tries += 1;
+            let is_changing = self.inner.state.lock().attributes.is_changing(&file);
+            if !is_open || !is_changing || tries == OPEN_TRIES_MAX {
+                break (sent, answer, attributes);
+            }
         };
         let is_open = is_open && !self.makes(Mistake::ForgottenExcuses);
         self.note_told(&file, &attributes, Told { is_open, ..self.told(&file, sent) });
@@ -180,6 +198,18 @@ impl Files {
             }
         }
         result
+    }
+
+    /// Waits until changes of the file that were announced have been answered.
+    async fn changes_settled(&self, file: &FileHandle) {
+        loop {
+            let mut settled = pin!(self.inner.settled.notified());
+            settled.as_mut().enable();
+            if !self.inner.state.lock().attributes.is_changing(file) {
+                return;
+            }
+            settled.await;
+        }
     }
 
     /// A call that changes `file` is about to be made.
@@ -224,6 +254,7 @@ impl Changing {
     fn tell(&self, wcc: &WccData) {
         let told = self.files.told(&self.file, self.asked);
         self.files.inner.state.lock().attributes.changed(&self.file, wcc, told);
+        self.files.inner.settled.notify_waiters();
     }
 }
 

@@ -24,6 +24,7 @@ use lru::LruCache;
 use net::clock::Clock;
 use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
+use tokio::sync::Notify;
 use wire::nfs3::{Fattr3, FileHandle, PostOpAttr, WccData};
 
 use crate::cache::attributes::{Attributes, Times, Told, Version, at_least_one};
@@ -123,6 +124,8 @@ struct Inner {
     state: Arc<Mutex<State>>,
     read_budget: Budget,
     write_behind: WriteBehind,
+    /// A change of a file that was announced has been answered.
+    settled: Notify,
 }
 
 /// What is remembered; never locked across a call.
@@ -168,6 +171,7 @@ impl Files {
             state,
             read_budget: Budget::new(options.read_ahead_bytes_max),
             write_behind: WriteBehind::new(clock, write, observer),
+            settled: Notify::new(),
         };
         Self { inner: Arc::new(inner) }
     }

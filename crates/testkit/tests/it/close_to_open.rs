@@ -21,7 +21,7 @@ use perf::model::loggp::Link;
 use perf::units::{Instant, Nanos};
 use server::CommitMode;
 use testkit::Site;
-use wire::nfs3::{FileHandle, NfsStat3, Sattr3};
+use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Procedure, Sattr3, SetTime};
 
 const SEEDS: u64 = 10_000;
 const SESSIONS: u8 = 5;
@@ -248,4 +248,35 @@ fn check(sessions: &[Session], began: Instant, ended: Instant, seen: Option<&[u8
         seen.len(),
         wrong.map(|at| seen[at])
     );
+}
+
+/// Replies come late, or by another way than the next: who opens in between finds a state that no
+/// reply has told yet.
+#[test]
+fn a_change_of_ours_that_is_not_answered_is_nobody_elses() {
+    let world = World::new();
+    let clock = world.clock();
+    let site = Site::in_memory(&clock, LinkPair::default(), CommitMode::Concurrent);
+    let done = world.run(async move {
+        let late = |procedure| match procedure {
+            Procedure::Setattr => Nanos::from_millis(50),
+            _ => Nanos::ZERO,
+        };
+        let session = site.connect().await.unwrap().over(site.rpc_late(late));
+        let files = Files::new(&clock, session, Options::default());
+        let me = me();
+        let made = files.create(&me, files.root(), NAME, Sattr3::default(), false).await.unwrap();
+        let before = files.version(&made.handle);
+        let mtime = SetTime::ClientTime(NfsTime { seconds: 7, nseconds: 0 });
+        let set = files.setattr(&me, made.handle, Sattr3 { mtime, ..Sattr3::default() });
+        let opened = async {
+            clock.sleep(Nanos::from_millis(10)).await;
+            let mode = Mode { read: true, write: false, truncate: false };
+            files.open(&me, made.handle, mode).await.unwrap().close().await;
+        };
+        let (set, ()) = futures_util::future::join(set, opened).await;
+        set.unwrap();
+        assert_eq!(files.version(&made.handle), before);
+    });
+    done.unwrap();
 }
