@@ -4,10 +4,9 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use rustix::mount::UnmountFlags;
 use rustix::process::Signal;
 
-use super::{Mounted, can_mount, is_mounted};
+use super::{Mounted, can_mount, is_mounted, unmount};
 use crate::program::Program;
 use crate::served::Served;
 
@@ -38,7 +37,7 @@ fn who_unmounts_it_ends_it() {
     let served = Served::memory(&[]);
     let mounted = Mounted::new(&served, &[]);
     fs::write(mounted.path("file"), b"data").unwrap();
-    rustix::mount::unmount(mounted.at.path(), UnmountFlags::empty()).unwrap();
+    unmount(mounted.at.path());
     let finished = mounted.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("unmounted by somebody else"), "{finished:?}");

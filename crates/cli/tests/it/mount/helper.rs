@@ -5,9 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use rustix::mount::UnmountFlags;
-
-use super::{can_mount, is_mounted};
+use super::{can_mount, is_mounted, unmount};
 use crate::program::{Finished, Program};
 use crate::served::Served;
 
@@ -35,14 +33,14 @@ fn it_returns_when_it_is_mounted_and_the_mount_stays() {
     let again = helper(dir.path(), &[&url, place]);
     assert_eq!(again.code, Some(3), "{again:?}");
     assert!(again.stderr.contains("mounted there already"), "{again:?}");
-    rustix::mount::unmount(at.path(), UnmountFlags::empty()).unwrap();
+    unmount(at.path());
     // The way in which mount(8) has always named its source.
     let device = "127.0.0.1:/";
     let ports = format!("port={0},mountport={0},ro", served.port());
     let finished = helper(dir.path(), &["-o", &ports, device, place]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(fs::read(at.path().join("file")).unwrap(), b"data");
-    rustix::mount::unmount(at.path(), UnmountFlags::empty()).unwrap();
+    unmount(at.path());
     served.stop();
 }
 
@@ -102,7 +100,7 @@ fn flags_are_as_mount_has_them_and_can_be_changed() {
     let given = flags(at.path());
     assert!(given.starts_with("rw") && !given.contains("noexec"), "{given}");
     fs::write(at.path().join("file"), b"data").unwrap();
-    rustix::mount::unmount(at.path(), UnmountFlags::empty()).unwrap();
+    unmount(at.path());
     helper(dir.path(), &[&url, place, "-o", "remount"]).complains(3, &["nothing of ours"]);
     // Whoever does without mount(8) has it the careful way.
     let mounted = super::Mounted::new(&served, &[]);

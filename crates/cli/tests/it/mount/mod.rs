@@ -12,8 +12,14 @@ mod shared;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+
 use crate::program::{Finished, Program, nfskit};
 use crate::served::Served;
+
+/// Attempts to unmount, each with a turn of the processor for others: seconds.
+const UNMOUNTS_MAX: u32 = 1 << 20;
 
 /// A mounted server. Unmounted when dropped, whatever has happened.
 #[derive(Debug)]
@@ -69,8 +75,19 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         if is_mounted(self.at.path()) {
             // A test has failed: nothing may hang on to its mount.
-            rustix::mount::unmount(self.at.path(), rustix::mount::UnmountFlags::DETACH).ok();
+            rustix::mount::unmount(self.at.path(), UnmountFlags::DETACH).ok();
         }
+    }
+}
+
+/// Unmounts it, once nobody has a file of it open: a child of another test has ours from its fork to
+/// its exec.
+pub(crate) fn unmount(at: &Path) {
+    let mut tries = 0;
+    while let Err(why) = rustix::mount::unmount(at, UnmountFlags::empty()) {
+        tries += 1;
+        assert!(why == Errno::BUSY && tries < UNMOUNTS_MAX, "{}: {why}", at.display());
+        std::thread::yield_now();
     }
 }
 
