@@ -169,6 +169,8 @@ impl<'e> Shares<'e> {
         let rest = others.map(of).sum::<f64>() + share(way + waited.arriving, all);
         let round_trip_ns = evidence.round_trip_ns().unwrap_or(0);
         let response_ns = evidence.work(main).median_ns + evidence.client_end_ns();
+        // From the first byte of a message to its last, which a response time leaves out.
+        let stretch_ns = heavier(evidence).stretch_ns / evidence.work(main).calls.max(1);
         Self {
             evidence,
             all,
@@ -182,7 +184,7 @@ impl<'e> Shares<'e> {
             network: share(evidence.network_ns(main), response_ns).min(1.0),
             is_long: round_trip_ns >= LONG_NS,
             is_rate: is_rate(evidence, all),
-            waits_for_tcp: response_ns >= WINDOWS_MIN * round_trip_ns,
+            waits_for_tcp: response_ns + stretch_ns >= WINDOWS_MIN * round_trip_ns,
         }
     }
 
