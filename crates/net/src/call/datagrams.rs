@@ -144,9 +144,11 @@ impl<D: Datagrams> Driver<D> {
         while let Some(&xid) = self.unsent.front() {
             // It may have been answered while it was to be sent again.
             if let Some(waiting) = self.waiting.get_mut(&xid) {
+                // Before it: other threads may run between the two, and a call takes no less for that.
+                let now = self.shared.clock.now();
                 match self.socket.poll_send(cx, &waiting.message, &self.server) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(())) => self.sent(xid),
+                    Poll::Ready(Ok(())) => self.sent(xid, now),
                     Poll::Ready(Err(cause)) => {
                         waiting.queued = false;
                         if let Some(failure) = self.failed(&cause) {
@@ -161,8 +163,8 @@ impl<D: Datagrams> Driver<D> {
     }
 
     /// The socket has taken a call.
-    fn sent(&mut self, xid: u32) {
-        let (now, in_flight) = (self.shared.clock.now(), self.waiting.len());
+    fn sent(&mut self, xid: u32, now: Instant) {
+        let in_flight = self.waiting.len();
         let Some(waiting) = self.waiting.get_mut(&xid) else {
             return;
         };
