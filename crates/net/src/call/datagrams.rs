@@ -144,7 +144,7 @@ impl<D: Datagrams> Driver<D> {
         while let Some(&xid) = self.unsent.front() {
             // It may have been answered while it was to be sent again.
             if let Some(waiting) = self.waiting.get_mut(&xid) {
-                // Before it: other threads may run between the two, and a call takes no less for that.
+                // Before it: other threads may run between the two.
                 let now = self.shared.clock.now();
                 match self.socket.poll_send(cx, &waiting.message, &self.server) {
                     Poll::Pending => return Poll::Pending,

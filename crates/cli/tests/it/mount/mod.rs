@@ -80,8 +80,8 @@ impl Drop for Mounted {
     }
 }
 
-/// Unmounts it, once nobody has a file of it open: a child of another test has ours from its fork to
-/// its exec.
+/// Unmounts it, once nobody has a file of it open: a child of another test has ours from fork to
+/// exec.
 pub(crate) fn unmount(at: &Path) {
     let mut tries = 0;
     while let Err(why) = rustix::mount::unmount(at, UnmountFlags::empty()) {
