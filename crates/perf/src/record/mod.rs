@@ -577,7 +577,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::units::Nanos;
 
-    const DOCUMENT: &str = include_str!("../../../docs/formats/run-record.md");
+    const DOCUMENT: &str = include_str!("../../../../docs/formats/run-record.md");
 
     fn example() -> &'static str {
         let (_, after) = DOCUMENT.split_once("```json\n").unwrap();
