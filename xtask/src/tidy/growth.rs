@@ -92,7 +92,7 @@ mod tests {
         let long = format!("fn long() {{\n{}}}\n", "x();\n".repeat(FUNCTION_LINES_MAX));
         let findings = check_file("crates/x/src/a.rs", &long);
         assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].weight, super::super::Weight::Warning);
+        assert_eq!(findings[0].weight, crate::tidy::Weight::Warning);
         let in_tests = format!("#[cfg(test)]\nmod tests {{\n{long}}}\n");
         assert!(check_file("crates/x/src/a.rs", &in_tests).is_empty());
         let lines = "\n".repeat(FILE_LINES_MAX + 1);

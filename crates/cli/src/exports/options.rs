@@ -104,8 +104,8 @@ impl Export {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Client;
     use super::*;
+    use crate::exports::Client;
 
     #[test]
     fn options_have_the_words_of_exports() {

@@ -91,9 +91,9 @@ pub async fn run<P: Place>(
 mod tests {
     use std::path::Path;
 
-    use super::super::Mode;
-    use super::super::local::Local;
     use super::*;
+    use crate::basic::Mode;
+    use crate::basic::local::Local;
 
     fn run_in(dir: &Path, plan: &Plan, stop: bool) -> (Outcome, Vec<Test>) {
         let (place, stop) = (Local::open(dir, plan.sync).unwrap(), AtomicBool::new(stop));

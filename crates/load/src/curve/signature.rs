@@ -238,8 +238,8 @@ fn estimate(value: f64, drawn: &[f64]) -> Estimate {
 mod tests {
     use perf::units::Nanos;
 
-    use super::super::Breach;
     use super::*;
+    use crate::curve::Breach;
     use crate::mix::outcome::{Batch, Tally};
     use crate::mix::{Operation, Outcome};
 

@@ -436,7 +436,7 @@ pub(crate) mod tests {
     /// A request's bytes.
     pub(crate) fn request(opcode: u32, node: u64, body: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let length = u32::try_from(super::super::IN_HEADER_BYTES + body.len()).unwrap();
+        let length = u32::try_from(crate::abi::IN_HEADER_BYTES + body.len()).unwrap();
         bytes.extend(length.to_ne_bytes());
         bytes.extend(opcode.to_ne_bytes());
         bytes.extend(7u64.to_ne_bytes());

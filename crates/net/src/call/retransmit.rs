@@ -220,8 +220,8 @@ impl Retransmit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::window::WINDOW_INITIAL;
     use super::*;
+    use crate::call::window::WINDOW_INITIAL;
 
     const MS: Nanos = Nanos::from_millis(1);
 

@@ -61,7 +61,7 @@ mod tests {
             });
             assert!(clock.within(Nanos::from_millis(1), waits).await.is_err());
             while Arc::strong_count(&watched) > 1 {
-                super::super::yield_now().await;
+                crate::clock::yield_now().await;
             }
         })
         .unwrap();

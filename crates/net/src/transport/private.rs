@@ -100,8 +100,8 @@ mod tests {
     use bytes::Bytes;
     use wire::record::Message;
 
-    use super::super::{RECORD_BYTES_MAX, Transport};
     use super::*;
+    use crate::transport::{RECORD_BYTES_MAX, Transport};
 
     const LIMIT: Nanos = Nanos::from_secs(10);
 

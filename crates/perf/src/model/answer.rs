@@ -44,8 +44,8 @@ impl Fitted {
 mod tests {
     use std::convert::Infallible;
 
-    use super::super::least_squares::Found;
     use super::*;
+    use crate::model::least_squares::Found;
 
     /// Two parameters whose logarithms have this covariance.
     fn fitted(covariance: [[f64; 2]; 2]) -> Fitted {

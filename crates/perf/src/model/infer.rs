@@ -243,9 +243,9 @@ fn starts(curve: &Curve, given: &Given) -> Vec<Vec<Parameter>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::curve::Point;
-    use super::super::curve::tests::{PUBLISHED, curve};
     use super::*;
+    use crate::model::curve::Point;
+    use crate::model::curve::tests::{PUBLISHED, curve};
 
     /// A curve with noise of 5 % on each response time, loads spread evenly.
     fn synthetic(server: &FileServer, seed: u64, points: u32, share: (f64, f64)) -> Curve {

@@ -147,8 +147,8 @@ fn median(sample: &Sample) -> Estimate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transaction::{Capacity, Storage};
     use super::*;
+    use crate::model::transaction::{Capacity, Storage};
 
     const CALLS: Calls =
         Calls { null_bytes: 112.0, burst_bytes: 8192.0, burst_outstanding: 512.0, busy_ends: 2.0 };

@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_curve_is_what_mean_value_analysis_solves() {
-        use super::super::closed::network::{Center, Class, Kind, Network};
+        use crate::model::closed::network::{Center, Class, Kind, Network};
         for callers in [1, 2, 13, 64, 500] {
             let class = Class { callers, think_us: 460.0 };
             let stage = Center::new("stage", Kind::Queue, &[40.0]);

@@ -127,8 +127,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::tests::minimal;
     use super::*;
+    use crate::record::tests::minimal;
     use crate::series::{Point, Series};
     use crate::stats::{Estimate, Interval};
 

@@ -158,9 +158,9 @@ mod tests {
     use wire::rpc::Answer;
     use wire::{mount, nfs3, portmap};
 
-    use super::super::clients::CLIENTS_MAX;
-    use super::super::phase::Phases;
     use super::*;
+    use crate::metrics::clients::CLIENTS_MAX;
+    use crate::metrics::phase::Phases;
     use crate::peer::{Peer, Transport};
 
     fn words(words: &[u32]) -> Vec<u8> {

@@ -383,9 +383,9 @@ const fn precise(number: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SideNumbers, WorkNumbers};
     use super::*;
     use crate::pace::Waited;
+    use crate::verdict::{SideNumbers, WorkNumbers};
 
     /// 256 WRITEs of 32 KiB behind a round trip of 20 ms, of 5,883 segments 7 lost.
     fn writes(median_ns: u64) -> Evidence {

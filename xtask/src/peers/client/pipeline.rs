@@ -149,8 +149,8 @@ mod tests {
     use std::io::Read;
     use std::net::TcpListener;
 
-    use super::super::{call, put_call};
     use super::*;
+    use crate::peers::client::{call, put_call};
     use wire::rpc::ReplyHeader;
     use wire::xdr::Encode;
     use wire::{Procedure, nfs3};

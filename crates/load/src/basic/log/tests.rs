@@ -2,8 +2,8 @@
 
 use perf::units::Nanos;
 
-use super::super::lines::Line;
 use super::*;
+use crate::basic::lines::Line;
 
 /// As the suite prints on a fast file system: one-digit hundredths, filled with a blank.
 const PASSED: &str = "\

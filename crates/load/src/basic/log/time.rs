@@ -12,7 +12,7 @@
 //! What is left has both readings, and is marked. Two digits, or a 0, can be read in one way. The
 //! suite cuts what is below a hundredth.
 
-use super::super::lines::Work;
+use crate::basic::lines::Work;
 
 /// The suite prints rates as a C `int`; larger ones come out below zero.
 const PRINTED_RATE_MAX: u64 = i32::MAX as u64;

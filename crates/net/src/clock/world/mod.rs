@@ -419,7 +419,7 @@ mod tests {
                 (late, early, clock.now())
             })
             .unwrap();
-        assert_eq!(late, Err(super::super::Elapsed { limit: Nanos::from_micros(5) }));
+        assert_eq!(late, Err(crate::clock::Elapsed { limit: Nanos::from_micros(5) }));
         assert_eq!(early, Ok(()));
         assert_eq!(end, Instant::from_nanos(6_000));
     }

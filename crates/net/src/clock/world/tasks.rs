@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::super::BoxedWork;
 use super::TaskWaker;
+use crate::clock::BoxedWork;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in super::super) struct TaskId {
+pub(in crate::clock) struct TaskId {
     slot: usize,
     number: u64,
 }

@@ -16,10 +16,10 @@ use perf::model::loggp::Link;
 use perf::units::{Instant, Nanos};
 use wire::record::Message;
 
-use super::super::{LinkPair, Shaped};
 use crate::clock::Clock;
 use crate::error::TransportError;
 use crate::runtime::{self, Background};
+use crate::shape::{LinkPair, Shaped};
 use crate::transport::buffer::Pool;
 use crate::transport::{RECORD_BYTES_MAX, Transport, private, tcp};
 

@@ -21,8 +21,8 @@
 //!
 //! Source: Schweitzer 1979; Bard 1979; Lazowska et al. 1984, section 6.4.2.
 
-use super::super::error::ModelError;
 use super::network::{Center, Kind, Network, Solution};
+use crate::model::error::ModelError;
 
 /// Share of a class's throughput that the approximation is stated to be off by at most: above what
 /// a search for the worst network has found.
@@ -115,8 +115,8 @@ fn split(center: &Center, class: usize) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::network::Class;
     use super::*;
+    use crate::model::closed::network::Class;
 
     /// Networks of 1 to 5 centers, 1 to 30 callers, demands over four decades.
     #[derive(Clone, Debug)]

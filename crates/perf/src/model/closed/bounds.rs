@@ -49,8 +49,8 @@ impl Network {
 
 #[cfg(test)]
 mod tests {
-    use super::super::network::{Center, Class};
     use super::*;
+    use crate::model::closed::network::{Center, Class};
 
     #[test]
     fn the_solution_lies_between_the_bounds_and_meets_them_at_both_ends() {

@@ -26,8 +26,8 @@
 //!
 //! Source: Reiser and Lavenberg 1980; Lazowska et al. 1984, sections 6.3, 7.3, 8.3.
 
-use super::super::error::{ModelError, within};
 use super::network::{Kind, Network, Solution};
+use crate::model::error::{ModelError, within};
 
 /// Numbers kept at most: populations up to the given one, times what each needs; 256 MB.
 pub const NUMBERS_MAX: u64 = 32_000_000;
@@ -229,9 +229,9 @@ impl Marginal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chain;
-    use super::super::network::{Center, Class};
     use super::*;
+    use crate::model::closed::chain;
+    use crate::model::closed::network::{Center, Class};
 
     #[track_caller]
     fn assert_near(got: f64, want: f64) {

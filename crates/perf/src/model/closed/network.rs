@@ -1,6 +1,6 @@
 //! What a closed network consists of, and what its solution says.
 
-use super::super::error::{ModelError, not_negative, within};
+use crate::model::error::{ModelError, not_negative, within};
 
 /// Classes in a network, centers in a network, callers in a class. Each is more than a question
 /// about a file server needs, and keeps a mistake from running for hours.
@@ -114,7 +114,7 @@ impl Network {
             within("callers", class.callers.into(), 0, CALLERS_MAX.into())?;
             not_negative("think time", class.think_us)?;
             let all: f64 = centers.iter().map(|center| center.demands_us[index]).sum();
-            super::super::error::positive("a class's time for a call", class.think_us + all)?;
+            crate::model::error::positive("a class's time for a call", class.think_us + all)?;
         }
         Ok(Self { classes, centers })
     }

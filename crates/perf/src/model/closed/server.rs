@@ -14,9 +14,9 @@
 //! Source: Martin & Culler 1999, sections 4.1 (the server), 4.2 (the muted inflection), 5.1.1 (the
 //! saturation at 4 ms), 5.2.1 ("a closed system").
 
-use super::super::error::{ModelError, within};
-use super::super::queue::server::{Bottleneck, DiskLines, FileServer};
 use super::network::{CALLERS_MAX, Center, Class, Kind, Network, Solution};
+use crate::model::error::{ModelError, within};
+use crate::model::queue::server::{Bottleneck, DiskLines, FileServer};
 
 /// See the module's head.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -13,7 +13,7 @@
 //!
 //! Source: Boumenot 2002, section 12.1, which asks for it and gives no formula: ours.
 
-use super::super::error::{ModelError, not_negative, within};
+use crate::model::error::{ModelError, not_negative, within};
 
 /// One hop: client, way, and the server at its end, without storage.
 #[derive(Clone, Copy, Debug, PartialEq)]

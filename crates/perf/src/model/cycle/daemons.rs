@@ -11,8 +11,8 @@
 //! daemon allows 275.5 Mbit/s, and 128 were measured, with eight daemons 134. The calls came one at
 //! a time, whatever the server could have done.
 
-use super::super::error::{ModelError, within};
-use super::super::transaction::Cycle;
+use crate::model::error::{ModelError, within};
+use crate::model::transaction::Cycle;
 
 /// What keeps the throughput where it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -44,8 +44,8 @@ pub fn spacing_us(
 
 #[cfg(test)]
 mod tests {
-    use super::super::mbit_per_s;
     use super::*;
+    use crate::model::cycle::mbit_per_s;
 
     fn mbit(cycle: &Cycle, outstanding: u32, daemons: u32) -> (f64, Limit) {
         let (us, limit) = spacing_us(cycle, outstanding, daemons).unwrap();

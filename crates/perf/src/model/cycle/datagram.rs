@@ -17,8 +17,8 @@
 //!
 //! Source: Boumenot 2002, sections 8.1 to 8.4; for timers that double, nfs(5).
 
-use super::super::error::{ModelError, not_negative, positive, share};
-use super::super::sensitivity::Packets;
+use crate::model::error::{ModelError, not_negative, positive, share};
+use crate::model::sensitivity::Packets;
 
 /// A way for datagrams. Valid by construction.
 #[derive(Clone, Copy, Debug, PartialEq)]

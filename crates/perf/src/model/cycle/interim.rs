@@ -11,8 +11,8 @@
 //!
 //! Source: Boumenot 2002, chapter 5 (the model), chapters 6 and 8 (its end).
 
-use super::super::curve::{self, CurveError};
-use super::super::fit::line_relative;
+use crate::model::curve::{self, CurveError};
+use crate::model::fit::line_relative;
 
 /// alpha (us per byte) and T_0 (us).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Observed {
 }
 
 /// Reads measurements: two columns under the heading `mtu_bytes mbit_per_s`, as a curve's file is
-/// built (see [`super::super::curve`]).
+/// built (see [`crate::model::curve`]).
 pub fn parse(text: &str) -> Result<Vec<Observed>, CurveError> {
     let heading = |cells: &[&str]| (cells == ["mtu_bytes", "mbit_per_s"]).then_some(());
     let ((), rows) = curve::rows(text, "mtu_bytes mbit_per_s", curve::ROWS_MAX, heading)?;

@@ -9,7 +9,7 @@
 //! Source: Boumenot 2002, sections 9.4.1 and 9.5.3. The second measures T_op: the loopback has no
 //! other unknown.
 
-use super::super::error::{ModelError, not_negative, positive};
+use crate::model::error::{ModelError, not_negative, positive};
 
 /// T_op and T_B of a call, us.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,8 +63,8 @@ impl Loopback {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mbit_per_s;
     use super::*;
+    use crate::model::cycle::mbit_per_s;
 
     #[test]
     fn section_9_5_3_from_its_two_throughputs() {

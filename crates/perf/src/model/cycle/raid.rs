@@ -18,8 +18,8 @@
 //!
 //! Not in it: caches that gather stripes, degraded arrays, spindles that are not in step.
 
-use super::super::error::{ModelError, not_negative, within};
-use super::super::transaction::Storage;
+use crate::model::error::{ModelError, not_negative, within};
+use crate::model::transaction::Storage;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Level {
@@ -85,7 +85,7 @@ impl Array {
     }
 
     /// The array as one storage for a stream that is made durable in syncs of `bytes`: what a
-    /// [`super::super::transaction::Path`] takes. `unhidden` and `left` shrink with the rate.
+    /// [`crate::model::transaction::Path`] takes. `unhidden` and `left` shrink with the rate.
     pub fn storage(&self, disk: &Storage, bytes: u64) -> Storage {
         let sync_us = self.rounds(bytes) * disk.sync_us;
         let kib = (bytes as f64 / 1024.0).max(f64::MIN_POSITIVE);
@@ -102,7 +102,7 @@ impl Array {
     /// Transfers on the disks for a small call that misses the cache, with this share of writes:
     /// by how much the disks' demand grows in a queueing model.
     pub fn transfers_per_call(&self, writes: f64) -> Result<f64, ModelError> {
-        let writes = super::super::error::share("writes", writes)?;
+        let writes = crate::model::error::share("writes", writes)?;
         let each = match self.level {
             Level::Raid0 => 1.0,
             Level::Raid5 => 4.0,
@@ -120,8 +120,8 @@ impl Array {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::transaction::{Path, Server, Transfer};
     use super::*;
+    use crate::model::transaction::{Path, Server, Transfer};
 
     const DISK: Storage = Storage {
         sync_us: 0.0,
@@ -165,10 +165,7 @@ mod tests {
             ser_us_per_kib: 8.192,
             op_us: 61.87,
             overhead_us: 0.0,
-            capacity: super::super::super::transaction::Capacity {
-                call_us: 0.0,
-                us_per_kib: 8.192,
-            },
+            capacity: crate::model::transaction::Capacity { call_us: 0.0, us_per_kib: 8.192 },
             storage: array(Level::Raid0, 8).storage(&DISK, 64 << 20),
         };
         let transfer = Transfer { call_bytes: 8192, outstanding: 1, commit_bytes: 64 << 20 };

@@ -1,8 +1,8 @@
 //! The forms that a sweep may have: their parameters, and the throughput that follows.
 
-use super::super::gathered::{Gathered, Turns};
-use super::super::least_squares::Parameter;
 use super::Seen;
+use crate::model::gathered::{Gathered, Turns};
+use crate::model::least_squares::Parameter;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
@@ -10,7 +10,7 @@ pub enum Form {
     Corner,
     /// `cycle`, `stage`, `variation`, `wake`.
     Variable,
-    /// `way`, `stage`, `sync`, `call`, `wake`; see [`super::super::gathered`].
+    /// `way`, `stage`, `sync`, `call`, `wake`; see [`crate::model::gathered`].
     Gathered {
         /// The part of the stage that comes after the sync.
         after: f64,

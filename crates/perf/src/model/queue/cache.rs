@@ -9,7 +9,7 @@
 //!
 //! Source: Martin & Culler 1999, section 4.1. Memory and NVRAM are added up there.
 
-use super::super::error::{ModelError, not_negative, share};
+use crate::model::error::{ModelError, not_negative, share};
 
 /// See the module's head. Valid by construction.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -13,7 +13,7 @@
 //! Source: Martin & Culler 1999, section 4.1 (CPU as M/M/1, disks as M/M/m); the formulas are those
 //! of every textbook, for one Jain 1991, chapter 31.
 
-use super::super::error::{ModelError, positive, within};
+use crate::model::error::{ModelError, positive, within};
 
 /// Servers in a line: more have no use here, and the recursion has one step for each.
 pub const SERVERS_MAX: u32 = 1_000_000;

@@ -16,9 +16,9 @@
 //! ([`DiskLines::Each`]) is our addition: a block lies on one disk, and waits for that disk while
 //! others are idle.
 
-use super::super::error::{ModelError, not_negative};
 use super::cache::Cache;
 use super::line::Line;
+use crate::model::error::{ModelError, not_negative};
 use crate::stats;
 
 /// See the module's head.

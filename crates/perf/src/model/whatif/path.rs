@@ -18,11 +18,11 @@
 //! Intervals: each parameter has its own, from the probes. They are taken for independent, and each
 //! one's effect on the answer is added in squares.
 
-use super::super::closed::network::{Center, Class, Kind, Network};
-use super::super::cycle::raid::{Array, Level};
-use super::super::error::{ModelError, within};
-use super::super::transaction::{Bound, Capacity, Path, Prediction, Server, Transfer};
 use super::{Change, How, What, WhatIfError};
+use crate::model::closed::network::{Center, Class, Kind, Network};
+use crate::model::cycle::raid::{Array, Level};
+use crate::model::error::{ModelError, within};
+use crate::model::transaction::{Bound, Capacity, Path, Prediction, Server, Transfer};
 use crate::stats::{Estimate, Interval};
 
 /// A path, its server and its transfer.
@@ -369,8 +369,8 @@ fn whole(bytes: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::transaction::{Storage, Term};
     use super::*;
+    use crate::model::transaction::{Storage, Term};
 
     /// The thesis's switched path, with eight calls outstanding on a concurrent server.
     fn thesis() -> Case {

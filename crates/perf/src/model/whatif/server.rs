@@ -17,12 +17,12 @@
 
 use std::cell::Cell;
 
-use super::super::closed::server::ClosedServer;
-use super::super::infer::Inferred;
-use super::super::least_squares::Fitted;
-use super::super::queue::line::Line;
-use super::super::queue::server::{Bottleneck, FileServer};
 use super::{Change, How, What, WhatIfError};
+use crate::model::closed::server::ClosedServer;
+use crate::model::infer::Inferred;
+use crate::model::least_squares::Fitted;
+use crate::model::queue::line::Line;
+use crate::model::queue::server::{Bottleneck, FileServer};
 use crate::stats::Estimate;
 
 /// What the question is about.
@@ -240,10 +240,10 @@ impl Case {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::curve::{Curve, Point};
-    use super::super::super::infer::{Given, UNKNOWN};
-    use super::super::super::queue::cache::Cache;
     use super::*;
+    use crate::model::curve::{Curve, Point};
+    use crate::model::infer::{Given, UNKNOWN};
+    use crate::model::queue::cache::Cache;
 
     /// The paper's SCSI server, inferred from a smooth curve of its own.
     fn inferred() -> Inferred {

@@ -9,9 +9,9 @@
 //!
 //! The parameters are calls a second: what depends on bytes (G, wsize) or on a disk is not in it.
 
-use super::super::error::within;
-use super::super::sweep::{Explained, Form, OUTSTANDING_MAX};
 use super::{Change, How, What, WhatIfError};
+use crate::model::error::within;
+use crate::model::sweep::{Explained, Form, OUTSTANDING_MAX};
 use crate::stats::Estimate;
 
 /// What is predicted with so many calls outstanding.
@@ -98,15 +98,15 @@ impl Form {
         self,
         values: &[f64],
         outstanding: u32,
-    ) -> Result<f64, super::super::error::ModelError> {
-        super::super::sweep::throughput(self, values, outstanding)
+    ) -> Result<f64, crate::model::error::ModelError> {
+        crate::model::sweep::throughput(self, values, outstanding)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::sweep::Observed;
     use super::*;
+    use crate::model::sweep::Observed;
 
     fn explained() -> Explained {
         let observed: Vec<Observed> = [1, 2, 4, 8, 16, 32, 64]

@@ -17,11 +17,11 @@
 //! | write-log | block, at most a sync of the log |
 //! | outstanding, clients | N |
 
-use super::super::closed::network::{Center, Class, Kind, Network};
-use super::super::error::{ModelError, positive, within};
-use super::super::sweep::OUTSTANDING_MAX;
-use super::super::trace::{Explained, Work};
 use super::{Change, How, What, WhatIfError};
+use crate::model::closed::network::{Center, Class, Kind, Network};
+use crate::model::error::{ModelError, positive, within};
+use crate::model::sweep::OUTSTANDING_MAX;
+use crate::model::trace::{Explained, Work};
 use crate::stats::Estimate;
 
 /// The average call of a trace, and its servers.
@@ -92,7 +92,7 @@ impl Case {
         let value = |name: &str| named.iter().find(|(own, _)| *own == name).map_or(0.0, |v| v.1);
         let groups = &explained.groups;
         let calls = groups.iter().map(|group| group.calls).sum::<usize>().max(1) as f64;
-        let share = |of: &dyn Fn(&super::super::trace::Group) -> f64| -> f64 {
+        let share = |of: &dyn Fn(&crate::model::trace::Group) -> f64| -> f64 {
             groups.iter().map(|group| group.calls as f64 * of(group)).sum::<f64>() / calls
         };
         let one_if = |is: bool| if is { 1.0 } else { 0.0 };
@@ -201,8 +201,8 @@ fn counted(what: &'static str, count: u32) -> Result<u32, ModelError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::trace::Transaction;
     use super::*;
+    use crate::model::trace::Transaction;
 
     /// 100 us of way, two servers, 60 us for a call, 8 us a KiB, 400 us for a stable one.
     fn explained() -> Explained {

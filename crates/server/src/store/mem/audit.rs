@@ -44,9 +44,9 @@ fn ensure(holds: bool, what: &'static str) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inode::tests::{directory, file};
-    use super::super::tree::Limits;
     use super::*;
+    use crate::store::mem::inode::tests::{directory, file};
+    use crate::store::mem::tree::Limits;
 
     #[test]
     fn a_file_that_no_name_leads_to_is_noticed() {

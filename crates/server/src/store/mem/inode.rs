@@ -259,11 +259,11 @@ pub(super) mod tests {
         }
     }
 
-    pub(in super::super) fn file(mode: u32, uid: u32, gid: u32) -> Inode {
+    pub(in crate::store::mem) fn file(mode: u32, uid: u32, gid: u32) -> Inode {
         inode(mode, uid, gid, Body::Regular(Chunks::default()))
     }
 
-    pub(in super::super) fn directory(mode: u32, uid: u32, gid: u32) -> Inode {
+    pub(in crate::store::mem) fn directory(mode: u32, uid: u32, gid: u32) -> Inode {
         let body = Body::Directory(Directory::new(FileId(1)));
         inode(mode, uid, gid, body)
     }

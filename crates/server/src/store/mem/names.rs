@@ -400,9 +400,9 @@ fn initial(caller: &Caller, child: &Inode, attrs: SetAttr) -> SetAttr {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inode::tests::directory;
-    use super::super::tree::Limits;
     use super::*;
+    use crate::store::mem::inode::tests::directory;
+    use crate::store::mem::tree::Limits;
 
     const NOW: Time = Time { secs: 1, nanos: 0 };
 

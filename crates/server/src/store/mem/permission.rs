@@ -97,8 +97,8 @@ pub(super) fn access(inode: &Inode, caller: &Caller, asked: Access) -> Access {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inode::tests::{directory, file};
     use super::*;
+    use crate::store::mem::inode::tests::{directory, file};
 
     fn caller(uid: u32, gid: u32, gids: &[u32]) -> Caller {
         let gids = gids.to_vec();

@@ -194,8 +194,8 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inode::tests::{directory, file};
     use super::*;
+    use crate::store::mem::inode::tests::{directory, file};
 
     fn tree() -> Tree {
         let limits = Limits { bytes_max: 10_000, files_max: 3 };

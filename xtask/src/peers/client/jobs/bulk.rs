@@ -4,10 +4,10 @@ use wire::Procedure;
 use wire::nfs3::{self, FileHandle, StableHow, read, write};
 use wire::xdr::{Bulk, Encode, from_bytes};
 
-use super::super::pipeline::{Job, SLOTS_MAX};
-use super::super::replies::results;
-use super::super::{call, put_call};
 use super::{is_pattern, pattern, word};
+use crate::peers::client::pipeline::{Job, SLOTS_MAX};
+use crate::peers::client::replies::results;
+use crate::peers::client::{call, put_call};
 
 /// One reply in so many is compared byte by byte; of the others the first and last word.
 const COMPARED_IN_FULL: u64 = 64;

@@ -4,9 +4,9 @@ use wire::Procedure;
 use wire::nfs3::{self, FileHandle, commit};
 use wire::xdr::{Encode, from_bytes};
 
-use super::super::pipeline::Job;
-use super::super::replies::results;
-use super::super::{call, put_call};
+use crate::peers::client::pipeline::Job;
+use crate::peers::client::replies::results;
+use crate::peers::client::{call, put_call};
 
 /// One COMMIT, whose verifier must be that of the writes.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use wire::Procedure;
 use wire::nfs3::{self, FileHandle, readdirplus};
 use wire::xdr::{Encode, from_bytes};
 
-use super::super::pipeline::Job;
-use super::super::replies::results;
-use super::super::{call, put_call};
+use crate::peers::client::pipeline::Job;
+use crate::peers::client::replies::results;
+use crate::peers::client::{call, put_call};
 
 /// Bytes of a page: what a client with a few pages of memory for directories asks for.
 const PAGE_BYTES: u32 = 64 << 10;

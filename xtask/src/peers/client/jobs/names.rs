@@ -4,9 +4,9 @@ use wire::Procedure;
 use wire::nfs3::{self, DirOp, FileHandle, Sattr3, create, remove};
 use wire::xdr::{Encode, from_bytes};
 
-use super::super::pipeline::{Job, SLOTS_MAX};
-use super::super::replies::results;
-use super::super::{call, put_call};
+use crate::peers::client::pipeline::{Job, SLOTS_MAX};
+use crate::peers::client::replies::results;
+use crate::peers::client::{call, put_call};
 
 /// A name's number stands in its last characters.
 const DIGITS: usize = 8;

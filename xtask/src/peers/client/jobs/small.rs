@@ -4,9 +4,9 @@ use wire::Procedure;
 use wire::nfs3::{self, DirOp, FileHandle, access, getattr, lookup};
 use wire::xdr::{Encode, from_bytes};
 
-use super::super::pipeline::Job;
-use super::super::replies::{expect_ok, results};
-use super::super::{call, put_call};
+use crate::peers::client::pipeline::Job;
+use crate::peers::client::replies::{expect_ok, results};
+use crate::peers::client::{call, put_call};
 
 /// Which small call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

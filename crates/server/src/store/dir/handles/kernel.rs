@@ -39,7 +39,7 @@ const KEY_ATTRIBUTE: &str = "trusted.nfskit.handle_key";
 /// In the state directory, where the attribute cannot be had.
 const KEY_FILE: &str = "handle_key";
 
-pub(in super::super) struct Kernel {
+pub(in crate::store::dir) struct Kernel {
     key: [u8; 16],
     survives_restart: bool,
     mount: i32,

@@ -73,7 +73,7 @@ pub(super) struct Entry {
     pub(super) children: usize,
 }
 
-pub(in super::super) struct Table {
+pub(in crate::store::dir) struct Table {
     root: Key,
     identities: Identities,
     beneath: Beneath,
@@ -85,7 +85,7 @@ pub(in super::super) struct Table {
 }
 
 /// A rename under way.
-pub(in super::super) type Moving<'a> = RwLockWriteGuard<'a, ()>;
+pub(in crate::store::dir) type Moving<'a> = RwLockWriteGuard<'a, ()>;
 
 struct Known {
     entries: Bounded<Identity, Entry>,

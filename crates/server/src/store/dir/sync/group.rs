@@ -25,7 +25,7 @@ pub(crate) enum Need {
 
 /// What an arriving caller has to do.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in super::super) enum Arrival {
+pub(in crate::store::dir) enum Arrival {
     /// Hand the group to a thread, which calls [`Group::begin`].
     First,
     /// Nothing but wait: a sync that covers the caller is on its way.
@@ -42,7 +42,7 @@ enum State {
 
 /// The callers who wait for syncs of one file. `W` is how a caller is told.
 #[derive(Debug)]
-pub(in super::super) struct Group<W> {
+pub(in crate::store::dir) struct Group<W> {
     state: State,
     /// Covered by the sync that runs.
     running: Vec<W>,
@@ -53,11 +53,11 @@ pub(in super::super) struct Group<W> {
 
 /// The end of a sync.
 #[derive(Debug)]
-pub(in super::super) struct Finished<W> {
+pub(in crate::store::dir) struct Finished<W> {
     /// To be told the outcome.
-    pub(in super::super) waiters: Vec<W>,
+    pub(in crate::store::dir) waiters: Vec<W>,
     /// Others arrived meanwhile: the group must be handed to a thread again.
-    pub(in super::super) again: bool,
+    pub(in crate::store::dir) again: bool,
 }
 
 impl<W> Default for Group<W> {
@@ -68,7 +68,7 @@ impl<W> Default for Group<W> {
 
 impl<W> Group<W> {
     /// A caller whose writes are done wants them stable.
-    pub(in super::super) fn arrive(&mut self, need: Need, waiter: W) -> Arrival {
+    pub(in crate::store::dir) fn arrive(&mut self, need: Need, waiter: W) -> Arrival {
         self.waiting.push(waiter);
         self.need = self.need.max(need);
         match self.state {
@@ -81,14 +81,14 @@ impl<W> Group<W> {
     }
 
     /// The sync begins: from here on it takes nobody in. Says how much it has to do.
-    pub(in super::super) fn begin(&mut self) -> Need {
+    pub(in crate::store::dir) fn begin(&mut self) -> Need {
         self.state = State::Running;
         self.running = std::mem::take(&mut self.waiting);
         std::mem::take(&mut self.need)
     }
 
     /// The sync that began last has ended.
-    pub(in super::super) fn finish(&mut self) -> Finished<W> {
+    pub(in crate::store::dir) fn finish(&mut self) -> Finished<W> {
         let again = !self.waiting.is_empty();
         self.state = if again { State::Queued } else { State::Idle };
         Finished { waiters: std::mem::take(&mut self.running), again }

@@ -8,18 +8,18 @@ use client::cache::attributes::Version;
 use client::locks::{self, Locks, Owner, Range};
 use parking_lot::Mutex;
 
-use super::super::folder;
 use super::{Descriptor, Host, Kind, Opened, Refused, Way};
+use crate::sim::contest::folder;
 
 /// How a lock is taken: for an open file (flock(2)), or for a process (fcntl(2)).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in super::super) enum Locking {
+pub(in crate::sim::contest) enum Locking {
     Flock,
     Fcntl,
 }
 
 impl Locking {
-    pub(in super::super) fn of(lock: u32) -> Self {
+    pub(in crate::sim::contest) fn of(lock: u32) -> Self {
         if lock == 0 { Self::Flock } else { Self::Fcntl }
     }
 }
@@ -35,7 +35,7 @@ pub(super) struct Tables {
 
 impl Host {
     /// Whether programs can take locks.
-    pub(in super::super) fn has_locks(&self, way: Locking) -> bool {
+    pub(in crate::sim::contest) fn has_locks(&self, way: Locking) -> bool {
         match &self.kind {
             Kind::Calls { .. } => false,
             Kind::Files { .. } => true,
@@ -44,7 +44,7 @@ impl Host {
     }
 
     /// Opens a file for its locks.
-    pub(in super::super) async fn open_to_lock(
+    pub(in crate::sim::contest) async fn open_to_lock(
         &self,
         name: &str,
         way: Locking,
@@ -59,7 +59,7 @@ impl Host {
     }
 
     /// Waits until no other program of this host has the file's lock.
-    pub(in super::super) async fn lock(
+    pub(in crate::sim::contest) async fn lock(
         &self,
         of: &Opened,
         program: usize,
@@ -78,7 +78,7 @@ impl Host {
         Ok(())
     }
 
-    pub(in super::super) fn unlock(
+    pub(in crate::sim::contest) fn unlock(
         &self,
         of: &Opened,
         program: usize,
@@ -109,7 +109,11 @@ impl Host {
 
     /// A number at a place of an open file, 0 where nothing was written. Nobody reads the file
     /// otherwise, so that the kernel has no pages of it.
-    pub(in super::super) async fn number_at(&self, of: &Opened, at: u64) -> Result<u64, Refused> {
+    pub(in crate::sim::contest) async fn number_at(
+        &self,
+        of: &Opened,
+        at: u64,
+    ) -> Result<u64, Refused> {
         Ok(match &of.open {
             Descriptor::File(file) => folder::number_at(file, at)?,
             Descriptor::Locker(locker) => locker.number_at(at)?,
