@@ -52,7 +52,7 @@ pub fn obstacle() -> Option<Failure> {
     let cause = opened.err()?;
     // Where only root may open it, fusermount3 does it for everybody.
     let is_for_root = cause.kind() == std::io::ErrorKind::PermissionDenied;
-    let error = mount::session::MountError::NoDevice(cause);
+    let error = fuse::session::MountError::NoDevice(cause);
     (!is_for_root).then(|| failures::not_mounted(&error))
 }
 

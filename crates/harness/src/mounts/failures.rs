@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mount::session::{Error, MountError};
+use fuse::session::{Error, MountError};
 
 use crate::exit::Failure;
 

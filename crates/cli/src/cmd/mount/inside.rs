@@ -17,13 +17,13 @@ use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use client::files::Files;
+use fuse::session::{Ended, Mount, Options, Unmounted, check};
 use harness::exit::Failure;
 use harness::mounts::embedded::settings;
 use harness::mounts::failures;
 use harness::mounts::settings::Settings;
 use harness::served::worker_threads;
 use harness::verbosity::Verbosity;
-use mount::session::{Ended, Mount, Options, Unmounted, check};
 use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::mpsc;

@@ -12,14 +12,14 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use client::error::Error;
+use fuse::KernelCache;
+use fuse::session::{Ended, Mount, Options, Unmounted, check, mounted, remount};
 use harness::exit::Failure;
 use harness::mounts::failures;
 use harness::mounts::settings::Settings;
 use harness::served;
 use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
-use mount::KernelCache;
-use mount::session::{Ended, Mount, Options, Unmounted, check, mounted, remount};
 use net::clock::Clock;
 
 pub(crate) use self::args::Args;
