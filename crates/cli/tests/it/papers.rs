@@ -110,10 +110,13 @@ fn upper_load_points_and_changes_are_predicted_beside_what_is_measured() {
     let short = ["--quick", "--time", "20ms"];
     let predicted = run([&["papers", "predict", "--markdown"][..], &short].concat());
     assert_eq!((predicted.code, predicted.stderr.as_str()), (Some(0), ""), "{predicted:?}");
-    // On a busy machine a server may not be explained: then it is said so, with its residuals.
-    for part in ["memory", "directory, UNSTABLE", "directory, FILE_SYNC", "predictions, error"] {
+    for part in ["memory", "directory, UNSTABLE", "directory, FILE_SYNC"] {
         assert!(predicted.stdout.contains(part), "no {part:?} in {predicted:?}");
     }
+    // On a busy machine no server may be explained: then this is said, and no error.
+    let said = |words: &str| predicted.stdout.contains(words);
+    let is_silent = said("none of 3 servers could be explained");
+    assert!(said("predictions, error") != is_silent, "{predicted:?}");
     let changed = run([&["papers", "whatif", "--json", "-"][..], &short].concat());
     assert_eq!((changed.code, changed.stderr.as_str()), (Some(0), ""), "{changed:?}");
     let record: Value = serde_json::from_str(&changed.stdout).unwrap();
