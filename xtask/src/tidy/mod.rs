@@ -13,6 +13,7 @@ mod links;
 mod manifest;
 mod manifests;
 mod names;
+mod promises;
 mod source;
 mod text;
 mod tree;
@@ -40,7 +41,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     }
 }
 
-const CHECKS: [fn(&Tree) -> Vec<Finding>; 11] = [
+const CHECKS: [fn(&Tree) -> Vec<Finding>; 12] = [
     advisories::check,
     book::check,
     edges::check,
@@ -49,6 +50,7 @@ const CHECKS: [fn(&Tree) -> Vec<Finding>; 11] = [
     links::check,
     manifests::check,
     names::check,
+    promises::check,
     source::check,
     text::check,
     wording::check,
