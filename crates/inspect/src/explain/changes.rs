@@ -2,9 +2,10 @@
 
 use std::convert::Infallible;
 
+use harness::compared::is_wide;
 use perf::model::queue::line::Line;
 use perf::model::trace::{Explained, Group, Work};
-use perf::stats::Estimate;
+use perf::stats::{Estimate, Interval};
 
 /// A change, and by which factor calls of the most frequent group would come faster.
 #[derive(Clone, Debug)]
@@ -18,6 +19,11 @@ pub(super) struct Change {
 impl Change {
     pub(super) fn between(name: &'static str, (lo, hi): (f64, f64)) -> Self {
         Self { name, factor: None, interval: Some((lo.min(hi), lo.max(hi))) }
+    }
+
+    /// Whether its interval says anything.
+    pub(super) fn is_told(&self) -> bool {
+        self.interval.is_none_or(|(lo, hi)| !is_wide(&Interval { lo, hi }))
     }
 
     /// A sentence.
@@ -143,5 +149,18 @@ impl Queue {
             response_us: line.response_us(seen_per_s).map(|us| us + value("way")),
             measured_us: mean(&|group| group.measured_us),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_between_nothing_and_ten_times_is_not_told() {
+        assert!(Change::between("half_the_way", (1.0, 3.9)).is_told());
+        assert!(!Change::between("window_times_4", (1.0, 250.0)).is_told());
+        let alone = Change { name: "half_the_way", factor: Some(1.4), interval: None };
+        assert!(alone.is_told());
     }
 }

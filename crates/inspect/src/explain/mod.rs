@@ -29,11 +29,13 @@ pub(super) struct Explanation {
 }
 
 impl Explanation {
-    /// What changes would give: by the model, or where it has no answer by the cycle alone.
+    /// What changes would give: by the model, or where it has no answer by the cycle alone. What
+    /// may give next to nothing or ten times as much is not known.
     fn changes(&self) -> Vec<Change> {
-        let fitted = self.model.as_ref().map(changes::changes).unwrap_or_default();
+        let mut fitted = self.model.as_ref().map(changes::changes).unwrap_or_default();
+        fitted.retain(Change::is_told);
         match (&self.cycle, fitted.is_empty()) {
-            (Some(cycle), true) => cycle.changes(),
+            (Some(cycle), true) => cycle.changes().into_iter().filter(Change::is_told).collect(),
             _ => fitted,
         }
     }
