@@ -46,6 +46,15 @@ pub fn now() -> String {
     load::environment::rfc3339(&Clock::real())
 }
 
+/// States that no metric whose name begins with one of these is faster than an emulated link, of
+/// which there may be none.
+pub fn limit_to(record: &mut Record, link_mib_per_s: Option<f64>, names: &[&str]) {
+    let Some(mib_per_s) = link_mib_per_s else { return };
+    for names in names {
+        record.limit(names, mib_per_s, "MiB/s", "the emulated link");
+    }
+}
+
 /// A server, as a record names what was measured.
 pub fn server(target: &Target) -> Measured {
     Measured {

@@ -4,6 +4,7 @@ use harness::compared::{Better, Compared};
 use harness::records;
 use load::latencies::{self, Summary};
 use load::seqwrite_files::Mark;
+use net::shape::profile::Profile;
 use perf::histogram::Histogram;
 use perf::record::{Run as Record, Target};
 use perf::series::Series;
@@ -76,6 +77,10 @@ fn record(measured: &Measured, args: &Seqwrite) -> Record {
         record.workload.parameters.insert("write_policy".to_owned(), policy.into());
         record.workload.parameters.insert("dirty_bytes_max".to_owned(), args.dirty_max.into());
         record.target.wsize = args.wsize;
+        // What is written may still be in our memory.
+        let link_mib_per_s = args.link.as_ref().and_then(Profile::mib_per_s);
+        let stable = ["flushed_mib_per_s", "closed_mib_per_s"];
+        records::limit_to(&mut record, link_mib_per_s, &stable);
     }
     for mark in Mark::ALL {
         if let Some(rates) = measured.rates(mark) {

@@ -14,6 +14,7 @@ use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::clock::Clock;
 use net::shape::Shape;
+use net::shape::profile::Profile;
 use perf::histogram::Histogram;
 use perf::record::{Durability, Run, Target};
 use perf::stats::Sample;
@@ -119,6 +120,8 @@ fn record(
         durability: Some(Durability::Stable),
         ..Target::default()
     };
+    let link_mib_per_s = args.link.as_ref().and_then(Profile::mib_per_s);
+    records::limit_to(&mut run, link_mib_per_s, &["throughput_mib_per_s"]);
     run.workload.name = "seqwrite".to_owned();
     let parameters = [
         ("file_bytes", plan.size),

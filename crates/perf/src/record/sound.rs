@@ -6,6 +6,7 @@
 //! | a metric that is not finite | the warning `not-finite` |
 //! | a metric above a limit of the record, or above [`RATE_MAX`] | the warning `above-limit` |
 //! | an interval with an end that is not finite | no interval |
+//! | an interval that goes beyond a limit of the record | one that ends there |
 //! | `null` in `model` (what JSON makes of a number that is none) | the warning `not-finite` |
 //!
 //! A [`crate::series::Series`] takes none but finite values itself.
@@ -26,10 +27,10 @@ const TOLERATED: f64 = 1e-9;
 impl Run {
     /// The record as it may be written.
     pub(super) fn sound(&self) -> Cow<'_, Self> {
-        let is_sound =
-            self.metrics.iter().all(|(name, metric)| self.why_not(name, metric).is_none())
-                && self.metrics.values().all(|metric| metric.ci95.is_none_or(is_finite))
-                && !self.model.values().any(has_null);
+        let fits = |(name, metric): (&String, &Metric)| {
+            self.why_not(name, metric).is_none() && self.possible(name, metric) == metric.ci95
+        };
+        let is_sound = self.metrics.iter().all(fits) && !self.model.values().any(has_null);
         if is_sound {
             return Cow::Borrowed(self);
         }
@@ -42,8 +43,8 @@ impl Run {
             run.metrics.shift_remove(&name);
             run.warn(code, &text, advice);
         }
-        for metric in run.metrics.values_mut() {
-            metric.ci95 = metric.ci95.filter(|&ends| is_finite(ends));
+        for (name, metric) in &mut run.metrics {
+            metric.ci95 = self.possible(name, metric);
         }
         let mut nulls = Vec::new();
         for (name, value) in &mut run.model {
@@ -57,6 +58,14 @@ impl Run {
         Cow::Owned(run)
     }
 
+    /// The interval, as far as it is finite and below the limits.
+    fn possible(&self, name: &str, metric: &Metric) -> Option<[f64; 2]> {
+        let [lo, hi] = metric.ci95.filter(|&ends| is_finite(ends))?;
+        let of = self.limits.iter().filter(|limit| limit.is_of(name, metric));
+        let most = of.map(|limit| limit.most.max(metric.value)).fold(f64::INFINITY, f64::min);
+        Some([lo, hi.min(most)])
+    }
+
     /// Code, text and advice of the warning that takes a metric's place.
     fn why_not(&self, name: &str, metric: &Metric) -> Option<(&'static str, String, &'static str)> {
         let Metric { value, unit, .. } = metric;
@@ -64,11 +73,8 @@ impl Run {
             let text = format!("{name} came out as {value} and is left out");
             return Some(("not-finite", text, REPETITIONS));
         }
-        let broken = |limit: &&Limit| {
-            name.starts_with(&limit.names)
-                && *unit == limit.unit
-                && *value > limit.most * (1.0 + TOLERATED)
-        };
+        let broken =
+            |limit: &&Limit| limit.is_of(name, metric) && *value > limit.most * (1.0 + TOLERATED);
         let (most, of) = match self.limits.iter().find(broken) {
             Some(limit) => (limit.most, limit.of.as_str()),
             None if unit == "MiB/s" && *value > RATE_MAX => (RATE_MAX, "any path of one machine"),
@@ -78,6 +84,12 @@ impl Run {
             "{name} came out as {value} {unit}, above the {most} {unit} of {of}, and is left out"
         );
         Some(("above-limit", text, "longer runs; and report it, since this cannot be"))
+    }
+}
+
+impl Limit {
+    fn is_of(&self, name: &str, metric: &Metric) -> bool {
+        name.starts_with(&self.names) && metric.unit == self.unit
     }
 }
 
@@ -179,6 +191,18 @@ mod tests {
         assert!(read.warnings.iter().all(|warning| warning.code == "above-limit"));
     }
 
+    #[test]
+    fn an_interval_ends_where_its_limit_is() {
+        let mut run = minimal();
+        run.limit("throughput", 119.2, "MiB/s", "the emulated link");
+        let wide = |value| Estimate { value, ci95: Some(Interval { lo: 90.0, hi: 140.0 }) };
+        run.estimate("throughput", &wide(110.0), "MiB/s", 3);
+        run.estimate("storage", &wide(110.0), "MiB/s", 3);
+        let read = Run::from_json(&run.to_json()).unwrap();
+        assert_eq!(read.metrics()["throughput"].ci95, Some([90.0, 119.2]));
+        assert_eq!(read.metrics()["storage"].ci95, Some([90.0, 140.0]));
+    }
+
     proptest! {
         #[test]
         fn whatever_is_put_in_is_written_as_finite_numbers_below_the_limits(
@@ -196,6 +220,8 @@ mod tests {
             prop_assert!(!text.contains("null"));
             let read = Run::from_json(&text).unwrap();
             prop_assert!(read.metrics().values().all(|metric| metric.value <= 1e3));
+            let ends = |metric: &Metric| metric.ci95.is_none_or(|[_, hi]| hi <= 1e3);
+            prop_assert!(read.metrics().values().all(ends));
         }
     }
 }
