@@ -191,7 +191,13 @@ fn a_what_if_says_which_model_it_believes_and_what_its_base_rests_on() {
     let text = swept()
         .replace(r#""outstanding": 2, "mib_per_s": 48"#, r#""outstanding": 2, "mib_per_s": 5"#);
     let said = run(["model", "whatif", &files.with("far.json", &text), "L+1ms"]).stdout;
-    assert!(said.contains("something else limits"), "{said}");
+    assert!(said.contains("something else limits") && !said.contains("believe"), "{said}");
+    let unsteady = swept().replace(r#""measured""#, r#""runs_differ_pct": 31, "measured""#);
+    let said = run(["model", "whatif", &files.with("unsteady.json", &unsteady), "L+1ms"]).stdout;
+    assert!(said.contains("differ by 31 % among themselves"), "{said}");
+    let steady = unsteady.replace("31", "3");
+    let said = run(["model", "whatif", &files.with("steady.json", &steady), "L+1ms"]).stdout;
+    assert!(!said.contains("among themselves"), "{said}");
 }
 
 #[test]

@@ -48,6 +48,10 @@ pub struct SavedPath {
     /// What was measured of the path as it is.
     #[serde(default)]
     pub measured: Vec<Observed>,
+    /// By how much repetitions of the runs that changes are held to differ, percent; `None` where
+    /// there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_differ_pct: Option<f64>,
 }
 
 /// A full pipe's time for a call, without the link.
@@ -102,6 +106,7 @@ impl SavedPath {
                 spread.storage,
             ],
             measured,
+            runs_differ_pct: None,
         }
     }
 
@@ -139,6 +144,7 @@ impl SavedPath {
             ("latency_us", self.latency_us),
             ("link_us_per_kib", self.link_us_per_kib),
             ("processor_us", self.processor_us.unwrap_or(0.0)),
+            ("runs_differ_pct", self.runs_differ_pct.unwrap_or(0.0)),
             ("ends.call_us", self.ends.map_or(0.0, |ends| ends.call_us)),
             ("ends.us_per_kib", self.ends.map_or(0.0, |ends| ends.us_per_kib)),
         ];
@@ -224,6 +230,7 @@ mod tests {
             processor_us: Some(30.0),
             spread: [0.1, 0.0, 0.2, 0.0, 0.0, 0.3],
             measured: vec![Observed { call_bytes: 8192, outstanding: 4, mib_per_s: 70.0 }],
+            runs_differ_pct: Some(3.0),
         }
     }
 
@@ -233,7 +240,8 @@ mod tests {
         saved().write(&mut model);
         let read = SavedPath::read(&model).unwrap();
         assert_eq!(read, saved());
-        assert_eq!(SavedPath::of(&read.case(), &read.spread(), read.measured), saved());
+        let of_case = SavedPath::of(&read.case(), &read.spread(), read.measured);
+        assert_eq!(SavedPath { runs_differ_pct: Some(3.0), ..of_case }, saved());
     }
 
     #[test]

@@ -9,11 +9,12 @@ use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
 use perf::model::infer::Inferred;
 use perf::model::least_squares::{FitError, Found};
+use perf::model::whatif::server::{Base, Outlook, answer};
 use perf::record::Run as Record;
 
-use super::known::{Told, name};
+use super::known::Told;
 use super::source::Source;
-use super::span;
+use super::{span, whatif};
 use crate::model::args::estimate::Infer;
 
 /// Runs the command.
@@ -44,11 +45,12 @@ pub(super) fn explain(
     super::source::keep(&mut record.model, &measured);
     told.write(&mut record.model);
     record.metric("overall_response_us", curve.overall_response_us(), "us");
-    parameters(&mut record, &inferred);
+    let as_it_is = as_it_is(curve, &inferred)?;
+    parameters(&mut record, &inferred, &as_it_is);
     for said in inferred.unidentified() {
         record.warn("not-identified", &said, "");
     }
-    let mut text = text(curve, &inferred);
+    let mut text = text(curve, &inferred, &as_it_is);
     super::pattern(&inferred.fitted, &mut text, &mut record);
     super::show(&text, &record, json, verbosity)
 }
@@ -56,6 +58,21 @@ pub(super) fn explain(
 /// The server that a file's curve shows.
 pub(super) fn infer(curve: &Curve, path: &Path, told: &Told) -> Result<Inferred, Failure> {
     Inferred::from(curve, told.given()).map_err(|error| failure(path, &error, Fitted::Curve))
+}
+
+/// The server without a change, with what explains the curve as well: where it saturates, and by
+/// what.
+fn as_it_is(curve: &Curve, inferred: &Inferred) -> Result<Outlook, Failure> {
+    let base = Base {
+        per_s: curve.peak_per_s() / 2.0,
+        callers: None,
+        latency_us: 0.0,
+        messages_per_op: 1.0,
+        client_pays: false,
+    };
+    let answers = answer(inferred, &base, &[]).map_err(whatif::refused)?;
+    let none = || Failure::check("the curve gives no server", "more load points");
+    answers.first().map(|answer| answer.before).ok_or_else(none)
 }
 
 /// What a fit was made to.
@@ -91,7 +108,7 @@ pub(super) fn failure(path: &Path, error: &FitError, to: Fitted) -> Failure {
     Failure::check(format!("{}: {error}", path.display()), advice)
 }
 
-fn parameters(record: &mut Record, inferred: &Inferred) {
+fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &Outlook) {
     for found in &inferred.fitted.parameters {
         let n = inferred.fitted.residuals.len() as u64;
         record.estimate(found.name, &found.estimate, found.unit, n);
@@ -101,15 +118,15 @@ fn parameters(record: &mut Record, inferred: &Inferred) {
         record.metric("disks/most", f64::from(most), "disks");
     }
     record.metric("typical_error", inferred.fitted.deviation, "1");
-    record.metric("saturation_per_s", inferred.server.saturation().0, "1/s");
+    let n = inferred.fitted.residuals.len() as u64;
+    record.estimate("saturation_per_s", &as_it_is.saturation_per_s, "1/s", n);
 }
 
-fn text(curve: &Curve, inferred: &Inferred) -> String {
+fn text(curve: &Curve, inferred: &Inferred, as_it_is: &Outlook) -> String {
     let mut text = String::new();
     let overall = span(curve.overall_response_us());
     writeln!(text, "{:<22}{overall}", "overall response time").ok();
-    let (per_s, by) = inferred.server.saturation();
-    writeln!(text, "{:<22}{per_s:.0} calls/s, by {}", "saturation", name(by)).ok();
+    writeln!(text, "{:<22}{}", "saturation", whatif::saturation(as_it_is)).ok();
     writeln!(text, "\n{:<10}{:>14}   95 % interval", "parameter", "value").ok();
     for found in &inferred.fitted.parameters {
         writeln!(text, "{}", row(found)).ok();

@@ -1,6 +1,7 @@
 //! `nfskit probe`: the parameters of somebody's server from the client's side alone.
 
 pub mod args;
+mod base;
 mod page;
 mod record;
 mod said;
@@ -23,11 +24,11 @@ use net::clock::Clock;
 use net::shape::Shape;
 use net::shape::profile::Profile;
 use perf::model::saved::SavedPath;
-use perf::model::whatif::believed::Observed;
 use perf::model::whatif::path::{Case, Spread};
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
+use self::base::Base;
 use crate::explain::{Explanation, PlannedRun};
 use crate::probe::args::Probe;
 
@@ -44,13 +45,15 @@ struct Outcome {
     concurrency: Concurrency,
     explanation: Explanation,
     commit_bytes: u64,
-    /// What the sweep measured, without the beginning and the end of its runs.
-    observed: Vec<Observed>,
+    /// What changes are held to.
+    base: Base,
     /// By how much repetitions of the sweep differ, percent: the median of its points; `None` of
     /// one repetition.
     noise_pct: Option<f64>,
     /// Repetitions of the sweep.
     repeats: usize,
+    /// Its runs in which no COMMIT was answered, and all.
+    unanswered: (usize, usize),
     /// The longest that any of them waited for a COMMIT after its end.
     drain_most: Nanos,
     neighbours_share: Option<f64>,
@@ -111,18 +114,13 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
         };
         let sizes = study.call_bytes();
         let explanation = Explanation::new(planned, &findings, &[None], &sizes, &measured);
-        let (now, server) = (clock.now(), explanation.servers[0]);
-        let observed = explanation.rows.iter().filter_map(|row| {
-            let ends = planned.ends(&findings.path, server, &row.configuration);
-            let transfer = sweep::transfer(&row.configuration, commit_bytes);
-            Some(Observed {
-                call_bytes: transfer.call_bytes,
-                outstanding: transfer.outstanding,
-                mib_per_s: row.measured_mib_per_s? / ends,
-            })
-        });
+        let base = match args.quick {
+            true => Base::of_sweep(&explanation, &findings.path, planned),
+            false => base::measured(&mut study, &explanation, &findings.path, planned).await?,
+        };
+        let now = clock.now();
         Ok(Outcome {
-            observed: observed.filter(|point| point.mib_per_s.is_finite()).collect(),
+            base,
             noise_pct: explanation.choice.noise_pct,
             url: args.target.to_string(),
             version: args.target.version.number(),
@@ -135,6 +133,9 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
             explanation,
             commit_bytes,
             repeats: measured.first().map_or(0, |measured| measured.mib_per_s.len()),
+            unanswered: measured.iter().fold((0, 0), |(unanswered, runs), one| {
+                (unanswered + one.unanswered(), runs + one.mib_per_s.len())
+            }),
             drain_most: measured
                 .iter()
                 .map(|measured| planned.drain.of(&measured.configuration, planned.time))
@@ -167,7 +168,8 @@ impl Outcome {
         let small_kib = f64::from(concurrency::SMALL_BYTES) / 1024.0;
         let small = (small_kib, self.concurrency.small_us.value);
         let case = case.behind(self.latency_us(), us_per_kib, small);
-        SavedPath::of(&case, &self.spread(), self.observed.clone())
+        let saved = SavedPath::of(&case, &self.spread(), self.base.points.clone());
+        SavedPath { runs_differ_pct: self.base.runs_differ_pct, ..saved }
     }
 
     /// L of the emulated link, one way; 0 without one.

@@ -19,9 +19,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
     workload.parameters.insert("link".to_owned(), outcome.link.to_string().into());
     workload.parameters.insert("commit_bytes".to_owned(), outcome.commit_bytes.into());
     record.workload = workload;
-    if let Some(mib_per_s) = outcome.link.mib_per_s() {
-        record.limit("throughput_mib_per_s", mib_per_s, "MiB/s", "the emulated link");
-    }
+    records::limit_to(&mut record, outcome.link.mib_per_s(), &["throughput_mib_per_s"]);
     for parameter in parameters(outcome) {
         record.estimate(parameter.key, &parameter.estimate, parameter.unit, parameter.n);
         if let Some(most) = parameter.estimate.at_most() {
@@ -51,6 +49,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
         record.metric("model_error_pct_worst", explanation.error_pct_worst, "%");
     }
     record.metric("windows_not_measured", outcome.unmeasured() as f64, "");
+    record.metric("runs_not_answered", outcome.unanswered.0 as f64, "");
     records::errors(&mut record, &explanation.errors);
     if let Some(gain) = outcome.gain() {
         record.metric("gain_predicted", gain.predicted, "ratio");

@@ -4,7 +4,7 @@ use load::probe::concurrency::AtLeast;
 use perf::model::transaction::{Bound, Server};
 use perf::stats::Estimate;
 
-use super::Outcome;
+use super::{Outcome, base};
 use crate::explain::Forms;
 
 /// How the server treats its disk, as far as that can be told: by the form that fits the sweep
@@ -96,6 +96,7 @@ pub(super) fn unidentified(outcome: &Outcome) -> Vec<Said> {
         overhead(outcome),
         servers(outcome),
         unmeasured(outcome),
+        held(outcome),
         saturation(outcome, &shown),
         Some(("way", way(outcome))),
     ];
@@ -161,17 +162,37 @@ fn servers(outcome: &Outcome) -> Option<Said> {
 }
 
 fn unmeasured(outcome: &Outcome) -> Option<Said> {
-    let unmeasured = outcome.unmeasured();
+    let (unanswered, runs) = outcome.unanswered;
+    let windows = outcome.unmeasured();
+    let of_windows = match windows {
+        0 => String::new(),
+        windows => format!(
+            ", and throughput of {windows} of {} windows was not measured",
+            outcome.explanation.rows.len()
+        ),
+    };
     let text = || {
         format!(
-            "throughput of {unmeasured} of {} windows was not measured: no COMMIT was answered \
-             within {:.1} s after the run, so nothing is known to be stable; a run without \
+            "in {unanswered} of {runs} runs no COMMIT was answered within {:.1} s after the run, \
+             so nothing is known to be stable: they count as 0 MiB/s{of_windows}; a run without \
              --quick, or fewer calls outstanding",
-            outcome.explanation.rows.len(),
             outcome.drain_most.as_secs_f64()
         )
     };
-    (unmeasured > 0).then(|| ("throughput", text()))
+    (unanswered > 0).then(|| ("throughput", text()))
+}
+
+/// Which of two throughputs a change is held to.
+fn held(outcome: &Outcome) -> Option<Said> {
+    let pct = outcome.base.differs_pct?;
+    let than = if pct < 0.0 { "less" } else { "more" };
+    let text = format!(
+        "runs of {:.0} s have {:.0} % {than} throughput than the sweep's short ones: what `model \
+         whatif` says of a change is held to the longer",
+        base::TIME.as_secs_f64(),
+        pct.abs()
+    );
+    Some(("base", text))
 }
 
 fn saturation(outcome: &Outcome, shown: &Shown) -> Option<Said> {
@@ -213,6 +234,7 @@ mod tests {
     use super::*;
     use crate::explain::Explanation;
     use crate::models::{Choice, Model};
+    use crate::probe::base::Base;
     use crate::probe::screen::text;
 
     fn told(value: f64) -> Estimate {
@@ -291,9 +313,10 @@ mod tests {
                 after: configuration,
             },
             commit_bytes: 8 << 20,
-            observed: Vec::new(),
+            base: Base::default(),
             noise_pct: Some(1.0),
             repeats: 3,
+            unanswered: (0, 42),
             drain_most: Nanos::from_millis(500),
             neighbours_share: None,
         }

@@ -22,7 +22,7 @@ use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use load::probe::local::{self, Ceiling};
 use load::scratch::Scratch;
-use load::study::{self as sweep, Plan, Step, Subject};
+use load::study::{self as sweep, Measured, Plan, Step, Subject};
 use net::clock::Clock;
 use net::shape::profile::Profile;
 use perf::model::transaction::Server;
@@ -327,6 +327,17 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "few_repeats",
             format!("each configuration ran {repeats} time(s): there is little spread to see"),
             "without --quick",
+        );
+    }
+    let unanswered: usize = outcome.measured.iter().map(Measured::unanswered).sum();
+    if unanswered > 0 {
+        warn(
+            "unanswered_runs",
+            format!(
+                "in {unanswered} of {} runs no COMMIT was answered in time: they count as 0 MiB/s",
+                outcome.measured.iter().map(|measured| measured.mib_per_s.len()).sum::<usize>()
+            ),
+            "without --quick; look for what the server's disk is busy with",
         );
     }
     if let Some(share) = outcome.neighbours_share

@@ -23,11 +23,8 @@ pub(crate) fn record(outcome: &Outcome) -> Run {
     let mut run = records::begin(outcome.started.clone());
     run.target = target(outcome);
     run.workload = workload(outcome);
-    if let Some(mib_per_s) = outcome.target.link_mib_per_s {
-        for names in ["throughput_mib_per_s", "before_mib_per_s", "after_mib_per_s"] {
-            run.limit(names, mib_per_s, "MiB/s", "the emulated link");
-        }
-    }
+    let stable = ["throughput_mib_per_s", "before_mib_per_s", "after_mib_per_s"];
+    records::limit_to(&mut run, outcome.target.link_mib_per_s, &stable);
     parameters(&mut run, outcome);
     throughput(&mut run, outcome);
     judgement(&mut run, outcome);
@@ -138,7 +135,7 @@ fn throughput(run: &mut Run, outcome: &Outcome) {
     }
 }
 
-/// Of the repetitions that show any: none where no COMMIT was answered.
+/// Of all repetitions: none where in half of them no COMMIT was answered.
 fn measured_throughput(run: &mut Run, suffix: &str, measured: &Measured) {
     if let Some(estimate) = measured.estimate() {
         let n = measured.mib_per_s.len() as u64;

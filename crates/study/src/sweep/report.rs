@@ -136,7 +136,10 @@ fn headline(outcome: &Outcome) -> Headline {
 /// How many times the runs before those after have given.
 fn gained(before_and_after: &[&Measured]) -> Option<Estimate> {
     let &[before, after] = before_and_after else { return None };
-    let sample = |measured: &Measured| records::sample(measured.mib_per_s.iter().copied());
+    let sample = |measured: &Measured| {
+        measured.median()?;
+        records::sample(measured.mib_per_s.iter().copied())
+    };
     ratio(&sample(before)?, &sample(after)?)
 }
 

@@ -141,6 +141,7 @@ mod tests {
                 processor_us: None,
                 spread: [0.0; 6],
                 measured: Vec::new(),
+                runs_differ_pct: None,
             };
             let text = of_path(&saved);
             let topology = Topology::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));

@@ -12,6 +12,7 @@ use perf::model::whatif::{Change, How, What, WhatIfError};
 use perf::record::Run as Record;
 use perf::stats::Estimate;
 
+pub(super) use self::curve::saturation;
 pub(super) use self::path::bound;
 use super::source::Source;
 use crate::model::args::estimate::WhatIf;
@@ -26,7 +27,7 @@ pub(super) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
     }
 }
 
-fn refused(error: WhatIfError) -> Failure {
+pub(super) fn refused(error: WhatIfError) -> Failure {
     Failure::usage(error, "nfskit model whatif --help lists the changes")
 }
 

@@ -67,14 +67,32 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
             .ok();
         record.metric("formula/gain", formula, "ratio");
         let held = held(&found, &saved.measured);
-        let believed = believed(answer.outlook.formula.value, answer.world, &held);
-        let gain = believed.mib_per_s / measured.unwrap_or(base.outlook.formula.value);
-        writeln!(text, "\n{}", sentence(&believed, held.len(), gain)).ok();
-        record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
-        record.metric("believed/gain", gain, "ratio");
-        record.model.insert("believed".to_owned(), believed.model.name().into());
+        // Where something else limits than the models have, neither is believed.
+        if measured.is_none() || is_held(&found, measured) {
+            let believed = believed(answer.outlook.formula.value, answer.world, &held);
+            let own = match believed.model {
+                Model::Formula => Some(base.outlook.formula.value),
+                Model::Simulation => base.world,
+            };
+            let gain = believed.mib_per_s / measured.or(own).unwrap_or(f64::NAN);
+            writeln!(text, "\n{}", sentence(&believed, held.len(), gain)).ok();
+            record.metric("believed/mib_per_s", believed.mib_per_s, "MiB/s");
+            record.metric("believed/gain", gain, "ratio");
+            record.model.insert("believed".to_owned(), believed.model.name().into());
+        }
     }
     writeln!(text, "{}", base(&found, measured)).ok();
+    if let Some(differ_pct) = saved.runs_differ_pct.filter(|_| measured.is_some()) {
+        record.metric("base/runs_differ_pct", differ_pct, "%");
+        if differ_pct > HELD_PCT {
+            let note = format!(
+                "the runs that changes are held to differ by {differ_pct:.0} % among themselves, \
+                 and no level here is surer than that"
+            );
+            writeln!(text, "note: {note}").ok();
+            record.warn("unsteady-base", &note, "probe again when client and server are quiet");
+        }
+    }
     writeln!(text, "the cycle after the change: {}", cycle(&after)).ok();
     for note in notes {
         writeln!(text, "note: {note}").ok();
@@ -137,14 +155,22 @@ fn sentence(believed: &Believed, points: usize, gain: f64) -> String {
     format!("believe the {}: {mib_per_s:.1} MiB/s, {gain:.2} x; {why}", model.name())
 }
 
+/// Whether the models are near enough to what was measured that they could be held to it.
+fn is_held(found: &Case, measured: Option<f64>) -> bool {
+    measured.is_some_and(|mib_per_s| {
+        let formula = found.formula().mib_per_s;
+        found.calibrated(mib_per_s) != *found || mib_per_s == formula
+    })
+}
+
 /// What the level of the answers rests on.
 fn base(found: &Case, measured: Option<f64>) -> String {
     let formula = found.formula().mib_per_s;
     match measured {
-        Some(mib_per_s) if found.calibrated(mib_per_s) == *found && mib_per_s != formula => {
+        Some(mib_per_s) if !is_held(found, measured) => {
             format!(
                 "base: the formula has {formula:.1} MiB/s where {mib_per_s:.1} were measured; \
-             something else limits, and no answer here can be relied on"
+                 something else limits, and no answer here can be relied on"
             )
         }
         Some(mib_per_s) => format!(
