@@ -18,7 +18,7 @@ struct FileSystem {
     make: &'static str,
 }
 
-/// Only when asked for: seven of the tests of callers, handles and listings fail on it.
+/// Only when asked for: eight of the tests of callers, handles and listings fail on it.
 const FUSE: &str = "fuse";
 
 const FILE_SYSTEMS: &[FileSystem] = &[

@@ -11,8 +11,9 @@ use crate::mix::{Arrivals, Operation, Outcome, table::MIXES};
 /// Percentage points that an operation's share may be off (SFS 3.0), in a run of many operations.
 pub const MIX_POINTS_MAX: f64 = 1.5;
 
-/// Operations are drawn independently, so that the share of one in a short run is off by chance: by
-/// more than so many standard deviations one time in 2,000.
+/// A deck has the shares over a whole run, and a point is a part of one: the share of an operation
+/// there is off by chance, at most as with independent draws, of which one in 2,000 is off by more
+/// than so many standard deviations.
 const MIX_DEVIATIONS_MAX: f64 = 3.5;
 
 /// Percentage points that an operation's share may be off in a run of so many operations.
