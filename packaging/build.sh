@@ -34,9 +34,10 @@ umask 022
 # The files, as they lie in the system.
 root=$work/tree doc=$work/tree/usr/share/doc/nfskit
 install -D -m 755 "$binary" "$root/usr/bin/nfskit"
-# mount(8) calls it by this name, in /sbin, which is /usr/sbin.
+# mount(8) calls it by these names, in /sbin, which is /usr/sbin: to mount, and to remount.
 mkdir -p "$root/usr/sbin"
 ln -s ../bin/nfskit "$root/usr/sbin/mount.nfskit"
+ln -s ../bin/nfskit "$root/usr/sbin/mount.fuse.nfskit"
 install -D -m 644 packaging/nfskit.service "$root/usr/lib/systemd/system/nfskit.service"
 install -D -m 644 packaging/exports.toml "$doc/examples/exports.toml"
 cp -r packaging/monitoring examples/*.{md,sbatch,yaml,sql,py} "$doc/examples/"
@@ -55,6 +56,7 @@ install -m 644 packaging/debian/copyright "$doc/copyright"
 gzip -9n "$root"/usr/share/man/man1/*.1
 mkdir -p "$root/usr/share/man/man8"
 ln -s ../man1/nfskit-mount.1.gz "$root/usr/share/man/man8/mount.nfskit.8.gz"
+ln -s ../man1/nfskit-mount.1.gz "$root/usr/share/man/man8/mount.fuse.nfskit.8.gz"
 install -d "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions" \
     "$root/usr/share/fish/vendor_completions.d"
 "$binary" completions bash >"$root/usr/share/bash-completion/completions/nfskit"

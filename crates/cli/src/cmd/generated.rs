@@ -41,7 +41,8 @@ const FILES: [(&str, &[(&str, &str)]); 4] = [
         &[
             ("/dev/fuse", "The kernel's side of the file system."),
             ("/etc/fstab", "May name file systems of the type nfskit."),
-            ("/sbin/mount.nfskit", "A link to nfskit, by which mount(8) calls it."),
+            ("/sbin/mount.nfskit", "A link to nfskit, by which mount(8) mounts."),
+            ("/sbin/mount.fuse.nfskit", "Another, by which it remounts."),
         ],
     ),
     (

@@ -137,6 +137,15 @@ mod tests {
     }
 
     #[test]
+    fn the_package_has_a_link_of_every_name() {
+        let script = include_str!("../../../../../packaging/build.sh");
+        for name in NAMES {
+            let link = format!("ln -s ../bin/nfskit \"$root/usr/sbin/{name}\"\n");
+            assert!(script.contains(&link), "{name}");
+        }
+    }
+
+    #[test]
     fn what_it_does_not_know_is_named() {
         assert!(asked("h:/x /mnt -q").unwrap_err().contains("-q"));
         assert!(asked("h:/x /mnt -o").unwrap_err().contains("wants a value"));
