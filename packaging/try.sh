@@ -23,7 +23,6 @@ finish() {
     # An unshare that waits for its child ignores SIGTERM; the child ends with it.
     for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
     for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
-    ! mountpoint -q "$work/chroot/mnt" || umount -l "$work/chroot/mnt"
     rm -rf --one-file-system "$work"
 }
 trap finish EXIT
@@ -69,7 +68,7 @@ inside() {
 inside 'dpkg -i /opt/*.deb' >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "dpkg -i"; }
 inside '
     nfskit --version
-    test -x /sbin/mount.nfskit
+    test -x /sbin/mount.nfskit; test -x /sbin/mount.fuse.nfskit
     test ! -e /etc/nfskit/exports.toml
     zcat /usr/share/man/man1/nfskit-serve.1.gz | grep "EXIT STATUS" >/dev/null
     zcat /usr/share/man/man8/mount.nfskit.8.gz | grep "FILES" >/dev/null
@@ -83,15 +82,26 @@ told "installed on a clean Debian $VERSION_ID; systemd-analyze verify is content
 sed -n '/^<!-- three commands -->/,/^```$/p' packaging/README.md | grep -v '^<!--\|^```' >"$work/three"
 [ "$(grep -c . "$work/three")" = 3 ] || fail "packaging/README.md has no three commands"
 {
-    echo 'cd /tmp; mkdir -p /srv/data /mnt; chmod 1777 /srv/data; echo hello >/srv/data/greeting'
+    # Nothing is made ready for them: a home as it is, and what they say.
+    echo 'export HOME=/root; cd /root; umask 022'
     # Each as it is there, and after the second one a look at what it brought.
     sed -n 1,2p "$work/three"
-    echo 'grep -q hello /mnt/greeting; cp /usr/bin/nfskit /mnt/copy; sync -f /mnt; cmp /usr/bin/nfskit /srv/data/copy'
+    cat <<'END'
+mountpoint -q ~/nfs
+echo hello >~/data/greeting; grep -q hello ~/nfs/greeting
+cp /usr/bin/nfskit ~/nfs/copy; sync -f ~/nfs; cmp /usr/bin/nfskit ~/data/copy
+# mount(8) itself finds the helper that remounts.
+mount -o remount,ro ~/nfs
+if touch ~/nfs/late 2>/dev/null; then echo "it can be written to"; exit 1; fi
+mount -o remount,rw ~/nfs
+touch ~/nfs/late; test -e ~/data/late
+END
     sed -n 3p "$work/three"
-    echo 'test -s nfskit-study/report.html; umount /mnt; kill %1; wait %1 || true; rm -rf /srv/data/*'
+    echo 'test -s nfskit-study/report.html; umount ~/nfs; kill %1; wait %1 || true'
+    echo 'rm -r ~/data ~/nfs ~/nfskit-study; rm -rf ~/.local'
 } >"$work/script"
 inside "$(cat "$work/script")" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "the three commands"; }
-told "three commands: a served, mounted directory and a report"
+told "three commands: a served, mounted directory, remounted by mount(8), and a report"
 
 # What a unit does with what /etc has, and that purging leaves nothing.
 inside '
