@@ -6,6 +6,7 @@ mod cmd;
 mod exports;
 mod log;
 mod metrics;
+mod mountable;
 mod samples;
 mod state;
 

@@ -1,7 +1,9 @@
 //! `nfskit serve`: how it begins, what it says, how it ends.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
 
+use client::url::Version;
 use perf::units::Nanos;
 use rustix::process::Signal;
 
@@ -65,6 +67,36 @@ fn words(banner: &str, label: &str) -> Vec<String> {
     String::from_utf8(read.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
+/// With what the line for any user calls nfskit, and the home in which it was pasted.
+fn any_user(banner: &str) -> (Vec<String>, tempfile::TempDir) {
+    let (_, line) = banner.split_once("any user").unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let script = format!("nfskit() {{ printf '%s\\n' \"$@\"; }}; {line}");
+    let mut shell = std::process::Command::new("sh");
+    let said = shell.args(["-c", &script]).env("HOME", home.path()).output().unwrap();
+    (String::from_utf8(said.stdout).unwrap().lines().map(str::to_owned).collect(), home)
+}
+
+#[test]
+fn a_server_of_one_version_tells_how_to_mount_that() {
+    for (words, version) in [("2", Version::Two), ("3", Version::Three), ("2,3", Version::Three)] {
+        let served = Served::memory(&["--versions", words]);
+        let ready = |text: &str| text.contains("any user").then(|| text.to_owned());
+        let banner = served.program.wait_for(ready);
+        let option = format!("vers={},", version.number());
+        for system in ["Linux", "macOS"] {
+            let line = banner.lines().find(|line| line.contains(system)).unwrap();
+            assert!(line.contains(&option), "{line}");
+        }
+        let (said, _home) = any_user(&banner);
+        let target: client::url::Target = said[1].parse().unwrap();
+        assert_eq!(target.version, version, "{banner}");
+        let measured = run(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &said[1]]);
+        assert_eq!(measured.code, Some(0), "{measured:?}");
+        served.stop();
+    }
+}
+
 #[test]
 fn what_the_banner_prints_works_in_a_shell_whatever_the_name() {
     let name = "/d\u{e9}j\u{e0} vu & it's \"50%\" $HOME";
@@ -76,11 +108,13 @@ fn what_the_banner_prints_works_in_a_shell_whatever_the_name() {
         let words = words(&banner, system);
         assert_eq!(words[words.len() - 2..], [place.as_str(), "/mnt"], "{banner}");
     }
-    let words = words(&banner, "any user");
-    assert_eq!((words.len(), &words[..2]), (4, &["nfskit".to_owned(), "mount".to_owned()][..]));
-    let target: client::url::Target = words[2].parse().unwrap();
+    let (said, home) = any_user(&banner);
+    let [mount, url, at] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((&**mount, Path::new(at)), ("mount", &*home.path().join("nfs")));
+    assert!(Path::new(at).is_dir(), "{banner}");
+    let target: client::url::Target = url.parse().unwrap();
     assert_eq!(target.path, name.as_bytes());
-    let measured = run(["bench", "seqwrite", "--wire", "--size", "64K", "--target", &words[2]]);
+    let measured = run(["bench", "seqwrite", "--wire", "--size", "64K", "--target", url]);
     assert_eq!(measured.code, Some(0), "{measured:?}");
     served.stop();
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use client::url::encoded;
-use harness::shell;
+use client::url::Version;
+
+use crate::mountable::Mountable;
 
 /// A port that is relayed.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -20,21 +21,9 @@ pub(super) struct Banner<'a> {
     pub(super) profile: String,
     pub(super) udp: bool,
     pub(super) export: Option<String>,
+    pub(super) version: Version,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) notes: Vec<(&'static str, String)>,
-}
-
-impl Banner<'_> {
-    fn host(&self) -> String {
-        match self.legs.first().map(|leg| leg.listen) {
-            Some(listen) if listen.ip().is_unspecified() => {
-                rustix::system::uname().nodename().to_string_lossy().into_owned()
-            }
-            Some(listen) if listen.is_ipv6() => format!("[{}]", listen.ip()),
-            Some(listen) => listen.ip().to_string(),
-            None => String::new(),
-        }
-    }
 }
 
 impl fmt::Display for Banner<'_> {
@@ -53,22 +42,16 @@ impl fmt::Display for Banner<'_> {
         for (name, note) in &self.notes {
             writeln!(f, "  {name:11} {note}")?;
         }
-        let (port, mount_port) = (first.listen.port(), last.listen.port());
-        let host = self.host();
-        let export = self.export.as_deref().unwrap_or("/EXPORT");
-        let ports = format!("nfsport={port}&mountport={mount_port}");
-        let place = shell::quoted(format!("{host}:{export}"));
-        writeln!(f, "  url         nfs://{host}{}?{ports}", encoded(export.as_bytes()))?;
-        let mut protocols = vec!["tcp"];
-        if self.udp {
-            protocols.push("udp");
-        }
+        let mountable = Mountable {
+            listen: first.listen,
+            mount_port: last.listen.port(),
+            export: self.export.as_deref().unwrap_or("/EXPORT"),
+            version: self.version,
+        };
+        writeln!(f, "  url         {}", mountable.url())?;
+        let protocols: &[&str] = if self.udp { &["tcp", "udp"] } else { &["tcp"] };
         for protocol in protocols {
-            writeln!(
-                f,
-                "  Linux       mount -t nfs -o vers=3,proto={protocol},port={port},\
-                 mountport={mount_port},mountproto={protocol},nolock {place} /mnt"
-            )?;
+            writeln!(f, "  Linux       {}", mountable.linux(protocol))?;
         }
         Ok(())
     }

@@ -151,6 +151,7 @@ async fn relay(
         profile: profile.to_string(),
         udp: args.udp,
         export: target.export(),
+        version: target.version(),
         metrics: args.metrics.map(|listen| metrics::serve(listen, &relay, &clock)).transpose()?,
         notes: notes(args, calibration, &knobs, &clock)?,
     };

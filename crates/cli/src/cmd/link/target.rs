@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use client::mount;
 use client::session::Credential;
-use client::url::{FORM, Target as Url};
+use client::url::{FORM, Target as Url, Version};
 use harness::exit::Failure;
 use net::clock::Clock;
 use net::error::ConnectError;
@@ -69,6 +69,14 @@ impl Target {
         match self {
             Self::Services(url) if url.path != b"/" => Some(url.path_text()),
             _ => None,
+        }
+    }
+
+    /// The version that was asked for.
+    pub(super) fn version(&self) -> Version {
+        match self {
+            Self::Services(url) => url.version,
+            Self::Port { .. } => Version::default(),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use client::url::encoded;
+use client::url::Version;
 use harness::served;
 use harness::served::CommitMode;
 use harness::shell;
@@ -15,6 +15,7 @@ use server::types::Caller;
 use super::EMULATED;
 use crate::args::{self, MetadataSync};
 use crate::exports::{Client, Spec};
+use crate::mountable::Mountable;
 
 /// Exports listed; of more, the number is told.
 const EXPORTS_MAX: usize = 20;
@@ -168,14 +169,6 @@ impl fmt::Display for Banner<'_> {
         let (Some(address), Some(first)) = (self.address, self.specs.first()) else {
             return Ok(());
         };
-        let port = address.port();
-        let host = if address.ip().is_unspecified() {
-            rustix::system::uname().nodename().to_string_lossy().into_owned()
-        } else if address.is_ipv6() {
-            format!("[{}]", address.ip())
-        } else {
-            address.ip().to_string()
-        };
         writeln!(
             f,
             "nfskit {} serves {} over {} on {address}",
@@ -204,16 +197,15 @@ impl fmt::Display for Banner<'_> {
         for warning in &self.warnings {
             writeln!(f, "  warning     {warning}")?;
         }
-        let linux = format!("vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp,nolock");
-        // Linux calls from a privileged port by itself.
-        let resvport = if first.rule.secure { ",resvport" } else { "" };
-        let macos = format!("vers=3,tcp,port={port},mountport={port},nolocks{resvport}");
-        let path = encoded(first.name.as_bytes());
-        let url = format!("nfs://{host}{path}?nfsport={port}&mountport={port}");
-        let place = shell::quoted(format!("{host}:{}", first.name));
-        writeln!(f, "  url         {url}")?;
-        writeln!(f, "  Linux       mount -t nfs -o {linux} {place} /mnt")?;
-        writeln!(f, "  macOS       mount -t nfs -o {macos} {place} /mnt")?;
-        writeln!(f, "  any user    nfskit mount {} /mnt", shell::quoted(&url))
+        let mountable = Mountable {
+            listen: address,
+            mount_port: address.port(),
+            export: &first.name,
+            version: if self.args.versions.nfs3 { Version::Three } else { Version::Two },
+        };
+        writeln!(f, "  url         {}", mountable.url())?;
+        writeln!(f, "  Linux       {}", mountable.linux("tcp"))?;
+        writeln!(f, "  macOS       {}", mountable.macos(first.rule.secure))?;
+        writeln!(f, "  any user    {}", mountable.any_user())
     }
 }

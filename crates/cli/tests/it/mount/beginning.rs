@@ -1,10 +1,13 @@
 //! What stands in the way of a mount: one message, exit code 3 also for what cannot be meant, and
 //! nothing is left mounted.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use super::{Mounted, can_mount, is_mounted, mount};
+use super::{Mounted, can_mount, is_mounted, mount, unmount};
 use crate::peer::{Nobody, Peer};
 use crate::program::{Finished, Program, run};
 use crate::served::{Served, url};
@@ -141,11 +144,45 @@ fn without_permission_or_helper_it_says_what_to_install() {
     let binary = dir.path().join("nfskit");
     fs::copy(env!("CARGO_BIN_EXE_nfskit"), &binary).unwrap();
     open(&binary);
-    let mut command = std::process::Command::new(&binary);
+    let mut command = Command::new(&binary);
     command.arg("mount").arg(served.url()).arg(&at).env("PATH", "/nowhere");
     command.uid(65_534).gid(65_534);
     let finished = Program::start(&mut command).finish();
     finished.complains(3, &["fusermount3", "fuse3"]);
     assert!(!is_mounted(&at));
     served.stop();
+}
+
+/// The words of the banner for whoever has only a home and `nfskit` in the PATH.
+#[test]
+fn what_a_server_prints_for_any_user_mounts() {
+    if !can_mount() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let served = Served::memory(&[]);
+    let line = served.program.wait_for(|text| {
+        let (_, line) = text.split_once("any user")?;
+        line.contains('\n').then(|| line.trim().to_owned())
+    });
+    let binaries = Path::new(env!("CARGO_BIN_EXE_nfskit")).parent().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &line]).env("HOME", home.path()).env("PATH", with(binaries));
+    let program = Program::start(&mut shell);
+    program.wait_for(|said| said.contains("locks (flock, fcntl) hold on").then_some(()));
+    let at = home.path().join("nfs");
+    assert!(is_mounted(&at), "{line}");
+    fs::write(at.join("file"), b"data").unwrap();
+    unmount(&at);
+    let finished = program.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    served.stop();
+}
+
+/// The PATH, and before it a directory.
+fn with(binaries: &Path) -> OsString {
+    let mut path = binaries.as_os_str().to_owned();
+    path.push(":");
+    path.push(env::var_os("PATH").unwrap());
+    path
 }
