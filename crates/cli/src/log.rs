@@ -111,6 +111,12 @@ impl Log {
         }
     }
 
+    /// Every host that reaches the address may mount an export.
+    pub(crate) fn open_to_everybody(&self, export: &str, address: SocketAddr) {
+        let fields = json!({ "export": export, "listen": address.to_string() });
+        self.tell(Level::Warn, "open_to_everybody", fields);
+    }
+
     /// A call took long.
     pub(crate) fn slow(&self, call: &SlowCall) {
         let ms = |span: Nanos| (span.as_micros_f64().round() / 1e3).into();

@@ -46,6 +46,11 @@ impl Export {
         name.bytes().fold(OFFSET, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(PRIME))
     }
 
+    /// Whether some rule is for everyone.
+    pub fn is_open(&self) -> bool {
+        self.rules.iter().any(|rule| rule.clients.is_everyone())
+    }
+
     /// How a client may use it.
     pub(crate) fn rule_for(&self, client: IpAddr) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.clients.contains(client))
@@ -85,7 +90,7 @@ impl Default for Rule {
 impl Rule {
     /// Whether it names its clients, and is not for everyone.
     pub(crate) fn names_clients(&self) -> bool {
-        self.clients != Clients::Everyone
+        !self.clients.is_everyone()
     }
 
     pub(crate) fn takes(&self, peer: &Peer) -> bool {
@@ -114,6 +119,14 @@ pub enum Clients {
 }
 
 impl Clients {
+    /// Whether it is for all hosts of a family, also where that is a network (`0.0.0.0/0`).
+    pub fn is_everyone(&self) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Of(networks) => networks.iter().any(Network::is_everyone),
+        }
+    }
+
     fn contains(&self, client: IpAddr) -> bool {
         match self {
             Self::Everyone => true,
@@ -140,6 +153,11 @@ impl Network {
     pub fn new(address: IpAddr, prefix_bits: u8) -> Option<Self> {
         let network = Self { address, prefix_bits };
         (prefix_bits <= bits(address) && network.masked(address) == address).then_some(network)
+    }
+
+    /// Whether it has all addresses of its family.
+    pub fn is_everyone(&self) -> bool {
+        self.prefix_bits == 0
     }
 
     pub fn contains(&self, client: IpAddr) -> bool {
@@ -262,6 +280,20 @@ mod tests {
         assert_eq!(read_only("10.0.0.2"), Some(true));
         assert_eq!(read_only("fd00::1"), Some(true));
         assert_eq!(read_only("192.168.0.1"), None);
+    }
+
+    #[test]
+    fn a_network_of_all_addresses_is_everyone() {
+        let of = |text| Clients::Of(vec![network("10.0.0.0/8"), network(text)]);
+        assert!(Clients::Everyone.is_everyone());
+        assert!(of("0.0.0.0/0").is_everyone() && of("::/0").is_everyone());
+        assert!(!of("0.0.0.0/1").is_everyone() && !of("fd00::/8").is_everyone());
+        // The other family is not let in by it.
+        assert!(!Clients::Of(vec![network("0.0.0.0/0")]).contains("::1".parse().unwrap()));
+        let open = Rule { clients: of("::/0"), ..Rule::default() };
+        let closed = Rule { clients: Clients::Of(vec![network("fd00::/8")]), ..Rule::default() };
+        assert!(!Export::ruled(closed.clone()).is_open());
+        assert!(Export { rules: vec![closed, open], ..Export::default() }.is_open());
     }
 
     #[test]

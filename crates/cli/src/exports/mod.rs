@@ -47,6 +47,15 @@ impl Default for RuleSpec {
     }
 }
 
+impl RuleSpec {
+    /// Whether it is for everyone: no clients, or a network of all addresses.
+    pub(crate) fn is_open(&self) -> bool {
+        let is_everyone =
+            |client: &Client| matches!(client, Client::Network(network) if network.is_everyone());
+        self.clients.is_empty() || self.clients.iter().any(is_everyone)
+    }
+}
+
 /// Who is meant by a client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Client {

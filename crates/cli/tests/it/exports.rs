@@ -93,6 +93,30 @@ fn a_reload_changes_what_is_exported_and_a_bad_one_does_not() {
     assert_eq!(served.program.finish().code, Some(0));
 }
 
+#[test]
+fn exports_that_a_reload_opens_to_everybody_are_told() {
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("exports.toml");
+    let export = |clients: &str| {
+        format!("[[export]]\npath = {:?}\nname = \"/data\"\n{clients}", folder.path())
+    };
+    write(&file, &export("clients = [\"127.0.0.1\"]\n"));
+    let mut command = nfskit(["serve", "--listen", "0.0.0.0:0", "--log-format", "json"]);
+    command.arg("--state").arg(state.path()).arg("--exports").arg(&file);
+    let server = Program::start(&mut command);
+    let said = server.wait_for_error(|text| text.contains("\"started\"").then(|| text.to_owned()));
+    assert!(!said.contains("open to every host"), "{said}");
+    for (number, clients) in ["", "clients = [\"127.0.0.1\", \"::/0\"]\n"].iter().enumerate() {
+        write(&file, &export(clients));
+        server.signal(Signal::HUP);
+        server.wait_for_error(|text| {
+            (text.matches("\"event\":\"open_to_everybody\"").count() == number + 1).then_some(())
+        });
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(server.finish().code, Some(0));
+}
+
 /// By the outer one its files would be reached by other rules than their own.
 #[test]
 fn an_export_inside_another_has_the_same_rules_or_is_refused() {

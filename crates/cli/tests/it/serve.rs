@@ -136,6 +136,9 @@ fn whoever_listens_beyond_the_host_without_a_list_of_clients_is_warned() {
     let said = warned("/data");
     assert!(said.contains("open to every host that reaches 0.0.0.0:"), "{said}");
     assert!(said.contains("try: --export /data=client=10.0.0.0/8"), "{said}");
+    // All addresses are no list either.
+    let said = warned("/data=client=127.0.0.0/8,client=0.0.0.0/0");
+    assert!(said.contains("open to every host that reaches 0.0.0.0:"), "{said}");
     let said = warned("/data=client=127.0.0.0/8");
     assert!(!said.contains("open to every host"), "{said}");
 }

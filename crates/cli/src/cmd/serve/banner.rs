@@ -9,8 +9,8 @@ use harness::served;
 use harness::served::CommitMode;
 use harness::shell;
 use net::shape::calibration::Calibration;
-use server::Squash;
 use server::types::Caller;
+use server::{Exports, Squash};
 
 use super::EMULATED;
 use crate::args::{self, MetadataSync};
@@ -115,7 +115,7 @@ impl<'a> Banner<'a> {
     }
 
     fn reach(&self, address: SocketAddr) -> String {
-        let listed = self.specs.iter().all(|spec| !spec.rule.clients.is_empty());
+        let listed = self.specs.iter().all(|spec| !spec.rule.is_open());
         match (address.ip().is_loopback(), listed) {
             (true, _) if self.specs.iter().any(|spec| !spec.rule.secure) => {
                 "this host only, where insecure all of its users".to_owned()
@@ -130,19 +130,24 @@ impl<'a> Banner<'a> {
             }
         }
     }
+}
 
-    /// A warning that nothing but the network stands between the exports and everybody.
-    pub(super) fn everybody(&self) -> Option<String> {
-        let address = self.address.filter(|address| !address.ip().is_loopback())?;
-        let open = self.specs.iter().find(|spec| spec.rule.clients.is_empty())?;
-        let name = shell::quoted(format!("{}=client=10.0.0.0/8", open.name));
-        Some(format!(
-            "warning: {} is open to every host that reaches {address}: no clients are listed\n   \
-             try: --export {name}, or --listen 127.0.0.1:{}",
-            open.name,
-            address.port()
-        ))
-    }
+/// An export between which and everybody nothing stands but the network.
+pub(super) fn open_to_everybody<S>(address: SocketAddr, exports: &Exports<S>) -> Option<&str> {
+    let mut open =
+        exports.iter().map(|exported| &exported.export).filter(|export| export.is_open());
+    let first = open.next()?;
+    (!address.ip().is_loopback()).then_some(&first.name)
+}
+
+/// What is said of it when the server begins.
+pub(super) fn warning(name: &str, address: SocketAddr) -> String {
+    let listed = shell::quoted(format!("{name}=client=10.0.0.0/8"));
+    format!(
+        "warning: {name} is open to every host that reaches {address}: no clients are listed, or \
+         all are\n  try: --export {listed}, or --listen 127.0.0.1:{}",
+        address.port()
+    )
 }
 
 /// The rule in the words of exports(5).

@@ -192,8 +192,8 @@ impl Server<'_> {
             limits: limits(args),
         };
         banner.listens(sockets.address);
-        if let Some(warning) = banner.everybody() {
-            output::say(warning);
+        if let Some(name) = banner::open_to_everybody(sockets.address, &exports) {
+            output::say(banner::warning(name, sockets.address));
         }
         let (log, writer) = Log::start(args.log_format, &clock).map_err(|cause| {
             Failure::environment(cause, "raise the limit of threads (ulimit -u)")
@@ -221,7 +221,11 @@ impl Server<'_> {
                 Ok(exports) => {
                     running.engine.export(exports);
                     running.host.deny(&served::service(&running.engine));
-                    log.reload(Ok(&names(&running.engine.exports())));
+                    let exports = running.engine.exports();
+                    log.reload(Ok(&names(&exports)));
+                    if let Some(name) = banner::open_to_everybody(address, &exports) {
+                        log.open_to_everybody(name, address);
+                    }
                 }
                 Err(why) => log.reload(Err(&why)),
             }
