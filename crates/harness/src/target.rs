@@ -56,12 +56,7 @@ pub fn options(target: &Target, reply_limit: Nanos, links: Shape) -> mount::Opti
     let uid = target.uid.unwrap_or_else(|| rustix::process::getuid().as_raw());
     let gid = target.gid.unwrap_or_else(|| rustix::process::getgid().as_raw());
     let machine_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    mount::Options {
-        credential: Credential { machine_name, uid, gid, gids: Vec::new() },
-        connect_limit: mount::Options::CONNECT_LIMIT,
-        reply_limit,
-        links,
-        persistence: None,
-        private: None,
-    }
+    let credential = Credential { machine_name, uid, gid, gids: Vec::new() };
+    let options = mount::Options::persistent(credential);
+    mount::Options { reply_limit, links, persistence: None, ..options }
 }

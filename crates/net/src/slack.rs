@@ -4,6 +4,13 @@
 //! an hour later. Giving it back costs as much as getting it again, so it is done when much was
 //! in flight, little is now, and that has been so for a while.
 
+use perf::units::Nanos;
+
+use crate::clock::Clock;
+
+/// How often it is looked.
+const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
+
 /// Less than this is not worth it.
 const PEAK_BYTES_MIN: u64 = 32 << 20;
 
@@ -23,6 +30,19 @@ pub struct Slack {
 }
 
 impl Slack {
+    /// Gives memory back when it is time, for as long as it is polled. `look` says how much is in
+    /// flight, as [`Self::is_due`] wants it; `release` lets go of what is kept to be used again.
+    pub async fn watch(mut self, clock: Clock, look: impl Fn() -> (u64, u64), release: impl Fn()) {
+        loop {
+            clock.sleep(LOOK_INTERVAL).await;
+            let (peak_bytes, bytes) = look();
+            if self.is_due(peak_bytes, bytes) {
+                release();
+                begin_to_give_back();
+            }
+        }
+    }
+
     /// `peak_bytes` is the most since the last look, or 0.
     pub fn is_due(&mut self, peak_bytes: u64, bytes: u64) -> bool {
         self.peak_bytes = self.peak_bytes.max(peak_bytes).max(bytes);
@@ -39,9 +59,14 @@ impl Slack {
     }
 }
 
-/// Has the allocator give back what it keeps free, where it can be asked to. Takes tens of
-/// milliseconds for each GiB.
-pub fn give_back() {
+/// Gives memory back in a thread of its own: it takes tens of milliseconds for each GiB, in which
+/// nobody is to wait for this one.
+pub fn begin_to_give_back() {
+    std::thread::Builder::new().spawn(give_back).ok();
+}
+
+/// Has the allocator give back what it keeps free, where it can be asked to.
+fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         #[allow(unsafe_code, reason = "the allocator's own function has no other interface")]
@@ -52,7 +77,11 @@ pub fn give_back() {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
+    use crate::clock::world::World;
 
     const MIB: u64 = 1 << 20;
 
@@ -70,5 +99,30 @@ mod tests {
         assert_eq!(looks(&mut slack, |look| if look % 4 == 0 { 900 * MIB } else { 0 }), None);
         assert_eq!(looks(&mut Slack::default(), |_| 20 * MIB), None, "it is not worth it");
         assert_eq!(looks(&mut Slack::default(), |_| 900 * MIB), None, "it is needed");
+    }
+
+    #[test]
+    fn what_is_kept_is_let_go_some_seconds_after_load() {
+        let world = World::new();
+        let clock = world.clock();
+        let seconds = world.run(async move {
+            let (kept, began) = (Arc::new(AtomicU64::new(1)), clock.now());
+            let look = {
+                let clock = clock.clone();
+                move || match clock.now().since(began) {
+                    load if load <= Nanos::from_secs(10) => (200 * MIB, 100 * MIB),
+                    _ => (0, MIB),
+                }
+            };
+            let released = Arc::clone(&kept);
+            let release = move || released.store(0, Ordering::Relaxed);
+            clock.spawn(Slack::default().watch(clock.clone(), look, release));
+            while kept.load(Ordering::Relaxed) > 0 {
+                clock.sleep(Nanos::from_millis(100)).await;
+            }
+            clock.now().since(began).as_secs_f64()
+        });
+        let seconds = seconds.unwrap();
+        assert!((14.9..15.2).contains(&seconds), "{seconds}");
     }
 }

@@ -7,7 +7,6 @@ use std::process::Command;
 use client::mount::{self, Mounted};
 use client::session::Credential;
 use net::clock::Clock;
-use net::shape::Shape;
 use perf::units::Nanos;
 use rustix::process::Signal;
 
@@ -77,18 +76,12 @@ impl Served {
     pub(crate) fn left_behind(&self) -> Vec<String> {
         let target = self.url().parse().unwrap();
         let listed = net::runtime::block_on(async {
+            let machine_name = "test".to_owned();
+            let credential = Credential { machine_name, uid: 0, gid: 0, gids: Vec::new() };
             let options = mount::Options {
-                credential: Credential {
-                    machine_name: "test".to_owned(),
-                    uid: 0,
-                    gid: 0,
-                    gids: Vec::new(),
-                },
                 connect_limit: Nanos::from_secs(20),
-                reply_limit: Nanos::from_secs(20),
-                links: Shape::default(),
                 persistence: None,
-                private: None,
+                ..mount::Options::persistent(credential)
             };
             let Mounted { session, .. } =
                 mount::mount(&Clock::real(), &target, &options).await.unwrap();

@@ -8,10 +8,10 @@ use net::clock::Clock;
 use net::error::ConnectError;
 use net::processor::Processor;
 use net::shape::Shape;
+use net::transport::Transport;
 use net::transport::buffer::Pool;
 use net::transport::private::Dialer;
 use net::transport::udp::Udp;
-use net::transport::{RECORD_BYTES_MAX, Transport};
 use perf::units::Nanos;
 
 use super::{Options, Persistence, Ports, traits};
@@ -44,7 +44,7 @@ pub async fn connect(clock: &Clock, ports: &Ports, options: &Options) -> Result<
         limit: options.connect_limit,
         links: options.links.clone(),
         patience: calls.as_ref().map(|calls| (calls.timeo, calls.retrans)),
-        pool: Pool::new(RECORD_BYTES_MAX),
+        pool: options.pool.clone(),
     };
     match calls {
         None => {

@@ -46,6 +46,8 @@ pub struct Options {
     /// The server is one of this process: it is reached by this, over TCP, whatever the target's
     /// host and ports are.
     pub private: Option<Dialer>,
+    /// Where replies over TCP are received.
+    pub pool: Pool,
 }
 
 impl Options {
@@ -61,6 +63,7 @@ impl Options {
             links: Shape::default(),
             persistence: Some(Persistence::default()),
             private: None,
+            pool: Pool::new(RECORD_BYTES_MAX),
         }
     }
 

@@ -524,6 +524,10 @@ impl Engine {
         files.map(|(handle, sums)| (handle, bytes(sums))).filter(|(_, bytes)| *bytes > 0).collect()
     }
 
+    pub(super) fn take_peak_bytes(&self) -> (u64, u64) {
+        self.room.lock().room.take_peak_bytes()
+    }
+
     pub(super) fn counters(&self) -> Counters {
         let files = self.all_files();
         let (mut dirty_bytes, mut uncommitted_bytes) = (0, 0);

@@ -329,4 +329,9 @@ impl WriteBehind {
     pub fn counters(&self) -> Counters {
         self.engine.counters()
     }
+
+    /// The most that was held since this was last asked, and what is now: bytes.
+    pub fn take_peak_bytes(&self) -> (u64, u64) {
+        self.engine.take_peak_bytes()
+    }
 }

@@ -16,6 +16,8 @@ pub(super) struct Room {
     /// Below this nobody waits.
     free_until: u64,
     held_bytes: u64,
+    /// The most that it was since it was last asked for.
+    peak_bytes: u64,
     /// What may be let in beyond `free_until`.
     tokens: u64,
     waiting: VecDeque<(Ticket, u64)>,
@@ -32,6 +34,7 @@ impl Room {
             bytes_max,
             free_until: bytes_max / 2,
             held_bytes: 0,
+            peak_bytes: 0,
             tokens: 0,
             waiting: VecDeque::new(),
             next_ticket: 0,
@@ -95,18 +98,22 @@ impl Room {
         self.held_bytes = held.saturating_add_signed(became);
     }
 
+    /// The most that was held since this was last asked, and what is now.
+    pub(super) fn take_peak_bytes(&mut self) -> (u64, u64) {
+        (std::mem::replace(&mut self.peak_bytes, self.held_bytes), self.held_bytes)
+    }
+
     fn take(&mut self, bytes: u64) -> bool {
         let then = self.held_bytes.saturating_add(bytes);
-        if then <= self.free_until || self.held_bytes == 0 {
-            self.held_bytes = then;
-            return true;
-        }
-        if then <= self.bytes_max && self.tokens >= bytes {
+        if then > self.free_until && self.held_bytes > 0 {
+            if then > self.bytes_max || self.tokens < bytes {
+                return false;
+            }
             self.tokens -= bytes;
-            self.held_bytes = then;
-            return true;
         }
-        false
+        self.held_bytes = then;
+        self.peak_bytes = self.peak_bytes.max(then);
+        true
     }
 }
 

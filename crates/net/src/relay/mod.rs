@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use perf::units::Nanos;
 use tokio::sync::{Semaphore, watch};
 use wire::record::Message;
@@ -39,7 +40,9 @@ use crate::serve::budget::Budget;
 use crate::serve::host::{Ending, Phase};
 use crate::shape::Shape;
 use crate::shape::conditions::HELD_BYTES_MAX;
+use crate::slack::Slack;
 use crate::transport::Transport;
+use crate::transport::buffer::Pool;
 use crate::transport::datagram::Datagrams;
 use crate::transport::tcp::{self, Listener, Tcp};
 
@@ -167,6 +170,8 @@ struct Shared {
     counts: Counters,
     events: Events,
     tap: Option<Tap>,
+    /// The slabs of its listeners. Guards a list that grows when one begins.
+    pools: Mutex<Vec<Pool>>,
 }
 
 #[derive(Debug, Default)]
@@ -239,6 +244,7 @@ impl Relay {
             counts: Counters::default(),
             events,
             tap,
+            pools: Mutex::default(),
         }))
     }
 
@@ -246,6 +252,7 @@ impl Relay {
     /// with one connection ends that connection.
     pub async fn listen(&self, listener: Listener, server: SocketAddr, callers: Callers) {
         let mut ending = self.ending();
+        self.0.pools.lock().push(listener.pool().clone());
         loop {
             let accept = std::pin::pin!(listener.accept());
             let Some(accepted) = ending.or(accept).await else {
@@ -379,6 +386,17 @@ impl Relay {
             given_up: load(&counts.given_up),
             bytes_held: self.0.budget.bytes_used() as u64,
         }
+    }
+
+    /// Gives memory back after load, for as long as it is polled.
+    pub async fn give_memory_back(&self) {
+        let look = || {
+            let received: u64 = self.0.pools.lock().iter().map(Pool::take_peak_bytes).sum();
+            let held = self.0.budget.bytes_used() as u64;
+            (received.max(self.0.budget.take_peak_bytes() as u64), held)
+        };
+        let release = || self.0.pools.lock().iter().for_each(Pool::release);
+        Slack::default().watch(self.0.clock.clone(), look, release).await;
     }
 
     fn ending(&self) -> Ending {

@@ -41,6 +41,9 @@ struct Shared {
     large: Mutex<Vec<Vec<u8>>>,
     allocated: AtomicU64,
     copied_bytes: AtomicU64,
+    /// Bytes of the slabs that somebody has, and the most since they were last asked for.
+    taken_bytes: AtomicU64,
+    peak_bytes: AtomicU64,
 }
 
 /// What the pool has cost so far.
@@ -61,6 +64,8 @@ impl Pool {
             large: Mutex::default(),
             allocated: AtomicU64::new(0),
             copied_bytes: AtomicU64::new(0),
+            taken_bytes: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
         }))
     }
 
@@ -69,6 +74,16 @@ impl Pool {
             slabs_allocated: self.0.allocated.load(Ordering::Relaxed),
             copied_bytes: self.0.copied_bytes.load(Ordering::Relaxed),
         }
+    }
+
+    /// Bytes of the slabs that somebody has.
+    pub fn taken_bytes(&self) -> u64 {
+        self.0.taken_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most that it was since this was last asked.
+    pub fn take_peak_bytes(&self) -> u64 {
+        self.0.peak_bytes.swap(self.taken_bytes(), Ordering::Relaxed)
     }
 
     /// Gives free slabs back to the system.
@@ -95,6 +110,9 @@ impl Pool {
             self.0.allocated.fetch_add(1, Ordering::Relaxed);
             vec![0; self.0.bytes(size)]
         });
+        let len = bytes.len() as u64;
+        let taken = self.0.taken_bytes.fetch_add(len, Ordering::Relaxed) + len;
+        self.0.peak_bytes.fetch_max(taken, Ordering::Relaxed);
         Slab { bytes, size, pool: self.clone() }
     }
 }
@@ -140,6 +158,7 @@ impl AsRef<[u8]> for Slab {
 
 impl Drop for Slab {
     fn drop(&mut self) {
+        self.pool.0.taken_bytes.fetch_sub(self.bytes.len() as u64, Ordering::Relaxed);
         let Some(mut list) = self.pool.0.list(self.size).map(Mutex::lock) else { return };
         if list.len() < FREE_MAX {
             list.push(std::mem::take(&mut self.bytes));
@@ -303,10 +322,15 @@ mod tests {
             drop(buffer.take(buffer.as_slice().len()));
             assert_eq!(pool.costs().slabs_allocated, round, "it is not used again");
         }
-        drop(pool.take(Size::Large));
-        assert_eq!(pool.0.large.lock().len(), 1);
+        let slabs = [pool.take(Size::Large), pool.take(Size::Small)];
+        let both: u64 = slabs.iter().map(|slab| slab.bytes.len() as u64).sum();
+        assert_eq!(pool.taken_bytes(), both);
+        drop(slabs);
+        assert_eq!((pool.taken_bytes(), pool.0.large.lock().len()), (0, 1));
         pool.release();
         assert!(pool.0.large.lock().is_empty());
+        assert!(pool.take_peak_bytes() >= both);
+        assert_eq!(pool.take_peak_bytes(), 0);
     }
 
     #[test]

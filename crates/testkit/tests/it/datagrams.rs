@@ -16,7 +16,6 @@ use net::clock::Clock;
 use net::clock::world::World;
 use net::error::CallError;
 use net::serve::{self, Host, Limits};
-use net::shape::Shape;
 use net::transport::datagram::Datagrams;
 use net::transport::lossy::{self, Weather};
 use net::transport::udp::Udp;
@@ -135,19 +134,10 @@ fn serve(clock: &Clock) -> SocketAddr {
 }
 
 fn options() -> Options {
-    Options {
-        credential: Credential {
-            machine_name: "test".to_owned(),
-            uid: 0,
-            gid: 0,
-            gids: Vec::new(),
-        },
-        connect_limit: Options::CONNECT_LIMIT,
-        reply_limit: Nanos::from_secs(60),
-        links: Shape::default(),
-        persistence: None,
-        private: None,
-    }
+    let machine_name = "test".to_owned();
+    let credential = Credential { machine_name, uid: 0, gid: 0, gids: Vec::new() };
+    let options = Options::persistent(credential);
+    Options { reply_limit: Nanos::from_secs(60), persistence: None, ..options }
 }
 
 fn url(server: SocketAddr) -> Url {

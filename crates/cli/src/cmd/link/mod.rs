@@ -145,6 +145,8 @@ async fn relay(
     for (leg, sockets) in legs.iter().zip(sockets) {
         listen(&relay, sockets, leg.server, callers, &clock);
     }
+    let own = relay.clone();
+    clock.spawn(async move { own.give_memory_back().await });
     let knobs = Knobs::new(&relay, &clock, words, args.held);
     let banner = Banner {
         legs: &legs,

@@ -13,6 +13,8 @@ use harness::mounts::settings::Settings;
 use harness::target;
 use net::call::{Event, Events};
 use net::clock::Clock;
+use net::slack::Slack;
+use net::transport::buffer::Pool;
 use parking_lot::Mutex;
 use wire::nfs3::{FType, StableHow};
 
@@ -88,9 +90,21 @@ pub(super) async fn reach(
             ..Options::default()
         },
     );
+    give_memory_back(clock, &files, options.pool.clone());
     let protocol = target.protocol.name().to_uppercase();
     let spoken = format!("NFS v{} over {protocol}", target.version.number());
     Ok(Reached { files, credential: options.credential, spoken })
+}
+
+/// What replies and written data have taken goes back to the system when the load is over.
+fn give_memory_back(clock: &Clock, files: &Files, pool: Pool) {
+    let (files, received) = (files.clone(), pool.clone());
+    let look = move || {
+        let (written_peak_bytes, written_bytes) = files.write_behind().take_peak_bytes();
+        let read_bytes = files.read_ahead_bytes().max(received.taken_bytes());
+        (written_peak_bytes + received.take_peak_bytes(), written_bytes + read_bytes)
+    };
+    clock.spawn(Slack::default().watch(clock.clone(), look, move || pool.release()));
 }
 
 /// Programs learn of a server that makes no sense by an error's number; here it is said what it has

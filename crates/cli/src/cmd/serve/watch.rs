@@ -80,8 +80,7 @@ pub(super) fn begin<S: Store>(
             }
             if idle.is_due(host.take_peak_bytes(), counts.bytes_in_flight) {
                 host.release();
-                // It takes tens of milliseconds, in which no call is to wait for this thread.
-                std::thread::Builder::new().spawn(net::slack::give_back).ok();
+                net::slack::begin_to_give_back();
             }
             for exported in engine.exports().iter() {
                 let name = &exported.export.name;
