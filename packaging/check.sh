@@ -1,6 +1,6 @@
 #!/bin/bash
 # Whether the files here are right: bash packaging/check.sh, after cargo build --release. Needs root, and the packages
-# systemd and util-linux.
+# systemd, util-linux and python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 nfskit=${CARGO_TARGET_DIR:-target}/release/nfskit
@@ -20,17 +20,24 @@ echo "packaging: unit: $(tail -1 "$work/security")"
 
 # The example of exports is read by the server; with other paths, for nobody has ours.
 mkdir "$work/data" "$work/state"
+chmod 1777 "$work/data"
 sed "s|/srv/data|$work/data|" packaging/exports.toml >"$work/exports.toml"
 capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' packaging/nfskit.service | tr 'A-Z ' 'a-z,' | sed 's/cap_//g')
 bounds="-all$(printf ',+%s' ${capabilities//,/ })"
 umask 077
-setpriv --bounding-set="$bounds" --no-new-privs "$nfskit" serve --listen 127.0.0.1:0 --udp --exports "$work/exports.toml" \
+setpriv --bounding-set="$bounds" --no-new-privs python3 packaging/families.py packaging/nfskit.service \
+    "$nfskit" serve --listen 127.0.0.1:0 --udp --exports "$work/exports.toml" \
     --state "$work/state" --grace 20s >"$work/log" 2>&1 &
 server=$!
 for _ in $(seq 100); do grep -q 'mount -t nfs' "$work/log" && break; sleep 0.1; done
 cat "$work/log"
 grep -q 'mount -t nfs' "$work/log" || fail "the server does not start with the unit's capabilities"
 grep -q 'callers act with their own uid' "$work/log" || fail "it cannot act as its callers"
+# The example is `secure`: root of this host is let in from any port, because the server sees whose program it is.
+url=$(sed -n 's/^ *url *//p' "$work/log")
+from_high_port() { setpriv --inh-caps=-net_bind_service --bounding-set=-net_bind_service "$@"; }
+from_high_port "$nfskit" bench seqwrite --wire --size 64K --target "$url" >"$work/bench" 2>&1 ||
+    { cat "$work/bench"; fail "the server does not see whose program calls"; }
 kill -HUP $server
 sleep 1 # an end would be seen now
 kill -TERM $server || fail "SIGHUP ended it"
