@@ -1,44 +1,55 @@
 //! Says on the screen that others used the machine while something was measured.
 
+use harness::output;
 use harness::records::NEIGHBOURS_SHARE_MAX;
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use net::clock::Clock;
+use perf::units::Nanos;
 
 use crate::args::Command;
 
-/// A measurement that is under way.
-pub(crate) struct Watch(Option<(Clock, Neighbours)>);
+/// In less the system's ticks of 10 ms tell nothing, and nothing has been measured.
+const MEASURED_MIN: Nanos = Nanos::from_millis(200);
 
-impl Watch {
-    /// Of a command that measures; of any other, nothing is said.
-    pub(crate) fn begin(command: &Command, verbosity: Verbosity) -> Self {
-        let measures = matches!(
-            command,
-            Command::Study(_) | Command::Probe(_) | Command::Bench(_) | Command::Papers(_)
-        );
-        Self((measures && verbosity > Verbosity::Quiet).then(|| {
-            let clock = Clock::real();
-            let neighbours = Neighbours::watch(clock.now());
-            (clock, neighbours)
-        }))
+/// Runs `command`, and says afterwards whether others used the machine meanwhile: also where it has
+/// failed, which may be why. Of a command that does not measure, nothing is said.
+pub(crate) fn watched<T>(command: &Command, verbosity: Verbosity, run: impl FnOnce() -> T) -> T {
+    let measures = matches!(
+        command,
+        Command::Study(_) | Command::Probe(_) | Command::Bench(_) | Command::Papers(_)
+    );
+    if !measures || verbosity == Verbosity::Quiet {
+        return run();
     }
+    let clock = Clock::real();
+    let began = clock.now();
+    let neighbours = Neighbours::watch(began);
+    let share = || {
+        let now = clock.now();
+        neighbours.share(now).filter(|_| now.since(began) >= MEASURED_MIN)
+    };
+    around(share, output::say, run)
+}
 
-    /// After the command's own output, where it has measured something.
-    pub(crate) fn end(self) {
-        let Self(Some((clock, neighbours))) = self else { return };
-        if let Some(said) = neighbours.share(clock.now()).and_then(sentence) {
-            eprintln!("{said}");
-        }
+fn around<T>(
+    share: impl FnOnce() -> Option<f64>,
+    say: impl FnOnce(String),
+    run: impl FnOnce() -> T,
+) -> T {
+    let outcome = run();
+    if let Some(said) = share().and_then(sentence) {
+        say(said);
     }
+    outcome
 }
 
 fn sentence(share: f64) -> Option<String> {
     let percent = 100.0 * share;
     (share > NEIGHBOURS_SHARE_MAX).then(|| {
         format!(
-            "nfskit: busy machine: others used {percent:.0} % of the processors meanwhile, kernel \
-             threads and a server on this host among them; measure again when it is quiet"
+            "busy machine: others used {percent:.0} % of the processors meanwhile, kernel threads \
+             and a server on this host among them; measure again when it is quiet"
         )
     })
 }
@@ -53,5 +64,14 @@ mod tests {
         assert_eq!(sentence(f64::NAN), None);
         let said = sentence(0.43).unwrap();
         assert!(said.contains("busy machine: others used 43 %"), "{said}");
+    }
+
+    #[test]
+    fn a_command_that_failed_tells_of_a_busy_machine_too() {
+        for outcome in [Ok(5), Err("late")] {
+            let mut said = String::new();
+            assert_eq!(around(|| Some(0.9), |text| said = text, || outcome), outcome);
+            assert!(said.contains("90 %"), "{said}");
+        }
     }
 }

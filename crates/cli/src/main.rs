@@ -1,5 +1,8 @@
 //! `nfskit`: finds what slows NFS down, explains it with a model that predicts, and removes it.
 
+// They panic where nobody reads; `harness::output` does not.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod args;
 mod busy;
 mod cmd;
@@ -31,10 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &args::Args) -> Result<(), Failure> {
-    let watch = busy::Watch::begin(&args.command, args.verbosity());
-    command(args)?;
-    watch.end();
-    Ok(())
+    busy::watched(&args.command, args.verbosity(), || command(args))
 }
 
 fn command(args: &args::Args) -> Result<(), Failure> {
