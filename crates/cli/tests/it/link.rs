@@ -300,6 +300,27 @@ fn an_address_that_is_taken() {
 }
 
 #[test]
+fn a_relay_that_every_host_reaches_says_so_and_its_banner_has_the_version() {
+    let served = Served::memory(&["--versions", "2"]);
+    let port = served.port();
+    let to = format!("nfs://127.0.0.1/?version=2&nfsport={port}&mountport={port}");
+    for (listen, is_open) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
+        let arguments = ["link", "--to", &to, "--listen", listen, "--uncalibrated"];
+        let program = Program::start(&mut nfskit(arguments));
+        let banner = program.wait_for(|text| text.contains("/mnt\n").then(|| text.to_owned()));
+        assert!(banner.contains("-o vers=2,"), "{banner}");
+        let line = banner.lines().find_map(|line| line.trim().strip_prefix("url")).unwrap();
+        let target: client::url::Target = line.trim().parse().unwrap();
+        assert_eq!(target.version, client::url::Version::Two);
+        program.signal(Signal::TERM);
+        let finished = program.finish();
+        let warning = "open to every host that reaches 0.0.0.0:";
+        assert_eq!(finished.stderr.contains(warning), is_open, "{finished:?}");
+    }
+    served.stop();
+}
+
+#[test]
 fn a_hangup_reads_the_file_of_the_link_again() {
     let served = Served::memory(&[]);
     let folder = tempfile::tempdir().unwrap();

@@ -58,6 +58,8 @@ struct Line {
     /// Bytes that the session holds in the direction of the server, with [`ENTRY_BYTES`] for each
     /// datagram.
     held_bytes: Arc<AtomicUsize>,
+    /// Bytes that the client may get although it may be somebody else.
+    allowed_bytes: Arc<AtomicUsize>,
     follower: Follower,
     eye: Arc<Mutex<Eye>>,
 }
@@ -149,6 +151,9 @@ where
             return;
         };
         line.eye.lock().see(now, Seen::Came(Side::Client, &bytes));
+        let allowed = bytes.len().saturating_mul(shared.limits.unproven_times_max);
+        let add = |before: usize| Some(before.saturating_add(allowed));
+        line.allowed_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok();
         for (due, bytes) in arrivals(ledger, &mut line.follower, &shared.shape, now, bytes) {
             let held = line.held_bytes.load(Ordering::Relaxed);
             let place = line.queue.try_reserve();
@@ -178,7 +183,7 @@ where
             return false;
         };
         let (sender, queue) = mpsc::channel(QUEUE_MAX);
-        let held_bytes = Arc::new(AtomicUsize::new(0));
+        let (held_bytes, allowed_bytes) = (Arc::default(), Arc::default());
         let opened = || {
             let own = route.local.unwrap_or_else(|| self.own.ip());
             let towards = socket.local_addr().unwrap_or(self.own);
@@ -193,6 +198,7 @@ where
         let line = Line {
             queue: sender,
             held_bytes: Arc::clone(&held_bytes),
+            allowed_bytes: Arc::clone(&allowed_bytes),
             follower: shared.shape.follower(shape::Side::There),
             eye: Arc::clone(&eye),
         };
@@ -206,6 +212,7 @@ where
             queue,
             there: Holding::default(),
             there_bytes: held_bytes,
+            allowed_bytes,
             back: Holding::default(),
             follower: shared.shape.follower(shape::Side::Back),
             alarm: None,
@@ -320,6 +327,8 @@ struct Session<F, D> {
     queue: mpsc::Receiver<Admitted>,
     there: Holding,
     there_bytes: Arc<AtomicUsize>,
+    /// As in [`Line`].
+    allowed_bytes: Arc<AtomicUsize>,
     back: Holding,
     /// The link from the server.
     follower: Follower,
@@ -460,6 +469,10 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
         }
         while let Some((due, bytes)) = self.back.pop(now) {
             let len = bytes.len();
+            if !self.may_get(len) {
+                shared.back.lose(1, len as u64, Loss::Unproven);
+                continue;
+            }
             // Whoever waits for the socket would take its waker from those who share it.
             let mut nobody = Context::from_waker(Waker::noop());
             let sent =
@@ -468,6 +481,17 @@ impl<F: Datagrams, D: Datagrams> Session<F, D> {
                 self.eye.lock().see(now, Seen::Left(Side::Client, &bytes));
             }
         }
+    }
+
+    /// Whether so many bytes may go to the client. The server cannot tell: to it all datagrams come
+    /// from this host, which it may trust.
+    fn may_get(&self, len: usize) -> bool {
+        let host = self.client.peer.ip().to_canonical();
+        if host.is_loopback() || self.relay.0.seats.holds(host) {
+            return true;
+        }
+        let take = |allowed: usize| allowed.checked_sub(len);
+        self.allowed_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     /// Counts what was not handed on.

@@ -21,6 +21,8 @@ pub enum Loss {
     NoRoom,
     /// There were as many sources of datagrams as may be told apart.
     NoSession,
+    /// It was larger than what a source may get that is perhaps somebody else.
+    Unproven,
     /// The other end was not there to take it.
     Unreachable,
     /// The system did not take it.
@@ -38,6 +40,7 @@ impl Loss {
             Self::Queue => "queue",
             Self::NoRoom => "no-room",
             Self::NoSession => "no-session",
+            Self::Unproven => "unproven",
             Self::Unreachable => "unreachable",
             Self::Unsent => "unsent",
             Self::Ended => "ended",

@@ -31,13 +31,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use perf::units::Nanos;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use wire::record::Message;
 
 use crate::clock::Clock;
 use crate::error::{ConnectError, TransportError};
 use crate::serve::budget::Budget;
 use crate::serve::host::{Ending, Phase};
+use crate::serve::seats::{Seated, Seats};
 use crate::shape::Shape;
 use crate::shape::conditions::HELD_BYTES_MAX;
 use crate::slack::Slack;
@@ -51,13 +52,24 @@ pub use self::ledger::{Carried, Loss};
 pub use self::reach::{Unfit, reach};
 pub use self::tap::{Leg, Opened, Seen, Tap, Watcher};
 
+/// As a server has it (docs/semantics.md, 79).
+const UNPROVEN_TIMES_MAX: usize = 3;
+
 /// What a relay may hold, and how long it waits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Connections at once; one more is closed at once.
+    /// Connections at once; one more takes the place of the idlest.
     pub connections_max: usize,
+    /// Of these, from one address.
+    pub connections_per_host_max: usize,
+    /// A connection that has done something within this keeps its place. Relays in a circle make
+    /// one connection of another without end: so they run out of places, and it ends.
+    pub active_for: Nanos,
     /// Sources of datagrams told apart at once; those of one more are dropped.
     pub sessions_max: usize,
+    /// Bytes that a source of datagrams may get for each that came from it, unless it is an address
+    /// of this host's loopback or has a connection here: it may be somebody else.
+    pub unproven_times_max: usize,
     /// Bytes that one connection or session holds in one direction.
     pub held_bytes_max: usize,
     /// Bytes that all hold together.
@@ -74,7 +86,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 4096,
+            connections_per_host_max: 1024,
+            active_for: Nanos::from_secs(5),
             sessions_max: 1024,
+            unproven_times_max: UNPROVEN_TIMES_MAX,
             held_bytes_max: usize::try_from(HELD_BYTES_MAX).unwrap_or(usize::MAX),
             bytes_max: 1 << 30,
             connect_max: Nanos::from_secs(5),
@@ -163,7 +178,7 @@ struct Shared {
     shape: Shape,
     there: Ledger,
     back: Ledger,
-    places: Arc<Semaphore>,
+    seats: Arc<Seats>,
     phase: watch::Sender<Phase>,
     /// Connections and sockets that are being relayed.
     relayed: watch::Sender<u64>,
@@ -180,6 +195,7 @@ struct Counters {
     sessions: AtomicU64,
     accepted: AtomicU64,
     refused: AtomicU64,
+    evicted: AtomicU64,
     unreachable: AtomicU64,
     broken: AtomicU64,
     garbled: AtomicU64,
@@ -204,6 +220,8 @@ pub struct Counts {
     pub accepted: u64,
     /// Connections that found no place.
     pub refused: u64,
+    /// Connections that had to leave for others.
+    pub evicted: u64,
     /// Connections whose server was not there.
     pub unreachable: u64,
     /// Connections that broke.
@@ -238,7 +256,11 @@ impl Relay {
             shape,
             there: Ledger::default(),
             back: Ledger::default(),
-            places: Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS))),
+            seats: Arc::new(Seats::new(
+                limits.connections_max,
+                limits.connections_per_host_max,
+                limits.active_for,
+            )),
             phase: watch::Sender::new(Phase::Serving),
             relayed: watch::Sender::new(0),
             counts: Counters::default(),
@@ -271,12 +293,14 @@ impl Relay {
     fn admit(&self, client: Tcp, server: SocketAddr, callers: Callers, listener: &Listener) {
         let address = client.peer();
         let is_vouched = callers.vouch(address, client.owner());
-        let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
+        let host = address.ip().to_canonical();
+        let Ok(seated) = self.0.seats.enter(host, self.0.clock.now()) else {
             add(&self.0.counts.refused);
             (self.0.events)(Event::NoPlace { client: address });
             return;
         };
         add(&self.0.counts.accepted);
+        self.0.counts.evicted.fetch_add(u64::from(seated.has_evicted), Ordering::Relaxed);
         let (relay, pool) = (self.clone(), listener.pool().clone());
         let record_bytes_max = listener.record_bytes_max();
         self.0.clock.spawn(async move {
@@ -295,14 +319,13 @@ impl Relay {
                 }
                 Ok(server) => {
                     server.watch_peer(SERVER_PATIENCE, SERVER_RETRIES);
-                    relay.connection(client, server).await.ok();
+                    relay.connection_at(&seated, client, server).await.ok();
                 }
                 Err(cause) => {
                     add(&relay.0.counts.unreachable);
                     (relay.0.events)(Event::Unreachable { client: address, cause });
                 }
             }
-            drop(place);
         });
     }
 
@@ -315,9 +338,19 @@ impl Relay {
         client: impl Transport,
         server: impl Transport,
     ) -> Result<(), (Side, TransportError)> {
+        let seated = self.0.seats.enter_anyway(client.peer().ip().to_canonical());
+        self.connection_at(&seated, client, server).await
+    }
+
+    async fn connection_at(
+        &self,
+        seated: &Seated,
+        client: impl Transport,
+        server: impl Transport,
+    ) -> Result<(), (Side, TransportError)> {
         let address = client.peer();
         let present = self.enter(|counts| &counts.connections);
-        let ended = stream::relay(self, client, server).await;
+        let ended = stream::relay(self, seated, client, server).await;
         drop(present);
         if let Err((side, cause)) = &ended {
             let counts = &self.0.counts;
@@ -380,6 +413,7 @@ impl Relay {
             sessions: load(&counts.sessions),
             accepted: load(&counts.accepted),
             refused: load(&counts.refused),
+            evicted: load(&counts.evicted),
             unreachable: load(&counts.unreachable),
             broken: load(&counts.broken),
             garbled: load(&counts.garbled),

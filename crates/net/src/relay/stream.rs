@@ -22,6 +22,7 @@ use crate::serve::Carrier;
 use crate::serve::budget::{Account, Budget};
 use crate::serve::host::{Ending, Phase};
 use crate::serve::patience::{Observed, Patience};
+use crate::serve::seats::Seated;
 use crate::shape::{self, Follower, Shape};
 use crate::transport::Transport;
 
@@ -41,6 +42,7 @@ const COPIED_BYTES_MAX: usize = 256 << 10;
 /// Relays; see [`Relay::connection`].
 pub(super) async fn relay(
     relay: &Relay,
+    seated: &Seated,
     mut client: impl Transport,
     mut server: impl Transport,
 ) -> Result<(), (Side, TransportError)> {
@@ -72,6 +74,8 @@ pub(super) async fn relay(
     };
     let mut pair = Pair {
         relay,
+        seated,
+        records: 0,
         there: way(&shared.there, Side::Client, shape::Side::There),
         back: way(&shared.back, Side::Server, shape::Side::Back),
         alarm: None,
@@ -101,6 +105,9 @@ type Timer = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 struct Pair<'r> {
     relay: &'r Relay,
+    seated: &'r Seated,
+    /// Those that had come when it was last looked.
+    records: u64,
     there: Way<'r>,
     back: Way<'r>,
     /// For the next message that is due; made when there is one.
@@ -170,6 +177,33 @@ impl Pair<'_> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Failed>> {
         self.look(client, server, cx)?;
+        if self.seated.seat().is_revoked() {
+            return Poll::Ready(Ok(()));
+        }
+        let ended = self.advance(client, server, cx);
+        self.sit(client, server);
+        ended
+    }
+
+    /// Keeps the seat while something is on its way: a message, or the reply to a call.
+    fn sit(&mut self, client: &impl Transport, server: &impl Transport) {
+        let records = self.there.records + self.back.records;
+        if records != std::mem::replace(&mut self.records, records) {
+            self.relay.0.seats.look_at(self.relay.0.clock.now());
+            self.seated.is_active();
+        }
+        let is_held = !self.there.held.is_empty() || !self.back.held.is_empty();
+        let is_behind = client.unsent_bytes() > 0 || server.unsent_bytes() > 0;
+        let is_awaited = self.there.records > self.back.records;
+        self.seated.seat().is_busy(is_held || is_behind || is_awaited);
+    }
+
+    fn advance(
+        &mut self,
+        client: &mut impl Transport,
+        server: &mut impl Transport,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Failed>> {
         let phase = self.ending.phase(cx);
         if phase == Phase::Abandoning {
             return Poll::Ready(Ok(()));
@@ -239,6 +273,7 @@ impl Pair<'_> {
             let timer = self.timer.get_or_insert_with(|| {
                 let clock = self.relay.0.clock.clone();
                 let interval = self.client_patience.interval();
+                self.seated.seat().watch(cx.waker());
                 Box::pin(async move { clock.sleep(interval).await })
             });
             if timer.as_mut().poll(cx).is_pending() {
@@ -249,7 +284,9 @@ impl Pair<'_> {
             let held = self.there.held.len() + self.back.held.len();
             let seen_at_client = observed(&self.there, client, &self.back, held);
             let seen_at_server = observed(&self.back, server, &self.there, held);
-            let client_is = self.client_patience.look(now, seen_at_client, false);
+            self.relay.0.seats.look_at(now);
+            let is_short = self.relay.0.seats.is_full(now);
+            let client_is = self.client_patience.look(now, seen_at_client, is_short);
             let server_is = self.server_patience.look(now, seen_at_server, false);
             client_is.map_err(|cause| (Side::Client, cause))?;
             server_is.map_err(|cause| (Side::Server, cause))?;

@@ -126,7 +126,11 @@ impl Host {
             limits,
             budgets: Budgets::new(limits.bytes_in_flight_max),
             turns: Turns::new(processors()),
-            seats: Arc::new(Seats::new(limits.connections_max, limits.connections_per_host_max)),
+            seats: Arc::new(Seats::new(
+                limits.connections_max,
+                limits.connections_per_host_max,
+                Nanos::ZERO,
+            )),
             pools: Mutex::default(),
             phase: watch::Sender::new(Phase::Serving),
             served: watch::Sender::new(0),

@@ -19,7 +19,7 @@ mod connection;
 mod datagrams;
 pub(crate) mod host;
 pub(crate) mod patience;
-mod seats;
+pub(crate) mod seats;
 mod turns;
 
 use std::future::Future;

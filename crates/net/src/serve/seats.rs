@@ -25,9 +25,11 @@ const FULL_FOR: Nanos = Nanos::from_secs(10);
 
 /// All seats of a server.
 #[derive(Debug)]
-pub(super) struct Seats {
+pub(crate) struct Seats {
     seats_max: usize,
     per_host_max: usize,
+    /// Who has done something within this keeps its seat, too.
+    idle_min: Nanos,
     /// The coarse clock.
     now_ns: AtomicU64,
     /// When somebody last found no seat; 0 if nobody has.
@@ -52,7 +54,7 @@ struct OfHost {
 
 /// A connection's seat, as its task and those who want it see it.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(crate) struct Seat {
     number: u64,
     host: IpAddr,
     share: Arc<HostShare>,
@@ -66,22 +68,23 @@ pub(super) struct Seat {
 
 /// Why there is no seat.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct NoSeat;
+pub(crate) struct NoSeat;
 
 /// A seat that is taken, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Seated {
+pub(crate) struct Seated {
     seats: Arc<Seats>,
     seat: Arc<Seat>,
     /// Another had to leave for this one.
-    pub(super) has_evicted: bool,
+    pub(crate) has_evicted: bool,
 }
 
 impl Seats {
-    pub(super) fn new(seats_max: usize, per_host_max: usize) -> Self {
+    pub(crate) fn new(seats_max: usize, per_host_max: usize, idle_min: Nanos) -> Self {
         Self {
             seats_max,
             per_host_max,
+            idle_min,
             now_ns: AtomicU64::new(0),
             full_ns: AtomicU64::new(0),
             table: Mutex::default(),
@@ -92,14 +95,16 @@ impl Seats {
     ///
     /// # Errors
     /// All are taken, by busy ones.
-    pub(super) fn enter(self: &Arc<Self>, host: IpAddr, now: Instant) -> Result<Seated, NoSeat> {
+    pub(crate) fn enter(self: &Arc<Self>, host: IpAddr, now: Instant) -> Result<Seated, NoSeat> {
         self.look_at(now);
         let mut table = self.table.lock();
         let of_host = table.hosts.get(&host).map_or(0, |of_host| of_host.seats);
         let mut has_evicted = false;
         if of_host >= self.per_host_max || table.seats.len() >= self.seats_max {
             let of = (of_host >= self.per_host_max).then_some(host);
-            let Some(idlest) = table.idlest(of) else {
+            let idlest =
+                table.idlest(of).filter(|seat| seat.idle_ns(now) >= self.idle_min.as_nanos());
+            let Some(idlest) = idlest else {
                 self.full_ns.store(now.as_nanos().max(1), Ordering::Relaxed);
                 return Err(NoSeat);
             };
@@ -111,7 +116,7 @@ impl Seats {
     }
 
     /// A seat whether there is one or not.
-    pub(super) fn enter_anyway(self: &Arc<Self>, host: IpAddr) -> Seated {
+    pub(crate) fn enter_anyway(self: &Arc<Self>, host: IpAddr) -> Seated {
         self.seat(self.table.lock(), host, false)
     }
 
@@ -140,7 +145,7 @@ impl Seats {
     }
 
     /// Revokes the seats of hosts that may not be here any more; gives how many there were.
-    pub(super) fn keep(&self, may_stay: impl Fn(IpAddr) -> bool) -> usize {
+    pub(crate) fn keep(&self, may_stay: impl Fn(IpAddr) -> bool) -> usize {
         let mut table = self.table.lock();
         let leaving: Vec<Arc<Seat>> =
             table.seats.values().filter(|seat| !may_stay(seat.host)).cloned().collect();
@@ -153,17 +158,17 @@ impl Seats {
 
     /// Whether a connection of `host` is here: it has answered our half of a handshake, so that
     /// nobody else speaks in its name.
-    pub(super) fn holds(&self, host: IpAddr) -> bool {
+    pub(crate) fn holds(&self, host: IpAddr) -> bool {
         self.table.lock().hosts.contains_key(&host)
     }
 
     /// Moves the coarse clock on.
-    pub(super) fn look_at(&self, now: Instant) {
+    pub(crate) fn look_at(&self, now: Instant) {
         self.now_ns.fetch_max(now.as_nanos(), Ordering::Relaxed);
     }
 
     /// Whether somebody has found no seat lately.
-    pub(super) fn is_full(&self, now: Instant) -> bool {
+    pub(crate) fn is_full(&self, now: Instant) -> bool {
         let full = self.full_ns.load(Ordering::Relaxed);
         full != 0 && now.as_nanos().saturating_sub(full) < FULL_FOR.as_nanos()
     }
@@ -199,38 +204,42 @@ impl Seat {
         self.waker.lock().take().into_iter().for_each(Waker::wake);
     }
 
+    fn idle_ns(&self, now: Instant) -> u64 {
+        now.as_nanos().saturating_sub(self.active_ns.load(Ordering::Relaxed))
+    }
+
     /// Whether the connection has to leave.
-    pub(super) fn is_revoked(&self) -> bool {
+    pub(crate) fn is_revoked(&self) -> bool {
         self.is_revoked.load(Ordering::Acquire)
     }
 
     /// Has this task woken when the seat is revoked from now on.
-    pub(super) fn watch(&self, waker: &Waker) {
+    pub(crate) fn watch(&self, waker: &Waker) {
         *self.waker.lock() = Some(waker.clone());
     }
 
-    pub(super) fn is_busy(&self, is_busy: bool) {
+    pub(crate) fn is_busy(&self, is_busy: bool) {
         self.is_busy.store(is_busy, Ordering::Relaxed);
     }
 }
 
 impl Seated {
-    pub(super) fn seat(&self) -> &Seat {
+    pub(crate) fn seat(&self) -> &Seat {
         &self.seat
     }
 
     /// What the host of this connection holds.
-    pub(super) fn share(&self) -> Arc<HostShare> {
+    pub(crate) fn share(&self) -> Arc<HostShare> {
         Arc::clone(&self.seat.share)
     }
 
     /// Where the host of this connection stands in the line for turns.
-    pub(super) fn round(&self) -> Arc<HostRound> {
+    pub(crate) fn round(&self) -> Arc<HostRound> {
         Arc::clone(&self.seat.round)
     }
 
     /// The connection has done something.
-    pub(super) fn is_active(&self) {
+    pub(crate) fn is_active(&self) {
         let now = self.seats.now_ns.load(Ordering::Relaxed);
         self.seat.active_ns.store(now, Ordering::Relaxed);
     }
@@ -257,7 +266,7 @@ mod tests {
     }
 
     fn seats(seats_max: usize, per_host_max: usize) -> Arc<Seats> {
-        Arc::new(Seats::new(seats_max, per_host_max))
+        Arc::new(Seats::new(seats_max, per_host_max, Nanos::ZERO))
     }
 
     #[test]
@@ -285,6 +294,15 @@ mod tests {
         assert_eq!(seats.enter(host(8), at(12)).unwrap_err(), NoSeat);
         sitting.remove(0);
         assert!(!seats.enter(host(8), at(12)).unwrap().has_evicted);
+    }
+
+    #[test]
+    fn who_was_active_a_moment_ago_keeps_its_seat_where_that_is_wanted() {
+        let seats = Arc::new(Seats::new(1, 1, Nanos::from_secs(5)));
+        let first = seats.enter(host(1), at(10)).unwrap();
+        assert_eq!(seats.enter(host(2), at(14)).unwrap_err(), NoSeat);
+        assert!(seats.enter(host(2), at(15)).unwrap().has_evicted);
+        assert!(first.seat().is_revoked());
     }
 
     #[test]

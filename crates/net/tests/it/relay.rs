@@ -1,8 +1,11 @@
 //! The relay in worlds: exact times, ends, bounds, and peers that misbehave.
 
 use std::future::poll_fn;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use net::clock::Clock;
@@ -13,7 +16,7 @@ use net::shape::LinkPair;
 use net::shape::conditions::Ppm;
 use net::shape::profile::Profile;
 use net::transport::Transport;
-use net::transport::datagram::{Datagrams, Route};
+use net::transport::datagram::{Datagram, Datagrams, Route};
 use net::transport::lossy::{self, Weather};
 use net::transport::memory::{self, Memory};
 use parking_lot::Mutex;
@@ -335,7 +338,7 @@ fn datagrams_go_both_ways_with_the_delay_of_the_link() {
         let back = Mutex::new(Some(back));
         let (own, address) = (relay.clone(), server.local_addr().unwrap());
         clock.spawn(async move {
-            let dial = |_| back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
+            let dial = |_| back.lock().take().ok_or_else(|| io::Error::other("only one"));
             own.listen_datagrams(front, address, dial).await;
         });
         let nowhere = Route { peer: address, local: None };
@@ -361,6 +364,74 @@ fn datagrams_go_both_ways_with_the_delay_of_the_link() {
         poll_fn(|cx| client.poll_send(cx, &call, &nowhere)).await.unwrap();
         clock.sleep(MS).await;
         assert_eq!(relay.counts().there.lost.get(&Loss::NoSession), Some(&1));
+    });
+    ran.unwrap();
+}
+
+/// What comes from a loopback here comes from another host.
+#[derive(Debug)]
+struct FromElsewhere<D>(D);
+
+impl<D: Datagrams> Datagrams for FromElsewhere<D> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Datagram>> {
+        let peer = (Ipv4Addr::new(10, 0, 0, 7), 700).into();
+        self.0.poll_receive(cx).map_ok(|Datagram { bytes, route }| {
+            let route = Route { peer, ..route };
+            Datagram { bytes, route }
+        })
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        message: &Message,
+        route: &Route,
+    ) -> Poll<io::Result<()>> {
+        self.0.poll_send(cx, message, route)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+}
+
+#[test]
+fn who_may_not_be_who_it_says_gets_at_most_three_times_what_it_sent_through_a_relay() {
+    let world = World::new();
+    let clock = world.clock();
+    let ran = world.run(async move {
+        let relay = relay(&clock, link(MS, 0), Limits::default());
+        let (mut client, front) = lossy::pair(&clock, FAIR).unwrap();
+        let (back, mut server) = lossy::pair(&clock, FAIR).unwrap();
+        let back = Mutex::new(Some(back));
+        let (own, address) = (relay.clone(), server.local_addr().unwrap());
+        clock.spawn(async move {
+            let dial = |_| back.lock().take().ok_or_else(|| io::Error::other("only one"));
+            own.listen_datagrams(FromElsewhere(front), address, dial).await;
+        });
+        let nowhere = Route { peer: address, local: None };
+        let mut answered = async |reply_bytes: usize| {
+            let call = Message::new(vec![5; 100]);
+            poll_fn(|cx| client.poll_send(cx, &call, &nowhere)).await.unwrap();
+            let called = poll_fn(|cx| server.poll_receive(cx)).await.unwrap();
+            let reply = Message::new(vec![6; reply_bytes]);
+            poll_fn(|cx| server.poll_send(cx, &reply, &called.route)).await.unwrap();
+            let answer = poll_fn(|cx| client.poll_receive(cx));
+            clock.within(MS * 10, answer).await.is_ok()
+        };
+        assert!(answered(300).await && !answered(301).await);
+        let lost = relay.counts().back.lost.get(&Loss::Unproven).copied();
+        assert_eq!(lost, Some(1));
+        // What was not used is left: 300 of the last call, and as much of this one.
+        assert!(answered(600).await && !answered(301).await && answered(600).await);
+        // A connection of the same host: the handshake has shown who it is.
+        let of_that_host = (Ipv4Addr::new(10, 0, 0, 7), 1000).into();
+        let (_client, front) = memory::pair_between(of_that_host, address);
+        let (back, _server) = memory::pair(2);
+        let own = relay.clone();
+        clock.spawn(async move { drop(own.connection(front, back).await) });
+        clock.sleep(MS).await;
+        assert!(answered(60_000).await);
     });
     ran.unwrap();
 }
@@ -394,7 +465,7 @@ fn a_full_queue_holds_up_a_stream_and_drops_datagrams() {
         let back = Mutex::new(Some(back));
         let (own, address) = (relay.clone(), server.local_addr().unwrap());
         clock.spawn(async move {
-            let dial = |_| back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
+            let dial = |_| back.lock().take().ok_or_else(|| io::Error::other("only one"));
             own.listen_datagrams(front, address, dial).await;
         });
         let nowhere = Route { peer: address, local: None };
@@ -424,7 +495,7 @@ fn a_bad_link_repeats_and_damages_datagrams_and_all_is_counted() {
         let back = Mutex::new(Some(back));
         let (own, address) = (relay.clone(), server.local_addr().unwrap());
         clock.spawn(async move {
-            let dial = |_| back.lock().take().ok_or_else(|| std::io::Error::other("only one"));
+            let dial = |_| back.lock().take().ok_or_else(|| io::Error::other("only one"));
             own.listen_datagrams(front, address, dial).await;
         });
         let call = Message::new(vec![0; 64]);
@@ -450,7 +521,7 @@ fn a_bad_link_repeats_and_damages_datagrams_and_all_is_counted() {
 fn nobody_gets_more_by_a_relay_than_by_himself() {
     use net::relay::Callers::{Everybody, Vouched};
     let own = rustix::process::geteuid().as_raw();
-    let from = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let from = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let (privileged, any) = (from(700), from(40_000));
     assert!(Vouched.vouch(any, Some(own)) && Vouched.vouch(any, Some(0)));
     assert!(!Vouched.vouch(privileged, Some(own + 1)), "where everybody may have such ports");

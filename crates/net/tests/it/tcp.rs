@@ -11,6 +11,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use net::call::{Rpc, Target};
 use net::clock::{Clock, yield_now};
 use net::error::TransportError;
+use net::relay::{self, Callers, Relay};
 use net::serve::{Host, Limits, Peer, REPLY_BYTES_MAX, Reply, Service};
 use net::shape::{LinkPair, Shaped};
 use net::transport::buffer::Pool;
@@ -361,31 +362,54 @@ fn no_more_is_begun_than_there_is_room_for_the_replies() {
     });
 }
 
+/// Two connections find a place at `address`; a third takes that of the idlest.
+async fn two_have_a_place(clock: &Clock, address: SocketAddr) {
+    let pool = Pool::new(RECORD_BYTES_MAX);
+    let connect = async || {
+        let tcp = tcp::connect(clock, address, PATIENCE, &pool, RECORD_BYTES_MAX).await;
+        Rpc::start(tcp.unwrap(), clock, PATIENCE, 0)
+    };
+    let is_served = async |rpc: &Rpc| {
+        let null = Target { program: 100_003, version: 3, procedure: 0 };
+        rpc.call(null, OpaqueAuth::NONE, |_| {}, Bytes::new()).await.is_ok()
+    };
+    let (first, second) = (connect().await, connect().await);
+    assert!(is_served(&first).await && is_served(&second).await);
+    let third = connect().await;
+    assert!(is_served(&third).await);
+    assert!(!is_served(&first).await);
+    assert!(is_served(&second).await && is_served(&third).await);
+    // One that ends makes room.
+    drop(second);
+    while !is_served(&connect().await).await {
+        yield_now().await;
+    }
+}
+
 #[test]
 fn a_connection_too_many_takes_the_seat_of_the_idlest() {
     in_time(async {
         let clock = Clock::real();
-        let pool = Pool::new(RECORD_BYTES_MAX);
         let limits = Limits { connections_max: 2, ..Limits::default() };
         let server = serve_voids(&clock, limits, LinkPair::default());
-        let connect = async || {
-            let tcp = tcp::connect(&clock, server, PATIENCE, &pool, RECORD_BYTES_MAX).await;
-            Rpc::start(tcp.unwrap(), &clock, PATIENCE, 0)
-        };
-        let is_served = async |rpc: &Rpc| {
-            let null = Target { program: 100_003, version: 3, procedure: 0 };
-            rpc.call(null, OpaqueAuth::NONE, |_| {}, Bytes::new()).await.is_ok()
-        };
-        let (first, second) = (connect().await, connect().await);
-        assert!(is_served(&first).await && is_served(&second).await);
-        let third = connect().await;
-        assert!(is_served(&third).await);
-        assert!(!is_served(&first).await);
-        assert!(is_served(&second).await && is_served(&third).await);
-        // One that ends makes room.
-        drop(second);
-        while !is_served(&connect().await).await {
-            yield_now().await;
-        }
+        two_have_a_place(&clock, server).await;
+    });
+}
+
+#[test]
+fn a_relay_bounds_the_connections_of_a_host_and_lets_the_idlest_go() {
+    in_time(async {
+        let clock = Clock::real();
+        let server = serve_voids(&clock, Limits::default(), LinkPair::default());
+        let defaults = relay::Limits::default();
+        let limits =
+            relay::Limits { connections_per_host_max: 2, active_for: Nanos::ZERO, ..defaults };
+        let relay = Relay::new(&clock, LinkPair::default().into(), limits, Arc::new(|_| {}), None);
+        let listener = Listener::bind(ANY_PORT, RECORD_BYTES_MAX).unwrap();
+        let (address, own) = (listener.local_addr().unwrap(), relay.clone());
+        clock.spawn(async move { own.listen(listener, server, Callers::Everybody).await });
+        two_have_a_place(&clock, address).await;
+        let counts = relay.counts();
+        assert!(counts.evicted > 0 && counts.refused == 0, "{counts:?}");
     });
 }

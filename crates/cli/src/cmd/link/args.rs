@@ -47,7 +47,8 @@ pub(crate) struct Args {
     /// Relays UDP, too, on the same ports.
     #[arg(long)]
     pub(super) udp: bool,
-    /// Relays for everybody as for itself. Without it, calls go from a privileged port only if they
+    /// Relays for everybody as for itself, and any number of bytes to any source of datagrams.
+    /// Without it, calls go from a privileged port only if they
     /// came from one or, on this host, from a program of root or of this user; and to a server on
     /// this host no others go.
     #[arg(long)]
@@ -76,9 +77,13 @@ pub(crate) struct Args {
     /// Where /metrics, for Prometheus, and /healthz are answered over HTTP.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub(super) metrics: Option<SocketAddr>,
-    /// Connections at once; one more is closed. UDP: sources.
+    /// Connections at once; one more takes the place of the one that has been idle for longest.
+    /// UDP: sources.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count(1..=1_000_000))]
     pub(super) connections: u32,
+    /// Connections at once from one address.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = count(1..=1_000_000))]
+    pub(super) connections_per_host: u32,
     /// Bytes that all connections may hold together; over it they are not read, and datagrams are
     /// dropped.
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]

@@ -53,7 +53,8 @@ fn readings(counts: &Counts) -> Vec<Reading> {
         ("nfskit_link_sessions", "Sources of datagrams told apart now.", counts.sessions),
         ("nfskit_link_held_allowance_bytes", "Memory set aside for messages.", counts.bytes_held),
         ("nfskit_link_accepted_total", "Connections let in.", counts.accepted),
-        ("nfskit_link_refused_total", "Connections refused (connection limit).", counts.refused),
+        ("nfskit_link_refused_total", "Connections without a place.", counts.refused),
+        ("nfskit_link_evicted_total", "Connections that left for others.", counts.evicted),
         ("nfskit_link_unreachable_total", "Connections without server.", counts.unreachable),
         ("nfskit_link_broken_total", "Connections that broke.", counts.broken),
         ("nfskit_link_garbled_total", "Connections with what is no record.", counts.garbled),
@@ -87,9 +88,10 @@ fn way(carried: &Carried) -> Vec<Reading> {
         ("nfskit_link_late_seconds", "How late messages were handed on.", &carried.late),
     ];
     for (name, help, spans) in spans {
-        for (quantile, q) in [("0.5", 0.5), ("0.99", 0.99), ("1", 1.0)] {
+        // Not `quantile`, which only summaries may have.
+        for (share, q) in [("0.5", 0.5), ("0.99", 0.99), ("1", 1.0)] {
             let value = spans.quantile(q).as_secs_f64();
-            readings.push(Reading::new(name, help, value).of("quantile", quantile));
+            readings.push(Reading::new(name, help, value).of("share", share));
         }
     }
     readings
@@ -100,6 +102,16 @@ mod tests {
     use net::relay::Loss;
 
     use super::*;
+
+    /// promtool refuses labels that belong to summaries and histograms.
+    #[test]
+    fn no_label_is_prometheus_own() {
+        let mut page = Page::default();
+        page.readings(&readings(&Counts::default()));
+        let page = page.into_string();
+        assert!(page.contains("share=\"0.99\""), "{page}");
+        assert!(!page.contains("quantile=") && !page.contains("le=\""), "{page}");
+    }
 
     #[test]
     fn every_number_is_in_the_manual() {

@@ -147,6 +147,9 @@ async fn relay(
     }
     let own = relay.clone();
     clock.spawn(async move { own.give_memory_back().await });
+    for warning in legs.iter().filter_map(open_to_everybody) {
+        output::say(warning);
+    }
     let knobs = Knobs::new(&relay, &clock, words, args.held);
     let banner = Banner {
         legs: &legs,
@@ -195,6 +198,19 @@ async fn relay(
     }
 }
 
+/// A warning that everybody on the network reaches the server through this.
+fn open_to_everybody(leg: &Leg) -> Option<String> {
+    let Leg { service, listen, server } = leg;
+    (!listen.ip().is_loopback()).then(|| {
+        format!(
+            "warning: {server} ({service}) is open to every host that reaches {listen}: a relay \
+             has no list of clients, and the server sees this host alone\n   \
+             try: --listen 127.0.0.1:{}, or a packet filter",
+            listen.port()
+        )
+    })
+}
+
 /// A capture that is shorter than the run.
 fn cut(path: &Path) -> Failure {
     Failure::environment(
@@ -204,14 +220,17 @@ fn cut(path: &Path) -> Failure {
 }
 
 fn limits(args: &Args) -> Limits {
+    let limits = Limits::default();
     Limits {
+        unproven_times_max: if args.insecure { usize::MAX } else { limits.unproven_times_max },
         connections_max: args.connections as usize,
+        connections_per_host_max: args.connections_per_host as usize,
         sessions_max: args.connections as usize,
         bytes_max: usize::try_from(args.held).unwrap_or(usize::MAX),
         connect_max: CONNECT_LIMIT,
         idle_max: args.idle,
         stall_max: args.stall,
-        ..Limits::default()
+        ..limits
     }
 }
 
