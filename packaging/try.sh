@@ -142,16 +142,27 @@ told "the image serves: $(grep -o 'nfs://[^ ]*' "$work/served" | head -1)"
 cp -r packaging/monitoring "$work/monitoring"
 (cd "$work/monitoring" && promtool check config prometheus.yml && promtool test rules tests.yml) >"$work/log" 2>&1 ||
     { cat "$work/log" >&2; fail "promtool"; }
-unshare --net bash -euc "
+mkdir "$work/mnt"
+unshare --net --mount bash -euc "
     ip link set lo up
+    up() { for _ in \$(seq 100); do ! grep -q \"\$2\" \"\$1\" || return 0; sleep 0.1; done; cat \"\$1\"; return 1; }
+    page() { python3 -c \"import urllib.request as r; print(r.urlopen('http://127.0.0.1:\$1/metrics').read().decode(), end='')\"; }
     '$binary' serve mem: --listen 127.0.0.1:2049 --metrics 127.0.0.1:9049 >'$work/served' 2>&1 &
-    for _ in \$(seq 100); do grep -q 'mount -t nfs' '$work/served' && break; sleep 0.1; done
-    '$binary' bench basic --target 'nfs://127.0.0.1/?nfsport=2049&mountport=2049' >/dev/null
-    python3 -c 'import urllib.request; print(urllib.request.urlopen(\"http://127.0.0.1:9049/metrics\").read().decode(), end=\"\")' >'$work/page'
-    kill %1; wait" || fail "the page of metrics"
-promtool check metrics <"$work/page" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "promtool check metrics"; }
+    up '$work/served' 'mount -t nfs'
+    '$binary' link --to 127.0.0.1:2049 --listen 127.0.0.1:2050 --metrics 127.0.0.1:9050 lan-1g >'$work/linked' 2>&1 &
+    up '$work/linked' 'mount -t nfs'
+    url='nfs://127.0.0.1/?nfsport=2050&mountport=2050'
+    '$binary' mount \"\$url\" '$work/mnt' -o metrics=127.0.0.1:9051 >'$work/mounted' 2>&1 &
+    up '$work/mounted' 'locks'
+    echo hello >'$work/mnt/greeting'
+    '$binary' bench basic --target \"\$url\" >/dev/null
+    page 9049 >'$work/page'; page 9050 >'$work/page-link'; page 9051 >'$work/page-mount'
+    kill %3; wait %3; kill %2 %1; wait" || fail "the pages of metrics"
+for page in page page-link page-mount; do
+    promtool check metrics <"$work/$page" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "promtool check metrics: $page"; }
+done
 python3 packaging/monitoring/check.py "$work/page" docs/metrics.md packaging/monitoring || fail "dashboard and alerts"
-told "promtool takes rules, their tests, and the page"
+told "promtool takes rules, their tests, and the pages of server, relay and mount"
 
 bash examples/try.sh "$binary" || fail "examples"
 told "passed"
