@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::tidy;
+use crate::{deny, tidy};
 
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
     let skipped = skipped(options)?;
@@ -16,7 +16,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
         let step_start = Instant::now();
         let outcome = match step.work {
             Work::Cargo { arguments, environment } => run_cargo(root, arguments, environment),
-            Work::Deny => deny(root),
+            Work::Deny => deny::run(root),
             Work::Tidy => tidy::run(root),
         };
         let seconds = step_start.elapsed().as_secs_f64();
@@ -44,13 +44,9 @@ enum Work {
         /// One variable for the environment: name and value.
         environment: Option<(&'static str, &'static str)>,
     },
-    /// What cargo-deny checks without the advisory database, where it is there.
     Deny,
     Tidy,
 }
-
-/// Arguments of cargo for [`Work::Deny`].
-const DENY: &str = "deny --all-features --log-level error check bans licenses sources";
 
 const STEPS: [Step; 6] = [
     cargo("fmt", "fmt --all --check"),
@@ -79,19 +75,10 @@ impl Step {
                 format!("{name}='{value}' cargo {arguments}")
             }
             Work::Cargo { arguments, environment: None } => format!("cargo {arguments}"),
-            Work::Deny => format!("cargo {DENY}"),
+            Work::Deny => "cargo xtask deny".to_owned(),
             Work::Tidy => "cargo xtask tidy".to_owned(),
         }
     }
-}
-
-/// Licences, sources and bans; advisories are among what [`tidy`] checks.
-fn deny(root: &Path) -> Result<(), String> {
-    if Command::new("cargo-deny").arg("--version").output().is_err() {
-        println!("deny: NOT CHECKED, cargo-deny is not installed: cargo install cargo-deny");
-        return Ok(());
-    }
-    run_cargo(root, DENY, None)
 }
 
 fn run_cargo(

@@ -7,6 +7,7 @@
 mod attacks;
 mod captures;
 mod check;
+mod deny;
 mod filesystems;
 mod full;
 mod generator;
@@ -30,9 +31,10 @@ usage: cargo xtask COMMAND
 
   attacks [OPTION]...     what clients with bad manners cost one that behaves
   captures [OPTION]...    nfskit trace against tshark, on captures made here
-  check [--skip STEP]...  fmt, tidy, clippy, test, doc: what every change must pass
+  check [--skip STEP]...  fmt, tidy, deny, clippy, test, doc: what every change must pass
+  deny                    licences and sources of all crates, by deny.toml
   filesystems [OPTION]... the server's tests on ext4, xfs, btrfs, tmpfs, overlayfs and FUSE
-  full [OPTION]...        all that follows but tidy and peers: before a release (--list names it)
+  full [OPTION]...        what takes long: before a release (--list names it)
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
   generator [OPTION]...   processor time of `bench curve` beside libnfs and fio
   interop                 the release binary against libnfs and NFS-Ganesha
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
             captures::run_inside(scratch.as_ref(), nfskit.as_ref(), size, guest)
         }
         ["check", options @ ..] => check::run(&root, options),
+        ["deny"] => deny::run(&root),
         ["filesystems", options @ ..] => filesystems::run(&root, options),
         ["full", options @ ..] => full::run(&root, options),
         ["tidy"] => tidy::run(&root),
