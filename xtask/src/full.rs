@@ -48,7 +48,14 @@ const fn shell(name: &'static str, about: &'static str, line: &'static str) -> S
 }
 
 const STAGES: &[Stage] = &[
-    shell("release", "the binary as users get it", "cargo build --release"),
+    // Installing finds in the target directory what was built, and compiles nothing twice.
+    shell(
+        "release",
+        "the binary as users get it, built and installed",
+        "cargo build --release && root=$(mktemp -d) && \
+         cargo install --locked --path crates/cli --root \"$root\" && \
+         \"$root/bin/nfskit\" --version && rm -r \"$root\"",
+    ),
     xtask("interop", "libnfs, fio, rpcbind and NFS-Ganesha", &["interop"]),
     xtask("captures", "tshark, on captures made here", &["captures"]),
     xtask("mounts", "programs on our mount, NFS-Ganesha among the servers", &["mounts", "--quick"]),
