@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use super::attack::SET_UID;
@@ -15,17 +15,18 @@ use crate::host::report::Report;
 /// Far above what each takes, also where it is not optimized and the machine is busy.
 const WITHIN: Duration = Duration::from_secs(240);
 const START_WITHIN: Duration = Duration::from_secs(30);
-/// How long a command with a server inside is attacked, if it does not end before.
-const ATTACKED_FOR: Duration = Duration::from_secs(3);
 
-/// Commands with servers inside, beside `study`.
+/// Commands with servers inside, beside `study`; they are attacked from beginning to end.
 const EMBEDDED: [&str; 5] = [
     "bench policies --quick",
-    "papers loggp --quick",
-    "papers sensitivity --quick",
-    "papers predict --quick",
-    "papers whatif --quick",
+    "papers loggp --quick --only L --point-time 10ms",
+    "papers sensitivity --quick --time 200ms",
+    "papers predict --quick --time 10ms",
+    "papers whatif --quick --time 10ms",
 ];
+
+/// Commands that measure and end in a verdict, which a busy machine can turn: exit code 1.
+const JUDGING: [&str; 2] = ["bench curve", "papers "];
 
 /// Commands that end by themselves and need nothing; URL stands for that of a server.
 const WORKING: [&str; 9] = [
@@ -90,9 +91,11 @@ impl Stage {
     fn works(&self, words: &str) -> Result<String, String> {
         match finish(&mut self.nfskit(&self.owner, words), WITHIN, text) {
             Ok(done) => Ok(format!("{:.1} s", done.seconds)),
-            // Measured, and not by all rules: the machine was busy.
-            Err(why) if words.starts_with("bench curve") && why.contains("exit status: 1:") => {
-                Ok("not by all rules".to_owned())
+            Err(why)
+                if JUDGING.iter().any(|command| words.starts_with(command))
+                    && why.contains("exit status: 1:") =>
+            {
+                Ok("done, with another verdict".to_owned())
             }
             Err(why) => Err(why),
         }
@@ -110,25 +113,12 @@ impl Stage {
         }
     }
 
-    /// Attacked for a while, then interrupted.
+    /// Attacked until it has done what it was asked.
     fn embedded(&self, words: &str) -> Result<String, String> {
         let attack = self.attack(self.owner.uid)?;
-        let mut child = self
-            .nfskit(&self.owner, words)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        std::thread::sleep(ATTACKED_FOR);
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).ok();
-        let ended = child.wait().map_err(|error| error.to_string())?;
+        let done = self.works(words)?;
         let told = self.survived(attack, CONNECTED)?;
-        match ended.code() {
-            Some(0 | 130) => Ok(told),
-            _ => Err(format!("{words}: {ended}")),
-        }
+        Ok(format!("{done}, {told}"))
     }
 
     /// A server of the owner's on a new directory, its URL and the directory.
