@@ -165,9 +165,7 @@ where
     fn peer(&self, route: &Route) -> Peer {
         let address = (route.peer.ip().to_canonical(), route.peer.port()).into();
         let local = route.local.map(|ip| SocketAddr::new(ip.to_canonical(), self.local_port));
-        // What comes from outside with an address of the loopback, the system drops.
-        let is_proven = route.peer.ip().to_canonical().is_loopback()
-            || self.host.seats().holds(route.peer.ip().to_canonical());
+        let is_proven = self.host.seats().holds(route.peer.ip().to_canonical());
         Peer { address, carrier: Carrier::Datagram, is_proven, local, owner: None }
     }
 

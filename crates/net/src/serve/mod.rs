@@ -69,7 +69,7 @@ pub struct Peer {
     /// An IPv4 address is told as one, whatever the socket's family.
     pub address: SocketAddr,
     pub carrier: Carrier,
-    /// Nobody else can call in this one's name: a connection stands for it, or it is this host.
+    /// Nobody else can call in this one's name: a connection stands for it.
     pub is_proven: bool,
     /// Our address that the call was sent to, if it is known.
     pub local: Option<SocketAddr>,

@@ -96,8 +96,8 @@ impl Scene {
     }
 
     /// Calls that could be answered with much more than they are: how much each is, and gets.
-    fn amplified(&self, is_proven: bool) -> Vec<(Procedure, usize, usize)> {
-        let address: SocketAddr = CLIENT.parse().unwrap();
+    fn amplified(&self, client: &str, is_proven: bool) -> Vec<(Procedure, usize, usize)> {
+        let address: SocketAddr = client.parse().unwrap();
         let peer = Peer { is_proven, ..Peer::at(address, Transport::Datagram) };
         let (dir, file) = (self.dir, self.file);
         let cookieverf = [0; 8];
@@ -142,12 +142,12 @@ fn stream() -> Peer {
 fn who_may_not_be_who_it_says_gets_at_most_three_times_what_it_sent() {
     let network: Network = "0.0.0.0/0".parse().unwrap();
     for clients in [Clients::Everyone, Clients::Of(vec![network])] {
-        for (procedure, asked, got) in Scene::new(clients).amplified(false) {
+        for (procedure, asked, got) in Scene::new(clients).amplified(CLIENT, false) {
             assert!(got <= 3 * asked, "{procedure}: {got} bytes for {asked}");
         }
     }
     let scene = Scene::new(Clients::Everyone);
-    let seen = scene.amplified(true);
+    let seen = scene.amplified(CLIENT, true);
     let large = seen.iter().filter(|(_, asked, got)| *got > 3 * asked).count();
     assert!(large >= 6, "they are answered in full otherwise: {seen:?}");
 }
@@ -156,7 +156,20 @@ fn who_may_not_be_who_it_says_gets_at_most_three_times_what_it_sent() {
 fn a_client_that_an_export_names_is_served_in_full_by_its_handles() {
     let network: Network = "10.0.0.0/24".parse().unwrap();
     let scene = Scene::new(Clients::Of(vec![network]));
-    let seen = scene.amplified(false);
+    is_served_in_full_by_its_handles(&scene.amplified(CLIENT, false));
+}
+
+/// A relay on this host carries what others ask, who may not be who they say.
+#[test]
+fn a_program_of_this_host_is_served_in_full_by_its_handles() {
+    let scene = Scene::new(Clients::Everyone);
+    for client in ["127.0.0.1:700", "[::1]:700"] {
+        is_served_in_full_by_its_handles(&scene.amplified(client, false));
+    }
+}
+
+#[track_caller]
+fn is_served_in_full_by_its_handles(seen: &[(Procedure, usize, usize)]) {
     let of_handles = |(procedure, ..): &(Procedure, usize, usize)| {
         matches!(procedure, Procedure::Nfs3(P::Read | P::Readdir | P::Readdirplus | P::Readlink))
     };
