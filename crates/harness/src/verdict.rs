@@ -91,17 +91,25 @@ impl Errors {
         let (below, at) = (median(self.below.clone()), median(self.at.clone()));
         match (self.below.len(), self.at.len()) {
             (0, 0) => "nothing was measured beside it".to_owned(),
+            (0, 1) => format!("{at:.1} %; the one point is at the limit, and tests nothing else"),
             (0, n) => format!(
                 "{at:.1} % at the median, worst {worst:.0} %; all {n} points are at the limit, and \
                  test nothing else"
             ),
-            (m, 0) => format!("{below:.1} % at the median ({m} points), worst {worst:.0} %"),
+            (m, 0) => {
+                format!("{below:.1} % at the median ({}), worst {worst:.0} %", points(m))
+            }
             (m, n) => format!(
-                "{below:.1} % at the median below the limit ({m} points), {at:.1} % at it ({n}); \
-                 worst {worst:.0} %"
+                "{below:.1} % at the median below the limit ({}), {at:.1} % at it ({n}); worst \
+                 {worst:.0} %",
+                points(m)
             ),
         }
     }
+}
+
+fn points(number: usize) -> String {
+    format!("{number} {}", if number == 1 { "point" } else { "points" })
 }
 
 #[cfg(test)]
@@ -125,9 +133,11 @@ mod tests {
         assert_eq!((&errors.below[..], &errors.at[..]), (&[30.0][..], &[1.0, 1.0, 2.0][..]));
         let said = errors.sentence();
         assert!(
-            said.starts_with("30.0 % at the median below the limit (1 points), 1.0 %"),
+            said.starts_with("30.0 % at the median below the limit (1 point), 1.0 %"),
             "{said}"
         );
+        let said = Errors::of_curves([(0, 100.0, 4.0)]).sentence();
+        assert!(said.starts_with("4.0 %; the one point is at the limit"), "{said}");
         let said = Errors::of_curves([(0, 99.0, 2.0), (0, 100.0, 4.0)]).sentence();
         assert!(said.contains("all 2 points are at the limit"), "{said}");
     }

@@ -45,7 +45,7 @@ const OF_FILES: [&[&str]; 10] = [
 ];
 
 /// Every verb, as far as it has a name.
-const VERBS: [&[&str]; 36] = [
+const VERBS: [&[&str]; 38] = [
     &["doctor"],
     &["study"],
     &["probe"],
@@ -79,6 +79,8 @@ const VERBS: [&[&str]; 36] = [
     &["model", "sensitivity"],
     &["model", "simulate"],
     &["model", "whatif"],
+    &["stat"],
+    &["top"],
     &["man"],
     &["completions"],
     &[],
