@@ -4,11 +4,13 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+use rustix::net::sockopt::{
+    set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
+};
 use wire::Procedure;
 use wire::mount::{self, DirPath, MntReply};
 use wire::nfs3::{
-    self, DirOp, FileHandle, Procedure as P, Sattr3, StableHow, create, lookup, write,
+    self, DirOp, FileHandle, Procedure as P, Sattr3, StableHow, create, lookup, readdirplus, write,
 };
 use wire::record::Fragment;
 use wire::rpc::{CallHeader, OpaqueAuth, ReplyHeader};
@@ -24,14 +26,31 @@ const RECEIVED_BYTES: usize = 2 << 20;
 /// What a file that is read has, in MiB.
 const FILE_MIB: u64 = 4;
 
-/// Of the loopback, and not that of the healthy client: another host, for the server.
-const HOSTILE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
+/// Of the loopback, and not that of the healthy client: other hosts, for the server. The last part
+/// of the first one's address.
+const HOSTILE: u8 = 66;
+
+/// What the system takes of ours for one of many connections, of which each sends much.
+const SENT_BYTES: usize = 16 << 10;
 
 /// A connection of a hostile host.
 pub(super) fn hostile(to: SocketAddr) -> io::Result<TcpStream> {
+    from(Ipv4Addr::new(127, 0, 0, HOSTILE), to)
+}
+
+/// One of many connections, of as many hostile hosts as it takes when each has so many.
+pub(super) fn one_of_many(number: usize, of_host: usize, to: SocketAddr) -> io::Result<TcpStream> {
+    let host = u8::try_from(number / of_host).map_err(io::Error::other)?;
+    let stream = from(Ipv4Addr::new(127, 0, 0, HOSTILE.saturating_add(host)), to)?;
+    set_socket_send_buffer_size(&stream, SENT_BYTES)?;
+    Ok(stream)
+}
+
+/// A connection of this address.
+pub(super) fn from(address: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
     let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
-    bind(&fd, &SocketAddr::from((HOSTILE, 0)))?;
+    bind(&fd, &SocketAddr::from((address, 0)))?;
     connect(&fd, &to)?;
     Ok(fd.into())
 }
@@ -58,7 +77,10 @@ pub(super) fn reads(file: FileHandle, count: u32, calls: u32) -> Vec<u8> {
 
 impl Connection {
     pub(super) fn to(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        Self::over(TcpStream::connect(address)?)
+    }
+
+    pub(super) fn over(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         // With segments of 64 KiB, the loopback's, a small window closes and is opened by a timer.
         set_socket_recv_buffer_size_force(&stream, RECEIVED_BYTES)
@@ -79,6 +101,20 @@ impl Connection {
         let reply = self.ask(Procedure::Nfs3(P::Lookup), &args)?;
         let found: lookup::Reply = results(&reply)?;
         Ok(found.map_err(|failure| refused("LOOKUP", failure.status))?.object)
+    }
+
+    /// Reads a directory to its end, with the attributes of all that is in it.
+    pub(super) fn walk(&mut self, dir: FileHandle, maxcount: u32) -> io::Result<()> {
+        let (mut cookie, mut cookieverf) = (0, [0; 8]);
+        loop {
+            let args = readdirplus::Args { dir, cookie, cookieverf, dircount: maxcount, maxcount };
+            let reply = self.ask(Procedure::Nfs3(P::Readdirplus), &args)?;
+            let listed: readdirplus::Reply<'_> = results(&reply)?;
+            let listed = listed.map_err(|failure| refused("READDIRPLUS", failure.status))?;
+            let last = listed.entries.last().filter(|_| !listed.eof);
+            let Some(last) = last else { return Ok(()) };
+            (cookie, cookieverf) = (last.cookie, listed.cookieverf);
+        }
     }
 
     /// Makes the file that is read.

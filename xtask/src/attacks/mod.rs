@@ -19,6 +19,7 @@ mod never_read;
 mod parents;
 mod partial_records;
 mod strangers;
+mod walks;
 
 use std::any::Any;
 use std::ffi::OsStr;
@@ -48,11 +49,13 @@ pub(crate) const INSIDE: &str = "attacks-inside";
 const ATTACKS: &[&Attack] = &[
     &never_read::ATTACK,
     &never_read::SMALL,
+    &never_read::SAME_HOST,
     &partial_records::ATTACK,
     &idle_connections::ATTACK,
     &strangers::ATTACK,
     &metrics_flood::ATTACK,
     &parents::ATTACK,
+    &walks::ATTACK,
 ];
 
 /// How much longer a healthy client may wait.
@@ -70,7 +73,7 @@ usage: cargo xtask attacks [--only NAME,...] [--binary PATH] [--seconds N] [--ch
 
   --only NAME,...  these attacks
   --binary PATH    this nfskit, not a new release build
-  --seconds N      how long each phase is [default: 20]
+  --seconds N      how long each phase is [default: 15]
   --check          fail when a healthy client waits more than 3 times as long
   --list           name the attacks, and run none
 ";
@@ -339,7 +342,7 @@ impl Options {
         let mut options = Self {
             attacks: ATTACKS.to_vec(),
             binary: None,
-            phase: Duration::from_secs(20),
+            phase: Duration::from_secs(15),
             check: false,
             list: false,
         };

@@ -2,8 +2,9 @@
 
 use std::any::Any;
 use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
-use super::calls::{MIB, hostile, reads};
+use super::calls::{MIB, from, hostile, reads};
 use super::{Attack, Scene};
 
 const CONNECTIONS: usize = 150;
@@ -14,7 +15,7 @@ pub(super) const ATTACK: Attack = Attack {
     about: "150 connections ask for 1,000 READs of 1 MiB each and read nothing",
     tree: None,
     options: &[],
-    begin: |scene| begin(scene, MIB),
+    begin: |scene| begin(scene, hostile, MIB),
 };
 
 pub(super) const SMALL: Attack = Attack {
@@ -22,14 +23,27 @@ pub(super) const SMALL: Attack = Attack {
     about: "the same with READs of 32 KiB",
     tree: None,
     options: &[],
-    begin: |scene| begin(scene, 32 << 10),
+    begin: |scene| begin(scene, hostile, 32 << 10),
 };
 
-fn begin(scene: &Scene, count: u32) -> io::Result<Box<dyn Any + Send>> {
+/// From the address of the client that behaves: for the server they are one host.
+pub(super) const SAME_HOST: Attack = Attack {
+    name: "never-read-same-host",
+    about: "the first, from the address of the client that behaves",
+    tree: None,
+    options: &[],
+    begin: |scene| begin(scene, |server| from(Ipv4Addr::LOCALHOST, server), MIB),
+};
+
+fn begin(
+    scene: &Scene,
+    connect: impl Fn(SocketAddr) -> io::Result<TcpStream>,
+    count: u32,
+) -> io::Result<Box<dyn Any + Send>> {
     let calls = reads(scene.file, count, CALLS);
     let mut open = Vec::new();
     for _ in 0..CONNECTIONS {
-        let mut stream = hostile(scene.address)?;
+        let mut stream = connect(scene.address)?;
         stream.set_nonblocking(true)?;
         // As much as is taken: a server that reads no more is what we want.
         match stream.write(&calls) {

@@ -5,14 +5,15 @@ use std::io::{self, Write};
 
 use wire::record::Fragment;
 
-use super::calls::{MIB, hostile};
+use super::calls::{MIB, one_of_many};
 use super::{Attack, Scene};
 
-const CONNECTIONS: usize = 1000;
+const CONNECTIONS: usize = 4000;
+const OF_HOST: usize = 1000;
 
 pub(super) const ATTACK: Attack = Attack {
     name: "partial-records",
-    about: "1,000 connections send all of a record of 1 MiB but its last byte",
+    about: "4,000 connections of 4 addresses send all of a record of 1 MiB but its last byte",
     tree: None,
     options: &[],
     begin,
@@ -22,8 +23,8 @@ fn begin(scene: &Scene) -> io::Result<Box<dyn Any + Send>> {
     let mark = Fragment { last: true, len: MIB }.to_header();
     let partial = [&mark[..], &vec![0; MIB as usize - 1]].concat();
     let mut open = Vec::new();
-    for _ in 0..CONNECTIONS {
-        let stream = hostile(scene.address)?;
+    for number in 0..CONNECTIONS {
+        let stream = one_of_many(number, OF_HOST, scene.address)?;
         stream.set_nonblocking(true)?;
         open.push((stream, 0));
     }
