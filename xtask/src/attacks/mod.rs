@@ -40,6 +40,7 @@ use wire::nfs3::FileHandle;
 use self::calls::Connection;
 use self::healthy::{Healthy, KINDS};
 use crate::host::nfskit::Server;
+use crate::host::process::resident_mib;
 use crate::host::{build, isolate, scratch};
 
 /// The command by which `run` calls ourselves inside the namespaces.
@@ -183,7 +184,7 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     let mut watch = |span: Duration| {
         let until = Instant::now() + span;
         while Instant::now() < until {
-            most_mib = most_mib.max(resident_mib(server.pid()));
+            most_mib = most_mib.max(resident_mib(server.pid()).unwrap_or(0));
             std::thread::sleep(Duration::from_millis(100));
         }
     };
@@ -195,7 +196,7 @@ fn measure(nfskit: &Path, attack: &'static Attack, phase: Duration) -> Result<Ro
     let left = Instant::now();
     watch(phase.max(Duration::from_secs(10)));
     let end = Instant::now();
-    let after_mib = resident_mib(server.pid());
+    let after_mib = resident_mib(server.pid()).unwrap_or(0);
     let seen = healthy.stop();
     // Once more, and now it is asked to end.
     let under_way = attack.begin(&scene).map_err(told)?;
@@ -311,14 +312,6 @@ impl fmt::Display for Row {
              {left} | {end:.1} |"
         )
     }
-}
-
-/// Resident memory of a process, 0 when it is gone.
-fn resident_mib(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kib.unwrap_or(0) >> 10
 }
 
 fn raise_descriptor_limit() {

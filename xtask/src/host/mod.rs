@@ -8,6 +8,7 @@ pub(crate) mod family;
 pub(crate) mod ganesha;
 pub(crate) mod isolate;
 pub(crate) mod nfskit;
+pub(crate) mod process;
 pub(crate) mod report;
 pub(crate) mod scratch;
 pub(crate) mod tools;

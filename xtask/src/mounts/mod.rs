@@ -3,7 +3,8 @@
 //! ```text
 //!   nfskit serve ───────────────────┐
 //!   NFS-Ganesha ────────────────────┤── nfskit mount ── basic, calls, tree, sqlite,
-//!   nfskit serve over a lossy link ──┘                   close-to-open, fsx, seqwrite, suite13
+//!   nfskit serve over a lossy link ──┘                   close-to-open, fsx, seqwrite, memory,
+//!                                                        suite13
 //!   nfskit serve, in memory ─────────── nfskit mount, three times ── contests
 //!   nfskit serve, killed ────────────── nfskit mount ── restart, gone-hard, gone-soft, refused
 //!   a local folder ──────────────────────────────────── the same as above: the steps are right
@@ -15,6 +16,7 @@
 
 mod close_to_open;
 mod contests;
+mod memory;
 mod mounted;
 mod options;
 mod outage;

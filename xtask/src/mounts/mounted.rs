@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::served::new_folder;
 use crate::host::child::Service;
+use crate::host::process;
 
 /// Far above what a slow machine needs, far below what a person waits.
 const MOUNT_WITHIN: Duration = Duration::from_secs(20);
@@ -53,6 +54,12 @@ impl Mounted {
     pub(super) fn complaints(&self) -> Vec<String> {
         let lines = self.service.as_ref().map(Service::lines).unwrap_or_default();
         lines.into_iter().skip(2).collect()
+    }
+
+    /// Resident memory of its process.
+    pub(super) fn resident_mib(&self) -> Result<u64, String> {
+        let pid = self.service.as_ref().map(Service::pid).ok_or("the mount was stopped")?;
+        process::resident_mib(pid).ok_or_else(|| "the mount has ended".to_owned())
     }
 
     /// Asks it to end; it must write back, unmount and exit with 0.

@@ -29,7 +29,7 @@ pub(super) struct Stage<'a> {
 type Step = (&'static str, fn(&Stage<'_>) -> Result<String, String>);
 
 /// In their order; the quick ones first.
-pub(super) const STEPS: [Step; 9] = [
+pub(super) const STEPS: [Step; 10] = [
     ("basic", basic),
     ("calls", calls),
     ("tree", tree),
@@ -38,12 +38,13 @@ pub(super) const STEPS: [Step; 9] = [
     ("contests", super::contests::play),
     ("fsx", fsx),
     ("seqwrite", seqwrite),
+    ("memory", super::memory::play),
     ("suite13", suite13),
 ];
 
 /// Whether a step is worth its time: with packets lost, thousands of files cost minutes.
 pub(super) fn is_wanted(step: &str, kind: Kind, options: &Options) -> bool {
-    let is_long = ["calls", "tree", "seqwrite", "suite13"].contains(&step);
+    let is_long = ["calls", "tree", "seqwrite", "memory", "suite13"].contains(&step);
     let is_slow = kind == Kind::LossyUdp && options.quick && is_long;
     // It has a server of its own.
     let is_apart = step == "contests" && !matches!(kind, Kind::Local | Kind::Nfskit);
