@@ -30,10 +30,14 @@ pub fn partial<T>(text: &[u8], read: impl Fn(&[u8]) -> Result<T, Problem>) -> Pa
         problems.push(Problem { line, column: 1, wrong: Wrong::CutOff });
     }
     loop {
-        let problem = match read(lines.join("\n").as_bytes()) {
+        let mut problem = match read(lines.join("\n").as_bytes()) {
             Ok(value) => return Partial { value: Some(value), problems },
             Err(problem) => problem,
         };
+        if lines.get(problem.line - 1) == Some(&NO_MOUNT) {
+            // A place in what stands there instead is none in the text.
+            problem.column = 1;
+        }
         let line = lines.get_mut(problem.line - 1);
         let line = line.filter(|line| !line.is_empty() && **line != NO_MOUNT);
         let (Some(line), true) = (line, problems.len() < LEFT_OUT_MAX) else {

@@ -7,14 +7,23 @@
 //! - [`processor`]: where the processors' time went (`/proc/stat`).
 //! - [`disk`]: block devices (`/proc/diskstats`).
 //! - [`pressure`]: time lost for want of something (`/proc/pressure/*`).
+//! - [`load`], [`sockets`]: `/proc/loadavg`, `/proc/net/sockstat`.
+//! - [`interfaces`], [`iostat`], [`space`], [`spray`]: what `netstat -i`, `iostat -x`, `df` and
+//!   `spray` print.
 
 pub mod device;
 pub mod disk;
+pub mod interfaces;
+pub mod iostat;
+pub mod load;
 pub mod named;
 pub mod pressure;
 pub mod processor;
 pub mod protocols;
+pub mod sockets;
 pub mod softnet;
+pub mod space;
+pub mod spray;
 
 use super::problem::{Problem, Wrong};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::nothing;
+use crate::difference;
 use crate::fields::Line;
 use crate::problem::Problem;
 use crate::rpc::bounded;
@@ -14,6 +15,15 @@ pub struct Named(BTreeMap<String, u64>);
 impl Named {
     pub fn of(&self, name: &str) -> Option<u64> {
         self.0.get(name).copied()
+    }
+
+    /// What came since `before`, of names that are counters.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let since = |(name, now): (&String, &u64)| {
+            (name.clone(), difference(*now, before.of(name).unwrap_or(0)))
+        };
+        Self(self.0.iter().map(since).collect())
     }
 
     /// As in `MemTotal: 123 kB`.
