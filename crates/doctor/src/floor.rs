@@ -23,7 +23,7 @@ pub fn of(mount: &Mounted<'_>) -> Option<Floor> {
 /// The mean time of the calls that do least, which is at least the floor and their service.
 pub fn cheapest_call_ms(mount: &Mounted<'_>) -> Option<f64> {
     const CALLS_MIN: u64 = 20;
-    let cheap = ["GETATTR", "ACCESS", "NULL", "FSSTAT", "SEQUENCE", "RENEW"];
+    let cheap = ["GETATTR", "ACCESS", "LOOKUP", "NULL", "FSSTAT", "SEQUENCE", "RENEW"];
     let means = cheap.iter().filter_map(|name| {
         let group = mount.group(&[name]);
         (group.calls >= CALLS_MIN).then(|| group.means()).flatten()

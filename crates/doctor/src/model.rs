@@ -36,6 +36,21 @@ pub fn more_outstanding(on_way: f64, rtt_ms: f64, queue_ms: f64, floor_ms: Optio
     }
 }
 
+/// The queue's service takes so many times less: what that would give to the calls that are
+/// outstanding now, of which there is a whole number.
+pub fn faster_service(on_way: f64, rtt_ms: f64, floor_ms: f64, times: f64) -> Gain {
+    let floor_ms = floor_ms.clamp(0.0, rtt_ms);
+    let gain = |callers: f64| {
+        let callers = callers.clamp(1.0, 4096.0);
+        let demand = fitted_demand(callers, rtt_ms, floor_ms)?;
+        Some(rate(callers, floor_ms, demand / times)? / rate(callers, floor_ms, demand)?)
+    };
+    match gain(on_way.floor()).zip(gain(on_way.ceil())) {
+        Some(bounds) => Gain::faster("bytes", bounds, CLOSED),
+        None => Gain::unpredicted("no closed model fits the times of these calls"),
+    }
+}
+
 /// Calls a second of so many callers, each with a floor and a demand on one queue, per ms.
 fn rate(callers: f64, floor_ms: f64, demand_ms: f64) -> Option<f64> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 4096")]

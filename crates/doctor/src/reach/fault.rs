@@ -1,5 +1,7 @@
 //! How a phase fails, what is known of the host by then, and what a cause is.
 
+use crate::finding::Layer;
+
 /// How a phase failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
@@ -95,8 +97,17 @@ pub struct Known {
 pub struct Cause {
     pub what: String,
     pub check: String,
+    /// Where it is.
+    pub layer: Layer,
 }
 
+/// One at the server, as most are.
 pub(super) fn cause(what: impl Into<String>, check: impl Into<String>) -> Cause {
-    Cause { what: what.into(), check: check.into() }
+    Cause { what: what.into(), check: check.into(), layer: Layer::Server }
+}
+
+impl Cause {
+    pub(super) fn of(self, layer: Layer) -> Self {
+        Self { layer, ..self }
+    }
 }

@@ -21,6 +21,7 @@ use self::fault::cause;
 use self::permission::{absent, denied};
 use self::service::{closed, no_program, no_reply, no_version, on, refused};
 use self::way::{silent, unreachable, unresolved};
+use crate::finding::Layer;
 
 pub use self::answering::{Answering, answering};
 pub use self::fault::{Cause, Fault, Known};
@@ -46,7 +47,8 @@ pub fn causes(phase: Phase, fault: Fault, known: &Known) -> Vec<Cause> {
                 "the export wants another flavor (sec=krb5), and nfskit speaks AUTH_SYS",
                 "exportfs -v on the server: sec= of the export",
             ),
-            cause("the server does not trust this caller", "?uid=N&gid=N, or the server's log"),
+            cause("the server does not trust this caller", "?uid=N&gid=N, or the server's log")
+                .of(Layer::Client),
         ],
         Fault::Denied => denied(phase, known),
         Fault::Absent => absent(phase, known),
@@ -55,21 +57,26 @@ pub fn causes(phase: Phase, fault: Fault, known: &Known) -> Vec<Cause> {
             "exportfs -v on the server (rw or ro), and findmnt for the file system's options",
         )],
         Fault::Full => vec![
-            cause("the file system is full", "df and df -i on the server"),
-            cause("the caller's quota is used up", "quota, or repquota on the server"),
+            cause("the file system is full", "df and df -i on the server").of(Layer::Storage),
+            cause("the caller's quota is used up", "quota, or repquota on the server")
+                .of(Layer::Storage),
         ],
         Fault::Stale => vec![cause(
             "the directory was removed, or the server lost its handles (another fsid, a restart)",
             "exportfs -v for fsid=; mount it again",
         )],
         Fault::Server => vec![
-            cause("the server's disk or file system fails", "dmesg on the server"),
+            cause("the server's disk or file system fails", "dmesg on the server")
+                .of(Layer::Storage),
             cause("the server is short of something", "the server's log"),
         ],
-        Fault::Later => vec![cause(
-            "the file is not at hand: on tape, or another client's delegation is recalled",
-            "again in a while",
-        )],
+        Fault::Later => vec![
+            cause(
+                "the file is not at hand: on tape, or another client's delegation is recalled",
+                "again in a while",
+            )
+            .of(Layer::Storage),
+        ],
         Fault::Other => vec![cause(
             "none that is usual",
             "the server's log; a capture of it (tcpdump, then nfskit trace)",

@@ -2,12 +2,14 @@
 
 use super::fault::{Cause, Known, cause};
 use super::phase::Phase;
+use crate::finding::Layer;
 
 pub(super) fn denied(phase: Phase, known: &Known) -> Vec<Cause> {
     let user = cause(
         "the caller has no right there; root is nobody for a server with root_squash",
         "?uid=N&gid=N of the directory's owner; ls -ln on the server",
-    );
+    )
+    .of(Layer::Client);
     let host = cause(
         "the export is not for this host",
         "exportfs -v on the server; the address it sees: ss -tn there",
@@ -15,7 +17,8 @@ pub(super) fn denied(phase: Phase, known: &Known) -> Vec<Cause> {
     let port = cause(
         "the export wants a privileged port (secure, the default), and this caller is not root",
         "as root, or insecure for the export",
-    );
+    )
+    .of(Layer::Client);
     match phase {
         Phase::Permission if known.is_privileged => vec![host, user],
         Phase::Permission if known.is_local => vec![port, host],

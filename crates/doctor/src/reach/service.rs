@@ -2,6 +2,7 @@
 
 use super::fault::{Cause, Known, cause};
 use super::phase::Phase;
+use crate::finding::Layer;
 
 pub(super) fn on(known: &Known) -> String {
     known.port.map(|port| format!("on port {port} ")).unwrap_or_default()
@@ -27,7 +28,8 @@ pub(super) fn refused(phase: Phase, known: &Known) -> Vec<Cause> {
                 "systemctl status nfs-server on the server, or nfskit serve",
             ),
             cause("it listens on another port", "rpcinfo -p there; ?nfsport=N"),
-            cause("a firewall rejects the port", "nft list ruleset on the server"),
+            cause("a firewall rejects the port", "nft list ruleset on the server")
+                .of(Layer::Network),
         ],
     }
 }
@@ -40,11 +42,13 @@ pub(super) fn no_reply(phase: Phase, known: &Known) -> Vec<Cause> {
     let mtu = cause(
         "packets of full size are lost on the way, and the ICMP messages that would say so, too",
         format!("ping -M do -s 1472 {} (8972 with jumbo frames); ip link set mtu 1400", known.host),
-    );
+    )
+    .of(Layer::Network);
     let file = cause(
         "the file system behind the export hangs (a dead disk, or another NFS mount)",
         "ls there, on the server",
-    );
+    )
+    .of(Layer::Storage);
     match phase {
         Phase::Read | Phase::Write => vec![mtu, file, hangs],
         Phase::Fsinfo | Phase::Pathconf | Phase::Getattr => vec![file, hangs],
@@ -64,10 +68,13 @@ pub(super) fn no_reply(phase: Phase, known: &Known) -> Vec<Cause> {
 pub(super) fn closed(phase: Phase, known: &Known) -> Vec<Cause> {
     let mut all = Vec::new();
     if !known.is_privileged {
-        all.push(cause(
-            "the server lets only clients with privileged ports in (secure, the default)",
-            "as root, or insecure for the export",
-        ));
+        all.push(
+            cause(
+                "the server lets only clients with privileged ports in (secure, the default)",
+                "as root, or insecure for the export",
+            )
+            .of(Layer::Client),
+        );
     }
     all.push(cause(
         "no export is for this host, and so its connections are closed",

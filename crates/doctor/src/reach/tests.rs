@@ -4,6 +4,17 @@ fn known() -> Known {
     Known { host: "h".to_owned(), path: "/export".to_owned(), ..Known::default() }
 }
 
+#[test]
+fn a_cause_is_in_the_layer_where_it_is_changed() {
+    let alive = Known { is_alive: true, port: Some(111), ..known() };
+    let of = |phase, fault| causes(phase, fault, &alive)[0].layer;
+    assert_eq!(of(Phase::Portmapper, Fault::Silent), Layer::Network);
+    assert_eq!(of(Phase::Connect, Fault::Refused), Layer::Server);
+    assert_eq!(of(Phase::Read, Fault::NoReply), Layer::Network);
+    assert_eq!(of(Phase::Write, Fault::Full), Layer::Storage);
+    assert_eq!(of(Phase::Name, Fault::Unresolved), Layer::Client);
+}
+
 fn first(phase: Phase, fault: Fault, known: &Known) -> String {
     causes(phase, fault, known)[0].what.clone()
 }

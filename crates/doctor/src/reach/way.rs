@@ -2,19 +2,24 @@
 
 use super::fault::{Cause, Known, cause};
 use super::phase::Phase;
+use crate::finding::Layer;
 
 pub(super) fn unresolved(known: &Known) -> Vec<Cause> {
     vec![
-        cause("the name is misspelt", format!("getent hosts {}", known.host)),
-        cause("the name server does not answer", "resolvectl status, or /etc/resolv.conf"),
-        cause("the host is in no name service", "its address instead of its name"),
+        cause("the name is misspelt", format!("getent hosts {}", known.host)).of(Layer::Client),
+        cause("the name server does not answer", "resolvectl status, or /etc/resolv.conf")
+            .of(Layer::Network),
+        cause("the host is in no name service", "its address instead of its name")
+            .of(Layer::Client),
     ]
 }
 
 pub(super) fn unreachable(known: &Known) -> Vec<Cause> {
     vec![
-        cause("this host has no route there", format!("ip route get {}", known.host)),
-        cause("a firewall refuses it with an ICMP message", "nft list ruleset, on both hosts"),
+        cause("this host has no route there", format!("ip route get {}", known.host))
+            .of(Layer::Network),
+        cause("a firewall refuses it with an ICMP message", "nft list ruleset, on both hosts")
+            .of(Layer::Network),
         cause("the host is down, and its neighbour says so", format!("ping {}", known.host)),
     ]
 }
@@ -31,7 +36,8 @@ pub(super) fn silent(phase: Phase, known: &Known) -> Vec<Cause> {
             }
             None => "nft list ruleset on both hosts, and on what is between".to_owned(),
         },
-    );
+    )
+    .of(Layer::Network);
     let down =
         cause("the host is down, or the address is another's", format!("ping {}", known.host));
     let full = cause(

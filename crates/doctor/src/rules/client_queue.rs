@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Judged, Layer, Severity};
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
 use crate::limits::Threshold;
 use crate::model;
 
@@ -11,11 +11,12 @@ pub(super) static RULE: Rule = Rule {
     about: About::Mount,
     layer: Layer::Client,
     severity: Severity::High,
-    needs: &["/proc/self/mountstats"],
+    needs: &["/proc/self/mountstats", "/proc/sys/net/ipv4/tcp_wmem"],
     thresholds: &[
         Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
         Threshold { name: "queue_ms", default: 10.0, of: "mean wait before sending, ms" },
         Threshold { name: "share", default: 0.25, of: "share of the whole time of a call" },
+        Threshold { name: "gain", default: 1.2, of: "gain at least, below which it is medium" },
     ],
     source: "nfsiostat(8), net/sunrpc/stats.c (queue, RTT and execute of each operation); the \
              thresholds are ours",
@@ -23,11 +24,20 @@ pub(super) static RULE: Rule = Rule {
                   WRITEs before it is sent. The server does not see this time, and cannot be \
                   blamed for it.",
     remedy: "More connections (`nconnect=8`), more slots (`sunrpc.tcp_max_slot_table_entries`, for \
-             version 4.1 `nfs.max_session_slots`), or smaller bursts (`vm.dirty_bytes`).",
+             version 4.1 `nfs.max_session_slots`), a larger send buffer (`net.ipv4.tcp_wmem`), or \
+             smaller bursts (`vm.dirty_bytes`).",
     gain: "By a closed model of the calls that wait and those that are outstanding.",
-    explained_by: &["session-slots", "slot-limit", "small-transfers"],
+    explained_by: &["dirty-limit", "full-path", "session-slots", "slot-limit", "small-transfers"],
     judge,
 };
+
+/// A send buffer that grows to less than the largest WRITE.
+const BUFFER_BYTES_MIN: f64 = 1_048_576.0;
+
+/// What a connection's send buffer can grow to.
+fn buffer_bytes(case: &Case<'_>) -> Option<f64> {
+    case.evidence.setting("proc/sys/net/ipv4/tcp_wmem")?.split_whitespace().nth(2)?.parse().ok()
+}
 
 fn judge(case: &Case<'_>) -> Judged {
     let (mount, total, means) = match case.used(&RULE) {
@@ -55,16 +65,29 @@ fn judge(case: &Case<'_>) -> Judged {
     let floor_ms = case.floor().map(|floor| floor.ms);
     let connections = mount.now.transports.len().max(1);
     let remedy = match connections {
+        _ if buffer_bytes(case).is_some_and(|bytes| bytes < BUFFER_BYTES_MIN) => {
+            "sysctl -w net.ipv4.tcp_wmem='4096 16384 4194304', then mount again".to_owned()
+        }
         1 => "unmount every mount of this server, then mount with nconnect=8".to_owned(),
         _ => format!(
             "{connections} connections are in use: sysctl sunrpc.tcp_max_slot_table_entries, and \
              fewer bytes at once: sysctl -w vm.dirty_bytes=31457280"
         ),
     };
+    let gain = model::more_outstanding(on_way, means.rtt_ms, means.queue_ms, floor_ms);
+    // WRITEs of one burst wait for each other, and nobody for each of them: where the server is
+    // never idle, calls that are sent at once wait there instead.
+    let may_be_vain =
+        matches!(gain, Gain::Faster { least, .. } if least < case.limit(&RULE, "gain"));
+    let severity = match may_be_vain && floor_ms.is_some() {
+        true => Severity::Medium,
+        false => Severity::High,
+    };
     let mut found = Found::new(&RULE, what, remedy)
+        .severity(severity)
         .evidence(numbers)
         .evidence(format!("{} calls, {connections} connections", total.calls))
-        .gain(model::more_outstanding(on_way, means.rtt_ms, means.queue_ms, floor_ms));
+        .gain(gain);
     if floor_ms.is_none() {
         found =
             found.against("how much of the reply's time is the network is not known (ss -tino)");
@@ -89,6 +112,25 @@ mod tests {
         is_fine(&RULE, &one(&mount("rw", &["WRITE: 1000 1000 0 0 0 200 20000 20300 0"])));
         // Longer than the reply takes, and yet too short to matter.
         is_fine(&RULE, &one(&mount("rw", &["GETATTR: 1000 1000 0 0 0 300 200 510 0"])));
+    }
+
+    #[test]
+    fn a_queue_that_may_only_move_to_the_server_is_not_high() {
+        let ss = |ms| format!("ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:{ms}/1 minrtt:{ms}\n");
+        let stats = mount("rw,addr=10.0.0.1", &["WRITE: 1000 1000 0 0 0 60000 20000 81000 0"]);
+        let of = |ms| {
+            let ss = ss(ms);
+            let memory = "4096 4096 8192\n";
+            let files = [
+                ("proc/self/mountstats", &*stats),
+                ("ss.txt", &ss),
+                ("proc/sys/net/ipv4/tcp_wmem", memory),
+            ];
+            found(&RULE, &crate::testing::files(&files))
+        };
+        assert_eq!(of("0.1").severity, Severity::Medium);
+        assert_eq!(of("19").severity, Severity::High);
+        assert!(of("19").remedy.contains("tcp_wmem"), "{:?}", of("19"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     remedy: "`sysctl -w vm.dirty_bytes=N vm.dirty_background_bytes=N/5`, with N the bytes that the \
              server takes in a second.",
     gain: "The rate of writing stays; what falls is the time of a WRITE, to that of N bytes.",
-    explained_by: &[],
+    explained_by: &["full-path"],
     judge,
 };
 

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
     remedy: "More programs or threads at once; attributes cached for longer; `nconnect` and \
              read-ahead for bulk data; a cache or a server that is nearer.",
     gain: "Of a way half as long: by the share of the time that is round trip.",
-    explained_by: &[],
+    explained_by: &["full-path", "read-ahead"],
     judge,
 };
 

@@ -10,6 +10,7 @@ mod connection_breaks;
 mod delays;
 mod dirty_limit;
 mod document;
+mod full_path;
 mod idle_application;
 mod interface_errors;
 mod kerberos;
@@ -89,7 +90,7 @@ pub struct Rule {
 }
 
 /// All rules, by their names.
-pub static ALL: [&Rule; 42] = [
+pub static ALL: [&Rule; 43] = [
     &attribute_caching_off::RULE,
     &attribute_storm::RULE,
     &busy_processors::RULE,
@@ -99,6 +100,7 @@ pub static ALL: [&Rule; 42] = [
     &connection_breaks::RULE,
     &delays::RULE,
     &dirty_limit::RULE,
+    &full_path::RULE,
     &idle_application::RULE,
     &interface_errors::RULE,
     &kerberos::RULE,

@@ -58,7 +58,9 @@ fn judge(case: &Case<'_>) -> Judged {
     };
     let numbers = format!("{kib:.0} KiB are read ahead, rsize is {:.0} KiB", rsize / 1024.0);
     let bytes = reads.received_bytes as f64 / reads.calls as f64;
-    if kib > case.limit(&RULE, "kib") || kib * 1024.0 >= 2.0 * rsize {
+    // Programs that read here and there, in small pieces, do not use what there is.
+    let is_filled = bytes >= 0.4 * kib * 1024.0;
+    if kib > case.limit(&RULE, "kib") || kib * 1024.0 >= 2.0 * rsize || !is_filled {
         return Judged::Fine(numbers);
     }
     let fixed = floor::cheapest_call_ms(mount)
@@ -95,6 +97,19 @@ mod tests {
         let found = found(&RULE, &evidence("128\n"));
         assert!(found.remedy.contains("15360 > /sys/class/bdi/0:45"), "{found:?}");
         assert!(matches!(found.gain, Gain::Faster { .. }), "{found:?}");
+    }
+
+    #[test]
+    fn small_reads_here_and_there_do_not_want_more() {
+        let stats = mount("rw,rsize=1048576", &["READ: 1000 1000 0 0 8300000 0 2000 2100 0"]);
+        is_fine(
+            &RULE,
+            &files(&[
+                ("proc/self/mountstats", &stats),
+                ("proc/self/mountinfo", "99 30 0:45 / /mnt rw - nfs server:/export rw\n"),
+                ("sys/class/bdi/0:45/read_ahead_kb", "128\n"),
+            ]),
+        );
     }
 
     #[test]

@@ -14,17 +14,18 @@ pub(super) static RULE: Rule = Rule {
     needs: &["/proc/self/mountstats", "ss -tino"],
     thresholds: &[
         Threshold { name: "times", default: 4.0, of: "times the round trip of TCP" },
-        Threshold { name: "ms", default: 1.0, of: "mean time of the cheapest call, ms" },
+        Threshold { name: "ms", default: 2.0, of: "mean time of the cheapest call, ms" },
         Threshold { name: "blind_ms", default: 50.0, of: "the same where no round trip is known" },
     ],
     source: "Boumenot 2002; nfsiostat(8); the thresholds are ours (50 ms: a course on nfsstat, \
              NKU)",
     explanation: "GETATTR, ACCESS and the like read what the server has in memory. Where they take \
                   several times the round trip, they wait in the server: for a thread, for its \
-                  processors, or behind what its disks do.",
+                  processors, or behind what its disks do. What they wait behind other calls of \
+                  the same mount is taken off: the time is divided by the calls outstanding.",
     remedy: "`nfskit doctor` on the server: its threads, processors and disks.",
     gain: "Cannot be predicted from the client: what is waited for is on the server.",
-    explained_by: &[],
+    explained_by: &["full-path"],
     judge,
 };
 
@@ -45,7 +46,10 @@ fn judge(case: &Case<'_>) -> Judged {
     };
     let numbers =
         format!("the cheapest call takes {cheap:.2} ms, the round trip {:.2} ms", floor.ms);
-    let is_slow = cheap > case.limit(&RULE, "ms") && cheap > case.limit(&RULE, "times") * floor.ms;
+    // It waits behind the mount's own calls, too: what is left is its part of them.
+    let calls = mount.rates.total.outstanding_mean.unwrap_or(1.0).max(1.0);
+    let part = cheap / calls;
+    let is_slow = part > case.limit(&RULE, "ms") && part > case.limit(&RULE, "times") * floor.ms;
     if !is_slow {
         return Judged::Fine(numbers);
     }
@@ -79,6 +83,15 @@ mod tests {
         assert!(sure.what.starts_with("the cheapest call takes 8.00 ms"), "{sure:?}");
         assert!(sure.against.is_empty());
         assert_eq!(found(&RULE, &evidence(8_000, "7.9")).certainty, crate::Certainty::Possible);
+    }
+
+    #[test]
+    fn a_call_that_waits_behind_those_of_its_own_mount_does_not_blame_the_server() {
+        // 1234 s in which 40 READs were outstanding on average.
+        let read = "READ: 100000 100000 0 0 0 9 49360000 49400000 0";
+        let stats = mount("rw,addr=10.0.0.1", &["GETATTR: 1000 1000 0 0 0 9 17000 17000 0", read]);
+        let ss = "ESTAB 0 0 10.0.0.2:700 10.0.0.1:2049\n\t rtt:0.3/1 minrtt:0.2\n";
+        is_fine(&RULE, &files(&[("proc/self/mountstats", &stats), ("ss.txt", ss)]));
     }
 
     #[test]

@@ -4,13 +4,14 @@ use super::{About, Rule};
 use crate::case::Case;
 use crate::finding::{Found, Gain, Judged, Layer, Severity};
 use crate::limits::Threshold;
+use crate::subject::Served;
 
 pub(super) static RULE: Rule = Rule {
     name: "udp-loss",
     about: About::Host,
     layer: Layer::Network,
     severity: Severity::Medium,
-    needs: &["/proc/net/snmp"],
+    needs: &["/proc/net/snmp", "/proc/net/rpc/nfsd"],
     thresholds: &[Threshold {
         name: "share",
         default: 0.0005,
@@ -32,12 +33,16 @@ fn judge(case: &Case<'_>) -> Judged {
     let came = of("Udp", "InDatagrams");
     let (full, broken) = (of("Udp", "RcvbufErrors"), of("Ip", "ReasmFails"));
     let lost = full.saturating_add(broken);
-    let is_used = case
+    let comes_to_server = Served::of(case.evidence)
+        .and_then(|server| server.rates.net)
+        .is_some_and(|net| net.udp > 0);
+    let is_mounted = case
         .evidence
         .last
         .mounts
         .iter()
         .any(|mount| mount.transports.iter().any(|transport| transport.kind == "udp"));
+    let is_used = is_mounted || comes_to_server;
     if lost == 0 || lost as f64 <= case.limit(&RULE, "share") * (came.max(lost) as f64) {
         return Judged::Quiet;
     }
@@ -47,7 +52,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .evidence(format!("{full} for want of room, {broken} for want of fragments"))
         .against(match is_used {
             true => "other programs use UDP, too",
-            false => "no mount here uses UDP: it is other programs'",
+            false => "no mount and no server here uses UDP: it is other programs'",
         })
         .gain(Gain::unpredicted("it is the wait before a retransmission"))
         .into()
@@ -67,6 +72,12 @@ mod tests {
         let udp = mount("rw,proto=udp", &[]).replace("tcp 800 1 1 0 3", "udp 800 1");
         let ours = files(&[("proc/net/snmp", LOST), ("proc/self/mountstats", &udp)]);
         assert_eq!(found(&RULE, &ours).severity, Severity::High);
+        let server = |net| {
+            let counters = format!("{net}\nrpc 500 0 0 0 0\nth 8 0\n");
+            found(&RULE, &files(&[("proc/net/snmp", LOST), ("proc/net/rpc/nfsd", &counters)]))
+        };
+        assert_eq!(server("net 500 400 100 1").severity, Severity::High);
+        assert_eq!(server("net 500 0 500 1").severity, Severity::Low);
     }
 
     #[test]
