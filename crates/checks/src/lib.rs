@@ -12,6 +12,7 @@ mod fault;
 mod files;
 mod walk;
 
+use doctor::Layer;
 use doctor::reach::{Answering, Cause, Phase};
 use perf::units::Nanos;
 use serde::Serialize;
@@ -23,6 +24,10 @@ pub const TOTAL_MAX: Nanos = Nanos::from_secs(60);
 
 /// Why a phase was skipped that comes after one that failed.
 pub const AFTER_A_FAILURE: &str = "a phase before it failed";
+
+/// Clocks that differ by more are to be looked at. A guess: files have the time of the kernel's
+/// last tick, which may be 10 ms ago, and what goes by it goes by far more.
+const CLOCK_MS_MIN: f64 = 100.0;
 
 /// How to walk.
 #[derive(Clone, Debug)]
@@ -54,7 +59,19 @@ pub struct Checked {
     pub clock: Option<Difference>,
     /// Other versions and transports of NFS that were tried.
     pub others: Vec<Other>,
+    /// What to look at first; none where all is well.
+    pub first: Option<First>,
     pub seconds: f64,
+}
+
+/// What a walk comes to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct First {
+    #[serde(serialize_with = "layer")]
+    pub layer: Layer,
+    /// The phase that failed, `slow server` or `clock`.
+    pub cause: &'static str,
+    pub what: String,
 }
 
 /// One phase.
@@ -110,6 +127,38 @@ impl Checked {
             _ => None,
         })
     }
+
+    /// The likeliest cause of the phase that failed; else of one that a mount can do without, if
+    /// it is in the network; else a server that is slow; else clocks that differ.
+    fn to_look_at(&self) -> Option<First> {
+        let failures = || {
+            self.steps.iter().filter_map(|step| match &step.outcome {
+                Outcome::Failed(failed) => Some((step.phase, failed.causes.first()?, failed)),
+                _ => None,
+            })
+        };
+        let of = |(phase, cause, _): (Phase, &Cause, &Failed)| First {
+            layer: cause.layer,
+            cause: phase.name(),
+            what: cause.what.clone(),
+        };
+        let needed = failures().find(|(_, _, failed)| !failed.is_optional);
+        let in_network = || failures().find(|(_, cause, _)| cause.layer == Layer::Network);
+        let of_server =
+            |cause, what: &str| First { layer: Layer::Server, cause, what: what.into() };
+        let slow = || {
+            (self.answering == Answering::SlowServer).then(|| {
+                of_server("slow server", "the server takes its time for a call that does nothing")
+            })
+        };
+        let clock = || {
+            let is_much = |clock: &Difference| clock.ahead_ms.abs() > CLOCK_MS_MIN + clock.error_ms;
+            let seen = self.clock.filter(is_much)?;
+            let what = format!("the server's clock is ahead by {:.0} ms", seen.ahead_ms);
+            Some(of_server("clock", &what))
+        };
+        needed.or_else(in_network).map(of).or_else(slow).or_else(clock)
+    }
 }
 
 impl Difference {
@@ -133,4 +182,53 @@ fn answering<S: serde::Serializer>(of: &Answering, serializer: S) -> Result<S::O
 
 fn causes<S: serde::Serializer>(causes: &[Cause], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(causes.iter().map(|one| [&one.what, &one.check]))
+}
+
+fn layer<S: serde::Serializer>(layer: &Layer, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(layer.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(outcome: Outcome) -> Checked {
+        Checked {
+            target: "h:/e".to_owned(),
+            steps: vec![Step { phase: Phase::Portmapper, ms: None, outcome }],
+            connect_ms: None,
+            null_ms: None,
+            answering: Answering::Unknown,
+            mtu_bytes: None,
+            clock: None,
+            others: Vec::new(),
+            first: None,
+            seconds: 0.0,
+        }
+    }
+
+    fn failed(layer: Layer, is_optional: bool) -> Outcome {
+        let cause = Cause { what: "what".to_owned(), check: "check".to_owned(), layer };
+        Outcome::Failed(Failed { what: String::new(), causes: vec![cause], is_optional })
+    }
+
+    #[test]
+    fn what_failed_comes_before_what_is_only_odd() {
+        let odd = Some(Difference { ahead_ms: -190.0, error_ms: 10.0 });
+        let little = Some(Difference { ahead_ms: -14.0, error_ms: 1.0 });
+        let first = |outcome, clock| {
+            let checked = Checked { clock, ..checked(outcome) };
+            checked.to_look_at().map(|first| (first.layer, first.cause))
+        };
+        let well = || Outcome::Done(String::new());
+        assert_eq!(first(well(), None), None);
+        assert_eq!(first(well(), little), None, "a tick");
+        assert_eq!(first(well(), odd), Some((Layer::Server, "clock")));
+        let needed = Some((Layer::Storage, "portmapper"));
+        assert_eq!(first(failed(Layer::Storage, false), odd), needed);
+        let filtered = Some((Layer::Network, "portmapper"));
+        assert_eq!(first(failed(Layer::Network, true), odd), filtered);
+        let done_without = first(failed(Layer::Server, true), odd);
+        assert_eq!(done_without, Some((Layer::Server, "clock")), "no portmapper is no fault");
+    }
 }

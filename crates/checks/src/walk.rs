@@ -41,6 +41,7 @@ pub async fn walk(
     let begun = walk.begun;
     let mut checked = walk.checked;
     checked.answering = answering(checked.connect_ms, checked.null_ms);
+    checked.first = checked.to_look_at();
     checked.seconds = clock.now().since(begun).as_secs_f64();
     checked
 }
@@ -70,6 +71,7 @@ impl<'a> Walk<'a> {
             mtu_bytes: None,
             clock: None,
             others: Vec::new(),
+            first: None,
             seconds: 0.0,
         };
         let known = Known {
