@@ -67,6 +67,7 @@ const STAGES: &[Stage] = &[
         &["stress", "--seconds", "20", "--unprivileged"],
     ),
     xtask("guest", "the Linux kernel's client", &["guest"]),
+    xtask("drill", "staged faults, and what doctor says of them", &["drill"]),
     xtask("sim", "fresh seeds of simulated faults", &["sim", "--count", "2000"]),
     xtask(
         "contest",
@@ -209,14 +210,15 @@ fn with_rows(text: &str, rows: &[String]) -> Option<String> {
         new.or_else(|| table.lines().find(|row| is_of(row, stage)))
     });
     let rows: Vec<&str> = rows.collect();
-    between(text, &format!("The last result of each:\n\n{HEAD}{}", rows.join("\n")))
+    let lines = format!("The last result of each:\n\n{HEAD}{}", rows.join("\n"));
+    between(text, [BEGIN, END], &lines)
 }
 
-/// `text` with other lines between the marks.
-fn between(text: &str, lines: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{}\n{END}{after}", lines.trim_end()))
+/// `text` with other lines between these marks.
+pub(crate) fn between(text: &str, [begin, end]: [&str; 2], lines: &str) -> Option<String> {
+    let (before, rest) = text.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}\n{}\n{end}{after}", lines.trim_end()))
 }
 
 struct Options {

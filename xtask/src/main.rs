@@ -8,6 +8,7 @@ mod attacks;
 mod captures;
 mod check;
 mod deny;
+mod drill;
 mod filesystems;
 mod full;
 mod generator;
@@ -33,6 +34,7 @@ usage: cargo xtask COMMAND
   captures [OPTION]...    nfskit trace against tshark, on captures made here
   check [--skip STEP]...  fmt, tidy, deny, clippy, test, doc: what every change must pass
   deny                    licences and sources of all crates, by deny.toml
+  drill [OPTION]...       faults that are staged, and what `nfskit doctor` says of them
   filesystems [OPTION]... the server's tests on ext4, xfs, btrfs, tmpfs, overlayfs and FUSE
   full [OPTION]...        what takes long: before a release (--list names it)
   tidy                    what the compiler does not see: crate edges, links, manifests, wording
@@ -60,6 +62,8 @@ fn main() -> ExitCode {
         }
         ["check", options @ ..] => check::run(&root, options),
         ["deny"] => deny::run(&root),
+        ["drill", options @ ..] => drill::run(&root, options),
+        [drill::INSIDE, words @ ..] => drill::run_inside(words),
         ["filesystems", options @ ..] => filesystems::run(&root, options),
         ["full", options @ ..] => full::run(&root, options),
         ["tidy"] => tidy::run(&root),

@@ -15,7 +15,7 @@ const SCRIPT: &str = include_str!("scripts/shell.sh");
 const BOOT_WITHIN: Duration = Duration::from_secs(60);
 const END_WITHIN: Duration = Duration::from_secs(20);
 /// All commands together; it kills itself then.
-const GUEST_SECONDS_MAX: u32 = 600;
+const GUEST_SECONDS_MAX: u32 = 1800;
 
 #[derive(Debug)]
 pub(crate) struct Shell {

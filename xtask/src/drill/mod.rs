@@ -1,0 +1,102 @@
+//! `cargo xtask drill`: faults that are staged, and what `nfskit doctor` says of them.
+//!
+//! ```text
+//!   guest, user-mode Linux                              this side of the tap
+//!   the kernel's client, load.py, doctor  ── netem ──   nfskit serve, nfskit link
+//!   the kernel's server, doctor           ── tap ────   nfskit bench, and doctor behind a firewall
+//! ```
+//!
+//! Each fault is real: the network is slow or loses, the disk has a delay, the limit is set, the
+//! program does that. While the load goes on, doctor looks twice at the counters, and its first
+//! finding is compared with what was staged: the layer must be right in all, the cause in all but
+//! two. On healthy runs nothing of high severity may be found.
+//!
+//! Of some faults the remedy is applied, and the same load runs again: what doctor predicted stands
+//! beside what was measured.
+
+mod answer;
+mod faults;
+mod healthy;
+mod options;
+mod outcome;
+mod phases;
+mod scene;
+mod serving;
+mod stage;
+
+use std::path::Path;
+
+use self::options::Options;
+use self::outcome::Outcome;
+use self::stage::Stage;
+use crate::guest::image::Image;
+use crate::host::{build, isolate, scratch};
+
+/// The command by which `run` calls us again inside the namespaces.
+pub(crate) const INSIDE: &str = "drill-inside";
+
+/// Runs the command.
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
+    let options = Options::parse(words)?;
+    if options.list {
+        names().for_each(|name| println!("{name}"));
+        return Ok(());
+    }
+    if let Some(why) = crate::guest::missing() {
+        return Err(format!("drill: NOT RUN: {why}"));
+    }
+    if !isolate::is_possible() {
+        return Err("drill: no namespaces here; run it as root in a container that may make them"
+            .to_owned());
+    }
+    let nfskit = match &options.nfskit {
+        Some(program) => program.clone(),
+        None => build::release(root, "drill", "nfskit", "nfskit")?,
+    };
+    let scratch = scratch::make("drill")?;
+    // Made out here, where there is a network.
+    let image = Image::provide(root, options.kernelvm.as_deref())?;
+    let ourselves = std::env::current_exe()
+        .map_err(|error| format!("our own program is not known: {error}"))?;
+    let mut arguments = vec![Path::new(INSIDE), scratch.path(), &nfskit, image.scripts(), root];
+    arguments.extend(words.iter().map(|word| Path::new(*word)));
+    match isolate::run(&ourselves, arguments)? {
+        true => Ok(()),
+        false => Err("drill failed, see above".to_owned()),
+    }
+}
+
+/// Everything, in the namespaces, of which we are the first process: scratch, nfskit, the guest's
+/// scripts, the checkout, and the words that [`run`] was given.
+pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
+    let [scratch, nfskit, scripts, root, words @ ..] = words else {
+        return Err("drill: not inside".to_owned());
+    };
+    let scratch = Path::new(scratch);
+    isolate::end_with_caller(scratch);
+    let options = Options::parse(words)?;
+    let image = Image::built(Path::new(scripts));
+    stage::attach()?;
+    let mut outcome = Outcome::default();
+    let wants_client = faults::ALL.iter().any(|scene| options.wants(scene.name))
+        || healthy::ALL.iter().any(|one| options.wants(one.name));
+    if wants_client {
+        let mut stage = Stage::boot(&image, scratch, Path::new(nfskit), "client")?;
+        faults::play(&mut outcome, &mut stage, &options);
+        healthy::play(&mut outcome, &mut stage, &options);
+        stage.end()?;
+    }
+    if serving::names().chain(phases::names()).any(|name| options.wants(name)) {
+        let mut stage = Stage::boot(&image, scratch, Path::new(nfskit), "server")?;
+        serving::play(&mut outcome, &mut stage, &options)?;
+        phases::play(&mut outcome, &mut stage, &options)?;
+        stage.end()?;
+    }
+    outcome.tell(Path::new(root), &options)
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    let client = faults::ALL.iter().map(|scene| scene.name);
+    let healthy = healthy::ALL.iter().map(|one| one.name);
+    client.chain(serving::names()).chain(phases::names()).chain(healthy)
+}

@@ -1,0 +1,165 @@
+//! Faults between a client and a server that is not mounted: the guest's server, asked from a host
+//! behind a router, phase by phase.
+//!
+//! ```text
+//!   c0, doctor ── c1, a router, tap0 ── guest
+//! ```
+
+use std::process::Command;
+
+use super::answer::{self, Answer};
+use super::options::Options;
+use super::outcome::{Fault, Outcome};
+use super::stage::{GUEST, HOST, Stage, here};
+use crate::host::child::text;
+
+const NETWORK: &str = "
+sysctl -qw net.ipv4.ip_forward=1
+ip netns add c
+ip link add c0 type veth peer name c1
+ip link set c0 gso_max_segs 1
+ip link set c1 gso_max_segs 1
+ip link set c0 netns c
+ip -n c link set lo up
+ip -n c addr add 10.78.0.2/24 dev c0
+ip addr add 10.78.0.1/24 dev c1
+ip link set c1 up
+ip -n c link set c0 up
+ip -n c route add default via 10.78.0.1
+";
+
+#[derive(Clone, Copy, Debug)]
+struct Scene {
+    name: &'static str,
+    about: &'static str,
+    layer: &'static str,
+    causes: &'static [&'static str],
+    /// What the router does, and how that is undone.
+    router: [&'static str; 2],
+    guest: [&'static str; 2],
+    export: &'static str,
+}
+
+const WELL: Scene = Scene {
+    name: "phases",
+    about: "",
+    layer: "",
+    causes: &[],
+    router: ["", ""],
+    guest: ["", ""],
+    export: "/srv/t",
+};
+
+const ALLOW: &str = "iptables -F FORWARD";
+
+/// The guest's clock, five minutes from where it is.
+macro_rules! clock {
+    ($direction:literal) => {
+        concat!("python3 -c 'import time; time.clock_settime(0, time.time() ", $direction, " 300)'")
+    };
+}
+
+const FAULTS: &[Scene] = &[
+    Scene {
+        name: "firewall-portmap",
+        about: "a firewall drops what goes to port 111",
+        layer: "network",
+        causes: &["portmapper"],
+        router: [
+            "iptables -A FORWARD -p tcp --dport 111 -j DROP; \
+             iptables -A FORWARD -p udp --dport 111 -j DROP",
+            ALLOW,
+        ],
+        ..WELL
+    },
+    Scene {
+        name: "firewall-mount",
+        about: "a firewall drops what goes to mountd",
+        layer: "network",
+        causes: &["MOUNT program"],
+        router: ["iptables -A FORWARD -p tcp --dport 20048 -j DROP", ALLOW],
+        ..WELL
+    },
+    Scene {
+        name: "firewall-nfs",
+        about: "a firewall drops what goes to port 2049",
+        layer: "network",
+        causes: &["connect"],
+        router: ["iptables -A FORWARD -p tcp --dport 2049 -j DROP", ALLOW],
+        ..WELL
+    },
+    Scene {
+        name: "mtu",
+        about: "an interface of 1300 bytes on a way of 1500, and ICMP is dropped",
+        layer: "network",
+        causes: &["READ", "WRITE"],
+        router: [
+            "ip link set c1 mtu 1300; iptables -A OUTPUT -p icmp -j DROP",
+            "ip link set c1 mtu 1500; iptables -F OUTPUT",
+        ],
+        ..WELL
+    },
+    Scene {
+        name: "full-disk",
+        about: "a file system without space",
+        layer: "storage",
+        causes: &["WRITE"],
+        export: "/srv/full",
+        ..WELL
+    },
+    Scene {
+        name: "clock",
+        about: "the server's clock is five minutes ahead",
+        layer: "server",
+        causes: &["clock"],
+        guest: [clock!("+"), clock!("-")],
+        ..WELL
+    },
+];
+
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FAULTS.iter().chain([&WELL]).map(|scene| scene.name)
+}
+
+/// Plays those that are wanted, in the network of the guest that serves.
+pub(super) fn play(
+    outcome: &mut Outcome,
+    stage: &mut Stage<'_>,
+    options: &Options,
+) -> Result<(), String> {
+    here(NETWORK)?;
+    stage.guest(&format!("ip route add default via {HOST}"))?;
+    for scene in FAULTS.iter().filter(|scene| options.wants(scene.name)) {
+        let Scene { name, about, layer, causes, .. } = *scene;
+        match played(stage, scene) {
+            Ok(answer) => outcome.fault(Fault { name, about, layer, causes, answer, gain: None }),
+            Err(why) => outcome.failed(name, &why),
+        }
+    }
+    if options.wants(WELL.name) {
+        match played(stage, &WELL) {
+            Ok(answer) => {
+                outcome.healthy(WELL.name, answer.map(|one| one.what).into_iter().collect())
+            }
+            Err(why) => outcome.failed(WELL.name, &why),
+        }
+    }
+    Ok(())
+}
+
+fn played(stage: &mut Stage<'_>, scene: &Scene) -> Result<Option<Answer>, String> {
+    stage.guest(&format!("{}\ntrue", scene.guest[0]))?;
+    here(scene.router[0])?;
+    let mut doctor = Command::new("ip");
+    doctor.args(["netns", "exec", "c"]).arg(stage.nfskit).arg("doctor");
+    doctor.arg(format!("nfs://{GUEST}{}", scene.export));
+    doctor.args(["--write", "--limit", "1s", "-q", "--json", "-"]);
+    // Its exit code tells what it has found; its limit is its own.
+    let said = doctor.output().map_err(|cause| format!("doctor does not start: {cause}"));
+    here(scene.router[1])?;
+    stage.guest(&format!("{}\ntrue", scene.guest[1]))?;
+    let said = said?;
+    let json = serde_json::from_slice(&said.stdout)
+        .map_err(|cause| format!("{cause}: {}", text(&said.stderr[..])))?;
+    Ok(answer::of_phases(&json))
+}
