@@ -21,9 +21,10 @@ impl Change {
         Self { name, factor: None, interval: Some((lo.min(hi), lo.max(hi))) }
     }
 
-    /// Whether its interval says anything.
+    /// Whether its interval says anything. Bounds are no estimate, and hold however far they are
+    /// apart.
     pub(super) fn is_told(&self) -> bool {
-        self.interval.is_none_or(|(lo, hi)| !is_wide(&Interval { lo, hi }))
+        self.factor.is_none() || self.interval.is_none_or(|(lo, hi)| !is_wide(&Interval { lo, hi }))
     }
 
     /// A sentence.
@@ -158,9 +159,9 @@ mod tests {
 
     #[test]
     fn a_gain_between_nothing_and_ten_times_is_not_told() {
-        assert!(Change::between("half_the_way", (1.0, 3.9)).is_told());
-        assert!(!Change::between("window_times_4", (1.0, 250.0)).is_told());
-        let alone = Change { name: "half_the_way", factor: Some(1.4), interval: None };
-        assert!(alone.is_told());
+        let change = |interval| Change { name: "half_the_way", factor: Some(1.4), interval };
+        assert!(change(Some((1.0, 3.9))).is_told() && change(None).is_told());
+        assert!(!change(Some((1.0, 250.0))).is_told());
+        assert!(Change::between("window_times_4", (1.0, 250.0)).is_told());
     }
 }
