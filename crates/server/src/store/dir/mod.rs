@@ -61,6 +61,7 @@ mod listing;
 mod names;
 mod objects;
 mod overlap;
+mod portions;
 mod proc;
 mod rights;
 mod sorted;
@@ -291,6 +292,7 @@ impl DirStore {
             handles,
             objects: Objects::new(options.open_files_max),
             listings: listing::Listings::default(),
+            portions: portions::Portions::default(),
             syncer: Syncer::new(random()?, call, Arc::clone(&proc), for_syncfs, syncs),
             proc,
             buffers: buffers::Buffers::default(),
@@ -520,7 +522,7 @@ impl Store for DirStore {
         sink: Sink<'_>,
     ) -> Looked<Listed> {
         let _met = self.tree.meet(dir).await;
-        self.tree.look(dir, |dir, stat| self.tree.list(caller, dir, stat, &from, sink))
+        self.tree.list_in_portions(caller, dir, from, sink).await
     }
 
     async fn tend(&self, now: Instant) {

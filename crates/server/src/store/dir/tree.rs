@@ -15,6 +15,7 @@ use super::errno::status;
 use super::handles::{Handles, Opened};
 use super::listing::Listings;
 use super::objects::{Object, Objects};
+use super::portions::Portions;
 use super::proc::ProcFds;
 use super::stat::{Identity, Stat};
 use super::sync::Syncer;
@@ -38,6 +39,7 @@ pub(super) struct Tree {
     pub(super) handles: Handles,
     pub(super) objects: Objects,
     pub(super) listings: Listings,
+    pub(super) portions: Portions,
     pub(super) proc: Arc<ProcFds>,
     pub(super) buffers: Buffers,
     pub(super) syncer: Syncer,
