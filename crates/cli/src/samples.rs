@@ -57,7 +57,8 @@ impl Taken {
 
     /// As tables, for `top`.
     pub(crate) fn tables(&self) -> Vec<Table> {
-        let of_kernel = self.rates.iter().flat_map(tables::of_kernel);
+        let of_kernel =
+            self.rates.iter().flat_map(|of| tables::of_kernel(of, tables::Depth::Operations));
         let ours = self.ours.iter().flat_map(|(address, ours)| tables_of(ours, address));
         of_kernel.chain(ours).collect()
     }
@@ -161,7 +162,8 @@ impl Source {
     }
 }
 
-async fn page(clock: &Clock, address: SocketAddr) -> Result<Page, String> {
+/// A page of metrics.
+pub(crate) async fn page(clock: &Clock, address: SocketAddr) -> Result<Page, String> {
     let fetched = http::fetch(clock, address, "/metrics", PAGE_LIMIT, PAGE_BYTES_MAX).await;
     let bytes = fetched.map_err(|cause| cause.to_string())?;
     Page::read(&bytes).map_err(|problem| problem.to_string())

@@ -2,17 +2,26 @@
 
 use super::problem::{Found, Problem, Wrong};
 
-/// A word, and the column at which it begins.
+/// A word, and where it is in its line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word<'a> {
     pub(super) line: usize,
-    pub(super) column: usize,
+    whole: &'a str,
+    /// Bytes before it.
+    at: usize,
     pub(super) text: &'a str,
 }
 
-impl Word<'_> {
+impl<'a> Word<'a> {
+    /// The same place, with a part of its text.
+    pub(super) fn named(self, text: &'a str) -> Self {
+        Self { text, ..self }
+    }
+
     pub(super) fn wrong(&self, wrong: Wrong) -> Problem {
-        Problem { line: self.line, column: self.column, wrong }
+        // Counted here only: most words are right.
+        let column = self.whole[..self.at].chars().count() + 1;
+        Problem { line: self.line, column, wrong }
     }
 
     /// What was expected instead of it.
@@ -35,35 +44,36 @@ impl Word<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
     pub(super) number: usize,
-    /// Of the first character of `rest`.
-    column: usize,
-    rest: &'a str,
+    all: &'a str,
+    /// Bytes that have been read.
+    at: usize,
 }
 
 impl<'a> Line<'a> {
     /// The lines of a text, with their numbers.
     pub(super) fn all(text: &'a str) -> impl Iterator<Item = Line<'a>> {
-        text.lines().zip(1..).map(|(rest, number)| Line { number, column: 1, rest })
+        text.lines().zip(1..).map(|(all, number)| Line { number, all, at: 0 })
     }
 
     /// What is left of it.
     pub(super) fn whole(&self) -> &'a str {
-        self.rest
+        &self.all[self.at..]
     }
 
     /// What is left of it, without blanks around.
     pub(super) fn trimmed(&self) -> &'a str {
-        self.rest.trim()
+        self.whole().trim()
     }
 
     /// The next word; an empty one at the line's end.
     pub(super) fn word(&mut self) -> Word<'a> {
-        let begin = self.rest.len() - self.rest.trim_start().len();
-        self.skip(begin);
-        let end = self.rest.find(char::is_whitespace).unwrap_or(self.rest.len());
-        let (text, column) = (&self.rest[..end], self.column);
-        self.skip(end);
-        Word { line: self.number, column, text }
+        let rest = self.whole().as_bytes();
+        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let letters = rest[blanks..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+        let at = self.at + blanks;
+        self.at = at + letters;
+        // Blanks are bytes of one character each: both ends are between characters.
+        Word { line: self.number, whole: self.all, at, text: &self.all[at..self.at] }
     }
 
     /// The next word if there is one.
@@ -75,6 +85,28 @@ impl<'a> Line<'a> {
     /// The number that comes next.
     pub(super) fn number(&mut self) -> Result<u64, Problem> {
         self.word().number()
+    }
+
+    /// The first numbers up to the line's end, of which there are at least `min` and at most
+    /// `max`; zeros for those that are not there. And how many there were.
+    pub(super) fn first<const N: usize>(
+        &mut self,
+        what: &str,
+        min: usize,
+        max: usize,
+    ) -> Result<([u64; N], usize), Problem> {
+        let (mut first, mut found) = ([0; N], 0);
+        while let Some(word) = self.next() {
+            if found == max {
+                return Err(word.wrong(Wrong::TooMany { what: "numbers in a line", max }));
+            }
+            let number = word.number()?;
+            if let Some(place) = first.get_mut(found) {
+                *place = number;
+            }
+            found += 1;
+        }
+        if found < min { Err(self.too_few(what, min, found)) } else { Ok((first, found)) }
     }
 
     /// All numbers up to the line's end, of which there are at least `min` and at most `max`.
@@ -91,25 +123,23 @@ impl<'a> Line<'a> {
             }
             numbers.push(word.number()?);
         }
-        if numbers.len() < min {
-            let what = Found::word(what);
-            let what = if let Found::Word(word) = what { word } else { String::new() };
-            let found = numbers.len();
-            return Err(self.word().wrong(Wrong::TooFew { what, expected: min, found }));
+        match numbers.len() < min {
+            true => Err(self.too_few(what, min, numbers.len())),
+            false => Ok(numbers),
         }
-        Ok(numbers)
+    }
+
+    fn too_few(&mut self, what: &str, expected: usize, found: usize) -> Problem {
+        let what = Found::word(what);
+        let what = if let Found::Word(word) = what { word } else { String::new() };
+        self.word().wrong(Wrong::TooFew { what, expected, found })
     }
 
     /// Up to behind the first of such characters, if there is one.
     pub(super) fn skip_past(&mut self, character: char) {
-        if let Some(at) = self.rest.find(character) {
-            self.skip(at + character.len_utf8());
+        if let Some(at) = self.whole().find(character) {
+            self.at += at + character.len_utf8();
         }
-    }
-
-    fn skip(&mut self, bytes: usize) {
-        self.column += self.rest[..bytes].chars().count();
-        self.rest = &self.rest[bytes..];
     }
 }
 
@@ -121,7 +151,8 @@ mod tests {
     fn words_know_their_columns_in_characters() {
         let mut line = Line::all("x\n  für\t-1 18446744073709551615").nth(1).unwrap();
         let word = line.word();
-        assert_eq!((word.line, word.column, word.text), (2, 3, "für"));
+        let column = word.wrong(Wrong::Nothing).column;
+        assert_eq!((word.line, column, word.text), (2, 3, "für"));
         assert_eq!(line.number(), Ok(u64::MAX));
         assert_eq!(line.number(), Ok(u64::MAX));
         let error = line.number().unwrap_err().to_string();

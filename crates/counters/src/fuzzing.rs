@@ -3,10 +3,14 @@
 //! Each takes arbitrary bytes, and panics only when what it says does not hold: a problem has a
 //! place in the text, and what was read differs by nothing from itself.
 
-use super::host::{device, disk, named, pressure, processor, protocols, softnet};
+use super::host::{
+    device, disk, interfaces, iostat, load, named, pressure, processor, protocols, sockets,
+    softnet, space, spray,
+};
 use super::rates::{self, Span};
 use super::{
-    Partial, Problem, client, exposition, mountstats, nfsstat, partial, pools, server, socket,
+    Partial, Problem, client, exposition, mountstats, nfsiostat, nfsstat, partial, pools, server,
+    socket,
 };
 
 /// `/proc/net/rpc/nfsd`, or anything else.
@@ -104,9 +108,37 @@ pub fn nfsstat(text: &[u8]) {
     }
 }
 
+/// What other programs print, or anything else.
+pub fn pasted(text: &[u8]) {
+    for device in each(text, interfaces::read).unwrap_or_default() {
+        assert_eq!(device.since(&device).sent.packets, 0);
+    }
+    for disk in each(text, iostat::read).unwrap_or_default() {
+        assert!(disk.busy >= 0.0 && disk.wait_ms >= 0.0 && disk.per_s >= 0.0, "{disk:?}");
+    }
+    for run in each(text, spray::read).unwrap_or_default() {
+        assert!(run.share() >= 0.0);
+    }
+    for space in each(text, space::read).unwrap_or_default() {
+        assert!(!space.device.is_empty() && !space.point.is_empty());
+    }
+    if let Some(mounts) = each(text, nfsiostat::read) {
+        have_rates(&mounts);
+    }
+    let text = String::from_utf8_lossy(text);
+    // What is likely one line of means has them.
+    assert!(!load::is_likely(&text) || load::read(text.as_bytes()).is_ok());
+    let likely = [interfaces::is_likely, iostat::is_likely, spray::is_likely, space::is_likely];
+    assert!(!text.is_empty() || !likely.iter().any(|is_likely| is_likely("")));
+}
+
 /// Any of the host's files, what ss prints, or anything else.
 pub fn host(text: &[u8]) {
     each(text, named::read);
+    each(text, sockets::read);
+    if let Some(load) = each(text, load::read) {
+        assert!(load.one.is_finite() && load.five.is_finite() && load.fifteen.is_finite());
+    }
     each(text, protocols::read);
     if let Some(devices) = each(text, device::read) {
         assert!(devices.iter().all(|one| one.since(one).sent.bytes == 0));
@@ -158,7 +190,18 @@ mod tests {
 
     use super::*;
 
-    const WORDS: [&str; 56] = [
+    const WORDS: [&str; 67] = [
+        "Iface MTU RX-OK RX-ERR TX-OK Flg",
+        "Name Mtu Network Address Ipkts Ierrs Collis",
+        "Device r/s w/s r_await w_await %util",
+        "sending 9 packets of lnth",
+        "3 packets (1%) dropped by",
+        "Filesystem Use% Mounted on",
+        "50% /srv",
+        "s:/e mounted on /m:",
+        "read: ops/s",
+        "(0.5%)",
+        "1.5",
         "cpu",
         "cpu0",
         "Tcp: A B",
@@ -225,6 +268,7 @@ mod tests {
         exposition(text);
         nfsstat(text);
         host(text);
+        pasted(text);
     }
 
     proptest! {
@@ -251,7 +295,7 @@ mod tests {
     #[test]
     fn seeds_are_replayed() {
         type Target = (&'static str, fn(&[u8]));
-        let targets: [Target; 7] = [
+        let targets: [Target; 8] = [
             ("host_counters", host),
             ("nfsd_counters", server),
             ("nfs_counters", client),
@@ -259,6 +303,7 @@ mod tests {
             ("pool_stats", pools),
             ("exposition", exposition),
             ("nfsstat", nfsstat),
+            ("pasted_outputs", pasted),
         ];
         for (target, run) in targets {
             let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));

@@ -272,7 +272,7 @@ fn list(
         push(sections, section, line)?;
     }
     let Some(last) = sections.last_mut() else { return Ok(()) };
-    let bare = Word { text: name.text.trim_end_matches(':'), ..name };
+    let bare = name.named(name.text.trim_end_matches(':'));
     last.knows(&bare)?;
     last.push(Value { name: bare.text.to_owned(), count: count.number()?, percent: None }, &name)
 }

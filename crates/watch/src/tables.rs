@@ -3,6 +3,8 @@
 //! Times are milliseconds of a call on average: `queue` before it was sent, `rtt` from there to its
 //! reply, `exec` the whole. `outst.` is calls outstanding on average, by Little's law.
 
+use std::borrow::Cow;
+
 use counters::rates::mounts::{BytesRates, CacheRates, Change, MountRates, OperationRates};
 use counters::rates::mounts::{MountsRates, TransportRates};
 use counters::rates::server::ServerRates;
@@ -75,10 +77,17 @@ const STAGES: [(&str, Kind); 6] = [
     ("p99 ms", Ms),
 ];
 
+/// Whether a mount's row has its operations below it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Depth {
+    Mounts,
+    Operations,
+}
+
 /// All that the kernel has counted: a table of the mounts and one of the server, if they are.
-pub fn of_kernel(rates: &Rates) -> Vec<Table> {
+pub fn of_kernel(rates: &Rates, depth: Depth) -> Vec<Table> {
     let of_mounts = rates.mounts.iter().filter(|mounts| !mounts.mounts.is_empty());
-    let of_mounts = of_mounts.map(|of| mounts(of, rates));
+    let of_mounts = of_mounts.map(|of| mounts(of, rates, depth));
     of_mounts.chain(rates.server.iter().map(server)).collect()
 }
 
@@ -94,9 +103,9 @@ pub fn span(span: &Span, beginning: &str) -> String {
     }
 }
 
-fn mounts(of: &MountsRates, rates: &Rates) -> Table {
+fn mounts(of: &MountsRates, rates: &Rates, depth: Depth) -> Table {
     let mut table = Table::new("mounts", &MOUNTS);
-    table.rows = of.mounts.iter().map(mount_row).collect();
+    table.rows = of.mounts.iter().map(|of| mount_row(of, depth)).collect();
     let gone = of.vanished.iter().map(|gone| format!("{} was unmounted", plain(&gone.point)));
     table.notes = gone.collect();
     if let Some(client) = &rates.client {
@@ -110,7 +119,7 @@ fn mounts(of: &MountsRates, rates: &Rates) -> Table {
     table
 }
 
-fn mount_row(of: &MountRates) -> Row {
+fn mount_row(of: &MountRates, depth: Depth) -> Row {
     let total = &of.total;
     let bytes = total.sent_bytes_per_s.zip(total.received_bytes_per_s).map(|(a, b)| a + b);
     Row {
@@ -129,17 +138,17 @@ fn mount_row(of: &MountRates) -> Row {
         ms: total.execute_ms_mean,
         parts: parts(total),
         is_sum: false,
-        below: Some(Box::new(mount(of))),
+        below: (depth == Depth::Operations).then(|| Box::new(mount(of))),
     }
 }
 
 /// Where the time of a call goes, as far as a client can tell.
-fn parts(of: &OperationRates) -> Vec<(String, f64)> {
+fn parts(of: &OperationRates) -> Vec<(Cow<'static, str>, f64)> {
     let times = (of.queue_ms_mean, of.rtt_ms_mean, of.execute_ms_mean);
     let (Some(queue), Some(rtt), Some(execute)) = times else { return Vec::new() };
     let rest = (execute - queue - rtt).max(0.0);
     let parts = [("queue", queue), ("network and server", rtt), ("rest of the client", rest)];
-    parts.map(|(name, ms)| (name.to_owned(), ms)).into()
+    parts.map(|(name, ms)| (Cow::Borrowed(name), ms)).into()
 }
 
 /// The operations of one mount that were called, the whole first.
@@ -355,7 +364,7 @@ fn our_row(of: &OurProcedure) -> Row {
         ],
         calls_per_s: of.calls_per_s,
         ms: mean,
-        parts: of.phases_ms_mean.clone(),
+        parts: of.phases_ms_mean.iter().map(|(name, ms)| (name.clone().into(), *ms)).collect(),
         is_sum: of.name.is_empty(),
         below: None,
     }

@@ -16,40 +16,51 @@ pub fn table(table: &Table) -> String {
     text
 }
 
+/// Cells are written once, behind each other, and from there into their lines.
 fn write_rows(text: &mut String, table: &Table) {
-    let shown: Vec<Vec<String>> = table
-        .rows
-        .iter()
-        .map(|row| {
-            let columns = table.columns.iter().enumerate();
-            columns.map(|(at, column)| row.shown(at, column.kind)).collect()
-        })
-        .collect();
-    let widths: Vec<usize> = table
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(at, column)| {
-            let cells = shown.iter().map(|row| row[at].chars().count());
-            cells.chain([column.name.len()]).max().unwrap_or(0)
-        })
-        .collect();
-    let heads: Vec<String> = table.columns.iter().map(|column| column.name.to_owned()).collect();
-    for row in std::iter::once(&heads).chain(&shown) {
-        let mut line = String::from(" ");
-        for (at, cell) in row.iter().enumerate() {
-            let blanks = widths[at].saturating_sub(cell.chars().count());
-            let (before, after) = match table.columns[at].kind {
+    let columns = table.columns.len();
+    let mut cells = String::new();
+    let mut ends = Vec::with_capacity((table.rows.len() + 1) * columns);
+    for column in &table.columns {
+        cells.push_str(column.name);
+        ends.push(cells.len());
+    }
+    for row in &table.rows {
+        for (at, column) in table.columns.iter().enumerate() {
+            row.show(at, column.kind, &mut cells);
+            ends.push(cells.len());
+        }
+    }
+    let cell = |number: usize| {
+        let begin = number.checked_sub(1).map_or(0, |before| ends[before]);
+        &cells[begin..ends[number]]
+    };
+    let mut widths = vec![0; columns];
+    for number in 0..ends.len() {
+        let width = &mut widths[number % columns];
+        *width = letters(cell(number)).max(*width);
+    }
+    for line in 0..=table.rows.len() {
+        text.push(' ');
+        for (at, column) in table.columns.iter().enumerate() {
+            let cell = cell(line * columns + at);
+            let blanks = widths[at].saturating_sub(letters(cell));
+            let (before, after) = match column.kind {
                 Kind::Name => (1, blanks),
                 _ => (2 + blanks, 0),
             };
-            line.extend(std::iter::repeat_n(' ', before));
-            line.push_str(cell);
-            line.extend(std::iter::repeat_n(' ', after));
+            text.extend(std::iter::repeat_n(' ', before));
+            text.push_str(cell);
+            text.extend(std::iter::repeat_n(' ', after));
         }
-        text.push_str(line.trim_end());
+        text.truncate(text.trim_end_matches(' ').len());
         text.push('\n');
     }
+}
+
+/// Characters; numbers have no others than ASCII's.
+fn letters(cell: &str) -> usize {
+    if cell.is_ascii() { cell.len() } else { cell.chars().count() }
 }
 
 #[cfg(test)]

@@ -195,7 +195,7 @@ fn shown(taken: &Taken) -> String {
         let mounts = rates.mounts.iter().flat_map(|mounts| &mounts.mounts);
         let (busy, idle): (Vec<_>, Vec<_>) = mounts.partition(|mount| mount.total.calls > 0);
         busy.iter().for_each(|mount| put(&tables::mount(mount)));
-        let mut rest = tables::of_kernel(rates);
+        let mut rest = tables::of_kernel(rates, tables::Depth::Mounts);
         if let Some(first) = rest.iter_mut().find(|table| table.title == "mounts") {
             // What its rows say has been said above.
             first.rows.clear();

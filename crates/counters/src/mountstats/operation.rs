@@ -3,7 +3,7 @@
 use crate::difference;
 use crate::fields::Line;
 use crate::problem::Problem;
-use crate::rpc::{NUMBERS_MAX, first};
+use crate::rpc::NUMBERS_MAX;
 
 /// Sums over all calls since the mount. Times are printed in whole milliseconds, cut off.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Operation {
 
 impl Operation {
     pub(super) fn read(name: &str, line: &mut Line<'_>) -> Result<Self, Problem> {
-        let numbers = line.numbers(name, 8, NUMBERS_MAX)?;
+        let (numbers, found) = line.first::<9>(name, 8, NUMBERS_MAX)?;
         let [
             calls,
             transmissions,
@@ -38,7 +38,8 @@ impl Operation {
             queue_ms,
             rtt_ms,
             execute_ms,
-        ] = first(&numbers);
+            errors,
+        ] = numbers;
         Ok(Self {
             name: name.to_owned(),
             calls,
@@ -49,7 +50,7 @@ impl Operation {
             queue_ms,
             rtt_ms,
             execute_ms,
-            errors: numbers.get(8).copied(),
+            errors: (found > 8).then_some(errors),
         })
     }
 

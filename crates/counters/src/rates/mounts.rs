@@ -275,11 +275,14 @@ impl Time {
 
 /// All operations, with those of the same name in the older sample taken off.
 fn growths<'a>(now: &'a Mount, before: Option<&'a Mount>) -> Vec<Growth<'a>> {
-    let older: HashMap<&str, &Operation> = before
-        .map(|before| before.operations.iter().map(|one| (one.name.as_str(), one)).collect())
-        .unwrap_or_default();
-    let each = now.operations.iter();
-    each.map(|one| Growth::of(Less(one, older.get(one.name.as_str()).copied()))).collect()
+    let before = before.map_or(&[][..], |before| &before.operations);
+    // A kernel prints them in the same order each time: only where it has not, they are looked for.
+    let older = |at: usize, one: &Operation| {
+        let same_place = before.get(at).filter(|older| older.name == one.name);
+        same_place.or_else(|| before.iter().rfind(|older| older.name == one.name))
+    };
+    let each = now.operations.iter().enumerate();
+    each.map(|(at, one)| Growth::of(Less(one, older(at, one)))).collect()
 }
 
 impl<'a> Growth<'a> {

@@ -3,6 +3,7 @@
 //! Any size is drawn, down to none: what has no room is left out from the bottom, columns from the
 //! right.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use ratatui::Frame;
@@ -204,7 +205,7 @@ fn draw_history(buffer: &mut Buffer, area: Rect, name: &str, kind: Kind, values:
 }
 
 /// Where the time of a call goes, as letters of a bar and in numbers.
-fn shares(parts: &[(String, f64)], width: u16) -> String {
+fn shares(parts: &[(Cow<'static, str>, f64)], width: u16) -> String {
     let all: f64 = parts.iter().map(|(_, ms)| ms).sum();
     if parts.is_empty() || all <= 0.0 {
         return String::from(" time    no calls");

@@ -10,12 +10,21 @@ pub const SAMPLES_MAX: usize = 120;
 /// Rows of which any are kept; others have none.
 pub const ROWS_MAX: usize = 20_000;
 
-/// Samples of rows, by the table's number, the row that it lies below, and its name.
+/// Samples of rows, by the table's number and their names.
 #[derive(Debug, Default)]
 pub struct History {
-    rows: HashMap<(usize, Option<String>, String), Samples>,
+    tables: Vec<HashMap<String, Rows>>,
+    /// Of all tables together.
+    rows: usize,
     /// How many samples there were.
     count: u64,
+}
+
+/// A row, and those below it.
+#[derive(Debug, Default)]
+struct Rows {
+    own: Samples,
+    below: HashMap<String, Samples>,
 }
 
 /// Of one row, the newest last; 0 where nothing was known.
@@ -31,42 +40,74 @@ impl History {
     /// were nothing before.
     pub fn add(&mut self, tables: &[Table]) {
         self.count += 1;
-        for (number, table) in tables.iter().enumerate() {
+        let now = self.count;
+        if self.tables.len() < tables.len() {
+            self.tables.resize_with(tables.len(), HashMap::new);
+        }
+        for (table, rows) in tables.iter().zip(&mut self.tables) {
             for row in &table.rows {
-                self.put(number, None, row);
+                let Some(kept) = place(rows, &row.name, &mut self.rows) else { continue };
+                kept.own.take(row, now);
                 for below in row.below.iter().flat_map(|below| &below.rows) {
-                    self.put(number, Some(&row.name), below);
+                    if let Some(samples) = place(&mut kept.below, &below.name, &mut self.rows) {
+                        samples.take(below, now);
+                    }
                 }
             }
         }
-        let now = self.count;
         // An operation that was not called in this sample is no row of it, and may be again.
-        self.rows.retain(|_, samples| {
-            if samples.last != now {
-                samples.push(0.0, 0.0);
-            }
-            now - samples.last < SAMPLES_MAX as u64
-        });
+        for rows in &mut self.tables {
+            rows.retain(|_, kept| {
+                kept.below.retain(|_, samples| samples.goes_on(now));
+                kept.own.goes_on(now) || !kept.below.is_empty()
+            });
+        }
+        let each = self.tables.iter().flat_map(HashMap::values);
+        self.rows = each.map(|kept| 1 + kept.below.len()).sum();
     }
 
     pub fn of(&self, table: usize, above: Option<&str>, row: &str) -> Option<&Samples> {
-        self.rows.get(&(table, above.map(str::to_owned), row.to_owned()))
-    }
-
-    fn put(&mut self, table: usize, above: Option<&str>, row: &Row) {
-        let key = (table, above.map(str::to_owned), row.name.clone());
-        if self.rows.len() >= ROWS_MAX && !self.rows.contains_key(&key) {
-            return;
-        }
-        let samples = self.rows.entry(key).or_default();
-        if samples.last != self.count {
-            samples.last = self.count;
-            samples.push(row.calls_per_s.unwrap_or(0.0), row.ms.unwrap_or(0.0));
+        let rows = self.tables.get(table)?;
+        match above {
+            Some(above) => rows.get(above)?.below.get(row),
+            None => rows.get(row).map(|kept| &kept.own),
         }
     }
 }
 
+/// The place of a row; none where there are too many. A name is copied for a new one only.
+fn place<'a, T: Default>(
+    rows: &'a mut HashMap<String, T>,
+    name: &str,
+    count: &mut usize,
+) -> Option<&'a mut T> {
+    if !rows.contains_key(name) {
+        if *count >= ROWS_MAX {
+            return None;
+        }
+        *count += 1;
+        rows.insert(name.to_owned(), T::default());
+    }
+    rows.get_mut(name)
+}
+
 impl Samples {
+    /// The first row of a name in a sample.
+    fn take(&mut self, row: &Row, now: u64) {
+        if self.last != now {
+            self.last = now;
+            self.push(row.calls_per_s.unwrap_or(0.0), row.ms.unwrap_or(0.0));
+        }
+    }
+
+    /// One that was not in the sample has nothing in it, and is forgotten some time.
+    fn goes_on(&mut self, now: u64) -> bool {
+        if self.last != now {
+            self.push(0.0, 0.0);
+        }
+        now - self.last < SAMPLES_MAX as u64
+    }
+
     fn push(&mut self, calls_per_s: f64, ms: f64) {
         for (all, value) in [(&mut self.calls_per_s, calls_per_s), (&mut self.ms, ms)] {
             if all.len() == SAMPLES_MAX {

@@ -11,7 +11,7 @@ fn operation(name: &str, calls_per_s: f64) -> Row {
         cells: vec![Some(calls_per_s), Some(2.0)],
         calls_per_s: Some(calls_per_s),
         ms: Some(2.0),
-        parts: vec![("queue".to_owned(), 0.5), ("network and server".to_owned(), 1.5)],
+        parts: vec![("queue".into(), 0.5), ("network and server".into(), 1.5)],
         is_sum: name == "all",
         below: None,
     }
