@@ -55,6 +55,8 @@ pub struct Checked {
     pub answering: Answering,
     /// The largest packet of the way, as this host's kernel knows it.
     pub mtu_bytes: Option<u32>,
+    /// The largest that was answered in full.
+    pub passed_bytes: Option<u32>,
     /// The server's clock less ours; none if nothing was written, by which it would be known.
     pub clock: Option<Difference>,
     /// Other versions and transports of NFS that were tried.

@@ -1,6 +1,6 @@
 //! The phases in their order.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use client::error::{Error, Service};
 use client::mount::steps::Steps;
@@ -8,6 +8,7 @@ use client::mount::{MOUNT_PORT, NFS_PORT, Ports};
 use client::url::{Protocol, Target};
 use doctor::reach::{Fault, Known, Phase, answering, causes};
 use net::clock::Clock;
+use net::echo::{self, Passed};
 use net::transport::RECORD_BYTES_MAX;
 use net::transport::buffer::Pool;
 use net::transport::tcp;
@@ -24,6 +25,9 @@ const NULLS: usize = 20;
 
 /// For a way that is tried besides: versions, UDP.
 const OTHER_LIMIT: Nanos = Nanos::from_secs(1);
+
+/// For the first echo: a host that answers none is no slower to check.
+const ECHO_LIMIT: Nanos = Nanos::from_secs(1);
 
 /// Exports that are named.
 const EXPORTS_SHOWN: usize = 8;
@@ -69,6 +73,7 @@ impl<'a> Walk<'a> {
             null_ms: None,
             answering: answering(None, None),
             mtu_bytes: None,
+            passed_bytes: None,
             clock: None,
             others: Vec::new(),
             first: None,
@@ -106,7 +111,7 @@ impl<'a> Walk<'a> {
 
     async fn in_order(&mut self, is_stopped: &impl Fn() -> bool) -> Result<(), Ended> {
         let host = self.name().await?;
-        self.route(host)?;
+        self.route(host).await?;
         self.go_on(is_stopped)?;
         let registered = self.portmapper(host).await?;
         let nfs =
@@ -202,21 +207,46 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn route(&mut self, host: SocketAddr) -> Result<(), Ended> {
+    async fn route(&mut self, host: SocketAddr) -> Result<(), Ended> {
         let begin = self.clock.now();
         match way::find(host.ip()) {
             Ok(found) => {
                 self.known.is_local = found.local == host.ip();
                 self.checked.mtu_bytes = found.mtu_bytes;
-                let mtu = found.mtu_bytes.map(|mtu| format!(", packets of up to {mtu} bytes"));
-                let what = format!("from {}{}", found.local, mtu.unwrap_or_default());
-                self.done(Phase::Route, begin, what);
+                let mtu = match (found.mtu_bytes, host.ip()) {
+                    (Some(mtu), IpAddr::V4(address)) => self.packets(address, mtu).await,
+                    _ => String::new(),
+                };
+                self.done(Phase::Route, begin, format!("from {}{mtu}", found.local));
                 Ok(())
             }
             Err(cause) => {
                 let what = format!("no way to {}: {cause}", host.ip());
                 self.failed(Phase::Route, begin, Fault::Unreachable, what)
             }
+        }
+    }
+
+    /// What passes, beside what the kernel believes.
+    async fn packets(&mut self, host: Ipv4Addr, mtu: u32) -> String {
+        let limit = self.options.limit.min(ECHO_LIMIT);
+        let passed = echo::largest(self.clock, host, mtu, limit).await;
+        if let Ok(Passed::Bytes(bytes)) = passed {
+            self.checked.passed_bytes = Some(bytes);
+            self.known.is_alive = true;
+        }
+        match passed {
+            // No packet has more than 65,535 bytes, whatever a loopback's MTU is.
+            Ok(Passed::Bytes(bytes)) if bytes < mtu.min(u32::from(u16::MAX)) => {
+                format!(
+                    ", packets of {bytes} bytes pass, and none of {mtu}, as the kernel believes"
+                )
+            }
+            Ok(Passed::Bytes(bytes)) => format!(", packets of {bytes} bytes pass"),
+            Ok(Passed::Silence) => {
+                format!(", packets of up to {mtu} bytes by the kernel (no echo came)")
+            }
+            Err(_) => format!(", packets of up to {mtu} bytes by the kernel (echoes are root's)"),
         }
     }
 
