@@ -1,5 +1,7 @@
 //! What a rule has found, and what it is worth.
 
+use std::fmt;
+
 pub use trace::verdict::Certainty;
 
 use super::rules::Rule;
@@ -96,6 +98,20 @@ impl Gain {
         match self {
             Self::Faster { least, most, .. } => (least * most).sqrt(),
             Self::Unpredicted(_) => 1.0,
+        }
+    }
+}
+
+impl fmt::Display for Gain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Faster { of, least, most, model } if most - least < 0.05 => {
+                write!(f, "{most:.1} times the {of}, by {model}")
+            }
+            Self::Faster { of, least, most, model } => {
+                write!(f, "{least:.1} to {most:.1} times the {of}, by {model}")
+            }
+            Self::Unpredicted(why) => write!(f, "cannot be predicted from this: {why}"),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Puts findings in order, and says what they come to.
 
-use counters::rates::Span;
+use counters::rates::{Since, Span};
 
 use super::case::Case;
 use super::evidence::Evidence;
 use super::finding::{Basis, Certainty, Finding, Judged, Missing, Severity};
 use super::floor::Floor;
 use super::limits::Limits;
-use super::rules::{ALL, About, Captured, capture};
+use super::rules::{ALL, About, Captured, OurServed, Recorded, capture, our_server, run_record};
 use super::shares::{self, Shares};
 use super::subject::{Hosted, Mounted, Served};
 
@@ -59,7 +59,11 @@ pub fn diagnose(evidence: &Evidence, limits: &Limits) -> Vec<Report> {
     let host = Hosted::of(evidence);
     let case = Case { evidence, limits, host: &host, mount: None, server: None };
     let mut of_host = said(&case, About::Host, host.is_lifetime);
-    let is_alone = mounts.len() + usize::from(server.is_some()) == 1;
+    // The kernel's server listens, too, and has counters.
+    let has_threads = server.as_ref().is_some_and(|server| server.rates.threads != Some(0));
+    let listener = evidence.last.listener.as_deref().filter(|_| !has_threads);
+    let count = mounts.len() + usize::from(server.is_some()) + usize::from(listener.is_some());
+    let is_alone = count == 1;
     let mut reports = Vec::new();
     for mount in &mounts {
         let case = Case { mount: Some(mount), ..case };
@@ -70,6 +74,10 @@ pub fn diagnose(evidence: &Evidence, limits: &Limits) -> Vec<Report> {
         let case = Case { server: Some(server), ..case };
         let with = if is_alone { std::mem::take(&mut of_host) } else { Said::default() };
         reports.push(of_server(&case, server, with));
+    }
+    if let Some(program) = listener {
+        let with = if is_alone { std::mem::take(&mut of_host) } else { Said::default() };
+        reports.push(of_listener(&case, program, with));
     }
     let has_host = !of_host.findings.is_empty() || !of_host.fine.is_empty();
     if !is_alone && has_host {
@@ -131,6 +139,7 @@ fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Said) -> Report {
         ("version", version.unwrap_or_else(|| "?".to_owned())),
         ("options", now.options.join(",")),
         ("connections", now.transports.len().to_string()),
+        ("numbers", rates_of(case.evidence)),
         ("kernel", case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned()),
     ];
     let said = joined(said(case, About::Mount, mount.is_lifetime()), with);
@@ -144,6 +153,12 @@ fn of_mount(case: &Case<'_>, mount: &Mounted<'_>, with: Said) -> Report {
         ..blank(About::Mount, now.point.clone(), &facts)
     };
     finished(report, said, &well)
+}
+
+/// Where nothing was counted: what the numbers of calls are.
+fn rates_of(evidence: &Evidence) -> String {
+    let of = |program| format!("rates of {program}, as those of an hour");
+    evidence.last.rates_of.map(of).unwrap_or_default()
 }
 
 fn of_server(case: &Case<'_>, server: &Served, with: Said) -> Report {
@@ -165,6 +180,62 @@ fn of_server(case: &Case<'_>, server: &Served, with: Said) -> Report {
         ..blank(About::Server, "server".to_owned(), &facts)
     };
     finished(report, said, &well)
+}
+
+/// A server in user space, which the kernel counts nothing of.
+fn of_listener(case: &Case<'_>, program: &str, with: Said) -> Report {
+    let kernel = case.evidence.setting("proc/sys/kernel/osrelease").unwrap_or("").to_owned();
+    let facts = [("server", format!("{program} on port 2049")), ("kernel", kernel)];
+    let report = Report {
+        span: case.host.span(),
+        is_lifetime: case.host.is_lifetime,
+        ..blank(About::Server, program.to_owned(), &facts)
+    };
+    let run = match program {
+        "nfskit" => "nfskit serve --metrics ADDRESS:PORT, and nfskit doctor finds it",
+        "ganesha.nfsd" => "ganesha_stats; or a capture of port 2049 and nfskit trace",
+        _ => "a capture of port 2049 (tcpdump -w FILE), and nfskit trace",
+    };
+    let what = "what the server does: the kernel counts nothing of a server in user space";
+    let mut said = with;
+    said.missing.push(Missing::new(what, run));
+    finished(report, said, "the host that it runs on")
+}
+
+/// Our own server, by its metrics.
+pub fn of_our_server(served: &OurServed, span: Span) -> Report {
+    let facts = [("server", format!("nfskit serve, metrics at {}", served.address))];
+    let mut report = Report {
+        is_lifetime: span.since == Since::Beginning,
+        span,
+        ..blank(About::Server, format!("nfskit serve ({})", served.address), &facts)
+    };
+    let mut said = Said::default();
+    if let Some((layer, found)) = our_server::found(served) {
+        said.findings.push(Finding { rule: our_server::rule(), layer, found, below: Vec::new() });
+    }
+    report = finished(report, said, &our_server::well(served));
+    report.certainty = Certainty::Likely;
+    report
+}
+
+/// What a run record of ours has in it.
+pub fn of_record(name: &str, recorded: &Recorded) -> Report {
+    let facts = [("server", recorded.of.clone())];
+    let mut report = Report { is_lifetime: false, ..blank(About::Record, name.to_owned(), &facts) };
+    match run_record::found(recorded) {
+        Some((layer, found)) => {
+            (report.verdict, report.certainty) = (found.what.clone(), found.certainty);
+            let rule = run_record::rule();
+            report.findings.push(Finding { rule, layer, found, below: Vec::new() });
+        }
+        None => {
+            report.verdict = "it has no parts of a call's time in it".to_owned();
+            let run = "nfskit study or nfskit probe, with --json FILE";
+            report.missing.push(Missing::new("the parameters of the path", run));
+        }
+    }
+    report
 }
 
 fn of_the_host(case: &Case<'_>, said: Said) -> Report {

@@ -3,6 +3,7 @@
 
 use counters::host::device::Device;
 use counters::host::disk::Disk;
+use counters::host::named::Named;
 use counters::host::processor::Processors;
 use counters::host::protocols::Protocols;
 use counters::host::softnet::Softnet;
@@ -169,14 +170,18 @@ impl Group {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
     pub rates: ServerRates,
+    /// GETATTRs of files of which another client has a write delegation; since Linux 6.6.
+    pub delegation_getattrs: Option<u64>,
 }
 
 /// The operations of version 4 that rules ask for (RFC 7530, section 16).
-const V4: [(&str, usize); 9] = [
+const V4: [(&str, usize); 11] = [
     ("ACCESS", 3),
     ("COMMIT", 5),
+    ("DELEGRETURN", 8),
     ("GETATTR", 9),
     ("LOOKUP", 15),
+    ("OPEN", 18),
     ("READ", 25),
     ("READDIR", 26),
     ("READLINK", 27),
@@ -195,7 +200,11 @@ impl Served {
         let rates = server::rates(last, before, evidence.last.uptime_s);
         let has_run = rates.calls.is_some_and(|calls| calls > 0)
             || rates.threads.is_some_and(|threads| threads > 0);
-        has_run.then_some(Self { rates })
+        let getattrs = |sample: &Sample| sample.server.as_ref()?.delegation_getattrs;
+        let first = evidence.first.as_ref().filter(|_| rates.span.since != Since::Beginning);
+        let delegation_getattrs = getattrs(&evidence.last)
+            .map(|now| counters::difference(now, first.and_then(getattrs).unwrap_or(0)));
+        has_run.then_some(Self { rates, delegation_getattrs })
     }
 
     pub fn is_lifetime(&self) -> bool {
@@ -233,6 +242,9 @@ pub struct Hosted {
     pub softnet: Option<Softnet>,
     pub processors: Option<Processors>,
     pub disks: Vec<Disk>,
+    /// `vmstat`, and `snmp6`.
+    pub pages: Option<Named>,
+    pub protocols_v6: Option<Named>,
 }
 
 impl Hosted {
@@ -249,7 +261,12 @@ impl Hosted {
                 softnet: softnet(last),
                 processors: last.processors,
                 disks: last.disks.clone(),
+                pages: last.pages.clone(),
+                protocols_v6: last.protocols_v6.clone(),
             };
+        };
+        let named = |now: &Option<Named>, before: &Option<Named>| {
+            now.as_ref().zip(before.as_ref()).map(|(now, before)| now.since(before))
         };
         let both = |now: &Protocols, before: &Protocols| now.since(before);
         let device = |now: &Device| {
@@ -275,6 +292,8 @@ impl Hosted {
                 .zip(first.processors)
                 .map(|(now, before)| now.since(&before)),
             disks: last.disks.iter().map(disk).collect(),
+            pages: named(&last.pages, &first.pages),
+            protocols_v6: named(&last.protocols_v6, &first.protocols_v6),
         }
     }
 

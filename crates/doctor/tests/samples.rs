@@ -22,6 +22,9 @@ fn report(name: &str) -> Report {
     reports.pop().unwrap()
 }
 
+const SAMPLES: [&str; 9] =
+    ["latency", "nconnect", "noac", "symlinks", "sync", "tiny", "v41", "v42nc", "well"];
+
 #[test]
 fn the_first_finding_names_the_fault_that_was_provoked() {
     for (name, rule, severity) in [
@@ -68,19 +71,45 @@ fn the_floor_is_that_of_the_connection_and_the_shares_add_up() {
     assert!((0.85..0.95).contains(&network), "{network}");
 }
 
+/// What is cut off is told, or all that is left are whole lines, or nothing.
+fn is_told(files: Files, path: &str, end: usize) {
+    let left = files.text(path).unwrap_or_default().to_vec();
+    let evidence = Evidence::of(files);
+    let reports = diagnose(&evidence, &Limits::default());
+    let says = !evidence.notes.is_empty() || reports.iter().any(|one| !one.missing.is_empty());
+    // Of a single line nobody knows whether it has ended.
+    let is_whole = left.last().is_none_or(|last| *last == b'\n') || !left.contains(&b'\n');
+    assert!(says || is_whole || !reports.is_empty(), "{path} to {end}");
+}
+
 #[test]
-fn any_beginning_of_a_sample_gives_findings_from_what_is_there_or_says_what_is_not() {
-    let whole = files("noac");
-    let path = "2/proc/self/mountstats";
-    let text = whole.text(path).unwrap().to_vec();
-    for end in (0..text.len()).step_by(13) {
-        let mut files = whole.clone();
-        files.put(path, &text[..end]);
-        let evidence = Evidence::of(files);
-        let reports = diagnose(&evidence, &Limits::default());
-        let is_told =
-            !evidence.notes.is_empty() || reports.iter().any(|one| !one.missing.is_empty());
-        let ends_a_line = end > 0 && text[end - 1] == b'\n';
-        assert!(is_told || ends_a_line || !reports.is_empty(), "{end}");
+fn any_beginning_of_any_sample_gives_findings_from_what_is_there_or_says_what_is_not() {
+    const CUTS: usize = 30;
+    for folder in SAMPLES {
+        let whole = files(folder);
+        let paths: Vec<String> = whole.all().map(|(path, _)| path.to_owned()).collect();
+        for path in paths {
+            let text = whole.text(&path).unwrap().to_vec();
+            for end in (0..text.len()).step_by(text.len() / CUTS + 1) {
+                let mut files = whole.clone();
+                files.put(path.clone(), &text[..end]);
+                is_told(files, &path, end);
+            }
+        }
+    }
+}
+
+#[test]
+fn any_beginning_of_any_output_that_somebody_has_pasted_does_so_too() {
+    for corpus in ["pasted_outputs", "host_counters", "mountstats", "nfsd_counters", "nfsstat"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(corpus);
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read(entry.unwrap().path()).unwrap();
+            for end in 0..text.len() {
+                let mut files = Files::default();
+                files.put("output", &text[..end]);
+                is_told(files, "output", end);
+            }
+        }
     }
 }

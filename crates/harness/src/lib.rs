@@ -2,6 +2,7 @@
 //!
 //! - what they measure: [`target`]s, [`scratch`] directories there and [`local`] ones, servers in
 //!   this process ([`served`], [`sockets`]), [`mounts`] of their own, [`emulated`] links;
+//! - what this host says of it: [`counted`];
 //! - how they work: [`apart`] from what listens, on [`processors`] of their own, until a
 //!   [`signals::Interrupts`] comes;
 //! - what comes of it: [`output`] and [`sink`]s, [`records`], [`compared`] places, [`verdict`]s on
@@ -12,6 +13,7 @@
 
 pub mod apart;
 pub mod compared;
+pub mod counted;
 pub mod emulated;
 pub mod exit;
 pub mod hints;

@@ -11,25 +11,29 @@ use perf::units::Nanos;
 /// Reads what this host's kernel counts, twice, and applies rules to it; no server is asked, so a
 /// mount that hangs does not hold it up. Exit code 1 says that a finding is of high severity.
 ///
-/// With a URL it asks that server instead: the phases of a mount one by one, each with its time
+/// With a server it asks that instead: the phases of a mount one by one, each with its time
 /// and, where it fails, the likely causes. Every step has a limit.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit doctor                                   every NFS mount of this host
   nfskit doctor /mnt/data --for 60s               one, looked at for a minute
-  nfskit doctor nfs://server/export --write       the phases of a mount, without mounting
+  nfskit doctor server:/export --write            the phases of a mount, without mounting
+  nfskit doctor server                            the same up to the list of its exports
   nfskit doctor --from saved/                     a copied /proc, or a folder of pasted outputs
   nfskit doctor --collect host.tar.gz --mask-addresses
   nfskit doctor --from host.tar.gz --json - -q")]
 pub(crate) struct Doctor {
-    /// A mount point, or a path below one; or a server, for the mounts of it [default: all]. A
-    /// URL, nfs://HOST or nfs://HOST/EXPORT, asks the server.
-    #[arg(value_name = "MOUNTPOINT|HOST|URL")]
+    /// A mount point, or a path below one that begins with / or . [default: all mounts]; or a
+    /// server to ask: HOST, HOST:/EXPORT or nfs://HOST/EXPORT. With --from, HOST chooses mounts.
+    #[arg(value_name = "MOUNTPOINT|HOST|HOST:/EXPORT|URL")]
     pub(crate) subject: Option<String>,
-    /// With a URL: makes a scratch directory there, writes, and removes it.
+    /// With a server: makes a scratch directory there, writes, and removes it.
     #[arg(long, conflicts_with_all = ["from", "collect"])]
     pub(crate) write: bool,
-    /// With a URL: how long each step may take.
+    /// With a server: `nfskit probe --quick` of it, when all phases are well. It writes, too.
+    #[arg(long, conflicts_with_all = ["from", "collect"])]
+    pub(crate) probe: bool,
+    /// With a server: how long each step may take.
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = time)]
     pub(crate) limit: Nanos,
     /// Saved evidence instead of this host: what --collect has made, a sosreport, a folder with a

@@ -4,8 +4,10 @@
 //! ([`live`] never names a path below one), and a server that does not answer holds up nothing.
 
 mod archive;
+mod exported;
 mod mask;
 mod saved;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,8 +17,10 @@ use std::path::Path;
 use counters::socket::Connection;
 
 pub use archive::pack;
+pub use exported::{Exported, exported};
 pub use mask::masked;
 pub use saved::{ENTRIES_MAX, saved};
+pub use servers::{SERVERS, program, servers};
 
 /// Bytes of one file that are read; of a longer one, its beginning.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -81,6 +85,9 @@ impl Files {
 /// Where connections are kept, in the form of `ss -tino`.
 pub const CONNECTIONS: &str = "ss.txt";
 
+/// Where it is kept how full the exported file systems are, in the form of df.
+pub const SPACES: &str = "df.txt";
+
 /// What counts: read twice, for rates.
 pub const COUNTERS: [&str; 20] = [
     "proc/uptime",
@@ -106,7 +113,7 @@ pub const COUNTERS: [&str; 20] = [
 ];
 
 /// What is configured: read once, at the end.
-pub const SETTINGS: [&str; 25] = [
+pub const SETTINGS: [&str; 26] = [
     "proc/self/mountinfo",
     "proc/fs/nfsd/max_block_size",
     "proc/fs/nfsd/pool_threads",
@@ -117,6 +124,7 @@ pub const SETTINGS: [&str; 25] = [
     "proc/sys/net/core/rmem_max",
     "proc/sys/net/core/wmem_max",
     "proc/sys/net/ipv4/tcp_congestion_control",
+    "proc/sys/net/ipv4/tcp_mem",
     "proc/sys/net/ipv4/tcp_rmem",
     "proc/sys/net/ipv4/tcp_wmem",
     "proc/sys/sunrpc/tcp_max_slot_table_entries",
@@ -153,7 +161,9 @@ pub fn is_known(path: &str) -> bool {
     let tails = path.char_indices().filter(|(_, one)| *one == '/').map(|(at, _)| at + 1);
     [0].into_iter().chain(tails).any(|at| {
         let tail = &path[at..];
-        COUNTERS.contains(&tail) || tail == CONNECTIONS || is_setting(tail)
+        COUNTERS.contains(&tail)
+            || [CONNECTIONS, SERVERS, SPACES].contains(&tail)
+            || is_setting(tail)
     })
 }
 

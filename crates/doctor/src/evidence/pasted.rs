@@ -3,8 +3,12 @@
 //! A text with several outputs, each behind a shell's prompt and its command, is taken apart first.
 
 use counters::client::{self, Client};
-use counters::host::{device, disk, named, processor, protocols, softnet};
-use counters::mountstats;
+use counters::host::{
+    device, disk, interfaces, iostat, load, named, processor, protocols, sockets, softnet, space,
+    spray,
+};
+use counters::mountstats::{self, Mount};
+use counters::nfsiostat;
 use counters::nfsstat::{self, Section, Side};
 use counters::procedures::Version;
 use counters::server::{self, Server};
@@ -14,7 +18,21 @@ use super::{Evidence, Sample};
 use crate::collect::{Files, is_known, is_setting};
 
 /// Commands whose outputs are known, as they stand behind a prompt.
-const COMMANDS: [&str; 8] = ["cat", "nfsstat", "ss", "sudo", "head", "sysctl", "tail", "uname"];
+const COMMANDS: [&str; 13] = [
+    "cat",
+    "df",
+    "head",
+    "iostat",
+    "netstat",
+    "nfsiostat",
+    "nfsstat",
+    "spray",
+    "ss",
+    "sudo",
+    "sysctl",
+    "tail",
+    "uname",
+];
 
 impl Evidence {
     /// Files in no root.
@@ -106,73 +124,131 @@ fn put_all<T>(place: &mut Vec<T>, read: Partial<Vec<T>>, problems: &mut Vec<Prob
     taken
 }
 
-/// What reads a text, by what is in it.
+/// What reads a text, by what is in it: the first that says it is its own.
 fn kind(text: &str) -> Option<Take> {
     let head: String = text.chars().take(65_536).collect();
-    let has_line = |begin: &str| head.lines().any(|line| line.trim_start().starts_with(begin));
-    let takes: [(bool, Take); 13] = [
-        (
-            head.contains(" mounted on ") && head.contains(" with fstype "),
-            |sample, text, problems| {
-                let mut mounts = None;
-                let taken = !sample.has_mounts
-                    && put(&mut mounts, partial(text, mountstats::read), problems);
-                if let Some(mounts) = mounts {
-                    (sample.mounts, sample.has_mounts) = (mounts, true);
-                }
-                taken
-            },
-        ),
-        (
-            has_line("packets-arrived") || head.contains("packets-arrived"),
-            |sample, text, problems| {
-                put_all(&mut sample.pools, partial(text, pools::read), problems)
-            },
-        ),
-        (has_line("rc ") && has_line("th "), |sample, text, problems| {
-            put(&mut sample.server, partial(text, server::read), problems)
-        }),
-        (
-            has_line("rpc ") && (has_line("proc3 ") || has_line("proc4 ")),
-            |sample, text, problems| put(&mut sample.client, partial(text, client::read), problems),
-        ),
-        (has_line("Tcp: ") || has_line("TcpExt: "), |sample, text, problems| {
+    KINDS.iter().find_map(|(is_it, take)| is_it(&head).then_some(*take))
+}
+
+fn has_line(head: &str, begin: &str) -> bool {
+    head.lines().any(|line| line.trim_start().starts_with(begin))
+}
+
+type Is = fn(&str) -> bool;
+
+const KINDS: [(Is, Take); 22] = [
+    (
+        |head| head.contains(" mounted on ") && head.contains(" with fstype "),
+        |sample, text, problems| mounts(sample, partial(text, mountstats::read), None, problems),
+    ),
+    (nfsiostat::is_likely, |sample, text, problems| {
+        mounts(sample, partial(text, nfsiostat::read), Some("nfsiostat"), problems)
+    }),
+    (
+        |head| head.contains("packets-arrived"),
+        |sample, text, problems| put_all(&mut sample.pools, partial(text, pools::read), problems),
+    ),
+    (
+        |head| has_line(head, "rc ") && has_line(head, "th "),
+        |sample, text, problems| put(&mut sample.server, partial(text, server::read), problems),
+    ),
+    (
+        |head| has_line(head, "rpc ") && (has_line(head, "proc3 ") || has_line(head, "proc4 ")),
+        |sample, text, problems| put(&mut sample.client, partial(text, client::read), problems),
+    ),
+    (
+        |head| has_line(head, "TCP: inuse"),
+        |sample, text, problems| put(&mut sample.sockets, partial(text, sockets::read), problems),
+    ),
+    (
+        |head| has_line(head, "Tcp: ") || has_line(head, "TcpExt: "),
+        |sample, text, problems| {
             let mut more = None;
             let taken = put(&mut more, partial(text, protocols::read), problems);
             if let Some(more) = more {
                 sample.protocols.get_or_insert_default().join(more);
             }
             taken
-        }),
-        (has_line("Inter-|"), |sample, text, problems| {
+        },
+    ),
+    (
+        |head| has_line(head, "Ip6InReceives"),
+        |sample, text, problems| {
+            put(&mut sample.protocols_v6, partial(text, named::read), problems)
+        },
+    ),
+    (
+        |head| has_line(head, "Inter-|"),
+        |sample, text, problems| {
             put_all(&mut sample.devices, partial(text, device::read), problems)
-        }),
-        (has_line("MemTotal:"), |sample, text, problems| {
-            put(&mut sample.memory, partial(text, named::read), problems)
-        }),
-        (has_line("cpu ") && has_line("cpu0 "), |sample, text, problems| {
+        },
+    ),
+    (interfaces::is_likely, |sample, text, problems| {
+        put_all(&mut sample.devices, partial(text, interfaces::read), problems)
+    }),
+    (
+        |head| has_line(head, "MemTotal:"),
+        |sample, text, problems| put(&mut sample.memory, partial(text, named::read), problems),
+    ),
+    (
+        |head| has_line(head, "nr_dirty "),
+        |sample, text, problems| put(&mut sample.pages, partial(text, named::read), problems),
+    ),
+    (
+        |head| has_line(head, "cpu ") && has_line(head, "cpu0 "),
+        |sample, text, problems| {
             put(&mut sample.processors, partial(text, processor::read), problems)
-        }),
-        (nfsstat::is_likely(&head), |sample, text, problems| {
-            let mut sections = None;
-            let taken = put(&mut sections, partial(text, nfsstat::read), problems);
-            if let Some(sections) = sections {
-                of_nfsstat(sample, &sections);
-            }
-            taken
-        }),
-        (socket::is_likely(&head), |sample, text, problems| {
-            put_all(&mut sample.connections, partial(text, socket::read), problems)
-        }),
-        (is_softnet(&head), |sample, text, problems| {
-            put_all(&mut sample.softnet, partial(text, softnet::read), problems)
-        }),
-        (is_disks(&head), |sample, text, problems| {
-            put_all(&mut sample.disks, partial(text, disk::read), problems)
-        }),
-        (head.contains(" = "), |_, _, _| false),
-    ];
-    takes.into_iter().find_map(|(is_it, take)| is_it.then_some(take))
+        },
+    ),
+    (nfsstat::is_likely, |sample, text, problems| {
+        let mut sections = None;
+        let taken = put(&mut sections, partial(text, nfsstat::read), problems);
+        if let Some(sections) = sections {
+            of_nfsstat(sample, &sections);
+        }
+        taken
+    }),
+    (socket::is_likely, |sample, text, problems| {
+        put_all(&mut sample.connections, partial(text, socket::read), problems)
+    }),
+    (is_softnet, |sample, text, problems| {
+        put_all(&mut sample.softnet, partial(text, softnet::read), problems)
+    }),
+    (is_disks, |sample, text, problems| {
+        put_all(&mut sample.disks, partial(text, disk::read), problems)
+    }),
+    (iostat::is_likely, |sample, text, problems| {
+        put_all(&mut sample.disk_uses, partial(text, iostat::read), problems)
+    }),
+    (space::is_likely, |sample, text, problems| {
+        // Blocks and inodes come from two runs of df.
+        let mut more = Vec::new();
+        let taken = put_all(&mut more, partial(text, space::read), problems);
+        sample.spaces.append(&mut more);
+        taken
+    }),
+    (spray::is_likely, |sample, text, problems| {
+        put_all(&mut sample.sprays, partial(text, spray::read), problems)
+    }),
+    (load::is_likely, |sample, text, problems| {
+        put(&mut sample.load, partial(text, load::read), problems)
+    }),
+    (|head| head.contains(" = "), |_, _, _| false),
+];
+
+/// Mounts, unless there are some.
+fn mounts(
+    sample: &mut Sample,
+    read: Partial<Vec<Mount>>,
+    rates_of: Option<&'static str>,
+    problems: &mut Vec<Problem>,
+) -> bool {
+    let mut mounts = None;
+    let taken = !sample.has_mounts && put(&mut mounts, read, problems);
+    if let Some(mounts) = mounts {
+        (sample.mounts, sample.has_mounts, sample.rates_of) = (mounts, true, rates_of);
+    }
+    taken
 }
 
 /// A dozen columns of eight hexadecimal digits.

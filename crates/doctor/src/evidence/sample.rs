@@ -3,11 +3,16 @@
 use counters::client::Client;
 use counters::host::device::{self, Device};
 use counters::host::disk::{self, Disk};
+use counters::host::iostat::DiskUse;
+use counters::host::load::{self, Load};
 use counters::host::named::{self, Named};
 use counters::host::pressure::{self, Pressure};
 use counters::host::processor::{self, Processors};
 use counters::host::protocols::{self, Protocols};
+use counters::host::sockets::{self, Sockets};
 use counters::host::softnet::{self, Softnet};
+use counters::host::space::{self, Space};
+use counters::host::spray::Spray;
 use counters::mountstats::{self, Mount};
 use counters::pools::{self, Pool};
 use counters::server::Server;
@@ -15,7 +20,7 @@ use counters::socket::{self, Connection};
 use counters::{Problem, client, partial, server};
 
 use super::Evidence;
-use crate::collect::{CONNECTIONS, Files};
+use crate::collect::{CONNECTIONS, Files, SERVERS, SPACES, program};
 
 /// See the module's head. What the host does not have, or nobody has kept, is none or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,18 +30,33 @@ pub struct Sample {
     /// Whether there was a list of mounts, be it empty.
     pub has_mounts: bool,
     pub mounts: Vec<Mount>,
+    /// The program whose rates the counters of mounts are made of, where nothing was counted.
+    pub rates_of: Option<&'static str>,
     pub client: Option<Client>,
     pub server: Option<Server>,
     pub pools: Vec<Pool>,
     /// `snmp` and `netstat` together.
     pub protocols: Option<Protocols>,
+    /// `snmp6`.
+    pub protocols_v6: Option<Named>,
     pub devices: Vec<Device>,
     pub softnet: Vec<Softnet>,
+    pub sockets: Option<Sockets>,
     pub memory: Option<Named>,
+    /// `vmstat`.
+    pub pages: Option<Named>,
+    pub load: Option<Load>,
     pub disks: Vec<Disk>,
     pub processors: Option<Processors>,
     pub pressures: Pressures,
     pub connections: Vec<Connection>,
+    /// Somebody listens on the port of NFS: the program, if it is known.
+    pub listener: Option<String>,
+    /// How full file systems are.
+    pub spaces: Vec<Space>,
+    /// What iostat and spray have printed.
+    pub disk_uses: Vec<DiskUse>,
+    pub sprays: Vec<Spray>,
 }
 
 /// What was wanting.
@@ -69,9 +89,13 @@ impl Reader<'_> {
             server: self.read("proc/net/rpc/nfsd", server::read),
             pools: self.read("proc/fs/nfsd/pool_stats", pools::read).unwrap_or_default(),
             protocols,
+            protocols_v6: self.read("proc/net/snmp6", named::read),
             devices: self.read("proc/net/dev", device::read).unwrap_or_default(),
             softnet: self.read("proc/net/softnet_stat", softnet::read).unwrap_or_default(),
+            sockets: self.read("proc/net/sockstat", sockets::read),
             memory: self.read("proc/meminfo", named::read),
+            pages: self.read("proc/vmstat", named::read),
+            load: self.read("proc/loadavg", load::read),
             disks: self.read("proc/diskstats", disk::read).unwrap_or_default(),
             processors: self.read("proc/stat", processor::read),
             pressures: Pressures {
@@ -80,6 +104,9 @@ impl Reader<'_> {
                 memory: self.read("proc/pressure/memory", pressure::read),
             },
             connections: self.read(CONNECTIONS, socket::read).unwrap_or_default(),
+            listener: self.listener(),
+            spaces: self.read(SPACES, space::read).unwrap_or_default(),
+            ..Sample::default()
         }
     }
 
@@ -91,6 +118,13 @@ impl Reader<'_> {
             self.evidence.used.push(path);
         }
         read.value
+    }
+
+    fn listener(&mut self) -> Option<String> {
+        let path = format!("{}{SERVERS}", self.root);
+        let text = String::from_utf8_lossy(self.files.text(&path)?).into_owned();
+        self.evidence.used.push(path);
+        Some(program(&text).unwrap_or("a program").to_owned())
     }
 
     fn uptime(&mut self) -> Option<f64> {

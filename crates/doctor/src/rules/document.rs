@@ -19,6 +19,7 @@ pub fn document() -> String {
         (About::Server, "Of a server"),
         (About::Host, "Of a host"),
         (About::Capture, "Of a capture"),
+        (About::Record, "Of a run record"),
     ] {
         let rules: Vec<&Rule> = ALL.iter().copied().filter(|rule| rule.about == about).collect();
         if rules.is_empty() {

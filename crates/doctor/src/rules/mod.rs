@@ -2,34 +2,44 @@
 
 mod attribute_caching_off;
 mod attribute_storm;
+mod blocked_processes;
+mod busy_disks;
 mod busy_processors;
 mod cache_misses;
 pub(super) mod capture;
 mod client_queue;
 mod connection_breaks;
 mod delays;
+mod delegation_conflicts;
 mod dirty_limit;
 mod document;
+mod full_file_system;
 mod full_path;
 mod idle_application;
+mod idle_threads;
 mod interface_errors;
 mod kerberos;
+mod kernel_reports;
 mod latency_bound;
 mod low_memory;
 mod major_timeouts;
+mod mtu_mismatch;
 mod nconnect_ignored;
 mod no_replies;
+pub(super) mod our_server;
 mod packet_backlog;
 mod read_ahead;
 mod refused_calls;
 mod reply_cache_hits;
 mod retransmissions;
+pub(super) mod run_record;
 mod server_disks;
 mod server_processors;
 mod server_threads;
 mod server_writes;
 mod session_slots;
 mod short_timeo;
+mod single_connection;
 mod slot_limit;
 mod slow_clock;
 mod slow_commit;
@@ -37,8 +47,11 @@ mod slow_interface;
 mod slow_server;
 mod small_calls;
 mod small_transfers;
+mod socket_memory;
 mod soft_mount;
+mod spray_loss;
 mod stale_handles;
+mod swapping;
 mod symbolic_links;
 mod sync_mount;
 mod tcp_loss;
@@ -51,6 +64,8 @@ use super::limits::Threshold;
 
 pub use capture::Captured;
 pub use document::document;
+pub use our_server::OurServed;
+pub use run_record::{Part, Recorded};
 
 /// What a rule is about.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -63,6 +78,8 @@ pub enum About {
     Host,
     /// A client and a server in a capture.
     Capture,
+    /// A run record of ours.
+    Record,
 }
 
 /// One rule. Nothing in it is decided outside of its file.
@@ -90,36 +107,46 @@ pub struct Rule {
 }
 
 /// All rules, by their names.
-pub static ALL: [&Rule; 43] = [
+pub static ALL: [&Rule; 56] = [
     &attribute_caching_off::RULE,
     &attribute_storm::RULE,
+    &blocked_processes::RULE,
+    &busy_disks::RULE,
     &busy_processors::RULE,
     &cache_misses::RULE,
     &capture::RULE,
     &client_queue::RULE,
     &connection_breaks::RULE,
     &delays::RULE,
+    &delegation_conflicts::RULE,
     &dirty_limit::RULE,
+    &full_file_system::RULE,
     &full_path::RULE,
     &idle_application::RULE,
+    &idle_threads::RULE,
     &interface_errors::RULE,
     &kerberos::RULE,
+    &kernel_reports::RULE,
     &latency_bound::RULE,
     &low_memory::RULE,
     &major_timeouts::RULE,
+    &mtu_mismatch::RULE,
     &nconnect_ignored::RULE,
     &no_replies::RULE,
+    &our_server::RULE,
     &packet_backlog::RULE,
     &read_ahead::RULE,
     &refused_calls::RULE,
     &reply_cache_hits::RULE,
     &retransmissions::RULE,
+    &run_record::RULE,
     &server_disks::RULE,
     &server_processors::RULE,
     &server_threads::RULE,
     &server_writes::RULE,
     &session_slots::RULE,
     &short_timeo::RULE,
+    &single_connection::RULE,
     &slot_limit::RULE,
     &slow_clock::RULE,
     &slow_commit::RULE,
@@ -127,8 +154,11 @@ pub static ALL: [&Rule; 43] = [
     &slow_server::RULE,
     &small_calls::RULE,
     &small_transfers::RULE,
+    &socket_memory::RULE,
     &soft_mount::RULE,
+    &spray_loss::RULE,
     &stale_handles::RULE,
+    &swapping::RULE,
     &symbolic_links::RULE,
     &sync_mount::RULE,
     &tcp_loss::RULE,

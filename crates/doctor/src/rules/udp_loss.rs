@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     about: About::Host,
     layer: Layer::Network,
     severity: Severity::Medium,
-    needs: &["/proc/net/snmp", "/proc/net/rpc/nfsd"],
+    needs: &["/proc/net/snmp", "/proc/net/snmp6", "/proc/net/rpc/nfsd"],
     thresholds: &[Threshold {
         name: "share",
         default: 0.0005,
@@ -28,8 +28,12 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let Some(protocols) = &case.host.protocols else { return Judged::Quiet };
-    let of = |protocol, name| protocols.of(protocol, name).unwrap_or(0);
+    let (v4, v6) = (case.host.protocols.as_ref(), case.host.protocols_v6.as_ref());
+    let of = |protocol: &str, name: &str| {
+        let of_v4 = v4.and_then(|all| all.of(protocol, name)).unwrap_or(0);
+        let of_v6 = v6.and_then(|all| all.of(&format!("{protocol}6{name}"))).unwrap_or(0);
+        of_v4.saturating_add(of_v6)
+    };
     let came = of("Udp", "InDatagrams");
     let (full, broken) = (of("Udp", "RcvbufErrors"), of("Ip", "ReasmFails"));
     let lost = full.saturating_add(broken);
@@ -78,6 +82,13 @@ mod tests {
         };
         assert_eq!(server("net 500 400 100 1").severity, Severity::High);
         assert_eq!(server("net 500 0 500 1").severity, Severity::Low);
+    }
+
+    #[test]
+    fn those_of_version_6_count_too() {
+        let v6 = "Ip6ReasmFails 90\nUdp6InDatagrams 10000\nUdp6RcvbufErrors 10\n";
+        let found = found(&RULE, &files(&[("proc/net/snmp6", v6)]));
+        assert!(found.what.starts_with("100 datagrams lost"), "{found:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod record;
 mod said;
 mod screen;
 
+use client::url::Target;
 use harness::exit::Failure;
 use harness::output::{self, Bars};
 use harness::records;
@@ -29,7 +30,7 @@ use perf::stats::Estimate;
 use perf::units::Nanos;
 
 use self::base::Base;
-use crate::explain::{Explanation, PlannedRun};
+use crate::explain::{Explanation, PlannedRun, sentence};
 use crate::probe::args::Probe;
 
 /// Everything that was found, and how.
@@ -75,6 +76,52 @@ pub fn run(args: &Probe, verbosity: Verbosity) -> Result<(), Failure> {
         None => Ok(()),
     }
 }
+
+/// What a quick probe found, for who shows it beside other things.
+#[derive(Debug)]
+pub struct Found {
+    /// As the command prints it.
+    pub text: String,
+    /// The run record.
+    pub record: String,
+    pub sentence: String,
+    /// Each with its value, unit and interval.
+    pub parameters: Vec<(String, String)>,
+}
+
+/// Probes a server that somebody else has been asked about.
+///
+/// # Errors
+/// As the command's.
+pub fn quick(target: &Target, verbosity: Verbosity) -> Result<Found, Failure> {
+    let args = Probe {
+        target: target.clone(),
+        link: None,
+        quick: true,
+        reply_limit: REPLY_LIMIT,
+        html: None,
+        json: None,
+    };
+    let outcome = net::runtime::block_on(measure(&args, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let explanation = &outcome.explanation;
+    let first = explanation.row(explanation.before).map(|row| sentence(row, explanation));
+    let parameters = screen::parameters(&outcome).into_iter().map(|one| {
+        let interval = one.estimate.ci95.map(|ci95| format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi));
+        let value =
+            format!("{:.3} {}{}", one.estimate.value, one.unit, interval.unwrap_or_default());
+        (one.name.to_owned(), value)
+    });
+    Ok(Found {
+        text: screen::text(&outcome),
+        record: record::json(&outcome),
+        sentence: first.unwrap_or_default(),
+        parameters: parameters.collect(),
+    })
+}
+
+/// As the command has it unless it is given.
+const REPLY_LIMIT: Nanos = Nanos::from_secs(30);
 
 async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure> {
     let mut interrupts = Interrupts::catch()?;

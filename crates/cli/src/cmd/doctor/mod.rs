@@ -3,21 +3,26 @@
 mod captured;
 mod collected;
 mod json;
+mod ours;
 mod page;
 mod reach;
+mod recorded;
 mod screen;
 
 use std::io::IsTerminal;
 use std::path::Path;
 
-use doctor::collect::{self, CONNECTIONS, COUNTERS, Files};
+use doctor::collect::{self, Files};
+use doctor::rules::About;
 use doctor::{Evidence, Limits, Report, Severity, diagnose};
+use harness::counted::{both, look};
 use harness::exit::Failure;
 use harness::hints;
 use harness::output::{self, Bars};
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 
+use self::ours::Pages;
 use crate::args::doctor::Doctor;
 
 /// A finding of high severity stands: so that monitoring sees it.
@@ -27,26 +32,36 @@ const FOUND: u8 = 1;
 pub(crate) fn run(args: &Doctor, verbosity: Verbosity) -> Result<(), Failure> {
     let limits = limits(&args.set)?;
     output::check([&args.json, &args.html, &args.collect])?;
-    if let Some(url) = args.subject.as_deref().filter(|subject| subject.contains("://")) {
-        return reach::run(args, url, verbosity);
+    let is_asked = |subject: &&str| {
+        subject.contains("://") || args.from.is_none() && !subject.starts_with(['/', '.'])
+    };
+    if let Some(server) = args.subject.as_deref().filter(is_asked) {
+        return reach::run(args, server, verbosity);
     }
-    if args.write {
-        return Err(Failure::usage("--write without a URL", "nfs://HOST/EXPORT as the subject"));
+    if args.write || args.probe {
+        let what = format!("{} without a server", if args.write { "--write" } else { "--probe" });
+        return Err(Failure::usage(what, "nfs://HOST/EXPORT or HOST:/EXPORT as the subject"));
     }
-    let mut files = match &args.from {
-        Some(path) => saved(path)?,
+    let (mut files, ours) = match &args.from {
+        Some(path) => (saved(path)?, Vec::new()),
         None => live(args, verbosity)?,
     };
-    let captures = captured::reports(&mut files);
+    let mut others = captured::reports(&mut files);
+    others.extend(recorded::reports(&mut files));
+    others.extend(ours);
     if let Some(path) = &args.collect {
         return collected::write(&files, path, args.mask_addresses, verbosity);
     }
     let evidence = Evidence::of(files);
-    if evidence.is_empty() && captures.is_empty() {
+    if evidence.is_empty() && others.is_empty() {
         return Err(unusable(args, &evidence));
     }
     let mut reports = diagnose(&evidence, &limits);
-    reports.extend(captures);
+    if others.iter().any(|report| report.about == About::Server) {
+        // Its metrics say more than that somebody listens.
+        reports.retain(|report| report.name != "nfskit");
+    }
+    reports.extend(others);
     if let Some(subject) = &args.subject {
         reports = chosen(reports, subject)?;
     }
@@ -93,13 +108,14 @@ fn saved(path: &Path) -> Result<Files, Failure> {
     })
 }
 
-/// Both samples of this host.
-fn live(args: &Doctor, verbosity: Verbosity) -> Result<Files, Failure> {
+/// Both samples of this host, and what our own servers here have to say.
+fn live(args: &Doctor, verbosity: Verbosity) -> Result<(Files, Vec<Report>), Failure> {
     let root = Path::new("/");
-    let mut files = look(root).below("1");
+    let first = look(root);
     let mut bars = Bars::new(verbosity);
     let waited = net::runtime::block_on(async {
         let clock = Clock::real();
+        let pages = Pages::take(&clock).await;
         let begin = clock.now();
         loop {
             let passed = clock.now().since(begin);
@@ -109,32 +125,19 @@ fn live(args: &Doctor, verbosity: Verbosity) -> Result<Files, Failure> {
             bars.show("between two looks", passed.as_secs_f64() / args.span.as_secs_f64());
             clock.sleep(args.span.saturating_sub(passed).min(STEP)).await;
         }
+        match pages.is_empty() {
+            true => Vec::new(),
+            false => Pages::take(&clock).await.reports(&pages, &clock),
+        }
     });
     bars.clear();
-    waited.map_err(|cause| {
+    let ours = waited.map_err(|cause| {
         Failure::environment(
             format!("cannot wait: {cause}"),
             "raise the limits of open files and threads (ulimit -n -u)",
         )
     })?;
-    files.join(look(root).below("2"));
-    files.join(collect::live_settings(root).below("2"));
-    Ok(files)
-}
-
-/// The counters, and the connections of NFS.
-fn look(root: &Path) -> Files {
-    let mut files = collect::live(root, &COUNTERS);
-    match net::connections::established() {
-        Ok(messages) => {
-            let text = collect::connections(&messages);
-            if !text.is_empty() {
-                files.put(CONNECTIONS, text);
-            }
-        }
-        Err(cause) => files.note("sock_diag(7)", cause.to_string()),
-    }
-    files
+    Ok((both(root, first, look(root)), ours))
 }
 
 /// Between two looks at the bar.

@@ -6,7 +6,7 @@ use harness::shell;
 use report::doctor::{DoctorReport, Subject};
 use report::{Cycle, Numbers, Term};
 
-use super::screen::{certainty, floor, gain, shares, title};
+use super::screen::{certainty, floor, shares, title};
 
 pub(super) fn text(evidence: &Evidence, reports: &[Report]) -> String {
     let first = reports.first().map_or("nothing to look at", |report| report.verdict.as_str());
@@ -29,7 +29,7 @@ fn subject(report: &Report) -> Subject {
         say("evidence", first.found.evidence.join("; "));
         say("against", first.found.against.join("; "));
         say("try first", first.found.remedy.clone());
-        say("gain", gain(&first.found.gain));
+        say("gain", first.found.gain.to_string());
     }
     let missing = report.missing.iter().map(|one| format!("{} (run: {})", one.what, one.run));
     Subject {
@@ -65,7 +65,7 @@ fn row(rows: &mut Vec<Vec<String>>, finding: &Finding, indent: &str) {
         found.severity.name().to_owned(),
         found.what.clone(),
         found.remedy.clone(),
-        gain(&found.gain),
+        found.gain.to_string(),
         finding.rule.source.to_owned(),
     ]);
     for below in &finding.below {

@@ -5,12 +5,16 @@ use client::url::Target;
 use doctor::reach::{Answering, Phase};
 use harness::exit::Failure;
 use harness::output;
+use harness::shell;
 use harness::signals::Interrupts;
 use harness::target;
 use harness::values;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use net::shape::Shape;
+use report::Numbers;
+use report::doctor::{DoctorReport, Subject};
+use study::probe;
 
 use super::FOUND;
 use crate::args::doctor::Doctor;
@@ -21,32 +25,57 @@ pub(super) fn run(args: &Doctor, url: &str, verbosity: Verbosity) -> Result<(), 
     if args.write && !has_path {
         return Err(Failure::usage("--write without an export", "nfs://HOST/EXPORT"));
     }
-    if args.html.is_some() {
-        return Err(Failure::usage("a URL has no report in HTML", "--json, or the text"));
+    if args.probe && !has_path {
+        return Err(Failure::usage("--probe without an export", "nfs://HOST/EXPORT"));
     }
     let ran = net::runtime::block_on(asked(args, &target, has_path));
     let checked = ran.map_err(|cause| {
         Failure::environment(cause, "raise the limit of open files (ulimit -n)")
     })??;
-    if output::prints_text(verbosity, [&args.json]) {
+    let prints_text = output::prints_text(verbosity, [&args.json, &args.html]);
+    if prints_text {
         output::print(&text(&checked))?;
     }
+    // The parameters of a path on which nothing can be done are none.
+    let probed = match args.probe && checked.failed().is_none() {
+        true => Some(probe::quick(&target, verbosity)?),
+        false => None,
+    };
+    if let Some(probed) = probed.as_ref().filter(|_| prints_text) {
+        output::print(&format!("\n{}", probed.text))?;
+    }
     if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&checked).expect("numbers and texts are JSON");
-        output::write(path, &format!("{json}\n"))?;
+        let mut json = serde_json::to_value(&checked).expect("numbers and texts are JSON");
+        if let Some(probed) = &probed {
+            json["probe"] = serde_json::from_str(&probed.record).expect("our own record is JSON");
+        }
+        output::write(path, &format!("{json:#}\n"))?;
+    }
+    if let Some(path) = &args.html {
+        output::write(path, &page(&checked, probed.as_ref()))?;
     }
     if checked.failed().is_some() { Err(Failure::told(FOUND)) } else { Ok(()) }
 }
 
-/// A host alone is asked for its exports only.
-fn target_of(url: &str) -> Result<(Target, bool), Failure> {
+/// A host alone is asked for its exports only. Forms are those of mount(8), and a URL's.
+fn target_of(server: &str) -> Result<(Target, bool), Failure> {
+    let plain;
+    let url = match server.contains("://") || server.contains(":/") {
+        true => server,
+        false => {
+            let (host, arguments) = server.split_once('?').unwrap_or((server, ""));
+            let host = host.trim_matches(['[', ']']);
+            let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+            plain = format!("nfs://{host}?{arguments}");
+            &plain
+        }
+    };
     // The line after it has the form of all URLs.
     let bad = |cause: String| {
         let first = cause.lines().next().unwrap_or_default();
-        Failure::usage(first, "nfs://HOST for its exports, or nfs://HOST/EXPORT")
+        Failure::usage(first, "HOST for its exports, HOST:/EXPORT or nfs://HOST/EXPORT")
     };
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let has_path = rest.contains('/');
+    let has_path = url.split_once("://").is_none_or(|(_, rest)| rest.contains('/'));
     let whole = match has_path {
         true => url.to_owned(),
         false => match url.split_once('?') {
@@ -82,6 +111,52 @@ async fn asked(args: &Doctor, target: &Target, has_path: bool) -> Result<Checked
     if is_stopped.get() { Err(Failure::interrupted()) } else { Ok(checked) }
 }
 
+/// As a page: the phases as a table, and what they come to.
+fn page(checked: &Checked, probed: Option<&probe::Found>) -> String {
+    let columns = ["phase", "", "ms", "what"].map(str::to_owned).into();
+    let rows = checked.steps.iter().map(|step| {
+        let ms = step.ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"));
+        let (how, what) = outcome(step);
+        vec![step.phase.name().to_owned(), how.to_owned(), ms, what.to_owned()]
+    });
+    let findings = Numbers {
+        title: "Phases of a mount".to_owned(),
+        caption: "`no` is a phase that a mount can do without.".to_owned(),
+        columns,
+        rows: rows.collect(),
+    };
+    let said = [times(checked), clocks(checked), others(checked)].into_iter().flatten();
+    let mut facts: Vec<_> = said.map(|said| ("besides".to_owned(), said)).collect();
+    let verdict = match checked.failed() {
+        Some((phase, failed)) => {
+            let each = failed.causes.iter().zip(1..);
+            let cause = |(cause, number): (&doctor::reach::Cause, usize)| {
+                (format!("likely cause {number}"), format!("{}; try: {}", cause.what, cause.check))
+            };
+            facts.extend(each.map(cause));
+            format!("It fails at {phase}: {}.", failed.what)
+        }
+        None => WELL.to_owned(),
+    };
+    let title = checked.target.clone();
+    let mut subjects = vec![Subject { title, verdict, facts, findings, ..Subject::default() }];
+    subjects.extend(probed.map(|probed| Subject {
+        title: "Probe".to_owned(),
+        verdict: probed.sentence.clone(),
+        facts: probed.parameters.clone(),
+        ..Subject::default()
+    }));
+    report::doctor::html(&DoctorReport {
+        title: "nfskit doctor".to_owned(),
+        facts: vec![("Server".to_owned(), checked.target.clone())],
+        subjects,
+        command: shell::own(),
+        ..DoctorReport::default()
+    })
+}
+
+const WELL: &str = "Every phase that a mount needs is well.";
+
 fn text(checked: &Checked) -> String {
     let mut text = format!("{}\n\n", checked.target);
     let (shown, left): (Vec<_>, Vec<_>) = checked.steps.iter().partition(|step| !is_left(step));
@@ -96,7 +171,7 @@ fn text(checked: &Checked) -> String {
     }
     text.push_str(&match checked.failed() {
         Some((phase, failed)) => verdict(phase, failed),
-        None => "\nEvery phase that a mount needs is well.\n".to_owned(),
+        None => format!("\n{WELL}\n"),
     });
     text
 }
@@ -108,13 +183,17 @@ fn is_left(step: &Step) -> bool {
 
 fn line(step: &Step) -> String {
     let ms = step.ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
-    let (how, what) = match &step.outcome {
+    let (how, what) = outcome(step);
+    format!("  {:<14}{how:<8}{ms:>10}  {what}\n", step.phase)
+}
+
+fn outcome(step: &Step) -> (&'static str, &str) {
+    match &step.outcome {
         Outcome::Done(what) => ("ok", what),
         Outcome::Failed(failed) if failed.is_optional => ("no", &failed.what),
         Outcome::Failed(failed) => ("FAILED", &failed.what),
         Outcome::Skipped(why) => ("-", why),
-    };
-    format!("  {:<14}{how:<8}{ms:>10}  {what}\n", step.phase)
+    }
 }
 
 fn times(checked: &Checked) -> Option<String> {
@@ -181,6 +260,10 @@ mod tests {
         assert_eq!(of("nfs://h?nfsport=1").unwrap(), ("h".to_owned(), false));
         assert_eq!(of("nfs://h/").unwrap(), ("h".to_owned(), true));
         assert_eq!(of("nfs://h/export").unwrap(), ("h".to_owned(), true));
-        assert!(of("http://h/").is_err() && of("://").is_err());
+        assert_eq!(of("h").unwrap(), ("h".to_owned(), false));
+        assert_eq!(of("h:/export").unwrap(), ("h".to_owned(), true));
+        assert_eq!(of("::1").unwrap(), ("::1".to_owned(), false));
+        assert_eq!(of("[::1]:/x?nfsport=7").unwrap(), ("::1".to_owned(), true));
+        assert!(of("http://h/").is_err() && of("://").is_err() && of("a b").is_err());
     }
 }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use doctor::finding::{Finding, Gain};
+use doctor::finding::Finding;
 use doctor::rules::About;
 use doctor::{Layer, Report, Severity};
 
@@ -42,12 +42,13 @@ pub(super) fn title(report: &Report) -> String {
             parts.extend(fact("version").map(|version| format!("NFS v{version}")));
             let several = fact("connections").filter(|count| !matches!(*count, "0" | "1"));
             parts.extend(several.map(|count| format!("{count} connections")));
+            parts.extend(fact("numbers").map(str::to_owned));
         }
         About::Server => {
             parts.extend(fact("version").map(|versions| format!("versions {versions}")));
             parts.extend(fact("threads").map(|threads| format!("{threads} threads")));
         }
-        About::Host | About::Capture => {}
+        About::Host | About::Capture | About::Record => {}
     }
     parts.extend(fact("kernel").map(|kernel| format!("Linux {kernel}")));
     match parts.is_empty() {
@@ -63,7 +64,8 @@ pub(super) fn certainty(report: &Report) -> String {
         (_, false) => String::new(),
         (_, true) => match report.about {
             About::Mount => "; an average since the mount",
-            About::Server | About::Host | About::Capture => "; since the boot",
+            About::Server if report.name != "server" => "; since it was started",
+            About::Server | About::Host | About::Capture | About::Record => "; since the boot",
         }
         .to_owned(),
     };
@@ -94,7 +96,7 @@ fn whole(report: &Report, has_colour: bool) -> String {
     out.line("floor", &floor(report));
     if let Some(first) = first {
         out.line("try first", &first.found.remedy);
-        out.line("gain", &gain(&first.found.gain));
+        out.line("gain", &first.found.gain.to_string());
         for below in &first.below {
             out.line("explains", &below.found.what);
         }
@@ -153,18 +155,6 @@ pub(super) fn floor(report: &Report) -> String {
     let Some(floor) = report.floor else { return String::new() };
     let now = floor.now_ms.map(|now| format!(", {now:.2} ms now")).unwrap_or_default();
     format!("the network's round trip is {:.2} ms at least{now}", floor.ms)
-}
-
-pub(super) fn gain(gain: &Gain) -> String {
-    match gain {
-        Gain::Faster { of, least, most, model } if most - least < 0.05 => {
-            format!("{most:.1} times the {of}, by {model}")
-        }
-        Gain::Faster { of, least, most, model } => {
-            format!("{least:.1} to {most:.1} times the {of}, by {model}")
-        }
-        Gain::Unpredicted(why) => format!("cannot be predicted from this: {why}"),
-    }
 }
 
 struct Out {

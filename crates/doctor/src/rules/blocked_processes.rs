@@ -1,0 +1,76 @@
+//! Programs wait for a disk or a mount, while processors are idle.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "blocked-processes",
+    about: About::Host,
+    layer: Layer::Storage,
+    severity: Severity::Low,
+    needs: &["/proc/loadavg", "/proc/stat"],
+    thresholds: &[
+        Threshold { name: "load", default: 4.0, of: "times the processors that are busy" },
+        Threshold { name: "blocked_min", default: 4.0, of: "tasks beyond those" },
+    ],
+    source: "proc(5), loadavg (tasks that run, and those that wait uninterruptibly); the \
+             thresholds are guesses",
+    explanation: "The load average counts tasks that wait uninterruptibly (state D), as they do \
+                  for disks and hard mounts. A load far above the processors that are busy is \
+                  theirs: each waits for something that does not come.",
+    remedy: "`ps -eo state,wchan:30,comm | grep ^D` shows for what they wait.",
+    gain: "Cannot be predicted: for what they wait is not counted.",
+    explained_by: &["latency-bound", "low-memory", "no-replies", "server-disks", "slow-server"],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(load) = case.evidence.last.load else { return Judged::Quiet };
+    let Some(all) = case.host.processors.filter(|_| !case.host.is_lifetime) else {
+        return Judged::Quiet;
+    };
+    let Some(idle) = all.share(all.idle.saturating_add(all.io_wait)) else { return Judged::Quiet };
+    let busy = (1.0 - idle) * all.count as f64;
+    let blocked = (load.one - busy).max(0.0);
+    let numbers = format!("a load of {:.1}, with {busy:.1} processors busy", load.one);
+    let is_high =
+        load.one > case.limit(&RULE, "load") * busy && blocked >= case.limit(&RULE, "blocked_min");
+    match is_high {
+        true => Found::new(
+            &RULE,
+            format!("{numbers}: some {blocked:.0} tasks wait for a disk or a mount"),
+            "ps -eo state,wchan:30,comm | grep ^D",
+        )
+        .certainty(Certainty::Possible)
+        .against("the load is a mean of a minute, the processors' time is of the samples")
+        .gain(Gain::unpredicted("for what they wait is not counted"))
+        .into(),
+        false => Judged::Fine(numbers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{found, host_twice, is_fine};
+
+    fn evidence(load: &str, now: &str) -> crate::Evidence {
+        let before = "cpu 0 0 0 0 0\ncpu0 0 0 0 0\ncpu1 0 0 0 0\n";
+        let now = format!("{now}\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n");
+        host_twice("proc/stat", before, &now, &[("proc/loadavg", load)])
+    }
+
+    #[test]
+    fn tasks_that_wait_beside_idle_processors_are_found() {
+        let found = found(&RULE, &evidence("12.0 9.0 3.0 1/90 7\n", "cpu 100 0 100 1800 0"));
+        assert!(found.what.contains("some 12 tasks wait"), "{found:?}");
+    }
+
+    #[test]
+    fn those_that_run_are_fine() {
+        is_fine(&RULE, &evidence("2.0 2.0 2.0 3/90 7\n", "cpu 1800 0 100 100 0"));
+        is_fine(&RULE, &evidence("0.3 0.2 0.1 1/90 7\n", "cpu 10 0 10 1980 0"));
+    }
+}

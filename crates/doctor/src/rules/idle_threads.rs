@@ -1,0 +1,80 @@
+//! The server has more threads than it ever needs.
+
+use super::{About, Rule};
+use crate::case::Case;
+use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::limits::Threshold;
+
+pub(super) static RULE: Rule = Rule {
+    name: "idle-threads",
+    about: About::Server,
+    layer: Layer::Server,
+    severity: Severity::Low,
+    needs: &["/proc/fs/nfsd/pool_stats", "/proc/net/rpc/nfsd", "/proc/uptime"],
+    thresholds: &[
+        Threshold { name: "hours", default: 3.0, of: "hours, below which nothing is said" },
+        Threshold {
+            name: "share",
+            default: 0.5,
+            of: "of the threads that were idle for an hour, each hour",
+        },
+    ],
+    source: "Documentation/filesystems/nfs/knfsd-stats.rst (`threads-timedout` counts threads that \
+             were idle for 60 minutes: a weak clue); the share is ours",
+    explanation: "A thread that had nothing to do for an hour was not needed in it. Too many \
+                  threads cost memory, and little else.",
+    remedy: "Fewer `threads` in `[nfsd]` of /etc/nfs.conf, if memory is short.",
+    gain: "None in speed: it is memory.",
+    explained_by: &[],
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let Some(server) = case.server else { return Judged::Quiet };
+    let Some(threads) = server.rates.threads.filter(|threads| *threads > 0) else {
+        return Judged::Quiet;
+    };
+    let hours = server.rates.span.seconds.map_or(0.0, |seconds| seconds / 3600.0);
+    let timed_out: u64 = server.rates.pools.iter().filter_map(|pool| pool.timed_out).sum();
+    if hours < case.limit(&RULE, "hours") {
+        return Judged::Quiet;
+    }
+    let idle = timed_out as f64 / hours;
+    let numbers =
+        format!("{idle:.1} of {threads} threads were idle for an hour, in each of {hours:.0} h");
+    match idle > case.limit(&RULE, "share") * threads as f64 {
+        true => {
+            Found::new(&RULE, numbers, "threads=N in [nfsd] of /etc/nfs.conf, if memory is short")
+                .gain(Gain::unpredicted("none in speed: it is memory"))
+                .into()
+        }
+        false => Judged::Fine(numbers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{is_fine, is_quiet, judged, server};
+
+    fn evidence(timed_out: u64, uptime: &str) -> crate::Evidence {
+        let pools = format!(
+            "# pool packets-arrived sockets-enqueued threads-woken threads-timedout\n\
+             0 1000 0 1000 {timed_out}\n"
+        );
+        server("", &[("proc/fs/nfsd/pool_stats", &pools), ("proc/uptime", uptime)])
+    }
+
+    #[test]
+    fn threads_that_nobody_needs_are_found() {
+        let judged = judged(&RULE, &evidence(60, "36000 1\n"));
+        let Judged::Found(found) = judged else { panic!("{judged:?}") };
+        assert!(found.what.starts_with("6.0 of 8 threads"), "{found:?}");
+    }
+
+    #[test]
+    fn those_that_worked_are_fine_and_an_hour_says_nothing() {
+        is_fine(&RULE, &evidence(3, "36000 1\n"));
+        is_quiet(&RULE, &evidence(60, "3600 1\n"));
+    }
+}

@@ -1,0 +1,69 @@
+//! What this host has counted, at one time: files of its kernel, and the connections of NFS.
+
+use std::path::Path;
+
+use doctor::collect::{self, CONNECTIONS, COUNTERS, Files, SERVERS, SPACES};
+use rustix::fs::statvfs;
+
+/// The counters, and the connections of NFS. No mount is asked for anything.
+pub fn look(root: &Path) -> Files {
+    let mut files = collect::live(root, &COUNTERS);
+    match net::connections::established() {
+        Ok(messages) => {
+            let text = collect::connections(&messages);
+            if !text.is_empty() {
+                files.put(CONNECTIONS, text);
+            }
+        }
+        Err(cause) => files.note("sock_diag(7)", cause.to_string()),
+    }
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    let tcp = read("proc/net/tcp") + &read("proc/net/tcp6");
+    if let Some(text) = collect::servers(&tcp, &commands(root)) {
+        files.put(SERVERS, text);
+    }
+    files
+}
+
+/// Names of all programs that run.
+fn commands(root: &Path) -> Vec<String> {
+    let all = std::fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let folders = all.filter(|entry| entry.file_name().to_str().is_some_and(is_process));
+    let command = |folder: &Path| std::fs::read_to_string(folder.join("comm")).ok();
+    folders.filter_map(|entry| Some(command(&entry.path())?.trim_end().to_owned())).collect()
+}
+
+/// Two samples as evidence, with the settings of the host.
+pub fn both(root: &Path, first: Files, last: Files) -> Files {
+    let mut files = first.below("1");
+    files.join(last.below("2"));
+    let mut settings = collect::live_settings(root);
+    if let Some(text) = spaces(root, &settings) {
+        settings.put(SPACES, text);
+    }
+    files.join(settings.below("2"));
+    files
+}
+
+/// How full the file systems are that this host exports, as df prints it.
+fn spaces(root: &Path, settings: &Files) -> Option<String> {
+    let exports = String::from_utf8_lossy(settings.text("etc/exports")?).into_owned();
+    // Of the mounts, the settings have those of NFS only.
+    let mountinfo = std::fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
+    let mut text = "Filesystem 1024-blocks Used Available Capacity Mounted on\n".to_owned();
+    let head = text.len();
+    for one in collect::exported(&exports, &mountinfo) {
+        let Ok(stat) = statvfs(one.point.as_str()) else { continue };
+        let kib = |blocks: u64| blocks.saturating_mul(stat.f_frsize) / 1024;
+        let used = kib(stat.f_blocks.saturating_sub(stat.f_bfree));
+        let free = kib(stat.f_bavail);
+        let percent = used.saturating_mul(100).div_ceil(used.saturating_add(free).max(1));
+        let (device, point) = (one.device, one.point);
+        text.push_str(&format!(
+            "{device} {} {used} {free} {percent}% {point}\n",
+            kib(stat.f_blocks)
+        ));
+    }
+    (text.len() > head).then_some(text)
+}
