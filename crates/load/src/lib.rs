@@ -3,6 +3,7 @@
 //! - [`basic`]: the Connectathon suite's basic tests, and a reader of its logs.
 //! - [`curve`]: response time over throughput, from next to nothing up to the saturation.
 //! - [`environment`]: the machine, as a run record wants it.
+//! - [`directory`]: a mounted directory as programs see it: calls alone, and several programs.
 //! - [`deck`]: random choice in exact shares.
 //! - [`fileset`]: the files that a mix of operations works on.
 //! - [`floor`]: what network and storage do without NFS.
@@ -24,10 +25,12 @@
 //! - [`tasks`]: parallel writers.
 
 pub mod basic;
+mod cached;
 pub mod coverage;
 pub mod cpu;
 pub mod curve;
 pub mod deck;
+pub mod directory;
 pub mod environment;
 pub mod error;
 pub mod fileset;

@@ -60,6 +60,7 @@ fn report() -> StudyReport {
         ],
         transfers: vec![transfers()],
         latency: vec![latency()],
+        tables: Vec::new(),
         method: vec![
             "Each term was measured alone: T_prop with NULL calls over the emulated link, T_ser \
              from the slope of response time over the size of a WRITE, T_op from the server's own \

@@ -65,6 +65,8 @@ pub struct StudyReport {
     pub transfers: Vec<TransferPlot>,
     /// One pair of plots each.
     pub latency: Vec<LatencyPlot>,
+    /// Further tables, each a section of its own.
+    pub tables: Vec<Numbers>,
     /// "How this was measured", one paragraph each.
     pub method: Vec<String>,
     /// Name of the file with the raw data, such as `run.json`.
@@ -336,6 +338,12 @@ mod fixtures {
                         .into_iter()
                         .collect(),
                 }],
+            }],
+            tables: vec![Numbers {
+                title: "table one".into(),
+                caption: "A caption.".into(),
+                columns: vec!["name".into()],
+                rows: vec![vec!["cell one".into()]],
             }],
             method: vec!["We looked.".into()],
             raw_data: "run.json".into(),

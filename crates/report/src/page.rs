@@ -29,6 +29,7 @@ pub fn html(report: &StudyReport) -> String {
         (section("Bytes over time", all(&report.transfers, transfers::figure)))
         (section("Response times",
             all(&report.latency, |plot| shown(latency::figures(plot)))))
+        @for numbers in &report.tables { (table(numbers)) }
         (section("How this was measured", method(&report.method, "")))
         (environment(report))
     };

@@ -158,3 +158,38 @@ fn a_benchmark_writes_its_record() {
     assert!(finished.stdout.contains("128 calls"), "{finished:?}");
     served.stop();
 }
+
+#[test]
+fn a_directory_is_studied_as_programs_see_it_and_nothing_is_left_in_it() {
+    let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let ran = study(out.path(), &["--dir", dir.path().to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    has_a_report(out.path());
+    let record = std::fs::read_to_string(out.path().join("run.json")).unwrap();
+    let record: Value = serde_json::from_str(&record).unwrap();
+    assert_eq!(record["target"]["kind"], "directory");
+    for name in [
+        "create_us",
+        "stat_known_us",
+        "write_stable_8k_us",
+        "write_stable_mib_per_s_n16",
+        "predicted_write_stable_mib_per_s_n16",
+        "read_mib_per_s_n1",
+        "file_flushed_mib_per_s",
+        "file_reread_mib_per_s",
+    ] {
+        let value = record["metrics"][name]["value"].as_f64();
+        assert!(value.is_some_and(|value| value > 0.0), "{name}: {record}");
+    }
+    let calls = std::fs::read_to_string(out.path().join("calls.csv")).unwrap();
+    assert!(calls.contains("\nwrite_stable_n16,1,"), "two repetitions of every number");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "its scratch directory");
+}
+
+#[test]
+fn a_directory_that_is_none_is_told_before_anything_is_done() {
+    let out = tempfile::tempdir().unwrap();
+    let ran = study(out.path(), &["--dir", "/no/such/directory"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("/no/such/directory"), "{ran:?}");
+}

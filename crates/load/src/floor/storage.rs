@@ -14,18 +14,17 @@
 //! hypervisor's, is not to be seen from here.
 
 use std::fs::{File, OpenOptions};
-use std::io::{IoSliceMut, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use net::clock::Clock;
 use net::floor::error::FloorError;
 use perf::units::Nanos;
-use rustix::fs::{Advice, fadvise};
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::{Outcome, Progress};
+use crate::cached;
 use crate::cpu::{self, Usage};
 use crate::error::Error;
 use crate::seqwrite::pattern;
@@ -38,8 +37,6 @@ pub const APPENDS_MAX: u32 = 10_000_000;
 /// Written before what counts.
 const WARM_UP_BYTES_MAX: u64 = 16 << 20;
 const WARM_UP_APPENDS_MAX: u32 = 16;
-/// Pages of a file that are asked about.
-const SAMPLED_PAGES: u64 = 256;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// What to measure.
@@ -156,11 +153,11 @@ impl Work<'_> {
         run.flushed = Some(self.clock.now().since(started));
         drop(file);
         told(0.4);
-        run.read_resident = self.resident(&fresh.path);
+        run.read_resident = cached::resident(&fresh.path, self.plan.file_bytes);
         run.read = Some(self.read(&fresh)?);
         told(0.5);
         self.forget(&fresh)?;
-        run.reread_resident = self.resident(&fresh.path);
+        run.reread_resident = cached::resident(&fresh.path, self.plan.file_bytes);
         run.reread = Some(self.read(&fresh)?);
         drop(fresh);
         told(0.7);
@@ -199,9 +196,7 @@ impl Work<'_> {
     /// Drops the file from memory, as far as we may.
     fn forget(&mut self, fresh: &Fresh) -> Result<(), Error> {
         let failed = |cause| fresh.failed("dropping a file from memory", cause);
-        let file = File::open(&fresh.path).map_err(failed)?;
-        // A file system without pages to drop says so, and the sample of pages will tell.
-        fadvise(&file, 0, None, Advice::DontNeed).ok();
+        cached::drop_pages(&fresh.path).map_err(failed)?;
         if self.plan.drop_caches {
             let dropped = OpenOptions::new()
                 .write(true)
@@ -210,27 +205,6 @@ impl Work<'_> {
             self.not_dropped = dropped.err().map(|cause| format!("{DROP_CACHES}: {cause}"));
         }
         Ok(())
-    }
-
-    /// The share of the file's pages that can be read without waiting, from a sample; `None` where
-    /// the file system does not say.
-    fn resident(&self, path: &Path) -> Option<f64> {
-        let file = File::open(path).ok()?;
-        let page = APPEND_BYTES as u64;
-        let pages = self.plan.file_bytes / page;
-        let sampled = pages.clamp(1, SAMPLED_PAGES);
-        let mut resident = 0;
-        let mut byte = [0];
-        for sample in 0..sampled {
-            let offset = pages * sample / sampled * page;
-            let mut slices = [IoSliceMut::new(&mut byte)];
-            match preadv2(&file, &mut slices, offset, ReadWriteFlags::NOWAIT) {
-                Ok(_) => resident += 1,
-                Err(Errno::AGAIN) => {}
-                Err(_) => return None,
-            }
-        }
-        Some(f64::from(resident) / sampled as f64)
     }
 
     /// Appends to a fresh file, each made durable before the next.
@@ -257,6 +231,8 @@ impl Work<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn plan(dir: &Path) -> Plan {

@@ -16,12 +16,20 @@ use perf::units::Nanos;
 #[command(after_help = "Examples:
   nfskit study                                    an embedded server behind a gigabit link
   nfskit study --link wan-10ms --quick            5 ms away, 100 Mbit/s, in under 20 s
-  nfskit study --target nfs://server/export       an existing NFS v3 server")]
+  nfskit study --target nfs://server/export       an existing NFS v3 server
+  nfskit study --dir /mnt/data                    through a mount, of whatever file system")]
 pub struct Study {
     /// An existing NFS v3 server instead of the embedded one. A scratch directory is made there
     /// and removed again.
     #[arg(long, value_name = "URL", value_parser = target)]
     pub(crate) target: Option<Target>,
+    /// A mounted directory instead of a server, of whatever file system: what its programs get, and
+    /// what the kernel's client of NFS counts meanwhile. A scratch directory is made there and
+    /// removed again.
+    #[arg(
+        long, value_name = "DIR", conflicts_with_all = ["target", "link", "store", "reply_limit"]
+    )]
+    pub(crate) dir: Option<PathBuf>,
     /// The emulated link between client and server [default: lan-1g; with --target: none].
     #[arg(long, value_name = "PROFILE")]
     pub(crate) link: Option<Profile>,

@@ -3,7 +3,7 @@
 pub mod args;
 mod outcome;
 mod record;
-mod report;
+pub(crate) mod report;
 
 use std::fs;
 use std::path::Path;
@@ -37,6 +37,9 @@ use crate::explain::{Explanation, PlannedRun};
 
 /// Runs the command.
 pub fn run(args: &Study, verbosity: Verbosity) -> Result<(), Failure> {
+    if let Some(dir) = &args.dir {
+        return crate::directory::run(args, dir, verbosity);
+    }
     fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
     output::check([&args.json])?;
     let outcome = net::runtime::block_on(measure(args, verbosity))

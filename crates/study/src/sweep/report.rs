@@ -44,12 +44,13 @@ pub(crate) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
         steps: steps(outcome),
         transfers: transfers(outcome),
         latency: latency(outcome),
+        tables: Vec::new(),
         method: method(outcome),
         raw_data: "run.json and calls.csv".to_owned(),
     }
 }
 
-fn environment(run: &Run) -> Vec<(String, String)> {
+pub(crate) fn environment(run: &Run) -> Vec<(String, String)> {
     let environment = &run.environment;
     let text = |name: &str, value: Option<String>| value.map(|value| (name.to_owned(), value));
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));

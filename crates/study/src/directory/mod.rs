@@ -1,0 +1,145 @@
+//! `nfskit study --dir`: the study through a mounted directory, of whatever file system.
+//!
+//! What a server is asked by itself in the study of a URL, programs ask here: names, single writes
+//! that are made stable, several programs at once, whole files. Beside each stands what the
+//! kernel's client counted meanwhile, where the directory is on NFS, and at the end what doctor
+//! says of the mount.
+
+mod counted;
+mod job;
+mod outcome;
+mod record;
+mod report;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use doctor::{Evidence, Limits, diagnose};
+use harness::exit::Failure;
+use harness::output::{self, Bars};
+use harness::signals::Interrupts;
+use harness::verbosity::Verbosity;
+use harness::{counted as host, local, shell};
+use load::cpu::Neighbours;
+use load::error::Error as LoadError;
+use load::place;
+use net::clock::Clock;
+use perf::units::Nanos;
+use tokio::sync::oneshot;
+
+use self::job::{Job, Measured, Plan};
+use self::outcome::Outcome;
+use crate::sweep::args::Study;
+
+/// How long a run in progress may take to stop and to clean up.
+const STOP_LIMIT: Nanos = Nanos::from_secs(5);
+/// Between two looks at how far it is.
+const STEP: Nanos = Nanos::from_millis(200);
+
+/// Runs the command.
+pub(crate) fn run(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<(), Failure> {
+    std::fs::create_dir_all(&args.out).map_err(|cause| output::cannot_write(&args.out, &cause))?;
+    output::check([&args.json])?;
+    let outcome = net::runtime::block_on(measure(args, dir, verbosity))
+        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
+    let record = record::record(&outcome);
+    let report = report::report(&outcome, &record);
+    let file = |name: &str, text: &str| output::write(&args.out.join(name), text);
+    file("run.json", &record.to_json_pretty())?;
+    file("calls.csv", &record::calls_csv(&outcome.measured))?;
+    file("report.html", &::report::html(&report))?;
+    if output::prints_text(verbosity, [&args.json]) {
+        let place = args.out.join("report.html");
+        let summary = ::report::summary(&report, 96);
+        output::print(&format!("{summary}{}\n", place.display()))?;
+    }
+    match &args.json {
+        Some(json) => output::write(json, &record.to_json_pretty()),
+        None => Ok(()),
+    }
+}
+
+async fn measure(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<Outcome, Failure> {
+    let mut interrupts = Interrupts::catch()?;
+    let clock = Clock::real();
+    let plan = if args.quick { Plan::QUICK } else { Plan::FULL };
+    let started = load::environment::rfc3339(&clock);
+    let file_system = local::directory(dir, "--dir")?;
+    let free = place::free_bytes(dir).map_err(Failure::from)?;
+    let advice = "another directory, or --quick, which needs less";
+    local::room(&dir.display().to_string(), plan.bytes_max(), free, advice)?;
+    let neighbours = Neighbours::watch(clock.now());
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let job = Job {
+        clock: clock.clone(),
+        dir: dir.to_owned(),
+        plan,
+        stop: Arc::clone(&stop),
+        done: Arc::clone(&done),
+    };
+    let mut answered = start(job)?;
+    let mut bars = Bars::new(verbosity);
+    let answer = loop {
+        tokio::select! {
+            biased;
+            () = interrupts.next() => {
+                bars.clear();
+                stop.store(true, Ordering::Relaxed);
+                return Err(match clock.within(STOP_LIMIT, &mut answered).await {
+                    Ok(Ok((_, None))) => Failure::interrupted(),
+                    Ok(Ok((_, Some(left)))) => Failure::interrupted().and(left),
+                    _ => Failure::interrupted().and(format!(
+                        "files may be left in {}, which does not answer", dir.display()
+                    )),
+                });
+            }
+            answer = &mut answered => break answer,
+            () = clock.sleep(STEP) => {
+                bars.show("through the directory", f64::from(done.load(Ordering::Relaxed)) / 1e3);
+            }
+        }
+    };
+    bars.clear();
+    let (measured, left) = answer.map_err(|_| Failure::interrupted())?;
+    let measured = match (measured.map_err(Failure::from), left) {
+        (measured, None) => measured?,
+        (measured, Some(left)) => {
+            return Err(local::left(dir, &left.to_string(), measured));
+        }
+    };
+    let diagnosis = diagnosis(&measured);
+    Ok(Outcome {
+        plan,
+        started,
+        command: shell::own(),
+        dir: dir.to_owned(),
+        file_system,
+        measured,
+        diagnosis,
+        neighbours_share: neighbours.share(clock.now()),
+    })
+}
+
+/// What the thread gives back.
+type Answer = (Result<Measured, LoadError>, Option<LoadError>);
+
+fn start(job: Job) -> Result<oneshot::Receiver<Answer>, Failure> {
+    let (answer, answered) = oneshot::channel();
+    // Nobody waits any more when the program is interrupted.
+    let run = move || drop(answer.send(job.run()));
+    let thread = std::thread::Builder::new().name("nfskit-study".to_owned());
+    thread
+        .spawn(run)
+        .map_err(|cause| Failure::environment(cause, "raise the limit of threads (ulimit -u)"))?;
+    Ok(answered)
+}
+
+/// What doctor says of the mount, from all that was counted meanwhile.
+fn diagnosis(measured: &Measured) -> Option<doctor::Report> {
+    let point = measured.mount.as_ref()?;
+    let (before, after) = (measured.before.clone(), measured.after.clone());
+    let evidence = Evidence::of(host::both(Path::new("/"), before, after));
+    let reports = diagnose(&evidence, &Limits::default());
+    reports.into_iter().rfind(|report| report.name == *point)
+}

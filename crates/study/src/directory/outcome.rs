@@ -1,0 +1,201 @@
+//! What was measured, and what it comes to: where the time of a call goes, and what several
+//! programs were to give.
+//!
+//! The prediction uses one program and two, and nothing else: of the time T1 that a call of one
+//! program takes, D is spent at what serves one call after the other, and the rest somewhere where
+//! nobody waits for another. With two programs a call finds the other at the queue with the
+//! probability D / T1, so that T2 = T1 + D^2 / T1: which gives D. The closed network of a delay
+//! T1 - D and a queue D says what more programs give.
+
+use std::path::PathBuf;
+
+use harness::records;
+use harness::verdict::Gain;
+use load::directory::{Crowd, Kind};
+use load::place::FileSystem;
+use perf::model::closed::network::{Center, Class, Kind as Serves, Network};
+use perf::stats::Sample;
+use perf::units::Nanos;
+
+use super::job::{Crowds, Measured, PROGRAMS, Plan};
+
+/// Everything that a report or a record says.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) plan: Plan,
+    pub(super) started: String,
+    pub(super) command: String,
+    pub(super) dir: PathBuf,
+    pub(super) file_system: FileSystem,
+    pub(super) measured: Measured,
+    /// Of the NFS mount that it is on.
+    pub(super) diagnosis: Option<doctor::Report>,
+    /// Share of all processors that others used during the run.
+    pub(super) neighbours_share: Option<f64>,
+}
+
+/// So many programs: measured, and predicted where they are more than two.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub(super) programs: usize,
+    pub(super) mib_per_s: Option<Sample>,
+    pub(super) predicted_mib_per_s: Option<f64>,
+}
+
+/// A part of a call's time.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Part {
+    pub(super) name: &'static str,
+    pub(super) us: f64,
+}
+
+impl Outcome {
+    pub(super) fn curve(&self, kind: Kind) -> Vec<Point> {
+        let of = |programs| {
+            let is_one = |one: &&Crowds| one.kind == kind && one.programs == programs;
+            let crowds = self.measured.crowds.iter().find(is_one)?;
+            records::sample(crowds.runs.iter().map(Crowd::mib_per_s))
+        };
+        let rate = |programs| Some(of(programs)?.median()).filter(|rate| *rate > 0.0);
+        let model = rate(1).zip(rate(2)).map(|(one, two)| Model::of(one, two));
+        PROGRAMS
+            .map(|programs| Point {
+                programs,
+                mib_per_s: of(programs),
+                predicted_mib_per_s: model
+                    .filter(|_| programs > 2)
+                    .and_then(|model| model.rate(programs)),
+            })
+            .to_vec()
+    }
+
+    /// The number of programs that gave most, against one: predicted and measured.
+    pub(super) fn gain(&self, kind: Kind) -> Option<(usize, Gain)> {
+        let curve = self.curve(kind);
+        let of = |point: &Point| Some(point.mib_per_s.as_ref()?.median());
+        let one = curve.first()?.mib_per_s.clone()?;
+        let predicted = curve.iter().filter(|point| point.predicted_mib_per_s.is_some());
+        let most =
+            predicted.max_by(|a, b| of(a).unwrap_or(0.0).total_cmp(&of(b).unwrap_or(0.0)))?;
+        let many = most.mib_per_s.clone()?;
+        let noise = |sample: &Sample| 100.0 * (sample.max() / sample.min() - 1.0);
+        let gain = Gain {
+            predicted: most.predicted_mib_per_s? / one.median(),
+            measured: many.median() / one.median(),
+            noise_pct: noise(&one).max(noise(&many)),
+        };
+        Some((most.programs, gain))
+    }
+
+    /// Where the time of a small write that is made stable goes, one at a time.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let step = &self.measured.small;
+        let calls = step.of.stable.len();
+        let mean = |times: &[Nanos]| {
+            times.iter().map(|time| time.as_micros_f64()).sum::<f64>() / times.len().max(1) as f64
+        };
+        let (written, stable) = (mean(&step.of.written), mean(&step.of.stable));
+        let Some(counted) = step.counted.as_ref().filter(|_| calls > 0) else {
+            return vec![
+                Part { name: "write(2)", us: written },
+                Part { name: "fdatasync(2)", us: (stable - written).max(0.0) },
+            ];
+        };
+        let total = counted.total();
+        let each = |ms: f64| ms * 1e3 / calls as f64;
+        let floor_ms = self.diagnosis.as_ref().and_then(|report| report.floor);
+        let network_ms = floor_ms.map(|floor| (floor.ms * total.calls as f64).min(total.rtt_ms));
+        let server_ms = total.rtt_ms - network_ms.unwrap_or(0.0);
+        let rest_ms = (total.execute_ms - total.queue_ms - total.rtt_ms).max(0.0);
+        let mut parts = vec![
+            Part { name: "page cache", us: (stable - each(total.execute_ms)).max(0.0) },
+            Part { name: "client's queue", us: each(total.queue_ms) },
+            Part { name: "client, rest", us: each(rest_ms) },
+        ];
+        match network_ms {
+            Some(network_ms) => {
+                parts.push(Part { name: "network", us: each(network_ms) });
+                parts.push(Part { name: "server", us: each(server_ms) });
+            }
+            None => parts.push(Part { name: "network or server", us: each(server_ms) }),
+        }
+        parts
+    }
+
+    /// How much of what was read after it had been dropped came from this host's memory all the
+    /// same, and how that is known.
+    pub(super) fn memory_share(&self) -> (Option<f64>, &'static str) {
+        let reads = self.measured.crowds.iter().filter(|crowds| crowds.kind == Kind::Read);
+        let bytes: usize = reads
+            .clone()
+            .flat_map(|crowds| &crowds.runs)
+            .map(|run| run.calls.len() * load::directory::BLOCK_BYTES)
+            .sum();
+        let counted: Option<u64> = reads
+            .clone()
+            .map(|crowds| {
+                let operations = &crowds.counted.as_ref()?.operations;
+                Some(operations.get("READ").map_or(0, |read| read.received_bytes))
+            })
+            .sum();
+        if let Some(received) = counted {
+            let share = (1.0 - received as f64 / (bytes as f64).max(1.0)).max(0.0);
+            return (Some(share), "by the bytes of READ replies");
+        }
+        let runs = reads.flat_map(|crowds| &crowds.runs);
+        let resident = records::sample(runs.filter_map(|run| run.resident));
+        (resident.map(|sample| sample.mean()), "by asking for pages without waiting")
+    }
+}
+
+/// See the module's head: a delay and a queue, in us of a call.
+#[derive(Clone, Copy, Debug)]
+struct Model {
+    delay_us: f64,
+    queue_us: f64,
+    /// MiB of a call.
+    mib: f64,
+}
+
+impl Model {
+    /// From the rates of one program and of two, both above zero.
+    fn of(one_mib_per_s: f64, two_mib_per_s: f64) -> Self {
+        let mib = load::directory::BLOCK_BYTES as f64 / f64::from(1 << 20);
+        let (one_us, two_us) = (mib / one_mib_per_s * 1e6, 2.0 * mib / two_mib_per_s * 1e6);
+        let queue_us = (one_us * (two_us - one_us).max(0.0)).sqrt().min(one_us);
+        Self { delay_us: one_us - queue_us, queue_us, mib }
+    }
+
+    fn rate(&self, programs: usize) -> Option<f64> {
+        let class = Class { callers: u32::try_from(programs).ok()?, think_us: 0.0 };
+        let centers = vec![
+            Center::new("alone", Serves::Delay, &[self.delay_us]),
+            Center::new("together", Serves::Queue, &[self.queue_us]),
+        ];
+        let solved = Network::new(vec![class], centers).ok()?.solve().ok()?;
+        Some(solved.throughput_per_s.first()? * self.mib)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_do_not_wait_for_each_other_give_in_proportion() {
+        let rate = Model::of(3.0, 6.0).rate(16).unwrap();
+        assert!((rate - 48.0).abs() < 1e-6, "{rate}");
+        // Two are faster than twice one: that is noise, and no delay is negative.
+        assert!((Model::of(3.0, 7.0).rate(4).unwrap() - 12.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn programs_that_wait_for_one_place_give_no_more_than_it_serves() {
+        let rate = Model::of(3.0, 3.0).rate(16).unwrap();
+        assert!((rate - 3.0).abs() < 1e-6, "{rate}");
+        // T1 = 2, D = 1: two give 2 / 2.5 instead of 1 / 2, and at most 1.
+        let model = Model::of(0.5, 0.8);
+        assert!((model.queue_us - model.delay_us).abs() < 1e-6, "{model:?}");
+        assert!((0.97..1.0).contains(&model.rate(16).unwrap()));
+    }
+}

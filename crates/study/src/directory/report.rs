@@ -1,0 +1,346 @@
+//! A study of a directory as the report wants it.
+
+use load::directory::Kind;
+use perf::record::{Durability, Run};
+use perf::stats::Interval;
+use report::{
+    Curve, CurvePoint, Cycle, Fact, Headline, Numbers, Parameter, Step, StudyReport, Term,
+    ThroughputPlot,
+};
+
+use super::counted::Counted;
+use super::job::Measured;
+use super::outcome::{Outcome, Part};
+use super::record::{SPANS, file_rates, single, us};
+use crate::sweep::report::environment;
+
+/// The whole report.
+pub(super) fn report(outcome: &Outcome, run: &Run) -> StudyReport {
+    StudyReport {
+        title: "nfskit study".to_owned(),
+        generated_at: outcome.started.clone(),
+        command: outcome.command.clone(),
+        target: format!("{} ({})", outcome.dir.display(), outcome.file_system.kind),
+        durability: outcome.file_system.flushed,
+        link: mount(outcome),
+        environment: environment(run),
+        warnings: run.warnings.clone(),
+        headline: headline(outcome),
+        parameters: parameters(outcome),
+        cycles: cycles(outcome),
+        throughput: vec![plot(outcome, Kind::Write), plot(outcome, Kind::Read)],
+        steps: [Kind::Write, Kind::Read]
+            .into_iter()
+            .filter_map(|kind| step(outcome, kind))
+            .collect(),
+        tables: tables(outcome),
+        method: method(outcome),
+        raw_data: "run.json and calls.csv".to_owned(),
+        ..StudyReport::default()
+    }
+}
+
+fn mount(outcome: &Outcome) -> String {
+    let options = outcome.file_system.mount_options.as_deref().unwrap_or("options not known");
+    match &outcome.diagnosis {
+        None => format!("mounted {options}"),
+        Some(report) => {
+            let fact = |name: &str| report.facts.iter().find(|(key, _)| key == name);
+            let value = |name| fact(name).map_or("", |(_, value)| value.as_str());
+            format!("{} NFS v{}: {}", value("server"), value("version"), value("options"))
+        }
+    }
+}
+
+fn title(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Write => "8 KiB writes, each made stable",
+        Kind::Read => "8 KiB reads at random, dropped from memory before",
+    }
+}
+
+fn headline(outcome: &Outcome) -> Headline {
+    let parts = outcome.parts();
+    let all: f64 = parts.iter().map(|part| part.us).sum();
+    let most = parts.iter().max_by(|a, b| a.us.total_cmp(&b.us));
+    let first = most.map(|most| {
+        format!(
+            "A write of 8 KiB that is made stable takes {}; most of that, {:.0} %, is {}.",
+            time(all),
+            100.0 * most.us / all.max(f64::MIN_POSITIVE),
+            said(most)
+        )
+    });
+    let gained = outcome.gain(Kind::Write).map(|(programs, gain)| {
+        format!(
+            "{programs} programs at once give {:.1} times as much as one; predicted from one and \
+             two: {:.1} ({}).",
+            gain.measured,
+            gain.predicted,
+            gain.sentence()
+        )
+    });
+    let verdict = outcome.diagnosis.as_ref().map(|report| format!("Doctor: {}.", report.verdict));
+    let sentences: Vec<String> = first.into_iter().chain(gained).chain(verdict).collect();
+    Headline { sentence: sentences.join(" "), facts: facts(outcome) }
+}
+
+fn facts(outcome: &Outcome) -> Vec<Fact> {
+    let rate = |name: &str| {
+        let (_, span) = SPANS.into_iter().find(|(known, _)| *known == name)?;
+        Some(format!("{:.1} MiB/s", file_rates(&outcome.measured, span)?.median()))
+    };
+    let fact = |label: &str, value: Option<String>, note: &str| {
+        let (label, note) = (label.to_owned(), note.to_owned());
+        value.map(|value| Fact { label, value, note })
+    };
+    let (share, how) = outcome.memory_share();
+    let from_memory = match share {
+        Some(share) => format!("{:.0} % of it from memory, {how}", 100.0 * share),
+        None => "how much of it came from memory is not known".to_owned(),
+    };
+    [
+        fact("a file written and flushed", rate("flushed"), survives(outcome)),
+        fact("read at once", rate("read_at_once"), "the client has it in memory"),
+        fact("read after it was dropped", rate("reread"), &from_memory),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn survives(outcome: &Outcome) -> &'static str {
+    match outcome.file_system.flushed {
+        Some(Durability::Stable) => {
+            "it survives a loss of power, if server and disks keep what they promise"
+        }
+        Some(Durability::PageCache) => "it survives the program",
+        Some(Durability::Memory) => "it survives nothing: it lies in memory",
+        None => "what it survives cannot be seen from here",
+    }
+}
+
+/// A part in words.
+fn said(part: &Part) -> &'static str {
+    match part.name {
+        "network" => "the network's round trips",
+        "network or server" => "network or server, which cannot be told apart",
+        "server" => "the server and its storage",
+        "client's queue" => "waiting in the client for its turn",
+        "fdatasync(2)" => "making it stable",
+        _ => "spent in this host",
+    }
+}
+
+fn time(us: f64) -> String {
+    if us < 1e3 { format!("{us:.0} us") } else { format!("{:.2} ms", us / 1e3) }
+}
+
+fn parameters(outcome: &Outcome) -> Vec<Parameter> {
+    const HOW: [(&str, &str); 8] = [
+        ("create", "open(2) with O_CREAT and O_EXCL, and close(2), in an empty directory."),
+        ("stat_known", "stat(2) of a file that was just made: from the client's memory, mostly."),
+        ("stat_absent", "stat(2) of a name that is not there, and was not asked for before."),
+        ("remove", "unlink(2) of an empty file."),
+        ("write_8k", "pwrite(2) of 8 KiB in place: into the client's memory, mostly."),
+        ("write_stable_8k", "The same until fdatasync(2) has returned."),
+        ("write_1m", "pwrite(2) of 1 MiB in place."),
+        ("write_stable_1m", "The same until fdatasync(2) has returned."),
+    ];
+    let single =
+        single(&outcome.measured).into_iter().zip(HOW).filter_map(|((name, times), how)| {
+            debug_assert_eq!(name, how.0);
+            let sample = us(times)?;
+            let estimate = sample.median_estimate();
+            Some(Parameter {
+                name: name.replace('_', " "),
+                value: estimate.value,
+                unit: "us".to_owned(),
+                ci95: estimate.ci95,
+                n: Some(sample.n() as u64),
+                how: how.1.to_owned(),
+            })
+        });
+    let files = SPANS.into_iter().filter_map(|(name, span)| {
+        let sample = file_rates(&outcome.measured, span)?;
+        let estimate = sample.median_estimate();
+        Some(Parameter {
+            name: format!("file {}", name.replace('_', " ")),
+            value: estimate.value,
+            unit: "MiB/s".to_owned(),
+            ci95: estimate.ci95,
+            n: Some(sample.n() as u64),
+            how: format!("A file of {} MiB in calls of 1 MiB.", outcome.measured.file_bytes >> 20),
+        })
+    });
+    single.chain(files).collect()
+}
+
+fn cycles(outcome: &Outcome) -> Vec<Cycle> {
+    let terms: Vec<Term> = outcome
+        .parts()
+        .into_iter()
+        .map(|part| Term { name: part.name.to_owned(), us: part.us })
+        .collect();
+    vec![Cycle {
+        name: "8 KiB, stable, one at a time".to_owned(),
+        terms,
+        measured_us: us(&outcome.measured.small.of.stable).map(|sample| sample.mean()),
+    }]
+}
+
+fn plot(outcome: &Outcome, kind: Kind) -> ThroughputPlot {
+    let points = outcome.curve(kind).into_iter().map(|point| {
+        let sample = point.mib_per_s.as_ref();
+        CurvePoint {
+            n: u32::try_from(point.programs).unwrap_or(u32::MAX),
+            measured_mib_s: sample.map(perf::stats::Sample::median),
+            spread_mib_s: sample.map(|sample| Interval { lo: sample.min(), hi: sample.max() }),
+            predicted_mib_s: point.predicted_mib_per_s,
+            simulated_mib_s: None,
+        }
+    });
+    ThroughputPlot {
+        title: title(kind).to_owned(),
+        curves: vec![Curve { name: "programs at once".to_owned(), points: points.collect() }],
+        ceilings: Vec::new(),
+    }
+}
+
+fn step(outcome: &Outcome, kind: Kind) -> Option<Step> {
+    let (programs, gain) = outcome.gain(kind)?;
+    let before = outcome.curve(kind).first()?.mib_per_s.as_ref()?.median();
+    Some(Step {
+        change: format!("{}: 1 -> {programs} programs", title(kind)),
+        before_mib_s: before,
+        predicted_mib_s: gain.predicted * before,
+        measured_mib_s: gain.measured * before,
+    })
+}
+
+fn tables(outcome: &Outcome) -> Vec<Numbers> {
+    let mut tables = Vec::new();
+    if outcome.measured.mount.is_some() {
+        tables.push(counted(&outcome.measured));
+    }
+    if let Some(report) = &outcome.diagnosis {
+        let rows = report.findings.iter().map(|finding| {
+            let found = &finding.found;
+            vec![
+                finding.rule.name.to_owned(),
+                finding.layer.name().to_owned(),
+                found.severity.name().to_owned(),
+                found.what.clone(),
+                found.remedy.clone(),
+                found.gain.to_string(),
+            ]
+        });
+        tables.push(Numbers {
+            title: "What doctor says of the mount".to_owned(),
+            caption: report.fine.join("; "),
+            columns: ["rule", "layer", "severity", "finding", "to try", "gain"]
+                .map(str::to_owned)
+                .into(),
+            rows: rows.collect(),
+        });
+    }
+    tables
+}
+
+/// The kernel's calls of each step, beside those of the program.
+fn counted(measured: &Measured) -> Numbers {
+    let row = |name: &str, calls: usize, program_us: f64, counted: Option<&Counted>| {
+        let mut row = vec![name.to_owned(), calls.to_string(), format!("{program_us:.0}")];
+        let Some(counted) = counted else {
+            row.extend(["-"; 4].map(str::to_owned));
+            return row;
+        };
+        let total = counted.total();
+        let mean = |ms: f64| format!("{:.3}", ms / (total.calls as f64).max(1.0));
+        row.push(counted.for_each(calls));
+        row.extend([total.queue_ms, total.rtt_ms, total.execute_ms].map(mean));
+        row
+    };
+    let mean = |times: &[perf::units::Nanos]| us(times).map_or(0.0, |sample| sample.mean());
+    let names = &measured.names.of;
+    let all_names: Vec<perf::units::Nanos> =
+        [&names.created, &names.known, &names.absent, &names.removed]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+    let (small, large) = (&measured.small, &measured.large);
+    let mut rows = vec![
+        row("names", all_names.len(), mean(&all_names), measured.names.counted.as_ref()),
+        row("8 KiB stable", small.of.stable.len(), mean(&small.of.stable), small.counted.as_ref()),
+        row("1 MiB stable", large.of.stable.len(), mean(&large.of.stable), large.counted.as_ref()),
+    ];
+    for crowds in &measured.crowds {
+        let times: Vec<perf::units::Nanos> =
+            crowds.runs.iter().flat_map(|run| run.calls.iter().copied()).collect();
+        let name = match crowds.kind {
+            Kind::Write => format!("8 KiB stable, {} programs", crowds.programs),
+            Kind::Read => format!("8 KiB read, {} programs", crowds.programs),
+        };
+        rows.push(row(&name, times.len(), mean(&times), crowds.counted.as_ref()));
+    }
+    Numbers {
+        title: "What the kernel's client counted".to_owned(),
+        caption: "Of each step: the calls of programs with their mean time, the calls of NFS for \
+                  each of them, and the means of those. A call that is not counted was answered \
+                  from memory; one more than the program's may be for several."
+            .to_owned(),
+        columns: [
+            "step",
+            "program's calls",
+            "us each",
+            "calls of NFS for each",
+            "queue ms",
+            "rtt ms",
+            "execute ms",
+        ]
+        .map(str::to_owned)
+        .into(),
+        rows,
+    }
+}
+
+fn method(outcome: &Outcome) -> Vec<String> {
+    let plan = &outcome.plan;
+    let mut paragraphs = vec![
+        format!(
+            "System calls in a directory of its own (mode 0700), which is removed: {} names made, \
+             looked up, listed and removed; {} writes of 8 KiB and {} of 1 MiB in place, each made \
+             stable by fdatasync(2); no step goes on for more than {:.0} s.",
+            outcome.measured.names.of.created.len(),
+            outcome.measured.small.of.stable.len(),
+            outcome.measured.large.of.stable.len(),
+            plan.step_time.as_secs_f64()
+        ),
+        format!(
+            "Several programs are threads with open files of their own, {:.0} ms a run, every \
+             number of them {} times, all of them once before any comes again. Writers overwrite \
+             1 MiB of their own; readers share a file of {} MiB that was dropped from memory \
+             (posix_fadvise), no block twice, without read-ahead.",
+            plan.run_time.as_millis_f64(),
+            plan.repeats,
+            outcome.measured.file_bytes >> 20
+        ),
+        "Predicted from one program and two, and nothing else: T1 has a part D that serves one \
+         call after the other, T2 = T1 + D^2 / T1, and a closed network of a delay T1 - D and a \
+         queue D gives the rest. A server that makes several writes stable at once beats it."
+            .to_owned(),
+    ];
+    paragraphs.push(match &outcome.measured.mount {
+        Some(mount) => format!(
+            "The directory is on {mount}: its counters were read before and after each step, and \
+             whatever else used the mount then is in them. The network's part is TCP's smallest \
+             round trip for each call, the server's the rest of the time from sending to reply."
+        ),
+        None => format!(
+            "The kernel counts no calls for {}: what is below the system calls was not seen.",
+            outcome.file_system.kind
+        ),
+    });
+    paragraphs
+}
