@@ -109,6 +109,13 @@ pub struct Wcc {
     pub after: Option<Attr>,
 }
 
+impl Wcc {
+    /// Around an operation that has left the object as it was seen to be.
+    pub(crate) fn unchanged(attr: Attr) -> Self {
+        Self { before: Some(Before::from(&attr)), after: Some(attr) }
+    }
+}
+
 /// How a time is to be set.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum SetTime {

@@ -191,7 +191,15 @@ impl Attributes {
         }
     }
 
-    /// A WRITE or COMMIT, which are not announced, has been answered.
+    /// A COMMIT, which is not announced, has been answered. It changes nothing: what others write
+    /// while it waits for a disk shows between the states that it tells, and is theirs.
+    pub fn committed(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
+        if let Some(attributes) = &wcc.after {
+            self.told(file, attributes, told);
+        }
+    }
+
+    /// A WRITE, which is not announced, has been answered.
     pub fn wrote(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
         let Some(known) = self.files.get_mut(file) else {
             if let Some(attributes) = &wcc.after {
@@ -346,10 +354,9 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn replies_of_one_tick_that_come_in_another_order_leave_the_longer_file() {
-        let tick = NfsTime { seconds: 5, nseconds: 0 };
-        let of_size = |size, time| Fattr3 {
+    /// A file of so many bytes that has changed at a time.
+    fn of_size(size: u64, time: NfsTime) -> Fattr3 {
+        Fattr3 {
             ftype: FType::Reg,
             mode: 0o644,
             nlink: 1,
@@ -363,14 +370,40 @@ mod tests {
             atime: time,
             mtime: time,
             ctime: time,
-        };
-        let at = |asked, now| Told {
-            asked: Instant::from_nanos(asked),
-            now: Instant::from_nanos(now),
-            is_dirty: true,
-            is_open: false,
-        };
-        let file = FileHandle::new(&[1]).unwrap();
+        }
+    }
+
+    fn second(seconds: u32) -> NfsTime {
+        NfsTime { seconds, nseconds: 0 }
+    }
+
+    fn told(asked: u64, now: u64) -> Told {
+        let (asked, now) = (Instant::from_nanos(asked), Instant::from_nanos(now));
+        Told { asked, now, is_dirty: false, is_open: false }
+    }
+
+    fn file() -> FileHandle {
+        FileHandle::new(&[1]).unwrap()
+    }
+
+    #[test]
+    fn what_another_client_writes_during_a_commit_of_ours_is_not_ours() {
+        let (ours, theirs) = (of_size(4096, second(5)), of_size(4096, second(6)));
+        let mut attributes = Attributes::new(Times::default(), 10);
+        attributes.told(&file(), &ours, told(0, 1));
+        let version = attributes.version(&file()).unwrap();
+        let wcc = WccData { before: Some((&ours).into()), after: Some(theirs) };
+        attributes.committed(&file(), &wcc, Told { is_dirty: true, ..told(10, 20) });
+        assert_eq!(attributes.last(&file()), Some(theirs));
+        attributes.told(&file(), &theirs, Told { is_open: true, ..told(30, 40) });
+        assert_ne!(attributes.version(&file()), Some(version), "at the next open");
+    }
+
+    #[test]
+    fn replies_of_one_tick_that_come_in_another_order_leave_the_longer_file() {
+        let tick = second(5);
+        let at = |asked, now| Told { is_dirty: true, ..told(asked, now) };
+        let file = file();
         let wrote = |from, to| WccData {
             before: Some((&of_size(from, tick)).into()),
             after: Some(of_size(to, tick)),

@@ -72,6 +72,8 @@ pub enum Mistake {
     LateNames,
     /// Of those who have a file open, the first who asks is told of an error, and no other.
     ErrorsToldOnce,
+    /// The state that a COMMIT tells of is taken to be of our making.
+    CommitMakesState,
 }
 
 impl Default for Options {
@@ -163,14 +165,15 @@ impl Files {
         let wsize = options.write.wsize.min(session.sizes().write_bytes_max).max(1);
         let write =
             write_behind::Options { wsize, put_off_max: options.put_off_max, ..options.write };
-        let observer = Arc::new(Written { clock: clock.clone(), state: Arc::clone(&state) });
+        let mistake = options.mistake;
+        let observer = Written { clock: clock.clone(), state: Arc::clone(&state), mistake };
         let inner = Inner {
             clock: clock.clone(),
             session,
             options,
             state,
             read_budget: Budget::new(options.read_ahead_bytes_max),
-            write_behind: WriteBehind::new(clock, write, observer),
+            write_behind: WriteBehind::new(clock, write, Arc::new(observer)),
             settled: Notify::new(),
         };
         Self { inner: Arc::new(inner) }
@@ -285,12 +288,25 @@ impl Files {
 struct Written {
     clock: Clock,
     state: Arc<Mutex<State>>,
+    mistake: Option<Mistake>,
+}
+
+impl Written {
+    /// More may be under way: whose changes they were is judged when none is.
+    fn told(&self, asked: Instant) -> Told {
+        Told { asked, now: self.clock.now(), is_dirty: true, is_open: false }
+    }
 }
 
 impl Observer for Written {
     fn wrote(&self, file: &FileHandle, wcc: &WccData, asked: Instant) {
-        // More may be under way: whose changes they were is judged when none is.
-        let told = Told { asked, now: self.clock.now(), is_dirty: true, is_open: false };
-        self.state.lock().attributes.wrote(file, wcc, told);
+        self.state.lock().attributes.wrote(file, wcc, self.told(asked));
+    }
+
+    fn committed(&self, file: &FileHandle, wcc: &WccData, asked: Instant) {
+        if self.mistake == Some(Mistake::CommitMakesState) {
+            return self.wrote(file, wcc, asked);
+        }
+        self.state.lock().attributes.committed(file, wcc, self.told(asked));
     }
 }

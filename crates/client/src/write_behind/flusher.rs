@@ -297,7 +297,7 @@ async fn commit(engine: Arc<Engine>, file: Arc<File>, session: Session) {
     };
     let wcc = outcome.as_ref().map_or_else(wcc_of, |timed| Some(timed.reply.file_wcc));
     if let Some(wcc) = wcc {
-        engine.observer.wrote(&file.handle, &wcc, sent);
+        engine.observer.committed(&file.handle, &wcc, sent);
     }
     engine.update(&file, &mut 0, |state| {
         state.commit_running = false;

@@ -96,14 +96,18 @@ impl Default for Options {
 
 /// Is told what replies say of files.
 pub trait Observer: Send + Sync {
-    /// A WRITE or COMMIT that was called at `asked` has been answered. Told before whoever waits
-    /// for it goes on, and before the file is no longer dirty.
+    /// A WRITE that was called at `asked` has been answered. Told before whoever waits for it goes
+    /// on, and before the file is no longer dirty.
     fn wrote(&self, file: &FileHandle, wcc: &WccData, asked: Instant);
+
+    /// A COMMIT, likewise.
+    fn committed(&self, file: &FileHandle, wcc: &WccData, asked: Instant);
 }
 
 /// Nobody.
 impl Observer for () {
     fn wrote(&self, _: &FileHandle, _: &WccData, _: Instant) {}
+    fn committed(&self, _: &FileHandle, _: &WccData, _: Instant) {}
 }
 
 /// What has happened since the start, and is the case now.

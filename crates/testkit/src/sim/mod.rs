@@ -117,7 +117,7 @@ pub(crate) struct Stage {
 }
 
 impl Planted {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ReplyCacheOff,
         Self::VerifierKept,
         Self::CommitEarly,
@@ -127,6 +127,7 @@ impl Planted {
         Self::Client(Mistake::UnaskedEnds),
         Self::Client(Mistake::LateNames),
         Self::Client(Mistake::ErrorsToldOnce),
+        Self::Client(Mistake::CommitMakesState),
         Self::LocksByNode,
     ];
 
@@ -141,6 +142,7 @@ impl Planted {
             Self::Client(Mistake::UnaskedEnds) => "unasked-ends",
             Self::Client(Mistake::LateNames) => "late-names",
             Self::Client(Mistake::ErrorsToldOnce) => "errors-told-once",
+            Self::Client(Mistake::CommitMakesState) => "commit-makes-state",
             Self::LocksByNode => "locks-by-node",
         }
     }

@@ -37,7 +37,7 @@ use super::sys;
 use super::tree::{Tree, wcc};
 use crate::durable::{Committed, Durable};
 use crate::store::{Changed, Extent, Looked, Written};
-use crate::types::{Attr, Before, Caller, Handle, Stability, Status, Wcc};
+use crate::types::{Caller, Handle, Stability, Status, Wcc};
 
 /// A read under way: what is in the buffer so far.
 struct Reading {
@@ -203,20 +203,20 @@ impl Tree {
     }
 
     /// The whole file is synced, whatever the range: that is never less than was asked.
+    ///
+    /// Others may write to it during the sync. A client takes what lies between the attributes
+    /// before and after for its own doing, so that both are those of one look.
     pub(super) async fn commit(&self, caller: &Caller, handle: &Handle) -> Changed<Durable> {
-        let (object, before) = match self.regular(handle).and_then(looked_at) {
+        let (object, stat) = match self.regular(handle).and_then(looked_at) {
             Ok(found) => found,
             Err(status) => return Changed::failed(status),
         };
-        if let Err(status) = self.check_write(caller, &object, &before) {
-            return Changed { wcc: wcc(&before, &object), result: Err(status) };
+        if let Err(status) = self.check_write(caller, &object, &stat) {
+            return Changed { wcc: Wcc::unchanged(stat.attr()), result: Err(status) };
         }
         let result = self.syncer.sync(&object, Need::File).await;
-        let wcc = Wcc {
-            before: Some(Before::from(&before.attr())),
-            after: object.stat().ok().map(|stat: Stat| -> Attr { stat.attr() }),
-        };
-        Changed { wcc, result }
+        let wcc = object.stat().map(|stat| Wcc::unchanged(stat.attr()));
+        Changed { wcc: wcc.unwrap_or_default(), result }
     }
 }
 

@@ -50,6 +50,7 @@ use crate::durable::{Committed, Durable};
 use crate::metrics::Reading;
 use crate::types::{
     Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
+    Wcc,
 };
 
 use self::cache::Cache;
@@ -390,7 +391,7 @@ impl Store for SimStore {
         offset: u64,
         count: u32,
     ) -> Changed<Durable> {
-        let (wcc, ticket, verifier) = {
+        let (Wcc { before, .. }, ticket, verifier) = {
             let mut begun = self.begin();
             let verifier = self.verifier_of(&begun);
             // Whether he may; what memory says of durability is worth nothing here.
@@ -402,7 +403,10 @@ impl Store for SimStore {
             let at = begun.now;
             (wcc, begun.stabilise(at, &self.live, id), verifier)
         };
-        Changed { wcc, result: self.durable(ticket, verifier).await }
+        let result = self.durable(ticket, verifier).await;
+        // As servers do it that clients meet: others may have written to it meanwhile.
+        let wcc = Wcc { before, after: now(self.live.attr(caller, handle)).ok() };
+        Changed { wcc, result }
     }
 
     async fn create(

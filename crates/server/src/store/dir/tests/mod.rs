@@ -29,7 +29,7 @@ use perf::units::Nanos;
 use super::*;
 use crate::durable::Committed;
 use crate::store::Entry;
-use crate::types::{FileKind, SetTime};
+use crate::types::{Before, FileKind, SetTime, Wcc};
 
 /// A directory to serve, beside one that must never be reached.
 struct Fixture {

@@ -64,6 +64,21 @@ fn commits_that_come_during_a_sync_share_the_next() {
     assert_eq!(disk.began.try_iter().count(), 1, "one sync for all five");
 }
 
+/// A client would take it for its own doing, and keep what it has cached.
+#[test]
+fn what_others_write_during_a_commit_is_not_between_its_before_and_after() {
+    let (at, disk) = fixture(&no_metadata_sync());
+    let file = at.create(&at.root(), "file").handle;
+    let mut commit = Box::pin(at.store.commit(&ME, &file, 0, 0));
+    start(&mut commit);
+    disk.began.recv().unwrap();
+    at.write(&file, 0, b"theirs").unwrap();
+    disk.outcome.send(Ok(())).unwrap();
+    let Wcc { before, after } = block_on(commit).wcc;
+    assert_eq!(after.map(|attr| attr.size), Some(6));
+    assert!(before.is_none() || before == after.as_ref().map(Before::from), "{before:?}");
+}
+
 /// Sixteen callers who write on as soon as they are answered, on one thread as a connection has it.
 /// A sync ends when all of them wait, so that it takes at most two of them to answer all.
 #[test]
