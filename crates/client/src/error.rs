@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use net::error::{CallError, ConnectError, Refusal};
 use thiserror::Error;
 use wire::mount::MountStat3;
-use wire::nfs3::{Fattr3, NfsStat3, PostOpAttr, WccData, link, rename};
+use wire::nfs3::{Fattr3, NfsStat3, PostOpAttr, WccAttr, WccData, link, rename};
 
 use crate::url::Protocol;
 
@@ -56,7 +56,8 @@ pub enum Detail {
     Nothing,
     /// The attributes of the one file.
     Attributes(Fattr3),
-    /// The file or directory that was to be changed, before and after.
+    /// The file or directory that was to be changed, before and after: the same, if the server
+    /// does not say how it was before.
     Changed(WccData),
     /// RENAME: both directories.
     Renamed { from: WccData, to: WccData },
@@ -78,20 +79,27 @@ impl From<PostOpAttr> for Detail {
 
 impl From<WccData> for Detail {
     fn from(wcc: WccData) -> Self {
-        Self::Changed(wcc)
+        Self::Changed(refused(wcc))
     }
 }
 
 impl From<rename::ReplyOk> for Detail {
     fn from(both: rename::ReplyOk) -> Self {
-        Self::Renamed { from: both.fromdir_wcc, to: both.todir_wcc }
+        Self::Renamed { from: refused(both.fromdir_wcc), to: refused(both.todir_wcc) }
     }
 }
 
 impl From<link::ReplyOk> for Detail {
     fn from(both: link::ReplyOk) -> Self {
-        Self::Linked { file: both.file_attributes, dir: both.linkdir_wcc }
+        Self::Linked { file: both.file_attributes, dir: refused(both.linkdir_wcc) }
     }
+}
+
+/// What a server tells that has refused a change: unless it says how the file was before, it has
+/// found it as it is. A success would be taken to have made that state, and it may be another
+/// client's.
+fn refused(wcc: WccData) -> WccData {
+    WccData { before: wcc.before.or_else(|| wcc.after.as_ref().map(WccAttr::from)), ..wcc }
 }
 
 /// The three services of an NFS v3 server.
@@ -136,4 +144,41 @@ impl Error {
             _ => Detail::Nothing,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::nfs3::{FType, NfsTime, Specdata};
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_that_tells_no_state_before_has_found_the_one_it_tells() {
+        let (before, after) = (WccAttr::from(&FOUND), Some(FOUND));
+        let told = WccData { before: None, after };
+        assert_eq!(refused(told), WccData { before: Some(before), after });
+        let other = WccAttr { size: 1, ..before };
+        let changed = WccData { before: Some(other), after };
+        assert_eq!(refused(changed), changed, "a part of it was done");
+        assert_eq!(refused(WccData::default()), WccData::default());
+    }
+
+    const FOUND: Fattr3 = {
+        let time = NfsTime { seconds: 5, nseconds: 0 };
+        Fattr3 {
+            ftype: FType::Reg,
+            mode: 0o644,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            size: 6,
+            used: 6,
+            rdev: Specdata { specdata1: 0, specdata2: 0 },
+            fsid: 0,
+            fileid: 1,
+            atime: time,
+            mtime: time,
+            ctime: time,
+        }
+    };
 }

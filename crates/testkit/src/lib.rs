@@ -34,7 +34,8 @@ use server::store::Store;
 use server::store::mem::{MemOptions, MemStore};
 use server::types::Caller;
 use server::{
-    CommitMode, Engine, EngineConfig, Export, Exports, Labour, Peer, Rule, Squash, Transport,
+    CommitMode, Engine, EngineConfig, Export, Exported, Exports, Labour, Peer, Rule, Squash,
+    Transport,
 };
 use wire::nfs3;
 use wire::record::Message;
@@ -85,12 +86,7 @@ impl<S: Store> Site<S> {
             CommitMode::Stall => 1,
             CommitMode::Concurrent => 256,
         };
-        let rule = Rule {
-            squash: Squash::All,
-            anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
-            ..Rule::default()
-        };
-        let exports = Exports::one(Export::ruled(rule), store);
+        let exports = Exports::one(Export::ruled(rule()), store);
         let replies = Replies::in_memory(REPLIES_MAX, times(clock));
         let config = EngineConfig { commit_mode, threads, ..EngineConfig::default() };
         Self {
@@ -101,6 +97,13 @@ impl<S: Store> Site<S> {
             host: Host::new(clock, Limits::default()),
             connections: AtomicU16::new(1),
         }
+    }
+
+    /// From now on changes are refused.
+    pub fn become_read_only(&self) {
+        let export = Export::ruled(Rule { read_only: true, ..rule() });
+        let exported = Exported { export, store: self.engine.store() };
+        self.engine.export(Exports::new(vec![exported]).expect("it is one"));
     }
 
     /// A new connection, over the link, served by the engine: the client's end, and its number.
@@ -250,6 +253,15 @@ impl<S: Store> Site<S> {
         let credential = Credential { machine_name, uid: 0, gid: 0, gids: Vec::new() };
         let server = SocketAddr::from((Ipv4Addr::new(127, 1, 0, 1), 2049));
         Session::open(rpc, server, &credential, self.engine.root()).await
+    }
+}
+
+/// Everybody is root.
+fn rule() -> Rule {
+    Rule {
+        squash: Squash::All,
+        anonymous: Arc::new(Caller { uid: 0, gid: 0, gids: Vec::new() }),
+        ..Rule::default()
     }
 }
 

@@ -25,10 +25,10 @@ use wire::xdr::{self, Encode};
 
 use crate::replies::Doubt;
 use crate::store::{Node, Store};
-use crate::types::{Attr, FileKind, Handle, SetAttr, Wcc};
+use crate::types::{FileKind, Handle, SetAttr};
 
 use super::Context;
-use super::attributes::{fattr3, set_attr, wcc_data};
+use super::attributes::{fattr3, set_attr};
 
 /// Whether results are an error that a call's own success causes.
 pub(crate) fn may_be_done(results: &[u8]) -> bool {
@@ -48,43 +48,45 @@ pub(crate) async fn success<S: Store>(
     match procedure {
         Procedure::Remove => {
             let DirOp { dir, name } = xdr::from_bytes::<nfs3::remove::Args<'_>>(args).ok()?.object;
-            let dir_wcc = traces.removed(&cx.handle(&dir).ok()?, name).await?;
-            let reply: nfs3::remove::Reply = Ok(nfs3::remove::ReplyOk { dir_wcc });
+            traces.removed(&cx.handle(&dir).ok()?, name).await?;
+            let reply: nfs3::remove::Reply = Ok(nfs3::remove::ReplyOk { dir_wcc: UNTOLD });
             reply.encode(&mut results);
         }
         Procedure::Rmdir => {
             let DirOp { dir, name } = xdr::from_bytes::<nfs3::rmdir::Args<'_>>(args).ok()?.object;
-            let dir_wcc = traces.removed(&cx.handle(&dir).ok()?, name).await?;
-            let reply: nfs3::rmdir::Reply = Ok(nfs3::rmdir::ReplyOk { dir_wcc });
+            traces.removed(&cx.handle(&dir).ok()?, name).await?;
+            let reply: nfs3::rmdir::Reply = Ok(nfs3::rmdir::ReplyOk { dir_wcc: UNTOLD });
             reply.encode(&mut results);
         }
         Procedure::Rename => {
             let args: nfs3::rename::Args<'_> = xdr::from_bytes(args).ok()?;
             let to_dir = cx.handle(&args.to.dir).ok()?;
-            let fromdir_wcc =
-                traces.removed(&cx.handle(&args.from.dir).ok()?, args.from.name).await?;
-            let (node, todir_wcc) = traces.named(&to_dir, args.to.name).await?;
+            traces.removed(&cx.handle(&args.from.dir).ok()?, args.from.name).await?;
+            let node = traces.named(&to_dir, args.to.name).await?;
             if !traces.doubt.may_have_changed(&node.attr) {
                 return None;
             }
-            let reply: nfs3::rename::Reply = Ok(nfs3::rename::ReplyOk { fromdir_wcc, todir_wcc });
+            let done = nfs3::rename::ReplyOk { fromdir_wcc: UNTOLD, todir_wcc: UNTOLD };
+            let reply: nfs3::rename::Reply = Ok(done);
             reply.encode(&mut results);
         }
         Procedure::Link => {
             let args: nfs3::link::Args<'_> = xdr::from_bytes(args).ok()?;
             let file = cx.handle(&args.file).ok()?;
             let dir = cx.handle(&args.link.dir).ok()?;
-            let (node, linkdir_wcc) = traces.named(&dir, args.link.name).await?;
+            let node = traces.named(&dir, args.link.name).await?;
             let file_attributes = Some(fattr3(&node.attr));
             let reply: nfs3::link::Reply = (node.handle == file)
-                .then_some(Ok(nfs3::link::ReplyOk { file_attributes, linkdir_wcc }))?;
+                .then_some(Ok(nfs3::link::ReplyOk { file_attributes, linkdir_wcc: UNTOLD }))?;
             reply.encode(&mut results);
         }
         Procedure::Setattr => {
             let args: nfs3::setattr::Args = xdr::from_bytes(args).ok()?;
             let attr = cx.store.attr(cx.caller, &cx.handle(&args.object).ok()?).await.ok()?;
-            let obj_wcc = traces.doubt.may_have_changed_last(&attr).then(|| after(attr))?;
-            let reply: nfs3::setattr::Reply = Ok(nfs3::setattr::ReplyOk { obj_wcc });
+            let reply: nfs3::setattr::Reply = traces
+                .doubt
+                .may_have_changed_last(&attr)
+                .then_some(Ok(nfs3::setattr::ReplyOk { obj_wcc: UNTOLD }))?;
             reply.encode(&mut results);
         }
         Procedure::Create | Procedure::Mkdir | Procedure::Symlink | Procedure::Mknod => {
@@ -117,6 +119,10 @@ pub(crate) async fn success_of_create<S: Store>(
     Some(reply.to_bytes())
 }
 
+/// Of what was changed before, others may have made since what it is now, and nobody knows what it
+/// was: a client that is told the one without the other takes it for its own doing.
+const UNTOLD: WccData = WccData { before: None, after: None };
+
 struct Traces<'t, 'c, S> {
     cx: &'t Context<'c, S>,
     doubt: Doubt,
@@ -124,28 +130,27 @@ struct Traces<'t, 'c, S> {
 
 impl<S: Store> Traces<'_, '_, S> {
     /// The name is not there, and its directory changed since.
-    async fn removed(&self, dir: &Handle, name: &[u8]) -> Option<WccData> {
+    async fn removed(&self, dir: &Handle, name: &[u8]) -> Option<()> {
         let found = self.cx.store.lookup(self.cx.caller, dir, name).await;
         let attr = found.attr?;
         if found.result.is_ok() || !self.doubt.may_have_changed(&attr) {
             return None;
         }
-        self.cx.store.settle(dir).await.ok()?;
-        Some(after(attr))
+        self.cx.store.settle(dir).await.ok()
     }
 
     /// What the name names.
-    async fn named(&self, dir: &Handle, name: &[u8]) -> Option<(Node, WccData)> {
+    async fn named(&self, dir: &Handle, name: &[u8]) -> Option<Node> {
         let found = self.cx.store.lookup(self.cx.caller, dir, name).await;
         let node = found.result.ok()?;
         self.cx.store.settle(dir).await.ok()?;
-        Some((node, after_of(found.attr)))
+        Some(node)
     }
 
     async fn made(&self, wanted: Wanted<'_>) -> Option<NewObject> {
         let Wanted { where_, kind, target, attributes, births_only } = wanted;
         let dir = self.cx.handle(&where_.dir).ok()?;
-        let (node, dir_wcc) = self.named(&dir, where_.name).await?;
+        let node = self.named(&dir, where_.name).await?;
         let is_known = !births_only || node.attr.made.is_some();
         if node.attr.kind != kind || !is_known || !self.doubt.may_have_made(&node.attr) {
             return None;
@@ -165,7 +170,7 @@ impl<S: Store> Traces<'_, '_, S> {
         Some(NewObject {
             obj: Some(self.cx.file_handle(&node.handle)),
             obj_attributes: Some(fattr3(&attr)),
-            dir_wcc,
+            dir_wcc: UNTOLD,
         })
     }
 }
@@ -223,12 +228,4 @@ impl<'a> Wanted<'a> {
             _ => return None,
         })
     }
-}
-
-fn after(attr: Attr) -> WccData {
-    after_of(Some(attr))
-}
-
-fn after_of(attr: Option<Attr>) -> WccData {
-    wcc_data(&Wcc { before: None, after: attr })
 }

@@ -201,10 +201,11 @@ impl<S: Store> Context<'_, S> {
         Looked { attr: attr.ok(), result: Err(attr.err().unwrap_or(status)) }
     }
 
-    /// [`Self::untouched`], for procedures that would have changed it.
+    /// [`Self::untouched`], for procedures that would have changed it. Their clients take what they
+    /// are told to be after a change, and not to be before it, for their own doing.
     async fn unchanged<T>(&self, handle: &Handle, status: Status) -> Changed<T> {
         let Looked { attr, result } = self.untouched(handle, status).await;
-        let wcc = Wcc { before: None, after: attr };
+        let wcc = attr.map(Wcc::unchanged).unwrap_or_default();
         Changed { wcc, result }
     }
 

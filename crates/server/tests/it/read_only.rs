@@ -1,4 +1,4 @@
-//! A read-only export refuses every change, with attributes, and serves the rest.
+//! A read-only export refuses every change, with attributes before and after, and serves the rest.
 
 use futures_util::FutureExt;
 use server::store::Store;
@@ -7,7 +7,7 @@ use server::types::{Access, Attr, Caller, CreateHow as How, SetAttr};
 use server::{EngineConfig, Export, Rule};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
-use wire::nfs3::{self, DirOp, FileHandle, NfsStat3, Procedure as P};
+use wire::nfs3::{self, DirOp, FileHandle, NfsStat3, Procedure as P, WccData};
 
 use crate::world::{World, mode, status};
 
@@ -36,16 +36,19 @@ fn prepare(store: &MemStore) {
 fn every_change_is_refused_with_attributes() {
     let (world, file) = world();
     let root = world.root();
-    let of_root = Some(world.getattr(root));
-    let of_file = Some(world.getattr(file));
+    let untouched = |object| {
+        let attributes = world.getattr(object);
+        WccData { before: Some((&attributes).into()), after: Some(attributes) }
+    };
+    let (of_root, of_file) = (untouched(root), untouched(file));
     let refused = |status| assert_eq!(status, NfsStat3::RoFs);
 
     let failure = world.setattr(file, mode(0)).unwrap_err();
     refused(failure.status);
-    assert_eq!(failure.detail.after, of_file);
+    assert_eq!(failure.detail, of_file);
     let failure = world.write(file, 0, b"x").unwrap_err();
     refused(failure.status);
-    assert_eq!(failure.detail.after, of_file);
+    assert_eq!(failure.detail, of_file);
 
     let how = CreateHow::Unchecked(mode(0));
     let mknod = || -> nfs3::mknod::Reply {
@@ -62,17 +65,17 @@ fn every_change_is_refused_with_attributes() {
         world.rmdir(root, b"f").unwrap_err(),
     ] {
         refused(failure.status);
-        assert_eq!(failure.detail.after, of_root);
+        assert_eq!(failure.detail, of_root);
     }
 
     let failure = world.rename((root, b"f"), (root, b"g")).unwrap_err();
     refused(failure.status);
-    assert_eq!(failure.detail.fromdir_wcc.after, of_root);
-    assert_eq!(failure.detail.todir_wcc.after, of_root);
+    assert_eq!(failure.detail.fromdir_wcc, of_root);
+    assert_eq!(failure.detail.todir_wcc, of_root);
     let failure = world.link(file, root, b"g").unwrap_err();
     refused(failure.status);
-    assert_eq!(failure.detail.file_attributes, of_file);
-    assert_eq!(failure.detail.linkdir_wcc.after, of_root);
+    assert_eq!(failure.detail.file_attributes, of_file.after);
+    assert_eq!(failure.detail.linkdir_wcc, of_root);
 }
 
 #[test]

@@ -75,6 +75,25 @@ fn a_name_is_found_in_memory_until_somebody_else_changes_the_directory() {
 }
 
 #[test]
+fn a_change_that_is_refused_does_not_make_a_state_of_the_directory_that_was_found_ours() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        ours.lookup(&me, root, b"x").await.unwrap_err();
+        let made = theirs.create(&me, root, b"x", Sattr3::default(), true).await.unwrap();
+        site.become_read_only();
+        let refused = ours.create(&me, root, b"y", Sattr3::default(), true).await.unwrap_err();
+        assert_eq!(refused.status(), Some(NfsStat3::RoFs));
+        assert_eq!(ours.lookup(&me, root, b"x").await.unwrap().handle, made.handle);
+        let version = ours.version(&made.handle);
+        let mode = Sattr3::of_mode(0o600);
+        ours.setattr(&me, made.handle, mode).await.unwrap_err();
+        assert_eq!(ours.version(&made.handle), version, "nobody has changed it");
+    });
+}
+
+#[test]
 fn opening_a_file_shows_what_was_written_and_closed_elsewhere() {
     world(async |clock, site| {
         let ours = mounted(&site, &clock, Options::default()).await;
