@@ -77,8 +77,9 @@ struct File {
     good_since: Instant,
     version: Version,
     ours: Ours,
-    /// Calls of ours under way that change it.
+    /// Calls of ours under way that change it, and how many have begun.
     changing: u32,
+    changes: u64,
     /// When the last of those was answered.
     set: Instant,
     /// What it holds may not be forgotten: opens.
@@ -168,11 +169,18 @@ impl Attributes {
         known.refresh(attributes, told.now, &self.times);
     }
 
-    /// A call of ours begins that changes the file; [`Attributes::changed`] must follow.
-    pub fn changing(&mut self, file: &FileHandle) {
-        if let Some(known) = self.files.get_mut(file) {
-            known.changing += 1;
-        }
+    /// A call of ours begins that changes the file; [`Attributes::changed`] must follow. Gives its
+    /// number if it is the only one under way.
+    pub fn changing(&mut self, file: &FileHandle) -> Option<u64> {
+        let known = self.files.get_mut(file)?;
+        known.changing += 1;
+        known.changes += 1;
+        (known.changing == 1).then_some(known.changes)
+    }
+
+    /// Whether no other change of ours has begun since the one of this number.
+    pub fn was_alone(&self, file: &FileHandle, number: u64) -> bool {
+        self.files.peek(file).is_some_and(|known| known.changes == number)
     }
 
     /// Whether a call that was announced is under way.
@@ -282,6 +290,7 @@ impl Attributes {
             version: Version(self.versions),
             ours,
             changing: 0,
+            changes: 0,
             set: Instant::EPOCH,
             pins: 0,
             is_moved: false,

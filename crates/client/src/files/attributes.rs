@@ -90,7 +90,8 @@ impl Files {
         }
         let change = self.changing(file);
         let result = acting.session.setattr(file, new, None).await;
-        let wcc = self.settle(change, result, |wcc| *wcc)?;
+        let (wcc, _) = self.settle(change, result, |wcc| *wcc);
+        let wcc = wcc?;
         if let Some(size) = new.size {
             // What lay behind the end must not come back when a server loses its memory.
             self.inner.write_behind.discard(file, size);
@@ -214,8 +215,10 @@ impl Files {
 
     /// A call that changes `file` is about to be made.
     pub(super) fn changing(&self, file: FileHandle) -> Changing {
-        self.inner.state.lock().attributes.changing(&file);
-        Changing { files: self.clone(), file, asked: self.now(), is_settled: false }
+        let attributes = &mut self.inner.state.lock().attributes;
+        let (alone, version) = (attributes.changing(&file), attributes.version(&file));
+        let (files, asked) = (self.clone(), self.now());
+        Changing { files, file, asked, alone, version, is_settled: false }
     }
 
     /// The call that was announced has been answered.
@@ -224,16 +227,16 @@ impl Files {
         change: Changing,
         result: Result<T, Error>,
         wcc_of: impl FnOnce(&T) -> WccData,
-    ) -> Result<T, Error> {
+    ) -> (Result<T, Error>, Settled) {
         let file = change.file;
-        match &result {
+        let settled = match &result {
             Ok(reply) => change.settled(&wcc_of(reply)),
             Err(error) => change.settled(&match error.detail() {
                 Detail::Changed(wcc) => wcc,
                 _ => WccData::default(),
             }),
-        }
-        self.heard(&file, result)
+        };
+        (self.heard(&file, result), settled)
     }
 }
 
@@ -242,19 +245,37 @@ pub(super) struct Changing {
     files: Files,
     file: FileHandle,
     asked: Instant,
+    /// Its number, if no other was under way when it began.
+    alone: Option<u64>,
+    /// That of before.
+    version: Option<Version>,
     is_settled: bool,
 }
 
+/// What a change of a directory has left, for who remembers its names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settled {
+    /// None: another change of ours was under way, and which of them came first nobody knows.
+    pub(super) version: Option<Version>,
+    /// Nobody else had changed it before, as far as is known.
+    pub(super) is_as_it_was: bool,
+}
+
 impl Changing {
-    pub(super) fn settled(mut self, wcc: &WccData) {
+    pub(super) fn settled(mut self, wcc: &WccData) -> Settled {
         self.is_settled = true;
-        self.tell(wcc);
+        let version = self.tell(wcc);
+        let is_as_it_was = version.is_some() && version == self.version;
+        Settled { version, is_as_it_was }
     }
 
-    fn tell(&self, wcc: &WccData) {
+    fn tell(&self, wcc: &WccData) -> Option<Version> {
         let told = self.files.told(&self.file, self.asked);
-        self.files.inner.state.lock().attributes.changed(&self.file, wcc, told);
+        let attributes = &mut self.files.inner.state.lock().attributes;
+        attributes.changed(&self.file, wcc, told);
         self.files.inner.settled.notify_waiters();
+        let is_alone = self.alone.is_some_and(|number| attributes.was_alone(&self.file, number));
+        attributes.version(&self.file).filter(|_| is_alone)
     }
 }
 

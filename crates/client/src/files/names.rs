@@ -4,6 +4,7 @@ use wire::nfs3::create::CreateHow;
 use wire::nfs3::mknod::MknodData;
 use wire::nfs3::{FType, Fattr3, FileHandle, NewObject, NfsStat3, Sattr3, SetTime, WccData};
 
+use super::attributes::Settled;
 use super::busy::Hidden;
 use super::{Acting, Files, Found, Mistake};
 use crate::cache::attributes::Version;
@@ -131,11 +132,16 @@ impl Files {
         }
     }
 
-    /// We have changed where a name leads.
-    fn now_leads(&self, dir: &FileHandle, name: &[u8], target: Option<Target>) {
+    /// We have changed where a name leads, in a directory that this has left so.
+    fn now_leads(
+        &self,
+        (dir, settled): (&FileHandle, Settled),
+        name: &[u8],
+        target: Option<Target>,
+    ) {
         let mut state = self.inner.state.lock();
         state.renames += 1;
-        match (target, state.attributes.version(dir)) {
+        match (target, settled.version) {
             (Some(target), Some(version)) => state.names.put(dir, name, version, target),
             _ => state.names.forget(dir, name),
         }
@@ -281,21 +287,16 @@ impl Files {
     ) -> Result<Found, Error> {
         let asked = self.now();
         let change = self.changing(dir);
-        let made = self.settle(change, call.await, |made| made.dir_wcc);
-        let made = match made {
-            Ok(made) => made,
-            Err(error) => {
-                // Perhaps it is there and we thought it was not.
-                self.now_leads(&dir, name, None);
-                return Err(error);
-            }
-        };
+        let (made, settled) = self.settle(change, call.await, |made| made.dir_wcc);
+        let now_leads = |target| self.now_leads((&dir, settled), name, target);
+        // Perhaps it is there and we thought it was not.
+        let made = made.inspect_err(|_| now_leads(None))?;
         let Some(handle) = made.obj else {
-            self.now_leads(&dir, name, None);
+            now_leads(None);
             return self.ask_lookup(acting, dir, name).await;
         };
         let found = self.note(&handle, made.obj_attributes, asked);
-        self.now_leads(&dir, name, Some(Target::File(handle)));
+        now_leads(Some(Target::File(handle)));
         self.or_fetch(acting, handle, found).await
     }
 
@@ -321,11 +322,12 @@ impl Files {
         {
             self.note(&file, attributes, asked);
         }
-        let answer = self.settle(change, result, |answer| answer.linkdir_wcc);
+        let (answer, settled) = self.settle(change, result, |answer| answer.linkdir_wcc);
+        let now_leads = |target| self.now_leads((&dir, settled), name, target);
         // Who is told that the name is there may have made it, by a call whose reply was forgotten.
-        let answer = answer.inspect_err(|_| self.now_leads(&dir, name, None))?;
+        let answer = answer.inspect_err(|_| now_leads(None))?;
         let found = self.note(&file, answer.file_attributes, asked);
-        self.now_leads(&dir, name, Some(Target::File(file)));
+        now_leads(Some(Target::File(file)));
         self.or_fetch(&acting, file, found).await
     }
 
@@ -366,9 +368,9 @@ impl Files {
     async fn ask_remove(&self, acting: &Acting, dir: FileHandle, name: &[u8]) -> Result<(), Error> {
         let change = self.changing(dir);
         let result = acting.session.remove(dir, name).await;
-        let removed = self.settle(change, result, |wcc| *wcc);
+        let (removed, settled) = self.settle(change, result, |wcc| *wcc);
         let nothing = removed.is_ok().then_some(Target::Nothing);
-        self.now_leads(&dir, name, nothing);
+        self.now_leads((&dir, settled), name, nothing);
         removed.map(drop)
     }
 
@@ -424,8 +426,9 @@ impl Files {
         let gone = self.find(&dir, name);
         let change = self.changing(dir);
         let result = acting.session.rmdir(dir, name).await;
-        let removed = self.settle(change, result, |wcc| *wcc);
-        self.now_leads(&dir, name, removed.is_ok().then_some(Target::Nothing));
+        let (removed, settled) = self.settle(change, result, |wcc| *wcc);
+        let nothing = removed.is_ok().then_some(Target::Nothing);
+        self.now_leads((&dir, settled), name, nothing);
         if let (Ok(_), Some(Target::File(gone))) = (&removed, gone) {
             self.inner.state.lock().attributes.forget(&gone);
         }
@@ -492,7 +495,7 @@ impl Files {
         let (dir, name) = (to.0, self.inner.state.lock().busy.hidden_name());
         let change = self.changing(dir);
         let linked = acting.session.link(file, dir, &name).await;
-        match self.settle(change, linked, |answer| answer.linkdir_wcc) {
+        match self.settle(change, linked, |answer| answer.linkdir_wcc).0 {
             Ok(_) => {
                 self.inner.state.lock().attributes.expire(&file);
                 Ok(Some((Hidden { dir, name }, false)))
@@ -522,7 +525,8 @@ impl Files {
         // What can be renamed is there, whatever we thought.
         let file = self.find(&from.0, from.1).filter(|file| *file != Target::Nothing);
         let replaced = self.find(&to.0, to.1);
-        let (source, target) = (self.changing(from.0), self.changing(to.0));
+        let source = self.changing(from.0);
+        let target = (from.0 != to.0).then(|| self.changing(to.0));
         let result = acting.session.rename(from, to).await;
         let (from_wcc, to_wcc) = match &result {
             Ok(answer) => (answer.fromdir_wcc, answer.todir_wcc),
@@ -531,8 +535,18 @@ impl Files {
                 _ => (WccData::default(), WccData::default()),
             },
         };
-        source.settled(&from_wcc);
-        target.settled(&to_wcc);
+        let (left, reached) = match target {
+            Some(target) => (source.settled(&from_wcc), target.settled(&to_wcc)),
+            None => {
+                let told = |wcc: &WccData| (wcc.after.is_some(), wcc.before.is_some());
+                let wcc = [to_wcc, from_wcc].into_iter().max_by_key(told).unwrap_or_default();
+                let settled = source.settled(&wcc);
+                (settled, settled)
+            }
+        };
+        // Where others have been, the names may have led elsewhere by then.
+        let is_sure = left.is_as_it_was && reached.is_as_it_was;
+        let [file, replaced] = [file, replaced].map(|known| known.filter(|_| is_sure));
         let is_done = result.is_ok();
         // Two names of one file stay as they are (RFC 1813 section 3.3.14).
         let is_moved = match (file, replaced) {
@@ -540,9 +554,9 @@ impl Files {
             (Some(file), Some(replaced)) => file != replaced,
             _ => false,
         };
-        let left = (is_done && is_moved).then_some(Target::Nothing);
-        self.now_leads(&from.0, from.1, left);
-        self.now_leads(&to.0, to.1, file.filter(|_| is_done));
+        let nothing = (is_done && is_moved).then_some(Target::Nothing);
+        self.now_leads((&from.0, left), from.1, nothing);
+        self.now_leads((&to.0, reached), to.1, file.filter(|_| is_done));
         // Unless the server says that nothing was done, its time of change may be another.
         if result.as_ref().map_or_else(|error| error.status().is_none(), |_| true) {
             self.lost_name(file);

@@ -175,6 +175,52 @@ fn two_names_of_one_file_are_both_found_after_a_rename_of_one_to_the_other() {
 }
 
 #[test]
+fn a_name_that_others_have_given_to_another_file_is_not_remembered_as_it_was_when_we_rename_it() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let first = ours.create(&me, root, b"a", Sattr3::default(), true).await.unwrap().handle;
+        theirs.rename(&me, (root, b"a"), (root, b"x")).await.unwrap();
+        let second = theirs.create(&me, root, b"a", Sattr3::default(), true).await.unwrap().handle;
+        ours.rename(&me, (root, b"a"), (root, b"b")).await.unwrap();
+        assert_eq!(ours.lookup(&me, root, b"b").await.unwrap().handle, second);
+        assert_eq!(ours.lookup(&me, root, b"x").await.unwrap().handle, first);
+        // Two names of one file stay as they are, and they are that since others have linked it.
+        ours.create(&me, root, b"c", Sattr3::default(), true).await.unwrap();
+        theirs.remove(&me, root, b"c").await.unwrap();
+        theirs.link(&me, second, root, b"c").await.unwrap();
+        ours.rename(&me, (root, b"b"), (root, b"c")).await.unwrap();
+        for name in [b"b", b"c"] {
+            assert_eq!(ours.lookup(&me, root, name).await.unwrap().handle, second);
+        }
+    });
+}
+
+/// Two programs of one client change one name at the same time, and the replies come in the other
+/// order.
+#[test]
+fn of_two_changes_of_ours_at_the_same_time_neither_is_remembered() {
+    world(async |clock, site| {
+        let late = |procedure| match procedure {
+            Procedure::Remove => Nanos::from_secs(1),
+            _ => Nanos::ZERO,
+        };
+        let session = site.connect().await.unwrap().over(site.rpc_late(late));
+        let ours = Files::new(&clock, session, Options::default());
+        let (me, root) = (me(), ours.root());
+        ours.create(&me, root, b"f", Sattr3::default(), true).await.unwrap();
+        let made = async {
+            clock.sleep(Nanos::from_millis(500)).await;
+            ours.create(&me, root, b"f", Sattr3::default(), true).await.unwrap()
+        };
+        let (removed, made) = futures_util::future::join(ours.remove(&me, root, b"f"), made).await;
+        removed.unwrap();
+        assert_eq!(ours.lookup(&me, root, b"f").await.unwrap().handle, made.handle);
+    });
+}
+
+#[test]
 fn a_file_that_is_open_outlives_its_name() {
     world(async |clock, site| {
         let ours = mounted(&site, &clock, Options::default()).await;
