@@ -2,7 +2,9 @@
 //! instead of /dev/fuse, so that their order is the test's.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use client::files::open::Mode;
 use client::files::{self, Files};
 use client::session::Credential;
@@ -20,12 +22,12 @@ use wire::nfs3::{Fattr3, Sattr3};
 
 use crate::abi::init::{Agreed, KernelCache};
 use crate::abi::request::tests::request;
-use crate::abi::request::{Init, O_APPEND};
+use crate::abi::request::{Init, O_APPEND, parse};
 use crate::caller::Callers;
 use crate::device::Device;
-use crate::dispatch;
+use crate::dispatch::{self, Asked};
 use crate::fs::FileSystem;
-use crate::inflight::Inflight;
+use crate::inflight::{Inflight, Reply};
 use crate::notify::Notifier;
 
 /// Asks as the kernel does.
@@ -82,6 +84,8 @@ fn own() -> Credential {
 /// What a test has besides the kernel.
 struct Scene {
     runtime: Handle,
+    device: Arc<Device>,
+    system: Arc<FileSystem>,
     files: Files,
     /// Another client.
     other: Files,
@@ -117,7 +121,6 @@ fn served_as(
             Files::new(&clock, session, options)
         };
         let (files, other) = (client(how).await, client(files::Options::default()).await);
-        let scene = Scene { runtime: Handle::current(), files: files.clone(), other };
         let (kernel, ours) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .unwrap();
@@ -125,9 +128,16 @@ fn served_as(
         let notifier = Notifier::start(&device).unwrap();
         let agreed = Agreed::with(&Init { flags: u64::MAX, ..Init::default() }, cache);
         let callers = Callers::new(&clock, own(), true);
-        let system = Arc::new(FileSystem::new(files, &clock, callers, notifier, cache, agreed));
+        let system = FileSystem::new(files.clone(), &clock, callers, notifier, cache, agreed);
+        let (runtime, system) = (Handle::current(), Arc::new(system));
+        let scene = Scene {
+            runtime: runtime.clone(),
+            device: Arc::clone(&device),
+            system: Arc::clone(&system),
+            files,
+            other,
+        };
         let inflight = Inflight::new(&clock, &device);
-        let runtime = Handle::current();
         let serving =
             std::thread::spawn(move || dispatch::run(&device, &system, &inflight, &runtime));
         let asking = std::thread::spawn(move || test(&Kernel(kernel), &scene));
@@ -210,6 +220,49 @@ fn an_error_that_comes_after_the_last_close_is_told_at_the_end() {
         kernel.answer();
         kernel.release(file);
         let lost = scene.runtime.block_on(scene.files.shut_down());
+        assert_eq!(lost.len(), 1, "{lost:?}");
+    });
+}
+
+/// Does what a process has asked for that no longer waits for it (Ctrl-C).
+fn interrupted(scene: &Scene, opcode: u32, node: u64, body: &[u8]) {
+    let bytes = request(opcode, node, body);
+    let (header, operation) = parse(&bytes).unwrap();
+    let reply = Reply::new(&scene.device, header.unique);
+    Inflight::mark(&reply).store(true, Ordering::Release);
+    let asked = Asked { header, operation, data: Bytes::new() };
+    scene.runtime.block_on(scene.system.begin(asked, reply).unwrap());
+}
+
+#[test]
+fn an_error_that_an_interrupted_close_was_to_tell_is_told_at_the_end() {
+    served(64 << 10, |kernel, scene| {
+        let (node, file) = kernel.create();
+        kernel.write((node, file), CACHED, 0, &[1; 100_000]);
+        kernel.answer();
+        interrupted(scene, FLUSH, node, &parts(&[file, 0, 0]));
+        kernel.ask(RELEASE, node, &parts(&[file, 0, 0]));
+        assert_eq!(kernel.ended(7).0, 0);
+        let lost = scene.runtime.block_on(scene.files.shut_down());
+        assert_eq!(lost.len(), 1, "{lost:?}");
+    });
+}
+
+/// The work of a request that was interrupted goes on, and may end after the file was closed.
+#[test]
+fn an_error_that_a_program_has_not_heard_when_its_file_is_closed_is_told_at_the_end() {
+    served(64 << 10, |_, scene| {
+        let lost = scene.runtime.block_on(async {
+            let who = own();
+            let root = scene.files.root();
+            let made = scene.files.create(&who, root, b"file", Sattr3::default(), true).await;
+            let open = scene.files.open_made(&who, made.unwrap().handle);
+            open.write(0, &[1; 100_000]).await.unwrap();
+            let error = open.flush_at_close().await.unwrap_err();
+            open.close().await;
+            open.not_heard(error);
+            scene.files.shut_down().await
+        });
         assert_eq!(lost.len(), 1, "{lost:?}");
     });
 }

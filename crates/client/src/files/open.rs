@@ -233,9 +233,9 @@ impl Open {
         }
     }
 
-    /// The error that a flush or write gave has reached nobody.
-    pub fn not_heard(&self) {
-        self.write_behind().not_heard(self.inner.file, &self.inner.heard);
+    /// This error, which a flush or write gave, has reached nobody.
+    pub fn not_heard(&self, error: Error) {
+        self.write_behind().not_heard(self.inner.file, &self.inner.heard, error);
     }
 
     /// Bytes that no program waits for were not taken: whoever has the file open is to hear of it.

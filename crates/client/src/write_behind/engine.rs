@@ -392,11 +392,12 @@ impl Engine {
         }
     }
 
-    /// A descriptor has not heard of the error that it was told.
-    pub(super) fn not_heard(&self, handle: FileHandle, heard: &Heard) {
-        if let Some(file) = self.known(handle) {
-            file.state.lock().not_heard(heard);
-        }
+    /// A descriptor has not heard of the error that it was told. Meanwhile all may have closed the
+    /// file: then it is one that nobody was told of.
+    pub(super) fn not_heard(&self, handle: FileHandle, heard: &Heard, error: Error) {
+        let number = self.error_number();
+        self.file(handle).state.lock().not_heard(heard, error, number);
+        self.work.notify_one();
     }
 
     /// An error of a file, which nobody was told of.

@@ -206,10 +206,13 @@ impl State {
     }
 
     /// A descriptor has not heard what it was told.
-    pub(super) fn not_heard(&mut self, heard: &Heard) {
-        if let Some(failed) = &mut self.failed {
-            failed.is_told = false;
-            heard.0.fetch_min(failed.number - 1, Ordering::AcqRel);
+    pub(super) fn not_heard(&mut self, heard: &Heard, error: Error, number: u64) {
+        match &mut self.failed {
+            Some(failed) => {
+                failed.is_told = false;
+                heard.0.fetch_min(failed.number - 1, Ordering::AcqRel);
+            }
+            None => self.fail(error, number),
         }
     }
 }

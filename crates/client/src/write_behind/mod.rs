@@ -211,9 +211,9 @@ impl WriteBehind {
         self.engine.take_given_up(file)
     }
 
-    /// A descriptor has not heard of the error that it was told.
-    pub fn not_heard(&self, file: FileHandle, heard: &Heard) {
-        self.engine.not_heard(file, heard);
+    /// A descriptor has not heard of this error, which it was told.
+    pub fn not_heard(&self, file: FileHandle, heard: &Heard, error: Error) {
+        self.engine.not_heard(file, heard, error);
     }
 
     /// Takes bytes to be written. Returns when the policy lets the writer go on, and tells nobody

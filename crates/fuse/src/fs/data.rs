@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use client::error::Error;
 use client::files::open::{Mode, Open};
 use client::session::Credential;
 use rustix::io::Errno;
 use wire::nfs3::{Sattr3, SetTime, access};
 
-use super::names::done;
 use super::sharing::Verdict;
 use super::{FileSystem, errno};
 use crate::abi::init::KernelCache;
@@ -208,12 +208,11 @@ impl FileSystem {
                 }
             }
             Err(error) => {
-                let is_heard = reply.tell_error(errno(error.clone()));
-                match how.from {
-                    From::Cache => file.open.fail(error),
-                    From::Program | From::PastCache if !is_heard => file.open.not_heard(),
-                    From::Program | From::PastCache => {}
+                if how.from != From::Cache {
+                    return tell(&file.open, error, reply);
                 }
+                reply.error(errno(error.clone()));
+                file.open.fail(error);
             }
         }
     }
@@ -228,11 +227,14 @@ impl FileSystem {
             reply.done();
             return;
         }
-        let flushed = file.open.flush_at_close().await.map_err(errno);
+        let flushed = file.open.flush_at_close().await;
         self.tell_time(&file).await;
         self.is_stable(file.node).await;
         self.unlock_at_close(node, owner, number).await;
-        done(flushed, reply);
+        match flushed {
+            Ok(()) => drop(reply.done()),
+            Err(error) => tell(&file.open, error, reply),
+        }
     }
 
     pub(super) async fn fsync(&self, file: u64, reply: Reply) {
@@ -243,11 +245,7 @@ impl FileSystem {
         self.is_stable(file.node).await;
         match flushed {
             Ok(()) => drop(reply.done()),
-            Err(error) => {
-                if !reply.tell_error(errno(error)) {
-                    file.open.not_heard();
-                }
-            }
+            Err(error) => tell(&file.open, error, reply),
         }
     }
 
@@ -302,5 +300,13 @@ impl FileSystem {
         if file.can_write {
             self.tell_time(&file).await;
         }
+    }
+}
+
+/// Answers with an error that a descriptor was told. Who was interrupted meanwhile does not hear of
+/// it, so that the next who asks does, or the end.
+fn tell(open: &Open, error: Error, reply: Reply) {
+    if !reply.tell_error(errno(error.clone())) {
+        open.not_heard(error);
     }
 }
