@@ -53,6 +53,9 @@ impl Plan {
             if random.bool() {
                 lock_at_once(&mut random, &programs, last, &mut steps);
             }
+            if random.bool() {
+                write_at_once(&mut random, programs.len(), last, &mut values, &mut steps);
+            }
             let least = if random.bool() { LONG / 2 } else { 0 };
             round = last + Nanos::from_micros(random.u64(least..LONG));
         }
@@ -103,17 +106,19 @@ const HOLD_MAX: Nanos = Nanos::from_millis(25);
 
 impl Plan {
     /// The contest of a seed for real time: nothing goes wrong but what programs do to one another,
-    /// and pauses are short.
+    /// and pauses are short. No name is moved, which others may have given to another file: a
+    /// kernel takes the new name for the file that it remembers, as long as it remembers names.
     pub fn live(seed: u64) -> Self {
         let mut plan = Self::contest(seed);
-        plan.steps.retain(|step| matches!(step.what, What::Do { .. }));
+        let moves = |op: &Op| matches!(op, Op::Contend { act: Act::Move { .. }, .. });
+        plan.steps.retain(|step| matches!(&step.what, What::Do { op, .. } if !moves(op)));
         let (mut before, mut at) = (Nanos::ZERO, Nanos::ZERO);
         for step in &mut plan.steps {
             at += (step.at - before).min(PAUSE_MAX);
             before = std::mem::replace(&mut step.at, at);
             let What::Do { op: Op::Contend { act, .. }, .. } = &mut step.what else { continue };
             match act {
-                Act::Write { hold, .. } => *hold = (*hold).min(HOLD_MAX),
+                Act::Write { hold, .. } | Act::Cut { hold, .. } => *hold = (*hold).min(HOLD_MAX),
                 Act::Lock { hold, .. } => *hold = (*hold).min(HOLD_MAX / 5),
                 _ => {}
             }
@@ -193,6 +198,32 @@ fn lock_at_once(random: &mut Rng, programs: &[usize], begins: Nanos, steps: &mut
     }
 }
 
+/// All have read a file, write to places of their own at the same time, and read it again.
+fn write_at_once(
+    random: &mut Rng,
+    clients: usize,
+    begins: Nanos,
+    values: &mut u8,
+    steps: &mut Vec<Step>,
+) {
+    let name = name(random);
+    let mut add = |client, at: u64, act| {
+        let at = begins + Nanos::from_micros(at);
+        let op = Op::Contend { program: 0, act };
+        steps.push(Step { at, what: What::Do { client, op } });
+    };
+    add(random.usize(..clients), 0, Act::Make(name.clone()));
+    for client in 0..clients {
+        *values = *values % 250 + 1;
+        let (first, value) = (u32::try_from(client).unwrap_or(0) % PLACES, *values);
+        let hold = Nanos::from_micros(random.u64(..10_000));
+        add(client, 100_000, Act::Read(name.clone()));
+        let write = Act::Write { name: name.clone(), first, count: 1, value, hold };
+        add(client, 500_000 + random.u64(..20_000), write);
+        add(client, 1_500_000, Act::Read(name.clone()));
+    }
+}
+
 fn expected(round: usize) -> String {
     format!("e{round}")
 }
@@ -206,24 +237,29 @@ fn look(random: &mut Rng, round: usize) -> Act {
     }
 }
 
+/// How long a file is held open.
+fn hold(random: &mut Rng) -> Nanos {
+    Nanos::from_micros(match random.u8(..3) {
+        0 => 0,
+        1 => random.u64(..20_000),
+        _ => random.u64(..500_000),
+    })
+}
+
 fn act(random: &mut Rng, values: &mut u8) -> Act {
     let name = name(random);
     let mut value = || {
         *values = *values % 250 + 1;
         *values
     };
-    match random.u8(..100) {
+    match random.u8(..114) {
         0..12 => Act::Make(name),
         12..20 => Act::Remove(name),
         20..24 => Act::Replace { name, value: value() },
         24..42 => {
             let first = random.u32(..PLACES);
             let count = random.u32(1..=PLACES - first);
-            let hold = Nanos::from_micros(match random.u8(..3) {
-                0 => 0,
-                1 => random.u64(..20_000),
-                _ => random.u64(..500_000),
-            });
+            let hold = hold(random);
             Act::Write { name, first, count, value: value(), hold }
         }
         42..58 => Act::Read(name),
@@ -231,6 +267,10 @@ fn act(random: &mut Rng, values: &mut u8) -> Act {
         70..76 => Act::List { wait: Nanos::from_micros(random.u64(..50_000)) },
         76..88 => Act::Append { log: random.u32(..LOGS), keeps: random.bool() },
         88..94 => Act::ReadLog { log: random.u32(..LOGS) },
+        100..105 => Act::Move { from: name, to: self::name(random) },
+        105..108 => Act::Link { from: name, to: self::name(random) },
+        108..111 => Act::Cut { name, hold: hold(random) },
+        111.. => Act::Mode(name),
         _ => {
             let hold = Nanos::from_micros(random.u64(..20_000));
             Act::Lock { lock: random.u32(..LOCKS), hold, keeps: random.bool() }

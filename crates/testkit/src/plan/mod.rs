@@ -150,6 +150,23 @@ pub enum Act {
         name: Path,
         value: u8,
     },
+    /// Renames a file to another of the names, whatever either leads to by then.
+    Move {
+        from: Path,
+        to: Path,
+    },
+    /// Gives a file one more name, which must not be there yet.
+    Link {
+        from: Path,
+        to: Path,
+    },
+    /// Opens a file, cuts it to nothing, waits, and closes it.
+    Cut {
+        name: Path,
+        hold: Nanos,
+    },
+    /// Changes the mode of a file, and none of its data.
+    Mode(Path),
     /// Opens a file, fills some places with a value, all at once, waits, and closes it.
     Write {
         name: Path,

@@ -103,6 +103,10 @@ impl fmt::Display for Act {
             Self::Make(name) => write!(f, "make {name}"),
             Self::Remove(name) => write!(f, "remove {name}"),
             Self::Replace { name, value } => write!(f, "replace {name} {value}"),
+            Self::Move { from, to } => write!(f, "move {from} {to}"),
+            Self::Link { from, to } => write!(f, "link {from} {to}"),
+            Self::Cut { name, hold } => write!(f, "cut {name} {}", micros(*hold)),
+            Self::Mode(name) => write!(f, "mode {name}"),
             Self::Write { name, first, count, value, hold } => {
                 write!(f, "write {name} {first} {count} {value} {}", micros(*hold))
             }
@@ -347,6 +351,10 @@ impl<'t> Words<'t> {
             "make" => Act::Make(self.path()?),
             "remove" => Act::Remove(self.path()?),
             "replace" => Act::Replace { name: self.path()?, value: self.small(255)? },
+            "move" => Act::Move { from: self.path()?, to: self.path()? },
+            "link" => Act::Link { from: self.path()?, to: self.path()? },
+            "cut" => Act::Cut { name: self.path()?, hold: self.span()? },
+            "mode" => Act::Mode(self.path()?),
             "write" => {
                 let (name, first) = (self.path()?, self.small(places)?);
                 let count = self.small(places - u64::from(first))?;

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, flock};
@@ -62,6 +62,16 @@ impl Folder {
 
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    /// Gives the file that has both names then.
+    pub(super) fn link(&self, from: &str, to: &str) -> io::Result<FileHandle> {
+        fs::hard_link(self.path.join(from), self.path.join(to))?;
+        self.look(to)
+    }
+
+    pub(super) fn set_mode(&self, name: &str) -> io::Result<()> {
+        fs::set_permissions(self.path.join(name), fs::Permissions::from_mode(0o640))
     }
 
     pub(super) fn open(&self, name: &str, way: Way) -> io::Result<(FileHandle, File)> {

@@ -16,6 +16,9 @@ use crate::sim::Failure;
 /// How often a program looks whether it is its turn.
 const TURN: Nanos = Nanos::from_millis(1);
 
+/// What is read where a file was cut: the value of no place that was written.
+const CUT: u8 = 0;
+
 /// A program on a host.
 pub(super) struct Program<'h> {
     scene: &'h Scene,
@@ -61,6 +64,10 @@ impl<'h> Program<'h> {
             Act::Make(name) => self.make(name).await,
             Act::Remove(name) => self.remove(name).await,
             Act::Replace { name, value } => self.replace(step, name, *value).await,
+            Act::Move { from, to } => self.move_name(from, to).await,
+            Act::Link { from, to } => self.link(from, to).await,
+            Act::Cut { name, hold } => self.write(name, 0..PLACES, CUT, *hold).await,
+            Act::Mode(name) => self.mode(name).await,
             Act::Write { name, first, count, value, hold } => {
                 self.write(name, *first..*first + *count, *value, *hold).await
             }
@@ -147,6 +154,76 @@ impl<'h> Program<'h> {
         Ok(())
     }
 
+    async fn move_name(&self, from: &str, to: &str) -> Result<(), Failure> {
+        let begun = self.now();
+        let (left, reached) = {
+            let mut truth = self.scene.truth.lock();
+            let left = truth.bind(from, Bound::Nothing, self.client, begun);
+            (left, truth.bind(to, Bound::Some, self.client, begun))
+        };
+        let renamed = self.host.rename(from, to).await;
+        if self.may_be_ours(&renamed, NfsStat3::NoEnt, begun)? {
+            return Ok(());
+        }
+        let look = self.look_since(begun);
+        let mut truth = self.scene.truth.lock();
+        match renamed {
+            Ok(()) => {
+                truth.moved((from, left), (to, reached), look);
+                Ok(())
+            }
+            Err(error) if error.status()? == NfsStat3::NoEnt => {
+                truth.not_bound(from, left);
+                truth.not_bound(to, reached);
+                truth.check_name(from, None, look, self.host.remembers()).map_err(failed("name"))
+            }
+            Err(error) if error.status()? == NfsStat3::Stale => {
+                drop(truth);
+                self.may_be_gone(from, begun).or_else(|_| self.may_be_gone(to, begun))
+            }
+            Err(error) => self.excuse("rename", &error),
+        }
+    }
+
+    async fn link(&self, from: &str, to: &str) -> Result<(), Failure> {
+        let begun = self.now();
+        let file = match self.host.look(from).await {
+            Ok(file) => file,
+            Err(error) => return self.not_there(from, &error, begun),
+        };
+        self.check_name(from, Some(file), begun)?;
+        let begun = self.now();
+        let ticket = self.scene.truth.lock().bind(to, Bound::File(file), self.client, begun);
+        let linked = self.host.link((from, file), to).await;
+        if self.may_be_ours(&linked, NfsStat3::Exist, begun)? {
+            return Ok(());
+        }
+        match linked {
+            Ok(file) => {
+                self.scene.truth.lock().bound(to, ticket, Bound::File(file), self.now());
+                Ok(())
+            }
+            Err(error) if error.status()? == NfsStat3::Exist => {
+                let mut truth = self.scene.truth.lock();
+                truth.not_bound(to, ticket);
+                let (look, believes) = (self.look_since(begun), self.host.believes());
+                truth.check_taken(to, look, believes).map_err(failed("name"))
+            }
+            Err(error) => {
+                self.scene.truth.lock().not_bound(to, ticket);
+                self.not_there(from, &error, begun)
+            }
+        }
+    }
+
+    async fn mode(&self, name: &str) -> Result<(), Failure> {
+        let begun = self.now();
+        match self.host.set_mode(name).await {
+            Ok(()) => Ok(()),
+            Err(error) => self.not_there(name, &error, begun),
+        }
+    }
+
     async fn write(
         &self,
         name: &str,
@@ -167,8 +244,8 @@ impl<'h> Program<'h> {
         }
     }
 
-    /// Writes places of an open file, waits, and closes it. None if the file is gone, else whether
-    /// all is there now.
+    /// Writes places of an open file, or cuts it, waits, and closes it. None if the file is gone,
+    /// else whether all is there now.
     async fn fill(
         &self,
         opened: Opened,
@@ -188,8 +265,10 @@ impl<'h> Program<'h> {
             let at = u64::from(place) * u64::from(self.scene.stride);
             self.host.write(&opened, at, &data)
         };
-        let written: Result<Vec<()>, Refused> =
-            join_all(places.clone().map(write)).await.into_iter().collect();
+        let written: Result<Vec<()>, Refused> = match value {
+            CUT => self.host.cut(&opened).await.map(|()| Vec::new()),
+            _ => join_all(places.clone().map(write)).await.into_iter().collect(),
+        };
         self.scene.clock.sleep(hold).await;
         let closed = self.host.close(opened).await;
         let now = self.now();

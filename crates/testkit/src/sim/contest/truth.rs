@@ -122,6 +122,29 @@ impl Truth {
         self.name(name).undone(ticket);
     }
 
+    /// A name was moved to another, during this look: to there leads what it may have led to. Two
+    /// names of one file stay as they are (RFC 1813 section 3.3.14).
+    pub(super) fn moved(
+        &mut self,
+        (from, left): (&str, Ticket),
+        (to, reached): (&str, Ticket),
+        look: Look,
+    ) {
+        self.not_bound(to, reached);
+        let (led, replaced) = (self.leads(from, look, false), self.leads(to, look, false));
+        let is_file = |bound: &&Bound| **bound != Bound::Nothing;
+        for &bound in led.iter().filter(is_file) {
+            let ticket = self.bind(to, bound, look.by, look.begun);
+            self.bound(to, ticket, bound, look.ended);
+        }
+        let is_same = |one: &Bound| {
+            *one == Bound::Some || replaced.contains(one) || replaced.contains(&Bound::Some)
+        };
+        if !led.iter().filter(is_file).any(is_same) {
+            self.bound(from, left, Bound::Nothing, look.ended);
+        }
+    }
+
     pub(super) fn open(&mut self, file: FileHandle, by: usize, begun: Instant) -> usize {
         self.file(file).sessions.begin(by, begun)
     }

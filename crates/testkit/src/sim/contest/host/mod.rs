@@ -140,6 +140,17 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// A program cuts a file through a descriptor of a version: before it is done, so that nobody
+    /// keeps what he reads meanwhile, and then.
+    fn cut(&mut self, file: &FileHandle, version: Option<Version>) {
+        match self.node(file, version) {
+            Some(node) => *node = Node { size: 0, pages: None, writes: node.writes + 1, ..*node },
+            None => drop(self.0.remove(file)),
+        }
+    }
+}
+
 /// A file that is open for writing.
 pub(super) struct Opened {
     pub(super) file: FileHandle,
@@ -259,6 +270,58 @@ impl Host {
                 files.rename(&me(), from, to).await?;
             }
             Kind::Folder(folder) => folder.rename(from, to)?,
+        }
+        Ok(())
+    }
+
+    /// Gives a file that was found by `from` one more name; gives which it was.
+    pub(super) async fn link(
+        &self,
+        (from, file): (&str, FileHandle),
+        to: &str,
+    ) -> Result<FileHandle, Refused> {
+        match &self.kind {
+            Kind::Calls { session, dir } => {
+                session.link(file, *dir, to.as_bytes()).await?;
+            }
+            Kind::Files { files, kernel, dir, .. } => {
+                let found = files.link(&me(), file, *dir, to.as_bytes()).await?;
+                kernel.lock().named(&found);
+            }
+            Kind::Folder(folder) => return Ok(folder.link(from, to)?),
+        }
+        Ok(file)
+    }
+
+    /// Changes the mode of a file.
+    pub(super) async fn set_mode(&self, name: &str) -> Result<(), Refused> {
+        let mode = Sattr3::of_mode(0o640);
+        match &self.kind {
+            Kind::Calls { session, .. } => {
+                session.setattr(self.look(name).await?, mode, None).await?;
+            }
+            Kind::Files { files, .. } => {
+                files.setattr(&me(), self.look(name).await?, mode).await?;
+            }
+            Kind::Folder(folder) => folder.set_mode(name)?,
+        }
+        Ok(())
+    }
+
+    /// Cuts a file to nothing.
+    pub(super) async fn cut(&self, of: &Opened) -> Result<(), Refused> {
+        let nothing = Sattr3 { size: Some(0), ..Sattr3::default() };
+        match (&self.kind, &of.open) {
+            (Kind::Calls { session, .. }, _) => {
+                session.setattr(of.file, nothing, None).await?;
+            }
+            (Kind::Files { files, kernel, .. }, Descriptor::Open { version, .. }) => {
+                kernel.lock().cut(&of.file, *version);
+                files.setattr(&me(), of.file, nothing).await?;
+                kernel.lock().cut(&of.file, *version);
+            }
+            (_, Descriptor::File(file)) => file.set_len(0)?,
+            _ => {}
         }
         Ok(())
     }
