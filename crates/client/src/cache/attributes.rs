@@ -2,7 +2,8 @@
 //!
 //! As with the Linux client (nfs(5)): attributes are good for `acregmin` (files) or `acdirmin`
 //! (directories); each time they are found unchanged, for twice as long, up to `acregmax` and
-//! `acdirmax`; a change begins again at the least.
+//! `acdirmax`; a change begins again at the least. That counts from when they were asked for: a
+//! reply may have been on its way for long, and what it tells is no newer than the call.
 //!
 //! Each file has a version, which is another after somebody else has changed its data. What was
 //! cached under an older version is worth nothing: pages, and for a directory its names.
@@ -70,8 +71,10 @@ pub struct Attributes {
 #[derive(Debug)]
 struct File {
     attributes: Fattr3,
-    /// When the reply came that told them.
+    /// When the reply came that told them, and since when they are known: the latest call that has
+    /// told them was sent then.
     told: Instant,
+    known_since: Instant,
     good_for: Nanos,
     /// Since when they are good for so long.
     good_since: Instant,
@@ -117,7 +120,7 @@ impl Attributes {
         if known.has_many_names() && known.is_before(self.renamed) {
             return None;
         }
-        let left = (known.told + known.good_for).since(now);
+        let left = (known.known_since + known.good_for).since(now);
         (left > Nanos::ZERO).then_some((known.attributes, left))
     }
 
@@ -143,7 +146,7 @@ impl Attributes {
     /// Attributes that a reply told, not of a change of ours.
     pub fn told(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
         let Some(known) = self.files.get_mut(file) else {
-            self.insert(file, attributes, told.now);
+            self.insert(file, attributes, told);
             return;
         };
         if known.is_newer_than(attributes, told.asked) {
@@ -166,7 +169,7 @@ impl Attributes {
             known.ours.reset(state);
             known.is_moved = false;
         }
-        known.refresh(attributes, told.now, &self.times);
+        known.refresh(attributes, told, &self.times);
     }
 
     /// A call of ours begins that changes the file; [`Attributes::changed`] must follow. Gives its
@@ -211,7 +214,7 @@ impl Attributes {
     pub fn wrote(&mut self, file: &FileHandle, wcc: &WccData, told: Told) {
         let Some(known) = self.files.get_mut(file) else {
             if let Some(attributes) = &wcc.after {
-                self.insert(file, attributes, told.now);
+                self.insert(file, attributes, told);
             }
             return;
         };
@@ -236,7 +239,7 @@ impl Attributes {
             // Of two WRITEs within one tick of the server's clock, the one that leaves the file
             // longer was the later one, whichever reply comes first.
             Some(after) if !known.is_newer_than(after, told.asked) || known.is_grown_to(after) => {
-                known.refresh(after, told.now, &self.times);
+                known.refresh(after, told, &self.times);
                 known.set = known.set.max(told.now);
             }
             Some(_) => {}
@@ -278,15 +281,16 @@ impl Attributes {
         }
     }
 
-    fn insert(&mut self, file: &FileHandle, attributes: &Fattr3, now: Instant) {
+    fn insert(&mut self, file: &FileHandle, attributes: &Fattr3, told: Told) {
         self.versions += 1;
         let mut ours = Ours::default();
         ours.reset(attributes.into());
         let known = File {
             attributes: *attributes,
-            told: now,
+            told: told.now,
+            known_since: told.asked,
             good_for: self.times.least(attributes.ftype),
-            good_since: now,
+            good_since: told.asked,
             version: Version(self.versions),
             ours,
             changing: 0,
@@ -337,18 +341,20 @@ impl File {
         attributes.ctime == self.attributes.ctime && attributes.size > self.attributes.size
     }
 
-    fn refresh(&mut self, attributes: &Fattr3, now: Instant, times: &Times) {
+    fn refresh(&mut self, attributes: &Fattr3, told: Told, times: &Times) {
         let (old, new) = (WccAttr::from(&self.attributes), WccAttr::from(attributes));
         let least = times.least(attributes.ftype);
         let most = times.most(attributes.ftype).max(least);
+        self.known_since = self.known_since.max(told.asked);
+        let since = self.known_since;
         if old != new || self.attributes.ftype != attributes.ftype {
-            (self.good_for, self.good_since) = (least, now);
-        } else if now.since(self.good_since) >= self.good_for {
+            (self.good_for, self.good_since) = (least, since);
+        } else if since.since(self.good_since) >= self.good_for {
             // Unchanged for as long as was thought: it may be thought twice as long.
-            (self.good_for, self.good_since) = ((self.good_for * 2).clamp(least, most), now);
+            (self.good_for, self.good_since) = ((self.good_for * 2).clamp(least, most), since);
         }
         self.attributes = *attributes;
-        self.told = now;
+        self.told = told.now;
     }
 }
 
@@ -406,6 +412,28 @@ mod tests {
         assert_eq!(attributes.last(&file()), Some(theirs));
         attributes.told(&file(), &theirs, Told { is_open: true, ..told(30, 40) });
         assert_ne!(attributes.version(&file()), Some(version), "at the next open");
+    }
+
+    #[test]
+    fn attributes_are_good_from_when_they_were_asked_for() {
+        let seconds = |seconds| Instant::EPOCH + Nanos::from_secs(seconds);
+        let told = |asked, now| Told { asked: seconds(asked), now: seconds(now), ..told(0, 0) };
+        let mut attributes = Attributes::new(Times::default(), 10);
+        let (file, state) = (file(), of_size(0, second(5)));
+        attributes.told(&file, &state, told(0, 1));
+        assert_eq!(attributes.good(&file, seconds(2)), Some(state));
+        // Another client may have changed the file at 2 s.
+        attributes.told(&file, &state, told(1, 50));
+        assert_eq!(attributes.good(&file, seconds(52)), None);
+        // One that was asked for before, and comes later, does not make them older.
+        attributes.told(&file, &state, told(60, 61));
+        attributes.told(&file, &state, told(55, 62));
+        assert_eq!(attributes.good_for(&file, seconds(62)), Some((state, Nanos::from_secs(4))));
+        // Nor does a change that was answered late tell the state of then.
+        let after = of_size(1, second(6));
+        let wcc = WccData { before: Some((&state).into()), after: Some(after) };
+        attributes.wrote(&file, &wcc, told(70, 100));
+        assert_eq!(attributes.good(&file, seconds(101)), None);
     }
 
     #[test]

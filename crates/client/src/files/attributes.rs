@@ -50,7 +50,7 @@ impl Files {
     pub(super) async fn fetch(&self, acting: &Acting, handle: FileHandle) -> Result<Found, Error> {
         let asked = self.now();
         let settled = self.inner.state.lock().busy.times_settled(&handle);
-        let attributes = self.heard(&handle, acting.session.getattr(handle).await)?;
+        let attributes = self.heard((&handle, asked), acting.session.getattr(handle).await)?;
         self.inner.state.lock().busy.asked(&handle, settled);
         Ok(self.note(&handle, Some(attributes), asked).unwrap_or_else(|| Found {
             handle,
@@ -151,10 +151,10 @@ impl Files {
                 self.changes_settled(&file).await;
             }
             let sent = self.now();
-            let answer = self.heard(&file, acting.session.access(file, asked).await)?;
+            let answer = self.heard((&file, sent), acting.session.access(file, asked).await)?;
             let attributes = match answer.obj_attributes {
                 Some(attributes) => attributes,
-                None => self.heard(&file, acting.session.getattr(file).await)?,
+                None => self.heard((&file, sent), acting.session.getattr(file).await)?,
             };
             // The answer may have a state that our own change has made, whose reply is not here.
             tries += 1;
@@ -177,7 +177,8 @@ impl Files {
     /// As the server says.
     pub async fn statfs(&self, who: &Credential) -> Result<fsstat::ReplyOk, Error> {
         let (root, asked) = (self.root(), self.now());
-        let answer = self.heard(&root, self.acting(who).session.fsstat(root).await)?;
+        let answer = self.acting(who).session.fsstat(root).await;
+        let answer = self.heard((&root, asked), answer)?;
         self.note(&root, answer.obj_attributes, asked);
         Ok(answer)
     }
@@ -188,14 +189,17 @@ impl Files {
         Error::Status { procedure, server, status, detail }
     }
 
-    /// Takes in what a failure tells of the file the call was about.
-    pub(super) fn heard<T>(&self, file: &FileHandle, result: Result<T, Error>) -> Result<T, Error> {
+    /// Takes in what a failure tells of the file the call was about, which was made at `asked`.
+    pub(super) fn heard<T>(
+        &self,
+        (file, asked): (&FileHandle, Instant),
+        result: Result<T, Error>,
+    ) -> Result<T, Error> {
         if let Err(error) = &result {
             if let Some(NfsStat3::Stale | NfsStat3::BadHandle) = error.status() {
                 self.inner.state.lock().attributes.forget(file);
             } else if let Detail::Attributes(attributes) = error.detail() {
-                // When it was asked is not known; so it corrects nothing that is newer.
-                self.note(file, Some(attributes), Instant::EPOCH);
+                self.note(file, Some(attributes), asked);
             }
         }
         result
@@ -228,7 +232,7 @@ impl Files {
         result: Result<T, Error>,
         wcc_of: impl FnOnce(&T) -> WccData,
     ) -> (Result<T, Error>, Settled) {
-        let file = change.file;
+        let (file, asked) = (change.file, change.asked);
         let settled = match &result {
             Ok(reply) => change.settled(&wcc_of(reply)),
             Err(error) => change.settled(&match error.detail() {
@@ -236,7 +240,7 @@ impl Files {
                 _ => WccData::default(),
             }),
         };
-        (self.heard(&file, result), settled)
+        (self.heard((&file, asked), result), settled)
     }
 }
 

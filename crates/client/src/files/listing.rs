@@ -97,7 +97,7 @@ impl Listing {
         } else {
             session.readdir(self.dir, cookie, verifier, DIR_COUNT).await
         };
-        let page = files.heard(&self.dir, page)?;
+        let page = files.heard((&self.dir, asked), page)?;
         files.note(&self.dir, page.dir_attributes, asked);
         for entry in &page.entries {
             if let (Some(handle), Some(_)) = (&entry.handle, &entry.attributes) {

@@ -53,7 +53,7 @@ impl Files {
     ) -> Result<Found, Error> {
         let asked = self.now();
         let before = self.names_now(&dir);
-        let answer = self.heard(&dir, acting.session.lookup(dir, name).await);
+        let answer = self.heard((&dir, asked), acting.session.lookup(dir, name).await);
         let answer = match answer {
             Err(error) if error.status() == Some(NfsStat3::NoEnt) => {
                 self.remember(&dir, name, Target::Nothing, before);
@@ -153,7 +153,8 @@ impl Files {
     /// As the server says.
     pub async fn readlink(&self, who: &Credential, link: FileHandle) -> Result<Vec<u8>, Error> {
         let asked = self.now();
-        let answer = self.heard(&link, self.acting(who).session.readlink(link).await)?;
+        let answer = self.acting(who).session.readlink(link).await;
+        let answer = self.heard((&link, asked), answer)?;
         self.note(&link, answer.1, asked);
         Ok(answer.0)
     }
@@ -525,7 +526,7 @@ impl Files {
         // What can be renamed is there, whatever we thought.
         let file = self.find(&from.0, from.1).filter(|file| *file != Target::Nothing);
         let replaced = self.find(&to.0, to.1);
-        let source = self.changing(from.0);
+        let (asked, source) = (self.now(), self.changing(from.0));
         let target = (from.0 != to.0).then(|| self.changing(to.0));
         let result = acting.session.rename(from, to).await;
         let (from_wcc, to_wcc) = match &result {
@@ -561,6 +562,6 @@ impl Files {
         if result.as_ref().map_or_else(|error| error.status().is_none(), |_| true) {
             self.lost_name(file);
         }
-        self.heard(&from.0, result).map(drop)
+        self.heard((&from.0, asked), result).map(drop)
     }
 }

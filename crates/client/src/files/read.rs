@@ -204,7 +204,8 @@ impl Open {
             let asked = files.now();
             let done = u32::try_from(got.len()).unwrap_or(count).min(count);
             let (at, want) = (offset + u64::from(done), count - done);
-            let reply = files.heard(&file, acting.session.read(file, at, want).await)?;
+            let reply = acting.session.read(file, at, want).await;
+            let reply = files.heard((&file, asked), reply)?;
             files.note(&file, reply.file_attributes, asked);
             let is_whole = reply.data.len() >= want as usize || reply.eof || reply.data.is_empty();
             if is_whole && got.is_empty() {

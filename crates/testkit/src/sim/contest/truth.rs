@@ -9,8 +9,8 @@ use crate::plan::{LOGS, PLACE_BYTES, PLACES};
 use crate::reference::register::{Look, Register, Ticket};
 
 /// How long a name may be remembered that others have changed: as long as a directory's attributes
-/// are good, and the time that a reply may have been on its way.
-const REMEMBERED: Nanos = Nanos::from_secs(75);
+/// are good, however long a reply was on its way.
+const REMEMBERED: Nanos = Nanos::from_secs(60);
 
 /// Where a name leads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
