@@ -607,6 +607,32 @@ fn an_lseek_before_another_client_appends_is_not_where_our_append_goes() {
     });
 }
 
+/// A third program writes to the log in place, and neither syncs nor closes it.
+#[test]
+fn an_append_follows_another_clients_though_other_programs_have_written_in_place() {
+    served(1 << 20, |kernel, scene| {
+        kernel.ask_create(O_APPEND);
+        assert_eq!(kernel.notice().0, INVAL);
+        let created = kernel.answer();
+        let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
+        kernel.write((node, file), CACHED, 0, b"ours");
+        kernel.answer();
+        kernel.ask(FSYNC, node, &parts(&[file, 0]));
+        assert_eq!(kernel.notice().0, INVAL);
+        kernel.answer();
+        kernel.ask(OPEN, node, &parts(&[2]));
+        let third = u64_at(&kernel.answer(), 0);
+        kernel.write((node, third), DIRECT, 0, b"O");
+        kernel.answer();
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        assert_eq!(kernel.notice().0, INVAL);
+        let (code, told) = kernel.notice();
+        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
+        assert_eq!(u64_at(&kernel.answer(), 16 + 8), 10);
+    });
+}
+
 #[test]
 fn what_is_written_through_goes_to_the_end_that_the_server_knows_of() {
     for cache in [KernelCache::Writethrough, KernelCache::None] {

@@ -172,8 +172,9 @@ impl Nodes {
     pub(crate) fn wrote(&mut self, id: u64, end: u64) -> bool {
         self.changed(id);
         self.nodes.get_mut(&id).is_some_and(|node| {
+            // What another program writes in place says nothing of the end.
+            node.asks_to_append &= end <= node.size;
             node.size = node.size.max(end);
-            node.asks_to_append = false;
             node.has_pages
         })
     }

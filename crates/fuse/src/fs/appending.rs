@@ -3,7 +3,8 @@
 //!
 //! A kernel appends where it takes the end of the file to be, and it is right as long as it is
 //! ours. Once everything of ours is stable, another client may have appended: so before the first
-//! append after an open, an fsync or a close the server is asked. A kernel that writes back asks us
+//! append after an open, an fsync or a close the server is asked, whatever other programs here have
+//! written in place meanwhile. A kernel that writes back asks us
 //! by a GETATTR that names the open file, if it has no attributes that are good. That may as well
 //! be an lseek(2) long before the append, so its answer is good for [`END_VALID`] until data come.
 //! A kernel that does not write back sends each write, which then goes to the end that the server
@@ -58,6 +59,8 @@ impl FileSystem {
         let open = file.and_then(|file| self.opens.file(file));
         let appends = open.is_some_and(|open| open.appends);
         if appends && self.nodes.lock().asks_to_append(node) {
+            // As long as data of ours are on their way, nobody can say who has made it longer.
+            self.files.write_behind().settle(handle).await;
             let attributes = self.files.ask_attributes(who, handle).await.map_err(errno)?;
             return Ok((attributes, self.valid(&handle).min(END_VALID)));
         }
