@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
 use bytes::Bytes;
 use client::files::open::Mode;
@@ -28,7 +30,7 @@ use crate::device::Device;
 use crate::dispatch::{self, Asked};
 use crate::fs::FileSystem;
 use crate::inflight::{Inflight, Reply};
-use crate::notify::Notifier;
+use crate::notify::{Notifier, Waiting};
 
 /// Asks as the kernel does.
 struct Kernel(OwnedFd);
@@ -89,6 +91,8 @@ struct Scene {
     files: Files,
     /// Another client.
     other: Files,
+    /// What the kernel is not told, where a test holds it back.
+    held: Receiver<Waiting>,
 }
 
 /// Serves a memory server of so many bytes to a kernel of the test's, which writes back.
@@ -110,6 +114,16 @@ fn served_as(
     bytes_max: u64,
     test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
 ) {
+    let tells = |device: &Arc<Device>| (Notifier::start(device).unwrap(), mpsc::channel().1);
+    served_by(tells, (how, cache), bytes_max, test);
+}
+
+fn served_by(
+    notifier: impl FnOnce(&Arc<Device>) -> (Notifier, Receiver<Waiting>) + Send + 'static,
+    (how, cache): (files::Options, KernelCache),
+    bytes_max: u64,
+    test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
+) {
     let run = async move {
         let clock = Clock::real();
         let options = MemOptions { bytes_max, ..MemOptions::default() };
@@ -125,7 +139,7 @@ fn served_as(
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .unwrap();
         let device = Arc::new(Device::over(ours));
-        let notifier = Notifier::start(&device).unwrap();
+        let (notifier, held) = notifier(&device);
         let agreed = Agreed::with(&Init { flags: u64::MAX, ..Init::default() }, cache);
         let callers = Callers::new(&clock, own(), true);
         let system = FileSystem::new(files.clone(), &clock, callers, notifier, cache, agreed);
@@ -136,6 +150,7 @@ fn served_as(
             system: Arc::clone(&system),
             files,
             other,
+            held,
         };
         let inflight = Inflight::new(&clock, &device);
         let serving =
@@ -169,6 +184,7 @@ const CREATE: u32 = 35;
 const READDIRPLUS: u32 = 44;
 const READ: u32 = 15;
 const WRITE: u32 = 16;
+const KEEP_CACHE: u64 = 2;
 const CACHED: u64 = 1 << 32;
 const DIRECT: u64 = 2 << 32;
 
@@ -631,6 +647,36 @@ fn an_append_follows_another_clients_though_other_programs_have_written_in_place
         assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
         assert_eq!(u64_at(&kernel.answer(), 16 + 8), 10);
     });
+}
+
+/// Two programs open a file that another client has changed.
+#[test]
+fn who_opens_a_file_before_the_kernel_has_forgotten_its_pages_waits_for_that() {
+    const LONG: Duration = Duration::from_secs(30);
+    for cache in [KernelCache::Writethrough, KernelCache::None] {
+        let held = |_: &Arc<Device>| Notifier::to();
+        served_by(held, (files::Options::default(), cache), 1 << 20, move |kernel, scene| {
+            let (node, file) = kernel.create();
+            kernel.release((node, file));
+            scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+            let open = |unique| kernel.ask_as(unique, OPEN, node, &parts(&[0]));
+            open(8);
+            let first = scene.held.recv_timeout(LONG).unwrap();
+            open(9);
+            let second = scene.held.recv_timeout(LONG).expect("it waits, too");
+            for (_, done) in [first, second] {
+                done.send(true).unwrap();
+            }
+            for _ in 0..2 {
+                assert_ne!(u64_at(&kernel.hear().2, 8) & KEEP_CACHE, KEEP_CACHE);
+            }
+            // Once is enough.
+            open(10);
+            let (code, opened) = kernel.ended(10);
+            let keeps = u64_at(&opened, 8) & KEEP_CACHE;
+            assert!(code == 0 && (cache == KernelCache::None || keeps == KEEP_CACHE));
+        });
+    }
 }
 
 #[test]

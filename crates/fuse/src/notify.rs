@@ -4,7 +4,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use bytes::Bytes;
@@ -15,7 +15,10 @@ use crate::device::Device;
 
 /// Where notices are left; clones leave them at the same place.
 #[derive(Clone, Debug)]
-pub(crate) struct Notifier(Sender<(Notice, oneshot::Sender<bool>)>);
+pub(crate) struct Notifier(Sender<Waiting>);
+
+/// A notice, and who waits until the kernel is done: false when it knows no such node.
+pub(crate) type Waiting = (Notice, oneshot::Sender<bool>);
 
 #[derive(Debug)]
 pub(crate) enum Notice {
@@ -29,7 +32,7 @@ pub(crate) enum Notice {
 
 impl Notifier {
     pub(crate) fn start(device: &Arc<Device>) -> io::Result<Self> {
-        let (sender, notices) = mpsc::channel::<(Notice, oneshot::Sender<bool>)>();
+        let (notifier, notices) = Self::to();
         let device = Arc::clone(device);
         thread::Builder::new().name("nfskit-notify".to_owned()).spawn(move || {
             for (notice, done) in notices {
@@ -37,7 +40,13 @@ impl Notifier {
                 done.send(tell(&device, &notice)).ok();
             }
         })?;
-        Ok(Self(sender))
+        Ok(notifier)
+    }
+
+    /// Leaves them for whoever has the other end.
+    pub(crate) fn to() -> (Self, Receiver<Waiting>) {
+        let (sender, notices) = mpsc::channel();
+        (Self(sender), notices)
     }
 
     /// Done when the kernel is. False when it knows no such node. Everyone who asks waits for the

@@ -79,7 +79,7 @@ impl FileSystem {
         let file = open.file();
         if self.cache == KernelCache::None {
             if self.judge((node, thread), &file) != Verdict::Same {
-                self.write_back(node).await;
+                self.catch_up(node, &file).await;
             }
             return Ok(fopen::DIRECT_IO);
         }
@@ -97,7 +97,7 @@ impl FileSystem {
             Verdict::Same => Ok(fopen::KEEP_CACHE),
             Verdict::Changed => {
                 // Its size is good for a while yet, as far as the kernel knows.
-                self.write_back(node).await;
+                self.catch_up(node, &file).await;
                 Ok(0)
             }
             Verdict::ChangedAgain => Ok(fopen::DIRECT_IO),

@@ -13,7 +13,8 @@ use crate::notify::Notice;
 pub(super) enum Verdict {
     /// It has what the server has.
     Same,
-    /// Its data are to be forgotten; its size and time it asks for.
+    /// Its data are to be forgotten; its size and time it asks for. Whoever opens the file before
+    /// that is done finds the same.
     Changed,
     /// Size and time of the node are no longer the file's, and the name has to be looked up again.
     Outdated,
@@ -27,14 +28,13 @@ impl FileSystem {
     pub(super) fn judge(&self, (node, thread): (u64, u32), file: &FileHandle) -> Verdict {
         let now = self.files.version(file);
         let mut nodes = self.nodes.lock();
-        let Some(node) = nodes.find_mut(node) else {
+        let Some(node) = nodes.find(node) else {
             return Verdict::Outdated;
         };
-        if !self.writes_back {
-            let before = std::mem::replace(&mut node.version, now);
-            return if before == now { Verdict::Same } else { Verdict::Changed };
-        }
         let is_same = node.version == now;
+        if !self.writes_back {
+            return if is_same { Verdict::Same } else { Verdict::Changed };
+        }
         match (is_same, nodes.was_refused(*file, thread)) {
             (true, _) => Verdict::Same,
             (false, true) => Verdict::ChangedAgain,
@@ -61,6 +61,16 @@ impl FileSystem {
             self.write_back(old).await;
         }
         self.files.find_again(who, found.handle).await.map_err(errno)
+    }
+
+    /// The kernel forgets what it has of a file that others have changed, and has from then on what
+    /// is known of it now.
+    pub(super) async fn catch_up(&self, node: u64, file: &FileHandle) {
+        let now = self.files.version(file);
+        self.write_back(node).await;
+        if let Some(node) = self.nodes.lock().find_mut(node) {
+            node.version = now;
+        }
     }
 
     /// The kernel writes what it has of a node, and forgets its data.
