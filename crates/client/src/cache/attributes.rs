@@ -7,6 +7,9 @@
 //!
 //! Each file has a version, which is another after somebody else has changed its data. What was
 //! cached under an older version is worth nothing: pages, and for a directory its names.
+//!
+//! Where a server's times are whole seconds, a state that is not two seconds old may be followed by
+//! another that looks the same. What was cached under it is not used after the next look.
 
 use std::num::NonZeroUsize;
 
@@ -15,6 +18,10 @@ use perf::units::{Instant, Nanos};
 use wire::nfs3::{FType, Fattr3, FileHandle, WccAttr, WccData};
 
 use super::ours::{Ours, Span};
+
+/// A state whose time is a whole second is the last of that second after so long, also where the
+/// server's clock goes a little slower than ours.
+const COARSE_SETTLED: Nanos = Nanos::from_secs(2);
 
 /// How long attributes are good.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -79,6 +86,10 @@ struct File {
     /// Since when they are good for so long.
     good_since: Instant,
     version: Version,
+    /// When this state was first told, and the call sent by which others' changes were last looked
+    /// for.
+    seen: Instant,
+    looked: Instant,
     ours: Ours,
     /// Calls of ours under way that change it, and how many have begun.
     changing: u32,
@@ -160,7 +171,8 @@ impl Attributes {
         let others = !in_progress
             && (known.ours.others_were_here()
                 || !known.knows(&state)
-                || told.is_open && known.ours.others_may_have_been_here());
+                || told.is_open && known.ours.others_may_have_been_here()
+                || (told.is_open || known.is_dir()) && known.may_hide_others());
         if others {
             self.versions += 1;
             known.version = Version(self.versions);
@@ -168,6 +180,9 @@ impl Attributes {
         if !in_progress {
             known.ours.reset(state);
             known.is_moved = false;
+            if told.is_open || known.is_dir() {
+                known.looked = known.looked.max(told.asked);
+            }
         }
         known.refresh(attributes, told, &self.times);
     }
@@ -219,7 +234,7 @@ impl Attributes {
             return;
         };
         known.is_moved |= known.is_before(self.renamed);
-        let is_excused = known.attributes.ftype != FType::Dir;
+        let is_excused = !known.is_dir();
         let span = Span { asked: told.asked, answered: told.now, is_excused };
         match &wcc.before {
             // The name it was given, or lost, has changed its time.
@@ -230,7 +245,8 @@ impl Attributes {
             _ => known.ours.changed(wcc, span),
         }
         let in_progress = told.is_dirty || known.changing > 0;
-        if !in_progress && known.ours.others_were_here() {
+        let hides_others = known.is_dir() && known.may_hide_others();
+        if !in_progress && (known.ours.others_were_here() || hides_others) {
             self.versions += 1;
             known.version = Version(self.versions);
             known.ours.reset(wcc.after.as_ref().unwrap_or(&known.attributes).into());
@@ -292,6 +308,8 @@ impl Attributes {
             good_for: self.times.least(attributes.ftype),
             good_since: told.asked,
             version: Version(self.versions),
+            seen: told.now,
+            looked: told.asked,
             ours,
             changing: 0,
             changes: 0,
@@ -320,8 +338,19 @@ impl File {
         time.is_some_and(|time| self.told <= time)
     }
 
+    fn is_dir(&self) -> bool {
+        self.attributes.ftype == FType::Dir
+    }
+
     fn has_many_names(&self) -> bool {
-        self.attributes.ftype != FType::Dir && self.attributes.nlink > 1
+        !self.is_dir() && self.attributes.nlink > 1
+    }
+
+    /// Whether others may have changed the file since they were last looked for, and left the state
+    /// that is known. A whole second is what servers tell that keep nothing finer; of others it is
+    /// one time in millions.
+    fn may_hide_others(&self) -> bool {
+        self.attributes.ctime.nseconds == 0 && self.looked < self.seen + COARSE_SETTLED
     }
 
     /// Whether this is a state of the file that we knew or made.
@@ -348,6 +377,7 @@ impl File {
         self.known_since = self.known_since.max(told.asked);
         let since = self.known_since;
         if old != new || self.attributes.ftype != attributes.ftype {
+            self.seen = told.now;
             (self.good_for, self.good_since) = (least, since);
         } else if since.since(self.good_since) >= self.good_for {
             // Unchanged for as long as was thought: it may be thought twice as long.
@@ -434,6 +464,45 @@ mod tests {
         let wcc = WccData { before: Some((&state).into()), after: Some(after) };
         attributes.wrote(&file, &wcc, told(70, 100));
         assert_eq!(attributes.good(&file, seconds(101)), None);
+    }
+
+    /// Which looks at one state, so many seconds after each other, take others to have been there.
+    fn changes_seen(state: Fattr3, is_open: bool, looks: &[u64]) -> Vec<bool> {
+        let at = |secs: u64| Told { is_open, ..told(secs * 1_000_000_000, secs * 1_000_000_000) };
+        let mut attributes = Attributes::new(Times::default(), 10);
+        attributes.told(&file(), &state, at(0));
+        let mut look = |secs: &u64| {
+            let before = attributes.version(&file());
+            attributes.told(&file(), &state, at(*secs));
+            attributes.version(&file()) != before
+        };
+        looks.iter().map(&mut look).collect()
+    }
+
+    #[test]
+    fn a_state_of_a_whole_second_may_be_two_until_it_is_two_seconds_old() {
+        let coarse = of_size(4096, second(5));
+        let fine = of_size(4096, NfsTime { nseconds: 1, ..second(5) });
+        let looks = [1, 10, 20];
+        assert_eq!(changes_seen(coarse, true, &looks), [true, true, false]);
+        assert_eq!(changes_seen(coarse, false, &looks), [false; 3], "nobody opens it");
+        assert_eq!(changes_seen(fine, true, &looks), [false; 3]);
+        let dir = |state| Fattr3 { ftype: FType::Dir, ..state };
+        assert_eq!(changes_seen(dir(coarse), false, &looks), [true, true, false], "its names");
+        assert_eq!(changes_seen(dir(fine), false, &looks), [false; 3]);
+    }
+
+    /// It was known to have no other name, and another client has made one within the same second.
+    #[test]
+    fn a_change_of_ours_does_not_confirm_what_was_known_of_a_directory_of_that_second() {
+        let dir = |seconds| Fattr3 { ftype: FType::Dir, ..of_size(0, second(seconds)) };
+        let mut attributes = Attributes::new(Times::default(), 10);
+        attributes.told(&file(), &dir(5), told(0, 1));
+        let version = attributes.version(&file());
+        attributes.changing(&file());
+        let wcc = WccData { before: Some((&dir(5)).into()), after: Some(dir(9)) };
+        attributes.changed(&file(), &wcc, told(10, 20));
+        assert_ne!(attributes.version(&file()), version);
     }
 
     #[test]

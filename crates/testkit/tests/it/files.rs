@@ -55,6 +55,8 @@ fn a_name_is_found_in_memory_until_somebody_else_changes_the_directory() {
             mounted(&site, &clock, Options::default()).await,
         );
         let (me, root) = (me(), ours.root());
+        // The world begins on a whole second, within which other changes would not show.
+        theirs.create(&me, root, b"other", Sattr3::default(), true).await.unwrap();
         let missing = ours.lookup(&me, root, b"f").await.unwrap_err();
         assert_eq!(missing.status(), Some(NfsStat3::NoEnt));
         let made = theirs.create(&me, root, b"f", Sattr3::default(), false).await.unwrap();
