@@ -261,6 +261,11 @@ impl FileSystem {
         matches!(self.magic, magic::TMPFS | magic::RAMFS)
     }
 
+    /// It has subvolumes, each a device of its own.
+    pub(super) fn is_btrfs(&self) -> bool {
+        self.magic == magic::BTRFS
+    }
+
     /// Its files are those of several others.
     pub(super) fn is_overlay(&self) -> bool {
         self.magic == magic::OVERLAY

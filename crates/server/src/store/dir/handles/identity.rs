@@ -9,7 +9,8 @@
 //!   stands in its place, which has the inode's generation; nobody needs privilege to ask for it.
 //! - The device of btrfs, overlayfs and device mapper is a number that is given anew at each mount.
 //!   That of the root's file system is left out, and what is kept over a restart is kept under the
-//!   file system's own id.
+//!   file system's own id. A subvolume of btrfs inside has a device of its own: there what statfs
+//!   calls it stands in its place, which is made of the file system's UUID and its number.
 //!
 //! Where there is neither a time of birth nor a generation, no such handles are given out.
 
@@ -38,6 +39,7 @@ pub(super) struct Identities {
     device: u64,
     pub(super) file_system: u64,
     has_births: bool,
+    has_subvolumes: bool,
 }
 
 impl Identities {
@@ -45,11 +47,13 @@ impl Identities {
     pub(super) fn of(root: &OwnedFd) -> Result<Option<Self>, Errno> {
         let stat = Stat::of(root)?;
         let has_generations = generation(root.as_fd()).is_ok();
-        let births_last = !FileSystem::of(root.as_fd())?.is_overlay();
+        let file_system = FileSystem::of(root.as_fd())?;
+        let births_last = !file_system.is_overlay();
         let this = Self {
             device: stat.device(),
             file_system: file_system_id(root)?.unwrap_or_else(|| stat.device()),
             has_births: stat.has_birth() && (births_last || !has_generations),
+            has_subvolumes: file_system.is_btrfs(),
         };
         Ok((this.has_births || has_generations).then_some(this))
     }
@@ -57,7 +61,7 @@ impl Identities {
     /// As the kernel says it.
     #[cfg(test)]
     pub(super) fn plain() -> Self {
-        Self { device: 0, file_system: 0, has_births: true }
+        Self { device: 0, file_system: 0, has_births: true, has_subvolumes: false }
     }
 
     /// The identity of the file open at `fd`.
@@ -65,6 +69,8 @@ impl Identities {
         let mut identity = stat.identity();
         if identity.device == self.device {
             identity.device = 0;
+        } else if self.has_subvolumes {
+            identity.device = rustix::fs::fstatvfs(fd).map_err(status)?.f_fsid;
         }
         if !self.has_births || !stat.has_birth() {
             identity.born_secs = generation(fd).map_err(status)?;

@@ -194,6 +194,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// A small file system of its own, unmounted at the end.
 struct Mount(PathBuf);
 
+/// As small as btrfs can be; the file has holes.
+const IMAGE_BYTES: u64 = 128 << 20;
+
 impl Mount {
     fn tmpfs(at: PathBuf, size: &str) -> Option<Self> {
         Self::at(at, &["-t", "tmpfs", "-o", size, "nfskit-test"])
@@ -202,7 +205,7 @@ impl Mount {
     /// A new file system in a file beside its mount point.
     fn made(at: &Path, make: &[&str]) -> Option<Self> {
         let image = at.with_extension("image");
-        fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
+        fs::File::create(&image).unwrap().set_len(IMAGE_BYTES).unwrap();
         let (program, arguments) = make.split_first().unwrap();
         let made = std::process::Command::new(program).args(arguments).arg(&image).output();
         if !made.is_ok_and(|made| made.status.success()) {
@@ -210,6 +213,12 @@ impl Mount {
             return None;
         }
         fs::create_dir(at).unwrap();
+        Self::again(at)
+    }
+
+    /// One that was made before.
+    fn again(at: &Path) -> Option<Self> {
+        let image = at.with_extension("image");
         Self::at(at.to_owned(), &["-o", "loop", image.to_str().unwrap()])
     }
 

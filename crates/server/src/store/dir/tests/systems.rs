@@ -44,6 +44,44 @@ fn a_handle_never_means_the_next_file_with_its_inode() {
     assert!(reused > 0, "this file system gives inodes again at once");
 }
 
+/// btrfs gives each subvolume the number of a device, a new one whenever it is mounted.
+#[test]
+fn files_of_a_subvolume_keep_their_handles_when_the_file_system_is_mounted_again() {
+    let (place, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = place.path().join("export");
+    let Some(mount) = Mount::made(&root, &["mkfs.btrfs", "-q"]) else { return };
+    let mut btrfs = std::process::Command::new("btrfs");
+    let made = btrfs.args(["subvolume", "create"]).arg(root.join("sub")).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let device = || std::os::unix::fs::MetadataExt::dev(&fs::metadata(root.join("sub")).unwrap());
+    let options = DirOptions {
+        handles: HandleChoice::Table,
+        state_dir: Some(state.path().to_owned()),
+        ..DirOptions::default()
+    };
+    let store = DirStore::open(&root, &options).unwrap();
+    let at = Fixture { store, options, place };
+    let sub = at.lookup(&at.root(), "sub").unwrap();
+    let file = at.create(&sub.handle, "file");
+    at.write(&file.handle, 0, b"content").unwrap();
+    let (before, Fixture { store, options, place }) = (device(), at);
+    drop((store, mount));
+    // Takes numbers of devices meanwhile.
+    let others: Vec<_> = (0..8)
+        .map(|number| {
+            let at = place.path().join(format!("other-{number}"));
+            fs::create_dir(&at).unwrap();
+            Mount::tmpfs(at, "size=1m").unwrap()
+        })
+        .collect();
+    let _mount = Mount::again(&root).unwrap();
+    assert_ne!(device(), before);
+    let at = Fixture { store: DirStore::open(&root, &options).unwrap(), options, place };
+    assert_eq!(at.attr(&sub.handle).unwrap().fileid, sub.attr.fileid);
+    assert_eq!(at.read(&file.handle, 0, 9).unwrap().0, b"content");
+    drop(others);
+}
+
 /// Like a container's root: the first write to a file moves it to another layer.
 #[test]
 fn files_of_an_overlay_keep_their_handles_and_listings_are_whole() {
