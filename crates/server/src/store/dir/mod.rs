@@ -56,6 +56,7 @@ mod data;
 mod errno;
 mod handles;
 mod idle;
+mod layers;
 mod list;
 mod listing;
 mod names;
@@ -226,6 +227,11 @@ pub enum OpenError {
          handle could come to mean another file"
     )]
     Indistinct,
+    #[error(
+        "it is an overlay whose layers lie on different file systems, so that its files change \
+         their numbers while they are in use: mount it with xino=on"
+    )]
+    Layers,
     #[error("the state of handles cannot be used: {0}")]
     State(#[from] StateError),
     #[error("the directory cannot be given a handle: {0:?}")]
@@ -272,6 +278,9 @@ impl DirStore {
         let stat = Stat::of(&root).map_err(OpenError::Stat)?;
         let beneath = Beneath::probe(root.as_fd());
         let file_system = FileSystem::of(root.as_fd()).map_err(OpenError::Stat)?;
+        if file_system.is_overlay() && !layers::keep_numbers(&root, &stat) {
+            return Err(OpenError::Layers);
+        }
         let handles = Handles::choose(&root, beneath, acting, options)?;
         let root_handle = handles.root(root.as_fd()).map_err(OpenError::RootHandle)?;
         let proc = Arc::new(ProcFds::open(acting).map_err(OpenError::Proc)?);

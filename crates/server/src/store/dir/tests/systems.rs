@@ -82,26 +82,67 @@ fn files_of_a_subvolume_keep_their_handles_when_the_file_system_is_mounted_again
     drop(others);
 }
 
+/// Directories for the layers of an overlay and its mount point, in one place: below, above with
+/// its work, and where to mount it.
+fn layers(place: &Path, below: &str, above: &str) -> [String; 4] {
+    ["lower", "upper", "work", "export"].map(|name| {
+        let within = match name {
+            "lower" => below,
+            "upper" | "work" => above,
+            _ => "",
+        };
+        let path = place.join(within).join(name);
+        fs::create_dir_all(&path).unwrap();
+        path.to_str().unwrap().to_owned()
+    })
+}
+
+fn overlay([lower, upper, work, root]: &[String; 4], more: &str) -> Option<Mount> {
+    let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}{more}");
+    Mount::at(PathBuf::from(root), &["-t", "overlay", "-o", &layers, "overlay"])
+}
+
+#[test]
+fn an_overlay_whose_files_change_their_numbers_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let on = |name: &str| {
+        let at = place.path().join(name);
+        fs::create_dir(&at).unwrap();
+        Mount::tmpfs(at, "size=1m")
+    };
+    let (Some(_below), Some(_above)) = (on("below"), on("above")) else { return };
+    let layers = layers(place.path(), "below", "above");
+    let root = &layers[3];
+    fs::write(format!("{}/file", layers[0]), "lower").unwrap();
+    let open = || DirStore::open(root, &DirOptions::default());
+    let Some(mount) = overlay(&layers, ",xino=off") else { return };
+    assert!(matches!(open().err(), Some(OpenError::Layers)));
+    drop(mount);
+    let mount = overlay(&layers, ",xino=on").unwrap();
+    assert!(open().is_ok());
+    drop(mount);
+    // Nothing can be made in it.
+    let below = format!("lowerdir={}:{}", layers[0], layers[1]);
+    let options = ["-t", "overlay", "-o", &below, "overlay"];
+    let _mount = Mount::at(PathBuf::from(root), &options).unwrap();
+    assert!(matches!(open().err(), Some(OpenError::Layers)));
+}
+
 /// Like a container's root: the first write to a file moves it to another layer.
 #[test]
 fn files_of_an_overlay_keep_their_handles_and_listings_are_whole() {
     let place = tempfile::tempdir().unwrap();
-    let layer = |name: &str| {
-        let path = place.path().join(name);
-        fs::create_dir(&path).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
-    let [lower, upper, work, root] = ["lower", "upper", "work", "export"].map(layer);
+    let layers = layers(place.path(), "", "");
+    let [lower, _, _, root] = &layers;
     fs::write(format!("{lower}/file"), "lower").unwrap();
     fs::create_dir(format!("{lower}/dir")).unwrap();
     for index in 0..600 {
         fs::write(format!("{lower}/dir/{index}"), "").unwrap();
     }
-    let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}");
-    let overlay = ["-t", "overlay", "-o", &layers, "overlay"];
-    let Some(_mount) = Mount::at(PathBuf::from(&root), &overlay) else {
+    let Some(_mount) = overlay(&layers, "") else {
         return;
     };
+    let root = root.clone();
     let at = table_on(place, Path::new(&root));
     let file = at.lookup(&at.root(), "file").unwrap();
     let dir = at.lookup(&at.root(), "dir").unwrap();
