@@ -202,6 +202,7 @@ mod tests {
             null_ms: None,
             answering: Answering::Unknown,
             mtu_bytes: None,
+            passed_bytes: None,
             clock: None,
             others: Vec::new(),
             first: None,

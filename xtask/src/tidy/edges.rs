@@ -34,11 +34,8 @@ const EDGES: [(&str, &[&str]); 20] = [
     ("perf", &[]),
     ("report", &["perf"]),
     ("server", &["perf", "wire"]), // and client, once store/remote.rs makes it a proxy
-    ("fuse", &["client", "net", "perf", "wire"]),
-    (
-        "harness",
-        &["client", "doctor", "fuse", "load", "net", "perf", "server", "trace", "wire", "world"],
-    ),
+    ("study", &["client", "doctor", "harness", "load", "net", "perf", "report", "server", "world"]),
+    ("testkit", &["client", "fuse", "load", "net", "perf", "server", "wire", "world"]),
     ("trace", &["perf", "wire"]),
     ("watch", &["counters", "wire"]),
     ("wire", &[]),
