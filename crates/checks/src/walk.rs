@@ -309,22 +309,22 @@ impl<'a> Walk<'a> {
         let (version, protocol) = (self.target.version, self.target.protocol);
         let ports = Ports { nfs, mount: nfs, protocol, version };
         let timed = self.nulls(&ports).await;
-        let is_answered = match &timed {
-            Ok(_) => true,
-            Err(error) => matches!(fault::of(error), Fault::NoProgram | Fault::NoVersion { .. }),
-        };
-        if is_answered {
-            self.others(nfs).await;
-        }
         match timed {
             Ok(times) => {
                 self.checked.null_ms = median_ms(times);
                 let ms = self.checked.null_ms.unwrap_or_default();
                 let what = format!("version {}, {ms:.3} ms (median)", version.number());
                 self.done(Phase::Null, begin, what);
+                self.others(nfs).await;
                 Ok(())
             }
-            Err(error) => self.failed(Phase::Null, begin, fault::of(&error), error.to_string()),
+            Err(error) => {
+                let fault = fault::of(&error);
+                if matches!(fault, Fault::NoProgram | Fault::NoVersion { .. }) {
+                    self.others(nfs).await;
+                }
+                self.failed(Phase::Null, begin, fault, error.to_string())
+            }
         }
     }
 
