@@ -56,6 +56,9 @@ impl Plan {
             if random.bool() {
                 write_at_once(&mut random, programs.len(), last, &mut values, &mut steps);
             }
+            if random.bool() {
+                list_and_append(&mut random, &programs, last, &mut steps);
+            }
             let least = if random.bool() { LONG / 2 } else { 0 };
             round = last + Nanos::from_micros(random.u64(least..LONG));
         }
@@ -221,6 +224,24 @@ fn write_at_once(
         let write = Act::Write { name: name.clone(), first, count: 1, value, hold };
         add(client, 500_000 + random.u64(..20_000), write);
         add(client, 1_500_000, Act::Read(name.clone()));
+    }
+}
+
+/// All list the directory, with pauses, while each appends to the same log: what a page says of the
+/// log is old when it is looked at. Then they append once more.
+fn list_and_append(random: &mut Rng, programs: &[usize], begins: Nanos, steps: &mut Vec<Step>) {
+    let log = random.u32(..LOGS);
+    for (client, &programs) in programs.iter().enumerate() {
+        let mut add = |program, at: u64, act| {
+            let at = begins + Nanos::from_micros(at);
+            steps.push(Step { at, what: What::Do { client, op: Op::Contend { program, act } } });
+        };
+        let wait = Nanos::from_micros(random.u64(..50_000));
+        add(programs - 1, random.u64(..40_000), Act::List { wait });
+        for begins in [0, 200_000] {
+            add(0, begins + random.u64(..100_000), Act::Append { log, keeps: random.bool() });
+        }
+        add(0, 1_500_000, Act::ReadLog { log });
     }
 }
 
