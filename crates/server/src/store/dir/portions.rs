@@ -2,8 +2,9 @@
 //!
 //! An entry with its node costs some system calls, and a reply of 1 MiB has thousands: as one piece
 //! of work, some clients that walk through a large directory would keep every other one waiting.
-//! So a listing looks at some entries, lets others go first, and goes on behind them. As many as
-//! there are processors go on at the same time; the others wait in line, in the order of coming.
+//! So a listing looks at some entries, lets others go first, and goes on behind them. One
+//! processor is left for others: as many listings as there are more go on at the same time, and the
+//! rest wait in line, in the order of coming.
 //!
 //! The attributes of the directory are those of the first portion: what changes meanwhile shows as
 //! a change after the reply.
@@ -27,7 +28,8 @@ pub(super) struct Portions(Semaphore);
 
 impl Default for Portions {
     fn default() -> Self {
-        Self(Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self(Semaphore::new((processors - 1).max(1)))
     }
 }
 
