@@ -313,7 +313,6 @@ impl DirStore {
         Ok(Self { tree: Arc::new(tree) })
     }
 
-    /// Whether operations run with the rights of their callers; else all run with the process's.
     /// Whether `path` leads to the directory that this serves.
     pub fn is_at(&self, path: &Path) -> bool {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -323,6 +322,7 @@ impl DirStore {
             .is_some_and(|stat| stat.identity() == self.tree.root_identity)
     }
 
+    /// Whether operations run with the rights of their callers; else all run with the process's.
     pub fn acts_as_callers(&self) -> bool {
         self.tree.acting == Acting::Callers
     }

@@ -9,11 +9,9 @@
 //! The attributes of the directory are those of the first portion: what changes meanwhile shows as
 //! a change after the reply.
 
-use std::future::poll_fn;
-use std::task::Poll;
-
 use tokio::sync::Semaphore;
 
+use super::sync::yield_once;
 use super::tree::Tree;
 use crate::store::{Entry, ListFrom, Listed, Looked, Sink};
 use crate::types::{Caller, Handle};
@@ -59,7 +57,7 @@ impl Tree {
             from.cookie = next;
             // It is never closed.
             let turn = self.portions.0.acquire().await;
-            give_way().await;
+            yield_once().await;
             let more = self.portion(caller, dir, &from, most, sink);
             drop(turn);
             if more.looked.result.is_err() {
@@ -97,17 +95,4 @@ impl Tree {
             is_full || left > 0 || looked.result.as_ref().map_or(true, |listed| listed.eof);
         Portion { looked, next: (!is_over).then_some(last) }
     }
-}
-
-/// Lets all go first who can.
-async fn give_way() {
-    let mut has_waited = false;
-    poll_fn(|cx| match std::mem::replace(&mut has_waited, true) {
-        true => Poll::Ready(()),
-        false => {
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        }
-    })
-    .await;
 }
