@@ -21,10 +21,11 @@ impl Change {
         Self { name, factor: None, interval: Some((lo.min(hi), lo.max(hi))) }
     }
 
-    /// Whether its interval says anything. Bounds are no estimate, and hold however far they are
-    /// apart.
-    pub(super) fn is_told(&self) -> bool {
-        self.factor.is_none() || self.interval.is_none_or(|(lo, hi)| !is_wide(&Interval { lo, hi }))
+    /// Whether it says anything: what may give next to nothing or ten times as much does not.
+    /// Bounds are no estimate, and hold however far they are apart.
+    fn is_told(&self) -> bool {
+        let Some(factor) = self.factor else { return true };
+        factor.is_finite() && self.interval.is_none_or(|(lo, hi)| !is_wide(&Interval { lo, hi }))
     }
 
     /// A sentence.
@@ -100,7 +101,7 @@ pub(super) fn changes(explained: &Explained) -> Vec<Change> {
     if is_stable {
         changes.push(change("unstable_writes", 1.0, 1.0, true));
     }
-    changes.retain(|change| change.factor.is_none_or(f64::is_finite));
+    changes.retain(Change::is_told);
     changes
 }
 

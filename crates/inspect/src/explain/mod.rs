@@ -29,13 +29,11 @@ pub(super) struct Explanation {
 }
 
 impl Explanation {
-    /// What changes would give: by the model, or where it has no answer by the cycle alone. What
-    /// may give next to nothing or ten times as much is not known.
+    /// What changes would give: by the model, or where it has no answer by the cycle alone.
     fn changes(&self) -> Vec<Change> {
-        let mut fitted = self.model.as_ref().map(changes::changes).unwrap_or_default();
-        fitted.retain(Change::is_told);
+        let fitted = self.model.as_ref().map(changes::changes).unwrap_or_default();
         match (&self.cycle, fitted.is_empty()) {
-            (Some(cycle), true) => cycle.changes().into_iter().filter(Change::is_told).collect(),
+            (Some(cycle), true) => cycle.changes(),
             _ => fitted,
         }
     }
