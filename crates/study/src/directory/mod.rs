@@ -31,6 +31,7 @@ use tokio::sync::oneshot;
 use self::job::{Job, Measured, Plan};
 use self::outcome::Outcome;
 use crate::sweep::args::Study;
+use crate::sweep::written;
 
 /// How long a run in progress may take to stop and to clean up.
 const STOP_LIMIT: Nanos = Nanos::from_secs(5);
@@ -45,19 +46,7 @@ pub(crate) fn run(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<(), 
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     let record = record::record(&outcome);
     let report = report::report(&outcome, &record);
-    let file = |name: &str, text: &str| output::write(&args.out.join(name), text);
-    file("run.json", &record.to_json_pretty())?;
-    file("calls.csv", &record::calls_csv(&outcome.measured))?;
-    file("report.html", &::report::html(&report))?;
-    if output::prints_text(verbosity, [&args.json]) {
-        let place = args.out.join("report.html");
-        let summary = ::report::summary(&report, 96);
-        output::print(&format!("{summary}{}\n", place.display()))?;
-    }
-    match &args.json {
-        Some(json) => output::write(json, &record.to_json_pretty()),
-        None => Ok(()),
-    }
+    written(args, verbosity, &record, &report, &record::calls_csv(&outcome.measured))
 }
 
 async fn measure(args: &Study, dir: &Path, verbosity: Verbosity) -> Result<Outcome, Failure> {

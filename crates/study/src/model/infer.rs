@@ -109,8 +109,8 @@ pub(super) fn failure(path: &Path, error: &FitError, to: Fitted) -> Failure {
 }
 
 fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &Outlook) {
+    let n = inferred.fitted.residuals.len() as u64;
     for found in &inferred.fitted.parameters {
-        let n = inferred.fitted.residuals.len() as u64;
         record.estimate(found.name, &found.estimate, found.unit, n);
     }
     record.metric("disks/least", f64::from(inferred.disks.0), "disks");
@@ -118,7 +118,6 @@ fn parameters(record: &mut Record, inferred: &Inferred, as_it_is: &Outlook) {
         record.metric("disks/most", f64::from(most), "disks");
     }
     record.metric("typical_error", inferred.fitted.deviation, "1");
-    let n = inferred.fitted.residuals.len() as u64;
     record.estimate("saturation_per_s", &as_it_is.saturation_per_s, "1/s", n);
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod report;
 use std::fs;
 use std::path::Path;
 
+use ::report::StudyReport;
 use client::url::Target;
 use harness::apart::apart;
 use harness::emulated;
@@ -26,7 +27,7 @@ use load::study::{self as sweep, Measured, Plan, Step, Subject};
 use net::clock::Clock;
 use net::shape::profile::Profile;
 use perf::model::transaction::Server;
-use perf::record::{Durability, Warning};
+use perf::record::{Durability, Run as Record, Warning};
 use perf::stats::Sample;
 use perf::units::Nanos;
 use server::store::Medium;
@@ -46,17 +47,29 @@ pub fn run(args: &Study, verbosity: Verbosity) -> Result<(), Failure> {
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
     let record = record::record(&outcome);
     let report = report::report(&outcome, &record);
+    written(args, verbosity, &record, &report, &record::calls_csv(&outcome))
+}
+
+/// Writes a study's three files, and says or writes what was asked for besides.
+pub(crate) fn written(
+    args: &Study,
+    verbosity: Verbosity,
+    record: &Record,
+    report: &StudyReport,
+    calls_csv: &str,
+) -> Result<(), Failure> {
+    let json = record.to_json_pretty();
     let file = |name: &str, text: &str| output::write(&args.out.join(name), text);
-    file("run.json", &record.to_json_pretty())?;
-    file("calls.csv", &record::calls_csv(&outcome))?;
-    file("report.html", &::report::html(&report))?;
+    file("run.json", &json)?;
+    file("calls.csv", calls_csv)?;
+    file("report.html", &::report::html(report))?;
     if output::prints_text(verbosity, [&args.json]) {
         let place = args.out.join("report.html");
-        let summary = ::report::summary(&report, 96);
+        let summary = ::report::summary(report, 96);
         output::print(&format!("{summary}{}\n", place.display()))?;
     }
     match &args.json {
-        Some(json) => output::write(json, &record.to_json_pretty()),
+        Some(path) => output::write(path, &json),
         None => Ok(()),
     }
 }
