@@ -9,10 +9,9 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Advice, fadvise};
-
 use super::failed::Failed;
 use super::run::flush;
+use crate::cached;
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
@@ -32,8 +31,8 @@ pub fn drop_pages(dirs: &[PathBuf]) -> Result<(), Failed> {
             let kind = entry.file_type().map_err(Failed::at("looking at", &entry.path()))?;
             if kind.is_dir() {
                 left.push(entry.path());
-            } else if let Ok(file) = File::open(entry.path()) {
-                fadvise(&file, 0, None, Advice::DontNeed).ok();
+            } else {
+                cached::drop_pages(&entry.path()).ok();
             }
         }
     }
