@@ -1,6 +1,6 @@
 //! What this host has counted, at one time: files of its kernel, and the connections of NFS.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use doctor::collect::{self, CONNECTIONS, COUNTERS, Files, SERVERS, SPACES};
 use rustix::fs::statvfs;
@@ -27,17 +27,22 @@ pub fn look(root: &Path) -> Files {
 
 /// Names of all programs that run.
 fn commands(root: &Path) -> Vec<String> {
-    let all = std::fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    let command = |folder: PathBuf| std::fs::read_to_string(folder.join("comm")).ok();
+    let named = |folder| Some(command(folder)?.trim_end().to_owned());
+    processes(&root.join("proc")).filter_map(named).collect()
+}
+
+/// The folders of all processes in `/proc`, or in a copy of it.
+pub fn processes(proc: &Path) -> impl Iterator<Item = PathBuf> {
+    let all = std::fs::read_dir(proc).into_iter().flatten().flatten();
     let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-    let folders = all.filter(|entry| entry.file_name().to_str().is_some_and(is_process));
-    let command = |folder: &Path| std::fs::read_to_string(folder.join("comm")).ok();
-    folders.filter_map(|entry| Some(command(&entry.path())?.trim_end().to_owned())).collect()
+    all.filter(move |entry| entry.file_name().to_str().is_some_and(is_process))
+        .map(|entry| entry.path())
 }
 
 /// Two samples as evidence, with the settings of the host.
 pub fn both(root: &Path, first: Files, last: Files) -> Files {
-    let mut files = first.below("1");
-    files.join(last.below("2"));
+    let mut files = Files::samples(first, last);
     let mut settings = collect::live_settings(root);
     if let Some(text) = spaces(root, &settings) {
         settings.put(SPACES, text);

@@ -76,6 +76,14 @@ impl Files {
         Self { texts: self.texts.into_iter().map(inside).collect(), notes: self.notes }
     }
 
+    /// Two samples, as they are saved: each in its folder.
+    #[must_use]
+    pub fn samples(first: Self, last: Self) -> Self {
+        let mut both = first.below("1");
+        both.join(last.below("2"));
+        both
+    }
+
     pub fn join(&mut self, other: Self) {
         self.texts.extend(other.texts);
         self.notes.extend(other.notes);

@@ -75,9 +75,7 @@ pub(super) fn mount_above(dir: &Path, files: &Files) -> Option<String> {
 
 /// What a mount did between two looks; nothing where the counters do not tell.
 pub(super) fn between(point: &str, first: Files, last: Files) -> Option<Counted> {
-    let mut files = first.below("1");
-    files.join(last.below("2"));
-    let evidence = Evidence::of(files);
+    let evidence = Evidence::of(Files::samples(first, last));
     let mounts = Mounted::all(&evidence);
     // Of several on each other, the last is the one that is seen.
     let mount = mounts.iter().rfind(|mount| mount.now.point == point)?;

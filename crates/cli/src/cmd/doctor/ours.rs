@@ -1,11 +1,12 @@
 //! Our own servers of this host, by their metrics: found by their command lines, and asked twice.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use doctor::Report;
 use doctor::reason::of_our_server;
 use doctor::rules::OurServed;
+use harness::counted::processes;
 use net::clock::Clock;
 use perf::units::Instant;
 use watch::ours::{OurServer, Ours, Page};
@@ -63,15 +64,12 @@ fn report(address: SocketAddr, server: &OurServer) -> Report {
 
 /// Where the servers of this host that run with `--metrics` give them.
 fn addresses(proc: &Path) -> Vec<SocketAddr> {
-    let all = std::fs::read_dir(proc).into_iter().flatten().flatten();
-    let mut found: Vec<SocketAddr> = all
-        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok()))
-        .filter_map(|entry| {
-            let comm = std::fs::read(entry.path().join("comm")).ok()?;
-            let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-            comm.starts_with(b"nfskit").then(|| metrics_of(&line)).flatten()
-        })
-        .collect();
+    let metrics = |folder: PathBuf| {
+        let comm = std::fs::read(folder.join("comm")).ok()?;
+        let line = std::fs::read(folder.join("cmdline")).ok()?;
+        comm.starts_with(b"nfskit").then(|| metrics_of(&line)).flatten()
+    };
+    let mut found: Vec<SocketAddr> = processes(proc).filter_map(metrics).collect();
     found.sort_unstable();
     found.dedup();
     found
