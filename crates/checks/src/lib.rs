@@ -122,6 +122,23 @@ pub struct Other {
 }
 
 impl Checked {
+    /// Of a target of which nothing is known yet.
+    fn of(target: String) -> Self {
+        Self {
+            target,
+            steps: Vec::new(),
+            connect_ms: None,
+            null_ms: None,
+            answering: Answering::Unknown,
+            mtu_bytes: None,
+            passed_bytes: None,
+            clock: None,
+            others: Vec::new(),
+            first: None,
+            seconds: 0.0,
+        }
+    }
+
     /// The first phase that failed and that a mount cannot do without.
     pub fn failed(&self) -> Option<(Phase, &Failed)> {
         self.steps.iter().find_map(|step| match &step.outcome {
@@ -195,19 +212,8 @@ mod tests {
     use super::*;
 
     fn checked(outcome: Outcome) -> Checked {
-        Checked {
-            target: "h:/e".to_owned(),
-            steps: vec![Step { phase: Phase::Portmapper, ms: None, outcome }],
-            connect_ms: None,
-            null_ms: None,
-            answering: Answering::Unknown,
-            mtu_bytes: None,
-            passed_bytes: None,
-            clock: None,
-            others: Vec::new(),
-            first: None,
-            seconds: 0.0,
-        }
+        let steps = vec![Step { phase: Phase::Portmapper, ms: None, outcome }];
+        Checked { steps, ..Checked::of("h:/e".to_owned()) }
     }
 
     fn failed(layer: Layer, is_optional: bool) -> Outcome {

@@ -66,19 +66,7 @@ pub(crate) struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(clock: &'a Clock, target: &'a Target, options: &'a Options) -> Self {
         let path = String::from_utf8_lossy(&target.path).into_owned();
-        let checked = Checked {
-            target: format!("{}:{path}", target.host),
-            steps: Vec::new(),
-            connect_ms: None,
-            null_ms: None,
-            answering: answering(None, None),
-            mtu_bytes: None,
-            passed_bytes: None,
-            clock: None,
-            others: Vec::new(),
-            first: None,
-            seconds: 0.0,
-        };
+        let checked = Checked::of(format!("{}:{path}", target.host));
         let known = Known {
             host: target.host.clone(),
             is_privileged: options.is_privileged,
