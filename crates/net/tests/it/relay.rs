@@ -17,7 +17,7 @@ use net::shape::conditions::Ppm;
 use net::shape::profile::Profile;
 use net::transport::Transport;
 use net::transport::datagram::{Datagram, Datagrams, Route};
-use net::transport::lossy::{self, Weather};
+use net::transport::lossy::{self, Lossy, Weather};
 use net::transport::memory::{self, Memory};
 use parking_lot::Mutex;
 use perf::model::loggp::Link;
@@ -41,6 +41,23 @@ fn between(clock: &Clock, relay: &Relay) -> (Memory, Memory, Ended) {
         sender.send(relay.connection(front, back).await).ok();
     });
     (client, server, ended)
+}
+
+/// The same of datagrams, with a socket for one client; `front` makes of it what the relay has.
+fn datagrams_between<D: Datagrams + 'static>(
+    clock: &Clock,
+    relay: &Relay,
+    front: impl FnOnce(Lossy) -> D,
+) -> (Lossy, Lossy) {
+    let (client, end) = lossy::pair(clock, FAIR).unwrap();
+    let (back, server) = lossy::pair(clock, FAIR).unwrap();
+    let back = Mutex::new(Some(back));
+    let (relay, front, address) = (relay.clone(), front(end), server.local_addr().unwrap());
+    clock.spawn(async move {
+        let dial = |_| back.lock().take().ok_or_else(|| io::Error::other("only one"));
+        relay.listen_datagrams(front, address, dial).await;
+    });
+    (client, server)
 }
 
 fn bytes(len: usize, fill: u8) -> Message {
@@ -333,14 +350,8 @@ fn datagrams_go_both_ways_with_the_delay_of_the_link() {
     let clock = world.clock();
     let ran = world.run(async move {
         let relay = relay(&clock, link(MS, 0), Limits::default());
-        let (mut client, front) = lossy::pair(&clock, FAIR).unwrap();
-        let (back, mut server) = lossy::pair(&clock, FAIR).unwrap();
-        let back = Mutex::new(Some(back));
-        let (own, address) = (relay.clone(), server.local_addr().unwrap());
-        clock.spawn(async move {
-            let dial = |_| back.lock().take().ok_or_else(|| io::Error::other("only one"));
-            own.listen_datagrams(front, address, dial).await;
-        });
+        let (mut client, mut server) = datagrams_between(&clock, &relay, |front| front);
+        let address = server.local_addr().unwrap();
         let nowhere = Route { peer: address, local: None };
         for len in [1, 2, 3, 8192, 60_000] {
             let began = clock.now();
@@ -401,14 +412,8 @@ fn who_may_not_be_who_it_says_gets_at_most_three_times_what_it_sent_through_a_re
     let clock = world.clock();
     let ran = world.run(async move {
         let relay = relay(&clock, link(MS, 0), Limits::default());
-        let (mut client, front) = lossy::pair(&clock, FAIR).unwrap();
-        let (back, mut server) = lossy::pair(&clock, FAIR).unwrap();
-        let back = Mutex::new(Some(back));
-        let (own, address) = (relay.clone(), server.local_addr().unwrap());
-        clock.spawn(async move {
-            let dial = |_| back.lock().take().ok_or_else(|| io::Error::other("only one"));
-            own.listen_datagrams(FromElsewhere(front), address, dial).await;
-        });
+        let (mut client, mut server) = datagrams_between(&clock, &relay, FromElsewhere);
+        let address = server.local_addr().unwrap();
         let nowhere = Route { peer: address, local: None };
         let mut answered = async |reply_bytes: usize| {
             let call = Message::new(vec![5; 100]);
@@ -460,14 +465,8 @@ fn a_full_queue_holds_up_a_stream_and_drops_datagrams() {
         }
         assert!(relay.counts().there.lost.is_empty());
 
-        let (mut client, front) = lossy::pair(&clock, FAIR).unwrap();
-        let (back, mut server) = lossy::pair(&clock, FAIR).unwrap();
-        let back = Mutex::new(Some(back));
-        let (own, address) = (relay.clone(), server.local_addr().unwrap());
-        clock.spawn(async move {
-            let dial = |_| back.lock().take().ok_or_else(|| io::Error::other("only one"));
-            own.listen_datagrams(front, address, dial).await;
-        });
+        let (mut client, mut server) = datagrams_between(&clock, &relay, |front| front);
+        let address = server.local_addr().unwrap();
         let nowhere = Route { peer: address, local: None };
         for _ in 0..10 {
             let call = Message::new(vec![5; 10_000]);
@@ -490,14 +489,8 @@ fn a_bad_link_repeats_and_damages_datagrams_and_all_is_counted() {
         profile.there.duplicated = Ppm::ALL;
         profile.back.corrupted = Ppm::ALL;
         let relay = Relay::new(&clock, profile.into(), Limits::default(), Arc::new(|_| {}), None);
-        let (mut client, front) = lossy::pair(&clock, FAIR).unwrap();
-        let (back, mut server) = lossy::pair(&clock, FAIR).unwrap();
-        let back = Mutex::new(Some(back));
-        let (own, address) = (relay.clone(), server.local_addr().unwrap());
-        clock.spawn(async move {
-            let dial = |_| back.lock().take().ok_or_else(|| io::Error::other("only one"));
-            own.listen_datagrams(front, address, dial).await;
-        });
+        let (mut client, mut server) = datagrams_between(&clock, &relay, |front| front);
+        let address = server.local_addr().unwrap();
         let call = Message::new(vec![0; 64]);
         let nowhere = Route { peer: address, local: None };
         poll_fn(|cx| client.poll_send(cx, &call, &nowhere)).await.unwrap();
