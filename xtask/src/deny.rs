@@ -35,7 +35,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     let snapshot = read(SNAPSHOT).map_err(|why| format!("{SNAPSHOT}: {why}"))?;
     let taken = snapshot.get("taken").and_then(toml::Value::as_str).and_then(days);
     let taken = taken.ok_or_else(|| format!("{SNAPSHOT}: `taken` is no date"))?;
-    let age = today() - taken;
+    let age = days_until(SystemTime::now()) - taken;
     println!("deny: the snapshot of advisories is {age} days old; `cargo deny check` has today's");
     if age > SNAPSHOT_DAYS_MAX {
         println!("deny: renew it: the head of {SNAPSHOT} says how");
@@ -144,16 +144,12 @@ fn one(rest: &mut &[&str], allowed: &[String]) -> Option<bool> {
 
 /// Days since 1970 of a date as `2026-06-20`.
 fn days(date: &str) -> Option<i64> {
-    let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    // Years begin in March, so that a leap day is a year's last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    Some(365 * year + leaps + (153 * month + 2) / 5 + day - 719_469)
+    let begins = humantime::parse_rfc3339(&format!("{date}T00:00:00Z")).ok()?;
+    Some(days_until(begins))
 }
 
-fn today() -> i64 {
-    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+fn days_until(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs() / 86_400).unwrap_or(i64::MAX)
 }
 
