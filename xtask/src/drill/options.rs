@@ -8,7 +8,7 @@ usage: cargo xtask drill [--only NAME,...] [--json FILE] [--record] [--list] [--
 
   --only NAME,...   these faults and workloads
   --json FILE       what was staged, found, predicted and measured
-  --record          write the tables into docs/benchmarks.md
+  --record          write the tables into docs/doctor.md
   --list            name all, and play none
 ";
 

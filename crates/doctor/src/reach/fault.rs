@@ -82,7 +82,7 @@ pub struct Known {
     pub is_privileged: bool,
     /// The exports that it lists; none if it lists none, or was not asked.
     pub exports: Option<Vec<String>>,
-    /// What was asked for.
+    /// The path of the MOUNT call.
     pub path: String,
     /// The part of it that is an export and was mounted.
     pub inside_of: Option<String>,
