@@ -369,36 +369,12 @@ impl Rpc {
         let Some(open) = self.calls.remove(key) else { return false };
         let (counts, inner) = (open.counts, open.inner.filter(|(_, replied)| *replied > 0));
         if let Some(outer) = open.outer {
-            if let Some(outer) = self.calls.find(outer)
-                && let Some((_, replied)) = &mut outer.inner
-            {
-                *replied = record.last_ns;
-            }
-            if let Some(talk) = self.talks.get_mut(key.talk) {
-                talk.remember(key.xid, key.from_server);
-            }
+            self.passed_back(outer, key, record.last_ns);
             return true;
         }
         let operation = open.operation;
-        let results = head.results.and_then(|at| open.guard.results(at));
-        let results = results.and_then(|at| record.head.get(at..));
-        let mut answered = match (operation.program, results) {
-            (_, None) => Answered::default(),
-            (Program::Nfs4, Some(results)) if operation.code != V4_NULL => {
-                compound::reply(results, operation.nfs4())
-            }
-            (_, Some(results)) => facts::answered(operation, results),
-        };
-        if head.verdict != RpcVerdict::Success {
-            answered = Answered::default();
-        }
-        if !self.without_files {
-            self.files.learn(open.file, &open.name, answered.handle);
-            let (files, parent) = (&mut self.files, open.file);
-            facts::listed(operation, results.unwrap_or_default(), |name, handle| {
-                files.learn(parent, name, handle);
-            });
-        }
+        let files = (!self.without_files).then_some(&mut self.files);
+        let answered = results(files, open, record, head);
         let kind = operation.kind();
         let is_good = head.verdict == RpcVerdict::Success && answered.status.unwrap_or(0) == 0;
         let bytes = match kind {
@@ -434,7 +410,7 @@ impl Rpc {
             outstanding: open.outstanding,
         };
         let listings = &mut line.listings[caller];
-        *listings = listings.saturating_sub(u32::from(operation.kind() == Kind::Listing));
+        *listings = listings.saturating_sub(u32::from(kind == Kind::Listing));
         if let Some(talk) = self.talks.get_mut(key.talk) {
             talk.last_ns = record.last_ns;
             talk.tls += u64::from(head.starts_tls);
@@ -447,6 +423,18 @@ impl Rpc {
             self.count(&transaction, each);
         }
         true
+    }
+
+    /// The reply to a call that a relay has passed on belongs to the call that it came from.
+    fn passed_back(&mut self, outer: Key, key: Key, replied_ns: u64) {
+        if let Some(outer) = self.calls.find(outer)
+            && let Some((_, replied)) = &mut outer.inner
+        {
+            *replied = replied_ns;
+        }
+        if let Some(talk) = self.talks.get_mut(key.talk) {
+            talk.remember(key.xid, key.from_server);
+        }
     }
 
     /// What counts for hosts, whatever operations are asked for.
@@ -507,6 +495,33 @@ impl Rpc {
         let waiting: Vec<(Key, Open)> = waiting.map(|(key, open)| (key, open.clone())).collect();
         waiting.iter().for_each(|(key, open)| self.unanswered(*key, open));
     }
+}
+
+/// What a reply says; names and handles that become known by it are `files`' to learn.
+fn results<'r>(
+    files: Option<&mut Files>,
+    open: &Open,
+    record: &Record<'r>,
+    head: &message::ReplyHead,
+) -> Answered<'r> {
+    let operation = open.operation;
+    let results = head.results.and_then(|at| open.guard.results(at));
+    let results = results.and_then(|at| record.head.get(at..));
+    let answered = match (operation.program, results) {
+        (_, None) => Answered::default(),
+        _ if head.verdict != RpcVerdict::Success => Answered::default(),
+        (Program::Nfs4, Some(results)) if operation.code != V4_NULL => {
+            compound::reply(results, operation.nfs4())
+        }
+        (_, Some(results)) => facts::answered(operation, results),
+    };
+    if let Some(files) = files {
+        files.learn(open.file, &open.name, answered.handle);
+        facts::listed(operation, results.unwrap_or_default(), |name, handle| {
+            files.learn(open.file, name, handle);
+        });
+    }
+    answered
 }
 
 /// Programs whose one procedure carries a list of operations.

@@ -5,6 +5,8 @@
 //! in how often the call was sent: EXIST, NOENT and the like after a retransmission mean that the
 //! call was executed before.
 
+use std::ops::Range;
+
 use wire::nfs3::{
     FileHandle, NewObject, NfsStat3, commit, create, getattr, link, lookup, mkdir, mknod, read,
     remove, rename, rmdir, setattr, symlink, write,
@@ -99,15 +101,7 @@ impl World<'_> {
                 file.write(range.start, data);
                 self.written(*id, range, *stable, *again, &ok)
             }
-            Operation::Commit { id, upto } => {
-                self.model.objects[*id].committing = false;
-                let ok = value::<commit::Reply, _>(r)?;
-                self.tally.commits += 1;
-                let lost = self.model.objects[*id].committed(*upto, ok.verf);
-                self.tally.rewritten_bytes += lost;
-                self.verifiers.check(self.generation, ok.verf)?;
-                Ok(Outcome::Done)
-            }
+            Operation::Commit { id, upto } => self.committed(*id, *upto, r),
             Operation::Truncate { id, size } => {
                 self.model.objects[*id].alone = false;
                 value::<setattr::Reply, _>(r)?;
@@ -128,58 +122,9 @@ impl World<'_> {
                 self.unlocked(*id);
                 self.named::<setattr::Reply, _>(r)
             }
-            Operation::Read { id, range } => {
-                let file = &mut self.model.objects[*id];
-                file.alone = false;
-                let ok = value::<read::Reply<'_>, _>(r)?;
-                self.tally.checks += 1;
-                let end = range.end.min(file.content.len());
-                let expected = &file.content[range.start.min(end)..end];
-                match ok.data == expected {
-                    true => Ok(Outcome::Done),
-                    false => Err(differs(&file.names, range.start, ok.data, expected)),
-                }
-            }
-            Operation::Lookup { id, name } => {
-                self.model.objects[*id].naming = false;
-                let ok = value::<lookup::Reply, _>(r)?;
-                self.tally.checks += 1;
-                let object = &mut self.model.objects[*id];
-                let known = *object.handle.get_or_insert(ok.object);
-                match known == ok.object {
-                    true => Ok(Outcome::Done),
-                    false => {
-                        object.handle = Some(ok.object);
-                        let what = format!("{name:?}: {known:?} became {:?}", ok.object);
-                        Err((Violation::HandleChanged, what))
-                    }
-                }
-            }
-            Operation::Getattr { id } => {
-                self.unlocked(*id);
-                let ok = value::<getattr::Reply, _>(r)?;
-                self.tally.checks += 1;
-                let object = &self.model.objects[*id];
-                let (size, nlink) = (ok.obj_attributes.size, ok.obj_attributes.nlink as usize);
-                let is_right = match object.kind {
-                    Kind::Folder => true,
-                    Kind::File => {
-                        size == object.content.len() as u64 && nlink == object.names.len()
-                    }
-                    Kind::Fifo | Kind::Symlink => nlink == object.names.len(),
-                };
-                let names = &object.names;
-                match is_right {
-                    true => Ok(Outcome::Done),
-                    false => Err((
-                        Violation::Differs,
-                        format!(
-                            "{names:?}: {size} bytes, {nlink} links; {} bytes are right",
-                            object.content.len()
-                        ),
-                    )),
-                }
-            }
+            Operation::Read { id, range } => self.read(*id, range, r),
+            Operation::Lookup { id, name } => self.found(*id, name, r),
+            Operation::Getattr { id } => self.attributes(*id, r),
             Operation::GetattrRemoved { handle } => self.stale(handle, r),
         }
     }
@@ -241,7 +186,7 @@ impl World<'_> {
     fn written(
         &mut self,
         id: Id,
-        range: &std::ops::Range<usize>,
+        range: &Range<usize>,
         stable: StableHow,
         again: bool,
         ok: &write::ReplyOk,
@@ -265,6 +210,76 @@ impl World<'_> {
             return Err((Violation::Unexpected, what));
         }
         Ok(Outcome::Done)
+    }
+
+    fn committed(&mut self, id: Id, upto: u64, r: &mut Reader<'_>) -> Result<Outcome, Complaint> {
+        self.model.objects[id].committing = false;
+        let ok = value::<commit::Reply, _>(r)?;
+        self.tally.commits += 1;
+        let lost = self.model.objects[id].committed(upto, ok.verf);
+        self.tally.rewritten_bytes += lost;
+        self.verifiers.check(self.generation, ok.verf)?;
+        Ok(Outcome::Done)
+    }
+
+    /// Reads what was written.
+    fn read(
+        &mut self,
+        id: Id,
+        range: &Range<usize>,
+        r: &mut Reader<'_>,
+    ) -> Result<Outcome, Complaint> {
+        let file = &mut self.model.objects[id];
+        file.alone = false;
+        let ok = value::<read::Reply<'_>, _>(r)?;
+        self.tally.checks += 1;
+        let end = range.end.min(file.content.len());
+        let expected = &file.content[range.start.min(end)..end];
+        match ok.data == expected {
+            true => Ok(Outcome::Done),
+            false => Err(differs(&file.names, range.start, ok.data, expected)),
+        }
+    }
+
+    /// A name leads to the same handle always.
+    fn found(&mut self, id: Id, name: &Name, r: &mut Reader<'_>) -> Result<Outcome, Complaint> {
+        self.model.objects[id].naming = false;
+        let ok = value::<lookup::Reply, _>(r)?;
+        self.tally.checks += 1;
+        let object = &mut self.model.objects[id];
+        let known = *object.handle.get_or_insert(ok.object);
+        match known == ok.object {
+            true => Ok(Outcome::Done),
+            false => {
+                object.handle = Some(ok.object);
+                let what = format!("{name:?}: {known:?} became {:?}", ok.object);
+                Err((Violation::HandleChanged, what))
+            }
+        }
+    }
+
+    /// Size and number of links are those that the model has.
+    fn attributes(&mut self, id: Id, r: &mut Reader<'_>) -> Result<Outcome, Complaint> {
+        self.unlocked(id);
+        let ok = value::<getattr::Reply, _>(r)?;
+        self.tally.checks += 1;
+        let object = &self.model.objects[id];
+        let (size, nlink) = (ok.obj_attributes.size, ok.obj_attributes.nlink as usize);
+        let names = &object.names;
+        let right = object.content.len();
+        let is_right = match object.kind {
+            Kind::Folder => true,
+            Kind::File => size == right as u64 && nlink == names.len(),
+            Kind::Fifo | Kind::Symlink => nlink == names.len(),
+        };
+        match is_right {
+            true => Ok(Outcome::Done),
+            false => {
+                let what =
+                    format!("{names:?}: {size} bytes, {nlink} links; {right} bytes are right");
+                Err((Violation::Differs, what))
+            }
+        }
     }
 
     /// What was removed must be called stale.

@@ -238,12 +238,7 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
     Ok(match header.opcode {
         1 => Operation::Lookup { name: r.name()? },
         2 => Operation::Forget { lookups: r.u64()? },
-        3 => {
-            let has_file = r.u32()? & 1 != 0;
-            r.u32()?;
-            let file = r.u64()?;
-            Operation::Getattr { file: has_file.then_some(file) }
-        }
+        3 => r.getattr()?,
         4 => Operation::Setattr(r.setattr()?),
         5 => Operation::Readlink,
         6 => Operation::Symlink { name: r.name()?, target: r.name()? },
@@ -270,22 +265,7 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
             let is_direct = r.u32()? & LOCK_OWNER != 0;
             Operation::Read { file, offset, count, is_direct }
         }
-        16 => {
-            let (file, offset, count) = (r.u64()?, r.u64()?, r.u32()?);
-            let kind = r.u32()?;
-            r.skip(8)?;
-            let from = match (kind & FROM_CACHE != 0, kind & LOCK_OWNER != 0) {
-                (true, _) => From::Cache,
-                (false, true) => From::PastCache,
-                (false, false) => From::Program,
-            };
-            let appends = r.u32()? & O_APPEND != 0 && from != From::Cache;
-            let how = How { from, appends, kills_setid: kind & KILL_SETID != 0 };
-            r.skip(4)?;
-            // The data stays where it is: see `super::WRITE_HEAD_BYTES`.
-            r.skip(count as usize)?;
-            Operation::Write { file, offset, count, how }
-        }
+        16 => r.write()?,
         17 => Operation::Statfs,
         18 => Operation::Release { file: r.u64()? },
         20 => Operation::Fsync { file: r.u64()? },
@@ -313,12 +293,7 @@ fn operation<'a>(header: &Header, mut r: Reader<'a>) -> Result<Operation<'a>, Ma
         }
         36 => Operation::Interrupt { unique: r.u64()? },
         38 => Operation::Destroy,
-        42 => {
-            let count = r.u32()? as usize;
-            r.skip(4)?;
-            let bytes = r.take(count.saturating_mul(16))?;
-            Operation::BatchForget(Forgets(bytes))
-        }
+        42 => Operation::BatchForget(r.forgets()?),
         43 => Operation::Fallocate,
         44 => {
             let (dir, offset, size) = (r.u64()?, r.u64()?, r.u32()?);
@@ -387,6 +362,36 @@ impl<'a> Reader<'a> {
         let name = self.take(end)?;
         self.skip(1)?;
         Ok(name)
+    }
+
+    fn getattr(&mut self) -> Result<Operation<'a>, Malformed> {
+        let has_file = self.u32()? & 1 != 0;
+        self.skip(4)?;
+        let file = self.u64()?;
+        Ok(Operation::Getattr { file: has_file.then_some(file) })
+    }
+
+    /// The data stays where it is: see `super::WRITE_HEAD_BYTES`.
+    fn write(&mut self) -> Result<Operation<'a>, Malformed> {
+        let (file, offset, count) = (self.u64()?, self.u64()?, self.u32()?);
+        let kind = self.u32()?;
+        self.skip(8)?;
+        let from = match (kind & FROM_CACHE != 0, kind & LOCK_OWNER != 0) {
+            (true, _) => From::Cache,
+            (false, true) => From::PastCache,
+            (false, false) => From::Program,
+        };
+        let appends = self.u32()? & O_APPEND != 0 && from != From::Cache;
+        let how = How { from, appends, kills_setid: kind & KILL_SETID != 0 };
+        self.skip(4)?;
+        self.skip(count as usize)?;
+        Ok(Operation::Write { file, offset, count, how })
+    }
+
+    fn forgets(&mut self) -> Result<Forgets<'a>, Malformed> {
+        let count = self.u32()? as usize;
+        self.skip(4)?;
+        self.take(count.saturating_mul(16)).map(Forgets)
     }
 
     fn init(&mut self) -> Result<Init, Malformed> {

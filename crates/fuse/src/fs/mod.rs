@@ -28,7 +28,7 @@ use perf::units::Nanos;
 use rustix::io::Errno;
 use wire::nfs3::{FType, Fattr3, FileHandle};
 
-use crate::abi::request::Operation;
+use crate::abi::request::{Header, Operation};
 use crate::abi::{Attr, Entry, init};
 use crate::attributes::attr;
 use crate::caller::Callers;
@@ -80,7 +80,6 @@ impl FileSystem {
     pub(crate) fn begin(self: &Arc<Self>, asked: Asked<'_>, reply: Reply) -> Option<Work> {
         let Asked { header, operation, data } = asked;
         let (this, node) = (Arc::clone(self), header.node);
-        let who = || self.callers.credential(&header);
         Some(match operation {
             Operation::Forget { lookups } => {
                 self.nodes.lock().forget(node, lookups);
@@ -92,72 +91,6 @@ impl FileSystem {
                 forgets.for_each(|(node, lookups)| nodes.forget(node, lookups));
                 reply.unwanted();
                 return None;
-            }
-            Operation::Lookup { name } => {
-                let (who, name) = (who(), name.to_vec());
-                Box::pin(async move { this.lookup(who, node, name, reply).await })
-            }
-            Operation::Getattr { file } => {
-                let who = who();
-                Box::pin(async move { this.getattr(who, node, file, reply).await })
-            }
-            Operation::Setattr(asked) => {
-                let who = who();
-                Box::pin(async move { this.setattr(who, node, asked, reply).await })
-            }
-            Operation::Access { mask } => {
-                let who = who();
-                Box::pin(async move { this.access(who, node, mask, reply).await })
-            }
-            Operation::Statfs => {
-                let who = who();
-                Box::pin(async move { this.statfs(who, reply).await })
-            }
-            Operation::Readlink => {
-                let who = who();
-                Box::pin(async move { this.readlink(who, node, reply).await })
-            }
-            Operation::Symlink { name, target } => {
-                let (who, name, target) = (who(), name.to_vec(), target.to_vec());
-                Box::pin(async move { this.symlink(who, node, name, target, reply).await })
-            }
-            Operation::Mknod { name, mode, rdev } => {
-                let (who, name) = (who(), name.to_vec());
-                Box::pin(async move { this.mknod(who, node, name, mode, rdev, reply).await })
-            }
-            Operation::Mkdir { name, mode } => {
-                let (who, name) = (who(), name.to_vec());
-                Box::pin(async move { this.mkdir(who, node, name, mode, reply).await })
-            }
-            Operation::Unlink { name } => {
-                let (who, name) = (who(), name.to_vec());
-                Box::pin(async move { this.unlink(who, node, name, reply).await })
-            }
-            Operation::Rmdir { name } => {
-                let (who, name) = (who(), name.to_vec());
-                Box::pin(async move { this.rmdir(who, node, name, reply).await })
-            }
-            // The kernel remembers that there are no flags, and says EINVAL from then on.
-            Operation::Rename { flags: 1.., .. } => {
-                reply.error(Errno::NOSYS);
-                return None;
-            }
-            Operation::Rename { name, new_dir, new_name, .. } => {
-                let who = who();
-                let (from, to) = ((node, name.to_vec()), (new_dir, new_name.to_vec()));
-                Box::pin(async move { this.rename(who, from, to, reply).await })
-            }
-            Operation::Link { node: file, name } => {
-                let (who, name) = (who(), name.to_vec());
-                Box::pin(async move { this.link(who, file, node, name, reply).await })
-            }
-            Operation::Open { flags } => {
-                let (who, thread) = (who(), header.pid);
-                Box::pin(async move { this.open(who, (node, thread), flags, reply).await })
-            }
-            Operation::Create { name, mode, flags } => {
-                let (who, name) = (who(), name.to_vec());
-                Box::pin(async move { this.create(who, node, name, mode, flags, reply).await })
             }
             Operation::Read { file, offset, count, is_direct } => {
                 if !is_direct && let Some(node) = self.nodes.lock().find_mut(node) {
@@ -180,10 +113,6 @@ impl FileSystem {
             }
             Operation::Fsync { file } => Box::pin(async move { this.fsync(file, reply).await }),
             Operation::Release { file } => Box::pin(async move { this.release(file, reply).await }),
-            Operation::Opendir => {
-                let who = who();
-                Box::pin(async move { this.opendir(who, node, reply).await })
-            }
             Operation::Readdir { dir, offset, size } => {
                 Box::pin(async move { this.readdir(dir, offset, size, false, reply).await })
             }
@@ -200,12 +129,83 @@ impl FileSystem {
                 reply.done();
                 return None;
             }
-            // Never asked again: the kernel remembers that there are none, and says EOPNOTSUPP.
-            Operation::Xattr | Operation::Fallocate | Operation::Unserved => {
+            // Never asked again: the kernel remembers that there are none, and says EOPNOTSUPP; of
+            // RENAME that there are no flags, and says EINVAL.
+            Operation::Xattr
+            | Operation::Fallocate
+            | Operation::Unserved
+            | Operation::Rename { flags: 1.., .. } => {
                 reply.error(Errno::NOSYS);
                 return None;
             }
-            Operation::Init(_) | Operation::Interrupt { .. } | Operation::Destroy => {
+            by_permission => return self.begin_for(&header, by_permission, reply),
+        })
+    }
+
+    /// The same of what depends on who the caller is.
+    fn begin_for(
+        self: &Arc<Self>,
+        header: &Header,
+        operation: Operation<'_>,
+        reply: Reply,
+    ) -> Option<Work> {
+        let (this, node) = (Arc::clone(self), header.node);
+        let who = self.callers.credential(header);
+        Some(match operation {
+            Operation::Lookup { name } => {
+                let name = name.to_vec();
+                Box::pin(async move { this.lookup(who, node, name, reply).await })
+            }
+            Operation::Getattr { file } => {
+                Box::pin(async move { this.getattr(who, node, file, reply).await })
+            }
+            Operation::Setattr(asked) => {
+                Box::pin(async move { this.setattr(who, node, asked, reply).await })
+            }
+            Operation::Access { mask } => {
+                Box::pin(async move { this.access(who, node, mask, reply).await })
+            }
+            Operation::Statfs => Box::pin(async move { this.statfs(who, reply).await }),
+            Operation::Readlink => Box::pin(async move { this.readlink(who, node, reply).await }),
+            Operation::Symlink { name, target } => {
+                let (name, target) = (name.to_vec(), target.to_vec());
+                Box::pin(async move { this.symlink(who, node, name, target, reply).await })
+            }
+            Operation::Mknod { name, mode, rdev } => {
+                let name = name.to_vec();
+                Box::pin(async move { this.mknod(who, node, name, mode, rdev, reply).await })
+            }
+            Operation::Mkdir { name, mode } => {
+                let name = name.to_vec();
+                Box::pin(async move { this.mkdir(who, node, name, mode, reply).await })
+            }
+            Operation::Unlink { name } => {
+                let name = name.to_vec();
+                Box::pin(async move { this.unlink(who, node, name, reply).await })
+            }
+            Operation::Rmdir { name } => {
+                let name = name.to_vec();
+                Box::pin(async move { this.rmdir(who, node, name, reply).await })
+            }
+            Operation::Rename { name, new_dir, new_name, .. } => {
+                let (from, to) = ((node, name.to_vec()), (new_dir, new_name.to_vec()));
+                Box::pin(async move { this.rename(who, from, to, reply).await })
+            }
+            Operation::Link { node: file, name } => {
+                let name = name.to_vec();
+                Box::pin(async move { this.link(who, file, node, name, reply).await })
+            }
+            Operation::Open { flags } => {
+                let opener = (node, header.pid);
+                Box::pin(async move { this.open(who, opener, flags, reply).await })
+            }
+            Operation::Create { name, mode, flags } => {
+                let name = name.to_vec();
+                Box::pin(async move { this.create(who, node, name, mode, flags, reply).await })
+            }
+            Operation::Opendir => Box::pin(async move { this.opendir(who, node, reply).await }),
+            // INIT, INTERRUPT and DESTROY do not come here from a kernel that keeps the protocol.
+            _ => {
                 reply.error(Errno::INVAL);
                 return None;
             }

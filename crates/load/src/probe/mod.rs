@@ -17,6 +17,7 @@
 //! added.
 
 pub mod concurrency;
+mod estimate;
 pub mod local;
 
 use bytes::Bytes;
@@ -25,9 +26,8 @@ use client::transfer::{Kind, Limit};
 use client::url::Version;
 use futures_util::future::join_all;
 use net::clock::Clock;
-use perf::model::fit::line_relative;
-use perf::model::transaction::{Capacity, Path, Storage};
-use perf::stats::{Estimate, Interval, Sample, median_in_order};
+use perf::model::transaction::Path;
+use perf::stats::{Estimate, Sample};
 use perf::units::{Instant, Nanos};
 use wire::nfs3::{FileHandle, StableHow};
 
@@ -243,7 +243,7 @@ impl Samples {
     /// # Errors
     /// [`Error::TooFew`].
     pub fn findings(&self, session: &Session, commit_bytes: u64) -> Result<Findings, Error> {
-        findings(&self.portions, large_bytes(session), commit_bytes)
+        estimate::findings(&self.portions, large_bytes(session), commit_bytes)
     }
 }
 
@@ -268,7 +268,7 @@ pub(crate) fn of_simulated(portions: Vec<Simulated>) -> Result<Findings, Error> 
         Portion { null_us: simulated.null_us, rounds, bursts }
     };
     let portions: Vec<Portion> = portions.into_iter().map(portion).collect();
-    findings(&portions, LARGE_BYTES, 8 << 20)
+    estimate::findings(&portions, LARGE_BYTES, 8 << 20)
 }
 
 fn large_bytes(session: &Session) -> u32 {
@@ -461,201 +461,6 @@ fn spacing_us(replies: &[Instant], outstanding: usize) -> Option<f64> {
     (count > 0.0).then(|| spans.iter().sum::<f64>() / count / apart as f64)
 }
 
-/// g and G from two sizes of calls, given with their times; either can come out below 0.
-fn capacity((small, small_us): (u32, f64), (large, large_us): (u32, f64)) -> (f64, f64) {
-    let (small, large) = (f64::from(small) / 1024.0, f64::from(large) / 1024.0);
-    if large <= small {
-        // A server that takes no more than a block: one size tells only the sum.
-        return (0.0, small_us / small);
-    }
-    let us_per_kib = (large_us - small_us) / (large - small);
-    (small_us - us_per_kib * small, us_per_kib)
-}
-
-fn findings(portions: &[Portion], large_bytes: u32, commit_bytes: u64) -> Result<Findings, Error> {
-    let round_trip = in_order(portions, "2 T_prop", |portion, _| portion.null_us.clone())?;
-    let block_kib = f64::from(BLOCK_BYTES) / 1024.0;
-    let fits: Vec<Vec<(f64, f64)>> = portions.iter().map(Portion::fits).collect();
-    let of_fits = |what, of: &dyn Fn(&(f64, f64)) -> f64| {
-        in_order(portions, what, |_, at| fits[at].iter().map(of).collect())
-    };
-    let ser = of_fits("T_ser", &|(_, slope)| *slope)?.not_negative();
-    // Of each difference both sides are measured anew: what either is off by shows in how the
-    // differences differ, once.
-    let beyond = in_order(portions, "T_op", |portion, at| {
-        let null_us = portion.null_us(fits[at].len(), round_trip.value);
-        fits[at].iter().zip(null_us).map(|((intercept, _), null_us)| intercept - null_us).collect()
-    })?;
-    let (round_trip, op) = (way(&round_trip, &beyond), beyond.not_negative());
-    let null_excess_us = (-beyond.value).max(0.0);
-    let sizes: Vec<u32> = portions
-        .iter()
-        .find_map(|portion| portion.rounds.first())
-        .map_or(&[][..], |round| &round.trials)
-        .iter()
-        .map(|&(size, ..)| size)
-        .collect();
-    let single = |what, size: u32, of: fn(&(u32, f64, f64)) -> f64| {
-        in_order(portions, what, |portion, _| {
-            let trials = portion
-                .rounds
-                .iter()
-                .filter_map(|round| round.trials.iter().find(|trial| trial.0 == size));
-            trials.map(of).collect()
-        })
-    };
-    // A server that takes less than a block is asked for what it takes.
-    let largest = sizes.last().copied().unwrap_or(BLOCK_BYTES);
-    let block_bytes = BLOCK_BYTES.min(largest);
-    let block = in_order(portions, "T_B", |portion, _| {
-        let stable = |round: &Round| {
-            let trial = round.trials.iter().find(|trial| trial.0 == block_bytes)?;
-            Some(trial.2 - round.rested)
-        };
-        portion.rounds.iter().filter_map(stable).collect()
-    })?;
-    let block = block.not_negative();
-    let mut writes_us = Vec::new();
-    for &size in &sizes {
-        let unstable = single("T_ser", size, |trial| trial.1)?.value;
-        writes_us.push((size, unstable, single("T_ser", size, |trial| trial.2)?.value));
-    }
-    let of_bursts = |what, of: &dyn Fn(&Bursts) -> Vec<f64>| {
-        in_order(portions, what, |portion, _| of(&portion.bursts))
-    };
-    let small = of_bursts("g", &|bursts| bursts.small.clone())?.value;
-    let large = of_bursts("G", &|bursts| bursts.large.clone())?.value;
-    let (call_us, us_per_kib) = capacity((BLOCK_BYTES, small), (large_bytes, large));
-    let gap = |value: f64, of: fn((f64, f64)) -> f64| {
-        let of_pairs = of_bursts("g", &|bursts| {
-            let pairs = bursts.small.iter().zip(&bursts.large);
-            pairs.map(|(&s, &l)| of(capacity((BLOCK_BYTES, s), (large_bytes, l)))).collect()
-        })?;
-        Ok::<Estimate, Error>(around(value, &of_pairs).not_negative())
-    };
-    let gap_us = gap(call_us, |pair| pair.0)?;
-    let gap_us_per_kib = gap(us_per_kib, |pair| pair.1)?;
-    let capacity = Capacity { call_us: call_us.max(0.0), us_per_kib: us_per_kib.max(1e-6) };
-    let commit = |of: fn(&Bursts) -> &[f64]| {
-        let beyond_way = in_order(portions, "T_B of a COMMIT", |portion, _| {
-            let commits = of(&portion.bursts);
-            let null_us = portion.null_us(commits.len(), round_trip.value);
-            commits.iter().zip(null_us).map(|(us, null_us)| us - null_us + null_excess_us).collect()
-        })?;
-        Ok::<Estimate, Error>(beyond_way.not_negative())
-    };
-    let commit_us = commit(|bursts| &bursts.commits)?;
-    let commit_early_us = commit(|bursts| &bursts.early_commits)?;
-    // Two at a time take one cycle, and what they cost each other.
-    let cycle_us = |(intercept, slope): &(f64, f64)| intercept + block_kib * slope;
-    let cycle = of_fits("T_cycle", &cycle_us)?;
-    let pairs = in_order(portions, "o", |portion, at| {
-        let own: Vec<f64> = fits[at].iter().map(cycle_us).collect();
-        let pairs = &portion.bursts.pairs;
-        let own = parts(&own, pairs.len(), cycle.value);
-        pairs.iter().zip(own).map(|(spacing, cycle_us)| 2.0 * spacing - cycle_us).collect()
-    })?;
-    let overhead = pairs.not_negative();
-    let unhidden = of_bursts("T_B", &|bursts| bursts.unhidden.clone());
-    let unhidden = unhidden.map_or(0.0, |unhidden| unhidden.value.max(0.0));
-    let storage =
-        storage(block.value, commit_us.value, commit_early_us.value, unhidden, commit_bytes);
-    Ok(Findings {
-        path: Path {
-            round_trip_us: round_trip.value,
-            ser_us_per_kib: ser.value,
-            op_us: op.value,
-            // No more than a whole call, which the model would count twice.
-            overhead_us: overhead.value.min(small),
-            capacity,
-            storage,
-        },
-        null_us: portions.iter().flat_map(|portion| portion.null_us.iter().copied()).collect(),
-        round_trip,
-        ser_us_per_kib: ser,
-        null_excess_us,
-        op_us: op,
-        block_us: block,
-        writes_us,
-        commit_us,
-        commit_early_us,
-        overhead_us: overhead,
-        gap_us,
-        gap_us_per_kib,
-        bursts: portions.iter().map(|portion| portion.bursts.commits.len()).sum(),
-        commit_probe_bytes: commit_bytes,
-        rounds: portions.iter().map(|portion| portion.rounds.len()).sum(),
-    })
-}
-
-impl Portion {
-    /// Of each round, the line through its UNSTABLE WRITEs: the time without data, and per KiB.
-    fn fits(&self) -> Vec<(f64, f64)> {
-        let line = |round: &Round| {
-            let points: Vec<(f64, f64)> =
-                round.trials.iter().map(|&(size, us, _)| (f64::from(size) / 1024.0, us)).collect();
-            line_relative(&points)
-        };
-        self.rounds.iter().filter_map(line).collect()
-    }
-
-    /// What a NULL call took, in so many parts of the portion's calls.
-    fn null_us(&self, count: usize, elsewhere_us: f64) -> Vec<f64> {
-        parts(&self.null_us, count, elsewhere_us)
-    }
-}
-
-/// The medians of so many parts of a portion's values, to be compared with as many others; of a
-/// portion without any values, what they are elsewhere. Fewer values than parts stand for several.
-fn parts(values: &[f64], count: usize, elsewhere: f64) -> Vec<f64> {
-    let n = values.len();
-    let part = |at: usize| {
-        let (from, to) = (at * n / count, ((at + 1) * n / count).max(at * n / count + 1));
-        median(values.get(from..to).unwrap_or_default().to_vec(), "a part").unwrap_or(elsewhere)
-    };
-    (0..count).map(part).collect()
-}
-
-/// The median over all portions, whose values are in the order of their times.
-fn in_order(
-    portions: &[Portion],
-    what: &'static str,
-    of: impl Fn(&Portion, usize) -> Vec<f64>,
-) -> Result<Estimate, Error> {
-    let values = portions.iter().enumerate().map(|(at, portion)| of(portion, at));
-    median_in_order(&values.collect::<Vec<_>>()).map_err(|_| Error::TooFew { what })
-}
-
-/// 2 T_prop: what a NULL call takes, or, if a server takes longer for NULL than for a WRITE, what a
-/// WRITE without data takes. The interval holds both.
-fn way(null: &Estimate, beyond: &Estimate) -> Estimate {
-    let value = (null.value + beyond.value.min(0.0)).max(0.0);
-    around(value, null)
-}
-
-/// The sync's fixed part and its rate, from one small sync and one large.
-fn storage(
-    block_us: f64,
-    commit_us: f64,
-    commit_early_us: f64,
-    unhidden_us_per_kib: f64,
-    commit_bytes: u64,
-) -> Storage {
-    let block_kib = f64::from(BLOCK_BYTES) / 1024.0;
-    let commit_kib = commit_bytes as f64 / 1024.0;
-    let us_per_kib = ((commit_us - block_us) / (commit_kib - block_kib)).max(0.0);
-    let sync_us = (block_us - us_per_kib * block_kib).max(0.0);
-    let left_us_per_kib = ((commit_early_us - sync_us) / commit_kib).max(0.0);
-    Storage { sync_us, us_per_kib, left_us_per_kib, unhidden_us_per_kib }
-}
-
-/// A value from the medians of two measurements, with the interval of their pairs' own, which need
-/// not have it at its middle.
-fn around(value: f64, pairs: &Estimate) -> Estimate {
-    let with = |ci95: Interval| Interval { lo: ci95.lo.min(value), hi: ci95.hi.max(value) };
-    Estimate { value, ci95: pairs.ci95.map(with) }
-}
-
 fn median(values: Vec<f64>, what: &'static str) -> Result<f64, Error> {
     Sample::new(values).map(|sample| sample.median()).map_err(|_| Error::TooFew { what })
 }
@@ -663,68 +468,6 @@ fn median(values: Vec<f64>, what: &'static str) -> Result<f64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A way of 100 us, WRITEs of 40 us and 8 us per KiB, no storage; two at a time take a cycle
-    /// less `gain_us`. Nothing is measured twice the same.
-    fn portions(gain_us: f64, null_noise_us: f64) -> Vec<Portion> {
-        let mut random = fastrand::Rng::with_seed(9);
-        let mut near = move |us: f64, noise_us: f64| us + noise_us * (random.f64() - 0.5);
-        let mut portion = || {
-            let mut round = || {
-                let of = |kib: u32| (kib << 10, near(140.0 + 8.0 * f64::from(kib), 2.0));
-                let trials = [1, 8, 64].map(of).map(|(size, us)| (size, us, us + 31.0));
-                // Of the 31 us, 30 are what it takes to be woken.
-                Round { trials: trials.into(), rested: trials[1].1 + 30.0 }
-            };
-            let rounds = (0..6).map(|_| round()).collect();
-            let mut times = |us: f64| (0..3).map(|_| near(us, 4.0)).collect::<Vec<_>>();
-            let bursts = Bursts {
-                commits: times(130.0),
-                early_commits: times(130.0),
-                small: times(60.0),
-                pairs: times((204.0 - gain_us) / 2.0),
-                large: times(600.0),
-                unhidden: Vec::new(),
-            };
-            Portion {
-                null_us: (0..50).map(|_| near(100.0, null_noise_us)).collect(),
-                rounds,
-                bursts,
-            }
-        };
-        vec![portion(), portion(), portion(), portion()]
-    }
-
-    #[test]
-    fn an_overhead_below_nothing_is_at_most_so_much_and_never_known_to_be_nothing() {
-        for gain_us in [6.0, 40.0] {
-            let found = findings(&portions(gain_us, 4.0), 64 << 10, 8 << 20).unwrap();
-            assert_eq!(found.overhead_us.value, 0.0);
-            let at_most = found.overhead_us.at_most().unwrap();
-            assert!(at_most > 1.0 && at_most < 50.0, "{gain_us}: {at_most}");
-        }
-        // Two at a time take longer than twice as long: what was measured is told, and the model
-        // takes no more than a call.
-        let worse = findings(&portions(-200.0, 4.0), 64 << 10, 8 << 20).unwrap();
-        assert!((worse.overhead_us.value - 200.0).abs() < 10.0, "{:?}", worse.overhead_us);
-        assert!(worse.overhead_us.ci95.unwrap().lo > 150.0, "{:?}", worse.overhead_us);
-        assert!((worse.path.overhead_us - 60.0).abs() < 4.0, "{:?}", worse.path);
-        let shown = findings(&portions(-30.0, 4.0), 64 << 10, 8 << 20).unwrap().overhead_us;
-        assert!(shown.at_most().is_none() && shown.ci95.unwrap().contains(30.0), "{shown:?}");
-    }
-
-    #[test]
-    fn what_null_is_not_known_by_is_not_known_of_what_it_is_taken_from() {
-        let width = |null_noise_us| {
-            let found = findings(&portions(0.0, null_noise_us), 64 << 10, 8 << 20).unwrap();
-            let ci95 = found.op_us.ci95.unwrap();
-            assert!(ci95.contains(40.0), "{ci95:?}");
-            // What it takes to be woken is no storage.
-            assert!((found.block_us.value - 1.0).abs() < 0.5, "{:?}", found.block_us);
-            ci95.hi - ci95.lo
-        };
-        assert!(width(60.0) > 2.0 * width(2.0), "{} {}", width(60.0), width(2.0));
-    }
 
     #[test]
     fn replies_that_come_in_groups_are_as_far_apart_as_all_of_them_are() {

@@ -45,7 +45,6 @@ pub(super) fn walk<'a>(operation: Op, r: &mut Reader<'a>, asked: &mut Asked<'a>)
         }
         Op::Putfh => asked.handle = r.opaque(HANDLE_LEN_MAX).ok()?,
         Op::Link | Op::Lookup | Op::Remove | Op::Secinfo => asked.name = name(r)?,
-        Op::Getxattr | Op::Removexattr => drop(name(r)?),
         Op::Rename => {
             asked.name = name(r)?;
             name(r)?;
@@ -67,7 +66,7 @@ pub(super) fn walk<'a>(operation: Op, r: &mut Reader<'a>, asked: &mut Asked<'a>)
             skip(r, 28)?; // type, offset, length, client
             name(r)?;
         }
-        // SETCLIENTID: verifier and name; program, network and address; number
+        // Verifier and name; program, network and address; number
         Op::Setclientid => {
             skip(r, 8)?;
             name(r)?;
@@ -80,6 +79,14 @@ pub(super) fn walk<'a>(operation: Op, r: &mut Reader<'a>, asked: &mut Asked<'a>)
             skip(r, 8)?;
             name(r)?;
         }
+        later => return walk_41(later, r),
+    }
+    Some(0)
+}
+
+/// The same of operations that came with 4.1.
+fn walk_41(operation: Op, r: &mut Reader<'_>) -> Option<usize> {
+    match operation {
         Op::BackchannelCtl => {
             skip(r, 4)?;
             list(r, callback_security)?;
@@ -110,7 +117,7 @@ pub(super) fn walk<'a>(operation: Op, r: &mut Reader<'a>, asked: &mut Asked<'a>)
             skip(r, 4)?;
             return behind(r);
         }
-        // LAYOUTRETURN: of a file its place and what the client has to say
+        // Of a file its place and what the client has to say
         Op::Layoutreturn => {
             skip(r, 12)?;
             if r.u32().ok()? == 1 {
@@ -129,6 +136,15 @@ pub(super) fn walk<'a>(operation: Op, r: &mut Reader<'a>, asked: &mut Asked<'a>)
                 skip(r, 4)?;
             }
         }
+        later => return walk_42(later, r),
+    }
+    Some(0)
+}
+
+/// The same of operations that came with 4.2, and of extended attributes.
+fn walk_42(operation: Op, r: &mut Reader<'_>) -> Option<usize> {
+    match operation {
+        Op::Getxattr | Op::Removexattr => drop(name(r)?),
         Op::Copy => {
             skip(r, 32 + 24 + 8)?;
             list(r, location)?;
@@ -145,12 +161,12 @@ pub(super) fn walk<'a>(operation: Op, r: &mut Reader<'a>, asked: &mut Asked<'a>)
             skip(r, 32)?;
             list(r, |r| skip(r, 24))?;
         }
-        // LAYOUTSTATS: place, stateid, what was read and written, device, type
+        // Place, stateid, what was read and written, device, type
         Op::Layoutstats => {
             skip(r, 32 + 32 + 16 + 4)?;
             return behind(r);
         }
-        // WRITE_SAME: stateid, stability, a pattern and its places
+        // Stateid, stability, a pattern and its places
         Op::WriteSame => {
             skip(r, 20 + 32 + 4 + 8)?;
             return behind(r);
