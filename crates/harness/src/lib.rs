@@ -14,6 +14,7 @@
 pub mod apart;
 pub mod compared;
 pub mod counted;
+pub mod csv;
 pub mod emulated;
 pub mod exit;
 pub mod hints;
@@ -28,6 +29,7 @@ pub mod shell;
 pub mod signals;
 pub mod sink;
 pub mod sockets;
+pub mod table;
 pub mod target;
 pub mod values;
 pub mod verbosity;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use harness::exit::Failure;
 use harness::records::scaled;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::cycle::cascade::{Cascade, Forward, Hop};
 use perf::model::cycle::daemons::{self, Limit};
@@ -38,19 +39,16 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let mut record = super::record("cycle", None);
     let mut text = String::new();
     writeln!(text, "calls of {}", scaled(args.size as f64)).ok();
-    writeln!(text, "{:<44}{:>12}{:>12}{:>12}  bound by", "", "call", "spacing", "Mbit/s").ok();
+    let mut table =
+        Table::new([left(""), right("call"), right("spacing"), right("Mbit/s"), left("bound by")]);
     for Row { key, name, call_us, spacing_us, by } in &rows {
         let rate = mbit_per_s(args.size as f64, *spacing_us);
-        writeln!(
-            text,
-            "{name:<44}{:>12}{:>12}{rate:>12.2}  {by}",
-            span(*call_us),
-            span(*spacing_us)
-        )
-        .ok();
+        let (call, spacing, rate_said) = (span(*call_us), span(*spacing_us), format!("{rate:.2}"));
+        table.row([name.to_string(), call, spacing, rate_said, by.to_string()]);
         record.metric(&format!("{key}/call_us"), *call_us, "us");
         record.metric(&format!("{key}/mbit_per_s"), rate, "Mbit/s");
     }
+    text.push_str(&table.text());
     for note in notes {
         writeln!(text, "note: {note}").ok();
     }

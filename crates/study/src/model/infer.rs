@@ -5,6 +5,7 @@ use std::path::Path;
 
 use harness::exit::Failure;
 use harness::records::scaled;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
 use perf::model::infer::Inferred;
@@ -126,27 +127,27 @@ fn text(curve: &Curve, inferred: &Inferred, as_it_is: &Outlook) -> String {
     let overall = span(curve.overall_response_us());
     writeln!(text, "{:<22}{overall}", "overall response time").ok();
     writeln!(text, "{:<22}{}", "saturation", whatif::saturation(as_it_is)).ok();
-    writeln!(text, "\n{:<10}{:>14}   95 % interval", "parameter", "value").ok();
-    for found in &inferred.fitted.parameters {
-        writeln!(text, "{}", row(found)).ok();
-    }
-    let disks = match (inferred.given.disks, inferred.disks) {
-        (Some(disks), _) => format!("{disks:>14}   given"),
-        (None, (least, Some(most))) => {
-            format!("{:>14}   {least} to {most}", inferred.server.disks.servers())
-        }
-        (None, (least, None)) => {
-            format!("{:>14}   {least} or more", inferred.server.disks.servers())
-        }
+    let mut found = found(&inferred.fitted.parameters);
+    let servers = inferred.server.disks.servers();
+    let (disks, range) = match (inferred.given.disks, inferred.disks) {
+        (Some(disks), _) => (disks.to_string(), "given".to_owned()),
+        (None, (least, Some(most))) => (servers.to_string(), format!("{least} to {most}")),
+        (None, (least, None)) => (servers.to_string(), format!("{least} or more")),
     };
-    writeln!(text, "{:<10}{disks}", "disks").ok();
+    found.row(["disks".to_owned(), disks, range]);
+    writeln!(text, "\n{}", found.text()).ok();
 
-    writeln!(text, "\n{:>12}{:>14}{:>14}{:>9}", "calls/s", "measured", "model", "error").ok();
+    let mut points =
+        Table::new([right("calls/s"), right("measured"), right("model"), right("error")]);
     for (point, residual) in curve.points().iter().zip(&inferred.fitted.residuals) {
-        let (measured, model) = (span(point.response_us), span(point.response_us * residual.exp()));
-        let percent = residual.exp_m1() * 100.0;
-        writeln!(text, "{:>12.1}{measured:>14}{model:>14}{percent:>+7.1} %", point.per_s).ok();
+        points.row([
+            format!("{:.1}", point.per_s),
+            span(point.response_us),
+            span(point.response_us * residual.exp()),
+            format!("{:+.1} %", residual.exp_m1() * 100.0),
+        ]);
     }
+    text.push_str(&points.text());
     let percent = inferred.fitted.deviation * 100.0;
     writeln!(text, "typical error {percent:.1} %").ok();
     for said in inferred.unidentified() {
@@ -155,15 +156,19 @@ fn text(curve: &Curve, inferred: &Inferred, as_it_is: &Outlook) -> String {
     text
 }
 
-/// A parameter with its interval, in the unit that reads best.
-pub(super) fn row(found: &Found) -> String {
-    let said = |value: f64| match found.unit {
-        "bytes" => scaled(value),
-        _ => span(value),
-    };
-    let interval = match found.estimate.ci95 {
-        Some(interval) => format!("{} to {}", said(interval.lo), said(interval.hi)),
-        None => "none".to_owned(),
-    };
-    format!("{:<10}{:>14}   {interval}", found.name, said(found.estimate.value))
+/// Parameters with their intervals, in the units that read best.
+pub(super) fn found(parameters: &[Found]) -> Table {
+    let mut table = Table::new([left("parameter"), right("value"), left("95 % interval")]);
+    for found in parameters {
+        let said = |value: f64| match found.unit {
+            "bytes" => scaled(value),
+            _ => span(value),
+        };
+        let interval = match found.estimate.ci95 {
+            Some(interval) => format!("{} to {}", said(interval.lo), said(interval.hi)),
+            None => "none".to_owned(),
+        };
+        table.row([found.name.to_owned(), said(found.estimate.value), interval]);
+    }
+    table
 }

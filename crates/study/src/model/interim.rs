@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use harness::exit::Failure;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::cycle::interim::{Interim, Observed, parse};
 
@@ -42,18 +43,22 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let mut out = String::new();
     let Interim { alpha_us_per_byte, fixed_us } = model;
     writeln!(out, "T(M) = {alpha_us_per_byte:.5} us/B x M + {fixed_us:.2} us").ok();
-    writeln!(out, "\n{:>8}{:>14}{:>14}{:>9}", "MTU", "measured", "model", "error").ok();
+    let names = ["MTU", "measured", "model", "error"].map(right);
+    let mut table = Table::new(names.into_iter().chain([left("")]));
     for (at, Observed { mtu_bytes, mbit_per_s }) in observed.iter().enumerate() {
         let predicted = model.mbit_per_s(*mtu_bytes);
         let percent = (predicted / mbit_per_s - 1.0) * 100.0;
         let how = if at < fitted { "fitted" } else { "predicted" };
-        writeln!(
-            out,
-            "{mtu_bytes:>8}{mbit_per_s:>9.2} Mb/s{predicted:>9.2} Mb/s{percent:>+7.1} %  {how}"
-        )
-        .ok();
+        table.row([
+            mtu_bytes.to_string(),
+            format!("{mbit_per_s:.2} Mb/s"),
+            format!("{predicted:.2} Mb/s"),
+            format!("{percent:+.1} %"),
+            how.to_owned(),
+        ]);
         record.metric(&format!("{mtu_bytes}/error"), percent, "%");
     }
+    write!(out, "\n{}", table.text()).ok();
     match refuted {
         Some((Observed { mtu_bytes, .. }, error)) => {
             let percent = error * 100.0;

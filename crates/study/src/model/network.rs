@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use harness::exit::Failure;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::closed::approximate::ERROR_MAX;
 use perf::model::closed::network::{Center, Class, Kind, Network, Solution};
@@ -89,12 +90,8 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
 
     let mut record = super::record("network", Some(&args.file));
     let mut out = String::new();
-    writeln!(
-        out,
-        "{:<16}{:>9}{:>14}{:>14}{:>16}{:>14}{:>9}",
-        "class", "callers", "exact", "response", "approximate", "response", "differs"
-    )
-    .ok();
+    let names = ["callers", "exact", "response", "approximate", "response", "differs"];
+    let mut classes = Table::new([left("class")].into_iter().chain(names.map(right)));
     for (at, class) in file.class.iter().enumerate() {
         let (rough, rough_us) = (approximate.throughput_per_s[at], approximate.response_us[at]);
         record.metric(&format!("approximate/{}/per_s", class.name), rough, "1/s");
@@ -109,15 +106,11 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
             }
             Err(_) => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
         };
-        let (name, callers) = (&class.name, class.callers);
-        writeln!(
-            out,
-            "{name:<16}{callers:>9}{per_s:>14}{us:>14}{:>16}{:>14}{differs:>9}",
-            format!("{rough:.2}/s"),
-            span(rough_us)
-        )
-        .ok();
+        let (name, callers) = (class.name.clone(), class.callers.to_string());
+        let (rough, rough_us) = (format!("{rough:.2}/s"), span(rough_us));
+        classes.row([name, callers, per_s, us, rough, rough_us, differs]);
     }
+    out.push_str(&classes.text());
     let solution = exact.as_ref().unwrap_or(&approximate);
     centers(&network, solution, &mut out);
     for (center, at) in network.centers().iter().zip(&solution.centers) {
@@ -154,16 +147,21 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
 }
 
 fn centers(network: &Network, solution: &Solution, out: &mut String) {
-    writeln!(out, "\n{:<16}{:>12}{:>12}  residence of each class", "center", "calls", "busy").ok();
+    let mut table = Table::new([
+        left("center"),
+        right("calls"),
+        right("busy"),
+        left("residence of each class"),
+    ]);
     for (center, at) in network.centers().iter().zip(&solution.centers) {
         let busy = match center.kind {
             Kind::Delay => "-".to_owned(),
             _ => format!("{:.1} %", at.utilization * 100.0),
         };
         let times: Vec<String> = at.residence_us.iter().map(|us| span(*us)).collect();
-        let (name, times) = (&center.name, times.join(", "));
-        writeln!(out, "{name:<16}{:>12.3}{busy:>12}  {times}", at.calls).ok();
+        table.row([center.name.clone(), format!("{:.3}", at.calls), busy, times.join(", ")]);
     }
+    write!(out, "\n{}", table.text()).ok();
     if let Some(center) = network.bottleneck(solution) {
         writeln!(out, "bottleneck: {}", center.name).ok();
     }

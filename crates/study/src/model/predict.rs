@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use harness::exit::Failure;
+use harness::table::{Table, right};
 use harness::verbosity::Verbosity;
 use perf::model::closed::server::ClosedServer;
 use perf::model::error::ModelError;
@@ -32,27 +33,21 @@ pub(super) fn run(args: &Predict, verbosity: Verbosity) -> Result<(), Failure> {
         writeln!(text, "with {callers} callers {per_s:.1} calls/s, busiest is {}", name(by)).ok();
         record.metric("closed/saturation_per_s", per_s, "1/s");
     }
-    writeln!(text, "\n{:>12}{:>14}{:>14}{:>8}{:>8}", "calls/s", "open", "closed", "cpu", "disks")
-        .ok();
+    let mut table = Table::new(["calls/s", "open", "closed", "cpu", "disks"].map(right));
     for percent in PERCENTS {
         let per_s = saturation * f64::from(percent) / 100.0;
         let open = server.response_us(per_s);
         let closed = closed.and_then(|closed| closed.response_us(per_s));
         let (cpu, disks) = server.utilization(per_s);
         let said = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), span);
-        let (open_said, closed_said) = (said(open), said(closed));
-        writeln!(
-            text,
-            "{per_s:>12.1}{open_said:>14}{closed_said:>14}{:>6.0} %{:>6.0} %",
-            cpu * 100.0,
-            disks * 100.0
-        )
-        .ok();
+        let busy = |share: f64| format!("{:.0} %", share * 100.0);
+        table.row([format!("{per_s:.1}"), said(open), said(closed), busy(cpu), busy(disks)]);
         for (method, us) in [("open", open), ("closed", closed)] {
             if let Some(us) = us {
                 record.metric(&format!("{method}/response_us/{percent}pct"), us, "us");
             }
         }
     }
+    write!(text, "\n{}", table.text()).ok();
     super::show(&text, &record, args.json.as_deref(), verbosity)
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use harness::exit::Failure;
+use harness::table::{Table, right};
 use harness::verbosity::Verbosity;
 use perf::model::error::ModelError;
 use perf::model::saved::SavedPath;
@@ -60,7 +61,7 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     writeln!(text, "saturation(o)   {} / ({} + {k:.2} o)", seen.servers, span(seen.service_us))
         .ok();
     record.metric("messages_per_op", k, "1");
-    writeln!(text, "\n{:>12}{:>14}{:>10}", "o added", "calls/s", "of now").ok();
+    let mut table = Table::new(["o added", "calls/s", "of now"].map(right));
     let mut now_per_s = 0.0;
     for added_us in ADDED_US {
         let per_s = saturation_per_s(seen.service_us, seen.servers, k, added_us).map_err(wrong)?;
@@ -69,9 +70,10 @@ pub(super) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
             now_per_s = per_s;
         }
         let percent = 100.0 * per_s / now_per_s;
-        writeln!(text, "{:>12}{per_s:>14.1}{percent:>8.0} %", span(added_us)).ok();
+        table.row([span(added_us), format!("{per_s:.1}"), format!("{percent:.0} %")]);
         record.metric(&format!("saturation_per_s/o+{added_us}us"), per_s, "1/s");
     }
+    write!(text, "\n{}", table.text()).ok();
     let per_s = args.rate.unwrap_or(now_per_s);
     let threshold = gap_threshold_us_per_kib(&mix, per_s);
     // us per KiB to bits a second.

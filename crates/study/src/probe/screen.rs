@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use harness::records::number;
+use harness::table::{Table, left, right};
 use load::probe::concurrency::Servers;
 use perf::stats::Estimate;
 
@@ -13,11 +14,15 @@ pub(super) fn text(outcome: &Outcome) -> String {
     let mut text = String::new();
     let Outcome { url, link, took, .. } = outcome;
     writeln!(text, "{url}, link {link}; {:.0} s\n", took.as_secs_f64()).ok();
-    writeln!(text, "{:<20}{:>12} {:<8}  {:<24}n", "parameter", "value", "unit", "95 % interval")
-        .ok();
-    for parameter in parameters(outcome) {
-        writeln!(text, "{}", row(&parameter)).ok();
-    }
+    let mut table = Table::new([
+        left("parameter"),
+        right("value"),
+        left("unit"),
+        left("95 % interval"),
+        right("n"),
+    ]);
+    parameters(outcome).iter().for_each(|parameter| table.row(row(parameter)));
+    text.push_str(&table.text());
     let explanation = &outcome.explanation;
     let after = explanation.after;
     let (size, calls) = (bytes(after.call_bytes), after.outstanding);
@@ -93,7 +98,7 @@ pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
     all
 }
 
-fn row(parameter: &Parameter) -> String {
+fn row(parameter: &Parameter) -> [String; 5] {
     let Parameter { name, estimate, unit, n, at_least, .. } = parameter;
     let interval = match estimate.ci95 {
         _ if *at_least => "at least".to_owned(),
@@ -103,7 +108,8 @@ fn row(parameter: &Parameter) -> String {
         },
         None => "-".to_owned(),
     };
-    format!("{name:<20}{:>12} {unit:<8}  {interval:<24}{n}", number(estimate.value))
+    let value = number(estimate.value);
+    [(*name).to_owned(), value, (*unit).to_owned(), interval, n.to_string()]
 }
 
 /// Throughput over calls outstanding: by the model, and measured.

@@ -1,8 +1,7 @@
 //! A study as a run record (docs/formats/run-record.md) and as a table of calls.
 
-use std::fmt::Write as _;
-
 use client::transfer::{Event, Kind};
+use harness::csv;
 use harness::emulated;
 use harness::records;
 use load::study::Measured;
@@ -296,22 +295,21 @@ fn server_name(server: Server) -> &'static str {
 /// Every call of every run of every configuration, one line each. Run 0 is the typical one, which
 /// the record and the report show.
 pub(crate) fn calls_csv(outcome: &Outcome) -> String {
-    let mut csv = String::from("configuration,run,procedure,sent_us,received_us,bytes\n");
-    for measured in &outcome.measured {
-        let suffix = suffix(outcome, measured.configuration);
-        let runs = std::iter::once(&measured.typical).chain(&measured.others);
-        for (number, run) in runs.enumerate() {
-            for &Event { kind, sent, received, bytes } in &run.events {
-                let procedure = match kind {
-                    Kind::Read => "READ",
-                    Kind::Write => "WRITE",
-                    Kind::Commit => "COMMIT",
-                };
-                let since_start = |at: Instant| at.since(run.started).as_micros_f64();
-                let (sent, received) = (since_start(sent), since_start(received));
-                writeln!(csv, "{suffix},{number},{procedure},{sent:.3},{received:.3},{bytes}").ok();
+    csv::text("configuration,run,procedure,sent_us,received_us,bytes", |rows| {
+        for measured in &outcome.measured {
+            let suffix = suffix(outcome, measured.configuration);
+            let runs = std::iter::once(&measured.typical).chain(&measured.others);
+            for (number, run) in runs.enumerate() {
+                for &Event { kind, sent, received, bytes } in &run.events {
+                    let procedure = match kind {
+                        Kind::Read => "READ",
+                        Kind::Write => "WRITE",
+                        Kind::Commit => "COMMIT",
+                    };
+                    let us = |at: Instant| format!("{:.3}", at.since(run.started).as_micros_f64());
+                    rows.add((&suffix, number, procedure, us(sent), us(received), bytes));
+                }
             }
         }
-    }
-    csv
+    })
 }

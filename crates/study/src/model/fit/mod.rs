@@ -6,10 +6,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 use harness::exit::Failure;
+use harness::table::{Table, right};
 use harness::verbosity::Verbosity;
 use perf::model::sweep::{Explained, Form, Observed};
 
-use super::infer::{Fitted, failure, row};
+use super::infer::{Fitted, failure, found};
 use super::source::{Source, keep};
 use crate::model::args::estimate::Fit;
 
@@ -76,18 +77,22 @@ fn screen(observed: &[Observed], best: &Explained, other: Option<&Explained>) ->
         let percent = other.fitted.deviation * 100.0;
         write!(text, " (the {}: {percent:.1} %)", name(other.form)).ok();
     }
-    writeln!(text, "\n\n{:<10}{:>14}   95 % interval", "parameter", "value").ok();
-    for found in &best.fitted.parameters {
-        writeln!(text, "{}", row(found)).ok();
-    }
+    write!(text, "\n\n{}", found(&best.fitted.parameters).text()).ok();
     let saturation = best.saturation_per_s();
     writeln!(text, "\nsaturation {saturation:.0} calls/s from {:.0} calls on", best.knee()).ok();
-    writeln!(text, "\n{:>12}{:>14}{:>14}{:>9}", "outstanding", "measured", "model", "error").ok();
+    let mut points =
+        Table::new([right("outstanding"), right("measured"), right("model"), right("error")]);
     for (point, residual) in observed.iter().zip(&best.fitted.residuals) {
         let (model, percent) = (point.per_s * residual.exp(), residual.exp_m1() * 100.0);
         let Observed { outstanding, per_s } = point;
-        writeln!(text, "{outstanding:>12}{per_s:>14.1}{model:>14.1}{percent:>+7.1} %").ok();
+        points.row([
+            outstanding.to_string(),
+            format!("{per_s:.1}"),
+            format!("{model:.1}"),
+            format!("{percent:+.1} %"),
+        ]);
     }
+    write!(text, "\n{}", points.text()).ok();
     for said in best.unidentified() {
         writeln!(text, "note: {said}").ok();
     }

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use harness::exit::Failure;
 use harness::records::scaled;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::trace::{Explained, TRANSACTIONS_MAX, Transaction, Work};
 
-use crate::model::infer::{Fitted, failure, row};
+use crate::model::infer::{Fitted, failure, found};
 use crate::model::source::keep;
 use crate::model::{record, show, span};
 
@@ -59,36 +60,29 @@ fn screen(explained: &Explained, transactions: usize) -> String {
         explained.groups.len()
     )
     .ok();
-    writeln!(text, "\n{:<10}{:>14}   95 % interval", "parameter", "value").ok();
-    for found in &explained.fitted.parameters {
-        writeln!(text, "{}", row(found)).ok();
-    }
+    let mut found = found(&explained.fitted.parameters);
     let (least, most) = explained.servers_range;
     let range =
         most.map_or_else(|| format!("{least} or more"), |most| format!("{least} to {most}"));
-    writeln!(text, "{:<10}{:>14}   {range}", "servers", explained.servers).ok();
-    writeln!(
-        text,
-        "\n{:>8}{:>12}{:>12}{:>8}{:>14}{:>14}{:>9}",
-        "", "size", "outstanding", "calls", "measured", "model", "error"
-    )
-    .ok();
+    found.row(["servers".to_owned(), explained.servers.to_string(), range]);
+    writeln!(text, "\n{}", found.text()).ok();
+    let names = ["size", "outstanding", "calls", "measured", "model", "error"];
+    let mut groups = Table::new([left("")].into_iter().chain(names.map(right)));
     let mean = looked as f64 / explained.groups.len().max(1) as f64;
     for (group, residual) in explained.groups.iter().zip(&explained.fitted.residuals) {
         let kind = if group.work == Work::Stable { "stable" } else { "" };
         let residual = residual / (group.calls as f64 / mean).sqrt();
-        writeln!(
-            text,
-            "{kind:>8}{:>12}{:>12}{:>8}{:>14}{:>14}{:>+7.1} %",
+        groups.row([
+            kind.to_owned(),
             scaled(group.kib * 1024.0),
             format!("{}+", group.outstanding),
-            group.calls,
+            group.calls.to_string(),
             span(group.measured_us),
             span(group.measured_us * residual.exp()),
-            residual.exp_m1() * 100.0
-        )
-        .ok();
+            format!("{:+.1} %", residual.exp_m1() * 100.0),
+        ]);
     }
+    text.push_str(&groups.text());
     for said in explained.unidentified() {
         writeln!(text, "note: {said}").ok();
     }

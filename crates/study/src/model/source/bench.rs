@@ -43,29 +43,30 @@ pub(super) fn is_csv(text: &str) -> bool {
 }
 
 pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Source, String> {
-    let mut lines = (1..).zip(text.lines());
-    let heading = lines.next().map_or("", |(_, line)| line);
-    let columns = csv::columns(heading, COLUMNS)?;
+    let mut rows = csv::rows(text);
+    let columns = csv::columns(rows.next(), COLUMNS)?;
     let mut targets = Names::default();
     let mut points: Vec<(usize, Point)> = Vec::new();
-    for (row, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+    for fields in rows {
+        let fields = fields?;
+        let row = fields.0;
         if row > LINES_MAX {
             return Err(format!("row {row}: more than {LINES_MAX} rows"));
         }
-        let [target, load, per_s, response, verdict, operation] = csv::picked(row, line, columns)?;
+        let [target, load, per_s, response, verdict, operation] = csv::picked(&fields, columns)?;
         // The others are parts of it.
         if operation != "all" {
             continue;
         }
-        let load = csv::number(row, "load", &load)?;
-        let per_s = csv::number(row, "achieved_per_s", &per_s)?;
+        let load = csv::number(row, "load", load)?;
+        let per_s = csv::number(row, "achieved_per_s", per_s)?;
         let response_us = match response.is_empty() {
             true => None,
-            false => Some(csv::number(row, "response_us", &response)?),
+            false => Some(csv::number(row, "response_us", response)?),
         };
-        let own = targets.number(target);
+        let own = targets.number(target.to_owned());
         let point = Point { row, load, per_s, response_us, is_over: false, is_invalid: false };
-        points.push((own, point.judged(&verdict)));
+        points.push((own, point.judged(verdict)));
     }
     let own = choose("servers", &targets.names, of)?;
     let points: Vec<Point> =

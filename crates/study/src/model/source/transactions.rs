@@ -26,19 +26,20 @@ pub(super) fn is_csv(text: &str) -> bool {
 }
 
 pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Vec<Transaction>, String> {
-    let mut lines = (1..).zip(text.lines());
-    let heading = lines.next().map_or("", |(_, line)| line);
-    let columns = csv::columns(heading, COLUMNS)?;
+    let mut rows = csv::rows(text);
+    let columns = csv::columns(rows.next(), COLUMNS)?;
     let mut connections = Names::default();
     let mut found: Vec<(usize, u64, u64, u64, Work)> = Vec::new();
-    for (row, line) in lines.take(LINES_MAX).filter(|(_, line)| !line.trim().is_empty()) {
+    for fields in rows.take(LINES_MAX) {
+        let fields = fields?;
+        let row = fields.0;
         let [call, reply, latency, client, port, server, operation, bytes, stable] =
-            csv::picked(row, line, columns)?;
+            csv::picked(&fields, columns)?;
         // Other programs have a point in their name. Without a latency the times are not known.
         if operation == "NULL" || operation.contains('.') || latency.is_empty() {
             continue;
         }
-        let (sent, answered) = (nanos(row, "call_s", &call)?, nanos(row, "reply_s", &reply)?);
+        let (sent, answered) = (nanos(row, "call_s", call)?, nanos(row, "reply_s", reply)?);
         if answered <= sent {
             return Err(format!("row {row}: the reply is not after the call"));
         }
@@ -48,10 +49,10 @@ pub(super) fn of_csv(text: &str, of: Option<&str>) -> Result<Vec<Transaction>, S
                 format!("row {row}: {name} is {text:?}: it has to be a whole number")
             })
         };
-        let (bytes, stable) = (whole("bytes", &bytes)?, whole("stable", &stable)?);
+        let (bytes, stable) = (whole("bytes", bytes)?, whole("stable", stable)?);
         let is_stable = operation == "COMMIT" || (operation == "WRITE" && stable > 0);
         let work = if is_stable { Work::Stable } else { Work::Memory };
-        let own = connections.number(format!("{} to {server}", end(&client, &port)));
+        let own = connections.number(format!("{} to {server}", end(client, port)));
         found.push((own, sent, answered, bytes, work));
     }
     let own = choose("connections", &connections.names, of)?;

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use harness::exit::Failure;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::curve::Curve;
 use perf::model::queue::server::FileServer;
@@ -37,14 +38,20 @@ pub(super) fn run(
 
     let mut record = record("whatif", Some(&args.file));
     let mut text = String::new();
-    writeln!(text, "{:<8}{:<8}{:>10}  {:<42}saturation", "", "", "calls/s", "response time").ok();
+    let mut table = Table::new([
+        left(""),
+        left(""),
+        right("calls/s"),
+        left("response time"),
+        left("saturation"),
+    ]);
     for Answer { method, before, after } in &answers {
         let method = match method {
             Method::Open => "open",
             Method::Closed => "closed",
         };
         for (when, outlook) in [("before", before), ("after", after)] {
-            writeln!(text, "{}", row(method, when, outlook)).ok();
+            table.row(row(method, when, outlook));
             let n = curve.points().len() as u64;
             let name = |what: &str| format!("{method}/{when}/{what}");
             if let Some(us) = &outlook.response_us {
@@ -55,9 +62,10 @@ pub(super) fn run(
     }
     if let Some(Answer { before, after, .. }) = answers.first() {
         for (when, outlook) in [("before", before), ("after", after)] {
-            simulated(when, outlook, &mut text, &mut record);
+            simulated(when, outlook, &mut table, &mut text, &mut record);
         }
     }
+    text.insert_str(0, &table.text());
     if base.latency_us == 0.0 {
         text.push_str(&added_latency(&args.changes, "D", &mut record));
     }
@@ -70,7 +78,13 @@ pub(super) fn run(
 }
 
 /// The same in a world: at the rate, and with nobody waiting.
-fn simulated(when: &str, outlook: &Outlook, text: &mut String, record: &mut Record) {
+fn simulated(
+    when: &str,
+    outlook: &Outlook,
+    table: &mut Table,
+    text: &mut String,
+    record: &mut Record,
+) {
     let Outlook { server, per_s, callers, .. } = *outlook;
     let saturation_per_s = outlook.saturation_per_s.value;
     let mut told = |what: &str, why: &str| {
@@ -98,7 +112,7 @@ fn simulated(when: &str, outlook: &Outlook, text: &mut String, record: &mut Reco
     }
     let response = at_rate.map_or_else(|| "not reached".to_owned(), span);
     let saturation = full.map_or_else(|| "-".to_owned(), |per_s| format!("{per_s:.0}"));
-    writeln!(text, "{:<8}{when:<8}{per_s:>10.1}  {response:<42}{saturation}", "world").ok();
+    table.row(["world".to_owned(), when.to_owned(), format!("{per_s:.1}"), response, saturation]);
 }
 
 fn world(server: &FileServer, per_s: f64, load: Load) -> Result<Outcome, String> {
@@ -117,13 +131,13 @@ fn enough(server: &FileServer, saturation_per_s: f64) -> u32 {
     callers
 }
 
-fn row(method: &str, when: &str, outlook: &Outlook) -> String {
+fn row(method: &str, when: &str, outlook: &Outlook) -> [String; 5] {
     let response = match &outlook.response_us {
         Some(us) => format!("{}{}", span(us.value), interval(us, &span)),
         None => "not reached".to_owned(),
     };
-    let saturation = saturation(outlook);
-    format!("{method:<8}{when:<8}{:>10.1}  {response:<42}{saturation}", outlook.per_s)
+    let per_s = format!("{:.1}", outlook.per_s);
+    [method.to_owned(), when.to_owned(), per_s, response, saturation(outlook)]
 }
 
 /// `1702 (1609 to 1800) calls/s, by the disks`.

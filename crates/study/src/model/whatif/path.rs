@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use harness::exit::Failure;
 use harness::records::scaled;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use harness::verdict::HELD_PCT;
 use perf::model::saved::SavedPath;
@@ -32,12 +33,16 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
     let after = before.changed(&args.changes).map_err(refused)?;
     let mut record = record("whatif", Some(&args.file));
     let mut text = String::new();
-    writeln!(
-        text,
-        "{:<8}{:>12}{:>11}  {:<28}{:>10}{:>12}{:>10}  bound by",
-        "MiB/s", "outstanding", "calls of", "formula", "MVA", "simulation", "measured"
-    )
-    .ok();
+    let mut table = Table::new([
+        left("MiB/s"),
+        right("outstanding"),
+        right("calls of"),
+        left("formula"),
+        right("MVA"),
+        right("simulation"),
+        right("measured"),
+        left("bound by"),
+    ]);
     let (mut answers, mut notes) = (Vec::new(), Vec::new());
     for (when, case) in [("before", &before), ("after", &after)] {
         let outlook = case.outlook(&saved.spread()).map_err(|error| refused(error.into()))?;
@@ -46,7 +51,7 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
         // Of a change of calls alone, the record may have the answer itself.
         let is_path = case.path == before.path && case.server == before.server;
         let seen = if is_path { seen(case) } else { None };
-        writeln!(text, "{}", row(when, case, &answer, seen)).ok();
+        table.row(row(when, case, &answer, seen));
         record.estimate(&format!("formula/{when}/mib_per_s"), &outlook.formula, "MiB/s", 1);
         record.metric(&format!("mva/{when}/mib_per_s"), outlook.closed_mib_per_s, "MiB/s");
         for (name, value) in [("simulation", answer.world), ("measured", seen)] {
@@ -62,9 +67,9 @@ pub(super) fn run(args: &WhatIf, saved: &SavedPath, verbosity: Verbosity) -> Res
         let closed = answer.outlook.closed_mib_per_s / base.outlook.closed_mib_per_s;
         let world = base.world.zip(answer.world).map(|(before, after)| after / before);
         let world = world.map_or_else(|| "-".to_owned(), said);
-        let (formula_said, closed_said) = (said(formula), said(closed));
-        writeln!(text, "{:<8}{:>23}  {formula_said:<28}{closed_said:>10}{world:>12}", "gain", "")
-            .ok();
+        let none = String::new;
+        table.row(["gain".to_owned(), none(), none(), said(formula), said(closed), world]);
+        text.push_str(&table.text());
         record.metric("formula/gain", formula, "ratio");
         let held = held(&found, &saved.measured);
         // Where something else limits than the models have, neither is believed.
@@ -195,19 +200,23 @@ fn world(case: &Case) -> Result<f64, String> {
 /// Calls outstanding in a world: each keeps its data in memory.
 const OUTSTANDING_MAX: u32 = 4096;
 
-fn row(when: &str, case: &Case, answer: &Answer, measured: Option<f64>) -> String {
+fn row(when: &str, case: &Case, answer: &Answer, measured: Option<f64>) -> [String; 8] {
     let mib = |value: f64| format!("{value:.1}");
     let outlook = &answer.outlook;
     let formula = format!("{}{}", mib(outlook.formula.value), interval(&outlook.formula, &mib));
     let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), mib);
     let (world, measured) = (or_none(answer.world), or_none(measured));
     let size = scaled(case.transfer.call_bytes as f64);
-    format!(
-        "{when:<8}{:>12}{size:>11}  {formula:<28}{:>10}{world:>12}{measured:>10}  {}",
-        case.transfer.outstanding,
+    [
+        when.to_owned(),
+        case.transfer.outstanding.to_string(),
+        size,
+        formula,
         mib(outlook.closed_mib_per_s),
-        bound(outlook.bound)
-    )
+        world,
+        measured,
+        bound(outlook.bound).to_owned(),
+    ]
 }
 
 pub(crate) fn bound(bound: Bound) -> &'static str {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use harness::exit::Failure;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::sweep::{Explained, Observed};
 use perf::model::whatif::Change;
@@ -26,17 +27,20 @@ pub(super) fn run(
     let outstanding = args.outstanding.unwrap_or(1);
     let mut record = record("whatif", Some(&args.file));
     let mut text = String::new();
-    writeln!(text, "{:<8}{:<8}{:>12}  {:<34}saturation", "", "", "outstanding", "calls/s").ok();
+    let mut table =
+        Table::new([left(""), left(""), right("outstanding"), left("calls/s"), left("saturation")]);
     for explained in [Some(&best), other.as_ref()].into_iter().flatten() {
         let form = name(explained.form);
         let answers = answer(explained, outstanding, &args.changes).map_err(refused)?;
         for (when, outlook) in ["before", "after"].into_iter().zip(&answers) {
-            writeln!(text, "{}", row(form, when, outlook)).ok();
+            table.row(row(form, when, outlook));
             let n = observed.len() as u64;
             record.estimate(&format!("{form}/{when}/per_s"), &outlook.per_s, "1/s", n);
         }
     }
-    simulated(&best, outstanding, &args.changes, &mut text, &mut record)?;
+    let notes = simulated(&best, outstanding, &args.changes, &mut table, &mut record)?;
+    text.push_str(&table.text());
+    text.push_str(&notes);
     crate::model::pattern(&best.fitted, &mut text, &mut record);
     for said in best.unidentified() {
         writeln!(text, "note: {said}").ok();
@@ -50,29 +54,31 @@ fn simulated(
     best: &Explained,
     outstanding: u32,
     changes: &[Change],
-    text: &mut String,
+    table: &mut Table,
     record: &mut Record,
-) -> Result<(), Failure> {
+) -> Result<String, Failure> {
+    let mut notes = String::new();
     for (when, changes) in [("before", &[][..]), ("after", changes)] {
         let (values, calls) =
             changed(&worlds::values(best), outstanding, changes).map_err(refused)?;
         match Stage::of_sweep(&values, calls).per_s() {
             Ok(per_s) => {
-                writeln!(text, "{:<8}{when:<8}{calls:>12}  {per_s:.0}", "world").ok();
+                table.row(["world", when, &calls.to_string(), &format!("{per_s:.0}")]);
                 record.metric(&format!("simulation/{when}/per_s"), per_s, "1/s");
             }
             Err(why) => {
-                writeln!(text, "note: no simulation {when} the change: {why}").ok();
+                writeln!(notes, "note: no simulation {when} the change: {why}").ok();
                 record.warn("no-simulation", &format!("{when}: {why}"), "");
             }
         }
     }
-    Ok(())
+    Ok(notes)
 }
 
-fn row(form: &str, when: &str, outlook: &Outlook) -> String {
+fn row(form: &str, when: &str, outlook: &Outlook) -> [String; 5] {
     let Outlook { outstanding, per_s, saturation_per_s, is_full } = outlook;
     let said = format!("{:.0}{}", per_s.value, interval(per_s, &|value| format!("{value:.0}")));
     let by = if *is_full { "the stage" } else { "the window" };
-    format!("{form:<8}{when:<8}{outstanding:>12}  {said:<34}{saturation_per_s:.0}, bound by {by}")
+    let saturation = format!("{saturation_per_s:.0}, bound by {by}");
+    [form.to_owned(), when.to_owned(), outstanding.to_string(), said, saturation]
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use harness::exit::Failure;
 use harness::records::scaled;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::model::trace::{Explained, Transaction};
 use perf::model::whatif::trace::{Case, Outlook, answer};
@@ -24,12 +25,15 @@ pub(super) fn run(
     let answers = answer(&explained, args.outstanding, &args.changes).map_err(refused)?;
     let mut record = record("whatif", Some(&args.file));
     let mut text = String::new();
-    writeln!(
-        text,
-        "{:<8}{:>12}  {:<30}{:>10}{:>12}{:>12}  bound by",
-        "calls/s", "outstanding", "formula", "MVA", "simulation", "saturation"
-    )
-    .ok();
+    let mut table = Table::new([
+        left("calls/s"),
+        right("outstanding"),
+        left("formula"),
+        right("MVA"),
+        right("simulation"),
+        right("saturation"),
+        left("bound by"),
+    ]);
     let mut notes = String::new();
     for (when, outlook) in ["before", "after"].into_iter().zip(&answers) {
         let simulated = Stage::of_trace(&outlook.case).per_s();
@@ -46,12 +50,13 @@ pub(super) fn run(
                 record.warn("no-simulation", &note, "");
             }
         }
-        writeln!(text, "{}", row(when, outlook, simulated.ok())).ok();
+        table.row(row(when, outlook, simulated.ok()));
     }
     let [before, after] = &answers;
     let gain = after.per_s.value / before.per_s.value;
     record.metric("formula/gain", gain, "ratio");
-    writeln!(text, "{:<8}{:>12}  {gain:.2} x", "gain", "").ok();
+    table.row(["gain".to_owned(), String::new(), format!("{gain:.2} x")]);
+    text.push_str(&table.text());
     writeln!(text, "\nthe average call after the change: {}", call(&after.case)).ok();
     text.push_str(&notes);
     for said in explained.unidentified() {
@@ -61,17 +66,20 @@ pub(super) fn run(
     show(&text, &record, args.json.as_deref(), verbosity)
 }
 
-fn row(when: &str, outlook: &Outlook, simulated: Option<f64>) -> String {
+fn row(when: &str, outlook: &Outlook, simulated: Option<f64>) -> [String; 7] {
     let said = |value: f64| format!("{value:.0}");
     let formula = format!("{}{}", said(outlook.per_s.value), interval(&outlook.per_s, &said));
     let simulated = simulated.map_or_else(|| "-".to_owned(), said);
     let by = if outlook.is_full { "the servers, always busy" } else { "the window" };
-    format!(
-        "{when:<8}{:>12}  {formula:<30}{:>10}{simulated:>12}{:>12}  {by}",
-        outlook.case.outstanding,
+    [
+        when.to_owned(),
+        outlook.case.outstanding.to_string(),
+        formula,
         said(outlook.closed_per_s),
-        said(outlook.saturation_per_s)
-    )
+        simulated,
+        said(outlook.saturation_per_s),
+        by.to_owned(),
+    ]
 }
 
 fn call(case: &Case) -> String {
