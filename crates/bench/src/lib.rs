@@ -19,45 +19,23 @@ pub mod suite13;
 pub mod tasks;
 mod workload;
 
-use clap::Subcommand;
-use harness::exit::Failure;
-use harness::verbosity::Verbosity;
-
-/// The list of workloads: its name, its arguments, and what runs it.
-macro_rules! workloads {
-    ($($name:ident($args:ty) by $run:path,)*) => {
-        #[derive(Debug, Subcommand)]
-        pub enum Bench {
-            $($name(Box<$args>),)*
-        }
-
-        impl Bench {
-            /// Runs the workload.
-            ///
-            /// # Errors
-            /// As it ends.
-            pub fn run(&self, verbosity: Verbosity) -> Result<(), Failure> {
-                match self {
-                    $(Self::$name(args) => $run(args.as_ref(), verbosity),)*
-                }
-            }
-        }
-    };
-}
+use workload::workloads;
 
 workloads! {
-    Seqwrite(seqwrite::args::Seqwrite) by seqwrite::run,
-    Policies(policies::args::Policies) by policies::run,
-    Fsx(fsx::args::Fsx) by fsx::run,
-    Basic(basic::args::Basic) by basic::run,
-    Compare(compare::args::Compare) by compare::run,
-    Curve(curve::args::Curve) by curve::run,
-    Nhfsstone(nhfsstone::args::Nhfsstone) by workload::run,
-    Null(null::Null) by workload::run,
-    Stream(floors::args::Stream) by floors::stream,
-    Rtt(floors::args::Rtt) by floors::rtt,
-    Spray(floors::args::Spray) by workload::run,
-    Storage(floors::args::Storage) by workload::run,
-    Suite13(suite13::args::Suite13) by workload::run,
-    Tasks(tasks::args::Tasks) by workload::run,
+    Bench {
+        Seqwrite(seqwrite::args::Seqwrite),
+        Policies(policies::args::Policies),
+        Fsx(fsx::args::Fsx),
+        Basic(basic::args::Basic),
+        Compare(compare::args::Compare),
+        Curve(curve::args::Curve),
+        Nhfsstone(nhfsstone::args::Nhfsstone),
+        Null(null::Null),
+        Stream(floors::args::Stream),
+        Rtt(floors::args::Rtt),
+        Spray(floors::args::Spray),
+        Storage(floors::args::Storage),
+        Suite13(suite13::args::Suite13),
+        Tasks(tasks::args::Tasks),
+    }
 }

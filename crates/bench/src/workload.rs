@@ -11,6 +11,7 @@ use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use net::clock::Clock;
 use perf::record::Run as Record;
+use serde_json::Value;
 
 /// The arguments of a workload, with all that it does.
 pub(crate) trait Workload {
@@ -18,16 +19,18 @@ pub(crate) trait Workload {
     type Plan;
     /// What was measured.
     type Measured;
-    /// Whether it wants all processors, where a client of ours sends from other threads than those
-    /// that work; else one thread does everything.
-    const ON_ALL_PROCESSORS: bool = false;
-
     /// # Errors
     /// Arguments that do not go together.
     fn plan(&self) -> Result<Self::Plan, Failure>;
 
     /// Where its outputs go.
     fn outputs(&self) -> Outputs<'_>;
+
+    /// Whether it wants all processors, where a client of ours sends from other threads than those
+    /// that work; else one thread does everything.
+    fn is_on_all_processors(&self) -> bool {
+        false
+    }
 
     /// Measures. What it made elsewhere is gone afterwards, also when it fails or is interrupted.
     ///
@@ -39,11 +42,18 @@ pub(crate) trait Workload {
         conditions: Conditions,
     ) -> impl Future<Output = Result<Outcome<Self::Measured>, Failure>>;
 
-    /// For a terminal.
+    /// For a terminal. Lines that have to be there while it runs are printed by `run`.
     fn table(&self, plan: &Self::Plan, measured: &Self::Measured, verbosity: Verbosity) -> String;
 
     /// One record or more.
-    fn record(&self, plan: &Self::Plan, measured: &Self::Measured) -> Vec<Record>;
+    fn record(&self, _plan: &Self::Plan, _measured: &Self::Measured) -> Vec<Record> {
+        Vec::new()
+    }
+
+    /// What `--json` has in place of records, where nothing was measured by this run.
+    fn document(&self, _plan: &Self::Plan, _measured: &Self::Measured) -> Option<Value> {
+        None
+    }
 
     /// Every single observation, for `--csv`.
     fn csv(&self, _plan: &Self::Plan, _measured: &Self::Measured) -> String {
@@ -57,7 +67,7 @@ pub(crate) trait Workload {
 
     /// # Errors
     /// A check or a goal failed, by what was measured.
-    fn verdict(&self, _measured: &Self::Measured) -> Result<(), Failure> {
+    fn verdict(&self, _measured: Self::Measured) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -78,6 +88,21 @@ pub(crate) struct Outcome<M> {
     pub(crate) measured: Option<M>,
     /// What ended it before its end.
     pub(crate) failed: Option<Failure>,
+}
+
+impl<M> Outcome<M> {
+    /// What a run `came` to that made something elsewhere, which is removed by `release`. What was
+    /// measured is kept even when nothing can be removed.
+    pub(crate) async fn released(
+        came: Result<(M, Option<Failure>), Failure>,
+        release: impl AsyncFnOnce(Result<(), Failure>) -> Result<(), Failure>,
+    ) -> Self {
+        let (measured, ended) = match came {
+            Ok((measured, failed)) => (Some(measured), failed.map_or(Ok(()), Err)),
+            Err(failure) => (None, Err(failure)),
+        };
+        Self { measured, failed: release(ended).await.err() }
+    }
 }
 
 /// Options that name files, as every workload has them or not.
@@ -107,7 +132,7 @@ pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Fai
         let (clock, interrupts) = (Clock::real(), Interrupts::catch()?);
         work.run(&plan, Conditions { clock, interrupts, verbosity }).await
     };
-    let outcome = match W::ON_ALL_PROCESSORS {
+    let outcome = match work.is_on_all_processors() {
         true => net::runtime::block_on_threads(worker_threads().max(2), measuring),
         false => net::runtime::block_on(measuring),
     };
@@ -120,12 +145,43 @@ pub(crate) fn run<W: Workload>(work: &W, verbosity: Verbosity) -> Result<(), Fai
     if let Some(path) = html {
         output::write(path, &work.figure(&plan, &measured))?;
     }
+    let mut of_records = json.as_deref();
+    if let (Some(path), Some(document)) = (json, work.document(&plan, &measured)) {
+        output::write(path, &format!("{document:#}\n"))?;
+        of_records = None;
+    }
     records::deliver(
         || work.table(&plan, &measured, verbosity),
         || work.record(&plan, &measured),
-        json.as_deref(),
+        of_records,
         output::prints_text(verbosity, [json, csv, html]),
         failed,
     )?;
-    work.verdict(&measured)
+    work.verdict(measured)
 }
+
+/// A list of workloads as a subcommand: the name and the arguments of each.
+macro_rules! workloads {
+    ($list:ident { $($name:ident($args:ty),)* }) => {
+        #[derive(Debug, clap::Subcommand)]
+        pub enum $list {
+            $($name(Box<$args>),)*
+        }
+
+        impl $list {
+            /// Runs the workload.
+            ///
+            /// # Errors
+            /// As it ends.
+            pub fn run(
+                &self,
+                verbosity: harness::verbosity::Verbosity,
+            ) -> Result<(), harness::exit::Failure> {
+                match self {
+                    $(Self::$name(args) => $crate::workload::run(args.as_ref(), verbosity),)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use workloads;

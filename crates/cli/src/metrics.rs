@@ -14,15 +14,10 @@ use perf::units::{Instant, Nanos};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::ClockId;
 use server::Engine;
-use server::metrics::{CONTENT_TYPE, MonotonicClock, Page, Reading};
+use server::metrics::{CONTENT_TYPE, Page, Reading};
 use server::store::Store;
 use server::store::dir::act_as_server;
-
-/// The clock of metrics: the one by which connections know when a call arrived.
-pub(crate) fn monotonic(clock: &Clock) -> MonotonicClock {
-    let clock = clock.clone();
-    Arc::new(move || clock.now())
-}
+use world::machine::passing;
 
 /// Answers `/metrics` and `/healthz` in a task of its own; gives the address that it listens on.
 /// `others` are asked at each scrape.
@@ -34,7 +29,7 @@ pub(crate) fn serve<S: Store>(
 ) -> io::Result<SocketAddr> {
     let listener = Listener::bind(listen)?;
     let address = listener.local_addr()?;
-    let (engine, started, now) = (Arc::clone(engine), clock.since_1970(), monotonic(clock));
+    let (engine, started, now) = (Arc::clone(engine), clock.since_1970(), passing(clock));
     let recent: Arc<Mutex<Recent>> = Arc::default(); // guards the latest page
     let make = move || {
         // This thread may have acted as a caller, who may not look at our /proc.

@@ -1,9 +1,14 @@
 //! A directory of this host in which a benchmark writes: whether it is one, whether there is room,
-//! and what is told when it cannot be cleared.
+//! the run's own directory there, and what is told when that cannot be removed.
 
-use std::path::Path;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
+use load::error::Error as LoadError;
 use load::place::FileSystem;
+use load::scratch::Scratch;
+use net::clock::Clock;
 
 use crate::exit::Failure;
 
@@ -30,6 +35,20 @@ pub fn room(place: &str, needed: u64, free: u64, advice: &str) -> Result<(), Fai
     }
     let what = format!("{place}: {needed} bytes are needed there, and {free} are free");
     Err(Failure::environment(what, advice))
+}
+
+/// Makes a directory of the run's own in `dir`, closed to everybody else.
+pub fn scratch(dir: &Path, tag: &str) -> Result<PathBuf, Failure> {
+    let path = dir.join(Scratch::name_for(tag));
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Ok(()) => Ok(path),
+        Err(cause) => Err(LoadError::Local { doing: "making a directory", path, cause }.into()),
+    }
+}
+
+/// A part of a name that no other run has.
+pub fn tag(clock: &Clock) -> String {
+    format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id())
 }
 
 /// What a run ends with whose directory is still there, because of `cause`.

@@ -151,14 +151,6 @@ pub fn cannot_write(path: &Path, cause: &std::io::Error) -> Failure {
     Failure::environment(format!("cannot write {}: {cause}", path.display()), hints::writing(cause))
 }
 
-/// A field of a CSV file (RFC 4180).
-pub fn field(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,11 +172,5 @@ mod tests {
             let failure = check(&[Some(bad.clone())]).unwrap_err();
             assert!(failure.what().contains(&*bad.to_string_lossy()), "{failure:?}");
         }
-    }
-
-    #[test]
-    fn a_field_with_a_comma_or_a_quote_is_quoted() {
-        assert_eq!(field("/mnt/nfs"), "/mnt/nfs");
-        assert_eq!(field("/mnt/a,b \"c\""), "\"/mnt/a,b \"\"c\"\"\"");
     }
 }

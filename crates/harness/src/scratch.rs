@@ -6,6 +6,7 @@ use load::study::Subject;
 use perf::units::Nanos;
 
 use crate::exit::Failure;
+use crate::local;
 use crate::signals::Interrupts;
 use crate::target::Reached;
 
@@ -37,7 +38,7 @@ impl Held {
             session = plain.connect() => session?,
         };
         // An interrupt must not lose the directory between its making and our knowing of it.
-        let tag = format!("{:x}-{}", plain.clock().since_1970().as_nanos(), std::process::id());
+        let tag = local::tag(plain.clock());
         let name = Scratch::name_for(&tag);
         match Scratch::create(&session, &name).await {
             Ok(scratch) => Ok(Self { session, scratch }),

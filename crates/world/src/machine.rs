@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use net::clock::Clock;
 use perf::units::Instant;
+use server::metrics::MonotonicClock;
 use server::store::sim::Machine;
 use server::types::Time;
 use server::{TimeOfDay, Times};
-use std::sync::Arc;
 
 /// See the module's head.
 #[derive(Clone, Debug)]
@@ -32,8 +33,13 @@ impl Machine for Timed {
 
 /// The clocks of a reply cache.
 pub fn times(clock: &Clock) -> Times {
-    let passing = clock.clone();
-    Times { of_day: time_of_day(clock), passing: Arc::new(move || passing.now()) }
+    Times { of_day: time_of_day(clock), passing: passing(clock) }
+}
+
+/// The time that passes, for what counts it.
+pub fn passing(clock: &Clock) -> MonotonicClock {
+    let clock = clock.clone();
+    Arc::new(move || clock.now())
 }
 
 /// What time it is for files and replies.

@@ -1,7 +1,6 @@
 //! A directory of any file system, on a thread of its own: a system call that hangs must not keep
 //! us from being interrupted.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +14,6 @@ use load::basic::place::Place;
 use load::basic::{Outcome, run as run_tests};
 use load::error::Error as LoadError;
 use load::place::{self, FileSystem};
-use load::scratch::Scratch;
 use net::clock::Clock;
 use perf::record::Durability;
 use perf::units::Nanos;
@@ -109,19 +107,15 @@ impl Job {
             is_fit(&place, &place.root(), &self.plan).await?;
             return Ok((self.tests(&place).await?, None));
         }
-        let tag = format!("{:x}-{}", self.clock.since_1970().as_nanos(), std::process::id());
-        let scratch = self.dir.join(Scratch::name_for(&tag));
-        let failed = |doing| {
-            let path = scratch.clone();
-            move |cause| LoadError::Local { doing, path, cause }
-        };
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&scratch);
-        made.map_err(failed("making a directory")).map_err(Failure::from)?;
+        let scratch = local::scratch(&self.dir, &local::tag(&self.clock))?;
         let outcome = match Local::open(&scratch, self.plan.sync).map_err(Failure::from) {
             Ok(place) => self.tests(&place).await,
             Err(failure) => Err(failure),
         };
-        let removed = std::fs::remove_dir_all(&scratch).map_err(failed("removing a directory"));
+        let removed = std::fs::remove_dir_all(&scratch).map_err(|cause| {
+            let path = scratch;
+            LoadError::Local { doing: "removing a directory", path, cause }
+        });
         Ok((outcome?, removed.err()))
     }
 

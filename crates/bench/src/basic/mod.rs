@@ -10,22 +10,27 @@ mod record;
 mod summary;
 mod target;
 
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
 use harness::exit::Failure;
 use harness::local;
 use harness::output;
-use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use load::basic::place::{Place, Refused};
-use load::basic::{Ended, Failed, Leftovers, Measured, Outcome, Plan, Test, leftovers};
+use load::basic::{self as tests, Ended, Failed, Leftovers, Measured, Plan, Test, leftovers};
 use net::clock::Clock;
-use perf::record::Durability;
+use perf::record::{Durability, Run as Record};
 use perf::units::Nanos;
+use serde_json::Value;
 
+use self::read::Named;
 use crate::basic::args::Basic;
+use crate::workload::{Conditions, Outcome, Outputs, Workload};
 
 /// A run, whatever came of it.
 #[derive(Debug)]
-struct Ran {
+pub(crate) struct Ran {
     started: String,
     measured: Vec<Measured>,
     /// Tests that were not begun.
@@ -53,29 +58,93 @@ struct Described {
     link: Option<String>,
 }
 
-/// Runs the command.
-pub fn run(args: &Basic, verbosity: Verbosity) -> Result<(), Failure> {
-    if !args.read.is_empty() {
-        return read::run(args);
-    }
-    let plan = plan::of(args)?;
-    output::check([&args.json])?;
-    let is_told = output::prints_text(verbosity, [&args.json]);
-    let ran = net::runtime::block_on(measure(args, &plan, is_told))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if is_told {
-        output::print(lines::end(&ran))?;
-        output::print(&summary::text(&ran))?;
-    }
-    if let Some(json) = &args.json {
-        output::write(json, &record::json(&ran, &plan))?;
-    }
-    ran.failure.map_or(Ok(()), Err)
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Tests(Plan),
+    /// To read logs.
+    Logs,
 }
 
-async fn measure(args: &Basic, plan: &Plan, is_told: bool) -> Result<Ran, Failure> {
-    let clock = Clock::real();
-    let mut interrupts = Interrupts::catch()?;
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Done {
+    Ran(Box<Ran>),
+    Read(Vec<Named>),
+}
+
+impl Workload for Basic {
+    type Plan = Asked;
+    type Measured = Done;
+
+    fn plan(&self) -> Result<Asked, Failure> {
+        match self.read.is_empty() {
+            true => plan::of(self).map(Asked::Tests),
+            false => Ok(Asked::Logs),
+        }
+    }
+
+    /// What was read goes somewhere.
+    fn outputs(&self) -> Outputs<'_> {
+        let csv = match self.read.is_empty() || self.json.is_some() {
+            true => &self.csv,
+            false => self.csv.as_ref().map_or_else(|| &*STDOUT, |_| &self.csv),
+        };
+        Outputs { csv, ..Outputs::json(&self.json) }
+    }
+
+    async fn run(&self, asked: &Asked, conditions: Conditions) -> Result<Outcome<Done>, Failure> {
+        let done = match asked {
+            Asked::Tests(plan) => Done::Ran(Box::new(measure(self, plan, conditions).await?)),
+            Asked::Logs => Done::Read(read::logs(&self.read)?),
+        };
+        Ok(Outcome { measured: Some(done), failed: None })
+    }
+
+    fn table(&self, _: &Asked, done: &Done, _: Verbosity) -> String {
+        match done {
+            Done::Ran(ran) => format!("{}{}", lines::end(ran), summary::text(ran)),
+            Done::Read(_) => String::new(),
+        }
+    }
+
+    fn record(&self, asked: &Asked, done: &Done) -> Vec<Record> {
+        match (asked, done) {
+            (Asked::Tests(plan), Done::Ran(ran)) => vec![record::record(ran, plan)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn document(&self, _: &Asked, done: &Done) -> Option<Value> {
+        match done {
+            Done::Ran(_) => None,
+            Done::Read(logs) => Some(read::as_json(logs)),
+        }
+    }
+
+    fn csv(&self, _: &Asked, done: &Done) -> String {
+        match done {
+            Done::Ran(_) => String::new(),
+            Done::Read(logs) => read::csv(logs),
+        }
+    }
+
+    fn verdict(&self, done: Done) -> Result<(), Failure> {
+        match done {
+            Done::Ran(ran) => ran.failure.map_or(Ok(()), Err),
+            Done::Read(logs) => read::problems(&logs),
+        }
+    }
+}
+
+static STDOUT: LazyLock<Option<PathBuf>> = LazyLock::new(|| Some("-".into()));
+
+async fn measure(
+    args: &Basic,
+    plan: &Plan,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
+) -> Result<Ran, Failure> {
+    let is_told = output::prints_text(verbosity, [&args.json]);
     let work = Work { clock: &clock, args, plan, is_told };
     match (&args.target, &args.dir) {
         (Some(target), _) => target::run(&work, target, &mut interrupts).await,
@@ -140,7 +209,7 @@ fn is_enough(place: &str, free: u64, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// What has ended the tests before their end, if it was no failed test: the way or the target.
-fn broken(outcome: &mut Outcome, plan: &Plan, place: &str) -> Option<Failure> {
+fn broken(outcome: &mut tests::Outcome, plan: &Plan, place: &str) -> Option<Failure> {
     let last = outcome.measured.last_mut()?;
     let number = last.test.number();
     match last.ended.replace(Ended::Stopped) {

@@ -1,17 +1,15 @@
 //! `--read`: logs of the suite, to CSV and JSON.
 
-use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use harness::csv::{self, Rows};
 use harness::exit::Failure;
 use harness::output;
 use load::basic::log::time::{Rate, Time};
 use load::basic::log::{self, Log, Measured, Run, Test};
 use serde_json::{Map, Value, json};
-
-use crate::basic::args::Basic;
 
 /// Bytes of a log, at most.
 const LOG_BYTES_MAX: u64 = 64 << 20;
@@ -20,10 +18,13 @@ const PROBLEMS_TOLD: usize = 20;
 /// The mark of what is written as JSON.
 const SCHEMA: &str = "nfskit.connectathon/1";
 
-/// Reads the logs and writes what is in them; what could not be read is told, and is a failure.
-pub(super) fn run(args: &Basic) -> Result<(), Failure> {
+/// A log by the name of its file.
+pub(super) type Named = (String, Log);
+
+/// Reads the logs; each has something of the suite's.
+pub(super) fn logs(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
     let mut logs = Vec::new();
-    for path in &args.read {
+    for path in paths {
         logs.push((name(path), log::read(&content(path)?)));
     }
     let is_empty = |log: &Log| log.runs.iter().all(|run| run.tests.is_empty());
@@ -32,19 +33,7 @@ pub(super) fn run(args: &Basic) -> Result<(), Failure> {
         let what = format!("{name} has {} lines, and none of the suite's", log.lines);
         return Err(Failure::check(what, "a log of the basic tests: their standard output"));
     }
-    let standard = PathBuf::from("-");
-    let csv_out = match (&args.csv, &args.json) {
-        (Some(csv), _) => Some(csv),
-        (None, None) => Some(&standard),
-        (None, Some(_)) => None,
-    };
-    if let Some(out) = csv_out {
-        output::write(out, &csv(&logs))?;
-    }
-    if let Some(out) = &args.json {
-        output::write(out, &format!("{:#}\n", as_json(&logs)))?;
-    }
-    problems(&logs)
+    Ok(logs)
 }
 
 fn name(path: &Path) -> String {
@@ -71,7 +60,8 @@ fn content(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn problems(logs: &[(String, Log)]) -> Result<(), Failure> {
+/// What could not be read is told, and is a failure.
+pub(super) fn problems(logs: &[Named]) -> Result<(), Failure> {
     let all = logs.iter().map(|(_, log)| log.problems.len() + log.problems_left_off).sum::<usize>();
     if all == 0 {
         return Ok(());
@@ -85,53 +75,42 @@ fn problems(logs: &[(String, Log)]) -> Result<(), Failure> {
     Err(Failure::check(what, "these lines in the log: a program may have broken them"))
 }
 
-const HEADER: &str = "log,run,line,directory,test,operation,numbers,seconds,reading,\
-                      seconds_as_hundredths,seconds_as_decimals,seconds_from_rate,bytes_per_s,\
-                      test_passed,run_passed\n";
+const COLUMNS: &str = "log,run,line,directory,test,operation,numbers,seconds,reading,\
+                       seconds_as_hundredths,seconds_as_decimals,seconds_from_rate,bytes_per_s,\
+                       test_passed,run_passed";
 
 /// One line for each result.
-fn csv(logs: &[(String, Log)]) -> String {
-    let mut csv = HEADER.to_owned();
-    for (name, log) in logs {
-        for (number, run) in log.runs.iter().enumerate() {
-            for test in &run.tests {
-                for result in &test.results {
-                    row(&mut csv, name, number + 1, run, test, result);
+pub(super) fn csv(logs: &[Named]) -> String {
+    csv::text(COLUMNS, |rows| {
+        for (name, log) in logs {
+            for (number, run) in log.runs.iter().enumerate() {
+                for test in &run.tests {
+                    for result in &test.results {
+                        add(rows, (name, number + 1), run, test, result);
+                    }
                 }
             }
         }
-    }
-    csv
+    })
 }
 
-fn row(csv: &mut String, log: &str, number: usize, run: &Run, test: &Test, result: &Measured) {
-    let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+fn add(rows: &mut Rows<Vec<u8>>, of: (&str, usize), run: &Run, test: &Test, result: &Measured) {
     let time = result.time;
-    let of_time = |of: fn(Time) -> Option<f64>| text(time.and_then(of));
-    let passed = run.passed.map_or("", |passed| if passed { "yes" } else { "no" });
-    let fields = [
-        output::field(log),
-        number.to_string(),
-        result.line.to_string(),
-        output::field(run.directory.as_deref().unwrap_or_default()),
-        output::field(&test.name),
-        result.work.name().to_owned(),
-        numbers(result).join(" "),
-        of_time(|time| time.seconds()),
-        time.map_or("", |time| time.reading.name()).to_owned(),
-        of_time(|time| Some(time.hundredths_s)),
-        of_time(|time| Some(time.decimal_s)),
-        of_time(|time| time.from_rate_s),
-        match result.rate {
-            None => String::new(),
-            Some(Rate::Exactly(rate)) => rate.to_string(),
-            Some(Rate::Above(rate)) => format!(">{rate}"),
-        },
-        if test.passed { "yes" } else { "no" }.to_owned(),
-        passed.to_owned(),
-    ];
-    // Writing to a String does not fail.
-    writeln!(csv, "{}", fields.join(",")).ok();
+    // A whole number has no point.
+    let of_time = |of: fn(Time) -> Option<f64>| time.and_then(of).map(|value| value.to_string());
+    let yes = |passed: bool| if passed { "yes" } else { "no" };
+    let rate = result.rate.map(|rate| match rate {
+        Rate::Exactly(rate) => rate.to_string(),
+        Rate::Above(rate) => format!(">{rate}"),
+    });
+    rows.add((
+        (of, result.line, &run.directory, &test.name),
+        (result.work.name(), numbers(result).join(" ")),
+        (of_time(|time| time.seconds()), time.map(|time| time.reading.name())),
+        (of_time(|time| Some(time.hundredths_s)), of_time(|time| Some(time.decimal_s))),
+        (of_time(|time| time.from_rate_s), rate),
+        (yes(test.passed), run.passed.map(yes)),
+    ));
 }
 
 /// As many as the words have places.
@@ -139,7 +118,7 @@ fn numbers(result: &Measured) -> Vec<String> {
     result.numbers[..result.work.places()].iter().map(u64::to_string).collect()
 }
 
-fn as_json(logs: &[(String, Log)]) -> Value {
+pub(super) fn as_json(logs: &[Named]) -> Value {
     let logs: Vec<Value> = logs
         .iter()
         .map(|(name, log)| {

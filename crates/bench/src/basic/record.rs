@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Ran;
 
-pub(super) fn json(ran: &Ran, plan: &Plan) -> String {
+pub(super) fn record(ran: &Ran, plan: &Plan) -> Record {
     let mut record = records::begin(ran.started.clone());
     record.target = target(ran);
     parameters(&mut record, ran, plan);
@@ -22,7 +22,7 @@ pub(super) fn json(ran: &Ran, plan: &Plan) -> String {
     record.other.insert("tests".to_owned(), Value::Array(outcomes));
     record.other.insert("passed".to_owned(), ran.failure.is_none().into());
     warnings(&mut record, ran);
-    record.to_json_pretty()
+    record
 }
 
 fn target(ran: &Ran) -> Target {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use harness::table::{Table, left, right};
 use perf::units::Nanos;
 
 use super::Ran;
@@ -36,23 +37,19 @@ fn write(out: &mut String, ran: &Ran) -> std::fmt::Result {
     if ran.measured.iter().all(|one| one.operations.is_empty()) {
         return Ok(());
     }
-    writeln!(
-        out,
-        "  {:8}{:>12}{:>12}{:>12}{:>12}{:>12}",
-        "", "operations", "p50", "p99", "max", "own time"
-    )?;
+    let names = ["operations", "p50", "p99", "max", "own time"].map(right);
+    let mut table = Table::new([left("")].into_iter().chain(names));
     for one in ran.measured.iter().filter(|one| !one.operations.is_empty()) {
         let at = |q| one.operations.quantile(q).to_string();
-        writeln!(
-            out,
-            "  {:8}{:>12}{:>12}{:>12}{:>12}{:>12}",
-            format!("test{}", one.test.number()),
-            one.operations.count(),
+        table.row([
+            format!("  test{}", one.test.number()),
+            one.operations.count().to_string(),
             at(0.5),
             at(0.99),
             one.operations.max().to_string(),
-            one.own().to_string()
-        )?;
+            one.own().to_string(),
+        ]);
     }
+    out.push_str(&table.text());
     Ok(())
 }

@@ -9,14 +9,15 @@ use std::path::PathBuf;
 use harness::compared::{Better, Compared, Which};
 use harness::exit::Failure;
 use harness::hints;
-use harness::output;
 use harness::records::{self, number, sample};
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use perf::record::Run as Record;
 use perf::stats::{Estimate, Interval};
 use serde_json::{Value, json};
 
 use crate::compare::args::Compare;
+use crate::workload::{Conditions, Outcome, Outputs, Workload};
 
 /// What the places are called.
 const NAMES: [&str; 2] = ["A", "B"];
@@ -32,25 +33,48 @@ struct Row {
     compared: Compared,
 }
 
-/// Runs the command.
-pub fn run(args: &Compare, verbosity: Verbosity) -> Result<(), Failure> {
-    output::check([&args.json])?;
-    let (first, second) = (read(&args.first)?, read(&args.second)?);
-    let differing = check(&first, &second, args.mix_durability)?;
-    let rows = rows(&first, &second);
-    if rows.is_empty() {
-        return Err(Failure::usage(
-            "the records have no time and no rate in common",
-            "records of one workload, with the same parameters",
-        ));
+/// The places, number by number.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    places: [String; 2],
+    /// Parameters that differ.
+    differing: Vec<String>,
+    rows: Vec<Row>,
+}
+
+/// Nothing is measured: what others have measured is read.
+impl Workload for Compare {
+    type Plan = ();
+    type Measured = Comparison;
+
+    fn plan(&self) -> Result<(), Failure> {
+        Ok(())
     }
-    let places = [place(&first), place(&second)];
-    if output::prints_text(verbosity, [&args.json]) {
-        output::print(&text(&places, &differing, &rows))?;
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs::json(&self.json)
     }
-    match &args.json {
-        None => Ok(()),
-        Some(path) => output::write(path, &format!("{:#}\n", as_json(&places, &differing, &rows))),
+
+    async fn run(&self, (): &(), _: Conditions) -> Result<Outcome<Comparison>, Failure> {
+        let (first, second) = (read(&self.first)?, read(&self.second)?);
+        let differing = check(&first, &second, self.mix_durability)?;
+        let rows = rows(&first, &second);
+        if rows.is_empty() {
+            return Err(Failure::usage(
+                "the records have no time and no rate in common",
+                "records of one workload, with the same parameters",
+            ));
+        }
+        let places = [place(&first), place(&second)];
+        Ok(Outcome { measured: Some(Comparison { places, differing, rows }), failed: None })
+    }
+
+    fn table(&self, (): &(), compared: &Comparison, _: Verbosity) -> String {
+        text(compared)
+    }
+
+    fn document(&self, (): &(), compared: &Comparison) -> Option<Value> {
+        Some(as_json(compared))
     }
 }
 
@@ -182,7 +206,7 @@ fn tally(rows: &[Row]) -> String {
     format!("{said}; {neither} cannot be told (each at 95 %)")
 }
 
-fn text(places: &[String; 2], differing: &[String], rows: &[Row]) -> String {
+fn text(Comparison { places, differing, rows }: &Comparison) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.
     for (name, place) in NAMES.iter().zip(places) {
@@ -192,19 +216,20 @@ fn text(places: &[String; 2], differing: &[String], rows: &[Row]) -> String {
         writeln!(text, "differ      in {}: the numbers may, too", differing.join(", ")).ok();
     }
     let [a, b] = NAMES;
-    writeln!(text, "{:40}{a:>12}{b:>12}", "").ok();
+    let mut table = Table::new([left(""), right(a), right(b), left("")]);
     for Row { name, unit, medians, compared } in rows {
         let [one, two] = medians.map(number);
         let name = format!("{name} ({unit})");
-        writeln!(text, "{name:40}{one:>12}{two:>12}  {}", compared.sentence(a, b)).ok();
+        table.row([name, one, two, compared.sentence(a, b)]);
     }
+    text.push_str(&table.text());
     writeln!(text, "compared    {}", tally(rows)).ok();
     text
 }
 
-fn as_json(places: &[String; 2], differing: &[String], rows: &[Row]) -> Value {
+fn as_json(Comparison { places, differing, rows }: &Comparison) -> Value {
     let ([a, b], said) = (NAMES, tally(rows));
-    let rows: Vec<Value> = rows
+    let numbers: Vec<Value> = rows
         .iter()
         .map(|row| {
             let times = row.compared.times;
@@ -226,7 +251,7 @@ fn as_json(places: &[String; 2], differing: &[String], rows: &[Row]) -> Value {
         "started": started,
         "places": places,
         "differ_in": differing,
-        "numbers": rows,
+        "numbers": numbers,
         "said": said,
     })
 }

@@ -16,8 +16,6 @@ mod text;
 use client::url::{Target, Version};
 use harness::exit::Failure;
 use harness::output::{self, Bars};
-use harness::records;
-use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
@@ -27,6 +25,7 @@ use load::curve::{
 use load::mix::{Mix, Operation};
 use net::clock::Clock;
 use net::shape::Shape;
+use perf::record::Run as Record;
 use perf::units::Nanos;
 
 use self::generators::{Generators, Way};
@@ -34,13 +33,14 @@ use self::places::Places;
 use crate::curve::args::Curve as Args;
 use crate::curve::ranks::Ranks;
 use crate::mix;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// Where to look when a step with the other processes fails.
 const OTHERS: &str = "the messages of the other processes";
 
 /// Everything that was measured, and how.
 #[derive(Debug)]
-struct Outcome {
+pub(crate) struct Outcome {
     settings: Settings,
     started: String,
     took: Nanos,
@@ -61,6 +61,10 @@ struct Server {
 }
 
 impl Outcome {
+    fn is_empty(&self) -> bool {
+        self.servers.iter().all(|server| server.measured.points.is_empty())
+    }
+
     /// Points that do not hold a rule.
     fn invalid(&self) -> usize {
         let points = self.servers.iter().flat_map(|server| &server.measured.points);
@@ -110,25 +114,63 @@ fn most_common<'a>(breaches: impl Iterator<Item = &'a Breach>) -> &'static str {
     most.map_or("", |(breach, _)| breach.advice())
 }
 
-/// Runs the command.
-pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
-    let settings = settings(args)?;
-    let work = async {
-        let clock = Clock::real();
-        let mut ranks = Ranks::join(&clock, args.meet.as_ref(), args.process).await?;
-        if !ranks.is_first() {
-            // It writes nothing, perhaps on a host that could not: the first one tells what all
-            // have seen.
-            return measure(args, &clock, settings, &mut ranks, Verbosity::Quiet)
-                .await
-                .map(|_| None);
+impl Workload for Args {
+    type Plan = Settings;
+    type Measured = Outcome;
+
+    fn plan(&self) -> Result<Settings, Failure> {
+        settings(self)
+    }
+
+    /// Of several processes the first one tells what all have seen; the others are perhaps on hosts
+    /// that could not.
+    fn outputs(&self) -> Outputs<'_> {
+        match ranks::is_first(self.process) {
+            true => Outputs { json: &self.json, csv: &self.csv, html: &self.html },
+            false => Outputs::json(&None),
         }
-        output::check([&args.json, &args.html, &args.csv])?;
-        measure(args, &clock, settings, &mut ranks, verbosity).await.map(Some)
-    };
-    let outcome = net::runtime::block_on(work)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    outcome.map_or(Ok(()), |outcome| deliver(args, outcome, verbosity))
+    }
+
+    async fn run(
+        &self,
+        settings: &Settings,
+        mut conditions: Conditions,
+    ) -> Result<workload::Outcome<Outcome>, Failure> {
+        let joining = Ranks::join(&conditions.clock, self.meet.as_ref(), self.process);
+        let mut ranks = conditions.interrupts.or(joining).await?;
+        let is_first = ranks.is_first();
+        if !is_first {
+            conditions.verbosity = Verbosity::Quiet;
+        }
+        let outcome = measure(self, settings, &mut ranks, conditions).await?;
+        Ok(match is_first {
+            false => workload::Outcome { measured: None, failed: None },
+            true if outcome.is_empty() => {
+                workload::Outcome { measured: None, failed: ended(outcome).err() }
+            }
+            true => workload::Outcome { measured: Some(outcome), failed: None },
+        })
+    }
+
+    fn table(&self, _: &Settings, outcome: &Outcome, _: Verbosity) -> String {
+        text::text(outcome)
+    }
+
+    fn record(&self, _: &Settings, outcome: &Outcome) -> Vec<Record> {
+        record::records(outcome)
+    }
+
+    fn csv(&self, _: &Settings, outcome: &Outcome) -> String {
+        csv::points(outcome)
+    }
+
+    fn figure(&self, _: &Settings, outcome: &Outcome) -> String {
+        report::html(outcome)
+    }
+
+    fn verdict(&self, outcome: Outcome) -> Result<(), Failure> {
+        ended(outcome)
+    }
 }
 
 /// What the arguments ask for.
@@ -216,13 +258,12 @@ fn steps(most: u32, points: u32) -> Vec<usize> {
 /// Measures as one of the processes that `gather` knows.
 async fn measure<G: Gather>(
     args: &Args,
-    clock: &Clock,
-    settings: Settings,
+    settings: &Settings,
     gather: &mut G,
-    verbosity: Verbosity,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
 ) -> Result<Outcome, Failure> {
+    let clock = &clock;
     agree_on_mix(&settings.mix, gather).await?;
-    let mut interrupts = Interrupts::catch()?;
     let started = load::environment::rfc3339(clock);
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let plain = args.target.iter().map(|target| {
@@ -232,7 +273,7 @@ async fn measure<G: Gather>(
     let plain: Vec<Reached> = plain.collect();
     let places = all_or_none(Places::make(&plain, &mut interrupts).await, gather).await?;
     let mut bars = Bars::new(verbosity);
-    let outcome = interrupts.or(curves(clock, args, &settings, &places, gather, &mut bars)).await;
+    let outcome = interrupts.or(curves(clock, args, settings, &places, gather, &mut bars)).await;
     let now = clock.now();
     let neighbours_share = neighbours.share(now);
     let files = match &outcome {
@@ -262,7 +303,7 @@ async fn measure<G: Gather>(
     });
     Ok(Outcome {
         servers: servers.collect(),
-        settings,
+        settings: settings.clone(),
         started,
         took: now.since(begun),
         threads: args.threads,
@@ -348,21 +389,9 @@ fn doing(args: &Args, progress: Progress) -> String {
     format!("{of}{step}, {:.0} s left", progress.left.as_secs_f64())
 }
 
-/// Prints and writes what was measured, and ends as it deserves.
-fn deliver(args: &Args, outcome: Outcome, verbosity: Verbosity) -> Result<(), Failure> {
-    let is_empty = outcome.servers.iter().all(|server| server.measured.points.is_empty());
-    if !is_empty {
-        if let Some(html) = &args.html {
-            output::write(html, &report::html(&outcome))?;
-        }
-        if let Some(csv) = &args.csv {
-            output::write(csv, &csv::points(&outcome))?;
-        }
-        let prints_text = output::prints_text(verbosity, [&args.json, &args.html, &args.csv]);
-        let text = || text::text(&outcome);
-        let records = || record::records(&outcome);
-        records::deliver(text, records, args.json.as_deref(), prints_text, None)?;
-    }
+/// Ends as what was measured deserves.
+fn ended(outcome: Outcome) -> Result<(), Failure> {
+    let is_empty = outcome.is_empty();
     let (invalid, advice) = (outcome.invalid(), outcome.advice());
     let first = outcome
         .servers

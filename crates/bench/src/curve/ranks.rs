@@ -79,6 +79,16 @@ fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Share> {
     })
 }
 
+/// The share of this process: the one that is given, or the launcher's.
+fn own(given: Option<Share>) -> Option<Share> {
+    given.or_else(|| launched(|name| env::var(name).ok()))
+}
+
+/// Whether this process will speak for all, with the share that is given.
+pub(crate) fn is_first(given: Option<Share>) -> bool {
+    own(given).is_none_or(|share| share.rank == 0)
+}
+
 /// This process among those of its measurement.
 #[derive(Debug)]
 pub(crate) enum Ranks {
@@ -96,8 +106,7 @@ impl Ranks {
         place: Option<&Place>,
         share: Option<Share>,
     ) -> Result<Self, Failure> {
-        let share = share.or_else(|| launched(|name| env::var(name).ok()));
-        let (share, place) = match (share, place) {
+        let (share, place) = match (own(share), place) {
             (None | Some(Share::WHOLE), None) => return Ok(Self::Alone(Alone)),
             (Some(share), Some(place)) => (share, place),
             (Some(share), None) => {

@@ -1,6 +1,7 @@
 //! What is printed of a curve.
 
 use harness::records::{NEIGHBOURS_SHARE_MAX, bytes, number, write_stability};
+use harness::table::{Table, left, right};
 use load::curve::{Breach, Kind, Point, Signature};
 use load::mix::Operation;
 use perf::stats::Estimate;
@@ -118,10 +119,7 @@ fn of_server(outcome: &Outcome, server: &Server) -> String {
         let steps: Vec<String> = steps.collect();
         text += &format!("found       with so many outstanding, {}\n", steps.join(", "));
     }
-    text += &format!("{HEADING}\n");
-    for point in &measured.points {
-        text += &row(point);
-    }
+    text += &points(&measured.points).text();
     for point in &measured.points {
         for breach in &point.breaches {
             text += &format!("INVALID     at {}: {breach}\n", shown_load(point));
@@ -144,30 +142,37 @@ fn of_server(outcome: &Outcome, server: &Server) -> String {
     text
 }
 
-const HEADING: &str = "      load   achieved/s    mean ms      +-      p50      p99    p99.9       \
-                       late    held  us/op  verdict";
+/// Between the load and the verdict.
+const COLUMNS: [&str; 9] =
+    ["achieved/s", "mean ms", "+-", "p50", "p99", "p99.9", "late", "held", "us/op"];
 
-fn row(point: &Point) -> String {
+fn points(points: &[Point]) -> Table {
+    let columns = COLUMNS.map(right).into_iter().chain([left("verdict")]);
+    let mut table = Table::new([right("load")].into_iter().chain(columns));
+    points.iter().for_each(|point| table.row(row(point)));
+    table
+}
+
+fn row(point: &Point) -> [String; 11] {
     let run = &point.outcome;
     let times = run.response_times();
     let response = point.response_us();
     let half = response.and_then(|response| response.ci95).map(|ci| (ci.hi - ci.lo) / 2.0);
     let ms = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| number(us / 1e3));
     let quantile = |share| Some(Nanos::as_micros_f64(times.quantile(share)));
-    format!(
-        "{:>10} {:>12.1} {:>10} {:>7} {:>8} {:>8} {:>8} {:>10} {:>7} {:>6}  {}\n",
+    [
         shown_load(point),
-        run.achieved_per_s(),
+        format!("{:.1}", run.achieved_per_s()),
         ms(response.map(|response| response.value)),
         ms(half),
         ms(quantile(0.5)),
         ms(quantile(0.99)),
         ms(quantile(0.999)),
-        run.late,
-        run.held,
+        run.late.to_string(),
+        run.held.to_string(),
         us_per_operation(point).map_or_else(|| "-".to_owned(), |us| format!("{us:.1}")),
         verdict(point),
-    )
+    ]
 }
 
 /// What a point is worth.
@@ -205,23 +210,23 @@ pub(super) fn typical(points: &[Point]) -> Option<&Point> {
 }
 
 fn operations(point: &Point) -> String {
-    let mut text = format!("operations  at {}, in ms:\n", shown_load(point));
+    let names = ["calls", "p50", "p90", "p99", "p99.9", "max"].map(right);
+    let mut table = Table::new([left("  operation")].into_iter().chain(names));
     for operation in Operation::ALL {
         let Some(tally) = point.outcome.operations.get(&operation) else { continue };
         let times = &tally.response_time;
         let ms = |share| number(times.quantile(share).as_millis_f64());
-        text += &format!(
-            "  {:<12} {:>8}   p50 {:>7}   p90 {:>7}   p99 {:>7}   p99.9 {:>7}   max {:>7}\n",
-            operation.name(),
-            times.count(),
+        table.row([
+            format!("  {}", operation.name()),
+            times.count().to_string(),
             ms(0.5),
             ms(0.9),
             ms(0.99),
             ms(0.999),
             number(times.max().as_millis_f64()),
-        );
+        ]);
     }
-    text
+    format!("operations  at {}, in ms:\n{}", shown_load(point), table.text())
 }
 
 fn of_signature(signature: Option<&Signature>) -> String {

@@ -31,8 +31,6 @@ use net::shape::Shape;
 use net::transport::tcp;
 use perf::record::Run as Record;
 use perf::units::Nanos;
-pub(crate) use rtt::run as rtt;
-pub(crate) use stream::run as stream;
 use tokio::sync::oneshot;
 
 use crate::floors::args::Far;
@@ -73,12 +71,6 @@ async fn on_a_thread<T: Send + 'static>(
         Ok(_) => Failure::interrupted(),
         Err(_) => Failure::interrupted().and("what was in progress does not stop"),
     })
-}
-
-/// Runs a command's waiting part.
-fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    net::runtime::block_on(work)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
 
 /// The first address of a host, one of IPv4 if there is any.

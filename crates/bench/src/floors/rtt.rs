@@ -1,12 +1,11 @@
 //! `nfskit bench rtt`: response times of messages, and whole transfers.
 
-use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness::compared::letter;
+use harness::csv;
 use harness::exit::Failure;
-use harness::output;
-use harness::records;
-use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use load::floor::rtt::{self, Exchange, Measured, Plan, TRIALS_MAX};
 use load::floor::{Outcome, Protocol};
@@ -14,73 +13,100 @@ use net::clock::Clock;
 use net::floor::near::Way;
 use net::floor::protocol;
 use net::floor::rpc::Service;
+use perf::record::Run as Record;
 use perf::units::Nanos;
 
 use super::rtt_text::Report;
-use super::{block_on, failure, null_service, on_a_thread, resolve};
+use super::{failure, null_service, on_a_thread, resolve};
 use crate::floors::args::{Rtt, message_sizes};
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// Most bytes of a transfer: at the rate of the slowest link we emulate, 80 s.
 const TRANSFER_BYTES_MAX: u64 = 1 << 30;
 /// The least that a far end can be reached with for that: its runs have a limit.
 const REPLY_LIMIT_MAX: Nanos = Nanos::from_secs(60);
 
-/// Runs the command.
-pub(crate) fn run(args: &Rtt, verbosity: Verbosity) -> Result<(), Failure> {
-    let mut plan = plan(args)?;
-    output::check([&args.json, &args.csv])?;
-    let (peers, plan, outcome) = block_on(async {
-        let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
-        let found = async {
-            let far = match &args.to {
-                Some(to) => Some(resolve(&clock, to).await?),
-                None => None,
-            };
-            if let Some(address) = far {
-                let (program, version) = (wire::spray::PROGRAM, wire::spray::VERSION);
-                let service = Service { address, program, version, is_udp: true };
-                plan.services.push(("rpc udp".to_owned(), service));
-            }
-            for (number, target) in args.target.iter().enumerate() {
-                let service = null_service(&clock, target).await?;
-                let mut name = format!("nfs {}", target.protocol.name());
-                if args.target.len() > 1 {
-                    name = format!("{name} {}", letter(number));
-                }
-                plan.services.push((name, service));
-            }
-            Ok(far)
-        };
-        let far = interrupts.or(found).await?;
+/// What answered, and when.
+#[derive(Debug)]
+pub(crate) struct Timed {
+    /// With what was found of the services.
+    pub(super) plan: Plan,
+    pub(super) peers: Vec<String>,
+    pub(super) measured: Measured,
+}
+
+impl Workload for Rtt {
+    type Plan = Plan;
+    type Measured = Timed;
+
+    fn plan(&self) -> Result<Plan, Failure> {
+        plan(self)
+    }
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs { csv: &self.csv, ..Outputs::json(&self.json) }
+    }
+
+    async fn run(
+        &self,
+        plan: &Plan,
+        Conditions { clock, mut interrupts, verbosity }: Conditions,
+    ) -> Result<workload::Outcome<Timed>, Failure> {
+        let (far, services) = interrupts.or(find(self, &clock)).await?;
+        let plan = Plan { services, ..plan.clone() };
         let own = plan.clone();
-        let work = move |stop: &std::sync::atomic::AtomicBool,
-                         progress: load::floor::Progress<'_>| {
+        let work = move |stop: &AtomicBool, progress: load::floor::Progress<'_>| {
             let way = far.map(|address| Way { clock: &clock, address, stop });
-            let go_on = || !stop.load(std::sync::atomic::Ordering::Relaxed);
+            let go_on = || !stop.load(Ordering::Relaxed);
             rtt::run(&clock, way.as_ref(), &own, &go_on, progress)
         };
-        let outcome = on_a_thread("response times", verbosity, &mut interrupts, work).await?;
+        let Outcome { mut measured, failed } =
+            on_a_thread("response times", verbosity, &mut interrupts, work).await?;
+        measured.series.retain(|series| !series.times.is_empty());
+        measured.transfers.retain(|one| !one.spans.is_empty() || !one.incomplete.is_empty());
         let far = far.map(|address| address.to_string());
-        let urls = args.target.iter().map(ToString::to_string);
-        Ok((far.into_iter().chain(urls).collect::<Vec<_>>(), plan, outcome))
-    })?;
-    let Outcome { mut measured, failed } = outcome;
-    let failed = failed.map(failure);
-    measured.series.retain(|series| !series.times.is_empty());
-    measured.transfers.retain(|one| !one.spans.is_empty() || !one.incomplete.is_empty());
-    if measured.series.is_empty() {
-        return failed.map_or(Ok(()), Err);
+        let peers = far.into_iter().chain(self.target.iter().map(ToString::to_string)).collect();
+        let is_empty = measured.series.is_empty();
+        let measured = (!is_empty).then_some(Timed { plan, peers, measured });
+        Ok(workload::Outcome { measured, failed: failed.map(failure) })
     }
-    let services = plan.services.iter().map(|(_, service)| service.address);
-    let addresses: Vec<_> = services.collect();
-    let report =
-        Report { args, plan: &plan, peers: &peers, addresses: &addresses, measured: &measured };
-    if let Some(path) = &args.csv {
-        output::write(path, &csv(&plan, &measured))?;
+
+    fn table(&self, _: &Plan, timed: &Timed, _: Verbosity) -> String {
+        Report::of(self, timed).text()
     }
-    let prints_text = output::prints_text(verbosity, [&args.json, &args.csv]);
-    let (text, record) = (|| report.text(), || vec![report.record()]);
-    records::deliver(text, record, args.json.as_deref(), prints_text, failed)
+
+    fn record(&self, _: &Plan, timed: &Timed) -> Vec<Record> {
+        vec![Report::of(self, timed).record()]
+    }
+
+    fn csv(&self, _: &Plan, timed: &Timed) -> String {
+        csv(&timed.plan, &timed.measured)
+    }
+}
+
+/// The far end, and every service with its name.
+async fn find(
+    args: &Rtt,
+    clock: &Clock,
+) -> Result<(Option<SocketAddr>, Vec<(String, Service)>), Failure> {
+    let mut services = Vec::new();
+    let mut far = None;
+    if let Some(to) = &args.to {
+        let address = resolve(clock, to).await?;
+        let (program, version) = (wire::spray::PROGRAM, wire::spray::VERSION);
+        let service = Service { address, program, version, is_udp: true };
+        services.push(("rpc udp".to_owned(), service));
+        far = Some(address);
+    }
+    for (number, target) in args.target.iter().enumerate() {
+        let service = null_service(clock, target).await?;
+        let mut name = format!("nfs {}", target.protocol.name());
+        if args.target.len() > 1 {
+            name = format!("{name} {}", letter(number));
+        }
+        services.push((name, service));
+    }
+    Ok((far, services))
 }
 
 fn plan(args: &Rtt) -> Result<Plan, Failure> {
@@ -131,13 +157,12 @@ pub(super) fn name(plan: &Plan, exchange: &Exchange) -> String {
 
 /// Every trial, one a line.
 fn csv(plan: &Plan, measured: &Measured) -> String {
-    let mut csv = "exchange,message_bytes,trial,latency_ns\n".to_owned();
-    for series in &measured.series {
-        let name = name(plan, &series.exchange);
-        for (trial, time) in series.times.iter().enumerate() {
-            // Writing to a String does not fail.
-            writeln!(csv, "{name},{},{trial},{}", series.message_bytes, time.as_nanos()).ok();
+    csv::text("exchange,message_bytes,trial,latency_ns", |rows| {
+        for series in &measured.series {
+            let name = name(plan, &series.exchange);
+            for (trial, time) in series.times.iter().enumerate() {
+                rows.add((&name, series.message_bytes, trial, time.as_nanos()));
+            }
         }
-    }
-    csv
+    })
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use harness::compared::{Better, Compared, letter};
 use harness::records::{self, bytes, cell, sample, spread};
+use harness::table::{Table, left, right};
 use load::floor::mib_per_s;
 use load::floor::rtt::{Measured, Plan, Series, Transfers};
 use load::latencies::histogram;
@@ -12,16 +13,16 @@ use perf::record::{Run as Record, Target};
 use perf::stats::Sample;
 use perf::units::Nanos;
 
-use super::rtt::name;
+use super::rtt::{Timed, name};
 use super::{LOOPBACK, warn_of_loopback};
 use crate::floors::args::Rtt;
 
 pub(super) struct Report<'a> {
-    pub(super) args: &'a Rtt,
-    pub(super) plan: &'a Plan,
-    pub(super) peers: &'a [String],
-    pub(super) addresses: &'a [SocketAddr],
-    pub(super) measured: &'a Measured,
+    args: &'a Rtt,
+    plan: &'a Plan,
+    peers: &'a [String],
+    addresses: Vec<SocketAddr>,
+    measured: &'a Measured,
 }
 
 /// One row in numbers, in microseconds.
@@ -60,7 +61,12 @@ fn rates(transfers: &Transfers) -> Option<Sample> {
     sample(transfers.spans.iter().map(|span| mib_per_s(transfers.bytes, *span)))
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
+    pub(super) fn of(args: &'a Rtt, Timed { plan, peers, measured }: &'a Timed) -> Self {
+        let addresses = plan.services.iter().map(|(_, service)| service.address).collect();
+        Self { args, plan, peers, addresses, measured }
+    }
+
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         // Writing to a String does not fail.
@@ -76,31 +82,29 @@ impl Report<'_> {
             self.peers.join(", "),
             self.args.trials
         )?;
-        writeln!(
-            out,
-            "{:10}{:>8}{:>8}{:>22}{:>8}{:>8}{:>8}{:>8}{:>9}{:>6}{:>7}",
-            "", "message", "min", "p50", "avg", "p90", "p99", "p99.9", "max", "lost", "CPU"
-        )?;
+        let names = ["message", "min", "p50", "avg", "p90", "p99", "p99.9", "max", "lost", "CPU"];
+        let marks = [left("")];
+        let mut table = Table::new([left("")].into_iter().chain(names.map(right)).chain(marks));
         for series in &self.measured.series {
             let Some(Row { times, medians }) = Row::of(series) else { continue };
             let spread = medians.map(|m| format!(" ({:.1}..{:.1})", m.min(), m.max()));
-            writeln!(
-                out,
-                "{:10}{:>8}{:>8.1}{:>22}{:>8.1}{:>8.1}{:>8.1}{:>8.1}{:>9.1}{:>6}{:>7.1}{}",
+            let us = |value: f64| format!("{value:.1}");
+            table.row([
                 name(self.plan, &series.exchange),
                 bytes(series.message_bytes as u64),
-                times.min(),
+                us(times.min()),
                 format!("{:.1}{}", times.median(), spread.unwrap_or_default()),
-                times.mean(),
-                times.quantile(0.9),
-                times.quantile(0.99),
-                times.quantile(0.999),
-                times.max(),
-                series.lost,
-                cpu_us(series),
-                if series.refused.is_some() { " *" } else { "" },
-            )?;
+                us(times.mean()),
+                us(times.quantile(0.9)),
+                us(times.quantile(0.99)),
+                us(times.quantile(0.999)),
+                us(times.max()),
+                series.lost.to_string(),
+                us(cpu_us(series)),
+                series.refused.as_ref().map_or("", |_| "*").to_owned(),
+            ]);
         }
+        out.push_str(&table.text());
         for series in self.short_rows() {
             let name = name(self.plan, &series.exchange);
             let (size, done) = (bytes(series.message_bytes as u64), series.times.len());

@@ -52,7 +52,7 @@ impl Workload for Storage {
             append_time_max: self.append_time,
             drop_caches: self.drop_caches,
         };
-        let name = format!("{:x}-{}", clock.since_1970().as_nanos(), std::process::id());
+        let name = local::tag(&clock);
         let work = move |stop: &_, progress: load::floor::Progress<'_>| {
             storage::run(&clock, &plan, &name, stop, progress)
         };

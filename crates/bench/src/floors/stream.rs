@@ -4,35 +4,66 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use harness::exit::Failure;
-use harness::output;
 use harness::records::{self, bytes, cell, sample, spread};
-use harness::signals::Interrupts;
+use harness::table::{Table, left, right};
 use harness::verbosity::Verbosity;
 use load::floor::stream::{self, Measured, Plan, Run};
 use load::floor::{Outcome, Protocol, mib_per_s};
-use net::clock::Clock;
 use net::floor::near::Way;
 use net::floor::protocol::RUN_MAX;
 use perf::record::{Run as Record, Target};
 use perf::stats::Sample;
 
-use super::{LOOPBACK, block_on, failure, far, on_a_thread, resolve, warn_of_loopback};
+use super::{LOOPBACK, failure, far, on_a_thread, resolve, warn_of_loopback};
 use crate::floors::args::{Proto, Stream, message_sizes};
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 const TCP_SIZES: [u64; 3] = [8 << 10, 64 << 10, 1 << 20];
 /// A packet of Ethernet, and what NFS over UDP has asked for.
 const UDP_SIZES: [u64; 3] = [1_472, 8 << 10, 32 << 10];
 
-/// Runs the command.
-pub(crate) fn run(args: &Stream, verbosity: Verbosity) -> Result<(), Failure> {
-    let Some(to) = &args.to else {
-        return far::run(args.listen, verbosity);
-    };
-    let plans = plans(args)?;
-    output::check([&args.json])?;
-    let (address, outcome) = block_on(async {
-        let (clock, mut interrupts) = (Clock::real(), Interrupts::catch()?);
+/// What one of the two ends does.
+#[derive(Debug)]
+pub(crate) enum End {
+    Far,
+    /// One plan for each protocol.
+    Near(Vec<Plan>),
+}
+
+/// What was sent where, and how fast.
+#[derive(Debug)]
+pub(crate) struct Streamed {
+    address: SocketAddr,
+    measured: Vec<Measured>,
+}
+
+impl Workload for Stream {
+    type Plan = End;
+    type Measured = Streamed;
+
+    fn plan(&self) -> Result<End, Failure> {
+        match self.to {
+            Some(_) => plans(self).map(End::Near),
+            None => Ok(End::Far),
+        }
+    }
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs::json(&self.json)
+    }
+
+    async fn run(
+        &self,
+        end: &End,
+        conditions: Conditions,
+    ) -> Result<workload::Outcome<Streamed>, Failure> {
+        let (Some(to), End::Near(plans)) = (&self.to, end) else {
+            far::run(self.listen, conditions).await?;
+            return Ok(workload::Outcome { measured: None, failed: None });
+        };
+        let Conditions { clock, mut interrupts, verbosity } = conditions;
         let address = interrupts.or(resolve(&clock, to)).await?;
+        let plans = plans.clone();
         let work = move |stop: &_, progress: load::floor::Progress<'_>| {
             let way = Way { clock: &clock, address, stop };
             let parts = plans.len() as f64;
@@ -41,31 +72,27 @@ pub(crate) fn run(args: &Stream, verbosity: Verbosity) -> Result<(), Failure> {
                 if all.failed.is_some() {
                     break;
                 }
-                let mut told = |share| progress((part as f64 + share) / parts);
-                let outcome = stream::run(&way, plan, &mut told);
+                let mut of_all = |share| progress((part as f64 + share) / parts);
+                let outcome = stream::run(&way, plan, &mut of_all);
                 all.measured.extend(outcome.measured);
                 all.failed = outcome.failed;
             }
             all
         };
-        let outcome = on_a_thread("stream", verbosity, &mut interrupts, work).await?;
-        Ok((address, outcome))
-    })?;
-    let Outcome { mut measured, failed } = outcome;
-    let failed = failed.map(failure);
-    measured.retain(|one| !one.runs.is_empty());
-    if measured.is_empty() {
-        return failed.map_or(Ok(()), Err);
+        let Outcome { mut measured, failed } =
+            on_a_thread("stream", verbosity, &mut interrupts, work).await?;
+        measured.retain(|one| !one.runs.is_empty());
+        let measured = (!measured.is_empty()).then_some(Streamed { address, measured });
+        Ok(workload::Outcome { measured, failed: failed.map(failure) })
     }
-    let report = Report { args, address, measured: &measured };
-    let (text, all) = (|| report.text(), || report.records());
-    records::deliver(
-        text,
-        all,
-        args.json.as_deref(),
-        output::prints_text(verbosity, [&args.json]),
-        failed,
-    )
+
+    fn table(&self, _: &End, streamed: &Streamed, _: Verbosity) -> String {
+        Report::of(self, streamed).text()
+    }
+
+    fn record(&self, _: &End, streamed: &Streamed) -> Vec<Record> {
+        Report::of(self, streamed).records()
+    }
 }
 
 /// One plan for each protocol.
@@ -138,7 +165,11 @@ fn sum(one: &Measured, value: impl Fn(&Run) -> Option<u64>) -> Option<u64> {
     one.runs.iter().try_fold(0_u64, |sum, run| Some(sum.saturating_add(value(run)?)))
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
+    fn of(args: &'a Stream, Streamed { address, measured }: &'a Streamed) -> Self {
+        Self { args, address: *address, measured }
+    }
+
     fn text(&self) -> String {
         let mut out = String::new();
         // Writing to a String does not fail.
@@ -153,29 +184,25 @@ impl Report<'_> {
             "stream      to {}; medians of {runs} runs of {}, in MiB (2^20 bytes) for each second",
             self.address, self.args.time
         )?;
-        writeln!(
-            out,
-            "{:5}{:>9}{:>26}{:>26}{:>10}{:>10}  CPU us/message",
-            "", "message", "sent", "received", "Mbit/s", "lost"
-        )?;
+        let names = ["message", "sent", "received", "Mbit/s", "lost"].map(right);
+        let mut table =
+            Table::new([left("")].into_iter().chain(names).chain([left("CPU us/message")]));
         for one in self.measured {
             let received = of(one, received_rate);
             let megabits = received.as_ref().map(|rates| rates.median() * 8.388_608);
             let lost = of(one, |run| Measured::loss(run) * 100.0);
             let lost = lost.filter(|_| one.protocol == Protocol::Udp);
-            writeln!(
-                out,
-                "{:5}{:>9}{:>26}{:>26}{:>10.0}{:>10}  {:.2} here, {:.2} there",
-                one.protocol.name(),
+            table.row([
+                one.protocol.name().to_owned(),
                 bytes(one.message_bytes as u64),
                 cell(of(one, sent_rate).as_ref(), 1),
                 cell(received.as_ref(), 1),
-                megabits.unwrap_or(f64::NAN),
+                format!("{:.0}", megabits.unwrap_or(f64::NAN)),
                 lost.map_or_else(|| "-".to_owned(), |lost| format!("{:.2} %", lost.median())),
-                cpu_us(one, false),
-                cpu_us(one, true),
-            )?;
+                format!("{:.2} here, {:.2} there", cpu_us(one, false), cpu_us(one, true)),
+            ]);
         }
+        out.push_str(&table.text());
         for one in self.measured.iter().filter(|one| one.protocol == Protocol::Udp) {
             write_losses(out, one)?;
         }

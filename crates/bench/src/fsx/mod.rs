@@ -6,44 +6,65 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness::exit::Failure;
+use harness::local;
 use harness::output;
 use harness::shell;
-use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use load::fsx::{self, FILE_BYTES_MAX, Failed, Options, Tally};
 use load::place;
-use net::clock::Clock;
 use perf::units::Nanos;
 use tokio::sync::mpsc;
 
 use crate::fsx::args::Fsx;
+use crate::workload::{Conditions, Outcome, Outputs, Workload};
 
 /// How long operations in progress may take when we are interrupted.
 const STOP_LIMIT: Nanos = Nanos::from_secs(3);
 
-type Outcome = Result<Result<Tally, Box<Failed>>, load::error::Error>;
+/// What came of a file.
+type Ended = Result<Result<Tally, Box<Failed>>, load::error::Error>;
 
-/// Runs the command.
-pub fn run(args: &Fsx, verbosity: Verbosity) -> Result<(), Failure> {
-    if args.size > FILE_BYTES_MAX {
-        let what =
-            format!("--size is above {FILE_BYTES_MAX}, and a copy of each file is in memory");
-        return Err(Failure::usage(what, "a smaller --size"));
+impl Workload for Fsx {
+    type Plan = ();
+    type Measured = Tally;
+
+    fn plan(&self) -> Result<(), Failure> {
+        if self.size > FILE_BYTES_MAX {
+            let what =
+                format!("--size is above {FILE_BYTES_MAX}, and a copy of each file is in memory");
+            return Err(Failure::usage(what, "a smaller --size"));
+        }
+        let needed = self.size.saturating_mul(u64::from(self.files));
+        let free = place::free_bytes(&self.dir).map_err(Failure::from)?;
+        if free < needed {
+            let dir = self.dir.display();
+            let what = format!("{dir}: {needed} bytes are needed there, and {free} are free");
+            return Err(Failure::environment(what, "free space there, or a smaller --size"));
+        }
+        Ok(())
     }
-    let needed = args.size.saturating_mul(u64::from(args.files));
-    let free = place::free_bytes(&args.dir).map_err(Failure::from)?;
-    if free < needed {
-        let what =
-            format!("{}: {needed} bytes are needed there, and {free} are free", args.dir.display());
-        return Err(Failure::environment(what, "free space there, or a smaller --size"));
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs::json(&None)
     }
-    net::runtime::block_on(exercise(args, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+
+    async fn run(&self, (): &(), conditions: Conditions) -> Result<Outcome<Tally>, Failure> {
+        let total = exercise(self, conditions).await?;
+        Ok(Outcome { measured: Some(total), failed: None })
+    }
+
+    fn table(&self, (): &(), total: &Tally, _: Verbosity) -> String {
+        format!(
+            "fsx: {} operations, {} MiB read and {} MiB written, every byte as it should be\n",
+            total.operations,
+            total.bytes_read >> 20,
+            total.bytes_written >> 20
+        )
+    }
 }
 
-async fn exercise(args: &Fsx, verbosity: Verbosity) -> Result<(), Failure> {
-    let clock = Clock::real();
-    let mut interrupts = Interrupts::catch()?;
+async fn exercise(args: &Fsx, conditions: Conditions) -> Result<Tally, Failure> {
+    let Conditions { clock, mut interrupts, verbosity } = conditions;
     let seed = args.seed.unwrap_or_else(|| {
         // Short enough to be read out; what is lost is how far in the past we were.
         u64::from(clock.since_1970().subsec_nanos()) % 1_000_000
@@ -63,7 +84,7 @@ async fn exercise(args: &Fsx, verbosity: Verbosity) -> Result<(), Failure> {
             call_bytes_max: u32::try_from(args.call).unwrap_or(u32::MAX),
             mapped: !args.no_mmap,
         };
-        let name = format!("{:x}-{}-{file}", clock.since_1970().as_nanos(), std::process::id());
+        let name = format!("{}-{file}", local::tag(&clock));
         let (clock, dir, stopped) = (clock.clone(), args.dir.clone(), Arc::clone(&stop));
         let answers = answers.clone();
         let work = move || {
@@ -93,7 +114,7 @@ async fn exercise(args: &Fsx, verbosity: Verbosity) -> Result<(), Failure> {
         }
         outcomes = all(&mut answered) => outcomes,
     };
-    conclude(args, outcomes, verbosity)
+    sum(args, outcomes)
 }
 
 fn stop_all(stop: &AtomicBool, failure: Failure) -> Failure {
@@ -101,7 +122,7 @@ fn stop_all(stop: &AtomicBool, failure: Failure) -> Failure {
     failure
 }
 
-async fn all(answered: &mut mpsc::Receiver<Outcome>) -> Vec<Outcome> {
+async fn all(answered: &mut mpsc::Receiver<Ended>) -> Vec<Ended> {
     let mut outcomes = Vec::new();
     while let Some(outcome) = answered.recv().await {
         outcomes.push(outcome);
@@ -110,7 +131,7 @@ async fn all(answered: &mut mpsc::Receiver<Outcome>) -> Vec<Outcome> {
 }
 
 /// The first failure, or what was done.
-fn conclude(args: &Fsx, outcomes: Vec<Outcome>, verbosity: Verbosity) -> Result<(), Failure> {
+fn sum(args: &Fsx, outcomes: Vec<Ended>) -> Result<Tally, Failure> {
     let mut total = Tally::default();
     for outcome in outcomes {
         let tally = outcome.map_err(Failure::from)?.map_err(|failed| wrong(args, &failed))?;
@@ -118,16 +139,7 @@ fn conclude(args: &Fsx, outcomes: Vec<Outcome>, verbosity: Verbosity) -> Result<
         total.bytes_read += tally.bytes_read;
         total.bytes_written += tally.bytes_written;
     }
-    if verbosity == Verbosity::Quiet {
-        return Ok(());
-    }
-    let mib = |bytes: u64| bytes >> 20;
-    output::print(&format!(
-        "fsx: {} operations, {} MiB read and {} MiB written, every byte as it should be\n",
-        total.operations,
-        mib(total.bytes_read),
-        mib(total.bytes_written)
-    ))
+    Ok(total)
 }
 
 fn wrong(args: &Fsx, failed: &Failed) -> Failure {

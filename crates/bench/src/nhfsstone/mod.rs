@@ -70,7 +70,7 @@ impl Workload for Args {
         vec![record::record(self, plan, ran)]
     }
 
-    fn verdict(&self, ran: &Ran) -> Result<(), Failure> {
+    fn verdict(&self, ran: Ran) -> Result<(), Failure> {
         match ran.outcome.is_valid() {
             true => Ok(()),
             false => Err(Failure::check(

@@ -2,32 +2,32 @@
 //! side.
 
 pub mod args;
-pub(crate) mod loggp;
-pub(crate) mod predict;
-pub(crate) mod sensitivity;
-pub(crate) mod whatif;
+mod loggp;
+mod predict;
+mod sensitivity;
+mod whatif;
 mod writes;
 
-use clap::Subcommand;
 use harness::exit::Failure;
-use harness::verbosity::Verbosity;
 
-#[derive(Debug, Subcommand)]
-pub enum Papers {
-    Loggp(args::Loggp),
-    Predict(args::Predict),
-    Sensitivity(args::Sensitivity),
-    Whatif(args::WhatIf),
+use crate::workload::workloads;
+
+workloads! {
+    Papers {
+        Loggp(args::Loggp),
+        Predict(args::Predict),
+        Sensitivity(args::Sensitivity),
+        Whatif(args::WhatIf),
+    }
 }
 
-impl Papers {
-    /// Runs the command.
-    pub fn run(&self, verbosity: Verbosity) -> Result<(), Failure> {
-        match self {
-            Self::Loggp(args) => loggp::run(args, verbosity),
-            Self::Predict(args) => predict::run(args, verbosity),
-            Self::Sensitivity(args) => sensitivity::run(args, verbosity),
-            Self::Whatif(args) => whatif::run(args, verbosity),
+impl args::Common {
+    /// # Errors
+    /// With `--check`, where the aims are not met.
+    fn verdict(&self, is_met: bool, summary: impl FnOnce() -> String) -> Result<(), Failure> {
+        match self.check && !is_met {
+            true => Err(Failure::check(summary(), "again on a quiet machine, without --quick")),
+            false => Ok(()),
         }
     }
 }

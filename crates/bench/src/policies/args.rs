@@ -40,7 +40,7 @@ pub struct Policies {
     pub(crate) reply_limit: Nanos,
     /// Writes the report to FILE, or to standard output with `-`.
     #[arg(long, alias = "out", value_name = "-|FILE", default_value = "nfskit-policies.html")]
-    pub(crate) html: PathBuf,
+    pub(crate) html: Option<PathBuf>,
     /// Writes the run record to FILE, or to standard output with `-`.
     #[arg(long, value_name = "-|FILE")]
     pub(crate) json: Option<PathBuf>,

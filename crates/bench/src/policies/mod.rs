@@ -11,23 +11,24 @@ use client::session::Session;
 use client::write_behind::PolicyName;
 use harness::emulated;
 use harness::exit::Failure;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::records;
 use harness::scratch;
-use harness::served::{Embedded, worker_threads};
-use harness::signals::Interrupts;
+use harness::served::Embedded;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::latencies::{SLOW, Summary};
-use load::policies::{self, Run, Workload};
+use load::policies::{self, Run};
 use load::scratch::Scratch;
 use net::clock::Clock;
 use net::shape::Shape;
 use net::shape::profile::Profile;
+use perf::record::Run as Record;
 use perf::stats::Sample;
 use perf::units::Nanos;
 
 use crate::policies::args::Policies;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// Bytes in a write(), as in the paper.
 const CALL_BYTES: u32 = 8192;
@@ -162,7 +163,7 @@ fn usual(run: &Run) -> Option<Sample> {
 
 /// Everything that was measured, and how.
 #[derive(Debug)]
-struct Outcome {
+pub(crate) struct Outcome {
     link: Profile,
     /// The URL of somebody else's server.
     url: Option<String>,
@@ -186,26 +187,45 @@ impl Outcome {
     }
 }
 
-/// Runs the command.
-pub fn run(args: &Policies, verbosity: Verbosity) -> Result<(), Failure> {
-    let wsize = u32::try_from(args.wsize).ok().filter(|wsize| (4096..=1 << 20).contains(wsize));
-    let Some(wsize) = wsize else {
-        return Err(Failure::usage("--wsize is not between 4K and 1M", "--wsize 8K"));
-    };
-    let html = Some(args.html.clone());
-    output::check([&args.json, &html])?;
-    // This thread is the writer; the others send, and handle replies.
-    let measuring = measure(args, wsize, verbosity);
-    let outcome = net::runtime::block_on_threads(worker_threads(), measuring)
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    output::write(&args.html, &report::html(&outcome))?;
-    if output::prints_text(verbosity, [&args.json, &html]) {
-        output::print(&text::table(&outcome))?;
-        output::print(&format!("\nreport: {}\n", args.html.display()))?;
+impl Workload for Policies {
+    /// Most bytes of a WRITE.
+    type Plan = u32;
+    type Measured = Outcome;
+
+    fn plan(&self) -> Result<u32, Failure> {
+        let wsize = u32::try_from(self.wsize).ok().filter(|wsize| (4096..=1 << 20).contains(wsize));
+        wsize.ok_or_else(|| Failure::usage("--wsize is not between 4K and 1M", "--wsize 8K"))
     }
-    match &args.json {
-        Some(json) => output::write(json, &record::json(&outcome, args)),
-        None => Ok(()),
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs { html: &self.html, ..Outputs::json(&self.json) }
+    }
+
+    /// One thread is the writer; the others send, and handle replies.
+    fn is_on_all_processors(&self) -> bool {
+        true
+    }
+
+    async fn run(
+        &self,
+        &wsize: &u32,
+        conditions: Conditions,
+    ) -> Result<workload::Outcome<Outcome>, Failure> {
+        let outcome = measure(self, wsize, conditions).await?;
+        Ok(workload::Outcome { measured: Some(outcome), failed: None })
+    }
+
+    fn table(&self, _: &u32, outcome: &Outcome, _: Verbosity) -> String {
+        let report = self.html.iter().map(|html| format!("\nreport: {}\n", html.display()));
+        text::table(outcome) + &report.collect::<String>()
+    }
+
+    fn record(&self, _: &u32, outcome: &Outcome) -> Vec<Record> {
+        vec![record::record(outcome, self)]
+    }
+
+    fn figure(&self, _: &u32, outcome: &Outcome) -> String {
+        report::html(outcome)
     }
 }
 
@@ -216,9 +236,11 @@ struct Lane<'a> {
     scratch: &'a Scratch,
 }
 
-async fn measure(args: &Policies, wsize: u32, verbosity: Verbosity) -> Result<Outcome, Failure> {
-    let clock = Clock::real();
-    let mut interrupts = Interrupts::catch()?;
+async fn measure(
+    args: &Policies,
+    wsize: u32,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
+) -> Result<Outcome, Failure> {
     let begun = clock.now();
     let bars = Bars::new(verbosity);
     let course = Course { clock: &clock, args, wsize, bars };
@@ -323,7 +345,7 @@ impl Course<'_> {
         scene: Scene,
         source: &[u8],
     ) -> Result<Run, Failure> {
-        let workload = Workload {
+        let workload = policies::Workload {
             policy,
             file_bytes: scene.file_bytes(self.args.quick),
             call_bytes: CALL_BYTES,

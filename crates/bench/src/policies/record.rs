@@ -10,8 +10,8 @@ use super::findings::findings;
 use super::{CALL_BYTES, Measured, Outcome};
 use crate::policies::args::Policies;
 
-pub(super) fn json(outcome: &Outcome, args: &Policies) -> String {
-    let mut record = records::begin(records::now());
+pub(super) fn record(outcome: &Outcome, args: &Policies) -> Record {
+    let mut record = records::of("policies");
     let kind = if outcome.url.is_some() { "server" } else { "embedded" };
     record.target = Target {
         kind: kind.to_owned(),
@@ -20,12 +20,12 @@ pub(super) fn json(outcome: &Outcome, args: &Policies) -> String {
         wsize: Some(u64::from(outcome.wsize)),
         ..Target::default()
     };
-    record.workload.name = "policies".to_owned();
-    let parameters = [("call_bytes", u64::from(CALL_BYTES)), ("repeats", u64::from(args.repeats))];
-    for (name, value) in parameters {
-        record.workload.parameters.insert(name.to_owned(), value.into());
-    }
-    record.workload.parameters.insert("link".to_owned(), outcome.link.to_string().into());
+    let given = [
+        ("call_bytes", CALL_BYTES.into()),
+        ("repeats", args.repeats.into()),
+        ("link", outcome.link.to_string().into()),
+    ];
+    records::parameters(&mut record, given);
     for measured in &outcome.measured {
         add(&mut record, measured);
     }
@@ -38,7 +38,7 @@ pub(super) fn json(outcome: &Outcome, args: &Policies) -> String {
         let text = format!("{}: {}", finding.seen.words(), finding.text);
         record.warnings.push(Warning::new(code, &text, advice));
     }
-    record.to_json_pretty()
+    record
 }
 
 fn add(record: &mut Record, measured: &Measured) {

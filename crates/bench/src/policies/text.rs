@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use client::write_behind::{PolicyName, Stage};
+use harness::table::{Table, left, right};
 use load::latencies::Summary;
 
 use super::findings::findings;
@@ -36,7 +37,11 @@ pub(super) fn table(outcome: &Outcome) -> String {
                 outcome.measured.iter().filter(|m| (m.scene, m.speed) == (scene, speed)).collect();
             if !rows.is_empty() {
                 text.push_str(&heading(outcome, rows[0]));
-                rows.into_iter().filter_map(row).for_each(|row| text.push_str(&row));
+                let names = COLUMNS.map(right);
+                let mut table =
+                    Table::new([left("")].into_iter().chain(names).chain([left("the paper")]));
+                rows.into_iter().filter_map(row).for_each(|row| table.row(row));
+                text.push_str(&table.text());
             }
         }
     }
@@ -52,73 +57,69 @@ fn heading(outcome: &Outcome, measured: &Measured) -> String {
         Scene::Jitter => "figures 5 and 6",
         Scene::Short => "table 1",
     };
-    format!(
-        "\n{}, {what}\n{:12} {:>8} {:>8} {:>12} {:>7} {:>9} {:>7} {:>7} {:>8} \
-         {:>7} {:>8} {:>8} {:>13}  the paper\n",
-        outcome.with_file(measured),
-        "",
-        "mean/us",
-        "<=1 ms",
-        "slow calls",
-        "period",
-        "us/1000",
-        "p50",
-        "p99",
-        "max",
-        "spread",
-        "written",
-        "flushed",
-        "means",
-    )
+    format!("\n{}, {what}\n", outcome.with_file(measured))
 }
 
-fn row(measured: &Measured) -> Option<String> {
+/// Between the policy and the paper.
+const COLUMNS: [&str; 12] = [
+    "mean/us",
+    "<=1 ms",
+    "slow calls",
+    "period",
+    "us/1000",
+    "p50",
+    "p99",
+    "max",
+    "spread",
+    "written",
+    "flushed",
+    "means",
+];
+
+fn row(measured: &Measured) -> Option<[String; 14]> {
     let summary = measured.summary()?;
     let (written, flushed) = measured.rates()?;
     let (least, most) = measured.mean_range_us();
     let Summary { mean, mean_without_slow, slow_calls, calls, period, slope_us_per_1000, .. } =
         &summary;
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    Some(format!(
-        "{:12} {:8.1} {:>8} {:>12} {:>7} {:>9} {:7.1} {:7.1} {:8.0} {:7.1} {written:8.1} \
-         {flushed:8.1} {:>13}  {}\n",
-        measured.policy.name(),
-        mean.as_micros_f64(),
+    let tenths = |value: f64| format!("{value:.1}");
+    Some([
+        measured.policy.name().to_owned(),
+        tenths(mean.as_micros_f64()),
         optional(mean_without_slow.map(|mean| format!("{:.1}", mean.as_micros_f64()))),
         format!("{slow_calls}/{calls}"),
         optional(period.as_ref().map(|period| format!("{:.0}", period.calls))),
         optional(slope_us_per_1000.as_ref().map(|slope| format!("{:+.2}", slope.value))),
-        summary.p50.as_micros_f64(),
-        summary.p99.as_micros_f64(),
-        summary.max.as_micros_f64(),
-        measured.spread_us().unwrap_or(0.0),
+        tenths(summary.p50.as_micros_f64()),
+        tenths(summary.p99.as_micros_f64()),
+        format!("{:.0}", summary.max.as_micros_f64()),
+        tenths(measured.spread_us().unwrap_or(0.0)),
+        tenths(written),
+        tenths(flushed),
         format!("{least:.1}-{most:.1}"),
-        paper(measured.policy, measured.scene),
-    ))
+        paper(measured.policy, measured.scene).to_owned(),
+    ])
 }
 
 fn stages(outcome: &Outcome) -> String {
     let Some(first) = outcome.of(PolicyName::Linux244, Scene::Jitter, Speed::Fast) else {
         return String::new();
     };
-    let mut text = format!("\nstages, mean in us ({})\n{:12}", outcome.with_file(first), "");
-    for stage in Stage::ALL {
-        write!(text, " {:>14}", stage.name()).ok();
-    }
-    text.push('\n');
+    let names = Stage::ALL.into_iter().map(|stage| right(stage.name()));
+    let mut table = Table::new([left("")].into_iter().chain(names));
     for policy in PolicyName::ALL {
         let run = outcome.of(policy, Scene::Jitter, Speed::Fast).and_then(Measured::typical);
         let Some(run) = run else { continue };
-        write!(text, "{:12}", policy.name()).ok();
-        for stage in Stage::ALL {
+        let mean = |stage| {
             let histogram = run.stages.of(stage);
             let mean = histogram.mean().as_micros_f64();
-            let shown = if histogram.is_empty() { "-".to_owned() } else { format!("{mean:.2}") };
-            write!(text, " {shown:>14}").ok();
-        }
-        text.push('\n');
+            if histogram.is_empty() { "-".to_owned() } else { format!("{mean:.2}") }
+        };
+        let means = Stage::ALL.into_iter().map(mean);
+        table.row([policy.name().to_owned()].into_iter().chain(means));
     }
-    text
+    format!("\nstages, mean in us ({})\n{}", outcome.with_file(first), table.text())
 }
 
 fn verdicts(outcome: &Outcome) -> String {

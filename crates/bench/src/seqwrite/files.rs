@@ -1,6 +1,5 @@
 //! Through file systems: every place, every length, every repetition, in alternation.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +10,12 @@ use bytes::Bytes;
 use client::files::Files;
 use client::mount::{self, Mounted};
 use client::url::Target;
+use harness::csv;
 use harness::emulated;
 use harness::exit::Failure;
 use harness::local;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::scratch;
-use harness::served::worker_threads;
-use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::error::Error as LoadError;
@@ -31,8 +29,8 @@ use perf::stats::Sample;
 use perf::units::Nanos;
 use tokio::sync::oneshot;
 
-use super::{record, summary};
 use crate::seqwrite::args::Seqwrite;
+use crate::workload::Conditions;
 
 const FILE_BYTES: u64 = 100 << 20;
 const CALL_BYTES: u64 = 8 << 10;
@@ -65,7 +63,7 @@ impl Place {
 
 /// All repetitions of one length in one place.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     pub(super) place: Place,
     pub(super) workload: Workload,
     pub(super) runs: Vec<Run>,
@@ -98,27 +96,8 @@ impl Measured {
     }
 }
 
-/// Runs the benchmark and tells the outcome.
-pub(super) fn run(args: &Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
-    let workloads = workloads(args)?;
-    output::check([&args.json, &args.csv])?;
-    // Our client sends from other threads than the one that writes.
-    let measured =
-        net::runtime::block_on_threads(worker_threads(), measure(args, &workloads, verbosity))
-            .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if output::prints_text(verbosity, [&args.json, &args.csv]) {
-        output::print(&summary::text(&measured, args))?;
-    }
-    if let Some(file) = &args.csv {
-        output::write(file, &csv(&measured))?;
-    }
-    match &args.json {
-        Some(json) => output::write(json, &record::json(&measured, args)),
-        None => Ok(()),
-    }
-}
-
-fn workloads(args: &Seqwrite) -> Result<Vec<Workload>, Failure> {
+/// What is to be written, of each length.
+pub(super) fn workloads(args: &Seqwrite) -> Result<Vec<Workload>, Failure> {
     let call_bytes = u32::try_from(args.call.unwrap_or(CALL_BYTES))
         .ok()
         .filter(|bytes| *bytes <= 1 << 30)
@@ -140,13 +119,11 @@ fn workloads(args: &Seqwrite) -> Result<Vec<Workload>, Failure> {
     }
 }
 
-async fn measure(
+pub(super) async fn measure(
     args: &Seqwrite,
     workloads: &[Workload],
-    verbosity: Verbosity,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
 ) -> Result<Vec<Measured>, Failure> {
-    let clock = Clock::real();
-    let mut interrupts = Interrupts::catch()?;
     let places = look(args, workloads)?;
     let left = Arc::new(AtomicBool::new(false));
     let work = Work { clock: &clock, args, workloads, places: &places, verbosity, left: &left };
@@ -263,7 +240,7 @@ impl Work<'_> {
         workload: Workload,
         server: Option<Directory<'_>>,
     ) -> Result<Run, Failure> {
-        let name = format!("{:x}-{}", self.clock.since_1970().as_nanos(), std::process::id());
+        let name = local::tag(self.clock);
         let source = workload.source();
         match (&place.at, server) {
             (At::Dir(dir), _) => {
@@ -330,20 +307,15 @@ impl Drop for Writer {
 }
 
 /// Every call of every run, one a line.
-fn csv(measured: &[Measured]) -> String {
-    let mut csv = "place,file_bytes,call_bytes,repeat,call,latency_ns\n".to_owned();
-    for Measured { place, workload, runs } in measured {
-        let name = output::field(&place.name());
-        for (repeat, run) in runs.iter().enumerate() {
-            for (call, latency) in run.calls.iter().enumerate() {
-                let Workload { file_bytes, call_bytes } = workload;
-                let latency_ns = latency.as_nanos();
-                // Writing to a String does not fail.
-                let line =
-                    format_args!("{name},{file_bytes},{call_bytes},{repeat},{call},{latency_ns}\n");
-                csv.write_fmt(line).ok();
+pub(super) fn csv(measured: &[Measured]) -> String {
+    csv::text("place,file_bytes,call_bytes,repeat,call,latency_ns", |rows| {
+        for Measured { place, workload: Workload { file_bytes, call_bytes }, runs } in measured {
+            let name = place.name();
+            for (repeat, run) in runs.iter().enumerate() {
+                for (call, latency) in run.calls.iter().enumerate() {
+                    rows.add((&name, file_bytes, call_bytes, repeat, call, latency.as_nanos()));
+                }
             }
         }
-    }
-    csv
+    })
 }

@@ -16,20 +16,7 @@ use crate::seqwrite::args::Seqwrite;
 /// Points of the plotted calls of a run.
 const SERIES_POINTS_MAX: usize = 4_000;
 
-/// The record, or the list of records when there are several.
-pub(super) fn json(measured: &[Measured], args: &Seqwrite) -> String {
-    let records = records(measured, args);
-    if let [only] = records.as_slice() {
-        return only.to_json_pretty();
-    }
-    let records: Vec<String> = records.iter().map(Record::to_json_pretty).collect();
-    format!(
-        "[\n{}\n]\n",
-        records.iter().map(|record| record.trim()).collect::<Vec<_>>().join(",\n")
-    )
-}
-
-fn records(measured: &[Measured], args: &Seqwrite) -> Vec<Record> {
+pub(super) fn records(measured: &[Measured], args: &Seqwrite) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     for one in measured {
         let mut record = record(one, args);

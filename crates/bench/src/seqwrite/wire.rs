@@ -4,12 +4,10 @@ use client::mount::{self, Mounted};
 use client::transfer::Limit;
 use harness::emulated;
 use harness::exit::Failure;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::records;
 use harness::scratch;
-use harness::signals::Interrupts;
 use harness::target::{self, Reached};
-use harness::verbosity::Verbosity;
 use load::scratch::Scratch;
 use load::seqwrite::{self, Workload};
 use net::clock::Clock;
@@ -22,49 +20,37 @@ use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
 use crate::seqwrite::args::{self, Stable};
+use crate::workload::Conditions;
 
 const FILE_BYTES: u64 = 256 << 20;
 const CALL_BYTES: u64 = 1 << 20;
 
 /// What to write where.
-#[derive(Clone, Copy, Debug)]
-struct Plan<'a> {
-    target: &'a client::url::Target,
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    target: client::url::Target,
     size: u64,
     call: u64,
 }
 
-/// Runs the command.
-pub(super) fn run(args: &args::Seqwrite, verbosity: Verbosity) -> Result<(), Failure> {
-    output::check([&args.json])?;
+pub(super) fn plan(args: &args::Seqwrite) -> Result<Plan, Failure> {
     let size = match args.size[..] {
         [] => FILE_BYTES,
         [size] => size,
         _ => return Err(Failure::usage("--wire writes files of one --size", "one --size")),
     };
-    let Some(target) = &args.target else {
+    let Some(target) = args.target.clone() else {
         return Err(Failure::usage("--wire makes calls to a server", "--target URL"));
     };
-    let plan = Plan { target, size, call: args.call.unwrap_or(CALL_BYTES) };
-    let record = net::runtime::block_on(measure(args, plan, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if output::prints_text(verbosity, [&args.json]) {
-        output::print(&summary(&record))?;
-    }
-    match &args.json {
-        Some(json) => output::write(json, &record.to_json_pretty()),
-        None => Ok(()),
-    }
+    Ok(Plan { target, size, call: args.call.unwrap_or(CALL_BYTES) })
 }
 
-async fn measure(
+pub(super) async fn measure(
     args: &args::Seqwrite,
-    plan: Plan<'_>,
-    verbosity: Verbosity,
+    plan: &Plan,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
 ) -> Result<Run, Failure> {
-    let clock = Clock::real();
     let Plan { target, size, call } = plan;
-    let mut interrupts = Interrupts::catch()?;
     let link = args.link.clone().unwrap_or_default();
     emulated::calibrate(&clock, &link).await?;
     let options = target::options(target, args.reply_limit, link.clone().into());
@@ -74,13 +60,13 @@ async fn measure(
     scratch::in_scratch(&reached, &mut interrupts, async |scratch: &Scratch| {
         let Mounted { session, .. } = mount::mount(&clock, target, &options).await?;
         let call_bytes =
-            u32::try_from(call).unwrap_or(u32::MAX).min(session.sizes().write_bytes_max);
+            u32::try_from(*call).unwrap_or(u32::MAX).min(session.sizes().write_bytes_max);
         let data = seqwrite::pattern(call_bytes as usize);
         let workload = Workload {
             call_bytes,
             outstanding: args.outstanding as usize,
-            file_bytes: size,
-            total_bytes: size,
+            file_bytes: *size,
+            total_bytes: *size,
             commit_bytes: args.commit_every,
             stable: match args.stable {
                 Stable::Unstable => StableHow::Unstable,
@@ -106,7 +92,7 @@ async fn measure(
 
 fn record(
     args: &args::Seqwrite,
-    plan: Plan<'_>,
+    plan: &Plan,
     clock: &Clock,
     call_bytes: u32,
     runs: &[seqwrite::Run],
@@ -156,7 +142,7 @@ fn record(
     run
 }
 
-fn summary(run: &Run) -> String {
+pub(super) fn summary(run: &Run) -> String {
     let value = |name: &str| run.value(name).unwrap_or(f64::NAN);
     let times = run.histograms().get("write_response_time").and_then(|h| h.decode().ok());
     let times = times.unwrap_or_default();

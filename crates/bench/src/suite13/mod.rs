@@ -9,13 +9,13 @@ mod target;
 mod targets;
 mod thread;
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use harness::csv;
 use harness::exit::Failure;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::records;
 use harness::verbosity::Verbosity;
 use load::suite13::{self as suite, Failed, Material, Test};
@@ -91,8 +91,6 @@ impl Outcome {
 impl Workload for Suite13 {
     type Plan = Plan;
     type Measured = Outcome;
-    /// Our clients and mounts answer on other threads than those that wait for them.
-    const ON_ALL_PROCESSORS: bool = true;
 
     fn plan(&self) -> Result<Plan, Failure> {
         plan::of(self)
@@ -102,22 +100,22 @@ impl Workload for Suite13 {
         Outputs { csv: &self.csv, ..Outputs::json(&self.json) }
     }
 
+    /// Our clients and mounts answer on other threads than those that wait for them.
+    fn is_on_all_processors(&self) -> bool {
+        true
+    }
+
     async fn run(
         &self,
         plan: &Plan,
         Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
         let mut targets = Targets::look(&clock, self, plan, &mut interrupts).await?;
-        match interrupts.or(all(&clock, plan, &mut targets.all, verbosity)).await {
-            Err(failure) => targets.release(&clock, Err(failure)).await,
-            Ok((outcome, failed)) => {
-                // What was measured is kept even when nothing can be removed.
-                let ended = failed.map_or(Ok(()), Err);
-                let failed = targets.release(&clock, ended).await.err();
-                let measured = (!outcome.measured.is_empty()).then_some(outcome);
-                Ok(workload::Outcome { measured, failed })
-            }
-        }
+        let came = interrupts.or(all(&clock, plan, &mut targets.all, verbosity)).await;
+        let release = async |ended| targets.release(&clock, ended).await;
+        let mut outcome = workload::Outcome::released(came, release).await;
+        outcome.measured = outcome.measured.filter(|outcome| !outcome.measured.is_empty());
+        Ok(outcome)
     }
 
     fn table(&self, plan: &Plan, outcome: &Outcome, _: Verbosity) -> String {
@@ -283,30 +281,23 @@ fn failure(failed: Failed) -> Failure {
     Failure::environment(failed, advice)
 }
 
+const COLUMNS: &str = "place,copies,repeat,test,name,elapsed_s,flushed_s,first_copy_s,calls,each";
+
 /// Every run of every test, one a line.
 fn csv(outcome: &Outcome) -> String {
-    let mut csv =
-        "place,copies,repeat,test,name,elapsed_s,flushed_s,first_copy_s,calls,each\n".to_owned();
-    for one in &outcome.measured {
-        let place = output::field(&outcome.places[one.target].name);
-        for (repeat, ran) in one.runs.iter().enumerate() {
-            let seconds = |span: Nanos| format!("{:.9}", span.as_secs_f64());
-            let first = ran.copies.iter().min().copied().unwrap_or_default();
-            // Writing to a String does not fail.
-            writeln!(
-                csv,
-                "{place},{},{repeat},{},{},{},{},{},{},{}",
-                one.copies,
-                one.test.number(),
-                one.test.name(),
-                seconds(ran.elapsed),
-                ran.flushed.map(seconds).unwrap_or_default(),
-                seconds(first),
-                ran.calls.as_ref().map(|calls| calls.total().to_string()).unwrap_or_default(),
-                ran.calls.as_ref().map(Calls::words).unwrap_or_default(),
-            )
-            .ok();
+    csv::text(COLUMNS, |rows| {
+        for one in &outcome.measured {
+            let place = &outcome.places[one.target].name;
+            for (repeat, ran) in one.runs.iter().enumerate() {
+                let seconds = |span: Nanos| format!("{:.9}", span.as_secs_f64());
+                let first = ran.copies.iter().min().copied().unwrap_or_default();
+                rows.add((
+                    (place, one.copies, repeat, one.test.number(), one.test.name()),
+                    (seconds(ran.elapsed), ran.flushed.map(seconds), seconds(first)),
+                    ran.calls.as_ref().map(|calls| calls.total()),
+                    ran.calls.as_ref().map(Calls::words),
+                ));
+            }
         }
-    }
-    csv
+    })
 }

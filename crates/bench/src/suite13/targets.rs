@@ -1,8 +1,6 @@
 //! All places: looked at before, each with a directory of the run's own, which is removed however
 //! the run ends.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +14,6 @@ use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use load::error::Error as LoadError;
 use load::place::FileSystem;
-use load::scratch::Scratch;
 use net::clock::Clock;
 use net::shape::Shape;
 use parking_lot::Mutex;
@@ -52,8 +49,7 @@ impl Targets {
         }
         let mut targets = Self { all: Vec::new() };
         for (number, place) in args.compare.iter().enumerate() {
-            let tag =
-                format!("{:x}-{}-{number}", clock.since_1970().as_nanos(), std::process::id());
+            let tag = format!("{}-{number}", local::tag(clock));
             let made = match &place.at {
                 At::Dir(dir) => directory(place, dir, plan, &tag),
                 At::Server(url, target) => match server(clock, (place, url, target), args, plan) {
@@ -90,11 +86,7 @@ fn directory(place: &Place, dir: &Path, plan: &Plan, tag: &str) -> Result<Target
     })?;
     let FileSystem { kind, mount_options, flushed } =
         FileSystem::of(&dir).map_err(Failure::from)?;
-    let scratch = dir.join(Scratch::name_for(tag));
-    DirBuilder::new().mode(0o700).create(&scratch).map_err(|cause| {
-        let path = scratch.clone();
-        Failure::from(LoadError::Local { doing: "making a directory", path, cause })
-    })?;
+    let scratch = local::scratch(&dir, tag)?;
     let is_nfs = kind.starts_with("nfs");
     let flushes = plan.sync || is_nfs || kind == "fuse.nfskit";
     let durability = match flushed {

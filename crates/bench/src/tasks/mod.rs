@@ -6,10 +6,9 @@ mod record;
 mod summary;
 mod targets;
 
-use std::fmt::Write;
-
+use harness::csv;
 use harness::exit::Failure;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::records;
 use harness::verbosity::Verbosity;
 use load::tasks::{self as writers, Run};
@@ -59,8 +58,6 @@ pub(crate) struct Outcome {
 impl Workload for Tasks {
     type Plan = Plan;
     type Measured = Outcome;
-    /// Our clients and mounts answer on other threads than those that wait for them.
-    const ON_ALL_PROCESSORS: bool = true;
 
     fn plan(&self) -> Result<Plan, Failure> {
         plan::of(self)
@@ -70,22 +67,22 @@ impl Workload for Tasks {
         Outputs { csv: &self.csv, ..Outputs::json(&self.json) }
     }
 
+    /// Our clients and mounts answer on other threads than those that wait for them.
+    fn is_on_all_processors(&self) -> bool {
+        true
+    }
+
     async fn run(
         &self,
         plan: &Plan,
         Conditions { clock, mut interrupts, verbosity }: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
         let targets = Targets::look(&clock, self, plan, &mut interrupts).await?;
-        match interrupts.or(all(&clock, plan, &targets, verbosity)).await {
-            Err(failure) => targets.release(Err(failure)).await,
-            Ok((outcome, failed)) => {
-                // What was measured is kept even when nothing can be removed.
-                let ended = failed.map_or(Ok(()), Err);
-                let failed = targets.release(ended).await.err();
-                let measured = (!outcome.measured.is_empty()).then_some(outcome);
-                Ok(workload::Outcome { measured, failed })
-            }
-        }
+        let came = interrupts.or(all(&clock, plan, &targets, verbosity)).await;
+        let release = async |ended| targets.release(ended).await;
+        let mut outcome = workload::Outcome::released(came, release).await;
+        outcome.measured = outcome.measured.filter(|outcome| !outcome.measured.is_empty());
+        Ok(outcome)
     }
 
     fn table(&self, plan: &Plan, outcome: &Outcome, _: Verbosity) -> String {
@@ -141,34 +138,25 @@ async fn all(
     Ok((Outcome { places, measured }, failed))
 }
 
+const COLUMNS: &str = "file_bytes,call_bytes,files,times,tasks,alone,repeat,task,target,client,\
+                       seconds,mbit_per_s";
+
 /// Every task of every run, one a line.
 fn csv(outcome: &Outcome) -> String {
-    let mut csv =
-        "file_bytes,call_bytes,files,times,tasks,alone,repeat,task,target,client,seconds,\
-                   mbit_per_s\n"
-            .to_owned();
-    for Measured { case, runs } in &outcome.measured {
-        let work = &case.workload;
-        for (repeat, run) in runs.iter().enumerate() {
-            for (number, task) in run.tasks.iter().enumerate() {
-                // Writing to a String does not fail.
-                writeln!(
-                    csv,
-                    "{},{},{},{},{},{},{repeat},{number},{},{},{:.9},{:.3}",
-                    work.file_bytes,
-                    work.call_bytes,
-                    plan::files(work.names),
-                    work.times,
-                    case.tasks,
-                    case.only.is_some(),
-                    output::field(&outcome.places[task.target].name),
-                    task.client,
-                    task.span.as_secs_f64(),
-                    run.task_mbit_per_s(task),
-                )
-                .ok();
+    csv::text(COLUMNS, |rows| {
+        for Measured { case, runs } in &outcome.measured {
+            let work = &case.workload;
+            for (repeat, run) in runs.iter().enumerate() {
+                for (number, task) in run.tasks.iter().enumerate() {
+                    rows.add((
+                        (work.file_bytes, work.call_bytes, plan::files(work.names), work.times),
+                        (case.tasks, case.only.is_some(), repeat, number),
+                        (&outcome.places[task.target].name, task.client),
+                        format!("{:.9}", task.span.as_secs_f64()),
+                        format!("{:.3}", run.task_mbit_per_s(task)),
+                    ));
+                }
             }
         }
-    }
-    csv
+    })
 }

@@ -1,8 +1,6 @@
 //! Servers and directories to write in: looked at before, each with a directory of the run's own,
 //! which is removed however the run ends.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use client::files::Files;
@@ -15,7 +13,6 @@ use harness::scratch::{Held, REMOVE_LIMIT};
 use harness::served::raise_descriptor_limit;
 use harness::signals::Interrupts;
 use harness::target::{self, Reached};
-use load::error::Error as LoadError;
 use load::place::{self, FileSystem};
 use load::scratch::Scratch;
 use load::tasks::{At, Server, Writer};
@@ -117,16 +114,10 @@ impl<'a> Targets<'a> {
             let held = Held::make(&plain, interrupts).await?;
             self.made.push(Made::Server(Box::new(Remote { target, plain, held })));
         }
-        let tag = format!("{:x}-{}", self.clock.since_1970().as_nanos(), std::process::id());
+        let tag = local::tag(self.clock);
         for (number, dir) in self.args.dir.iter().enumerate() {
             // The same directory may have been named twice.
-            let scratch = dir.join(Scratch::name_for(&format!("{tag}-{number}")));
-            let made = DirBuilder::new().mode(0o700).create(&scratch);
-            made.map_err(|cause| {
-                let path = scratch.clone();
-                Failure::from(LoadError::Local { doing: "making a directory", path, cause })
-            })?;
-            self.made.push(Made::Dir(scratch));
+            self.made.push(Made::Dir(local::scratch(dir, &format!("{tag}-{number}"))?));
         }
         Ok(())
     }

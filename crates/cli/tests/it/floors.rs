@@ -72,7 +72,7 @@ fn a_stream_tells_both_ends_rates_and_what_the_kernel_dropped() {
     let slow = ["stream", "--proto", "udp", "--rate", "1M", "--time", "100ms", "--repeats", "1"];
     let shown = far.bench(&[&slow[..], &["--size", "1472"]].concat());
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    for part in ["udp     1472 B", "left over 100 us late", "generator", "loopback"] {
+    for part in ["udp   1472 B", "left over 100 us late", "generator", "loopback"] {
         assert!(shown.stdout.contains(part), "no {part:?} in {shown:?}");
     }
     far.stop();

@@ -2,7 +2,7 @@
 //! alternation, and what the transaction model makes of the difference.
 //!
 //! The same in real time and in a world. What puts the delays in is the caller's: see
-//! [`Apparatus`].
+//! [`Emulator`].
 
 mod injected;
 
@@ -47,7 +47,7 @@ const BARE_US: (f64, f64) = (100.0, 5.0);
     async_fn_in_trait,
     reason = "used in this workspace only, without the bounds that would ask for"
 )]
-pub trait Apparatus {
+pub trait Emulator {
     /// A new session with exactly this in its way.
     ///
     /// # Errors
@@ -91,14 +91,14 @@ pub struct Point {
 /// Any call's, or too few answers.
 pub async fn point(
     clock: &Clock,
-    apparatus: &impl Apparatus,
+    emulator: &impl Emulator,
     base: Injected,
     injected: Injected,
     repeats: Repeats,
 ) -> Result<Point, Error> {
     let sides = [
-        Side::new(apparatus, base, "bare").await?,
-        Side::new(apparatus, base.and(&injected), "behind").await?,
+        Side::new(emulator, base, "bare").await?,
+        Side::new(emulator, base.and(&injected), "behind").await?,
     ];
     let data = pattern(CALL_BYTES_MAX as usize);
     let mut found = Found::default();
@@ -123,7 +123,7 @@ pub async fn point(
         null_bytes: null_bytes(&sides[1].session).await?,
         burst_bytes: f64::from(BLOCK_BYTES),
         burst_outstanding: effort.outstanding.small as f64,
-        busy_ends: f64::from(apparatus.busy_ends()),
+        busy_ends: f64::from(emulator.busy_ends()),
     };
     found.point(injected, calls)
 }
@@ -148,12 +148,8 @@ struct Side {
 }
 
 impl Side {
-    async fn new(
-        apparatus: &impl Apparatus,
-        injected: Injected,
-        name: &str,
-    ) -> Result<Self, Error> {
-        let Reached { session, dir } = apparatus.reach(&injected).await?;
+    async fn new(emulator: &impl Emulator, injected: Injected, name: &str) -> Result<Self, Error> {
+        let Reached { session, dir } = emulator.reach(&injected).await?;
         let session = session.limited(CALL_BYTES_MAX, CALL_BYTES_MAX);
         let made = async |what: &str| file(&session, dir, &format!("{name}-{what}")).await;
         let files = Files {

@@ -2,7 +2,7 @@
 //! in.
 
 use client::error::Error;
-use load::recover::{Apparatus, Injected, Parameter, Point, Reached, Repeats, point};
+use load::recover::{Emulator, Injected, Parameter, Point, Reached, Repeats, point};
 use net::clock::Clock;
 use net::clock::world::World;
 use net::shape::LinkPair;
@@ -23,7 +23,7 @@ const SPENT: Nanos = Nanos::from_micros(6);
 
 struct Bench(Site<MemStore>);
 
-impl Apparatus for Bench {
+impl Emulator for Bench {
     async fn reach(&self, injected: &Injected) -> Result<Reached, Error> {
         let Injected { link, overhead: spent } =
             Injected { link: BARE, overhead: SPENT }.and(injected);

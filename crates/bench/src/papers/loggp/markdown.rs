@@ -1,7 +1,6 @@
 //! The same table for a document.
 
-use std::fmt::Write as _;
-
+use harness::table::{Table, left};
 use load::recover::{Parameter, Point};
 use perf::stats::Estimate;
 
@@ -10,18 +9,24 @@ use super::table::{amount, interval, is_gap_unchanged, of, predicted_block_us};
 use super::verdict::{Verdict, error_pct};
 
 pub(super) fn text(outcome: &Outcome) -> String {
-    let mut text = String::from(
-        "| put in | read back | 95 % interval | error | L (us) | o (us) | g (us) | G (ns/B) \
-         | WRITE of 8 KiB | model |\n|---|---|---|---|---|---|---|---|---|---|\n",
-    );
-    for (parameter, point) in &outcome.sweep {
-        row(&mut text, *parameter, point);
-    }
-    writeln!(text, "\n{}.", Verdict::of(&outcome.sweep)).ok();
-    text
+    let names = [
+        "put in",
+        "read back",
+        "95 % interval",
+        "error",
+        "L (us)",
+        "o (us)",
+        "g (us)",
+        "G (ns/B)",
+        "WRITE of 8 KiB",
+        "model",
+    ];
+    let mut table = Table::new(names.map(left));
+    outcome.sweep.iter().for_each(|(parameter, point)| table.row(row(*parameter, point)));
+    format!("{}\n{}.\n", table.markdown(), Verdict::of(&outcome.sweep))
 }
 
-fn row(text: &mut String, parameter: Parameter, point: &Point) {
+fn row(parameter: Parameter, point: &Point) -> [String; 10] {
     let asked = parameter.of(&point.injected);
     let own = of(parameter, point);
     let or_hidden = |shown: Option<String>| shown.unwrap_or_else(|| "hidden".to_owned());
@@ -32,18 +37,18 @@ fn row(text: &mut String, parameter: Parameter, point: &Point) {
         or_hidden(of(other, point).map(|found| moved(other, &found, point)))
     });
     let predicted = predicted_block_us(point);
-    writeln!(
-        text,
-        "| {parameter} {} | {} | {} | {} | {latency} | {overhead} | {gap} | {gap_per_byte} \
-         | {:.0} us | {:+.1} % |",
-        amount(parameter, asked),
+    [
+        format!("{parameter} {}", amount(parameter, asked)),
         or_hidden(own.map(|own| amount(parameter, own.value))),
         own.map_or_else(String::new, |own| interval(parameter, &own)),
         own.map_or_else(String::new, |own| format!("{:+.1} %", error_pct(asked, own.value))),
-        point.block_us.1,
-        error_pct(point.block_us.1, predicted),
-    )
-    .ok();
+        latency,
+        overhead,
+        gap,
+        gap_per_byte,
+        format!("{:.0} us", point.block_us.1),
+        format!("{:+.1} %", error_pct(point.block_us.1, predicted)),
+    ]
 }
 
 /// What has become of a parameter that was not put in: unchanged within noise, where its interval

@@ -1,6 +1,6 @@
 //! `nfskit papers loggp`: LogGP put into a path and read back.
 
-mod apparatus;
+mod emulator;
 mod markdown;
 mod record;
 mod table;
@@ -8,9 +8,8 @@ mod verdict;
 
 use client::url::{Target, Version};
 use harness::exit::Failure;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::scratch;
-use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
@@ -18,12 +17,14 @@ use load::recover::{Injected, Parameter, Point, Repeats, point};
 use load::scratch::Scratch;
 use net::clock::Clock;
 use net::shape::Shape;
+use perf::record::Run as Record;
 use perf::units::Nanos;
 use wire::nfs3::FileHandle;
 
-use self::apparatus::Bench;
+use self::emulator::Bench;
 use self::verdict::Verdict;
 use crate::papers::args::{Loggp, Symbol};
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// The paper's ranges: L of 10 us to 4 ms (figure 5) and 40 ms (figure 11), o of up to 500 us on
 /// top of what there is (figures 7 and 8), G of 26 MB/s down to 1.25 (figure 10), here in
@@ -37,7 +38,7 @@ const AMOUNTS: [(Parameter, &[f64]); 4] = [
 
 /// Everything that was measured, and how.
 #[derive(Debug)]
-struct Outcome {
+pub(crate) struct Outcome {
     /// The URL of somebody else's server.
     url: Option<String>,
     started: String,
@@ -48,24 +49,40 @@ struct Outcome {
     neighbours_share: Option<f64>,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &Loggp, verbosity: Verbosity) -> Result<(), Failure> {
-    check(args)?;
-    output::check([&args.json])?;
-    let outcome = net::runtime::block_on(measure(args, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if output::prints_text(verbosity, [&args.json]) {
-        let text = if args.markdown { markdown::text } else { table::text };
-        output::print(&text(&outcome))?;
+impl Workload for Loggp {
+    type Plan = ();
+    type Measured = Outcome;
+
+    fn plan(&self) -> Result<(), Failure> {
+        check(self)
     }
-    if let Some(json) = &args.json {
-        output::write(json, &record::json(&outcome))?;
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs::json(&self.common.json)
     }
-    let verdict = Verdict::of(&outcome.sweep);
-    if args.check && !verdict.is_met() {
-        return Err(Failure::check(verdict, "again on a quiet machine, without --quick"));
+
+    async fn run(
+        &self,
+        (): &(),
+        conditions: Conditions,
+    ) -> Result<workload::Outcome<Outcome>, Failure> {
+        let outcome = measure(self, conditions).await?;
+        Ok(workload::Outcome { measured: Some(outcome), failed: None })
     }
-    Ok(())
+
+    fn table(&self, _: &(), outcome: &Outcome, _: Verbosity) -> String {
+        let text = if self.common.markdown { markdown::text } else { table::text };
+        text(outcome)
+    }
+
+    fn record(&self, _: &(), outcome: &Outcome) -> Vec<Record> {
+        vec![record::record(outcome)]
+    }
+
+    fn verdict(&self, outcome: Outcome) -> Result<(), Failure> {
+        let verdict = Verdict::of(&outcome.sweep);
+        self.common.verdict(verdict.is_met(), || verdict.to_string())
+    }
 }
 
 /// What the arguments cannot mean together.
@@ -88,28 +105,23 @@ fn check(args: &Loggp) -> Result<(), Failure> {
 
 const POINT_TIME_LEAST: Nanos = Nanos::from_millis(10);
 
-async fn measure(args: &Loggp, verbosity: Verbosity) -> Result<Outcome, Failure> {
-    let clock = Clock::real();
-    let mut interrupts = Interrupts::catch()?;
+async fn measure(
+    args: &Loggp,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
+) -> Result<Outcome, Failure> {
     let sweep = Sweep { clock: &clock, args, bars: Bars::new(verbosity) };
     let started = load::environment::rfc3339(&clock);
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let sweep = match &args.target {
         Some(target) => {
-            let options = target::options(target, args.reply_limit, Shape::default());
+            let options = target::options(target, args.common.reply_limit, Shape::default());
             let plain = Reached::new(&clock, None, target, options);
             scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
                 sweep.run(Some((target, scratch.dir()))).await
             })
             .await?
         }
-        None => {
-            tokio::select! {
-                biased;
-                () = interrupts.next() => return Err(Failure::interrupted()),
-                swept = sweep.run(None) => swept?,
-            }
-        }
+        None => interrupts.or(sweep.run(None)).await?,
     };
     let now = clock.now();
     Ok(Outcome {
@@ -141,7 +153,7 @@ impl Sweep<'_> {
             let name = format!("{parameter} put in and read back");
             self.bars.show(&name, at as f64 / amounts.len() as f64);
             let injected = parameter.injected(*amount);
-            let (clock, reply_limit) = (self.clock, self.args.reply_limit);
+            let (clock, reply_limit) = (self.clock, self.args.common.reply_limit);
             let base = base(self.args, *parameter);
             let bench = match end {
                 Some((target, dir)) => Bench::at(clock, reply_limit, base, target, dir),

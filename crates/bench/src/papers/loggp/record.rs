@@ -9,7 +9,7 @@ use super::Outcome;
 use super::table::{of, predicted_block_us};
 use super::verdict::{GOAL_PCT, Verdict};
 
-pub(super) fn json(outcome: &Outcome) -> String {
+pub(super) fn record(outcome: &Outcome) -> Run {
     let mut record = records::begin(outcome.started.clone());
     let kind = if outcome.url.is_some() { "server" } else { "embedded" };
     record.target = Target {
@@ -33,7 +33,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
     record.metric("worst_error_pct", verdict.worst_pct, "%");
     record.metric("goal_pct", GOAL_PCT, "%");
     records::neighbours(&mut record, outcome.neighbours_share);
-    record.to_json_pretty()
+    record
 }
 
 fn add(record: &mut Run, varied: Parameter, point: &Point) {

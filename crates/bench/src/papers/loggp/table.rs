@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use harness::table::{Table, right};
 use load::recover::{Injected, Parameter, Point};
 use perf::stats::Estimate;
 use perf::units::Nanos;
@@ -18,9 +19,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
         "LogGP put in and read back: {server}, behind an L of {} in any case (but for g), {}\n",
         outcome.base_latency, outcome.took
     );
-    writeln!(
-        text,
-        "\n{:>13} {:>12} {:>8} {:>23}   {:>14} {:>14} {:>15} {:>14}   {:>21} {:>7}",
+    let names = [
         "put in",
         "read back",
         "error",
@@ -30,17 +29,18 @@ pub(super) fn text(outcome: &Outcome) -> String {
         "g (us)",
         "G (ns/B)",
         "8 KiB WRITE (us)",
-        "model"
-    )
-    .ok();
+        "model",
+    ];
+    let mut table = Table::new(names.map(right));
     let mut before = None;
     for (parameter, point) in &outcome.sweep {
         if before.is_some_and(|before| before != parameter) {
-            text.push('\n');
+            table.row::<&str>([]);
         }
         before = Some(parameter);
-        text.push_str(&row(*parameter, point));
+        table.row(row(*parameter, point));
     }
+    writeln!(text, "\n{}", table.text().trim_end()).ok();
     writeln!(text, "\n{}", Verdict::of(&outcome.sweep)).ok();
     text.push_str(
         "The others' columns are differences to the bare path with half of their interval (* does \
@@ -50,7 +50,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
     text
 }
 
-fn row(parameter: Parameter, point: &Point) -> String {
+fn row(parameter: Parameter, point: &Point) -> [String; 10] {
     let found = &point.recovered;
     let asked = parameter.of(&point.injected);
     let own = of(parameter, point);
@@ -69,19 +69,19 @@ fn row(parameter: Parameter, point: &Point) -> String {
         }
     });
     let predicted = predicted_block_us(point);
-    format!(
-        "{:>13} {:>12} {:>8} {:>23}   {:>14} {:>14} {:>15} {:>14}   {:>21} {:>7}\n",
+    let [latency, overhead, gap, gap_per_byte] = others;
+    [
         format!("{parameter} {}", amount(parameter, asked)),
         own.map_or_else(|| "hidden".to_owned(), |own| amount(parameter, own.value)),
         own.map_or_else(String::new, |own| format!("{:+.1} %", error_pct(asked, own.value))),
         own.map_or_else(String::new, |own| interval(parameter, &own)),
-        others[0],
-        others[1],
-        others[2],
-        others[3],
+        latency,
+        overhead,
+        gap,
+        gap_per_byte,
         format!("{:.0} of {predicted:.0}", point.block_us.1),
         format!("{:+.1} %", error_pct(point.block_us.1, predicted)),
-    )
+    ]
 }
 
 /// Whether the time per call of a burst is that of the bare path, as far as both are known.

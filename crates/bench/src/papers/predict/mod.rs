@@ -6,21 +6,22 @@ mod table;
 use std::path::Path;
 
 use harness::exit::Failure;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::records;
-use harness::signals::Interrupts;
 use harness::verbosity::Verbosity;
 use harness::verdict::Errors;
 use load::cpu::Neighbours;
 use net::clock::Clock;
 use perf::model::informed::{Form, Informed, Seen};
 use perf::model::least_squares::FitError;
+use perf::record::Run as Record;
 use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
 use super::writes::{Ran, Setting, Writes, run_time};
 use crate::papers::args::Predict;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// Calls outstanding: the lower half, which the model sees, and the upper.
 const LOWER: [u32; 5] = [1, 2, 3, 4, 5];
@@ -106,7 +107,7 @@ struct Server {
 }
 
 #[derive(Debug)]
-struct Outcome {
+pub(crate) struct Outcome {
     link: String,
     overhead: Nanos,
     started: String,
@@ -165,31 +166,48 @@ impl Outcome {
     }
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &Predict, verbosity: Verbosity) -> Result<(), Failure> {
-    output::check([&args.json])?;
-    let outcome = net::runtime::block_on(measure(args, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if output::prints_text(verbosity, [&args.json]) {
-        output::print(&table::text(&outcome, args.markdown))?;
+impl Workload for Predict {
+    type Plan = Nanos;
+    type Measured = Outcome;
+
+    fn plan(&self) -> Result<Nanos, Failure> {
+        run_time(self.time, self.quick)
     }
-    if let Some(json) = &args.json {
-        output::write(json, &record::json(&outcome))?;
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs::json(&self.common.json)
     }
-    if args.check && !outcome.is_met() {
-        let advice = "again on a quiet machine, without --quick";
-        return Err(Failure::check(outcome.summary(), advice));
+
+    async fn run(
+        &self,
+        &time: &Nanos,
+        conditions: Conditions,
+    ) -> Result<workload::Outcome<Outcome>, Failure> {
+        let outcome = measure(self, time, conditions).await?;
+        Ok(workload::Outcome { measured: Some(outcome), failed: None })
     }
-    Ok(())
+
+    fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {
+        table::text(outcome, self.common.markdown)
+    }
+
+    fn record(&self, _: &Nanos, outcome: &Outcome) -> Vec<Record> {
+        vec![record::record(outcome)]
+    }
+
+    fn verdict(&self, outcome: Outcome) -> Result<(), Failure> {
+        self.common.verdict(outcome.is_met(), || outcome.summary())
+    }
 }
 
-async fn measure(args: &Predict, verbosity: Verbosity) -> Result<Outcome, Failure> {
-    let clock = Clock::real();
-    let mut interrupts = Interrupts::catch()?;
+async fn measure(
+    args: &Predict,
+    time: Nanos,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
+) -> Result<Outcome, Failure> {
     let started = records::now();
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let repeats = if args.quick { 2 } else { 7 };
-    let time = run_time(args.time, args.quick)?;
     let mut bars = Bars::new(verbosity);
     let measuring = async {
         let (mut servers, mut refused) = (Vec::new(), Vec::new());
@@ -202,11 +220,7 @@ async fn measure(args: &Predict, verbosity: Verbosity) -> Result<Outcome, Failur
         }
         Ok::<_, Failure>((servers, refused))
     };
-    let (servers, refused) = tokio::select! {
-        biased;
-        () = interrupts.next() => return Err(Failure::interrupted()),
-        measured = measuring => measured?,
-    };
+    let (servers, refused) = interrupts.or(measuring).await?;
     bars.clear();
     let now = clock.now();
     Ok(Outcome {
@@ -244,7 +258,7 @@ async fn sweep(
         overhead: args.overhead,
         threads: 256,
     };
-    let writes = Writes::begin(clock, args.reply_limit, &setting).await?;
+    let writes = Writes::begin(clock, args.common.reply_limit, &setting).await?;
     let time = kind.time(time);
     writes.run(4, time).await?; // warm-up
     let mut runs: Runs = windows().map(|window| (window, Vec::new())).collect();

@@ -1,11 +1,11 @@
 //! The run record of upper load points predicted.
 
 use harness::records;
-use perf::record::{Target, Workload};
+use perf::record::{Run, Target, Workload};
 
 use super::{AIMS, Outcome};
 
-pub(super) fn json(outcome: &Outcome) -> String {
+pub(super) fn record(outcome: &Outcome) -> Run {
     let mut record = records::begin(outcome.started.clone());
     record.target = Target {
         kind: "embedded".to_owned(),
@@ -47,5 +47,5 @@ pub(super) fn json(outcome: &Outcome) -> String {
     record.metric("aim_pct_median", AIMS.0, "%");
     record.metric("aim_pct_worst", AIMS.1, "%");
     records::neighbours(&mut record, outcome.neighbours_share);
-    record.to_json_pretty()
+    record
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use harness::compared::is_wide;
+use harness::table::{Table, left, right};
 use perf::stats::Estimate;
 
 use super::{Outcome, Point, SATURATED, Server};
@@ -42,42 +43,30 @@ fn section(text: &mut String, server: &Server, markdown: bool) {
         .iter()
         .map(|found| format!("{} {}", found.name, spread(&found.estimate, 1)));
     writeln!(text, "{}", parameters.collect::<Vec<_>>().join("; ")).ok();
-    match markdown {
-        true => text.push_str(
-            "\n| outstanding | measured (range), calls/s | model (95 %) | error | processor, us |\n\
-             |---|---|---|---|---|\n",
-        ),
-        false => {
-            writeln!(
-                text,
-                "\n{:>14}  {:<26}{:<28}{:>8}{:>15}",
-                "outstanding",
-                "measured (range), calls/s",
-                "model (95 %)",
-                "error",
-                "processor, us"
-            )
-            .ok();
-        }
-    }
-    for point in &server.points {
-        row(text, point, markdown);
-    }
+    let mut table = Table::new([
+        right("outstanding"),
+        left("measured (range), calls/s"),
+        left("model (95 %)"),
+        right("error"),
+        right("processor, us"),
+    ]);
+    server.points.iter().for_each(|point| table.row(row(point)));
+    writeln!(text, "\n{}", table.shown(markdown).trim_end()).ok();
 }
 
-fn row(text: &mut String, point: &Point, markdown: bool) {
+fn row(point: &Point) -> [String; 5] {
     let name = match (point.outstanding, point.is_predicted) {
         (SATURATED, _) => format!("saturation {SATURATED}"),
         (outstanding, true) => outstanding.to_string(),
         (outstanding, false) => format!("fitted {outstanding}"),
     };
-    let (measured, model) = (spread(&point.measured, 0), spread(&point.model, 0));
-    let error = format!("{:+.1} %", point.error_pct());
-    let busy = format!("{:.0}", point.server_us);
-    match markdown {
-        true => writeln!(text, "| {name} | {measured} | {model} | {error} | {busy} |").ok(),
-        false => writeln!(text, "{name:>14}  {measured:<26}{model:<28}{error:>8}{busy:>15}").ok(),
-    };
+    [
+        name,
+        spread(&point.measured, 0),
+        spread(&point.model, 0),
+        format!("{:+.1} %", point.error_pct()),
+        format!("{:.0}", point.server_us),
+    ]
 }
 
 fn spread(estimate: &Estimate, places: usize) -> String {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use harness::table::{Table, left};
+
 use super::findings::{difference_pct, model};
 use super::points::Part;
 use super::table::{amount, said, shown, spread};
@@ -22,27 +24,25 @@ fn section(text: &mut String, outcome: &Outcome, part: Part) {
     let Some((baseline, _)) = pairs.iter().find(|(live, _)| live.point.is_baseline()) else {
         return;
     };
-    let parameter = part.parameter();
-    text.push_str(&format!(
-        "\n| {parameter} | model | live | its range | world | differ |\n|---|---|---|---|---|---|\n"
-    ));
+    let parameter = part.parameter().to_string();
+    let names = [&*parameter, "model", "live", "its range", "world", "differ"];
+    let mut table = Table::new(names.map(left));
     let unit = if part == Part::Overhead { "/s" } else { "" };
     for (live, world) in &pairs {
         let (mark, differ) = match live.point.is_told() {
             true => ("*", String::new()),
             false => ("", format!("{:+.1} %", difference_pct(live, world))),
         };
-        writeln!(
-            text,
-            "| {}{mark} | {} | {}{unit} | {} | {}{unit} | {differ} |",
-            amount(live),
+        table.row([
+            format!("{}{mark}", amount(live)),
             model(baseline, live).map_or_else(String::new, |value| shown(part, value) + unit),
-            shown(part, live.value.value),
+            format!("{}{unit}", shown(part, live.value.value)),
             spread(part, &live.value),
-            shown(part, world.value.value),
-        )
-        .ok();
+            format!("{}{unit}", shown(part, world.value.value)),
+            differ,
+        ]);
     }
+    write!(text, "\n{}", table.markdown()).ok();
     for line in said(outcome, part).lines() {
         writeln!(text, "\n{}", line.trim()).ok();
     }

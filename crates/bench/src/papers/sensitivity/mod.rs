@@ -16,16 +16,15 @@ mod table;
 mod world;
 
 use harness::exit::Failure;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::scratch;
-use harness::signals::Interrupts;
 use harness::target::{self, Reached};
 use harness::verbosity::Verbosity;
 use load::cpu::Neighbours;
 use load::mix::Mix;
 use load::scratch::Scratch;
-use net::clock::Clock;
 use net::shape::Shape;
+use perf::record::Run as Record;
 use perf::units::Nanos;
 
 use self::findings::Findings;
@@ -33,10 +32,11 @@ use self::live::Live;
 use self::points::{Course, Measured, Part};
 use self::world::Simulated;
 use crate::papers::args::Sensitivity;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// Everything that was measured, and how.
 #[derive(Debug)]
-struct Outcome {
+pub(crate) struct Outcome {
     mix: Mix,
     /// The URL of somebody else's server.
     url: Option<String>,
@@ -58,61 +58,73 @@ impl Outcome {
     }
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &Sensitivity, verbosity: Verbosity) -> Result<(), Failure> {
-    output::check([&args.json, &args.html])?;
-    let outcome = net::runtime::block_on(measure(args, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if let Some(html) = &args.html {
-        output::write(html, &report::html(&outcome))?;
+impl Workload for Sensitivity {
+    type Plan = Course;
+    type Measured = Outcome;
+
+    fn plan(&self) -> Result<Course, Failure> {
+        Course::new(self)
     }
-    if output::prints_text(verbosity, [&args.json, &args.html]) {
-        let text = if args.markdown { markdown::text } else { table::text };
-        output::print(&text(&outcome))?;
-        if let Some(html) = &args.html {
-            output::print(&format!("report: {}\n", html.display()))?;
-        }
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs { html: &self.html, ..Outputs::json(&self.common.json) }
     }
-    if let Some(json) = &args.json {
-        output::write(json, &record::json(&outcome))?;
+
+    async fn run(
+        &self,
+        course: &Course,
+        conditions: Conditions,
+    ) -> Result<workload::Outcome<Outcome>, Failure> {
+        let outcome = measure(self, course, conditions).await?;
+        Ok(workload::Outcome { measured: Some(outcome), failed: None })
     }
-    if args.check && !outcome.findings.is_met() {
-        let advice = "again on a quiet machine, without --quick";
-        return Err(Failure::check(outcome.findings.summary(), advice));
+
+    fn table(&self, _: &Course, outcome: &Outcome, _: Verbosity) -> String {
+        let text = if self.common.markdown { markdown::text } else { table::text };
+        let report = self.html.iter().map(|html| format!("report: {}\n", html.display()));
+        text(outcome) + &report.collect::<String>()
     }
-    Ok(())
+
+    fn record(&self, _: &Course, outcome: &Outcome) -> Vec<Record> {
+        vec![record::record(outcome)]
+    }
+
+    fn figure(&self, _: &Course, outcome: &Outcome) -> String {
+        report::html(outcome)
+    }
+
+    fn verdict(&self, outcome: Outcome) -> Result<(), Failure> {
+        self.common.verdict(outcome.findings.is_met(), || outcome.findings.summary())
+    }
 }
 
-async fn measure(args: &Sensitivity, verbosity: Verbosity) -> Result<Outcome, Failure> {
-    let clock = Clock::real();
-    let course = Course::new(args)?;
+async fn measure(
+    args: &Sensitivity,
+    course: &Course,
+    Conditions { clock, mut interrupts, verbosity }: Conditions,
+) -> Result<Outcome, Failure> {
     let mut bars = Bars::new(verbosity);
-    let mut interrupts = Interrupts::catch()?;
     let started = load::environment::rfc3339(&clock);
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     let live = match &args.target {
         Some(target) => {
-            let options = target::options(target, args.reply_limit, Shape::default());
+            let options = target::options(target, args.common.reply_limit, Shape::default());
             let plain = Reached::new(&clock, None, target, options);
             scratch::in_scratch(&plain, &mut interrupts, async |scratch: &Scratch| {
-                let live = Live::at(&clock, args.reply_limit, target, scratch.clone());
+                let live = Live::at(&clock, args.common.reply_limit, target, scratch.clone());
                 course.run(&clock, &live, course.repeats, &mut bars).await
             })
             .await?
         }
         None => {
-            let live = Live::embedded(&clock, args.reply_limit);
-            tokio::select! {
-                biased;
-                () = interrupts.next() => return Err(Failure::interrupted()),
-                measured = course.run(&clock, &live, course.repeats, &mut bars) => measured?,
-            }
+            let live = Live::embedded(&clock, args.common.reply_limit);
+            interrupts.or(course.run(&clock, &live, course.repeats, &mut bars)).await?
         }
     };
     let now = clock.now();
     // Nothing is left to clean up, and a world does not listen: an interrupt ends us at once.
     drop(interrupts);
-    let simulated = Simulated::like(&course, &live).await?;
+    let simulated = Simulated::like(course, &live).await?;
     // A world has no noise: once is enough.
     let world = course.run(&clock, &simulated, 1, &mut bars).await?;
     bars.clear();
@@ -122,7 +134,7 @@ async fn measure(args: &Sensitivity, verbosity: Verbosity) -> Result<Outcome, Fa
         url: args.target.as_ref().map(ToString::to_string),
         started,
         took: clock.now().since(begun),
-        course,
+        course: course.clone(),
         live,
         world,
         simulated,

@@ -62,7 +62,7 @@ pub(super) struct Measured {
 
 /// What is measured, and how much.
 #[derive(Clone, Debug)]
-pub(super) struct Course {
+pub(crate) struct Course {
     pub(super) points: Vec<Point>,
     pub(super) mix: Mix,
     pub(super) repeats: usize,

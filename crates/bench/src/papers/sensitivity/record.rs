@@ -7,7 +7,7 @@ use super::Outcome;
 use super::findings::{Found, GOAL_PCT, model};
 use super::points::{Measured, Part};
 
-pub(super) fn json(outcome: &Outcome) -> String {
+pub(super) fn record(outcome: &Outcome) -> Run {
     let mut record = records::begin(outcome.started.clone());
     let kind = if outcome.url.is_some() { "server" } else { "embedded" };
     record.target = Target {
@@ -45,7 +45,7 @@ pub(super) fn json(outcome: &Outcome) -> String {
     record.metric("goal_pct", GOAL_PCT, "%");
     record.metric("worst_difference_pct", outcome.findings.worst_pct, "%");
     records::neighbours(&mut record, outcome.neighbours_share);
-    record.to_json_pretty()
+    record
 }
 
 fn add_found(record: &mut Run, name: &str, found: &Found) {

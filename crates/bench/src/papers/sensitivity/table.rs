@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use harness::table::{Table, left, right};
 use load::recover::Parameter;
 use perf::stats::{Estimate, Fit};
 use perf::units::Nanos;
@@ -31,38 +32,27 @@ fn section(outcome: &Outcome, part: Part) -> String {
     let Some((baseline, _)) = pairs.iter().find(|(live, _)| live.point.is_baseline()) else {
         return String::new();
     };
-    let mut text = format!("\n{}\n", heading(part));
+    let (what, value) = match part {
+        Part::Latency => ("base response time against L", "L one way"),
+        Part::Overhead => ("saturation against o, operations a second", "o, of which 80"),
+        Part::Bandwidth => ("response time against G", "1 / G"),
+    };
+    let names = [value, "model", "live", "its range", "world", "differ"].map(right);
+    let mut table = Table::new(names.into_iter().chain([left("")]));
     for (live, world) in &pairs {
         let predicted = model(baseline, live).map(|value| shown(part, value));
-        let mark = if live.point.is_told() { "*" } else { "" };
-        writeln!(
-            text,
-            "{:>12}{:1} {:>12} {:>12} {:>23} {:>12} {:>8}  {}",
-            amount(live),
-            mark,
+        let mark = if live.point.is_told() { "*" } else { " " };
+        table.row([
+            format!("{}{mark}", amount(live)),
             predicted.unwrap_or_default(),
             shown(part, live.value.value),
             spread(part, &live.value),
             shown(part, world.value.value),
             format!("{:+.1} %", difference_pct(live, world)),
             notes(live),
-        )
-        .ok();
+        ]);
     }
-    text.push_str(&said(outcome, part));
-    text
-}
-
-fn heading(part: Part) -> String {
-    let (what, value) = match part {
-        Part::Latency => ("base response time against L", "L one way"),
-        Part::Overhead => ("saturation against o, operations a second", "o, of which 80"),
-        Part::Bandwidth => ("response time against G", "1 / G"),
-    };
-    format!(
-        "{what}\n{value:>13} {:>12} {:>12} {:>23} {:>12} {:>8}",
-        "model", "live", "its range", "world", "differ"
-    )
+    format!("\n{what}\n{}{}", table.text(), said(outcome, part))
 }
 
 /// What the points say together, beside the paper.

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_change_is_one_of_the_models_and_of_the_apparatus() {
+    fn every_change_is_one_of_the_models_and_of_the_emulator() {
         let unchanged = base(&"200us/1g".parse().unwrap());
         let path = Path {
             round_trip_us: 450.0,

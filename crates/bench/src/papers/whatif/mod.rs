@@ -5,7 +5,7 @@ mod record;
 mod table;
 
 use harness::exit::Failure;
-use harness::output::{self, Bars};
+use harness::output::Bars;
 use harness::records;
 use harness::records::median;
 use harness::verbosity::Verbosity;
@@ -18,12 +18,14 @@ use net::shape::profile::Profile;
 use perf::model::transaction::Path;
 use perf::model::whatif::believed::{Held, Model, believed};
 use perf::model::whatif::path::Case;
+use perf::record::Run as Record;
 use perf::stats::{Estimate, Interval, Sample};
 use perf::units::Nanos;
 
 use self::changes::{Applied, OUTSTANDING, all, base, case};
 use super::writes::{CALL_BYTES, Writes, run_time};
 use crate::papers::args::WhatIf;
+use crate::workload::{self, Conditions, Outputs, Workload};
 
 /// The aims: of the median, and of the worst error of what is believed; percent.
 const AIMS_PCT: (f64, f64) = (5.0, HELD_PCT);
@@ -60,7 +62,7 @@ impl Verified {
 }
 
 #[derive(Debug)]
-struct Outcome {
+pub(crate) struct Outcome {
     link: String,
     started: String,
     took: Nanos,
@@ -105,48 +107,72 @@ impl Outcome {
     }
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &WhatIf, verbosity: Verbosity) -> Result<(), Failure> {
-    output::check([&args.json])?;
-    let outcome = net::runtime::block_on(measure(args, verbosity))
-        .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))??;
-    if output::prints_text(verbosity, [&args.json]) {
-        output::print(&table::text(&outcome, args.markdown))?;
+impl Workload for WhatIf {
+    type Plan = Nanos;
+    type Measured = Outcome;
+
+    fn plan(&self) -> Result<Nanos, Failure> {
+        run_time(self.time, self.quick)
     }
-    if let Some(json) = &args.json {
-        output::write(json, &record::json(&outcome))?;
+
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs::json(&self.common.json)
     }
-    if args.check && !outcome.is_met() {
-        let advice = "again on a quiet machine, without --quick";
-        return Err(Failure::check(outcome.summary(), advice));
+
+    async fn run(
+        &self,
+        &time: &Nanos,
+        conditions: Conditions,
+    ) -> Result<workload::Outcome<Outcome>, Failure> {
+        let outcome = measure(self, time, conditions).await?;
+        Ok(workload::Outcome { measured: Some(outcome), failed: None })
     }
-    Ok(())
+
+    fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {
+        table::text(outcome, self.common.markdown)
+    }
+
+    fn record(&self, _: &Nanos, outcome: &Outcome) -> Vec<Record> {
+        vec![record::record(outcome)]
+    }
+
+    fn verdict(&self, outcome: Outcome) -> Result<(), Failure> {
+        self.common.verdict(outcome.is_met(), || outcome.summary())
+    }
 }
 
-async fn measure(args: &WhatIf, verbosity: Verbosity) -> Result<Outcome, Failure> {
-    let clock = Clock::real();
-    let mut bars = Bars::new(verbosity);
+async fn measure(
+    args: &WhatIf,
+    time: Nanos,
+    Conditions { clock, interrupts, verbosity }: Conditions,
+) -> Result<Outcome, Failure> {
     // Its servers are in memory: there is nothing to clean up, and an interrupt ends us at once.
-    let outcome = verify(&clock, args, &mut bars).await;
+    drop(interrupts);
+    let mut bars = Bars::new(verbosity);
+    let outcome = verify(&clock, args, time, &mut bars).await;
     bars.clear();
     outcome
 }
 
-async fn verify(clock: &Clock, args: &WhatIf, bars: &mut Bars) -> Result<Outcome, Failure> {
+async fn verify(
+    clock: &Clock,
+    args: &WhatIf,
+    time: Nanos,
+    bars: &mut Bars,
+) -> Result<Outcome, Failure> {
     let started = records::now();
     let (begun, neighbours) = (clock.now(), Neighbours::watch(clock.now()));
     // An even number, so that each order comes as often.
     let repeats = if args.quick { 4 } else { 10 };
-    let time = run_time(args.time, args.quick)?;
     let unchanged = base(&args.link);
-    let before = Writes::begin(clock, args.reply_limit, &unchanged).await?;
+    let before = Writes::begin(clock, args.common.reply_limit, &unchanged).await?;
     bars.show("the parts", 0.0);
     let base = probed(clock, &before, args.quick).await?;
     let (base, held) = calibrated(&before, &base, &unchanged.link, repeats, time).await?;
     let changes = all(&unchanged);
     let (mut verified, mut bases) = (Vec::new(), Vec::new());
     for (at, Applied { name, change, setting, outstanding }) in changes.iter().enumerate() {
-        let after = Writes::begin(clock, args.reply_limit, setting).await?;
+        let after = Writes::begin(clock, args.common.reply_limit, setting).await?;
         after.run(*outstanding, time).await?; // warm-up
         let mut ratios = Vec::with_capacity(repeats);
         for repeat in 0..repeats {

@@ -3,11 +3,11 @@
 use harness::records;
 use perf::model::saved::SavedPath;
 use perf::model::whatif::path::Spread;
-use perf::record::{Target, Workload};
+use perf::record::{Run, Target, Workload};
 
 use super::{AIMS_PCT, Outcome};
 
-pub(super) fn json(outcome: &Outcome) -> String {
+pub(super) fn record(outcome: &Outcome) -> Run {
     let mut record = records::begin(outcome.started.clone());
     record.target = Target {
         kind: "embedded".to_owned(),
@@ -38,5 +38,5 @@ pub(super) fn json(outcome: &Outcome) -> String {
     record.metric("aim_pct_worst", AIMS_PCT.1, "%");
     SavedPath::of(&outcome.base, &Spread::default(), Vec::new()).write(&mut record.model);
     records::neighbours(&mut record, outcome.neighbours_share);
-    record.to_json_pretty()
+    record
 }

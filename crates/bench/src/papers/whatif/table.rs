@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use harness::table::{Table, left, right};
+
 use super::Outcome;
 
 pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
@@ -20,29 +22,23 @@ pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
         took.as_secs_f64()
     )
     .ok();
-    let heading = [
-        "change",
-        "measured (range)",
-        "formula",
-        "MVA",
-        "simulation",
-        "believed",
-        "error",
-        "verdict",
-    ];
-    match markdown {
-        true => {
-            writeln!(text, "| {} |\n|---|---|---|---|---|---|---|---|", heading.join(" | ")).ok();
-        }
-        false => line(&mut text, &heading.map(str::to_owned)),
-    }
+    let mut table = Table::new([
+        left("change"),
+        left("measured (range)"),
+        right("formula"),
+        right("MVA"),
+        right("simulation"),
+        left("believed"),
+        right("error"),
+        left("verdict"),
+    ]);
     for verified in &outcome.verified {
         let gain = |value: f64| format!("{value:.3} x");
         let range = verified
             .measured
             .ci95
             .map_or_else(String::new, |ci95| format!(" ({:.3} to {:.3})", ci95.lo, ci95.hi));
-        let cells = [
+        table.row([
             verified.name.to_owned(),
             format!("{}{range}", gain(verified.measured.value)),
             gain(verified.formula),
@@ -51,24 +47,9 @@ pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
             verified.believed.0.name().to_owned(),
             format!("{:+.1} %", verified.error_pct()),
             verified.gain().verdict().to_owned(),
-        ];
-        match markdown {
-            true => {
-                writeln!(text, "| {} |", cells.join(" | ")).ok();
-            }
-            false => line(&mut text, &cells),
-        }
+        ]);
     }
+    text.push_str(&table.shown(markdown));
     writeln!(text, "\n{}", outcome.summary()).ok();
     text
-}
-
-fn line(text: &mut String, cells: &[String; 8]) {
-    let [change, measured, formula, closed, world, believed, error, verdict] = cells;
-    writeln!(
-        text,
-        "{change:<18}{measured:<28}{formula:>9}{closed:>9}{world:>12}  {believed:<12}{error:>8}  \
-         {verdict}"
-    )
-    .ok();
 }

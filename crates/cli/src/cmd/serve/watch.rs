@@ -23,7 +23,7 @@ const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 
 /// The counters that were asked for, if any; slow calls go to the log.
 pub(super) fn metrics(args: &args::Serve, log: &Log, clock: &Clock) -> Option<Metrics> {
-    let monotonic = metrics::monotonic(clock);
+    let monotonic = world::machine::passing(clock);
     if let Some(threshold) = args.slow_log {
         let (metrics, mut slow) = Metrics::with_slow_log(monotonic, threshold);
         let log = log.clone();

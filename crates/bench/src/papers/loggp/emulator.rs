@@ -7,7 +7,7 @@ use harness::exit::Failure;
 use harness::processors::apart;
 use harness::served::Embedded;
 use harness::target;
-use load::recover::{Apparatus, Injected, Reached};
+use load::recover::{Emulator, Injected, Reached};
 use net::clock::Clock;
 use net::shape::conditions::Overhead;
 use net::shape::profile::Profile;
@@ -68,7 +68,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-impl Apparatus for Bench<'_> {
+impl Emulator for Bench<'_> {
     async fn reach(&self, injected: &Injected) -> Result<Reached, ClientError> {
         let Injected { link, overhead } = *injected;
         let profile = Profile {
