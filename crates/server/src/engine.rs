@@ -30,7 +30,6 @@ use crate::export::Rule;
 use crate::exports::{Exports, Place};
 use crate::handle;
 use crate::handle2;
-use crate::labour::Labour;
 use crate::metrics::{self, Metrics, Page, Watch};
 use crate::mountd::{self, Mount, Mounts};
 use crate::peer::{Peer, Transport};
@@ -38,9 +37,10 @@ use crate::portmap::{self, Endpoint};
 use crate::proc2;
 use crate::proc3;
 use crate::programs::Versions;
-use crate::replies::{Claim, Claimed, Doubt, Identity, Remembrance, Replies, remembrance};
+use crate::replies::{Claim, Claimed, Doubt, Identity, Replies, Retention, retention};
 use crate::rpcbind;
 use crate::service::{CommitMode, Service};
+use crate::service_cost::ServiceCost;
 use crate::store::Store;
 
 /// Room for the head of every reply but a long READLINK, MOUNT's lists and portmap's: RPC header
@@ -97,7 +97,7 @@ pub struct Engine<S> {
     service: Service,
     mounts: Mounts,
     replies: Option<Replies>,
-    labour: Option<Arc<dyn Labour>>,
+    cost: Option<Arc<dyn ServiceCost>>,
     cookies: proc2::Cookies,
     metrics: Option<Metrics>,
 }
@@ -144,7 +144,7 @@ impl<S: Store> Engine<S> {
             service,
             mounts: Mounts::default(),
             replies: None,
-            labour: None,
+            cost: None,
             metrics: None,
             cookies: proc2::Cookies::default(),
         }
@@ -156,10 +156,10 @@ impl<S: Store> Engine<S> {
         Self { replies: Some(replies), ..self }
     }
 
-    /// An engine whose work costs something; see [`Labour`].
+    /// An engine whose work costs something; see [`ServiceCost`].
     #[must_use]
-    pub fn labouring(self, labour: Arc<dyn Labour>) -> Self {
-        Self { labour: Some(labour), ..self }
+    pub fn with_cost(self, cost: Arc<dyn ServiceCost>) -> Self {
+        Self { cost: Some(cost), ..self }
     }
 
     /// An engine that counts what it does.
@@ -324,11 +324,11 @@ impl<S: Store> Engine<S> {
             Some(Claimed::Replay(reply)) => return Ok(Answer::Reply(reply)),
         };
         let doubt = claim.as_ref().and_then(Claim::doubt);
-        if let Some(work) = self.labour.as_ref().and_then(|all| all.call(procedure, record.len())) {
+        if let Some(work) = self.cost.as_ref().and_then(|all| all.call(procedure, record.len())) {
             work.await;
         }
         let served = self.serve(procedure, &call, record, doubt).await;
-        if let (Some(all), Ok(reply)) = (&self.labour, &served)
+        if let (Some(all), Ok(reply)) = (&self.cost, &served)
             && let Some(work) = all.reply(procedure, reply.wire_len())
         {
             work.await;
@@ -348,9 +348,9 @@ impl<S: Store> Engine<S> {
     /// None when the call can as well be executed again.
     fn claim(&self, procedure: Procedure, call: &Accepted<'_>) -> Option<Claimed<'_>> {
         let replies = self.replies.as_ref()?;
-        let remembrance = remembrance(procedure);
+        let retention = retention(procedure);
         // Who is refused anyway must not take the place of others.
-        if remembrance == Remembrance::None || !self.is_admitted(procedure, call) {
+        if retention == Retention::None || !self.is_admitted(procedure, call) {
             return None;
         }
         let identity = Identity {
@@ -362,7 +362,7 @@ impl<S: Store> Engine<S> {
             uid: call.credential.stated_uid(),
             args: call.args.rest(),
         };
-        Some(replies.claim(&identity, remembrance))
+        Some(replies.claim(&identity, retention))
     }
 
     /// Whether a call's first handle is of an export that its client may use.

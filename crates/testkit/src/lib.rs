@@ -25,7 +25,7 @@ use net::processor::Processor;
 use net::serve::{self, Host, Limits};
 use net::shape::profile::Profile;
 use net::shape::{LinkPair, Shape, Shaped};
-use net::transport::lossy::{self, Sky};
+use net::transport::lossy::{self, SharedImpairments};
 use net::transport::memory::{self, Memory};
 use perf::model::transaction::Server;
 use perf::units::Nanos;
@@ -34,7 +34,7 @@ use server::store::Store;
 use server::store::mem::{MemOptions, MemStore};
 use server::types::Caller;
 use server::{
-    CommitMode, Engine, EngineConfig, Export, Exported, Exports, Labour, Peer, Rule, Squash,
+    CommitMode, Engine, EngineConfig, Export, Exported, Exports, Peer, Rule, ServiceCost, Squash,
     Transport,
 };
 use wire::nfs3;
@@ -76,9 +76,9 @@ impl<S: Store> Site<S> {
     /// # Panics
     /// It has been connected to.
     #[must_use]
-    pub fn labouring(self, labour: Arc<dyn Labour>) -> Self {
+    pub fn with_cost(self, cost: Arc<dyn ServiceCost>) -> Self {
         let engine = Arc::try_unwrap(self.engine).ok().expect("nobody is connected yet");
-        Self { engine: Arc::new(engine.labouring(labour)), ..self }
+        Self { engine: Arc::new(engine.with_cost(cost)), ..self }
     }
 
     pub fn new(store: S, clock: &Clock, links: LinkPair, commit_mode: CommitMode) -> Self {
@@ -201,9 +201,9 @@ impl<S: Store> Site<S> {
     }
 
     /// Calls over datagrams, under conditions that may change.
-    pub fn datagrams(&self, sky: &Sky, options: &call::Options) -> Rpc {
+    pub fn datagrams(&self, shared: &SharedImpairments, options: &call::Options) -> Rpc {
         let (ours, theirs) =
-            lossy::pair_under(&self.clock, sky).expect("a world never runs out of timers");
+            lossy::pair_under(&self.clock, shared).expect("a world never runs out of timers");
         let engine = Arc::clone(&self.engine);
         let service = move |peer: serve::Peer, record: Bytes| {
             let engine = Arc::clone(&engine);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use net::processor::Processor;
 use perf::units::Nanos;
-use server::{Labour, Work};
+use server::{ServiceCost, Work};
 use wire::Procedure;
 use wire::nfs3;
 
@@ -58,7 +58,7 @@ pub(crate) struct Spent {
     pub(crate) processor: Processor,
 }
 
-impl Labour for Spent {
+impl ServiceCost for Spent {
     fn call(&self, procedure: Procedure, bytes: usize) -> Option<Work<'_>> {
         if self.costs.are_none() {
             return None;

@@ -213,7 +213,7 @@ impl Server {
         let spent = Spent { costs: spec.costs.clone(), processor: self.0.processor.clone() };
         let replies = Replies::in_memory(spec.replies_max, times(&clock));
         let engine =
-            Engine::new(exports(&store), config).remembering(replies).labouring(Arc::new(spent));
+            Engine::new(exports(&store), config).remembering(replies).with_cost(Arc::new(spent));
         let host = Host::new(&clock, spec.limits);
         let running = Running { clock, group, engine: Arc::new(engine), host };
         self.0.life.lock().running = Some(running);

@@ -164,11 +164,11 @@ impl Stage<'_> {
         let name = scene.name(target.name);
         report.check(PEER, name.clone(), || {
             let file = self.scratch.join(format!("{}.pcap", name.replace([' ', ',', '.'], "-")));
-            self.weather(scene.is_lossy.then_some(scene.client))?;
+            self.impairments(scene.is_lossy.then_some(scene.client))?;
             let outcome = captured(TAP, &file, || {
                 self.shell.run(&self.command(scene, target), WITHIN).map(|_| ())
             });
-            self.weather(None)?;
+            self.impairments(None)?;
             let gave_up = match (scene.client, outcome) {
                 (_, Ok(())) => String::new(),
                 // UDP may be given up. What was said until then is compared.
@@ -193,7 +193,7 @@ impl Stage<'_> {
     }
 
     /// Loss and late packets, as this client is to have them, or none.
-    fn weather(&mut self, client: Option<Client>) -> Result<(), String> {
+    fn impairments(&mut self, client: Option<Client>) -> Result<(), String> {
         let device = "dev=$(ls /sys/class/net | grep ^vec)";
         let bad = |lost: &str| {
             format!(

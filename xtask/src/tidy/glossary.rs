@@ -1,8 +1,8 @@
 //! The words of the field: the glossary in `docs/style.md` says which word stands for what, and
-//! which ones do not stand for it in documents, help texts and doc comments.
+//! which ones do not stand for it in documents, help texts, doc comments and identifiers.
 
 use super::links::{prose, without_code};
-use super::source::{is_word, numbered};
+use super::source::{Views, is_word, numbered};
 use super::{Finding, Tree};
 
 const GLOSSARY: &str = "docs/style.md";
@@ -55,7 +55,40 @@ fn findings(glossary: &[Entry], path: &str, text: &str) -> Vec<Finding> {
             }
         }
     }
+    if path.ends_with(".rs") {
+        found.extend(identifiers(glossary, path, &Views::of(text).code));
+    }
     found
+}
+
+/// Identifiers with one of the words in them: `sky`, `in_the_sky`, `SkyColour`.
+fn identifiers(glossary: &[Entry], path: &str, code: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (number, line) in numbered(code) {
+        for identifier in line.split(|c| !is_word(c)).filter(|word| !word.is_empty()) {
+            let words = words(identifier);
+            let not = |entry: &&Entry| entry.not.iter().any(|phrase| words.contains(phrase));
+            if let Some(Entry { word, .. }) = glossary.iter().find(not) {
+                let advice = format!("the field says \"{word}\" ({GLOSSARY})");
+                found.push(Finding::at(path, number, format!("`{identifier}`"), advice));
+            }
+        }
+    }
+    found
+}
+
+/// The words of an identifier, without capitals.
+fn words(identifier: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in identifier.chars() {
+        if c == '_' || c.is_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(last) = words.last_mut().filter(|_| c != '_') {
+            last.extend(c.to_lowercase());
+        }
+    }
+    words
 }
 
 fn doc_comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -78,12 +111,15 @@ mod tests {
     use super::*;
 
     const STYLE: &str = "# Style\n| a | `b` |\n## Glossary\n\n| the field's word | not |\n|---|---|\n\
-                         | network round trip | `there and back`, `way over` |\n| plain | no code |\n";
+                         | network round trip | `there and back`, `way over` |\n| plain | no code |\n\
+                         | store | `pantry` |\n";
 
     #[test]
     fn the_table_below_the_heading_is_the_glossary() {
         let not = vec!["there and back".to_owned(), "way over".to_owned()];
-        assert_eq!(entries(STYLE), [Entry { word: "network round trip".to_owned(), not }]);
+        let round_trip = Entry { word: "network round trip".to_owned(), not };
+        let store = Entry { word: "store".to_owned(), not: vec!["pantry".to_owned()] };
+        assert_eq!(entries(STYLE), [round_trip, store]);
         assert!(entries("| a | `b` |").is_empty());
     }
 
@@ -100,6 +136,9 @@ mod tests {
             2
         );
         assert_eq!(count("a.md", "there and backwards, a railway over"), 0);
+        let code = "struct PantryDoor;\nfn open_pantry() {} // a pantry\nlet x = \"pantry\";";
+        assert_eq!(count("a.rs", code), 2);
+        assert_eq!(count("a.rs", "struct Pantryless;\nlet pantries = a::p;"), 0);
         assert_eq!(count("CHANGELOG.md", "there and back"), 0);
         assert_eq!(check(&Tree::of(&[(GLOSSARY, "# Style")])).len(), 1);
     }

@@ -25,7 +25,7 @@ const QUEUE_MAX: usize = 4096;
 
 /// What happens to datagrams.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Weather {
+pub struct Impairments {
     pub seed: u64,
     /// Of a thousand, how many never arrive.
     pub lost: u64,
@@ -40,7 +40,7 @@ pub struct Weather {
     pub jitter: Nanos,
 }
 
-impl Weather {
+impl Impairments {
     /// The same, in parameters of a link.
     pub fn conditions(&self) -> Conditions {
         let share = |thousandths: u64| {
@@ -62,13 +62,13 @@ impl Weather {
 }
 
 /// The connection conditions as they are now; a test may change it.
-pub type Sky = Arc<Mutex<Weather>>;
+pub type SharedImpairments = Arc<Mutex<Impairments>>;
 
 /// One end.
 #[derive(Debug)]
 pub struct Lossy {
     clock: Clock,
-    sky: Option<(Sky, Arc<Mutex<Weather>>)>,
+    shared: Option<(SharedImpairments, Arc<Mutex<Impairments>>)>,
     shape: Shape,
     lane: Follower,
     incoming: Arc<Mutex<Queue>>,
@@ -89,21 +89,21 @@ struct Queue {
 ///
 /// # Errors
 /// The system has no more timers to give; a world always has.
-pub fn pair(clock: &Clock, weather: Weather) -> io::Result<(Lossy, Lossy)> {
-    pair_under(clock, &Arc::new(Mutex::new(weather)))
+pub fn pair(clock: &Clock, impairments: Impairments) -> io::Result<(Lossy, Lossy)> {
+    pair_under(clock, &Arc::new(Mutex::new(impairments)))
 }
 
 /// As [`pair`], under conditions that may change.
 ///
 /// # Errors
 /// As [`pair`].
-pub fn pair_under(clock: &Clock, sky: &Sky) -> io::Result<(Lossy, Lossy)> {
-    let weather = *sky.lock();
-    let mut ends = pair_through(clock, &shape(weather, clock.now()))?;
+pub fn pair_under(clock: &Clock, shared: &SharedImpairments) -> io::Result<(Lossy, Lossy)> {
+    let impairments = *shared.lock();
+    let mut ends = pair_through(clock, &shape(impairments, clock.now()))?;
     // Both ends are the same link, so that what one has seen holds for the other.
-    let known = Arc::new(Mutex::new(weather));
+    let known = Arc::new(Mutex::new(impairments));
     for end in [&mut ends.0, &mut ends.1] {
-        end.sky = Some((Arc::clone(sky), Arc::clone(&known)));
+        end.shared = Some((Arc::clone(shared), Arc::clone(&known)));
     }
     Ok(ends)
 }
@@ -119,7 +119,7 @@ pub fn pair_through(clock: &Clock, shape: &Shape) -> io::Result<(Lossy, Lossy)> 
     let end = |incoming: &Arc<_>, outgoing: &Arc<_>, own, peer, side| {
         Ok::<_, io::Error>(Lossy {
             clock: clock.clone(),
-            sky: None,
+            shared: None,
             shape: shape.clone(),
             lane: shape.follower(side),
             incoming: Arc::clone(incoming),
@@ -134,21 +134,21 @@ pub fn pair_through(clock: &Clock, shape: &Shape) -> io::Result<(Lossy, Lossy)> 
     Ok((first, second))
 }
 
-fn shape(weather: Weather, now: Instant) -> Shape {
-    let profile = Profile::symmetric("weather", weather.conditions());
-    Shape::new(Profile { seed: weather.seed, ..profile }, now)
+fn shape(impairments: Impairments, now: Instant) -> Shape {
+    let profile = Profile::symmetric("impairments", impairments.conditions());
+    Shape::new(Profile { seed: impairments.seed, ..profile }, now)
 }
 
 impl Lossy {
     /// Takes over conditions that have changed.
     fn look_up(&mut self, now: Instant) {
-        let Some((sky, known)) = &self.sky else {
+        let Some((shared, known)) = &self.shared else {
             return;
         };
-        let (weather, mut known) = (*sky.lock(), known.lock());
-        if weather != *known {
-            *known = weather;
-            let profile = Profile::symmetric("weather", weather.conditions());
+        let (impairments, mut known) = (*shared.lock(), known.lock());
+        if impairments != *known {
+            *known = impairments;
+            let profile = Profile::symmetric("impairments", impairments.conditions());
             self.shape.replace(profile, now);
         }
     }

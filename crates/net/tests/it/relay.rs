@@ -17,7 +17,7 @@ use net::shape::conditions::Ppm;
 use net::shape::profile::Profile;
 use net::transport::Transport;
 use net::transport::datagram::{Datagram, Datagrams, Route};
-use net::transport::lossy::{self, Lossy, Weather};
+use net::transport::lossy::{self, Impairments, Lossy};
 use net::transport::memory::{self, Memory};
 use parking_lot::Mutex;
 use perf::model::loggp::Link;
@@ -78,7 +78,7 @@ fn link(latency: Nanos, gap_per_byte_ps: u64) -> LinkPair {
     LinkPair::symmetric(Link { latency, gap: Nanos::ZERO, gap_per_byte_ps })
 }
 
-const FAIR: Weather = Weather {
+const FAIR: Impairments = Impairments {
     seed: 1,
     lost: 0,
     fragment_bytes: None,

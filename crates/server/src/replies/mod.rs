@@ -69,7 +69,7 @@ pub struct Replies {
 
 /// What a call needs that may be a retransmission.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Remembrance {
+pub(crate) enum Retention {
     /// It can be executed again.
     None,
     /// Until the process ends.
@@ -196,10 +196,10 @@ impl Replies {
         ]
     }
 
-    pub(crate) fn claim(&self, identity: &Identity<'_>, remembrance: Remembrance) -> Claimed<'_> {
+    pub(crate) fn claim(&self, identity: &Identity<'_>, retention: Retention) -> Claimed<'_> {
         let key = identity.key();
-        let cache = match remembrance {
-            Remembrance::InMemory => &self.writes,
+        let cache = match retention {
+            Retention::InMemory => &self.writes,
             _ => &self.cache,
         };
         let came = (self.times.passing)();
@@ -211,8 +211,8 @@ impl Replies {
             Known::Answered(reply) => return Claimed::Replay(Message::new(reply.to_vec())),
         };
         let since = doubt.map_or_else(|| (self.times.of_day)(), |doubt| doubt.since);
-        let slot = match (&self.slots, remembrance) {
-            (Some(slots), Remembrance::InFile) => slots.claim(&key, since),
+        let slot = match (&self.slots, retention) {
+            (Some(slots), Retention::InFile) => slots.claim(&key, since),
             _ => None,
         };
         Claimed::Execute(Claim {
@@ -300,7 +300,7 @@ impl Drop for Claim<'_> {
 }
 
 /// How long a call is to be remembered.
-pub(crate) fn remembrance(procedure: Procedure) -> Remembrance {
+pub(crate) fn retention(procedure: Procedure) -> Retention {
     use nfs2::Procedure as P2;
     use nfs3::Procedure as P;
     match procedure {
@@ -314,7 +314,7 @@ pub(crate) fn remembrance(procedure: Procedure) -> Remembrance {
             | P::Rmdir
             | P::Rename
             | P::Link,
-        ) => Remembrance::InFile,
+        ) => Retention::InFile,
         Procedure::Nfs2(
             P2::Setattr
             | P2::Create
@@ -324,8 +324,8 @@ pub(crate) fn remembrance(procedure: Procedure) -> Remembrance {
             | P2::Symlink
             | P2::Mkdir
             | P2::Rmdir,
-        ) => Remembrance::InFile,
-        Procedure::Nfs3(P::Write) | Procedure::Nfs2(P2::Write) => Remembrance::InMemory,
-        _ => Remembrance::None,
+        ) => Retention::InFile,
+        Procedure::Nfs3(P::Write) | Procedure::Nfs2(P2::Write) => Retention::InMemory,
+        _ => Retention::None,
     }
 }

@@ -67,8 +67,9 @@ impl Plan {
             if client.by == By::Datagrams && random.u8(..4) > 0 {
                 let jitter = Nanos::from_micros(random.u64(..60_000));
                 let (lost, doubled) = [(0, 0), (20, 20)][random.usize(..2)];
-                let weather = Fault::Weather { client: number, lost, doubled, jitter, span: end };
-                steps.push(Step { at: Nanos::ZERO, what: What::Fault(weather) });
+                let impairments =
+                    Fault::Impairments { client: number, lost, doubled, jitter, span: end };
+                steps.push(Step { at: Nanos::ZERO, what: What::Fault(impairments) });
             }
         }
         for _ in 0..random.usize(0..4) {

@@ -232,7 +232,7 @@ fn fault(random: &mut Rng, kinds: Kinds, clients: usize) -> Option<Fault> {
         6..9 => {
             let (lost, doubled) = (random.u64(..400), random.u64(..400));
             let jitter = Nanos::from_micros(random.u64(..20_000));
-            Fault::Weather { client, lost, doubled, jitter, span }
+            Fault::Impairments { client, lost, doubled, jitter, span }
         }
         9 => Fault::Clock { secs: random.i64(-100_000..100_000) },
         10 => Fault::Vanish { client },

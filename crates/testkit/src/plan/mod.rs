@@ -235,7 +235,7 @@ pub enum Fault {
         span: Nanos,
     },
     /// Of a thousand datagrams so many are lost and come twice; each is late by up to `jitter`.
-    Weather {
+    Impairments {
         client: usize,
         lost: u64,
         doubled: u64,
@@ -314,7 +314,7 @@ impl Fault {
             Self::CutAfterCalls { .. } => "cut-after-calls",
             Self::CutAfterReplies { .. } => "cut-after-replies",
             Self::Outage { .. } => "outage",
-            Self::Weather { .. } => "weather",
+            Self::Impairments { .. } => "impairments",
             Self::Clock { .. } => "clock",
             Self::Vanish { .. } => "vanish",
             Self::Crash { .. } => "crash",

@@ -109,8 +109,8 @@ fn simpler(step: &Step) -> Vec<Step> {
                     Fault::Crash { polls: polls / 2, down }
                 }
                 Fault::Outage { client, span } => Fault::Outage { client, span: half(span) },
-                Fault::Weather { client, lost, doubled, jitter, span } => {
-                    Fault::Weather { client, lost, doubled, jitter, span: half(span) }
+                Fault::Impairments { client, lost, doubled, jitter, span } => {
+                    Fault::Impairments { client, lost, doubled, jitter, span: half(span) }
                 }
                 other => other,
             };

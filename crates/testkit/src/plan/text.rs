@@ -134,7 +134,7 @@ impl fmt::Display for Fault {
             Self::CutAfterCalls { client, calls } => write!(f, " {client} {calls}"),
             Self::CutAfterReplies { client, replies } => write!(f, " {client} {replies}"),
             Self::Outage { client, span } => write!(f, " {client} {}", micros(span)),
-            Self::Weather { client, lost, doubled, jitter, span } => {
+            Self::Impairments { client, lost, doubled, jitter, span } => {
                 let (jitter, span) = (micros(jitter), micros(span));
                 write!(f, " {client} {lost} {doubled} {jitter} {span}")
             }
@@ -394,10 +394,17 @@ impl<'t> Words<'t> {
                 replies: self.number(1 << 20)?,
             },
             "outage" => Fault::Outage { client: self.client(clients)?, span: self.span()? },
-            "weather" => {
+            // The second is how version 0.1 spelled it.
+            "impairments" | "weather" => {
                 let (client, lost) = (self.client(clients)?, self.number(1_000)?);
                 let doubled = self.number(1_000 - lost)?;
-                Fault::Weather { client, lost, doubled, jitter: self.span()?, span: self.span()? }
+                Fault::Impairments {
+                    client,
+                    lost,
+                    doubled,
+                    jitter: self.span()?,
+                    span: self.span()?,
+                }
             }
             "clock" => {
                 let word = self.word()?;
@@ -426,6 +433,16 @@ mod tests {
                 assert_eq!(plan.to_string().parse(), Ok(plan));
             }
         }
+    }
+
+    #[test]
+    fn a_plan_of_version_0_1_is_read() {
+        let plan = |fault: &str| {
+            format!("plan 1\nseed 1\nclient calls datagrams\n0 ! {fault} 0 9 9 10 10")
+                .parse::<Plan>()
+        };
+        assert!(plan("weather").is_ok());
+        assert_eq!(plan("weather"), plan("impairments"));
     }
 
     #[test]

@@ -368,8 +368,8 @@ pub(super) async fn mounted(
 ) -> Result<(Clock, Session, Wires), Failure> {
     let (clock, group) = stage.clock.group();
     let client = plan.clients[number];
-    let sky = std::sync::Arc::new(parking_lot::Mutex::new(stage.machine.calm(number)));
-    let wires = Wires { outage: Default::default(), sky, group };
+    let shared = std::sync::Arc::new(parking_lot::Mutex::new(stage.machine.calm(number)));
+    let wires = Wires { outage: Default::default(), shared, group };
     let first_xid = u32::try_from(number + 1).unwrap_or(u32::MAX) << 24;
     let rpc = match client.by {
         By::Stream => {
@@ -383,7 +383,7 @@ pub(super) async fn mounted(
         By::Datagrams => {
             let options = call::Options::datagrams();
             let options = call::Options { traits: TRAITS, first_xid, insist: true, ..options };
-            stage.machine.over_datagrams(&clock, &wires.sky, &options)
+            stage.machine.over_datagrams(&clock, &wires.shared, &options)
         }
     };
     let session = stage.machine.session(rpc).await.map_err(at_entry)?;

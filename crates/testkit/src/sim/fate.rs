@@ -7,14 +7,14 @@ use super::history::Trouble;
 use crate::outage::Outage;
 use crate::plan::{Fault, Plan};
 use net::clock::Group;
-use net::transport::lossy::{Sky, Weather};
+use net::transport::lossy::{Impairments, SharedImpairments};
 use perf::units::Nanos;
 
 /// What can be done to a client and to its way to the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Wires {
     pub(crate) outage: Outage,
-    pub(crate) sky: Sky,
+    pub(crate) shared: SharedImpairments,
     /// All that runs of the client.
     pub(crate) group: Group,
 }
@@ -52,7 +52,7 @@ pub(crate) async fn run(stage: &Stage, plan: &Plan, wires: &[Wires], begun: Inst
 fn span(fault: Fault) -> Option<Nanos> {
     match fault {
         Fault::Outage { span, .. }
-        | Fault::Weather { span, .. }
+        | Fault::Impairments { span, .. }
         | Fault::WriteErrors { span }
         | Fault::SyncErrors { span }
         | Fault::Full { span }
@@ -70,10 +70,10 @@ fn begin(stage: &Stage, wires: &[Wires], fault: Fault) {
             wires[client].outage.cut_after_replies(replies);
         }
         Fault::Outage { client, .. } => wires[client].outage.begin(),
-        Fault::Weather { client, lost, doubled, jitter, .. } => {
+        Fault::Impairments { client, lost, doubled, jitter, .. } => {
             let calm = stage.machine.calm(client);
-            let weather = Weather { lost, duplicated: doubled, jitter, ..calm };
-            *wires[client].sky.lock() = weather;
+            let impairments = Impairments { lost, duplicated: doubled, jitter, ..calm };
+            *wires[client].shared.lock() = impairments;
         }
         Fault::Clock { secs } => stage.machine.jump(secs),
         Fault::Vanish { client } => wires[client].group.kill(),
@@ -93,7 +93,9 @@ fn begin(stage: &Stage, wires: &[Wires], fault: Fault) {
 fn end(stage: &Stage, wires: &[Wires], fault: Fault) {
     match fault {
         Fault::Outage { client, .. } => wires[client].outage.end(),
-        Fault::Weather { client, .. } => *wires[client].sky.lock() = stage.machine.calm(client),
+        Fault::Impairments { client, .. } => {
+            *wires[client].shared.lock() = stage.machine.calm(client)
+        }
         Fault::WriteErrors { .. } | Fault::SyncErrors { .. } | Fault::Full { .. } => {
             stage.machine.disk(fault, false);
             stage.history.ends();

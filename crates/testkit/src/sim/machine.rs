@@ -14,7 +14,7 @@ use net::error::ConnectError;
 use net::serve::{self, Host, Limits};
 use net::shape::{LinkPair, Shaped};
 use net::transport::datagram::{Datagram, Datagrams, Route};
-use net::transport::lossy::{self, Lossy, Sky, Weather};
+use net::transport::lossy::{self, Impairments, Lossy, SharedImpairments};
 use net::transport::memory::{self, Memory};
 use parking_lot::Mutex;
 use perf::model::loggp::Link;
@@ -219,8 +219,8 @@ impl Machine {
     }
 
     /// Connection conditions that do nothing.
-    pub(crate) fn calm(&self, client: usize) -> Weather {
-        Weather {
+    pub(crate) fn calm(&self, client: usize) -> Impairments {
+        Impairments {
             seed: self.0.seed ^ (client as u64) << 32,
             lost: 0,
             fragment_bytes: Some(1472),
@@ -259,8 +259,13 @@ impl Machine {
     }
 
     /// Calls over datagrams under conditions that may change.
-    pub(crate) fn over_datagrams(&self, clock: &Clock, sky: &Sky, options: &call::Options) -> Rpc {
-        let ends = lossy::pair_under(&self.0.clock, sky);
+    pub(crate) fn over_datagrams(
+        &self,
+        clock: &Clock,
+        shared: &SharedImpairments,
+        options: &call::Options,
+    ) -> Rpc {
+        let ends = lossy::pair_under(&self.0.clock, shared);
         let (ours, theirs) = ends.expect("a world never runs out of timers");
         let port = Port(Arc::new(Mutex::new(theirs)));
         let mut state = self.0.state.lock();

@@ -15,7 +15,7 @@ use net::processor::Processor;
 use net::shape::LinkPair;
 use perf::model::queue::line::Line;
 use perf::units::Nanos;
-use server::{CommitMode, Labour, Work};
+use server::{CommitMode, ServiceCost, Work};
 use testkit::Site;
 use tokio::sync::Barrier;
 use wire::Procedure;
@@ -43,7 +43,7 @@ impl Stub {
     }
 }
 
-impl Labour for Stub {
+impl ServiceCost for Stub {
     fn call(&self, _: Procedure, _: usize) -> Option<Work<'_>> {
         let drawn = -(1.0 - self.random.lock().unwrap().f64()).ln();
         let span = Nanos::from_secs_f64(drawn * self.service.as_secs_f64());
@@ -99,7 +99,7 @@ fn curve(service: Nanos, stalls: bool, settings: Settings, n: u32) -> Measured {
     let run = async move {
         let stub = Stub::new(&clock, service, stalls, settings.seed);
         let site = Site::in_memory(&clock, LinkPair::default(), CommitMode::Concurrent);
-        let site = site.labouring(stub);
+        let site = site.with_cost(stub);
         let mut subjects = [shards(&clock, &site, Share::WHOLE, n).await];
         let measured = measure(&clock, &mut Alone, &mut subjects, &settings, &mut |_| {}).await;
         measured.unwrap().remove(0)
@@ -266,7 +266,7 @@ fn pair(settings: &Settings, alone_gone: bool) -> [Measured; 2] {
     let run = async move {
         let stub = Stub::new(&clock, SERVICE, false, settings.seed);
         let site = Site::in_memory(&clock, LinkPair::default(), CommitMode::Concurrent);
-        let site = site.labouring(stub);
+        let site = site.with_cost(stub);
         let meeting = Arc::new(Barrier::new(2));
         let (brought, told) = (Arc::default(), Arc::default());
         let process = async |rank: u32| {

@@ -17,7 +17,7 @@ use net::clock::world::World;
 use net::error::CallError;
 use net::serve::{self, Host, Limits};
 use net::transport::datagram::Datagrams;
-use net::transport::lossy::{self, Weather};
+use net::transport::lossy::{self, Impairments};
 use net::transport::udp::Udp;
 use perf::units::Nanos;
 use server::types::Caller;
@@ -29,7 +29,7 @@ use wire::xdr::Encode;
 
 const NULL: Target = Target { program: 100_003, version: 3, procedure: 0 };
 const MS: Nanos = Nanos::from_millis(1);
-const CALM: Weather = Weather {
+const CALM: Impairments = Impairments {
     seed: 1,
     lost: 0,
     fragment_bytes: None,
@@ -39,8 +39,8 @@ const CALM: Weather = Weather {
 };
 
 /// A client and the number of calls that its server has got.
-fn client(clock: &Clock, weather: Weather, limit: Nanos) -> (Rpc, Arc<AtomicU32>) {
-    let (ours, theirs) = lossy::pair(clock, weather).unwrap();
+fn client(clock: &Clock, impairments: Impairments, limit: Nanos) -> (Rpc, Arc<AtomicU32>) {
+    let (ours, theirs) = lossy::pair(clock, impairments).unwrap();
     let got = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&got);
     let service = move |_, record: Bytes| {
@@ -60,7 +60,7 @@ async fn call(rpc: &Rpc) -> Result<Nanos, CallError> {
 }
 
 #[test]
-fn in_calm_weather_a_call_is_sent_once_and_takes_the_way_there_and_back() {
+fn without_impairments_a_call_is_sent_once_and_takes_a_network_round_trip() {
     let world = World::new();
     let clock = world.clock();
     world
@@ -77,12 +77,12 @@ fn in_calm_weather_a_call_is_sent_once_and_takes_the_way_there_and_back() {
 #[test]
 fn every_call_is_answered_once_whatever_is_lost_repeated_or_late() {
     for seed in 1..=20 {
-        let weather = Weather { seed, lost: 200, duplicated: 100, jitter: MS * 20, ..CALM };
+        let impairments = Impairments { seed, lost: 200, duplicated: 100, jitter: MS * 20, ..CALM };
         let world = World::new();
         let clock = world.clock();
         let (times, again, got) = world
             .run(async move {
-                let (rpc, got) = client(&clock, weather, Nanos::from_secs(120));
+                let (rpc, got) = client(&clock, impairments, Nanos::from_secs(120));
                 let calls = (0..300).map(|_| call(&rpc));
                 let times = futures_util::future::join_all(calls).await;
                 (times, rpc.retransmissions(), got.load(Ordering::Relaxed))
@@ -101,8 +101,8 @@ fn a_call_into_the_void_fails_at_its_limit() {
     let clock = world.clock();
     let (error, took, again) = world
         .run(async move {
-            let weather = Weather { lost: 1000, ..CALM };
-            let (rpc, _) = client(&clock, weather, Nanos::from_secs(20));
+            let impairments = Impairments { lost: 1000, ..CALM };
+            let (rpc, _) = client(&clock, impairments, Nanos::from_secs(20));
             let begun = clock.now();
             let error = call(&rpc).await.unwrap_err();
             (error, clock.now().since(begun), rpc.retransmissions())

@@ -11,7 +11,7 @@ use net::clock::world::World;
 use net::error::{CallError, TransportError};
 use net::serve::{Drained, Host, Limits, Peer, Reply, Service};
 use net::transport::datagram::{Datagrams, Route};
-use net::transport::lossy::{self, Weather};
+use net::transport::lossy::{self, Impairments};
 use net::transport::{Transport, memory};
 use perf::units::{Instant, Nanos};
 use wire::record::Message;
@@ -315,7 +315,7 @@ fn datagrams_over_a_limit_are_dropped_and_counted() {
         .run(async move {
             let limits = Limits { calls_per_connection_max: 3, ..Limits::default() };
             let host = Host::new(&clock, limits);
-            let weather = Weather {
+            let impairments = Impairments {
                 seed: 1,
                 lost: 0,
                 fragment_bytes: None,
@@ -323,7 +323,7 @@ fn datagrams_over_a_limit_are_dropped_and_counted() {
                 latency: MS,
                 jitter: Nanos::ZERO,
             };
-            let (mut ours, theirs) = lossy::pair(&clock, weather).unwrap();
+            let (mut ours, theirs) = lossy::pair(&clock, impairments).unwrap();
             let (own, service) = (host.clone(), after(&clock, MS * 10));
             clock.spawn(async move { own.listen_datagrams(theirs, service).await });
             let route = Route { peer: ours.local_addr().unwrap(), local: None };

@@ -9,7 +9,7 @@ use client::session::{Credential, Session};
 use net::call::{Bulk, Event, Events, Options, Recovery, Traits};
 use net::clock::Clock;
 use net::clock::world::World;
-use net::transport::lossy::{Sky, Weather};
+use net::transport::lossy::{Impairments, SharedImpairments};
 use parking_lot::Mutex;
 use perf::units::Nanos;
 use server::CommitMode;
@@ -21,7 +21,7 @@ const SECOND: Nanos = Nanos::from_secs(1);
 const MS: Nanos = Nanos::from_millis(1);
 
 /// Packets as an Ethernet carries them.
-const CALM: Weather = Weather {
+const CALM: Impairments = Impairments {
     seed: 1,
     lost: 0,
     fragment_bytes: Some(1472),
@@ -40,14 +40,14 @@ const TRAITS: Traits = Traits {
     },
 };
 
-fn sky(weather: Weather) -> Sky {
-    Arc::new(Mutex::new(weather))
+fn shared(impairments: Impairments) -> SharedImpairments {
+    Arc::new(Mutex::new(impairments))
 }
 
-async fn session(clock: &Clock, sky: &Sky, options: Options) -> Session {
+async fn session(clock: &Clock, shared: &SharedImpairments, options: Options) -> Session {
     let site = Site::in_memory(clock, Default::default(), CommitMode::Concurrent);
     let options = Options { traits: TRAITS, ..options };
-    let rpc = site.datagrams(sky, &options);
+    let rpc = site.datagrams(shared, &options);
     site.session(rpc).await.unwrap()
 }
 
@@ -107,15 +107,15 @@ fn where_one_packet_in_a_hundred_is_lost_transfers_shrink_and_everything_arrives
         let clock = world.clock();
         let (before, during, after, counters) = world
             .run(async move {
-                let sky = sky(Weather { seed, ..CALM });
-                let session = session(&clock, &sky, Options::datagrams()).await;
+                let shared = shared(Impairments { seed, ..CALM });
+                let session = session(&clock, &shared, Options::datagrams()).await;
                 let file = file(&session).await;
                 let before = session.sizes_now();
-                sky.lock().lost = 10;
+                shared.lock().lost = 10;
                 write(&session, file, 4 << 20).await;
                 check(&session, file, 4 << 20).await;
                 let during = session.sizes_now();
-                sky.lock().lost = 0;
+                shared.lock().lost = 0;
                 for _ in 0..12 {
                     clock.sleep(SECOND).await;
                     write(&session, file, 2 << 20).await;
@@ -142,13 +142,14 @@ fn a_hard_client_outlasts_a_silence_and_says_so_once() {
     let events = Events::new(move |event| own.lock().push(matches!(event, Event::Responding)));
     let (took, counters) = world
         .run(async move {
-            let sky = sky(CALM);
-            let session = session(&clock, &sky, Options { events, ..Options::datagrams() }).await;
-            sky.lock().lost = 1000;
+            let shared = shared(CALM);
+            let session =
+                session(&clock, &shared, Options { events, ..Options::datagrams() }).await;
+            shared.lock().lost = 1000;
             let begun = clock.now();
             let returns = async {
                 clock.sleep(SECOND * 600).await;
-                sky.lock().lost = 0;
+                shared.lock().lost = 0;
             };
             let calls = futures_util::future::join_all((0..40).map(|_| session.null()));
             let (answers, ()) = tokio::join!(calls, returns);
@@ -171,11 +172,11 @@ fn a_soft_client_fails_after_timeo_times_retrans() {
     let clock = world.clock();
     let (error, took) = world
         .run(async move {
-            let sky = sky(CALM);
+            let shared = shared(CALM);
             let (recovery, timeo, retrans) = (Recovery::Soft, Nanos::from_millis(700), 4);
             let options = Options { recovery, timeo, retrans, ..Options::datagrams() };
-            let session = session(&clock, &sky, options).await;
-            sky.lock().lost = 1000;
+            let session = session(&clock, &shared, options).await;
+            shared.lock().lost = 1000;
             let begun = clock.now();
             (session.null().await.unwrap_err(), clock.now().since(begun))
         })
@@ -191,12 +192,17 @@ fn what_is_not_idempotent_is_done_once_however_often_it_is_sent() {
         let clock = world.clock();
         let (retransmissions, bad_xids) = world
             .run(async move {
-                let sky =
-                    sky(Weather { seed, lost: 250, duplicated: 250, jitter: MS * 300, ..CALM });
-                let session = session(&clock, &sky, Options::datagrams()).await;
+                let shared = shared(Impairments {
+                    seed,
+                    lost: 250,
+                    duplicated: 250,
+                    jitter: MS * 300,
+                    ..CALM
+                });
+                let session = session(&clock, &shared, Options::datagrams()).await;
                 let root = session.root();
-                let storm = Weather { lost: 250, duplicated: 250, jitter: MS * 300, ..CALM };
-                *sky.lock() = storm;
+                let storm = Impairments { lost: 250, duplicated: 250, jitter: MS * 300, ..CALM };
+                *shared.lock() = storm;
                 for round in 0..20 {
                     let how = CreateHow::Guarded(Default::default());
                     let name = format!("name {round}");
@@ -217,9 +223,9 @@ fn a_file_system_works_where_one_packet_in_a_hundred_is_lost() {
     let clock = world.clock();
     let (sizes, retransmissions) = world
         .run(async move {
-            let sky = sky(CALM);
-            let session = session(&clock, &sky, Options::datagrams()).await;
-            sky.lock().lost = 10;
+            let shared = shared(CALM);
+            let session = session(&clock, &shared, Options::datagrams()).await;
+            shared.lock().lost = 10;
             let (root, who) = (session.root(), caller());
             let files = Files::new(&clock, session, files::Options::default());
             let data = data_at(&pattern(), 0, 32 << 10);

@@ -16,7 +16,7 @@ use net::call::{self, Rpc, Target};
 use net::clock::Clock;
 use net::clock::world::World;
 use net::shape::LinkPair;
-use net::transport::lossy::{Sky, Weather};
+use net::transport::lossy::{Impairments, SharedImpairments};
 use perf::model::loggp::Link;
 use perf::units::Nanos;
 use server::CommitMode;
@@ -27,7 +27,7 @@ use wire::nfs3::FileHandle;
 use wire::rpc::OpaqueAuth;
 use wire::xdr::{Encode, from_bytes};
 
-const CALM: Weather = Weather {
+const CALM: Impairments = Impairments {
     seed: 3,
     lost: 0,
     fragment_bytes: None,
@@ -39,7 +39,7 @@ const CALM: Weather = Weather {
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Stream,
-    Datagrams(Weather),
+    Datagrams(Impairments),
 }
 
 async fn session(rpc: Rpc, site: &Site<MemStore>, version: Version) -> Session {
@@ -69,8 +69,8 @@ async fn measured(
     let site = Site::in_memory(&clock, LinkPair::symmetric(link), CommitMode::Concurrent);
     let rpc = match way {
         Way::Stream => site.rpc(),
-        Way::Datagrams(weather) => {
-            site.datagrams(&Sky::new(weather.into()), &call::Options::datagrams())
+        Way::Datagrams(impairments) => {
+            site.datagrams(&SharedImpairments::new(impairments.into()), &call::Options::datagrams())
         }
     };
     let session = session(rpc, &site, version).await;
@@ -82,7 +82,7 @@ async fn measured(
     assert!(told.is_sorted() && told.last() == Some(&1.0), "{:?}", told.last());
     // Who has lost a call waits for it long.
     let time = match way {
-        Way::Datagrams(weather) if weather.lost > 0 => Nanos::from_secs(10),
+        Way::Datagrams(impairments) if impairments.lost > 0 => Nanos::from_secs(10),
         _ => Nanos::from_millis(100),
     };
     let plan = Plan {
@@ -136,9 +136,9 @@ fn every_operation_of_both_versions_is_answered_as_expected_over_both_transports
 
 #[test]
 fn what_changes_names_is_answered_once_although_calls_and_replies_are_lost() {
-    let weather = Weather { lost: 50, ..CALM };
+    let impairments = Impairments { lost: 50, ..CALM };
     for version in [Version::Two, Version::Three] {
-        let (outcome, _) = outcome(Way::Datagrams(weather), version, all(version), layout());
+        let (outcome, _) = outcome(Way::Datagrams(impairments), version, all(version), layout());
         assert_eq!((outcome.failed(), &outcome.first_failure), (0, &None), "{version:?}");
         assert!(outcome.answered > 200, "{}", outcome.answered);
     }

@@ -19,7 +19,7 @@ use net::serve::{Host, Limits};
 use net::shape::{LinkPair, Shape, Shaped};
 use net::transport::memory;
 use perf::units::Nanos;
-use server::{Labour, Work};
+use server::{ServiceCost, Work};
 use wire::Procedure;
 
 use super::points::{Course, Measured, Part};
@@ -93,7 +93,7 @@ impl Simulated {
     ) -> Result<Outcome, Error> {
         let processor = Processor::of_world(clock, 1);
         let cost = Cost { processor: processor.clone(), service: self.service };
-        let engine = served::engine_in_memory(clock, STORE_BYTES_MAX).labouring(Arc::new(cost));
+        let engine = served::engine_in_memory(clock, STORE_BYTES_MAX).with_cost(Arc::new(cost));
         let (engine, host) = (Arc::new(engine), Host::new(clock, Limits::default()));
         let busy: Shape = served::busy(conditions.overhead).into();
         let connect = async |number: u16, links: LinkPair| {
@@ -125,7 +125,7 @@ struct Cost {
     service: Nanos,
 }
 
-impl Labour for Cost {
+impl ServiceCost for Cost {
     fn call(&self, _: Procedure, _: usize) -> Option<Work<'_>> {
         Some(Box::pin(self.processor.spend(self.service)))
     }

@@ -29,8 +29,8 @@ use perf::units::Nanos;
 use tokio::sync::mpsc;
 
 use super::metrics;
+use super::notices::Notices;
 use super::reach::{self, Reached};
-use super::voice::Voice;
 
 /// How long writing back may take when the caller has gone.
 const ORPHAN_GRACE: Nanos = Nanos::from_secs(5);
@@ -98,8 +98,8 @@ async fn start(
     dir: &Path,
 ) -> Result<(Mount, Files, String), Failure> {
     let at = check(dir, false).map_err(failures::directory)?;
-    let voice = Voice::new(Verbosity::Quiet);
-    let Reached { files, credential, spoken } = reach::reach(clock, settings, &voice).await?;
+    let notices = Notices::new(Verbosity::Quiet);
+    let Reached { files, credential, spoken } = reach::reach(clock, settings, &notices).await?;
     let options = Options {
         flags: settings.flags.clone(),
         cache: settings.kernel_cache(),

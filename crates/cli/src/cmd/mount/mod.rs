@@ -5,8 +5,8 @@ mod background;
 pub(crate) mod helper;
 pub(crate) mod inside;
 mod metrics;
+mod notices;
 mod reach;
-mod voice;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,8 +23,8 @@ use harness::verbosity::Verbosity;
 use net::clock::Clock;
 
 pub(crate) use self::args::Args;
+use self::notices::Notices;
 use self::reach::Reached;
-use self::voice::Voice;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
@@ -50,10 +50,10 @@ fn run_with(
     if args.background && !args.detached && !args.foreground {
         return background::start(again());
     }
-    let voice = Voice::new(verbosity);
+    let notices = Notices::new(verbosity);
     let at = check(&args.dir, settings.nonempty).map_err(failures::directory)?;
     net::runtime::block_on_threads(served::worker_threads(), async {
-        serve(&settings, &at, &voice, args.detached).await
+        serve(&settings, &at, &notices, args.detached).await
     })
     .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
@@ -81,13 +81,13 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
 async fn serve(
     settings: &Settings,
     at: &Path,
-    voice: &Voice,
+    notices: &Notices,
     detached: bool,
 ) -> Result<(), Failure> {
     let clock = Clock::real();
     let mut interrupts = Interrupts::catch()?;
     let reached = tokio::select! {
-        reached = reach::reach(&clock, settings, voice) => reached?,
+        reached = reach::reach(&clock, settings, notices) => reached?,
         () = interrupts.next() => return Err(Failure::interrupted()),
     };
     let options = Options {
@@ -103,12 +103,12 @@ async fn serve(
     }
     if detached {
         background::detach()?;
-        voice.detach();
+        notices.detach();
     }
-    announce(settings, at, &mount, &reached, voice);
+    announce(settings, at, &mount, &reached, notices);
     tokio::select! {
-        () = mount.is_over() => voice.say("unmounted by somebody else"),
-        () = interrupts.next() => voice.say("writing back and unmounting"),
+        () = mount.is_over() => notices.say("unmounted by somebody else"),
+        () = interrupts.next() => notices.say("writing back and unmounting"),
     }
     let ended = tokio::select! {
         ended = mount.end(settings.grace) => ended,
@@ -118,25 +118,25 @@ async fn serve(
         }
     };
     let dropped_bytes = reached.files.write_behind().counters().dropped_bytes;
-    report(at, settings, ended, dropped_bytes, voice)
+    report(at, settings, ended, dropped_bytes, notices)
 }
 
-fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, voice: &Voice) {
+fn announce(settings: &Settings, at: &Path, mount: &Mount, reached: &Reached, notices: &Notices) {
     let cache = match settings.kernel_cache() {
         KernelCache::Writeback if mount.writes_back() => "writeback",
         KernelCache::Writeback | KernelCache::Writethrough => "writethrough",
         KernelCache::None => "none",
     };
-    voice.say(&format!(
+    notices.say(&format!(
         "{} mounted on {} ({}; write policy {}, kernel cache {cache})",
         settings.flags.source,
         at.display(),
         reached.spoken,
         settings.policy,
     ));
-    voice.say("locks (flock, fcntl) hold on this host only: other clients do not see them");
+    notices.say("locks (flock, fcntl) hold on this host only: other clients do not see them");
     if !mount.untuned().is_empty() && mount.writes_back() {
-        voice.say(
+        notices.say(
             "the kernel throttles writers of this mount, and reads little ahead: lifting that \
              takes root (max_ratio, strict_limit and read_ahead_kb in /sys/class/bdi)",
         );
@@ -155,11 +155,11 @@ fn report(
     settings: &Settings,
     ended: Ended,
     dropped_bytes: u64,
-    voice: &Voice,
+    notices: &Notices,
 ) -> Result<(), Failure> {
     match ended.unmounted {
         Unmounted::Cleanly => {}
-        Unmounted::Lazily { open_files } => voice.warn(&format!(
+        Unmounted::Lazily { open_files } => notices.warn(&format!(
             "{} was in use ({open_files} open files): taken out of the tree, and who still uses it \
              gets errors from now on",
             at.display()
@@ -173,7 +173,7 @@ fn report(
     }
     match ended.losses {
         Some(losses) if losses.is_empty() => {
-            voice.say("unmounted; everything is written");
+            notices.say("unmounted; everything is written");
             Ok(())
         }
         Some(losses) => {

@@ -18,7 +18,7 @@ use net::transport::buffer::Pool;
 use parking_lot::Mutex;
 use wire::nfs3::{FType, StableHow};
 
-use super::voice::Voice;
+use super::notices::Notices;
 
 /// Different complaints of a server: there are fewer procedures, and ways to answer them wrongly.
 const COMPLAINTS_MAX: usize = 100;
@@ -37,7 +37,7 @@ pub(super) struct Reached {
 pub(super) async fn reach(
     clock: &Clock,
     settings: &Settings,
-    voice: &Voice,
+    notices: &Notices,
 ) -> Result<Reached, Failure> {
     let target = &settings.target;
     emulated::calibrate(clock, &settings.link).await?;
@@ -49,7 +49,7 @@ pub(super) async fn reach(
         timeo: settings.timeo,
         retrans: settings.retrans,
         insist: false,
-        events: events(settings, voice),
+        events: events(settings, notices),
     });
     let mounted = mount::mount(clock, target, &options).await.map_err(|error| {
         let on_the_way = matches!(&error, Error::Status { .. });
@@ -69,7 +69,7 @@ pub(super) async fn reach(
             "a directory that exists inside the export",
         ));
     }
-    let session = session.complaining(complaints(voice));
+    let session = session.complaining(complaints(notices));
     let stable = if settings.sync { StableHow::FileSync } else { StableHow::Unstable };
     let write = write_behind::Options {
         policy: settings.policy,
@@ -109,8 +109,8 @@ fn give_memory_back(clock: &Clock, files: &Files, pool: Pool) {
 
 /// Programs learn of a server that makes no sense by an error's number; here it is said what it has
 /// done: each thing once.
-fn complaints(voice: &Voice) -> Complaints {
-    let (voice, said) = (voice.clone(), Mutex::new(HashSet::new()));
+fn complaints(notices: &Notices) -> Complaints {
+    let (notices, said) = (notices.clone(), Mutex::new(HashSet::new()));
     Complaints::new(move |error| {
         let text = match error.status() {
             Some(_) => format!("{error}: the server puts it off, again and again"),
@@ -118,21 +118,21 @@ fn complaints(voice: &Voice) -> Complaints {
         };
         let mut said = said.lock();
         if said.len() < COMPLAINTS_MAX && said.insert(text.clone()) {
-            voice.warn(&text);
+            notices.warn(&text);
         }
     })
 }
 
 /// What is said of a server that goes away and comes back, as Linux says it.
-fn events(settings: &Settings, voice: &Voice) -> Events {
-    let (voice, host) = (voice.clone(), settings.target.host.clone());
+fn events(settings: &Settings, notices: &Notices) -> Events {
+    let (notices, host) = (notices.clone(), settings.target.host.clone());
     let so = if settings.soft { "calls fail" } else { "still trying" };
     Events::new(move |event| match event {
-        Event::NotResponding => voice.warn(&format!("server {host} not responding, {so}")),
-        Event::Responding => voice.warn(&format!("server {host} OK")),
+        Event::NotResponding => notices.warn(&format!("server {host} not responding, {so}")),
+        Event::Responding => notices.warn(&format!("server {host} OK")),
         Event::Disconnected { cause } => {
-            voice.warn(&format!("connection to {host} lost ({cause}), connecting again"));
+            notices.warn(&format!("connection to {host} lost ({cause}), connecting again"));
         }
-        Event::Reconnected => voice.say(&format!("connected to {host} again")),
+        Event::Reconnected => notices.say(&format!("connected to {host} again")),
     })
 }

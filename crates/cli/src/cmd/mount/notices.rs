@@ -18,16 +18,16 @@ pub(super) enum Weight {
     Info = 6,
 }
 
-/// See the module's head; clones speak with the same voice.
+/// See the module's head; clones write to the same place.
 #[derive(Clone, Debug)]
-pub(super) struct Voice {
+pub(super) struct Notices {
     verbosity: Verbosity,
     /// Guards which of the two it is.
     log: Arc<Mutex<Option<UnixDatagram>>>,
     is_detached: Arc<Mutex<bool>>,
 }
 
-impl Voice {
+impl Notices {
     pub(super) fn new(verbosity: Verbosity) -> Self {
         Self { verbosity, log: Arc::default(), is_detached: Arc::default() }
     }

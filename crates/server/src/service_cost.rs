@@ -14,7 +14,7 @@ use wire::Procedure;
 pub type Work<'l> = Pin<Box<dyn Future<Output = ()> + Send + 'l>>;
 
 /// The costs of a server.
-pub trait Labour: Debug + Send + Sync + 'static {
+pub trait ServiceCost: Debug + Send + Sync + 'static {
     /// What taking a call of so many bytes costs, before it is executed.
     fn call(&self, procedure: Procedure, bytes: usize) -> Option<Work<'_>>;
 
