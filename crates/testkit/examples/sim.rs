@@ -35,9 +35,9 @@ usage: cargo xtask sim [OPTION]...
   --contest       seeds in which all clients compete for the same names and files
   --planted NAME  with a mistake: reply-cache-off, verifier-kept, commit-early, drive-lies; of
                   clients, in contests: old-attributes, forgotten-excuses, unasked-ends,
-                  late-names, errors-told-once, commit-makes-state; of a host, in contests:
-                  locks-by-node; or each of them (all); fails if none of 1,000 seeds notices
-                  it, of 2,000 in contests, or of --count
+                  late-names, errors-told-once, commit-makes-state, unheard-errors; of a host,
+                  in contests: locks-by-node; or each of them (all); fails if none of 1,000
+                  seeds notices it, of 2,000 in contests, or of --count
   --live DIR      seeds of contests in real time, in this folder; once for each mount of the same
                   directory, on a file system that does not use inode numbers again (tmpfs)
   --live-unremembering DIR

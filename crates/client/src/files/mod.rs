@@ -74,6 +74,8 @@ pub enum Mistake {
     ErrorsToldOnce,
     /// The state that a COMMIT tells of is taken to be of our making.
     CommitMakesState,
+    /// An error that a close has told counts as told, whether anybody has heard it or not.
+    UnheardErrors,
 }
 
 impl Default for Options {

@@ -174,7 +174,7 @@ impl Open {
     /// # Errors
     /// That of a write of this file, whoever wrote, which this descriptor was not told of.
     pub async fn flush(&self) -> Result<(), Error> {
-        self.settle().await;
+        self.settle_all().await;
         self.tell()
     }
 
@@ -184,7 +184,7 @@ impl Open {
     /// # Errors
     /// As [`Open::flush`].
     pub async fn flush_at_close(&self) -> Result<(), Error> {
-        self.settle().await;
+        self.settle_all().await;
         match self.files().makes(Mistake::ErrorsToldOnce) {
             true => self.tell(),
             false => self.write_behind().tell_at_close(self.inner.file, &self.inner.heard),
@@ -193,6 +193,13 @@ impl Open {
 
     /// As [`Open::flush`], and tells nobody of errors.
     pub async fn settle(&self) {
+        self.settle_all().await;
+        if self.files().makes(Mistake::UnheardErrors) {
+            self.tell().ok();
+        }
+    }
+
+    async fn settle_all(&self) {
         self.write_behind().settle(self.inner.file).await;
         self.settled();
     }
@@ -235,7 +242,9 @@ impl Open {
 
     /// This error, which a flush or write gave, has reached nobody.
     pub fn not_heard(&self, error: Error) {
-        self.write_behind().not_heard(self.inner.file, &self.inner.heard, error);
+        if !self.files().makes(Mistake::UnheardErrors) {
+            self.write_behind().not_heard(self.inner.file, &self.inner.heard, error);
+        }
     }
 
     /// Bytes that no program waits for were not taken: whoever has the file open is to hear of it.

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use perf::model::disk::PROFILES;
 use perf::units::Nanos;
 
-use super::{Act, By, Client, Fault, LOCKS, LOGS, Level, Op, PLACES, Plan, Step, What};
+use super::{Act, By, Client, Fault, LOCKS, LOGS, Level, Op, PLACES, Plan, Step, Unheard, What};
 
 /// How long all may pause: longer than any attributes are good.
 const LONG: u64 = 150_000_000;
@@ -147,17 +147,34 @@ fn pause(random: &mut Rng, latency: Nanos) -> Nanos {
     })
 }
 
+/// A value that no place has.
+fn next(values: &mut u8) -> u8 {
+    *values = *values % 250 + 1;
+    *values
+}
+
 fn name(random: &mut Rng) -> String {
     ["a", "b", "c", "d"][random.usize(..4)].to_owned()
 }
 
-/// Two programs of a client write to one file when the disk becomes full.
+/// Two programs of a client write to one file when the disk becomes full; or one does that hears
+/// nothing of it.
 fn fill(random: &mut Rng, client: usize, at: Nanos, values: &mut u8, steps: &mut Vec<Step>) {
     let name = name(random);
+    if random.bool() {
+        let value = next(values);
+        let by = [Unheard::Interrupted, Unheard::Mapped][random.usize(..2)];
+        let count = random.u32(1..=PLACES);
+        let write = Act::Unheard { name: name.clone(), first: 0, count, value, by };
+        for (at, act) in [(at - Nanos::from_millis(40), Act::Make(name)), (at, write)] {
+            let op = Op::Contend { program: 0, act };
+            steps.push(Step { at, what: What::Do { client, op } });
+        }
+        return;
+    }
     for program in 0..2 {
         let hold = Nanos::from_micros(random.u64(..100_000));
-        *values = *values % 250 + 1;
-        let (first, count, value) = (4 * program, random.u32(1..=4), *values);
+        let (first, count, value) = (4 * program, random.u32(1..=4), next(values));
         let act = Act::Write { name: name.clone(), first, count, value, hold };
         let op = Op::Contend { program: program as usize, act };
         let at = (at + Nanos::from_micros(random.u64(..20_000))) - Nanos::from_micros(10_000);
@@ -218,8 +235,7 @@ fn write_at_once(
     };
     add(random.usize(..clients), 0, Act::Make(name.clone()));
     for client in 0..clients {
-        *values = *values % 250 + 1;
-        let (first, value) = (u32::try_from(client).unwrap_or(0) % PLACES, *values);
+        let (first, value) = (u32::try_from(client).unwrap_or(0) % PLACES, next(values));
         let hold = Nanos::from_micros(random.u64(..10_000));
         add(client, 100_000, Act::Read(name.clone()));
         let write = Act::Write { name: name.clone(), first, count: 1, value, hold };
@@ -237,10 +253,11 @@ fn list_and_append(random: &mut Rng, programs: &[usize], begins: Nanos, steps: &
             let at = begins + Nanos::from_micros(at);
             steps.push(Step { at, what: What::Do { client, op: Op::Contend { program, act } } });
         };
-        let wait = Nanos::from_micros(random.u64(..50_000));
-        add(programs - 1, random.u64(..40_000), Act::List { wait });
-        for begins in [0, 200_000] {
-            add(0, begins + random.u64(..100_000), Act::Append { log, keeps: random.bool() });
+        // The second time through the descriptor of the first: that looks no name up.
+        for (begins, keeps) in [(0, true), (200_000, random.bool())] {
+            let wait = Nanos::from_micros(random.u64(..100_000));
+            add(programs - 1, begins + random.u64(..60_000), Act::List { wait });
+            add(0, begins + random.u64(..100_000), Act::Append { log, keeps });
         }
         add(0, 1_500_000, Act::ReadLog { log });
     }
@@ -270,19 +287,15 @@ fn hold(random: &mut Rng) -> Nanos {
 
 fn act(random: &mut Rng, values: &mut u8) -> Act {
     let name = name(random);
-    let mut value = || {
-        *values = *values % 250 + 1;
-        *values
-    };
     match random.u8(..114) {
         0..12 => Act::Make(name),
         12..20 => Act::Remove(name),
-        20..24 => Act::Replace { name, value: value() },
+        20..24 => Act::Replace { name, value: next(values) },
         24..42 => {
             let first = random.u32(..PLACES);
             let count = random.u32(1..=PLACES - first);
             let hold = hold(random);
-            Act::Write { name, first, count, value: value(), hold }
+            Act::Write { name, first, count, value: next(values), hold }
         }
         42..58 => Act::Read(name),
         58..70 => Act::Look(name),

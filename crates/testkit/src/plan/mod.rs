@@ -175,6 +175,15 @@ pub enum Act {
         value: u8,
         hold: Nanos,
     },
+    /// Opens a file, fills some places with a value, and closes it, and does not hear what has
+    /// become of them.
+    Unheard {
+        name: Path,
+        first: u32,
+        count: u32,
+        value: u8,
+        by: Unheard,
+    },
     /// Opens it, reads all of it, and closes it.
     Read(Path),
     /// Looks the name up.
@@ -199,6 +208,15 @@ pub enum Act {
         hold: Nanos,
         keeps: bool,
     },
+}
+
+/// Why a program does not hear what has become of what it has written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Unheard {
+    /// It is interrupted when it closes the file.
+    Interrupted,
+    /// It writes through a mapping that it made before it closed the file.
+    Mapped,
 }
 
 /// How a public file is filled.

@@ -20,7 +20,7 @@ use perf::units::Nanos;
 use wire::nfs3::StableHow;
 
 use super::{Act, By, CLIENTS_MAX, Client, FILE_BYTES_MAX, Fault, LOCKS, LOGS, Level, Op};
-use super::{PART_BYTES, PLACES, PROGRAMS_MAX, Plan, Step, Style, What};
+use super::{PART_BYTES, PLACES, PROGRAMS_MAX, Plan, Step, Style, Unheard, What};
 use crate::reference::tree::{Change, How};
 
 /// The form of the text; another number is another form.
@@ -109,6 +109,13 @@ impl fmt::Display for Act {
             Self::Mode(name) => write!(f, "mode {name}"),
             Self::Write { name, first, count, value, hold } => {
                 write!(f, "write {name} {first} {count} {value} {}", micros(*hold))
+            }
+            Self::Unheard { name, first, count, value, by } => {
+                let by = match by {
+                    Unheard::Interrupted => "interrupted",
+                    Unheard::Mapped => "mapped",
+                };
+                write!(f, "{by} {name} {first} {count} {value}")
             }
             Self::Read(name) => write!(f, "read {name}"),
             Self::Look(name) => write!(f, "look {name}"),
@@ -348,6 +355,8 @@ impl<'t> Words<'t> {
     fn act(&mut self) -> Result<Act, String> {
         let (places, logs) = (u64::from(PLACES), u64::from(LOGS) - 1);
         Ok(match self.word()? {
+            "interrupted" => self.unheard(Unheard::Interrupted)?,
+            "mapped" => self.unheard(Unheard::Mapped)?,
             "make" => Act::Make(self.path()?),
             "remove" => Act::Remove(self.path()?),
             "replace" => Act::Replace { name: self.path()?, value: self.small(255)? },
@@ -372,6 +381,12 @@ impl<'t> Words<'t> {
             }
             other => return Err(format!("no program does {other:?}")),
         })
+    }
+
+    fn unheard(&mut self, by: Unheard) -> Result<Act, String> {
+        let (name, first) = (self.path()?, self.small(u64::from(PLACES))?);
+        let count = self.small(u64::from(PLACES - first))?;
+        Ok(Act::Unheard { name, first, count, value: self.small(255)?, by })
     }
 
     /// What becomes of a descriptor.

@@ -117,7 +117,7 @@ pub(crate) struct Stage {
 }
 
 impl Planted {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ReplyCacheOff,
         Self::VerifierKept,
         Self::CommitEarly,
@@ -128,6 +128,7 @@ impl Planted {
         Self::Client(Mistake::LateNames),
         Self::Client(Mistake::ErrorsToldOnce),
         Self::Client(Mistake::CommitMakesState),
+        Self::Client(Mistake::UnheardErrors),
         Self::LocksByNode,
     ];
 
@@ -143,6 +144,7 @@ impl Planted {
             Self::Client(Mistake::LateNames) => "late-names",
             Self::Client(Mistake::ErrorsToldOnce) => "errors-told-once",
             Self::Client(Mistake::CommitMakesState) => "commit-makes-state",
+            Self::Client(Mistake::UnheardErrors) => "unheard-errors",
             Self::LocksByNode => "locks-by-node",
         }
     }

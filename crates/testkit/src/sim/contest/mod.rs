@@ -84,9 +84,11 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
     let (ran, ()) = join(running, fate::run(&stage, &plan, &wires, begun)).await;
     ran?;
     for host in &hosts {
-        if let Some(error) = host.leave().await.filter(|_| !stage.history.was_troubled()) {
+        let (lost, unheard) = host.leave().await;
+        if let Some(error) = lost.filter(|_| !stage.history.was_troubled()) {
             return Err(Failure::new("loss at the end", error.to_string()));
         }
+        scene.truth.lock().are_there(unheard);
     }
     stage.machine.calm_down();
     stage.clock.sleep(QUIET).await;

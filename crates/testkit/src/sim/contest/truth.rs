@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use perf::units::{Instant, Nanos};
 use wire::nfs3::FileHandle;
 
+use super::host::Unheard;
 use crate::plan::{LOGS, PLACE_BYTES, PLACES};
 use crate::reference::register::{Look, Register, Ticket};
 
@@ -166,6 +167,17 @@ impl Truth {
 
     pub(super) fn written(&mut self, file: FileHandle, place: u32, ticket: Ticket, now: Instant) {
         self.file(file).places[place as usize].end(ticket, now);
+    }
+
+    /// What was written and not heard of: nobody was told of an error.
+    pub(super) fn are_there(&mut self, unheard: Vec<Unheard>) {
+        for Unheard { file, tickets, stable } in unheard {
+            for (place, ticket) in tickets {
+                if let Some(stable) = stable {
+                    self.written(file, place, ticket, stable);
+                }
+            }
+        }
     }
 
     pub(super) fn turn(&mut self, log: u32, by: usize, now: Instant) -> usize {

@@ -5,6 +5,7 @@
 //! file's size and pages for as long as the file has the version with which it was found, and
 //! writes go to both. What it keeps and should not shows in what programs read.
 
+mod closing;
 mod locking;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use perf::units::Nanos;
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{FileHandle, NfsStat3, Sattr3, StableHow};
 
+use self::closing::Silent;
 use self::locking::Tables;
 use super::folder::{self, Folder};
 use super::locker::Locker;
@@ -31,6 +33,7 @@ use crate::plan::Level;
 use crate::sim::machine::me;
 use crate::sim::{Failure, Planted};
 
+pub(super) use self::closing::Unheard;
 pub(super) use self::locking::Locking;
 
 /// How often a name is looked up whose file is another one when it is opened; then the kernel's
@@ -90,7 +93,7 @@ pub(super) struct Host {
 
 enum Kind {
     Calls { session: Session, dir: FileHandle },
-    Files { files: Files, kernel: Mutex<Kernel>, locking: Tables, dir: FileHandle },
+    Files { files: Files, kernel: Mutex<Kernel>, locking: Tables, dir: FileHandle, silent: Silent },
     Folder(Folder),
 }
 
@@ -191,7 +194,8 @@ impl Host {
                 let files = Files::new(clock, session, options);
                 let of_nodes = (planted == Some(Planted::LocksByNode)).then(Mutex::default);
                 let locking = Tables { of_nodes, ..Tables::default() };
-                Kind::Files { files, kernel: Mutex::default(), locking, dir }
+                let (kernel, silent) = Default::default();
+                Kind::Files { files, kernel, locking, dir, silent }
             }
         };
         Self { clock: clock.clone(), kind }
@@ -467,7 +471,7 @@ impl Host {
                 if let Some(node) = kernel.lock().node(&to.file, *version) {
                     node.writes += 1;
                 }
-                open.write(at, data).await?;
+                self.heard(to, open.write(at, data).await)?;
                 kernel.lock().wrote(&to.file, *version, at, data);
             }
             (_, Descriptor::File(file)) => folder::write(file, at, data)?,
@@ -486,56 +490,6 @@ impl Host {
             _ => 0,
         };
         self.write(to, end, data).await
-    }
-
-    pub(super) async fn sync(&self, of: &Opened) -> Result<(), Refused> {
-        match (&self.kind, &of.open) {
-            (Kind::Calls { session, .. }, Descriptor::Calls(unstable)) => loop {
-                let verifier = session.commit(of.file, 0, 0).await?.reply.verf;
-                let written = std::mem::take(&mut *unstable.lock());
-                if written.iter().all(|written| written.verifier == verifier) {
-                    break;
-                }
-                // The server has lost some of it (RFC 1813, 3.3.21).
-                for Unstable { at, data, .. } in written {
-                    self.write(of, at, &data).await?;
-                }
-            },
-            (_, Descriptor::Open { open, .. }) => open.flush().await?,
-            (_, Descriptor::File(file)) => file.sync_all()?,
-            _ => {}
-        }
-        Ok(())
-    }
-
-    pub(super) async fn close(&self, of: Opened) -> Result<(), Refused> {
-        match &of.open {
-            Descriptor::Calls(_) => self.sync(&of).await,
-            Descriptor::Open { open, number, .. } => {
-                let flushed = open.flush_at_close().await;
-                if let Some(locks) = self.locks(&of) {
-                    locks.release_open(&of.file, *number);
-                }
-                open.close().await;
-                Ok(flushed?)
-            }
-            // What close(2) says is not told by std; what it has lost shows in the end.
-            Descriptor::File(file) => match &self.kind {
-                Kind::Folder(folder) if folder.syncs => Ok(file.sync_all()?),
-                _ => Ok(()),
-            },
-            Descriptor::Locker(_) => Ok(()),
-        }
-    }
-
-    /// The end; gives an error that nobody was told before.
-    pub(super) async fn leave(&self) -> Option<Error> {
-        match &self.kind {
-            Kind::Files { files, .. } => {
-                files.shut_down().await.into_iter().next().map(|loss| loss.error)
-            }
-            Kind::Calls { .. } | Kind::Folder(_) => None,
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! A program of a contest: what it does to files, and what it may see of them.
 
+mod unheard;
+
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
@@ -70,6 +72,13 @@ impl<'h> Program<'h> {
             Act::Mode(name) => self.mode(name).await,
             Act::Write { name, first, count, value, hold } => {
                 self.write(name, *first..*first + *count, *value, *hold).await
+            }
+            // Whoever hears of all writes has nothing to be interrupted in.
+            Act::Unheard { name, first, count, value, .. } if !self.host.has_silence() => {
+                self.write(name, *first..*first + *count, *value, Nanos::ZERO).await
+            }
+            Act::Unheard { name, first, count, value, by } => {
+                self.write_unheard(name, *first..*first + *count, *value, *by).await
             }
             Act::Read(name) => self.read(name).await,
             Act::Look(name) => self.look(name).await,
