@@ -80,6 +80,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use bytes::Bytes;
 use perf::units::Instant;
@@ -287,6 +288,10 @@ impl DirStore {
         let pool = |name, threads, jobs_max| {
             Pool::start(name, threads, jobs_max).map_err(OpenError::Thread)
         };
+        let behind = |name, threads, jobs_max| {
+            Pool::start_behind(name, threads, jobs_max).map_err(OpenError::Thread)
+        };
+        let processors = thread::available_parallelism().map_or(1, usize::from);
         let syncs = pool("nfskit-sync", options.sync_threads, JOBS_MAX)?;
         let writers = options
             .early_writeback
@@ -301,13 +306,14 @@ impl DirStore {
             handles,
             objects: Objects::new(options.open_files_max),
             listings: listing::Listings::default(),
-            portions: portions::Portions::default(),
             syncer: Syncer::new(random()?, call, Arc::clone(&proc), for_syncfs, syncs),
             proc,
             buffers: buffers::Buffers::default(),
             metadata_sync: options.metadata_sync,
             readers: pool("nfskit-read", options.read_threads, JOBS_MAX)?,
-            seeker: Pool::start_behind("nfskit-seek", SEARCHES_MAX).map_err(OpenError::Thread)?,
+            seeker: behind("nfskit-seek", 1, SEARCHES_MAX)?,
+            // One processor is left to those that serve.
+            listers: behind("nfskit-list", processors.saturating_sub(1), JOBS_MAX)?,
             writers,
         };
         Ok(Self { tree: Arc::new(tree) })

@@ -1,35 +1,30 @@
-//! Listings in portions, between which others have the thread.
+//! Listings in portions, of which all but the first are looked at by threads that give way.
 //!
 //! An entry with its node costs some system calls, and a reply of 1 MiB has thousands: as one piece
 //! of work, some clients that walk through a large directory would keep every other one waiting.
-//! So a listing looks at some entries, lets others go first, and goes on behind them. One
-//! processor is left for others: as many listings as there are more go on at the same time, and the
-//! rest wait in line, in the order of coming.
+//! So the thread that serves the call looks at a few entries, enough for most directories. The rest
+//! is looked at, some entries at a time, by threads behind those that serve: one fewer than there
+//! are processors, portions of all listings in the order of coming.
 //!
 //! The attributes of the directory are those of the first portion: what changes meanwhile shows as
 //! a change after the reply.
 
-use tokio::sync::Semaphore;
+use std::sync::Arc;
 
-use super::sync::yield_once;
+use tokio::sync::oneshot;
+
 use super::tree::Tree;
-use crate::store::{Entry, ListFrom, Listed, Looked, Sink};
-use crate::types::{Caller, Handle};
+use crate::store::{Entry, ListFrom, Listed, Looked, Node, Sink};
+use crate::types::{Caller, Handle, Status};
 
-/// With nodes: some 100 us.
-const NODES: usize = 16;
+/// Entries with nodes on the thread that serves: some 100 us.
+const SERVED_NODES: usize = 32;
+
+/// Entries with nodes that are looked at before other listings have their turn. The reply may have
+/// no room for all of them, so not many more.
+const NODES: usize = 64;
 
 const NAMES: usize = 1_024;
-
-/// Who may go on.
-pub(super) struct Portions(Semaphore);
-
-impl Default for Portions {
-    fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self(Semaphore::new((processors - 1).max(1)))
-    }
-}
 
 /// How a portion ended.
 struct Portion {
@@ -38,35 +33,73 @@ struct Portion {
     next: Option<u64>,
 }
 
+/// Entries that were looked at on another thread.
+#[derive(Default)]
+struct Gathered {
+    names: Vec<u8>,
+    entries: Vec<Line>,
+}
+
+struct Line {
+    fileid: u64,
+    cookie: u64,
+    node: Option<Node>,
+    /// Of the name, in all names.
+    end: usize,
+}
+
 impl Tree {
     pub(super) async fn list_in_portions(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         dir: &Handle,
         mut from: ListFrom,
         sink: Sink<'_>,
     ) -> Looked<Listed> {
-        // Where cookies do not last, each portion would read the whole directory.
-        let most = match from.with_nodes && self.file_system.has_lasting_cookies() {
-            true => NODES,
-            false => NAMES,
+        // Where cookies do not last, each portion reads the whole directory.
+        let (served, most) = match from.with_nodes && self.file_system.has_lasting_cookies() {
+            true => (SERVED_NODES, NODES),
+            false => (NAMES, NAMES),
         };
-        let mut portion = self.portion(caller, dir, &from, most, sink);
-        let attr = portion.looked.attr;
-        while let Some(next) = portion.next {
-            from.cookie = next;
-            // It is never closed.
-            let turn = self.portions.0.acquire().await;
-            yield_once().await;
-            let more = self.portion(caller, dir, &from, most, sink);
-            drop(turn);
-            if more.looked.result.is_err() {
-                // The reply has what there is; the next call meets the error.
-                return Looked { attr, ..portion.looked };
+        let Portion { looked: first, mut next } = self.portion(caller, dir, &from, served, sink);
+        let Looked { attr, mut result } = first;
+        while let Some(cookie) = next {
+            from.cookie = cookie;
+            let (portion, gathered) = self.gather_aside(caller, dir, from, most).await;
+            if !gathered.pour(sink) {
+                // The reply is full: `result` says that there is more.
+                break;
             }
-            portion = more;
+            // An error is left for the next call to meet: the reply has what there is.
+            let Ok(listed) = portion.looked.result else { break };
+            result = Ok(listed);
+            next = portion.next;
         }
-        Looked { attr, ..portion.looked }
+        Looked { attr, result }
+    }
+
+    async fn gather_aside(
+        self: &Arc<Self>,
+        caller: &Caller,
+        dir: &Handle,
+        from: ListFrom,
+        most: usize,
+    ) -> (Portion, Gathered) {
+        let (done, outcome) = oneshot::channel();
+        let (tree, caller, dir) = (Arc::clone(self), caller.clone(), *dir);
+        // At most one for each call that is being served, and those are bounded.
+        self.listers.run_next(Box::new(move || {
+            let mut gathered = Gathered::default();
+            let mut gather = |entry: Entry<'_>| gathered.add(&entry);
+            let portion = tree.portion(&caller, &dir, &from, most, &mut gather);
+            // The caller may have gone away.
+            let _ = done.send((portion, gathered));
+        }));
+        let failed = || {
+            let looked = Looked { attr: None, result: Err(Status::ServerFault) };
+            (Portion { looked, next: None }, Gathered::default())
+        };
+        outcome.await.unwrap_or_else(|_| failed())
     }
 
     fn portion(
@@ -94,5 +127,24 @@ impl Tree {
         let is_over =
             is_full || left > 0 || looked.result.as_ref().map_or(true, |listed| listed.eof);
         Portion { looked, next: (!is_over).then_some(last) }
+    }
+}
+
+impl Gathered {
+    fn add(&mut self, entry: &Entry<'_>) -> bool {
+        self.names.extend_from_slice(entry.name);
+        let (fileid, cookie, node) = (entry.fileid, entry.cookie, entry.node);
+        self.entries.push(Line { fileid, cookie, node, end: self.names.len() });
+        true
+    }
+
+    /// Whether all were taken.
+    fn pour(&self, sink: Sink<'_>) -> bool {
+        let mut begin = 0;
+        self.entries.iter().all(|&Line { fileid, cookie, node, end }| {
+            let name = &self.names[begin..end];
+            begin = end;
+            sink(Entry { fileid, name, cookie, node })
+        })
     }
 }

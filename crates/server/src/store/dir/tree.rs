@@ -15,7 +15,6 @@ use super::errno::status;
 use super::handles::{Handles, Opened};
 use super::listing::Listings;
 use super::objects::{Object, Objects};
-use super::portions::Portions;
 use super::proc::ProcFds;
 use super::stat::{Identity, Stat};
 use super::sync::Syncer;
@@ -39,7 +38,6 @@ pub(super) struct Tree {
     pub(super) handles: Handles,
     pub(super) objects: Objects,
     pub(super) listings: Listings,
-    pub(super) portions: Portions,
     pub(super) proc: Arc<ProcFds>,
     pub(super) buffers: Buffers,
     pub(super) syncer: Syncer,
@@ -48,6 +46,8 @@ pub(super) struct Tree {
     pub(super) readers: Pool,
     /// For what must be searched for: the root above a deep directory, and files that were moved.
     pub(super) seeker: Pool,
+    /// For what of listings is long.
+    pub(super) listers: Pool,
     /// For early writeback; `None`: no early writeback.
     pub(super) writers: Option<Pool>,
 }

@@ -179,7 +179,7 @@ impl Drop for HandOver<'_> {
 }
 
 /// Comes back behind all that is ready to run.
-pub(super) async fn yield_once() {
+async fn yield_once() {
     let mut yielded = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut yielded, true) {

@@ -53,11 +53,15 @@ impl Pool {
         Self::start_as(name, threads, jobs_max, || ())
     }
 
-    /// A thread for long work: those that serve calls go first.
-    pub(in crate::store::dir) fn start_behind(name: &str, jobs_max: usize) -> io::Result<Self> {
+    /// Threads for long work: those that serve calls go first.
+    pub(in crate::store::dir) fn start_behind(
+        name: &str,
+        threads: usize,
+        jobs_max: usize,
+    ) -> io::Result<Self> {
         // To give way is always allowed; where it is not, the work is done all the same.
         let give_way = || setpriority_process(Some(gettid()), NICE).unwrap_or_default();
-        Self::start_as(name, 1, jobs_max, give_way)
+        Self::start_as(name, threads, jobs_max, give_way)
     }
 
     fn start_as(name: &str, threads: usize, jobs_max: usize, begin: fn()) -> io::Result<Self> {
@@ -81,8 +85,8 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::run`] for a job that follows from one that just ran: never refused, so that it
-    /// does not nest. There are as many of these as there are files in a sync.
+    /// As [`Pool::run`], but never refused: for a job that follows from one that just ran, so that
+    /// they do not nest, and of which something else bounds the number.
     pub(in crate::store::dir) fn run_next(&self, job: Job) {
         let refused = self.push(job, usize::MAX);
         debug_assert!(refused.is_none(), "nothing is refused without a bound");

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use super::*;
 
@@ -96,31 +98,68 @@ fn entries_that_exist_throughout_come_exactly_once() {
     });
 }
 
-/// Clients that walk through large directories leave the thread to others between portions.
+/// Clients that walk through large directories leave the thread that serves to others: it looks at
+/// a few entries, and the rest is looked at elsewhere.
 #[test]
 fn a_long_listing_gives_way_to_others_and_is_whole() {
     each_kind(|at| {
-        for index in 0..100 {
+        for index in 0..300 {
             fs::write(at.path(&format!("file-{index}")), "").unwrap();
         }
-        let mut seen = BTreeSet::new();
-        let mut sink = |entry: Entry<'_>| seen.insert(entry.name.to_vec());
+        let seen = Mutex::new(BTreeSet::new());
+        let mut sink = |entry: Entry<'_>| {
+            seen.lock().unwrap().insert((entry.name.to_vec(), entry.node.is_some()))
+        };
         let from = ListFrom { cookie: 0, verifier: [0; 8], with_nodes: true };
         let root = at.root();
-        let (listed, gave_way) = {
-            let mut listing = pin!(at.store.list(&ME, &root, from, &mut sink));
-            let mut cx = Context::from_waker(Waker::noop());
-            let mut gave_way = 0;
-            loop {
-                match listing.as_mut().poll(&mut cx) {
-                    Poll::Ready(listed) => break (listed, gave_way),
-                    Poll::Pending => gave_way += 1,
-                }
-            }
+        // The threads for the rest have something else to do.
+        let (busy, held) = mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        for _ in 0..thread::available_parallelism().unwrap().get() {
+            let held = Arc::clone(&held);
+            at.store.tree.listers.run_next(Box::new(move || {
+                let ended = held.lock().unwrap().recv();
+                assert!(ended.is_err(), "nothing is sent");
+            }));
+        }
+        let mut listing = pin!(at.store.list(&ME, &root, from, &mut sink));
+        let begun = listing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let lasting = at.store.tree.file_system.has_lasting_cookies();
+        assert_eq!(begun.is_pending(), lasting);
+        assert!(!lasting || seen.lock().unwrap().len() <= 32);
+        drop(busy);
+        let listed = match begun {
+            Poll::Ready(listed) => listed,
+            Poll::Pending => block_on(listing),
         };
         assert!(listed.result.unwrap().eof);
-        assert_eq!(seen.len(), 102, "with the dots, and none twice");
-        assert!(!at.store.tree.file_system.has_lasting_cookies() || gave_way >= 5, "{gave_way}");
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 302, "with the dots, and none twice");
+        assert!(seen.iter().all(|(_, has_node)| *has_node));
+    });
+}
+
+/// A reply that is full within what was looked at elsewhere goes on behind its last entry.
+#[test]
+fn pieces_of_any_length_join_without_a_gap() {
+    each_kind(|at| {
+        for index in 0..300 {
+            fs::write(at.path(&format!("file-{index}")), "").unwrap();
+        }
+        for count in [33, 96, 97, 302] {
+            let (mut seen, mut cookie) = (BTreeSet::new(), 0);
+            loop {
+                let (entries, eof) = piece(&at, &at.root(), cookie, true, count);
+                for entry in entries {
+                    cookie = entry.cookie;
+                    assert!(seen.insert(entry.name), "twice, {count} at a time");
+                }
+                if eof {
+                    break;
+                }
+            }
+            assert_eq!(seen.len(), 302, "{count} at a time");
+        }
     });
 }
 
