@@ -40,7 +40,16 @@ struct Shared {
     /// Whether somebody is in line. Written by who has the lock of it.
     waited_for: AtomicBool,
     /// Guards who waits, in the order of asking.
-    line: Mutex<VecDeque<Arc<Place>>>,
+    line: Mutex<Line>,
+}
+
+/// Who waits.
+#[derive(Debug)]
+struct Line {
+    places: VecDeque<Arc<Place>>,
+    /// With less than this free, nobody in line is served. So a line of thousands is not searched
+    /// whenever a little is given back.
+    least: u32,
 }
 
 /// A place in line.
@@ -69,7 +78,7 @@ impl Budget {
             free: AtomicU32::new(permits_max),
             peak: AtomicU32::new(0),
             waited_for: AtomicBool::new(false),
-            line: Mutex::default(),
+            line: Mutex::new(Line { places: VecDeque::new(), least: u32::MAX }),
         }))
     }
 
@@ -142,7 +151,8 @@ impl Budget {
             state: Mutex::new(state),
         });
         let mut line = self.0.line.lock();
-        line.push_back(Arc::clone(&place));
+        line.least = line.least.min(place.least());
+        line.places.push_back(Arc::clone(&place));
         self.0.waited_for.store(true, Ordering::SeqCst);
         self.grant(&mut line);
         place
@@ -151,37 +161,48 @@ impl Budget {
     /// Leaves the line; true if it had been granted already.
     fn leave(&self, place: &Arc<Place>) -> bool {
         let mut line = self.0.line.lock();
-        let before = line.len();
-        line.retain(|other| !Arc::ptr_eq(other, place));
-        let was_granted = line.len() == before;
+        let before = line.places.len();
+        line.places.retain(|other| !Arc::ptr_eq(other, place));
+        let was_granted = line.places.len() == before;
         // Others may have waited behind it.
         self.grant(&mut line);
         was_granted
     }
 
     /// Serves who waits, as far as there is enough.
-    fn grant(&self, line: &mut VecDeque<Arc<Place>>) {
-        let mut at = 0;
-        while let Some(place) = line.get(at) {
+    fn grant(&self, line: &mut Line) {
+        if !line.places.is_empty() && self.free() < line.least {
+            return;
+        }
+        let (mut at, mut least) = (0, u32::MAX);
+        while let Some(place) = line.places.get(at) {
             if self.take(place.permits, place.floor) {
-                for passed in line.iter().take(at) {
+                for passed in line.places.iter().take(at) {
                     passed.passed.fetch_add(1, Ordering::Relaxed);
                 }
-                line.remove(at).into_iter().for_each(|place| place.grant());
+                line.places.remove(at).into_iter().for_each(|place| place.grant());
                 continue;
             }
+            least = least.min(place.least());
             // What is kept from it for others is no reason to keep others waiting.
             let is_short = self.free() < place.permits;
             if is_short && place.passed.load(Ordering::Relaxed) >= PASSED_MAX {
+                // Those behind it wait at least until this is there.
+                least = least.min(place.permits);
                 break;
             }
             at += 1;
         }
-        self.0.waited_for.store(!line.is_empty(), Ordering::SeqCst);
+        line.least = least;
+        self.0.waited_for.store(!line.places.is_empty(), Ordering::SeqCst);
     }
 }
 
 impl Place {
+    fn least(&self) -> u32 {
+        self.permits.saturating_add(self.floor)
+    }
+
     fn grant(&self) {
         let mut state = self.state.lock();
         state.granted = true;

@@ -30,7 +30,7 @@ use super::calls::{Calls, OWN_TASK_BYTES};
 use super::host::{Counters, Ending, Host, Phase};
 use super::patience::{Observed, Patience};
 use super::seats::Seated;
-use super::turns::Turn;
+use super::turns::{Lately, Turn};
 use super::{Carrier, Peer, REPLY_BYTES_MAX, Reply, Service};
 use crate::error::TransportError;
 use crate::runtime::wake_after_events;
@@ -72,6 +72,7 @@ pub(super) async fn serve(
     };
     let (timed, begin) = (service.is_timed(), service.clone());
     transport.ask_for_room();
+    let lately = Lately::default();
     let mut connection = Connection {
         host,
         seated,
@@ -85,7 +86,8 @@ pub(super) async fn serve(
         timer: None,
         looks_soon: false,
         accounts: host.budgets().accounts(Some(seated.share())),
-        turn: host.turns().of(seated.round()),
+        turn: host.turns().of(seated.share(), lately.clone()),
+        lately,
         waits_for_turn: false,
         calls: Calls::new(),
         reply_bytes: 0,
@@ -128,6 +130,7 @@ struct Connection<'h, S, B, F> {
     looks_soon: bool,
     accounts: Accounts,
     turn: Turn,
+    lately: Lately,
     /// A turn was asked for in this poll, and was not to be had.
     waits_for_turn: bool,
     calls: Calls<F, Note>,
@@ -458,7 +461,8 @@ where
         let record = if self.calls.is_empty() { record } else { self.own(record) };
         let (begin, arrived) = (&self.begin, self.arrived);
         let started = if note.lent {
-            let lent = (self.accounts.lend(note.taken), self.host.turns().of(self.seated.round()));
+            let turn = self.host.turns().of(self.seated.share(), self.lately.clone());
+            let lent = (self.accounts.lend(note.taken), turn);
             self.calls.start_there(cx, self.host.clock(), begin(record, arrived), lent, note)
         } else {
             self.calls.start(cx, || begin(record, arrived), || note)

@@ -125,7 +125,7 @@ impl Host {
             clock: clock.clone(),
             limits,
             budgets: Budgets::new(limits.bytes_in_flight_max),
-            turns: Turns::new(processors()),
+            turns: Turns::new(clock.clone(), processors()),
             seats: Arc::new(Seats::new(
                 limits.connections_max,
                 limits.connections_per_host_max,

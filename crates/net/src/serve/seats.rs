@@ -18,7 +18,6 @@ use parking_lot::Mutex;
 use perf::units::{Instant, Nanos};
 
 use super::budget::HostShare;
-use super::turns::HostRound;
 
 /// How long it is remembered that somebody found no seat.
 const FULL_FOR: Nanos = Nanos::from_secs(10);
@@ -49,7 +48,6 @@ struct Table {
 struct OfHost {
     seats: usize,
     share: Arc<HostShare>,
-    round: Arc<HostRound>,
 }
 
 /// A connection's seat, as its task and those who want it see it.
@@ -58,7 +56,6 @@ pub(crate) struct Seat {
     number: u64,
     host: IpAddr,
     share: Arc<HostShare>,
-    round: Arc<HostRound>,
     active_ns: AtomicU64,
     is_busy: AtomicBool,
     is_revoked: AtomicBool,
@@ -134,7 +131,6 @@ impl Seats {
             number,
             host,
             share: Arc::clone(&of_host.share),
-            round: Arc::clone(&of_host.round),
             active_ns: AtomicU64::new(self.now_ns.load(Ordering::Relaxed)),
             is_busy: AtomicBool::new(false),
             is_revoked: AtomicBool::new(false),
@@ -231,11 +227,6 @@ impl Seated {
     /// What the host of this connection holds.
     pub(crate) fn share(&self) -> Arc<HostShare> {
         Arc::clone(&self.seat.share)
-    }
-
-    /// Where the host of this connection stands in the line for turns.
-    pub(crate) fn round(&self) -> Arc<HostRound> {
-        Arc::clone(&self.seat.round)
     }
 
     /// The connection has done something.

@@ -7,84 +7,179 @@
 //! queue may hold as many tasks that want one as there are connections, and each of them would find
 //! the turn free that the one before has just ended.
 //!
-//! Hosts take turns, however many connections they have: the first to wait of a host goes before
-//! the second of another (start-time fair queueing, each turn counting the same).
+//! Hosts take turns, however many connections they have (start-time fair queueing, each turn
+//! counting the same). Of one host, connections that have had little lately go first, as sparse
+//! flows do in RFC 8290; but one turn in [`SPARSE_IN_A_ROW_MAX`] is for the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
+use perf::units::{Instant, Nanos};
 
+use super::budget::HostShare;
+use crate::clock::Clock;
 use crate::runtime::wake_after_events;
+
+/// One turn in so much time is little.
+const LITTLE_INTERVAL: Nanos = Nanos::from_millis(10);
+
+/// So many at once are little, too: a READ of 1 MiB takes two or three.
+const LITTLE_TURNS: u64 = 3;
+
+const SPARSE_IN_A_ROW_MAX: u8 = 8;
 
 /// All turns; clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns(Arc<Mutex<Table>>); // guards who has one, and who is next
+pub(crate) struct Turns {
+    clock: Clock,
+    /// Guards who has one, and who is next.
+    table: Arc<Mutex<Table>>,
+}
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Table {
     free: usize,
     /// The round that was served last.
     round: u64,
-    /// Makes places of one round distinct, in the order of coming.
+    /// The number of the next place in line.
     next: u64,
-    /// By round; none where a place has been granted and not been taken yet.
-    line: BTreeMap<Place, Waker>,
-    granted: Vec<Place>,
+    lines: HashMap<HostId, Line>,
+    /// Hosts with somebody in line, by the round in which they are served.
+    order: BTreeSet<(u64, HostId)>,
+    /// Places that have been granted, and not been taken yet.
+    granted: Vec<u64>,
 }
 
-/// Round, and number.
-type Place = (u64, u64);
+/// Where a host's [`HostShare`] is, which lives as long as anybody of it is in line.
+type HostId = usize;
 
-/// The last round in which a host has a place.
+/// Those of one host who wait, in the order of coming.
 #[derive(Debug, Default)]
-pub(crate) struct HostRound(AtomicU64);
+struct Line {
+    round: u64,
+    sparse: BTreeMap<u64, Waker>,
+    others: BTreeMap<u64, Waker>,
+    sparse_in_a_row: u8,
+}
+
+/// What a connection has had lately: the time until which it would have had it at one turn for each
+/// [`LITTLE_INTERVAL`], in nanoseconds (the generic cell rate algorithm).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lately(Arc<AtomicU64>);
 
 /// What one task has of them.
 #[derive(Debug)]
 pub(crate) struct Turn {
     turns: Turns,
-    host: Arc<HostRound>,
+    host: Arc<HostShare>,
+    lately: Lately,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
     Idle,
-    InLine(Place),
+    InLine(u64),
     /// Until what sockets have for others has been done.
     Begins,
     Held,
 }
 
 impl Turns {
-    pub(crate) fn new(count: usize) -> Self {
-        Self(Arc::new(Mutex::new(Table {
-            free: count.max(1),
-            round: 0,
-            next: 0,
-            line: BTreeMap::new(),
-            granted: Vec::new(),
-        })))
+    pub(crate) fn new(clock: Clock, count: usize) -> Self {
+        let table = Table { free: count.max(1), ..Table::default() };
+        Self { clock, table: Arc::new(Mutex::new(table)) }
     }
 
-    pub(crate) fn of(&self, host: Arc<HostRound>) -> Turn {
-        Turn { turns: self.clone(), host, state: State::Idle }
+    /// Of a task of one connection, which shares `lately` with its other tasks.
+    pub(crate) fn of(&self, host: Arc<HostShare>, lately: Lately) -> Turn {
+        Turn { turns: self.clone(), host, lately, state: State::Idle }
     }
 }
 
 impl Table {
+    fn join(&mut self, id: HostId, is_sparse: bool, waker: &Waker) -> u64 {
+        let place = self.next;
+        self.next += 1;
+        let line = self.lines.entry(id).or_default();
+        if line.is_empty() {
+            line.round = self.round + 1;
+            self.order.insert((line.round, id));
+        }
+        let places = if is_sparse { &mut line.sparse } else { &mut line.others };
+        places.insert(place, waker.clone());
+        place
+    }
+
     fn grant(&mut self) {
         while self.free > 0
-            && let Some((place, waker)) = self.line.pop_first()
+            && let Some((round, id)) = self.order.pop_first()
         {
+            let Some(line) = self.lines.get_mut(&id) else { continue };
+            let next = line.pop();
+            if line.is_empty() {
+                self.lines.remove(&id);
+            } else {
+                line.round = round + 1;
+                self.order.insert((line.round, id));
+            }
+            let Some((place, waker)) = next else { continue };
             self.free -= 1;
-            self.round = place.0;
+            self.round = round;
             self.granted.push(place);
             waker.wake();
         }
+    }
+
+    /// Leaves the line; true if the place had been granted.
+    fn leave(&mut self, id: HostId, place: u64) -> bool {
+        let granted = self.granted.len();
+        self.granted.retain(|&granted| granted != place);
+        if let Some(line) = self.lines.get_mut(&id) {
+            line.sparse.remove(&place);
+            line.others.remove(&place);
+            if line.is_empty() {
+                self.order.remove(&(line.round, id));
+                self.lines.remove(&id);
+            }
+        }
+        self.granted.len() < granted
+    }
+}
+
+impl Line {
+    fn is_empty(&self) -> bool {
+        self.sparse.is_empty() && self.others.is_empty()
+    }
+
+    fn pop(&mut self) -> Option<(u64, Waker)> {
+        let is_others_turn =
+            self.sparse_in_a_row >= SPARSE_IN_A_ROW_MAX - 1 && !self.others.is_empty();
+        if let Some(first) = (!is_others_turn).then(|| self.sparse.pop_first()).flatten() {
+            self.sparse_in_a_row = self.sparse_in_a_row.saturating_add(1);
+            return Some(first);
+        }
+        self.sparse_in_a_row = 0;
+        self.others.pop_first()
+    }
+
+    fn waker(&mut self, place: u64) -> Option<&mut Waker> {
+        self.sparse.get_mut(&place).or_else(|| self.others.get_mut(&place))
+    }
+}
+
+impl Lately {
+    fn is_little(&self, now: Instant) -> bool {
+        let ahead = self.0.load(Ordering::Relaxed).saturating_sub(now.as_nanos());
+        ahead <= (LITTLE_TURNS - 1) * LITTLE_INTERVAL.as_nanos()
+    }
+
+    fn had_one(&self, now: Instant) {
+        let until = self.0.load(Ordering::Relaxed).max(now.as_nanos()) + LITTLE_INTERVAL.as_nanos();
+        self.0.store(until, Ordering::Relaxed);
     }
 }
 
@@ -100,6 +195,7 @@ impl Turn {
             State::Idle | State::InLine(_) => {}
         }
         if self.is_granted(cx) {
+            self.lately.had_one(self.turns.clock.now());
             self.state = State::Begins;
             wake_after_events(cx);
         }
@@ -107,28 +203,29 @@ impl Turn {
     }
 
     fn is_granted(&mut self, cx: &Context<'_>) -> bool {
-        let mut table = self.turns.0.lock();
+        let is_little = self.lately.is_little(self.turns.clock.now());
+        let mut table = self.turns.table.lock();
         let State::InLine(place) = self.state else {
-            if table.free > 0 && table.line.is_empty() {
+            if table.free > 0 && table.order.is_empty() {
                 table.free -= 1;
                 return true;
             }
-            let round = table.round.max(self.host.0.load(Ordering::Relaxed)) + 1;
-            self.host.0.store(round, Ordering::Relaxed);
-            let place = (round, table.next);
-            table.next += 1;
-            table.line.insert(place, cx.waker().clone());
-            self.state = State::InLine(place);
+            self.state = State::InLine(table.join(self.host_id(), is_little, cx.waker()));
             return false;
         };
         if let Some(at) = table.granted.iter().position(|&granted| granted == place) {
             table.granted.swap_remove(at);
             return true;
         }
-        if let Some(waker) = table.line.get_mut(&place) {
+        let line = table.lines.get_mut(&self.host_id());
+        if let Some(waker) = line.and_then(|line| line.waker(place)) {
             waker.clone_from(cx.waker());
         }
         false
+    }
+
+    fn host_id(&self) -> HostId {
+        Arc::as_ptr(&self.host).addr()
     }
 
     /// Gives the turn, or the place in line, to whoever is next.
@@ -137,16 +234,11 @@ impl Turn {
         if state == State::Idle {
             return;
         }
-        let mut table = self.turns.0.lock();
+        let mut table = self.turns.table.lock();
         let had_one = match state {
             State::Idle => false,
             State::Begins | State::Held => true,
-            State::InLine(place) => {
-                let before = table.granted.len();
-                table.granted.retain(|&granted| granted != place);
-                table.line.remove(&place);
-                table.granted.len() < before
-            }
+            State::InLine(place) => table.leave(self.host_id(), place),
         };
         table.free += usize::from(had_one);
         table.grant();
@@ -169,43 +261,96 @@ mod tests {
         turn.poll_take(&mut cx).is_ready() || turn.poll_take(&mut cx).is_ready()
     }
 
+    fn turns(count: usize) -> Turns {
+        Turns::new(Clock::real(), count)
+    }
+
+    /// As many as there are connections of one host.
+    fn of_one_host(turns: &Turns, count: usize) -> (Arc<HostShare>, Vec<Turn>) {
+        let host: Arc<HostShare> = Arc::default();
+        let turn = || turns.of(Arc::clone(&host), Lately::default());
+        let all = (0..count).map(|_| turn()).collect();
+        (host, all)
+    }
+
     #[test]
     fn a_turn_that_is_free_begins_when_others_have_been_woken() {
-        let mut turn = Turns::new(1).of(Arc::default());
+        let (_, mut all) = of_one_host(&turns(1), 1);
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(turn.poll_take(&mut cx).is_pending());
-        assert!(turn.poll_take(&mut cx).is_ready());
+        assert!(all[0].poll_take(&mut cx).is_pending());
+        assert!(all[0].poll_take(&mut cx).is_ready());
     }
 
     #[test]
     fn hosts_take_turns_however_many_connections_they_have() {
-        let turns = Turns::new(1);
-        let (greedy, modest): (Arc<HostRound>, Arc<HostRound>) = Default::default();
-        let mut many: Vec<Turn> = (0..100).map(|_| turns.of(Arc::clone(&greedy))).collect();
+        let turns = turns(1);
+        let (_, mut many) = of_one_host(&turns, 100);
+        let (_, mut one) = of_one_host(&turns, 1);
         let had: Vec<bool> = many.iter_mut().map(take).collect();
         assert!(had[0] && !had[1..].iter().any(|&had| had));
         // Again and again, one of another host waits for one turn.
-        let mut one = turns.of(modest);
         let mut holder = 0;
         for _ in 0..20 {
-            assert!(!take(&mut one));
+            assert!(!take(&mut one[0]));
             many[holder].end();
             let before = (0..many.len()).find(|&at| take(&mut many[at]));
             if let Some(before) = before {
-                // It had its place before.
+                // Its place was in the same round.
                 many[before].end();
-                assert!(take(&mut one), "after one of the others");
+                assert!(take(&mut one[0]), "after one of the others");
             }
-            assert!(take(&mut one));
-            one.end();
+            assert!(take(&mut one[0]));
+            one[0].end();
             holder = (0..many.len()).find(|&at| take(&mut many[at])).unwrap();
         }
     }
 
     #[test]
+    fn of_one_host_who_has_had_little_goes_first_but_not_always() {
+        let turns = turns(1);
+        let (host, mut greedy) = of_one_host(&turns, 10);
+        for turn in &mut greedy {
+            // Seconds ahead, so that the time that the test takes does not matter.
+            for _ in 0..100 * LITTLE_TURNS {
+                assert!(take(turn));
+                turn.end();
+            }
+        }
+        assert!(take(&mut greedy[0]));
+        assert!(!greedy[1..].iter_mut().any(take));
+        let modest = || turns.of(Arc::clone(&host), Lately::default());
+        let mut modest: Vec<Turn> = (0..20).map(|_| modest()).collect();
+        assert!(!modest.iter_mut().any(take));
+        greedy[0].end();
+        // Who has the turn, in order; each ends it at once.
+        let mut order = Vec::new();
+        for _ in 0..16 {
+            let holder = modest.iter_mut().chain(&mut greedy).enumerate();
+            let (at, turn) =
+                holder.into_iter().find_map(|(at, turn)| take(turn).then_some((at, turn))).unwrap();
+            order.push(at);
+            turn.end();
+        }
+        let of_greedy: Vec<usize> = (0..16).filter(|&at| order[at] >= modest.len()).collect();
+        assert_eq!(of_greedy, [7, 15], "{order:?}");
+    }
+
+    #[test]
+    fn what_was_had_is_forgotten() {
+        let lately = Lately::default();
+        let at = Instant::from_nanos;
+        for _ in 0..LITTLE_TURNS {
+            assert!(lately.is_little(at(5)));
+            lately.had_one(at(5));
+        }
+        assert!(!lately.is_little(at(5)));
+        assert!(lately.is_little(at(5 + LITTLE_INTERVAL.as_nanos())));
+    }
+
+    #[test]
     fn who_leaves_lets_the_next_through() {
-        let turns = Turns::new(2);
-        let mut all: Vec<Turn> = (0..5).map(|_| turns.of(Arc::default())).collect();
+        let turns = turns(2);
+        let mut all: Vec<Turn> = (0..5).flat_map(|_| of_one_host(&turns, 1).1).collect();
         let had: Vec<bool> = all.iter_mut().map(take).collect();
         assert_eq!(had, [true, true, false, false, false]);
         // The third is granted one, and goes without taking it; the fourth leaves the line.
@@ -215,7 +360,8 @@ mod tests {
         all[1].end();
         assert!(take(&mut all[3]), "the fifth");
         drop(all);
-        let table = turns.0.lock();
-        assert_eq!((table.free, table.line.len(), table.granted.len()), (2, 0, 0));
+        let table = turns.table.lock();
+        assert_eq!((table.free, table.lines.len(), table.order.len()), (2, 0, 0));
+        assert!(table.granted.is_empty());
     }
 }

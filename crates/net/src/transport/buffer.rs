@@ -4,10 +4,11 @@
 //! slice is gone the slab goes back to its pool. So a payload is never copied in user space
 //! between the socket and the file, and a stream of calls allocates nothing once it is warm.
 //!
-//! There are two sizes that are used again. A small slab takes what a connection sends when
-//! nothing is known; it holds many small records. A large slab takes one large record, and is
-//! asked for when a record's header announces it. A record that is larger still gets a slab for
-//! itself, which is used once.
+//! There are three sizes that are used again. A first slab takes the first that a connection sends:
+//! thousands that come at once and send the beginning of a large record cost little. A small slab
+//! takes what it sends later when nothing is known; it holds many small records. A large slab takes
+//! one large record, and is asked for when a record's header announces it. A record that is larger
+//! still gets a slab for itself, which is used once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,6 +20,9 @@ use parking_lot::Mutex;
 /// Bytes of a small slab: a batch of calls, or the beginning of a large record, whose payload so
 /// far is then copied once.
 pub const SMALL_BYTES: usize = 64 << 10;
+
+/// Bytes of the first slab of a connection.
+const FIRST_BYTES: usize = 4 << 10;
 
 /// Records up to this size are copied where they may have to wait, so that each does not keep the
 /// slab that it came in.
@@ -37,6 +41,7 @@ pub struct Pool(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     large_bytes: usize,
+    first: Mutex<Vec<Vec<u8>>>,
     small: Mutex<Vec<Vec<u8>>>,
     large: Mutex<Vec<Vec<u8>>>,
     allocated: AtomicU64,
@@ -60,6 +65,7 @@ impl Pool {
     pub fn new(record_bytes_max: usize) -> Self {
         Self(Arc::new(Shared {
             large_bytes: record_bytes_max.max(SMALL_BYTES) + PEEK_BYTES,
+            first: Mutex::default(),
             small: Mutex::default(),
             large: Mutex::default(),
             allocated: AtomicU64::new(0),
@@ -88,7 +94,7 @@ impl Pool {
 
     /// Gives free slabs back to the system.
     pub fn release(&self) {
-        for list in [&self.0.small, &self.0.large] {
+        for list in [&self.0.first, &self.0.small, &self.0.large] {
             let free = std::mem::take(&mut *list.lock());
             drop(free);
         }
@@ -119,6 +125,7 @@ impl Pool {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Size {
+    First,
     Small,
     Large,
     /// Of so many bytes, for one record.
@@ -128,6 +135,7 @@ enum Size {
 impl Shared {
     fn list(&self, size: Size) -> Option<&Mutex<Vec<Vec<u8>>>> {
         match size {
+            Size::First => Some(&self.first),
             Size::Small => Some(&self.small),
             Size::Large => Some(&self.large),
             Size::Once(_) => None,
@@ -136,6 +144,7 @@ impl Shared {
 
     fn bytes(&self, size: Size) -> usize {
         match size {
+            Size::First => FIRST_BYTES,
             Size::Small => SMALL_BYTES,
             Size::Large => self.large_bytes,
             Size::Once(bytes) => bytes,
@@ -175,11 +184,13 @@ pub struct ReceiveBuffer {
     filled: Range<usize>,
     /// What has been frozen and not yet been taken, in front of the slab's.
     frozen: Bytes,
+    /// Size of a slab for what nothing is known of.
+    unknown: Size,
 }
 
 impl ReceiveBuffer {
     pub fn new(pool: Pool) -> Self {
-        Self { pool, slab: None, filled: 0..0, frozen: Bytes::new() }
+        Self { pool, slab: None, filled: 0..0, frozen: Bytes::new(), unknown: Size::First }
     }
 
     /// Bytes read and not yet taken.
@@ -205,9 +216,11 @@ impl ReceiveBuffer {
     /// front can be taken in one piece.
     pub fn space(&mut self, record_bytes: usize) -> &mut [u8] {
         self.thaw(record_bytes);
-        let slab = self.slab.get_or_insert_with(|| self.pool.take(Size::Small));
+        let slab = self.slab.get_or_insert_with(|| {
+            self.pool.take(std::mem::replace(&mut self.unknown, Size::Small))
+        });
         let end = match slab.size {
-            Size::Small => slab.bytes.len(),
+            Size::First | Size::Small => slab.bytes.len(),
             // Not further than this record: what is behind it would have to be moved.
             Size::Large | Size::Once(_) => {
                 (self.filled.start + record_bytes + PEEK_BYTES).min(slab.bytes.len())
@@ -254,7 +267,8 @@ impl ReceiveBuffer {
                 .as_ref()
                 .is_some_and(|slab| self.filled.start + record_bytes <= slab.bytes.len())
             && (left > 0 || self.filled.start == 0);
-        if fits || (left == 0 && self.slab.is_none() && record_bytes <= SMALL_BYTES) {
+        let of_unknown = self.pool.0.bytes(self.unknown);
+        if fits || (left == 0 && self.slab.is_none() && record_bytes <= of_unknown) {
             self.frozen = Bytes::new();
             return;
         }
@@ -303,7 +317,7 @@ mod tests {
                 assert!(record.iter().all(|&byte| byte == fill_byte(at, round)), "record {at}");
             }
         }
-        assert!(pool.costs().slabs_allocated <= 4, "{:?}", pool.costs());
+        assert!(pool.costs().slabs_allocated <= 5, "{:?}", pool.costs());
     }
 
     #[test]
