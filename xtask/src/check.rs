@@ -6,12 +6,27 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{deny, tidy};
+use clap::Parser;
 
-pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
-    let skipped = skipped(options)?;
+use crate::{deny, options, tidy};
+
+/// Every step that a change must pass, the quick ones first.
+#[derive(Debug, Parser)]
+#[command(name = "check", bin_name = "cargo xtask check")]
+struct Options {
+    /// All but this step; may be given again.
+    #[arg(long, value_name = "STEP", value_parser = find)]
+    skip: Vec<&'static str>,
+}
+
+fn find(name: &str) -> Result<&'static str, String> {
+    options::find(name, STEPS.iter().map(|step| (step.name, step.name)))
+}
+
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
+    let Options { skip } = options::parse(words)?;
     let start = Instant::now();
-    for step in STEPS.iter().filter(|step| !skipped.contains(&step.name)) {
+    for step in STEPS.iter().filter(|step| !skip.contains(&step.name)) {
         println!("== {}: {}", step.name, step.command_line());
         let step_start = Instant::now();
         let outcome = match step.work {
@@ -100,28 +115,14 @@ pub(crate) fn cargo_program() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-/// The names after each `--skip`; a name that is no step is a mistake.
-fn skipped<'a>(options: &[&'a str]) -> Result<Vec<&'a str>, String> {
-    let names = STEPS.map(|step| step.name).join(", ");
-    options
-        .chunks(2)
-        .map(|option| match option {
-            ["--skip", name] if STEPS.iter().any(|step| step.name == *name) => Ok(*name),
-            _ => Err(format!(
-                "check takes `--skip STEP`, STEP being one of {names}; not `{}`",
-                option.join(" ")
-            )),
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_step_is_skipped_by_name_and_a_wrong_name_is_refused() {
-        assert_eq!(skipped(&["--skip", "test"]), Ok(vec!["test"]));
+        let skipped = |words: &[&str]| options::parse(words).map(|Options { skip }| skip);
+        assert_eq!(skipped(&["--skip", "test", "--skip", "doc"]), Ok(vec!["test", "doc"]));
         assert_eq!(skipped(&[]), Ok(vec![]));
         assert!(skipped(&["--skip", "tests"]).is_err());
         assert!(skipped(&["--skip"]).is_err());

@@ -8,8 +8,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use clap::Parser;
+
 use crate::check::cargo_program;
 use crate::host::scratch;
+use crate::options;
 
 /// A file system, and how the shell makes and mounts it at `mnt`. `image` is an empty file, `under`
 /// a directory on the machine's own file system.
@@ -53,26 +56,44 @@ const IN_NAMESPACE: &str = "\
     eval \"$2\" && chmod 755 . && chmod 1777 mnt && export TMPDIR=\"$1/mnt\" && \
     cd \"$3\" && shift 3 && exec \"$@\"";
 
-const USAGE: &str = "\
-usage: cargo xtask filesystems [--only NAME,...] [TEST]...
+/// The server's tests on other file systems.
+#[derive(Parser)]
+#[command(name = "filesystems", bin_name = "cargo xtask filesystems")]
+struct Options {
+    /// These: ext4-128, ext4-256, xfs, btrfs, tmpfs, overlayfs; or fuse, which is not among them by
+    /// default.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = find)]
+    only: Vec<&'static FileSystem>,
+    /// Tests whose names have this in them, not all.
+    #[arg(value_name = "TEST")]
+    tests: Vec<String>,
+}
 
-  --only NAME,...  these: ext4-128, ext4-256, xfs, btrfs, tmpfs, overlayfs; or fuse, which is not
-                   among them by default
-  TEST             tests whose names have this in them, not all
-";
+impl Options {
+    fn chosen(&self) -> Vec<&'static FileSystem> {
+        match self.only.is_empty() {
+            true => FILE_SYSTEMS.iter().filter(|one| one.name != FUSE).collect(),
+            false => self.only.clone(),
+        }
+    }
+}
+
+fn find(name: &str) -> Result<&'static FileSystem, String> {
+    options::find(name, FILE_SYSTEMS.iter().map(|one| (one.name, one)))
+}
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let (chosen, tests) = parse(words)?;
+    let options: Options = options::parse(words)?;
     if !rustix::process::geteuid().is_root() {
         return Err("filesystems: only root mounts file systems; try it as root".to_owned());
     }
     // Compiled where there is room, and once.
-    test(root, None, &["--no-run"])?;
+    test(root, None, &["--no-run".to_owned()])?;
     let mut failed = Vec::new();
-    for file_system in chosen {
+    for file_system in options.chosen() {
         println!("filesystems: {}: {}", file_system.name, file_system.make);
         let begin = Instant::now();
-        if let Err(error) = test(root, Some(file_system), &tests) {
+        if let Err(error) = test(root, Some(file_system), &options.tests) {
             println!("filesystems: {}: {error}", file_system.name);
             failed.push(file_system.name);
         }
@@ -84,24 +105,8 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     }
 }
 
-fn parse<'a>(words: &[&'a str]) -> Result<(Vec<&'static FileSystem>, Vec<&'a str>), String> {
-    let (names, tests) = match words {
-        ["--only", names, tests @ ..] => (Some(names), tests),
-        tests => (None, tests),
-    };
-    if tests.iter().any(|test| test.starts_with('-')) {
-        return Err(USAGE.to_owned());
-    }
-    let find = |name: &str| FILE_SYSTEMS.iter().find(|file_system| file_system.name == name);
-    let chosen = match names {
-        None => Some(FILE_SYSTEMS.iter().filter(|one| one.name != FUSE).collect()),
-        Some(names) => names.split(',').map(find).collect(),
-    };
-    Ok((chosen.ok_or(USAGE)?, tests.to_vec()))
-}
-
 /// Runs the server's tests, on this file system or where they are.
-fn test(root: &Path, on: Option<&FileSystem>, words: &[&str]) -> Result<(), String> {
+fn test(root: &Path, on: Option<&FileSystem>, words: &[String]) -> Result<(), String> {
     let cargo = [&cargo_program()[..], "test", "--package", "nfskit-server", "--no-fail-fast"];
     let (mut command, _scratch) = match on {
         None => {
@@ -131,7 +136,8 @@ mod tests {
     #[test]
     fn file_systems_are_chosen_by_name() {
         let names = |words: &[&str]| {
-            let (chosen, tests) = parse(words)?;
+            let options: Options = options::parse(words)?;
+            let (chosen, tests) = (options.chosen(), options.tests);
             let names: Vec<&str> = chosen.iter().map(|file_system| file_system.name).collect();
             Ok::<_, String>((names.join(" "), tests.join(" ")))
         };

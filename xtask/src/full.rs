@@ -8,24 +8,49 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
+
 use crate::check::cargo_program;
+use crate::options;
 
 /// Where the table stands, between its two marks.
 const DOCUMENT: &str = "docs/benchmarks.md";
 const BEGIN: &str = "<!-- full: begin -->";
 const END: &str = "<!-- full: end -->";
 
-const USAGE: &str = "\
-usage: cargo xtask full [--only STAGE,...] [--skip STAGE,...] [--record] [--list]
+/// Runs what takes long, compares speeds, plays in real time or talks to foreign servers.
+#[derive(Debug, Parser)]
+#[command(
+    name = "full",
+    bin_name = "cargo xtask full",
+    after_help = "It wants root, and the Debian packages that `.ci/packages full` installs."
+)]
+struct Options {
+    /// These stages.
+    #[arg(long, value_name = "STAGE,...", value_delimiter = ',', value_parser = find)]
+    only: Vec<&'static str>,
+    /// All but these.
+    #[arg(long, value_name = "STAGE,...", value_delimiter = ',', value_parser = find)]
+    skip: Vec<&'static str>,
+    /// Writes the results into the table of docs/benchmarks.md; those of other stages stay.
+    #[arg(long)]
+    record: bool,
+    /// Names the stages, and runs none.
+    #[arg(long)]
+    list: bool,
+}
 
-  --only STAGE,...   these stages
-  --skip STAGE,...   all but these
-  --record           write the results into the table of docs/benchmarks.md; those of other stages
-                     stay
-  --list             name the stages, and run none
+impl Options {
+    fn stages(&self) -> Vec<&'static Stage> {
+        let is_chosen = |name| self.only.is_empty() || self.only.contains(name);
+        let stages = STAGES.iter().filter(|Stage { name, .. }| is_chosen(name));
+        stages.filter(|Stage { name, .. }| !self.skip.contains(name)).collect()
+    }
+}
 
-It wants root, and the Debian packages that `.ci/packages full` installs.
-";
+fn find(name: &str) -> Result<&'static str, String> {
+    options::find(name, STAGES.iter().map(|stage| (stage.name, stage.name)))
+}
 
 /// One command: xtask's own, or a shell's.
 struct Stage {
@@ -98,10 +123,11 @@ struct Outcome {
     took: Duration,
 }
 
-/// Runs the stages that `options` leave.
-pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
-    let Options { stages, record, list } = Options::parse(options)?;
-    if list {
+/// Runs the stages that the arguments leave.
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
+    let options: Options = options::parse(words)?;
+    let stages = options.stages();
+    if options.list {
         for stage in stages {
             println!("{:<22}{}", stage.name, stage.about);
         }
@@ -111,7 +137,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
     let commit = commit(root)?;
     let rows: Vec<String> = outcomes.iter().map(|outcome| outcome.row(&commit)).collect();
     print!("\n{HEAD}{}", rows.concat());
-    if record {
+    if options.record {
         write_down(root, &rows)?;
     }
     let failed: Vec<&str> = outcomes
@@ -221,60 +247,25 @@ pub(crate) fn between(text: &str, [begin, end]: [&str; 2], lines: &str) -> Optio
     Some(format!("{before}{begin}\n{}\n{end}{after}", lines.trim_end()))
 }
 
-struct Options {
-    stages: Vec<&'static Stage>,
-    record: bool,
-    list: bool,
-}
-
-impl Options {
-    fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self { stages: STAGES.iter().collect(), record: false, list: false };
-        let mut rest = words;
-        while let [word, more @ ..] = rest {
-            rest = more;
-            match *word {
-                "--record" => options.record = true,
-                "--list" => options.list = true,
-                "--only" | "--skip" => {
-                    let [names, more @ ..] = rest else {
-                        return Err(format!("{word} wants names of stages\n{USAGE}"));
-                    };
-                    rest = more;
-                    let named = names.split(',').map(find).collect::<Result<Vec<_>, _>>()?;
-                    let keep = *word == "--only";
-                    options.stages.retain(|stage| named.contains(&stage.name) == keep);
-                }
-                _ => return Err(format!("full: what is {word:?}?\n{USAGE}")),
-            }
-        }
-        Ok(options)
-    }
-}
-
-fn find(name: &str) -> Result<&'static str, String> {
-    let stage = STAGES.iter().find(|stage| stage.name == name).ok_or_else(|| {
-        let names: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
-        format!("full: no stage is called {name:?}; there are {}", names.join(", "))
-    })?;
-    Ok(stage.name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(words: &[&str]) -> Result<Options, String> {
+        options::parse(words)
+    }
+
     fn names(words: &[&str]) -> Vec<&'static str> {
-        Options::parse(words).unwrap().stages.iter().map(|stage| stage.name).collect()
+        parse(words).unwrap().stages().iter().map(|stage| stage.name).collect()
     }
 
     #[test]
     fn stages_are_chosen_by_name_and_a_wrong_name_is_refused() {
         assert_eq!(names(&["--only", "sim,scale"]), ["sim", "scale"]);
         assert_eq!(names(&["--skip", "guest"]).len() + 1, STAGES.len());
-        assert!(Options::parse(&["--only", "gest"]).is_err());
-        assert!(Options::parse(&["--only"]).is_err());
-        assert!(Options::parse(&["guest"]).is_err());
+        assert!(parse(&["--only", "gest"]).is_err());
+        assert!(parse(&["--only"]).is_err());
+        assert!(parse(&["guest"]).is_err());
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod guest;
 mod host;
 mod interop;
 mod mounts;
+mod options;
 mod packages;
 mod peers;
 mod ranks;

@@ -31,13 +31,14 @@ use self::outcome::Outcome;
 use self::stage::Stage;
 use crate::guest::image::Image;
 use crate::host::{build, isolate, scratch};
+use crate::options::parse;
 
 /// The command by which `run` calls us again inside the namespaces.
 pub(crate) const INSIDE: &str = "drill-inside";
 
 /// Runs the command.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let options = Options::parse(words)?;
+    let options: Options = parse(words)?;
     if options.list {
         names().for_each(|name| println!("{name}"));
         return Ok(());
@@ -74,7 +75,7 @@ pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
     };
     let scratch = Path::new(scratch);
     isolate::end_with_caller(scratch);
-    let options = Options::parse(words)?;
+    let options: Options = parse(words)?;
     let image = Image::built(Path::new(scripts));
     stage::attach()?;
     let mut outcome = Outcome::default();

@@ -2,77 +2,53 @@
 
 use std::path::PathBuf;
 
-const USAGE: &str = "\
-usage: cargo xtask drill [--only NAME,...] [--json FILE] [--record] [--list] [--nfskit PROGRAM]
-                         [--kernelvm DIR]
+use clap::Parser;
 
-  --only NAME,...   these faults and workloads
-  --json FILE       what was staged, found, predicted and measured
-  --record          write the tables into docs/doctor.md
-  --list            name all, and play none
-";
-
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+/// Stages faults, and compares what `nfskit doctor` says of them.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "drill", bin_name = "cargo xtask drill")]
 pub(super) struct Options {
-    /// Names; empty: all.
-    pub(super) only: Vec<String>,
+    /// These faults and workloads.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = named)]
+    pub(super) only: Vec<&'static str>,
+    /// Writes what was staged, found, predicted and measured.
+    #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
+    /// Writes the tables into docs/doctor.md; wants all faults.
+    #[arg(long, conflicts_with = "only")]
     pub(super) record: bool,
+    /// Names all, and plays none.
+    #[arg(long)]
     pub(super) list: bool,
     /// A binary that is there already, instead of a release build.
+    #[arg(long, value_name = "PROGRAM")]
     pub(super) nfskit: Option<PathBuf>,
     /// The scripts that make and run the guest, if they are not beside the checkout.
+    #[arg(long, value_name = "DIR")]
     pub(super) kernelvm: Option<PathBuf>,
 }
 
-impl Options {
-    pub(super) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self::default();
-        let mut rest = words;
-        while let [word, more @ ..] = rest {
-            rest = more;
-            match *word {
-                "--record" => options.record = true,
-                "--list" => options.list = true,
-                "--only" | "--json" | "--nfskit" | "--kernelvm" => {
-                    let [value, more @ ..] = rest else {
-                        return Err(format!("{word} wants a value\n{USAGE}"));
-                    };
-                    rest = more;
-                    match *word {
-                        "--only" => options.only = value.split(',').map(str::to_owned).collect(),
-                        "--json" => options.json = Some(PathBuf::from(value)),
-                        "--nfskit" => options.nfskit = Some(PathBuf::from(value)),
-                        _ => options.kernelvm = Some(PathBuf::from(value)),
-                    }
-                }
-                _ => return Err(format!("drill: what is {word:?}?\n{USAGE}")),
-            }
-        }
-        if let Some(name) = options.only.iter().find(|name| !super::names().any(|it| it == *name)) {
-            return Err(format!("drill: nothing is called {name:?}; --list names all"));
-        }
-        if options.record && !options.only.is_empty() {
-            return Err("drill: --record wants all of them".to_owned());
-        }
-        Ok(options)
-    }
+fn named(name: &str) -> Result<&'static str, String> {
+    crate::options::find(name, super::names().map(|name| (name, name)))
+}
 
+impl Options {
     pub(super) fn wants(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|one| one == name)
+        self.only.is_empty() || self.only.contains(&name)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::parse;
 
     #[test]
     fn names_are_chosen_and_a_wrong_one_is_refused() {
-        let some = Options::parse(&["--only", "latency,noac", "--json", "x"]).unwrap();
+        let some: Options = parse(&["--only", "latency,noac", "--json", "x"]).unwrap();
         assert!(some.wants("noac") && !some.wants("loss"));
-        assert!(Options::parse(&["--only", "nothing"]).is_err());
-        assert!(Options::parse(&["--only"]).is_err() && Options::parse(&["latency"]).is_err());
-        assert!(Options::parse(&["--only", "noac", "--record"]).is_err());
+        assert!(parse::<Options>(&["--only", "nothing"]).is_err());
+        assert!(parse::<Options>(&["--only"]).is_err() && parse::<Options>(&["latency"]).is_err());
+        assert!(parse::<Options>(&["--only", "noac", "--record"]).is_err());
     }
 }

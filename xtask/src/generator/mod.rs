@@ -13,12 +13,14 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
+
 use crate::host::{build, nfskit::Server, scratch};
+use crate::options;
 use crate::peers::CpuTime;
 use counters::Counters;
 use programs::{Program, Work};
 
-const USAGE: &str = "usage: cargo xtask generator [--rounds N] [--check]";
 /// A run is looked at for so long.
 const LOOK: Duration = Duration::from_secs(2);
 /// And lasts so long at most: it has to lay out its files first.
@@ -32,6 +34,18 @@ const RATE_MIN: f64 = 150_000.0;
 /// And its processor time for an operation over that of the peer.
 const RATIO_MAX: f64 = 0.5;
 
+/// Processor time of `nfskit bench curve` beside libnfs and fio.
+#[derive(Debug, Parser)]
+#[command(name = "generator", bin_name = "cargo xtask generator")]
+struct Options {
+    /// How often each program runs.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// Fails when a goal is missed, which is for a quiet machine.
+    #[arg(long)]
+    check: bool,
+}
+
 /// What one look at a run has shown.
 #[derive(Clone, Copy, Debug)]
 struct Look {
@@ -43,17 +57,7 @@ struct Look {
 /// Measures, and prints a line for each program; with `--check` fails when a goal is missed, which
 /// is for a quiet machine.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let (mut rounds, mut is_check, mut words) = (3, false, words.iter());
-    while let Some(word) = words.next() {
-        match (*word, words.as_slice()) {
-            ("--check", _) => is_check = true,
-            ("--rounds", [number, rest @ ..]) => {
-                rounds = number.parse().map_err(|_| USAGE.to_owned())?;
-                words = rest.iter();
-            }
-            _ => return Err(USAGE.to_owned()),
-        }
-    }
+    let Options { rounds, check } = options::parse(words)?;
     let nfskit = build::release(root, "generator", "nfskit", "nfskit")?;
     let scratch = scratch::make("generator")?;
     let programs = programs::provide(root, scratch.path(), &nfskit)?;
@@ -77,7 +81,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
         let Look { per_s, cpu_us, bytes_per_call } = look;
         println!("{:24}{per_s:>14.0}{cpu_us:>14.2}{bytes_per_call:>12.0}", program.name);
     }
-    match (missed(&medians), is_check) {
+    match (missed(&medians), check) {
         (missed, true) if !missed.is_empty() => Err(format!("generator: {}", missed.join("; "))),
         (missed, _) => {
             missed.iter().for_each(|what| println!("missed: {what}"));

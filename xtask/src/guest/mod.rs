@@ -37,7 +37,7 @@ const GUEST_SECONDS_MAX: u32 = 900;
 const LOCAL_DISK_MB: &str = "1500";
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let options = Options::parse(words)?;
+    let options: Options = crate::options::parse(words)?;
     if let Some(why) = missing() {
         return match std::env::var("CI").is_ok_and(|ci| ci == "true") {
             true => Err(format!("guest: NOT RUN, and CI=true: {why}")),

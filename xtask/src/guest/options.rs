@@ -2,33 +2,27 @@
 
 use std::path::PathBuf;
 
-const USAGE: &str = "usage: cargo xtask guest [--kernelvm DIR]";
+use clap::Parser;
 
-#[derive(Debug, Default, Eq, PartialEq)]
+/// The Linux kernel's client, in a guest, against the release binary.
+#[derive(Debug, Parser)]
+#[command(name = "guest", bin_name = "cargo xtask guest")]
 pub(super) struct Options {
     /// The scripts that make and run the guest, if they are not beside the checkout.
+    #[arg(long, value_name = "DIR")]
     pub(super) kernelvm: Option<PathBuf>,
-}
-
-impl Options {
-    pub(super) fn parse(words: &[&str]) -> Result<Self, String> {
-        match words {
-            [] => Ok(Self::default()),
-            ["--kernelvm", folder] => Ok(Self { kernelvm: Some(PathBuf::from(folder)) }),
-            _ => Err(USAGE.to_owned()),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::parse;
 
     #[test]
     fn one_option_names_the_scripts() {
-        assert_eq!(Options::parse(&[]), Ok(Options::default()));
-        let named = Options::parse(&["--kernelvm", "/x"]).unwrap();
+        assert_eq!(parse::<Options>(&[]).unwrap().kernelvm, None);
+        let named: Options = parse(&["--kernelvm", "/x"]).unwrap();
         assert_eq!(named.kernelvm, Some(PathBuf::from("/x")));
-        assert!(Options::parse(&["--kernelvm"]).is_err());
+        assert!(parse::<Options>(&["--kernelvm"]).is_err());
     }
 }

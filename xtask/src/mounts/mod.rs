@@ -51,7 +51,7 @@ const SCRIPTS: [(&str, &str); 2] = [
 ];
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let options = Options::parse(words)?;
+    let options: Options = crate::options::parse(words)?;
     if let Some(why) = missing() {
         return match std::env::var("CI").is_ok_and(|ci| ci == "true") {
             true => Err(format!("mounts: NOT RUN, and CI=true: {why}")),
@@ -90,7 +90,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
 /// Runs every step in the namespaces, of which we are the first process.
 pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Result<(), String> {
     isolate::end_with_caller_and_mounts();
-    let options = Options::parse(words)?;
+    let options: Options = crate::options::parse(words)?;
     let began = Instant::now();
     let mut report = Report::new("mounts");
     for kind in options.servers.clone() {

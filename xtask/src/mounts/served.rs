@@ -1,5 +1,6 @@
 //! The servers that are mounted, each with a folder of its own.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,9 +35,13 @@ impl Kind {
     }
 
     pub(super) fn parse(name: &str) -> Result<Self, String> {
-        let names = || Self::ALL.map(Self::name).join(", ");
-        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
-        found.ok_or_else(|| format!("{name:?} is no server; there are {}", names()))
+        crate::options::find(name, Self::ALL.map(|kind| (kind.name(), kind)))
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -42,7 +42,7 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 /// Installs and builds what is needed, and measures in namespaces of our own.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    Options::parse(words)?;
+    crate::options::parse::<Options>(words)?;
     packages::install()?;
     let nfskit = build::release(root, "peers", "nfskit", "nfskit")?;
     let ourselves = build::release(root, "peers", "xtask", "xtask")?;
@@ -66,7 +66,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
 /// Measures, in the namespaces of which we are the first process.
 pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Result<(), String> {
     isolate::end_with_caller(scratch);
-    let options = Options::parse(words)?;
+    let options: Options = crate::options::parse(words)?;
     let load = load_average();
     if load > LOAD_MAX {
         println!("peers: the load of this machine is {load}: throughput will say little");
@@ -74,7 +74,7 @@ pub(crate) fn run_inside(scratch: &Path, nfskit: &Path, words: &[&str]) -> Resul
     let export = scratch.join("export");
     println!("peers: making {} files", fixture::ENTRIES);
     fixture::make(&export).map_err(|error| format!("{}: {error}", export.display()))?;
-    let stage = Stage::new(nfskit, scratch, export, options.serve.clone())?;
+    let stage = Stage::new(nfskit, scratch, export, options.serve())?;
     stage.obstacle(Name::Ganesha)?;
     for name in Name::ALL {
         if let Err(why) = stage.obstacle(name) {

@@ -3,71 +3,53 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::{Parser, value_parser};
 use serde_json::{Value, json};
 
-/// Runs of every row for every server, unless asked otherwise.
-const REPEATS: usize = 5;
-const REPEATS_QUICK: usize = 3;
+/// Runs of every row for every server, unless given.
+const REPEATS: u16 = 5;
+const REPEATS_QUICK: u16 = 3;
 
-/// What to measure, and for how long.
-#[derive(Clone, Debug, PartialEq)]
+/// nfskit serve measured side by side with NFS-Ganesha and unfs3.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "peers", bin_name = "cargo xtask peers")]
 pub(crate) struct Options {
-    pub(crate) repeats: usize,
-    /// Only rows whose name contains one of these; all when there are none.
+    /// Runs of every row for every server [default: 5, with --quick 3].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    repeats: Option<u16>,
+    /// Only rows whose name contains it; may be given again.
+    #[arg(long, value_name = "SUBSTRING")]
     pub(crate) only: Vec<String>,
+    /// Shorter runs.
+    #[arg(long)]
     pub(crate) quick: bool,
+    /// Writes one object for each run, and what was measured on.
+    #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// More arguments for `nfskit serve`.
-    pub(crate) serve: Vec<String>,
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    serve: Vec<String>,
     /// Without the rows for two cores.
+    #[arg(long)]
     pub(crate) pinned_only: bool,
-    /// Says where our server's time goes, instead of how much it is.
+    /// Where the time of our server goes in each row, instead of how much it is (needs linux-perf).
+    #[arg(long)]
     pub(crate) perf: bool,
 }
 
 impl Options {
-    pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self {
-            repeats: 0,
-            only: Vec::new(),
-            quick: false,
-            json: None,
-            serve: Vec::new(),
-            pinned_only: false,
-            perf: false,
-        };
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            match word {
-                "--repeats" => {
-                    let text = value()?;
-                    options.repeats = text
-                        .parse()
-                        .ok()
-                        .filter(|&repeats| repeats > 0)
-                        .ok_or_else(|| format!("--repeats {text}: not a number from 1"))?;
-                }
-                "--only" => options.only.push(value()?.to_lowercase()),
-                "--quick" => options.quick = true,
-                "--pinned-only" => options.pinned_only = true,
-                "--perf" => options.perf = true,
-                "--json" => options.json = Some(PathBuf::from(value()?)),
-                "--serve" => {
-                    options.serve.extend(value()?.split_whitespace().map(str::to_owned));
-                }
-                other => return Err(format!("peers: unknown option {other}\n{USAGE}")),
-            }
-        }
-        if options.repeats == 0 {
-            options.repeats = if options.quick { REPEATS_QUICK } else { REPEATS };
-        }
-        Ok(options)
+    pub(crate) fn repeats(&self) -> usize {
+        self.repeats.unwrap_or(if self.quick { REPEATS_QUICK } else { REPEATS }).into()
+    }
+
+    pub(crate) fn serve(&self) -> Vec<String> {
+        let words = self.serve.iter().flat_map(|words| words.split_whitespace());
+        words.map(str::to_owned).collect()
     }
 
     pub(crate) fn wants(&self, row: &str) -> bool {
         let row = row.to_lowercase();
-        self.only.is_empty() || self.only.iter().any(|part| row.contains(part))
+        self.only.is_empty() || self.only.iter().any(|part| row.contains(&part.to_lowercase()))
     }
 
     /// How long a row that has no end of its own is measured.
@@ -86,11 +68,11 @@ impl Options {
 
     pub(crate) fn to_json(&self) -> Value {
         json!({
-            "repeats": self.repeats,
+            "repeats": self.repeats(),
             "quick": self.quick,
             "only": self.only,
             "perf": self.perf,
-            "serve": self.serve,
+            "serve": self.serve(),
             "seconds_per_run": self.run_for().as_secs_f64(),
             "seconds_of_warm_up": self.warm_up_for().as_secs_f64(),
             "write_bytes": self.write_bytes(),
@@ -98,39 +80,32 @@ impl Options {
     }
 }
 
-pub(crate) const USAGE: &str = "\
-usage: cargo xtask peers [OPTION]...
-
-  --repeats N        runs of every row for every server (5; 3 with --quick)
-  --only SUBSTRING   only rows whose name contains it; may be given again
-  --quick            shorter runs
-  --pinned-only      without the rows for two cores
-  --perf             where the time of our server goes in each row (needs linux-perf)
-  --serve OPTIONS    more arguments for `nfskit serve`
-  --json FILE        one object for each run, and what was measured on
-";
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::parse;
+
+    fn options(words: &[&str]) -> Options {
+        parse(words).unwrap()
+    }
 
     #[test]
     fn options_are_read_and_rows_chosen() {
-        let options =
-            Options::parse(&["--quick", "--only", "READ 64", "--only", "null", "--repeats", "7"])
-                .unwrap();
-        assert_eq!(options.repeats, 7);
-        assert!(options.wants("READ 64 KiB x16") && options.wants("NULL x1"));
-        assert!(!options.wants("GETATTR x64"));
-        assert_eq!(Options::parse(&[]).unwrap().repeats, REPEATS);
-        assert_eq!(Options::parse(&["--quick"]).unwrap().repeats, REPEATS_QUICK);
-        assert!(Options::parse(&[]).unwrap().wants("anything"));
+        let words = ["--quick", "--only", "READ 64", "--only", "null", "--repeats", "7"];
+        let some = options(&words);
+        assert_eq!(some.repeats(), 7);
+        assert!(some.wants("READ 64 KiB x16") && some.wants("NULL x1"));
+        assert!(!some.wants("GETATTR x64"));
+        assert_eq!(options(&[]).repeats(), usize::from(REPEATS));
+        assert_eq!(options(&["--quick"]).repeats(), usize::from(REPEATS_QUICK));
+        assert!(options(&[]).wants("anything"));
+        assert_eq!(options(&["--serve", "--threads 2  -v"]).serve(), ["--threads", "2", "-v"]);
     }
 
     #[test]
     fn what_is_unknown_or_wrong_is_refused() {
-        assert!(Options::parse(&["--fast"]).unwrap_err().contains("usage"));
-        assert!(Options::parse(&["--repeats"]).unwrap_err().contains("needs a value"));
-        assert!(Options::parse(&["--repeats", "0"]).is_err());
+        for wrong in [&["--fast"][..], &["--repeats"], &["--repeats", "0"]] {
+            assert!(parse::<Options>(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

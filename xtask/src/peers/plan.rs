@@ -30,14 +30,14 @@ pub(crate) fn measure_all(
     if !drop_caches() {
         println!("peers: the kernel's caches cannot be dropped; cold is a fresh server alone");
     }
-    for round in 0..options.repeats {
+    for round in 0..options.repeats() {
         for &mode in modes {
             let rows: Vec<&Row> =
                 ROWS.iter().filter(|row| is_measured(row, mode, options)).collect();
             if rows.is_empty() {
                 continue;
             }
-            println!("peers: round {} of {}, {}", round + 1, options.repeats, mode.label());
+            println!("peers: round {} of {}, {}", round + 1, options.repeats(), mode.label());
             // A server sees so many cores at its start, and makes its threads accordingly.
             let one = [last];
             cpu::pin(if mode == Mode::Pinned { &one } else { &cores })?;

@@ -52,7 +52,7 @@ struct Ends {
 }
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let options = Options::parse(words)?;
+    let options: Options = crate::options::parse(words)?;
     let nfskit = build::release(root, "stress", "nfskit", "nfskit")?;
     let scratch = scratch::make("stress")?;
     prepare(scratch.path(), options.unprivileged)
@@ -60,7 +60,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
     let folder = scratch.path().join("served");
     let mut server = Server::new(&nfskit, &folder, scratch.path(), &options)?;
     server.start()?;
-    println!("stress: seed {}, {} s, {options:?}", options.seed, options.duration.as_secs());
+    println!("stress: seed {}, {} s, {options:?}", options.seed, options.duration().as_secs());
     let shared = Shared {
         address: server.address,
         generation: AtomicU64::new(1),
@@ -115,7 +115,7 @@ fn work(
         Ok(client) => client,
         Err(message) => return (Tally::default(), Err(message)),
     };
-    let outcome = client.run(options.outstanding).and_then(|()| client.verify(folder));
+    let outcome = client.run(options.outstanding.into()).and_then(|()| client.verify(folder));
     (client.tally, outcome)
 }
 
@@ -130,7 +130,7 @@ fn harass(
     let mut rng = fastrand::Rng::with_seed(options.seed);
     loop {
         let life = LIFE_MIN + LIFE_MIN.mul_f64(rng.f64() / 2.0);
-        let left = options.duration.saturating_sub(began.elapsed());
+        let left = options.duration().saturating_sub(began.elapsed());
         thread::sleep(life.min(left));
         if life >= left {
             return Ok(());

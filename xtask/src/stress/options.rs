@@ -2,69 +2,58 @@
 
 use std::time::Duration;
 
-const USAGE: &str = "\
-stress [--seconds N] [--seed N] [--clients N] [--outstanding N] \
-     [--unprivileged | --capabilities LIST]";
+use clap::{Parser, value_parser};
 
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// Kills the release binary again and again under load.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "stress", bin_name = "cargo xtask stress")]
 pub(super) struct Options {
-    pub(super) duration: Duration,
-    /// Everything that is random comes from it; what the threads make of it differs.
+    /// How long.
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    seconds: u64,
+    /// Everything that is random comes from it; what the threads make of it differs [default: one
+    /// of the run's own].
+    #[arg(long, value_name = "N", default_value_t = drawn(), hide_default_value = true)]
     pub(super) seed: u64,
+    /// Clients at once.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = value_parser!(u64).range(1..=64))]
     pub(super) clients: u64,
-    /// Calls in progress of each client.
-    pub(super) outstanding: usize,
+    /// Calls outstanding of each client.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(value_parser = value_parser!(u16).range(1..=256))]
+    pub(super) outstanding: u16,
     /// The server runs as `nobody`.
+    #[arg(long)]
     pub(super) unprivileged: bool,
     /// The server is root with these capabilities and no others, in the words of setpriv(1).
+    #[arg(long, value_name = "LIST", conflicts_with = "unprivileged", allow_hyphen_values = true)]
     pub(super) capabilities: Option<String>,
 }
 
+fn drawn() -> u64 {
+    fastrand::u64(1..1_000_000)
+}
+
 impl Options {
-    pub(super) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self {
-            duration: Duration::from_secs(300),
-            seed: fastrand::u64(1..1_000_000),
-            clients: 4,
-            outstanding: 8,
-            unprivileged: false,
-            capabilities: None,
-        };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            if word == "--unprivileged" {
-                options.unprivileged = true;
-                continue;
-            }
-            if word == "--capabilities" {
-                options.capabilities = words.next().map(|list| (*list).to_owned());
-                continue;
-            }
-            let number = words.next().and_then(|value| value.parse::<u64>().ok());
-            let number = number.ok_or_else(|| format!("usage: cargo xtask {USAGE}"))?;
-            match word {
-                "--seconds" => options.duration = Duration::from_secs(number),
-                "--seed" => options.seed = number,
-                "--clients" => options.clients = number.clamp(1, 64),
-                "--outstanding" => options.outstanding = number.clamp(1, 256) as usize,
-                _ => return Err(format!("usage: cargo xtask {USAGE}")),
-            }
-        }
-        Ok(options)
+    pub(super) fn duration(&self) -> Duration {
+        Duration::from_secs(self.seconds)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::parse;
 
     #[test]
     fn numbers_follow_their_names_and_others_are_refused() {
-        let options = Options::parse(&["--seconds", "20", "--seed", "7", "--unprivileged"]);
-        let options = options.unwrap();
-        assert_eq!((options.duration, options.seed), (Duration::from_secs(20), 7));
+        let options = parse(&["--seconds", "20", "--seed", "7", "--unprivileged"]);
+        let options: Options = options.unwrap();
+        assert_eq!((options.duration(), options.seed), (Duration::from_secs(20), 7));
         assert!(options.unprivileged);
-        assert!(Options::parse(&["--seconds"]).is_err());
-        assert!(Options::parse(&["--second", "1"]).is_err());
+        assert!(parse::<Options>(&["--seconds"]).is_err());
+        assert!(parse::<Options>(&["--second", "1"]).is_err());
+        assert!(parse::<Options>(&["--clients", "65"]).is_err());
     }
 }

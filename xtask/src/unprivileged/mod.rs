@@ -18,6 +18,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use clap::Parser;
+
 use crate::host::report::Report;
 use crate::host::{build, isolate, scratch};
 use steps::Stage;
@@ -28,13 +30,20 @@ pub(crate) const INSIDE: &str = "unprivileged-inside";
 /// The command by which a step calls us again as the other user.
 pub(crate) const ATTACK: &str = "unprivileged-attack";
 
-const USAGE: &str = "usage: cargo xtask unprivileged [--nfskit PROGRAM]";
+/// Every command as an ordinary user, attacked by another.
+#[derive(Debug, Parser)]
+#[command(name = "unprivileged", bin_name = "cargo xtask unprivileged")]
+struct Options {
+    /// A binary that is there already, instead of a release build.
+    #[arg(long, value_name = "PROGRAM")]
+    nfskit: Option<PathBuf>,
+}
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let nfskit = match words {
-        [] => build::release(root, "unprivileged", "nfskit", "nfskit")?,
-        ["--nfskit", program] => PathBuf::from(program),
-        _ => return Err(USAGE.to_owned()),
+    let Options { nfskit } = crate::options::parse(words)?;
+    let nfskit = match nfskit {
+        None => build::release(root, "unprivileged", "nfskit", "nfskit")?,
+        Some(program) => program,
     };
     let scratch = scratch::make("unprivileged")?;
     let (nfskit, own) = copied(scratch.path(), &nfskit)?;
