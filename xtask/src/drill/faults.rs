@@ -3,7 +3,7 @@
 use super::answer;
 use super::options::Options;
 use super::outcome::{Fault, Gain, Outcome};
-use super::scene::{HEALTHY, Scene, Setup, load};
+use super::scene::{HEALTHY, Scene, Setup, load, staged};
 use super::stage::Stage;
 
 /// netem at the guest's side of the tap: what it sends.
@@ -49,10 +49,7 @@ const LINKS: Setup = Setup { guest: netem!("delay 1ms"), load: load("links", 1, 
 
 pub(super) const ALL: &[Scene] = &[
     Scene {
-        name: "latency",
-        about: "a way of 20 ms",
-        layer: "network",
-        causes: &["latency-bound"],
+        staged: staged("latency", "a way of 20 ms", "network", &["latency-bound"]),
         setup: Setup { guest: netem!("delay 20ms"), load: load("read-direct", 1, 8192), ..HEALTHY },
         remedied: Some((
             "a way of 10 ms",
@@ -60,10 +57,12 @@ pub(super) const ALL: &[Scene] = &[
         )),
     },
     Scene {
-        name: "latency-of-names",
-        about: "a tree that is walked through, 10 ms away",
-        layer: "network",
-        causes: &["latency-bound"],
+        staged: staged(
+            "latency-of-names",
+            "a tree that is walked through, 10 ms away",
+            "network",
+            &["latency-bound"],
+        ),
         setup: Setup { guest: netem!("delay 10ms"), load: load("walk", 1, 100), ..HEALTHY },
         remedied: Some((
             "a way of 5 ms",
@@ -71,10 +70,7 @@ pub(super) const ALL: &[Scene] = &[
         )),
     },
     Scene {
-        name: "loss",
-        about: "2 % of what the client sends is lost",
-        layer: "network",
-        causes: &["tcp-loss"],
+        staged: staged("loss", "2 % of what the client sends is lost", "network", &["tcp-loss"]),
         setup: Setup {
             guest: netem!("delay 1ms loss 2%"),
             load: load("write-direct", 4, 65_536),
@@ -83,10 +79,7 @@ pub(super) const ALL: &[Scene] = &[
         remedied: None,
     },
     Scene {
-        name: "rate",
-        about: "a link of 40 Mbit/s",
-        layer: "network",
-        causes: &["full-path"],
+        staged: staged("rate", "a link of 40 Mbit/s", "network", &["full-path"]),
         setup: Setup {
             guest: netem!("rate 40mbit limit 2000"),
             load: load("write-direct", 4, 262_144),
@@ -102,10 +95,12 @@ pub(super) const ALL: &[Scene] = &[
         )),
     },
     Scene {
-        name: "server-overhead",
-        about: "4 ms of the server's processor for each message",
-        layer: "server",
-        causes: &["slow-server"],
+        staged: staged(
+            "server-overhead",
+            "4 ms of the server's processor for each message",
+            "server",
+            &["slow-server"],
+        ),
         setup: Setup {
             serve: &["mem:", "--link", "none,o=4ms"],
             load: load("open", 4, 4096),
@@ -114,18 +109,22 @@ pub(super) const ALL: &[Scene] = &[
         remedied: None,
     },
     Scene {
-        name: "server-stopped",
-        about: "a server that does not answer any more",
-        layer: "server",
-        causes: &["no-replies"],
+        staged: staged(
+            "server-stopped",
+            "a server that does not answer any more",
+            "server",
+            &["no-replies"],
+        ),
         setup: Setup { server_stops: true, load: load("open", 1, 4096), ..HEALTHY },
         remedied: None,
     },
     Scene {
-        name: "slow-storage",
-        about: "a disk that takes 3 ms to be stable",
-        layer: "storage",
-        causes: &["slow-commit"],
+        staged: staged(
+            "slow-storage",
+            "a disk that takes 3 ms to be stable",
+            "storage",
+            &["slow-commit"],
+        ),
         setup: CREATES,
         remedied: Some((
             "storage that is stable at once",
@@ -133,10 +132,12 @@ pub(super) const ALL: &[Scene] = &[
         )),
     },
     Scene {
-        name: "client-queue",
-        about: "a send buffer of 8 KiB, 3 ms away",
-        layer: "client",
-        causes: &["client-queue"],
+        staged: staged(
+            "client-queue",
+            "a send buffer of 8 KiB, 3 ms away",
+            "client",
+            &["client-queue"],
+        ),
         setup: SMALL_BUFFER,
         remedied: Some((
             "a send buffer of 4 MiB",
@@ -144,10 +145,7 @@ pub(super) const ALL: &[Scene] = &[
         )),
     },
     Scene {
-        name: "slots",
-        about: "2 slots for 8 programs, 5 ms away",
-        layer: "client",
-        causes: &["slot-limit"],
+        staged: staged("slots", "2 slots for 8 programs, 5 ms away", "client", &["slot-limit"]),
         setup: FEW_SLOTS,
         remedied: Some((
             "65536 slots",
@@ -162,10 +160,12 @@ pub(super) const ALL: &[Scene] = &[
         )),
     },
     Scene {
-        name: "dirty-limit",
-        about: "600 MB may be kept back, for a server that takes 20 MB/s",
-        layer: "client",
-        causes: &["dirty-limit"],
+        staged: staged(
+            "dirty-limit",
+            "600 MB may be kept back, for a server that takes 20 MB/s",
+            "client",
+            &["dirty-limit"],
+        ),
         setup: Setup {
             serve: &["sim:rate=20MB/s,seek=0"],
             guest: [
@@ -179,34 +179,37 @@ pub(super) const ALL: &[Scene] = &[
         remedied: None,
     },
     Scene {
-        name: "noac",
-        about: "a mount with noac",
-        layer: "client",
-        causes: &["attribute-caching-off"],
+        staged: staged("noac", "a mount with noac", "client", &["attribute-caching-off"]),
         setup: Setup { mount: "noac", load: load("look", 1, 4096), ..HEALTHY },
         remedied: None,
     },
     Scene {
-        name: "tiny-transfers",
-        about: "rsize=8192,wsize=8192, 2 ms away",
-        layer: "client",
-        causes: &["small-transfers"],
+        staged: staged(
+            "tiny-transfers",
+            "rsize=8192,wsize=8192, 2 ms away",
+            "client",
+            &["small-transfers"],
+        ),
         setup: Setup { mount: "rsize=8192,wsize=8192", ..SMALL_READS },
         remedied: None,
     },
     Scene {
-        name: "attribute-storm",
-        about: "a program that opens files again and again",
-        layer: "application",
-        causes: &["attribute-storm"],
+        staged: staged(
+            "attribute-storm",
+            "a program that opens files again and again",
+            "application",
+            &["attribute-storm"],
+        ),
         setup: Setup { load: load("open", 1, 4096), ..HEALTHY },
         remedied: None,
     },
     Scene {
-        name: "symlink-storm",
-        about: "a program that goes through symbolic links",
-        layer: "application",
-        causes: &["symbolic-links"],
+        staged: staged(
+            "symlink-storm",
+            "a program that goes through symbolic links",
+            "application",
+            &["symbolic-links"],
+        ),
         setup: Setup { guest: ["", ""], ..LINKS },
         remedied: Some((
             "paths without links",
@@ -214,26 +217,22 @@ pub(super) const ALL: &[Scene] = &[
         )),
     },
     Scene {
-        name: "sync-mount",
-        about: "a mount with sync",
-        layer: "client",
-        causes: &["sync-mount"],
+        staged: staged("sync-mount", "a mount with sync", "client", &["sync-mount"]),
         setup: SYNC,
         remedied: None,
     },
     Scene {
-        name: "sync-writes",
-        about: "a program that wants each 4 KiB to be stable",
-        layer: "application",
-        causes: &["small-calls"],
+        staged: staged(
+            "sync-writes",
+            "a program that wants each 4 KiB to be stable",
+            "application",
+            &["small-calls"],
+        ),
         setup: Setup { load: load("write-stable", 1, 4096), ..HEALTHY },
         remedied: None,
     },
     Scene {
-        name: "read-ahead",
-        about: "16 KiB of read-ahead, 2 ms away",
-        layer: "client",
-        causes: &["read-ahead"],
+        staged: staged("read-ahead", "16 KiB of read-ahead, 2 ms away", "client", &["read-ahead"]),
         setup: Setup { read_ahead_kib: 16, ..READ_AHEAD },
         remedied: None,
     },
@@ -241,10 +240,10 @@ pub(super) const ALL: &[Scene] = &[
 
 /// Plays those that are wanted.
 pub(super) fn play(outcome: &mut Outcome, stage: &mut Stage<'_>, options: &Options) {
-    for scene in ALL.iter().filter(|scene| options.wants(scene.name)) {
+    for scene in ALL.iter().filter(|scene| options.wants(scene.staged.name)) {
         match played(stage, scene) {
             Ok(fault) => outcome.fault(fault),
-            Err(why) => outcome.failed(scene.name, &why),
+            Err(why) => outcome.failed(scene.staged.name, &why),
         }
     }
 }
@@ -260,6 +259,5 @@ fn played(stage: &mut Stage<'_>, scene: &Scene) -> Result<Fault, String> {
         }
         None => None,
     };
-    let Scene { name, about, layer, causes, .. } = *scene;
-    Ok(Fault { name, about, layer, causes, answer, gain })
+    Ok(Fault { staged: scene.staged, answer, gain })
 }

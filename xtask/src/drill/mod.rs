@@ -79,7 +79,7 @@ pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
     let image = Image::built(Path::new(scripts));
     stage::attach()?;
     let mut outcome = Outcome::default();
-    let wants_client = faults::ALL.iter().any(|scene| options.wants(scene.name))
+    let wants_client = faults::ALL.iter().any(|scene| options.wants(scene.staged.name))
         || healthy::ALL.iter().any(|one| options.wants(one.name));
     if wants_client {
         let mut stage = Stage::boot(&image, scratch, Path::new(nfskit), "client")?;
@@ -97,7 +97,7 @@ pub(crate) fn run_inside(words: &[&str]) -> Result<(), String> {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    let client = faults::ALL.iter().map(|scene| scene.name);
+    let client = faults::ALL.iter().map(|scene| scene.staged.name);
     let healthy = healthy::ALL.iter().map(|one| one.name);
     client.chain(serving::names()).chain(phases::names()).chain(healthy)
 }

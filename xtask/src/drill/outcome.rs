@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::options::Options;
+use super::scene::Staged;
 
 /// How many causes may be wrong.
 const WRONG_CAUSES_MAX: usize = 2;
@@ -27,10 +28,7 @@ pub(super) struct Outcome {
 /// A fault that was staged.
 #[derive(Debug)]
 pub(super) struct Fault {
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    pub(super) layer: &'static str,
-    pub(super) causes: &'static [&'static str],
+    pub(super) staged: Staged,
     pub(super) answer: Option<Answer>,
     pub(super) gain: Option<Gain>,
 }
@@ -54,11 +52,11 @@ struct Healthy {
 impl Fault {
     fn is_right(&self) -> (bool, bool) {
         let Some(answer) = &self.answer else { return (false, false) };
-        (answer.layer == self.layer, self.causes.contains(&answer.cause.as_str()))
+        (answer.layer == self.staged.layer, self.staged.causes.contains(&answer.cause.as_str()))
     }
 
     fn row(&self) -> String {
-        let Self { name, about, layer, causes, .. } = self;
+        let Staged { name, about, layer, causes } = self.staged;
         let (has_layer, has_cause) = self.is_right();
         let said = self.answer.as_ref().map_or_else(
             || "nothing".to_owned(),
@@ -78,8 +76,9 @@ impl Fault {
             |answer| json!({"layer": answer.layer, "cause": answer.cause, "what": answer.what}),
         );
         let (right_layer, right_cause) = self.is_right();
+        let Staged { name, about, layer, causes } = self.staged;
         json!({
-            "name": self.name, "staged": self.about, "layer": self.layer, "causes": self.causes,
+            "name": name, "staged": about, "layer": layer, "causes": causes,
             "found": answer, "right_layer": right_layer, "right_cause": right_cause,
             "gain": self.gain.map(|gain| gain.json()),
         })
@@ -123,7 +122,7 @@ impl Outcome {
             println!("    {}", answer.what);
         }
         if let Some(gain) = &fault.gain {
-            print!("    {}", gain.row(fault.name));
+            print!("    {}", gain.row(fault.staged.name));
         }
         self.faults.push(fault);
     }
@@ -154,7 +153,7 @@ impl Outcome {
 
     fn tables(&self) -> String {
         let faults: String = self.faults.iter().map(Fault::row).collect();
-        let gains = self.faults.iter().filter_map(|fault| Some(fault.gain?.row(fault.name)));
+        let gains = self.faults.iter().filter_map(|fault| Some(fault.gain?.row(fault.staged.name)));
         let gains: String = gains.collect();
         let (layers, causes) = self.right();
         let mut text = format!(
@@ -242,12 +241,12 @@ fn record(root: &Path, tables: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drill::scene::staged;
 
     fn fault(layer: &str, cause: &str, gain: Option<Gain>) -> Fault {
         let answer = Answer { layer: layer.into(), cause: cause.into(), ..Answer::default() };
-        let (name, about) = ("name", "about");
-        let (layer, causes): (_, &[_]) = ("network", &["loss", "retransmissions"]);
-        Fault { name, about, layer, causes, answer: Some(answer), gain }
+        let staged = staged("name", "about", "network", &["loss", "retransmissions"]);
+        Fault { staged, answer: Some(answer), gain }
     }
 
     fn of(faults: Vec<Fault>) -> Outcome {

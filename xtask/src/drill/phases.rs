@@ -10,6 +10,7 @@ use std::process::Command;
 use super::answer::{self, Answer};
 use super::options::Options;
 use super::outcome::{Fault, Outcome};
+use super::scene::{Staged, staged, well};
 use super::stage::{GUEST, HOST, Stage, here};
 use crate::host::child::text;
 
@@ -30,25 +31,15 @@ ip -n c route add default via 10.78.0.1
 
 #[derive(Clone, Copy, Debug)]
 struct Scene {
-    name: &'static str,
-    about: &'static str,
-    layer: &'static str,
-    causes: &'static [&'static str],
+    staged: Staged,
     /// What the router does, and how that is undone.
     router: [&'static str; 2],
     guest: [&'static str; 2],
     export: &'static str,
 }
 
-const WELL: Scene = Scene {
-    name: "phases",
-    about: "",
-    layer: "",
-    causes: &[],
-    router: ["", ""],
-    guest: ["", ""],
-    export: "/srv/t",
-};
+const WELL: Scene =
+    Scene { staged: well("phases"), router: ["", ""], guest: ["", ""], export: "/srv/t" };
 
 const ALLOW: &str = "iptables -F FORWARD";
 
@@ -61,10 +52,12 @@ macro_rules! clock {
 
 const FAULTS: &[Scene] = &[
     Scene {
-        name: "firewall-portmap",
-        about: "a firewall drops what goes to port 111",
-        layer: "network",
-        causes: &["portmapper"],
+        staged: staged(
+            "firewall-portmap",
+            "a firewall drops what goes to port 111",
+            "network",
+            &["portmapper"],
+        ),
         router: [
             "iptables -A FORWARD -p tcp --dport 111 -j DROP; \
              iptables -A FORWARD -p udp --dport 111 -j DROP",
@@ -73,26 +66,32 @@ const FAULTS: &[Scene] = &[
         ..WELL
     },
     Scene {
-        name: "firewall-mount",
-        about: "a firewall drops what goes to mountd",
-        layer: "network",
-        causes: &["MOUNT program"],
+        staged: staged(
+            "firewall-mount",
+            "a firewall drops what goes to mountd",
+            "network",
+            &["MOUNT program"],
+        ),
         router: ["iptables -A FORWARD -p tcp --dport 20048 -j DROP", ALLOW],
         ..WELL
     },
     Scene {
-        name: "firewall-nfs",
-        about: "a firewall drops what goes to port 2049",
-        layer: "network",
-        causes: &["connect"],
+        staged: staged(
+            "firewall-nfs",
+            "a firewall drops what goes to port 2049",
+            "network",
+            &["connect"],
+        ),
         router: ["iptables -A FORWARD -p tcp --dport 2049 -j DROP", ALLOW],
         ..WELL
     },
     Scene {
-        name: "mtu",
-        about: "an interface of 1300 bytes on a way of 1500, and ICMP is dropped",
-        layer: "network",
-        causes: &["READ", "WRITE"],
+        staged: staged(
+            "mtu",
+            "an interface of 1300 bytes on a way of 1500, and ICMP is dropped",
+            "network",
+            &["READ", "WRITE"],
+        ),
         router: [
             "ip link set c1 mtu 1300; iptables -A OUTPUT -p icmp -j DROP",
             "ip link set c1 mtu 1500; iptables -F OUTPUT",
@@ -100,25 +99,19 @@ const FAULTS: &[Scene] = &[
         ..WELL
     },
     Scene {
-        name: "full-disk",
-        about: "a file system without space",
-        layer: "storage",
-        causes: &["WRITE"],
+        staged: staged("full-disk", "a file system without space", "storage", &["WRITE"]),
         export: "/srv/full",
         ..WELL
     },
     Scene {
-        name: "clock",
-        about: "the server's clock is five minutes ahead",
-        layer: "server",
-        causes: &["clock"],
+        staged: staged("clock", "the server's clock is five minutes ahead", "server", &["clock"]),
         guest: [clock!("+"), clock!("-")],
         ..WELL
     },
 ];
 
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    FAULTS.iter().chain([&WELL]).map(|scene| scene.name)
+    FAULTS.iter().chain([&WELL]).map(|scene| scene.staged.name)
 }
 
 /// Plays those that are wanted, in the network of the guest that serves.
@@ -129,19 +122,19 @@ pub(super) fn play(
 ) -> Result<(), String> {
     here(NETWORK)?;
     stage.guest(&format!("ip route add default via {HOST}"))?;
-    for scene in FAULTS.iter().filter(|scene| options.wants(scene.name)) {
-        let Scene { name, about, layer, causes, .. } = *scene;
+    for scene in FAULTS.iter().filter(|scene| options.wants(scene.staged.name)) {
+        let staged = scene.staged;
         match played(stage, scene) {
-            Ok(answer) => outcome.fault(Fault { name, about, layer, causes, answer, gain: None }),
-            Err(why) => outcome.failed(name, &why),
+            Ok(answer) => outcome.fault(Fault { staged, answer, gain: None }),
+            Err(why) => outcome.failed(staged.name, &why),
         }
     }
-    if options.wants(WELL.name) {
+    if options.wants(WELL.staged.name) {
         match played(stage, &WELL) {
             Ok(answer) => {
-                outcome.healthy(WELL.name, answer.map(|one| one.what).into_iter().collect())
+                outcome.healthy(WELL.staged.name, answer.map(|one| one.what).into_iter().collect())
             }
-            Err(why) => outcome.failed(WELL.name, &why),
+            Err(why) => outcome.failed(WELL.staged.name, &why),
         }
     }
     Ok(())

@@ -1,4 +1,30 @@
-//! A fault at the client: what is served, how it is mounted, what works there, and what is wrong.
+//! What is staged: a fault, and for one at the client what is served, how it is mounted and what
+//! works there.
+
+/// A fault, and what is to be found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Staged {
+    pub(super) name: &'static str,
+    /// What was staged, in words.
+    pub(super) about: &'static str,
+    pub(super) layer: &'static str,
+    /// Rules of which each names the cause.
+    pub(super) causes: &'static [&'static str],
+}
+
+pub(super) const fn staged(
+    name: &'static str,
+    about: &'static str,
+    layer: &'static str,
+    causes: &'static [&'static str],
+) -> Staged {
+    Staged { name, about, layer, causes }
+}
+
+/// Nothing is wrong, and nothing is to be found.
+pub(super) const fn well(name: &'static str) -> Staged {
+    staged(name, "", "", &[])
+}
 
 /// What is staged. Texts for the guest are of bash.
 #[derive(Clone, Copy, Debug)]
@@ -42,12 +68,7 @@ pub(super) const HEALTHY: Setup = Setup {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene {
-    pub(super) name: &'static str,
-    /// What was staged, in words.
-    pub(super) about: &'static str,
-    pub(super) layer: &'static str,
-    /// Rules of which each names the cause.
-    pub(super) causes: &'static [&'static str],
+    pub(super) staged: Staged,
     pub(super) setup: Setup,
     /// The same with the remedy applied, and what that was.
     pub(super) remedied: Option<(&'static str, Setup)>,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::answer;
 use super::options::Options;
 use super::outcome::{Fault, Outcome};
+use super::scene::{Staged, staged, well};
 use super::stage::{GUEST, HOST, SOON, Stage};
 use crate::host::child::Service;
 
@@ -22,10 +23,7 @@ const LOAD_TIME: &str = "8s";
 
 #[derive(Clone, Copy, Debug)]
 struct Scene {
-    name: &'static str,
-    about: &'static str,
-    layer: &'static str,
-    causes: &'static [&'static str],
+    staged: Staged,
     threads: u32,
     export: &'static str,
     /// What is done to the guest, and how that is undone.
@@ -36,10 +34,7 @@ struct Scene {
 }
 
 const WELL: Scene = Scene {
-    name: "",
-    about: "",
-    layer: "",
-    causes: &[],
+    staged: well(""),
     threads: 8,
     export: "/srv/t",
     guest: ["", ""],
@@ -50,12 +45,12 @@ const WELL: Scene = Scene {
 /// The server's healthy runs.
 const HEALTHY: &[Scene] = &[
     Scene {
-        name: "server-mix",
+        staged: well("server-mix"),
         bench: &["--mix", "sfs97-v3", "--closed", "2", "--file-set-max", "2M"],
         ..WELL
     },
     Scene {
-        name: "server-reads",
+        staged: well("server-reads"),
         bench: &["--mix", "read", "--closed", "1", "--file-set-max", "8M"],
         ..WELL
     },
@@ -63,10 +58,12 @@ const HEALTHY: &[Scene] = &[
 
 const FAULTS: &[Scene] = &[
     Scene {
-        name: "server-processor",
-        about: "other programs keep the server's processor busy",
-        layer: "server",
-        causes: &["server-processors"],
+        staged: staged(
+            "server-processor",
+            "other programs keep the server's processor busy",
+            "server",
+            &["server-processors"],
+        ),
         threads: 64,
         guest: [
             "for n in 1 2 3; do (while :; do :; done) & echo $! >>/tmp/busy; done",
@@ -76,30 +73,36 @@ const FAULTS: &[Scene] = &[
         ..WELL
     },
     Scene {
-        name: "server-threads",
-        about: "one thread for 16 calls at once, and a disk of 0.3 ms",
-        layer: "server",
-        causes: &["server-threads"],
+        staged: staged(
+            "server-threads",
+            "one thread for 16 calls at once, and a disk of 0.3 ms",
+            "server",
+            &["server-threads"],
+        ),
         threads: 1,
         export: "/srv/disk0",
         bench: &["--mix", "write", "--closed", "16", "--file-set-max", "2M"],
         ..WELL
     },
     Scene {
-        name: "server-disk",
-        about: "a disk that takes 20 ms for each request",
-        layer: "storage",
-        causes: &["server-disks"],
+        staged: staged(
+            "server-disk",
+            "a disk that takes 20 ms for each request",
+            "storage",
+            &["server-disks"],
+        ),
         threads: 16,
         export: "/srv/disk1",
         bench: &["--mix", "write", "--closed", "8", "--file-set-max", "2M"],
         ..WELL
     },
     Scene {
-        name: "duplicates",
-        about: "NFS over UDP, and 5 % of the packets to the server come twice",
-        layer: "network",
-        causes: &["reply-cache-hits"],
+        staged: staged(
+            "duplicates",
+            "NFS over UDP, and 5 % of the packets to the server come twice",
+            "network",
+            &["reply-cache-hits"],
+        ),
         guest: DOUBLED,
         bench: &["--mix", "setattr", "--closed", "2", "--file-set-max", "4M"],
         query: "&proto=udp",
@@ -117,7 +120,7 @@ const DOUBLED: [&str; 2] = [
 ];
 
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    FAULTS.iter().chain(HEALTHY).map(|scene| scene.name)
+    FAULTS.iter().chain(HEALTHY).map(|scene| scene.staged.name)
 }
 
 /// Plays those that are wanted.
@@ -127,20 +130,20 @@ pub(super) fn play(
     options: &Options,
 ) -> Result<(), String> {
     let _disks = prepare(stage)?;
-    for scene in FAULTS.iter().filter(|scene| options.wants(scene.name)) {
-        let Scene { name, about, layer, causes, .. } = *scene;
+    for scene in FAULTS.iter().filter(|scene| options.wants(scene.staged.name)) {
+        let staged = scene.staged;
         match played(stage, scene) {
             Ok(said) => {
                 let answer = answer::first(&said);
-                outcome.fault(Fault { name, about, layer, causes, answer, gain: None });
+                outcome.fault(Fault { staged, answer, gain: None });
             }
-            Err(why) => outcome.failed(name, &why),
+            Err(why) => outcome.failed(staged.name, &why),
         }
     }
-    for scene in HEALTHY.iter().filter(|scene| options.wants(scene.name)) {
+    for scene in HEALTHY.iter().filter(|scene| options.wants(scene.staged.name)) {
         match played(stage, scene) {
-            Ok(said) => outcome.healthy(scene.name, answer::high(&said)),
-            Err(why) => outcome.failed(scene.name, &why),
+            Ok(said) => outcome.healthy(scene.staged.name, answer::high(&said)),
+            Err(why) => outcome.failed(scene.staged.name, &why),
         }
     }
     Ok(())
