@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use serde_json::Value as Json;
+use spdx::{Expression, LicenseReq, ParseMode};
 use toml::Table;
 
 const RULES: &str = "deny.toml";
@@ -98,48 +99,14 @@ fn findings(metadata: &Json, allowed: &[String]) -> Result<Vec<String>, String> 
     Ok(findings)
 }
 
-/// Whether an expression of SPDX holds with these licences: `OR` binds less than `AND`, and `/` is
-/// how `OR` was written before.
+/// Whether an expression of SPDX holds with these licences; `/` is how `OR` was written before.
 fn fits(expression: &str, allowed: &[String]) -> bool {
-    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut rest = &words[..];
-    any(&mut rest, allowed).unwrap_or(false) && rest.is_empty()
-}
-
-fn any(rest: &mut &[&str], allowed: &[String]) -> Option<bool> {
-    let mut fits = all(rest, allowed)?;
-    while let Some(more) = rest.strip_prefix(&["OR"]) {
-        *rest = more;
-        fits |= all(rest, allowed)?;
-    }
-    Some(fits)
-}
-
-fn all(rest: &mut &[&str], allowed: &[String]) -> Option<bool> {
-    let mut fits = one(rest, allowed)?;
-    while let Some(more) = rest.strip_prefix(&["AND"]) {
-        *rest = more;
-        fits &= one(rest, allowed)?;
-    }
-    Some(fits)
-}
-
-fn one(rest: &mut &[&str], allowed: &[String]) -> Option<bool> {
-    let (&first, more) = rest.split_first()?;
-    *rest = more;
-    if first == "(" {
-        let fits = any(rest, allowed)?;
-        *rest = rest.strip_prefix(&[")"])?;
-        return Some(fits);
-    }
+    let is_allowed = |asked: &LicenseReq| {
+        let license = asked.license.id();
+        license.is_some_and(|license| allowed.iter().any(|one| one == license.name))
+    };
     // An exception permits more than the licence alone.
-    if let [_, _, more @ ..] = *rest
-        && rest[0] == "WITH"
-    {
-        *rest = more;
-    }
-    Some(allowed.iter().any(|license| license == first))
+    Expression::parse_mode(expression, ParseMode::LAX).is_ok_and(|it| it.evaluate(is_allowed))
 }
 
 /// Days since 1970 of a date as `2026-06-20`.
