@@ -1,0 +1,139 @@
+//! Where an append goes, and what is written past the kernel's cache.
+
+use super::*;
+
+#[test]
+fn what_is_written_past_the_kernels_cache_is_forgotten_there_before_it_is_answered() {
+    served(1 << 20, |kernel, _| {
+        let created = kernel.create();
+        let (node, file) = created;
+        let write = |kind, offset, data: &[u8]| kernel.write(created, kind, offset, data);
+        let answers = |(unique, code, _): Heard| assert_eq!((unique, code), (7, 0));
+        write(DIRECT, 0, &[1; 9000]);
+        answers(kernel.hear());
+        // From here on the kernel has pages of it.
+        kernel.ask(READ, node, &parts(&[file, 0, 4096, 0, 0]));
+        answers(kernel.hear());
+        write(DIRECT, 4096, &[2; 4096]);
+        let (unique, notice, told) = kernel.hear();
+        assert_eq!((unique, notice), (0, 2), "data of an inode are to be forgotten");
+        assert_eq!(told, parts(&[node, 4096, 4096]));
+        answers(kernel.hear());
+        // What comes from its cache is in its cache.
+        write(CACHED, 0, &[3; 4096]);
+        answers(kernel.hear());
+    });
+}
+
+#[test]
+fn a_kernel_that_writes_back_learns_where_the_file_ends_before_it_appends() {
+    served(1 << 20, |kernel, scene| {
+        kernel.ask_create(O_APPEND);
+        assert_eq!(kernel.notice().0, INVAL);
+        let created = kernel.answer();
+        let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
+        assert_eq!(u64_at(&created, 24), 0, "its attributes are not good for any time");
+        kernel.write((node, file), CACHED, 0, b"ours");
+        kernel.answer();
+        kernel.ask(FSYNC, node, &parts(&[file, 0]));
+        assert_eq!(kernel.notice(), (INVAL, parts(&[node, u64::MAX, 0])), "attributes, no data");
+        kernel.answer();
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        // As it asks before a write: by the open file.
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        assert_eq!(kernel.notice(), (INVAL, parts(&[node, 4, 0])));
+        let (code, told) = kernel.notice();
+        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
+        let attributes = kernel.answer();
+        assert_eq!(u64_at(&attributes, 16 + 8), 10);
+        assert_eq!(u64_at(&attributes, 0), 0, "another may append before we do");
+        assert!(u64_at(&attributes, 8) > 0, "who appends line by line does not ask for each");
+        kernel.write((node, file), CACHED, 10, b"ours");
+        kernel.answer();
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        let attributes = kernel.answer();
+        assert!(u64_at(&attributes, 0) > 0, "until it is stable it may append as it likes");
+    });
+}
+
+/// As `open(name, 'a')` of Python does: to find the end, and to append later.
+#[test]
+fn an_lseek_before_another_client_appends_is_not_where_our_append_goes() {
+    served(1 << 20, |kernel, scene| {
+        kernel.ask_create(O_APPEND);
+        assert_eq!(kernel.notice().0, INVAL);
+        let created = kernel.answer();
+        let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        assert_eq!(u64_at(&kernel.answer(), 16 + 8), 0);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        assert_eq!(kernel.notice().0, INVAL);
+        let (code, told) = kernel.notice();
+        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 5), "the last byte");
+        assert_eq!(u64_at(&kernel.answer(), 16 + 8), 6);
+    });
+}
+
+/// A third program writes to the log in place, and neither syncs nor closes it.
+#[test]
+fn an_append_follows_another_clients_though_other_programs_have_written_in_place() {
+    served(1 << 20, |kernel, scene| {
+        kernel.ask_create(O_APPEND);
+        assert_eq!(kernel.notice().0, INVAL);
+        let created = kernel.answer();
+        let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
+        kernel.write((node, file), CACHED, 0, b"ours");
+        kernel.answer();
+        kernel.ask(FSYNC, node, &parts(&[file, 0]));
+        assert_eq!(kernel.notice().0, INVAL);
+        kernel.answer();
+        kernel.ask(OPEN, node, &parts(&[2]));
+        let third = u64_at(&kernel.answer(), 0);
+        kernel.write((node, third), DIRECT, 0, b"O");
+        kernel.answer();
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        kernel.ask(GETATTR, node, &parts(&[1, file]));
+        assert_eq!(kernel.notice().0, INVAL);
+        let (code, told) = kernel.notice();
+        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
+        assert_eq!(u64_at(&kernel.answer(), 16 + 8), 10);
+    });
+}
+
+#[test]
+fn what_is_written_through_goes_to_the_end_that_the_server_knows_of() {
+    for cache in [KernelCache::Writethrough, KernelCache::None] {
+        served_with(cache, 1 << 20, move |kernel, scene| {
+            kernel.ask_create(O_APPEND);
+            let created = kernel.answer();
+            let file = (u64_at(&created, 0), u64_at(&created, 128));
+            let append = |offset: u64, data: &[u8]| {
+                let flags = u64::from(O_APPEND);
+                let head = parts(&[file.1, offset, data.len() as u64, 0, flags]);
+                kernel.ask(WRITE, file.0, &[&head, data].concat());
+                kernel.answer();
+            };
+            append(0, b"ours ");
+            kernel.ask(FSYNC, file.0, &parts(&[file.1, 0]));
+            kernel.answer();
+            scene.runtime.block_on(appended_elsewhere(scene, b"theirs "));
+            append(5, b"ours ");
+            assert_eq!(kernel.notice(), (INVAL, parts(&[file.0, 5, 0])), "it is not there");
+            // The kernel has not asked for the size meanwhile.
+            append(10, b"again");
+            assert_eq!(kernel.notice().0, INVAL);
+            kernel.ask(FSYNC, file.0, &parts(&[file.1, 0]));
+            kernel.answer();
+            let (who, root) = (own(), scene.other.root());
+            let read = async {
+                let found = scene.other.lookup(&who, root, b"file").await.unwrap();
+                let open = scene.other.open(&who, found.handle, ALL).await.unwrap();
+                let data = open.read(0, 100).await.unwrap();
+                open.close().await;
+                data
+            };
+            assert_eq!(scene.runtime.block_on(read), &b"ours theirs ours again"[..], "{cache:?}");
+        });
+    }
+}

@@ -1,0 +1,234 @@
+//! What other clients change, and what the kernel keeps of it: attributes, names, pages.
+
+use super::*;
+
+#[test]
+fn a_time_that_a_program_sets_is_set_whether_the_file_is_open_or_not() {
+    served(1 << 20, |kernel, scene| {
+        let file = kernel.create();
+        let told = set_time(kernel, file.0, None, 2000, 0);
+        assert_eq!(u64_at(&told, 16 + 32), 2000);
+        assert_eq!(on_the_server(scene).mtime.seconds, 2000, "while it is open");
+        kernel.release(file);
+        set_time(kernel, file.0, None, 1000, 0);
+        assert_eq!(on_the_server(scene).mtime.seconds, 1000, "on the server, too");
+    });
+}
+
+/// A kernel that writes back tells the time that it has whenever a name of the file is changed.
+#[test]
+fn a_time_that_the_kernel_has_kept_does_not_replace_what_another_client_has_left() {
+    served(1 << 20, |kernel, scene| {
+        kernel.ask_create(0);
+        let created = kernel.answer();
+        let file = (u64_at(&created, 0), u64_at(&created, 128));
+        // Behind the entry's head: number, size, blocks, times; and their fractions.
+        let secs = u64_at(&created, 40 + 32);
+        let nanos = u32::from_ne_bytes(created[40 + 52..40 + 56].try_into().unwrap());
+        kernel.release(file);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        let theirs = on_the_server(scene).mtime;
+        assert_ne!((u64::from(theirs.seconds), theirs.nseconds), (secs, nanos));
+        set_time(kernel, file.0, None, secs, nanos);
+        assert_eq!(on_the_server(scene).mtime, theirs);
+    });
+}
+
+#[test]
+fn a_descriptor_is_opened_anew_though_another_client_has_changed_the_file() {
+    served(1 << 20, |kernel, scene| {
+        let first = kernel.create();
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        // By a name the kernel would look it up again; /proc/self/fd always leads to this node.
+        let open = || {
+            kernel.ask(OPEN, first.0, &parts(&[2]));
+            kernel.ended(7)
+        };
+        assert_eq!(open().0, Errno::STALE.raw_os_error());
+        let (code, opened) = open();
+        assert_eq!((code, u64_at(&opened, 8)), (0, 1), "past the kernel's cache");
+        kernel.ask(READ, first.0, &parts(&[u64_at(&opened, 0), 0, 100, 0, 0]));
+        assert_eq!(kernel.answer(), b"theirs");
+    });
+}
+
+/// A kernel that revalidates a name forgets the node that it is told, and asks once more; then it
+/// opens the file for the last time.
+#[test]
+fn an_open_is_refused_once_though_the_file_changes_again_and_nodes_are_forgotten() {
+    served(1 << 20, |kernel, scene| {
+        let first = kernel.create();
+        kernel.release(first);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        let open = |node| {
+            kernel.ask(OPEN, node, &parts(&[2]));
+            kernel.ended(7)
+        };
+        let look = || {
+            kernel.ask(LOOKUP, 1, b"file\0");
+            u64_at(&kernel.answer(), 0)
+        };
+        assert_eq!(open(first.0).0, Errno::STALE.raw_os_error());
+        kernel.ask(FORGET, look(), &parts(&[1]));
+        kernel.ask(FORGET, first.0, &parts(&[1]));
+        let again = look();
+        scene.runtime.block_on(appended_elsewhere(scene, b" again"));
+        let (code, opened) = open(again);
+        assert_eq!((code, u64_at(&opened, 8)), (0, 1), "past the kernel's cache");
+    });
+}
+
+#[test]
+fn set_id_bits_that_a_write_takes_are_gone_when_it_is_answered() {
+    const KILL: u64 = 4 << 32;
+    served(1 << 20, |kernel, scene| {
+        let file = kernel.create();
+        let setuid = async {
+            let who = own();
+            let found = scene.files.lookup(&who, scene.files.root(), b"file").await.unwrap();
+            scene.files.setattr(&who, found.handle, Sattr3::of_mode(0o4755)).await.unwrap();
+        };
+        scene.runtime.block_on(setuid);
+        kernel.write(file, 0, 0, b"kept");
+        kernel.answer();
+        assert_eq!(on_the_server(scene).size, 0, "there is no hurry");
+        kernel.write(file, KILL, 4, b"sent");
+        kernel.answer();
+        assert_eq!(on_the_server(scene).size, 8, "the server has it, and its reply tells the mode");
+    });
+}
+
+/// A page of a listing is older than the rest of it by the time the kernel gets that.
+#[test]
+fn a_page_that_is_kept_names_no_file_with_the_size_it_had() {
+    served(1 << 20, |kernel, scene| {
+        let (runtime, who) = (&scene.runtime, own());
+        let file = kernel.create();
+        kernel.release(file);
+        kernel.ask(FORGET, file.0, &parts(&[1]));
+        kernel.ask(OPENDIR, 1, &parts(&[0]));
+        let dir = u64_at(&kernel.answer(), 0);
+        let list = |offset| {
+            // Room for one entry.
+            kernel.ask(READDIRPLUS, 1, &parts(&[dir, offset, 200, 0, 0]));
+            kernel.answer()
+        };
+        let mut listed = list(0);
+        let written = async {
+            let found = scene.other.lookup(&who, scene.other.root(), b"file").await.unwrap();
+            let open = scene.other.open(&who, found.handle, ALL).await.unwrap();
+            open.write(0, b"theirs").await.unwrap();
+            open.flush().await.unwrap();
+            open.close().await;
+            // We have heard of it meanwhile.
+            scene.files.open(&who, found.handle, ALL).await.unwrap().close().await;
+        };
+        runtime.block_on(written);
+        // An entry is 128 bytes and what READDIR has: number, where to go on, length, name.
+        while !listed.is_empty() && !listed[128 + 24..].starts_with(b"file") {
+            listed = list(u64_at(&listed, 128 + 8));
+        }
+        // Node, generation, two times of 8 bytes, their fractions; number and size.
+        let (node, size) = (u64_at(&listed, 0), u64_at(&listed, 40 + 8));
+        assert!(node == 0 || size == 6, "node {node} of {size} bytes");
+    });
+}
+
+/// Two programs open a file that another client has changed.
+#[test]
+fn who_opens_a_file_before_the_kernel_has_forgotten_its_pages_waits_for_that() {
+    const LONG: Duration = Duration::from_secs(30);
+    for cache in [KernelCache::Writethrough, KernelCache::None] {
+        let held = |_: &Arc<Device>| Notifier::to();
+        served_by(held, (files::Options::default(), cache), 1 << 20, move |kernel, scene| {
+            let (node, file) = kernel.create();
+            kernel.release((node, file));
+            scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+            let open = |unique| kernel.ask_as(unique, OPEN, node, &parts(&[0]));
+            open(8);
+            let first = scene.held.recv_timeout(LONG).unwrap();
+            open(9);
+            let second = scene.held.recv_timeout(LONG).expect("it waits, too");
+            for (_, done) in [first, second] {
+                done.send(true).unwrap();
+            }
+            for _ in 0..2 {
+                assert_ne!(u64_at(&kernel.hear().2, 8) & KEEP_CACHE, KEEP_CACHE);
+            }
+            // Once is enough.
+            open(10);
+            let (code, opened) = kernel.ended(10);
+            let keeps = u64_at(&opened, 8) & KEEP_CACHE;
+            assert!(code == 0 && (cache == KernelCache::None || keeps == KEEP_CACHE));
+        });
+    }
+}
+
+#[test]
+fn what_an_older_node_has_not_written_is_written_before_there_is_another() {
+    served(1 << 20, |kernel, scene| {
+        let [first, second] = twice(kernel, scene);
+        // The newest of the two is forgotten; the older one can still be written through.
+        kernel.release(second);
+        kernel.ask(FORGET, second.0, &parts(&[1]));
+        kernel.ask(LOOKUP, 1, b"file\0");
+        assert_eq!(kernel.notice(), (INVAL, parts(&[first.0, 0, 0])));
+        let (code, third) = kernel.ended(7);
+        assert_eq!(code, 0);
+        assert!(![first.0, second.0].contains(&u64_at(&third, 0)));
+    });
+}
+
+#[test]
+fn attributes_are_good_for_as_long_as_the_options_say() {
+    use client::cache::attributes::Times;
+    use perf::units::Nanos;
+
+    /// Of a file that another client changes, as it is told before and after: for how many seconds
+    /// it is good, and its size; and the seconds of its directory.
+    fn told(kernel: &Kernel, scene: &Scene) -> ([(u64, u64); 2], u64) {
+        let file = kernel.create();
+        kernel.release(file);
+        let attributes = |node| {
+            kernel.ask(GETATTR, node, &parts(&[0, 0]));
+            let told = kernel.answer();
+            (u64_at(&told, 0), u64_at(&told, 16 + 8))
+        };
+        let before = attributes(file.0);
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        ([before, attributes(file.0)], attributes(1).0)
+    }
+
+    let with = |times| files::Options { times, ..files::Options::default() };
+    let never = with(Times::all(Nanos::ZERO));
+    served_as(never, KernelCache::Writethrough, 1 << 20, |kernel, scene| {
+        assert_eq!(told(kernel, scene), ([(0, 0), (0, 6)], 0));
+    });
+    let hour = Times { dir_min: Nanos::from_secs(7_200), ..Times::all(Nanos::from_secs(3_600)) };
+    served_as(with(hour), KernelCache::Writethrough, 1 << 20, |kernel, scene| {
+        let ([(before, none), (after, still_none)], dir) = told(kernel, scene);
+        assert_eq!((none, still_none), (0, 0), "nobody has asked the server");
+        assert!([before, after].iter().all(|secs| (1_800..=3_600).contains(secs)));
+        assert!((3_601..=7_200).contains(&dir));
+    });
+}
+
+#[test]
+fn a_reader_of_what_was_fetched_ahead_sees_what_was_written_meanwhile() {
+    const PART: u64 = 32 << 10;
+    served(64 << 20, |kernel, scene| {
+        let (node, file) = kernel.create();
+        scene.runtime.block_on(appended_elsewhere(scene, &[1; 8 << 20]));
+        let read = |part: u64| {
+            kernel.ask(READ, node, &parts(&[file, part * PART, PART, 0, 0]));
+            kernel.ended(7).1
+        };
+        for part in 0..16 {
+            assert!(read(part) == [1; 32 << 10], "part {part}");
+        }
+        assert!(scene.files.read_ahead_bytes() > 0, "there is something");
+        kernel.write((node, file), 0, 16 * PART + 5, b"new");
+        assert_eq!(kernel.ended(7).0, 0);
+        assert_eq!(read(16)[4..9], *b"\x01new\x01");
+    });
+}

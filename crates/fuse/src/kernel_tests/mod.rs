@@ -1,0 +1,288 @@
+//! The file system as a kernel sees it, without one: requests and answers go through a socket
+//! instead of /dev/fuse, so that their order is the test's.
+
+mod appends;
+mod changes;
+mod errors;
+mod locks;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::files::open::Mode;
+use client::files::{self, Files};
+use client::session::Credential;
+use load::study::Subject;
+use net::clock::Clock;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+};
+use server::store::mem::MemOptions;
+use testkit::Site;
+use tokio::runtime::Handle;
+use wire::nfs3::{Fattr3, Sattr3};
+
+use crate::abi::init::{Agreed, KernelCache};
+use crate::abi::request::tests::request;
+use crate::abi::request::{Init, O_APPEND, parse};
+use crate::caller::Callers;
+use crate::device::Device;
+use crate::dispatch::{self, Asked};
+use crate::fs::FileSystem;
+use crate::inflight::{Inflight, Reply};
+use crate::notify::{Notifier, Waiting};
+
+/// Asks as the kernel does.
+struct Kernel(OwnedFd);
+
+/// What came of it: the number of the request, or 0 and the code of a notice; and the rest.
+type Heard = (u64, i32, Vec<u8>);
+
+impl Kernel {
+    fn ask(&self, opcode: u32, node: u64, body: &[u8]) {
+        self.ask_as(7, opcode, node, body);
+    }
+
+    /// The same, where more than one request is under way.
+    fn ask_as(&self, unique: u64, opcode: u32, node: u64, body: &[u8]) {
+        let mut request = request(opcode, node, body);
+        request[8..16].copy_from_slice(&unique.to_ne_bytes());
+        send(&self.0, &request, SendFlags::empty()).unwrap();
+    }
+
+    /// The end of a request, whatever it was; notices before it are passed over.
+    fn ended(&self, unique: u64) -> (i32, Vec<u8>) {
+        loop {
+            let (of, code, body) = self.hear();
+            if of != 0 {
+                assert_eq!(of, unique);
+                return (-code, body);
+            }
+        }
+    }
+
+    fn hear(&self) -> Heard {
+        let mut bytes = vec![0; 1 << 16];
+        let (_, length) = recv(&self.0, &mut bytes[..], RecvFlags::empty()).unwrap();
+        bytes.truncate(length);
+        let code = i32::from_ne_bytes(bytes[4..8].try_into().unwrap());
+        (u64_at(&bytes, 8), code, bytes[16..].to_vec())
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+fn parts(numbers: &[u64]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+}
+
+fn own() -> Credential {
+    let machine_name = "kernel".to_owned();
+    Credential { machine_name, uid: 0, gid: 0, gids: Vec::new() }
+}
+
+/// What a test has besides the kernel.
+struct Scene {
+    runtime: Handle,
+    device: Arc<Device>,
+    system: Arc<FileSystem>,
+    files: Files,
+    /// Another client.
+    other: Files,
+    /// What the kernel is not told, where a test holds it back.
+    held: Receiver<Waiting>,
+}
+
+/// Serves a memory server of so many bytes to a kernel of the test's, which writes back.
+fn served(bytes_max: u64, test: impl FnOnce(&Kernel, &Scene) + Send + 'static) {
+    served_with(KernelCache::Writeback, bytes_max, test);
+}
+
+fn served_with(
+    cache: KernelCache,
+    bytes_max: u64,
+    test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
+) {
+    served_as(files::Options::default(), cache, bytes_max, test);
+}
+
+fn served_as(
+    how: files::Options,
+    cache: KernelCache,
+    bytes_max: u64,
+    test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
+) {
+    let tells = |device: &Arc<Device>| (Notifier::start(device).unwrap(), mpsc::channel().1);
+    served_by(tells, (how, cache), bytes_max, test);
+}
+
+fn served_by(
+    notifier: impl FnOnce(&Arc<Device>) -> (Notifier, Receiver<Waiting>) + Send + 'static,
+    (how, cache): (files::Options, KernelCache),
+    bytes_max: u64,
+    test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
+) {
+    let run = async move {
+        let clock = Clock::real();
+        let options = MemOptions { bytes_max, ..MemOptions::default() };
+        let store = testkit::memory_store_of(options, &clock);
+        let concurrent = server::CommitMode::Concurrent;
+        let site = Site::new(store, &clock, Default::default(), concurrent);
+        let client = async |options| {
+            let session = site.connect().await.unwrap();
+            Files::new(&clock, session, options)
+        };
+        let (files, other) = (client(how).await, client(files::Options::default()).await);
+        let (kernel, ours) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        let device = Arc::new(Device::over(ours));
+        let (notifier, held) = notifier(&device);
+        let agreed = Agreed::with(&Init { flags: u64::MAX, ..Init::default() }, cache);
+        let callers = Callers::new(&clock, own(), true);
+        let system = FileSystem::new(files.clone(), &clock, callers, notifier, cache, agreed);
+        let (runtime, system) = (Handle::current(), Arc::new(system));
+        let scene = Scene {
+            runtime: runtime.clone(),
+            device: Arc::clone(&device),
+            system: Arc::clone(&system),
+            files,
+            other,
+            held,
+        };
+        let inflight = Inflight::new(&clock, &device);
+        let serving =
+            std::thread::spawn(move || dispatch::run(&device, &system, &inflight, &runtime));
+        let asking = std::thread::spawn(move || test(&Kernel(kernel), &scene));
+        let (tell, told) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || tell.send((asking.join(), serving.join())).ok());
+        let (asked, served) = told.await.unwrap();
+        asked.unwrap();
+        served.unwrap();
+    };
+    net::runtime::block_on_threads(2, run).unwrap();
+}
+
+const ALL: Mode = Mode { read: true, write: true, truncate: false };
+
+const LOOKUP: u32 = 1;
+const FORGET: u32 = 2;
+const GETATTR: u32 = 3;
+const SETATTR: u32 = 4;
+const OPEN: u32 = 14;
+const RELEASE: u32 = 18;
+const FSYNC: u32 = 20;
+const FLUSH: u32 = 25;
+const OPENDIR: u32 = 27;
+const GETLK: u32 = 31;
+const SETLK: u32 = 32;
+const SETLKW: u32 = 33;
+const INTERRUPT: u32 = 36;
+const CREATE: u32 = 35;
+const READDIRPLUS: u32 = 44;
+const READ: u32 = 15;
+const WRITE: u32 = 16;
+const KEEP_CACHE: u64 = 2;
+const CACHED: u64 = 1 << 32;
+const DIRECT: u64 = 2 << 32;
+
+impl Kernel {
+    /// Its answer, which is no error.
+    fn answer(&self) -> Vec<u8> {
+        let (unique, code, answer) = self.hear();
+        assert_eq!((unique, code), (7, 0));
+        answer
+    }
+
+    /// Makes a file and opens it: its node, and the number of the open file.
+    fn create(&self) -> (u64, u64) {
+        self.ask_create(0);
+        let created = self.answer();
+        (u64_at(&created, 0), u64_at(&created, 128))
+    }
+
+    fn ask_create(&self, flags: u32) {
+        // O_RDWR and more, a mode, no mask; and the name.
+        let head = [2 | flags, 0o100_644, 0, 0].into_iter().flat_map(u32::to_ne_bytes);
+        self.ask(CREATE, 1, &head.chain(*b"file\0").collect::<Vec<u8>>());
+    }
+
+    /// What it is told beside answers.
+    fn notice(&self) -> (i32, Vec<u8>) {
+        let (unique, code, told) = self.hear();
+        assert_eq!(unique, 0);
+        (code, told)
+    }
+
+    fn write(&self, (node, file): (u64, u64), kind: u64, offset: u64, data: &[u8]) {
+        let head = parts(&[file, offset, kind | data.len() as u64, 0, 0]);
+        self.ask(WRITE, node, &[&head, data].concat());
+    }
+
+    fn release(&self, (node, file): (u64, u64)) {
+        self.ask(RELEASE, node, &parts(&[file, 0, 0]));
+        self.answer();
+    }
+}
+
+/// SETATTR of a time of modification; of an open file if there is one.
+fn set_time(kernel: &Kernel, node: u64, open: Option<u64>, secs: u64, nanos: u32) -> Vec<u8> {
+    const MTIME: u64 = 1 << 5;
+    const FH: u64 = 1 << 6;
+    let valid = MTIME | open.map_or(0, |_| FH);
+    // Fields of 8 bytes: what is valid, file, size, lock, times; and their fractions.
+    let nanos = u64::from(nanos) << 32;
+    let fields = [valid, open.unwrap_or(0), 0, 0, 0, secs, 0, nanos, 0, 0, 0];
+    kernel.ask(SETATTR, node, &parts(&fields));
+    kernel.answer()
+}
+
+/// What the server has, as another client sees it.
+fn on_the_server(scene: &Scene) -> Fattr3 {
+    let who = own();
+    let ask = async {
+        let found = scene.other.lookup(&who, scene.other.root(), b"file").await.unwrap();
+        scene.other.ask_attributes(&who, found.handle).await.unwrap()
+    };
+    scene.runtime.block_on(ask)
+}
+
+/// Another client appends, and closes.
+async fn appended_elsewhere(scene: &Scene, data: &[u8]) {
+    let who = own();
+    let found = scene.other.lookup(&who, scene.other.root(), b"file").await.unwrap();
+    let open = scene.other.open(&who, found.handle, ALL).await.unwrap();
+    let end = scene.other.getattr(&who, found.handle).await.unwrap().size;
+    open.write(end, data).await.unwrap();
+    open.flush().await.unwrap();
+    open.close().await;
+}
+
+const INVAL: i32 = 2;
+const STORE: i32 = 4;
+
+/// A file that is open by a node, and again, after another client has changed it, by a second one.
+fn twice(kernel: &Kernel, scene: &Scene) -> [(u64, u64); 2] {
+    let first = kernel.create();
+    scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+    let heard = async {
+        let who = own();
+        let found = scene.files.lookup(&who, scene.files.root(), b"file").await.unwrap();
+        scene.files.open(&who, found.handle, ALL).await.unwrap().close().await;
+    };
+    scene.runtime.block_on(heard);
+    kernel.ask(LOOKUP, 1, b"file\0");
+    let node = u64_at(&kernel.ended(7).1, 0);
+    assert_ne!(node, first.0);
+    kernel.ask(OPEN, node, &parts(&[2]));
+    let (code, opened) = kernel.ended(7);
+    assert_eq!(code, 0);
+    [first, (node, u64_at(&opened, 0))]
+}
