@@ -20,7 +20,7 @@ pub struct Plan {
     pub repeats: (usize, usize),
     pub sweep_time: Nanos,
     pub run_time: Nanos,
-    /// For what is outstanding at the end of a run, at least; see [`Drain`].
+    /// For what is outstanding at the end of a run, at least; see [`Drain`](super::Drain).
     pub drain: Nanos,
     /// A COMMIT after as many bytes as the path takes in about this time, in powers of two between
     /// [`COMMIT_BYTES_MIN`] and [`COMMIT_BYTES_MAX`]: a client commits when its memory fills, not
