@@ -7,27 +7,30 @@
 //! Sending: small messages are gathered into one buffer, large payloads are sent from where they
 //! lie, all with one vectored write per wake-up.
 
+mod connect;
+mod listener;
+
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use perf::units::Nanos;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Mutex, mpsc};
+use tokio::net::TcpStream;
 use wire::record::{FRAGMENT_HEADER_LEN, Fragment, Message, RecordError};
 
+pub(super) use self::connect::privileged_ports;
+pub use self::connect::{PRIVILEGED_PORTS_END, connect, connect_unprivileged, resolve};
+pub use self::listener::Listener;
+pub(crate) use self::listener::is_shortage;
 use super::buffer::{Pool, ReceiveBuffer, SMALL_BYTES};
-use super::{RECORD_BYTES_MAX, Transport, owner};
-use crate::clock::Clock;
-use crate::error::{ConnectError, TransportError};
+use super::{Transport, owner};
+use crate::error::TransportError;
 use crate::runtime::wake_after_events;
 
 /// Payloads up to this size are copied behind their head: cheaper than another slice to send.
@@ -42,14 +45,6 @@ const RECEIVED_BYTES_MAX: usize = 512 << 10;
 /// Bytes queued for sending over which [`Transport::poll_ready`] waits: beside what the system
 /// holds of a connection, enough to fill it again in one turn.
 const QUEUE_BYTES_MAX: usize = 2 << 20;
-
-/// Behind the ports that only privileged processes have.
-pub const PRIVILEGED_PORTS_END: u16 = 1024;
-
-/// Privileged ports from which to call: above those of well-known services.
-const PRIVILEGED_PORT_MIN: u16 = 665;
-const PRIVILEGED_PORTS: u16 = PRIVILEGED_PORTS_END - PRIVILEGED_PORT_MIN;
-const PRIVILEGED_ATTEMPTS: u16 = 40;
 
 /// A client that has not been heard of for so long is asked whether it is there, and so often.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(120);
@@ -81,116 +76,6 @@ pub struct Tcp {
     ended: bool,
     /// Our half has been ended.
     shut: bool,
-}
-
-/// Connects within `limit`.
-///
-/// # Errors
-/// [`ConnectError`] says whether nobody listens, nobody answers, or the way is closed.
-pub async fn connect(
-    clock: &Clock,
-    address: SocketAddr,
-    limit: Nanos,
-    pool: &Pool,
-    record_bytes_max: usize,
-) -> Result<Tcp, ConnectError> {
-    connected(clock, address, limit, dial(address), pool, record_bytes_max).await
-}
-
-/// The same from any port but a privileged one.
-///
-/// # Errors
-/// As [`connect`].
-pub async fn connect_unprivileged(
-    clock: &Clock,
-    address: SocketAddr,
-    limit: Nanos,
-    pool: &Pool,
-    record_bytes_max: usize,
-) -> Result<Tcp, ConnectError> {
-    let dial = TcpStream::connect(address);
-    connected(clock, address, limit, dial, pool, record_bytes_max).await
-}
-
-async fn connected(
-    clock: &Clock,
-    address: SocketAddr,
-    limit: Nanos,
-    dial: impl Future<Output = io::Result<TcpStream>>,
-    pool: &Pool,
-    record_bytes_max: usize,
-) -> Result<Tcp, ConnectError> {
-    let stream = clock
-        .within(limit, std::pin::pin!(dial))
-        .await
-        .map_err(|_elapsed| ConnectError::TimedOut { address, limit })?
-        .map_err(|cause| match cause.kind() {
-            io::ErrorKind::ConnectionRefused => ConnectError::Refused { address },
-            io::ErrorKind::TimedOut => ConnectError::TimedOut { address, limit },
-            _ => ConnectError::Unreachable { address, cause: Arc::new(cause) },
-        })?;
-    Tcp::new(stream, pool, record_bytes_max)
-        .map_err(|cause| ConnectError::Unreachable { address, cause: Arc::new(cause) })
-}
-
-/// From a privileged port where we may have one: many servers answer no other (`secure` in
-/// exports(5), the default of Linux's). From any port otherwise.
-async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
-    for port in privileged_ports() {
-        match connect_from(port, address).await {
-            Ok(stream) => return Ok(stream),
-            Err(cause) => match cause.kind() {
-                // Somebody has that port, or had it for the same server a moment ago.
-                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => {}
-                io::ErrorKind::PermissionDenied => break,
-                _ => return Err(cause),
-            },
-        }
-    }
-    TcpStream::connect(address).await
-}
-
-/// Privileged ports to try in turn.
-pub(super) fn privileged_ports() -> impl Iterator<Item = u16> {
-    static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
-    // Different processes begin at different ports, so that they seldom meet; and each connection
-    // behind the one before, whose port may have to rest.
-    let made = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
-    let first = std::process::id().wrapping_add(made) % u32::from(PRIVILEGED_PORTS);
-    let first = u16::try_from(first).unwrap_or(0);
-    (0..PRIVILEGED_ATTEMPTS)
-        .map(move |attempt| PRIVILEGED_PORT_MIN + (first + attempt) % PRIVILEGED_PORTS)
-}
-
-async fn connect_from(port: u16, address: SocketAddr) -> io::Result<TcpStream> {
-    let (socket, any) = match address {
-        SocketAddr::V4(_) => (TcpSocket::new_v4()?, IpAddr::from(Ipv4Addr::UNSPECIFIED)),
-        SocketAddr::V6(_) => (TcpSocket::new_v6()?, IpAddr::from(Ipv6Addr::UNSPECIFIED)),
-    };
-    socket.set_reuseaddr(true)?;
-    socket.bind(SocketAddr::new(any, port))?;
-    socket.connect(address).await
-}
-
-/// Finds the addresses of a host name, or takes an address as it is.
-///
-/// # Errors
-/// [`ConnectError::Resolve`], also when the resolver does not answer within `limit`.
-pub async fn resolve(
-    clock: &Clock,
-    host: &str,
-    port: u16,
-    limit: Nanos,
-) -> Result<Vec<SocketAddr>, ConnectError> {
-    let failed = |cause: String| ConnectError::Resolve { host: host.to_owned(), cause };
-    // A numeric IPv6 address may come in brackets, as in a URL.
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = clock
-        .within(limit, tokio::net::lookup_host((bare, port)))
-        .await
-        .map_err(|elapsed| failed(elapsed.to_string()))?
-        .map_err(|cause| failed(cause.to_string()))?;
-    Ok(found.collect())
 }
 
 impl Tcp {
@@ -498,129 +383,5 @@ impl Outgoing {
         if self.tail.is_empty() {
             self.tail.clear();
         }
-    }
-}
-
-/// Listens for connections.
-#[derive(Debug)]
-pub struct Listener {
-    inner: Source,
-    pool: Pool,
-    record_bytes_max: usize,
-}
-
-/// Where connections come from.
-#[derive(Debug)]
-enum Source {
-    Socket(TcpListener),
-    /// From a [`super::private::Dialer`]. Held by the one who waits for the next.
-    Private(Mutex<mpsc::Receiver<std::net::TcpStream>>),
-}
-
-impl Source {
-    async fn next(&self) -> io::Result<TcpStream> {
-        match self {
-            Self::Socket(socket) => Ok(socket.accept().await?.0),
-            Self::Private(accepted) => match accepted.lock().await.recv().await {
-                Some(stream) => TcpStream::from_std(stream),
-                // Nobody is left who could connect.
-                None => std::future::pending().await,
-            },
-        }
-    }
-}
-
-/// Whether a connection could not be had because something is short here, and the next would fare
-/// no better at once; else its peer has gone already.
-pub(crate) fn is_shortage(cause: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let short = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-    cause.raw_os_error().is_some_and(|code| short.iter().any(|errno| errno.raw_os_error() == code))
-}
-
-impl Listener {
-    /// # Errors
-    /// The address is taken, or not of this host, or needs a privilege.
-    pub fn bind(address: SocketAddr, record_bytes_max: usize) -> io::Result<Self> {
-        let domain = socket2::Domain::for_address(address);
-        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-        socket.set_reuse_address(true)?;
-        if address.is_ipv6() {
-            // [::] takes clients of both families, whatever the host's default is.
-            socket.set_only_v6(false)?;
-        }
-        socket.set_nonblocking(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(1024)?;
-        let inner = TcpListener::from_std(socket.into())?;
-        Ok(Self::of(Source::Socket(inner), record_bytes_max))
-    }
-
-    pub(super) fn private(
-        accepted: mpsc::Receiver<std::net::TcpStream>,
-        record_bytes_max: usize,
-    ) -> Self {
-        Self::of(Source::Private(Mutex::new(accepted)), record_bytes_max)
-    }
-
-    fn of(inner: Source, record_bytes_max: usize) -> Self {
-        let pool = Pool::new(record_bytes_max.min(RECORD_BYTES_MAX));
-        Self { inner, pool, record_bytes_max }
-    }
-
-    /// # Errors
-    /// As the system says.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        match &self.inner {
-            Source::Socket(socket) => socket.local_addr(),
-            Source::Private(_) => Ok(super::private::ADDRESS),
-        }
-    }
-
-    /// Most bytes of a record.
-    pub fn record_bytes_max(&self) -> usize {
-        self.record_bytes_max
-    }
-
-    /// The slabs that all connections of this listener share.
-    pub fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
-    /// # Errors
-    /// Those of one connection and of a shortage of descriptors alike: go on after a pause.
-    pub async fn accept(&self) -> io::Result<Tcp> {
-        let stream = self.inner.next().await?;
-        self.adopt(stream)
-    }
-
-    /// The next connection if it comes from where it may; else none, and it is closed before a
-    /// byte of it is read.
-    ///
-    /// # Errors
-    /// As [`Listener::accept`].
-    pub async fn accept_of(&self, may_come: impl Fn(IpAddr) -> bool) -> io::Result<Option<Tcp>> {
-        let stream = self.inner.next().await?;
-        match may_come(stream.peer_addr()?.ip().to_canonical()) {
-            true => self.adopt(stream).map(Some),
-            false => Ok(None),
-        }
-    }
-
-    fn adopt(&self, stream: TcpStream) -> io::Result<Tcp> {
-        // A client that has vanished must not keep its place for ever.
-        let keepalive = socket2::TcpKeepalive::new()
-            .with_time(KEEPALIVE_IDLE)
-            .with_interval(KEEPALIVE_INTERVAL)
-            .with_retries(KEEPALIVE_PROBES);
-        let socket = socket2::SockRef::from(&stream);
-        socket.set_tcp_keepalive(&keepalive)?;
-        #[cfg(target_os = "linux")]
-        socket
-            .set_tcp_user_timeout(Some(KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES))?;
-        let mut tcp = Tcp::new(stream, &self.pool, self.record_bytes_max)?;
-        // Now, and not with the first call: who sends and closes at once is not there any more.
-        tcp.owner = tcp.local.and_then(|local| owner::of_peer(tcp.peer, local));
-        Ok(tcp)
     }
 }
