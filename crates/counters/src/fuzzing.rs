@@ -5,7 +5,7 @@
 
 use super::host::{
     device, disk, interfaces, iostat, load, named, pressure, processor, protocols, sockets,
-    softnet, space, spray,
+    softnet, space, spray, tasks,
 };
 use super::rates::{self, Span};
 use super::{
@@ -119,6 +119,7 @@ pub fn pasted(text: &[u8]) {
     for run in each(text, spray::read).unwrap_or_default() {
         assert!(run.share() >= 0.0);
     }
+    each(text, tasks::read);
     for space in each(text, space::read).unwrap_or_default() {
         assert!(!space.device.is_empty() && !space.point.is_empty());
     }
@@ -128,7 +129,13 @@ pub fn pasted(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     // What is likely one line of means has them.
     assert!(!load::is_likely(&text) || load::read(text.as_bytes()).is_ok());
-    let likely = [interfaces::is_likely, iostat::is_likely, spray::is_likely, space::is_likely];
+    let likely = [
+        interfaces::is_likely,
+        iostat::is_likely,
+        spray::is_likely,
+        space::is_likely,
+        tasks::is_likely,
+    ];
     assert!(!text.is_empty() || !likely.iter().any(|is_likely| is_likely("")));
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use doctor::collect::{self, CONNECTIONS, COUNTERS, Files, SERVERS, SPACES};
+use doctor::collect::{self, CONNECTIONS, COUNTERS, Files, SERVERS, SPACES, WAITS};
 use rustix::fs::statvfs;
 
 /// The counters, and the connections of NFS. No mount is asked for anything.
@@ -22,7 +22,20 @@ pub fn look(root: &Path) -> Files {
     if let Some(text) = collect::servers(&tcp, &commands(root)) {
         files.put(SERVERS, text);
     }
+    files.put(WAITS, waits(root));
     files
+}
+
+/// At most so many tasks are looked at.
+const TASKS_MAX: usize = 65_536;
+
+/// Tasks that cannot be interrupted, by where in the kernel they wait. What they are called and of
+/// whom they are is nobody's business.
+fn waits(root: &Path) -> String {
+    let threads = |process: PathBuf| processes(&process.join("task"));
+    let tasks = processes(&root.join("proc")).flat_map(threads).take(TASKS_MAX);
+    let read = |folder: &Path, name| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    collect::waits(tasks.map(|folder| (read(&folder, "stat"), read(&folder, "wchan"))))
 }
 
 /// Names of all programs that run.
@@ -33,7 +46,7 @@ fn commands(root: &Path) -> Vec<String> {
 }
 
 /// The folders of all processes in `/proc`, or in a copy of it.
-pub fn processes(proc: &Path) -> impl Iterator<Item = PathBuf> {
+pub fn processes(proc: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let all = std::fs::read_dir(proc).into_iter().flatten().flatten();
     let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
     all.filter(move |entry| entry.file_name().to_str().is_some_and(is_process))

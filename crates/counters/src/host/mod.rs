@@ -8,8 +8,8 @@
 //! - [`disk`]: block devices (`/proc/diskstats`).
 //! - [`pressure`]: time lost for want of something (`/proc/pressure/*`).
 //! - [`load`], [`sockets`]: `/proc/loadavg`, `/proc/net/sockstat`.
-//! - [`interfaces`], [`iostat`], [`space`], [`spray`]: what `netstat -i`, `iostat -x`, `df` and
-//!   `spray` print.
+//! - [`interfaces`], [`iostat`], [`space`], [`spray`], [`tasks`]: what `netstat -i`, `iostat -x`,
+//!   `df`, `spray` and `ps` print.
 
 pub mod device;
 pub mod disk;
@@ -24,6 +24,7 @@ pub mod sockets;
 pub mod softnet;
 pub mod space;
 pub mod spray;
+pub mod tasks;
 
 use super::problem::{Problem, Wrong};
 

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use counters::host::tasks;
 use counters::socket::Connection;
 
 pub use archive::pack;
@@ -96,6 +97,9 @@ pub const CONNECTIONS: &str = "ss.txt";
 /// Where it is kept how full the exported file systems are, in the form of df.
 pub const SPACES: &str = "df.txt";
 
+/// Where tasks that wait are kept, in the form of ps.
+pub const WAITS: &str = "ps.txt";
+
 /// What counts: read twice, for rates.
 pub const COUNTERS: [&str; 20] = [
     "proc/uptime",
@@ -170,7 +174,7 @@ pub fn is_known(path: &str) -> bool {
     [0].into_iter().chain(tails).any(|at| {
         let tail = &path[at..];
         COUNTERS.contains(&tail)
-            || [CONNECTIONS, SERVERS, SPACES].contains(&tail)
+            || [CONNECTIONS, SERVERS, SPACES, WAITS].contains(&tail)
             || is_setting(tail)
     })
 }
@@ -254,6 +258,12 @@ pub fn connections(answers: &[Vec<u8>]) -> String {
     let is_of_nfs =
         |one: &Connection| [&one.local, &one.peer].iter().any(|end| end.ends_with(":2049"));
     all.filter(is_of_nfs).map(|one| one.text()).collect()
+}
+
+/// Of tasks' `stat` and `wchan`, those that wait and cannot be interrupted, for [`WAITS`].
+pub fn waits(tasks: impl Iterator<Item = (String, String)>) -> String {
+    let lines = tasks.filter_map(|(stat, place)| tasks::line(&stat, &place));
+    lines.fold(tasks::HEAD.to_owned(), |text, line| text + &line)
 }
 
 /// The files of a live host that are on a list; what is not there is no part of it, and what may

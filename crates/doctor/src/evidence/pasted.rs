@@ -5,7 +5,7 @@
 use counters::client::{self, Client};
 use counters::host::{
     device, disk, interfaces, iostat, load, named, processor, protocols, sockets, softnet, space,
-    spray,
+    spray, tasks,
 };
 use counters::mountstats::{self, Mount};
 use counters::nfsiostat;
@@ -18,7 +18,7 @@ use super::{Evidence, Sample};
 use crate::collect::{Files, is_known, is_setting};
 
 /// Commands whose outputs are known, as they stand behind a prompt.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "cat",
     "df",
     "head",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 13] = [
     "netstat",
     "nfsiostat",
     "nfsstat",
+    "ps",
     "spray",
     "ss",
     "sudo",
@@ -136,7 +137,7 @@ fn has_line(head: &str, begin: &str) -> bool {
 
 type Is = fn(&str) -> bool;
 
-const KINDS: [(Is, Take); 22] = [
+const KINDS: [(Is, Take); 23] = [
     (
         |head| head.contains(" mounted on ") && head.contains(" with fstype "),
         |sample, text, problems| mounts(sample, partial(text, mountstats::read), None, problems),
@@ -229,6 +230,9 @@ const KINDS: [(Is, Take); 22] = [
     }),
     (spray::is_likely, |sample, text, problems| {
         put_all(&mut sample.sprays, partial(text, spray::read), problems)
+    }),
+    (tasks::is_likely, |sample, text, problems| {
+        put(&mut sample.waits, partial(text, tasks::read), problems)
     }),
     (load::is_likely, |sample, text, problems| {
         put(&mut sample.load, partial(text, load::read), problems)

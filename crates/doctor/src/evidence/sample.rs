@@ -13,6 +13,7 @@ use counters::host::sockets::{self, Sockets};
 use counters::host::softnet::{self, Softnet};
 use counters::host::space::{self, Space};
 use counters::host::spray::Spray;
+use counters::host::tasks::{self, Waits};
 use counters::mountstats::{self, Mount};
 use counters::pools::{self, Pool};
 use counters::server::Server;
@@ -20,7 +21,7 @@ use counters::socket::{self, Connection};
 use counters::{Problem, client, partial, server};
 
 use super::Evidence;
-use crate::collect::{CONNECTIONS, Files, SERVERS, SPACES, program};
+use crate::collect::{CONNECTIONS, Files, SERVERS, SPACES, WAITS, program};
 
 /// See the module's head. What the host does not have, or nobody has kept, is none or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +47,8 @@ pub struct Sample {
     /// `vmstat`.
     pub pages: Option<Named>,
     pub load: Option<Load>,
+    /// Tasks that wait for a disk or a mount.
+    pub waits: Option<Waits>,
     pub disks: Vec<Disk>,
     pub processors: Option<Processors>,
     pub pressures: Pressures,
@@ -96,6 +99,7 @@ impl Reader<'_> {
             memory: self.read("proc/meminfo", named::read),
             pages: self.read("proc/vmstat", named::read),
             load: self.read("proc/loadavg", load::read),
+            waits: self.read(WAITS, tasks::read),
             disks: self.read("proc/diskstats", disk::read).unwrap_or_default(),
             processors: self.read("proc/stat", processor::read),
             pressures: Pressures {

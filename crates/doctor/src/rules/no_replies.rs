@@ -2,7 +2,7 @@
 
 use super::{About, Rule};
 use crate::case::Case;
-use crate::finding::{Found, Gain, Judged, Layer, Severity};
+use crate::finding::{Certainty, Found, Gain, Judged, Layer, Severity};
 use crate::limits::Threshold;
 
 pub(super) static RULE: Rule = Rule {
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     about: About::Mount,
     layer: Layer::Server,
     severity: Severity::High,
-    needs: &["/proc/self/mountstats, twice"],
+    needs: &["/proc/self/mountstats, twice", "/proc/PID/task/TID/stat and wchan"],
     thresholds: &[Threshold { name: "seconds_min", default: 1.0, of: "seconds without a reply" }],
     source: "mountstats(8) (`xprt:`, sends and receives)",
     explanation: "More was sent than answered, and in the time between the samples nothing came: \
@@ -30,43 +30,88 @@ fn judge(case: &Case<'_>) -> Judged {
     };
     let outstanding = sum(&|one| one.sends).saturating_sub(sum(&|one| one.receives));
     let received: u64 = mount.rates.transports.iter().filter_map(|one| one.receives).sum();
-    let begun: u64 = mount.now.operations.iter().map(|one| one.retransmissions()).sum();
     let seconds = mount.rates.span.seconds.unwrap_or(0.0);
-    let is_waiting = outstanding > 0 && begun > 0 && received == 0;
-    if !is_waiting || seconds < case.limit(&RULE, "seconds_min") {
+    if outstanding == 0 || received > 0 || seconds < case.limit(&RULE, "seconds_min") {
         return Judged::Quiet;
     }
+    let retransmitted: u64 = mount.now.operations.iter().map(|one| one.retransmissions()).sum();
+    let Some((who, certainty)) = who_waits(case, outstanding > retransmitted) else {
+        return Judged::Quiet;
+    };
     let host = mount.host();
     let what = format!("no reply in {seconds:.0} s, and at least one call waits for one");
     Found::new(&RULE, what, format!("ping {host}; rpcinfo -T tcp {host} nfs; dmesg | tail"))
+        .certainty(certainty)
         .evidence(format!(
             "{outstanding} more sent than received, {} connections",
             mount.now.transports.len()
         ))
+        .evidence(who)
         .against("a call that takes this long (a lock, a tape) looks the same")
         .gain(Gain::unpredicted("calls without a reply have no time"))
         .into()
 }
 
+/// What shows that a call waits now. More was sent than received also where a call was given up, or
+/// sent on a connection that broke.
+fn who_waits(case: &Case<'_>, is_beyond_retransmissions: bool) -> Option<(String, Certainty)> {
+    let Some(waits) = case.evidence.last.waits else {
+        let who = "which programs wait is not in the evidence: `ps -eo state,wchan:30`".to_owned();
+        return is_beyond_retransmissions.then_some((who, Certainty::Possible));
+    };
+    let tasks = |count: u64, what: &str| format!("tasks that wait {what} (state D): {count}");
+    match (waits.for_replies, waits.unknown) {
+        (0, 0) => None,
+        (0, unknown) => Some((tasks(unknown, "where is hidden"), Certainty::Possible)),
+        (known, _) => Some((tasks(known, "for replies of NFS"), Certainty::Likely)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{found, is_quiet, mount, two};
+    use crate::testing::{files, found, is_quiet, mount};
 
-    fn evidence(receives: u64) -> crate::Evidence {
+    /// Ten seconds in which nothing was counted but replies.
+    fn evidence(receives: u64, waits: &str) -> crate::Evidence {
         let before =
-            mount("rw", &["READ: 400 401 0 0 0 1 2 3 0"]).replace("400 400 0", "401 400 0");
-        let now = before.replace("age:\t1234", "age:\t1244");
-        two(10.0, &before, &now.replace("401 400 0", &format!("401 {receives} 0")))
+            mount("rw", &["READ: 400 400 0 0 0 1 2 3 0"]).replace("400 400 0", "401 400 0");
+        let now = before
+            .replace("age:\t1234", "age:\t1244")
+            .replace("401 400 0", &format!("401 {receives} 0"));
+        let mut all = vec![
+            ("1/proc/self/mountstats", &*before),
+            ("1/proc/uptime", "1000.0 0\n"),
+            ("2/proc/self/mountstats", &*now),
+            ("2/proc/uptime", "1010.0 0\n"),
+        ];
+        all.extend((!waits.is_empty()).then_some(("2/ps.txt", waits)));
+        files(&all)
     }
 
     #[test]
     fn a_server_that_hangs_is_found() {
-        assert!(found(&RULE, &evidence(400)).what.starts_with("no reply in 10 s"));
+        let of_cp = evidence(400, "S WCHAN\nD rpc_wait_bit_killable\n");
+        let found = found(&RULE, &of_cp);
+        assert!(found.what.starts_with("no reply in 10 s"), "{found:?}");
+        assert_eq!(found.certainty, Certainty::Likely);
+    }
+
+    #[test]
+    fn where_tasks_wait_may_be_hidden_or_not_be_there() {
+        for waits in ["S WCHAN\nD 0\n", ""] {
+            assert_eq!(found(&RULE, &evidence(400, waits)).certainty, Certainty::Possible);
+        }
     }
 
     #[test]
     fn one_that_answers_is_not() {
-        is_quiet(&RULE, &evidence(401));
+        is_quiet(&RULE, &evidence(401, "S WCHAN\nD rpc_wait_bit_killable\n"));
+    }
+
+    /// A call was given up once, and now nobody uses the mount.
+    #[test]
+    fn an_idle_mount_is_not() {
+        is_quiet(&RULE, &evidence(400, "S WCHAN\nS do_sys_poll\nD folio_wait_bit_common\n"));
     }
 }
