@@ -4,7 +4,7 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 20] = [
+const EDGES: [(&str, &[&str]); 21] = [
     (
         "bench",
         &[
@@ -31,9 +31,10 @@ const EDGES: [(&str, &[&str]); 20] = [
     ("inspect", &["harness", "net", "perf", "report", "trace"]),
     ("load", &["client", "net", "perf", "wire"]),
     ("net", &["perf", "wire"]),
+    ("log", &[]),
     ("perf", &[]),
     ("report", &["perf"]),
-    ("server", &["perf", "wire"]), // and client, once store/remote.rs makes it a proxy
+    ("server", &["log", "perf", "wire"]), // and client, once store/remote.rs makes it a proxy
     ("study", &["client", "doctor", "harness", "load", "net", "perf", "report", "server", "world"]),
     ("testkit", &["client", "fuse", "load", "net", "perf", "server", "wire", "world"]),
     ("trace", &["perf", "wire"]),

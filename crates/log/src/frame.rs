@@ -1,0 +1,319 @@
+//! What is written at once: a header, records, and zeros to the end of the block, all under one
+//! checksum. A frame is there whole or not at all, and so are the answers that wait for it.
+
+use crate::{BLOCK, BLOCK_BYTES, Key};
+
+pub const MAGIC: u64 = u64::from_le_bytes(*b"nfsframe");
+
+/// Before the records.
+pub const HEADER_BYTES: usize = 104;
+
+/// Where in the header the frame's checksum is, and behind it that of what is before both, by which
+/// a frame that was begun is known. Both count as zero in the first.
+const CHECKSUM_AT: usize = 96;
+const HEADER_CHECKSUM_AT: usize = 100;
+
+/// Before the key and the data of a record.
+pub const RECORD_BYTES: usize = 56;
+
+/// Most bytes of data in one record: larger writes are made stable in their file, which costs no
+/// more then and does not write them twice.
+pub const DATA_BYTES_MAX: usize = 256 << 10;
+
+/// Records are added to a frame as long as it is shorter: what a disk writes in some 2 ms (guess).
+pub const FRAME_BYTES_DUE: usize = 1 << 20;
+
+/// No frame is longer.
+pub const FRAME_BYTES_MAX: usize = FRAME_BYTES_DUE + DATA_BYTES_MAX + BLOCK;
+
+/// Flag: nothing before this frame is needed, and the server ended as it should.
+pub const CLEAN: u32 = 1;
+/// Flag: a sync of a file has failed; what is in the page cache may never come to the disk, and
+/// also a server that starts on a machine that was not switched off has to do everything again.
+pub const DOUBT: u32 = 2;
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Header {
+    pub id: [u8; 16],
+    /// The boot of the machine in which it was written: in the same one, the page cache has what
+    /// was in it.
+    pub boot: [u8; 16],
+    /// Where in the log it lies: a copy that a client writes is none.
+    pub at: u64,
+    pub sequence: u64,
+    /// The oldest frame that is needed; this one, if none before it is.
+    pub tail: u64,
+    pub flags: u32,
+    pub records: u32,
+    /// With header and zeros.
+    pub bytes: u64,
+    /// The sequence of the first record after this frame's.
+    pub next_record: u64,
+}
+
+/// When a file was last changed, as the WRITE's reply told it.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Stamp {
+    pub seconds: i64,
+    pub nanos: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Op<'a> {
+    /// A stable WRITE.
+    Data { offset: u64, modified: Stamp, changed: Stamp, data: &'a [u8] },
+    /// The file itself is stable as it was after the record `through`: that and all before it are
+    /// not needed any more, and must not be done again.
+    Past { through: u64 },
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Record<'a> {
+    pub sequence: u64,
+    pub key: Key,
+    pub op: Op<'a>,
+}
+
+/// Why bytes are no frame of this log.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum FrameError {
+    #[error("no frame of this log begins here")]
+    None,
+    #[error("a frame is cut off")]
+    Short,
+    #[error("a frame's checksum is not that of its content")]
+    Checksum,
+    #[error("a frame has a record that cannot be")]
+    Record,
+}
+
+impl Header {
+    /// Reads the header at the beginning of `bytes`, which the log `id` has at `at`; whether its
+    /// frame is whole is another question.
+    pub fn decode(bytes: &[u8], id: &[u8; 16], at: u64) -> Result<Self, FrameError> {
+        let bytes = bytes.get(..HEADER_BYTES).ok_or(FrameError::Short)?;
+        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let header = Self {
+            id: std::array::from_fn(|i| bytes[8 + i]),
+            boot: std::array::from_fn(|i| bytes[24 + i]),
+            at: number(40),
+            sequence: number(48),
+            tail: number(56),
+            bytes: number(64),
+            records: half(72),
+            flags: half(76),
+            next_record: number(80),
+        };
+        let is_sound = number(0) == MAGIC
+            && half(HEADER_CHECKSUM_AT) == crc32fast::hash(&bytes[..CHECKSUM_AT])
+            && header.id == *id
+            && header.at == at
+            && header.tail <= header.sequence
+            && header.bytes >= BLOCK_BYTES
+            && header.bytes.is_multiple_of(BLOCK_BYTES)
+            && header.bytes <= FRAME_BYTES_MAX as u64;
+        if is_sound { Ok(header) } else { Err(FrameError::None) }
+    }
+
+    fn put(&self, frame: &mut [u8]) {
+        let mut put = |at: usize, bytes: &[u8]| frame[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &MAGIC.to_le_bytes());
+        put(8, &self.id);
+        put(24, &self.boot);
+        put(40, &self.at.to_le_bytes());
+        put(48, &self.sequence.to_le_bytes());
+        put(56, &self.tail.to_le_bytes());
+        put(64, &self.bytes.to_le_bytes());
+        put(72, &self.records.to_le_bytes());
+        put(76, &self.flags.to_le_bytes());
+        put(80, &self.next_record.to_le_bytes());
+        let checksum = crc32fast::hash(&frame[..CHECKSUM_AT]).to_le_bytes();
+        frame[HEADER_CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum);
+    }
+}
+
+/// A frame in the making, in a buffer whose memory it keeps.
+#[derive(Debug)]
+pub struct Builder<'b> {
+    frame: &'b mut Vec<u8>,
+    records: u32,
+}
+
+impl<'b> Builder<'b> {
+    pub fn new(frame: &'b mut Vec<u8>) -> Self {
+        frame.clear();
+        frame.resize(HEADER_BYTES, 0);
+        Self { frame, records: 0 }
+    }
+
+    pub fn push(&mut self, record: &Record<'_>) {
+        let (kind, data, numbers): (u8, &[u8], [u64; 3]) = match record.op {
+            Op::Data { offset, modified, changed, data } => {
+                let seconds = [modified.seconds, changed.seconds].map(i64::cast_unsigned);
+                (1, data, [offset, seconds[0], seconds[1]])
+            }
+            Op::Past { through } => (2, &[], [through, 0, 0]),
+        };
+        let nanos = match record.op {
+            Op::Data { modified, changed, .. } => [modified.nanos, changed.nanos],
+            Op::Past { .. } => [0; 2],
+        };
+        let key = record.key.as_bytes();
+        let len = u32::try_from(data.len()).expect("data are bounded by DATA_BYTES_MAX");
+        let key_len = u8::try_from(key.len()).expect("keys are bounded by Key::BYTES_MAX");
+        self.frame.extend([kind, key_len, 0, 0]);
+        self.frame.extend(len.to_le_bytes());
+        self.frame.extend(record.sequence.to_le_bytes());
+        numbers.iter().for_each(|number| self.frame.extend(number.to_le_bytes()));
+        nanos.iter().for_each(|number| self.frame.extend(number.to_le_bytes()));
+        self.frame.extend([0; 8]);
+        self.frame.extend_from_slice(key);
+        self.frame.extend_from_slice(data);
+        self.records += 1;
+    }
+
+    /// Bytes of the frame as it is now, to the end of its last block.
+    pub fn bytes(&self) -> u64 {
+        (self.frame.len() as u64).next_multiple_of(BLOCK_BYTES)
+    }
+
+    /// Finishes it; of `header`, `records` and `bytes` are found here.
+    pub fn seal(self, header: &Header) -> Header {
+        let header = Header { records: self.records, bytes: self.bytes(), ..*header };
+        let len = usize::try_from(header.bytes).expect("a frame is in memory");
+        self.frame.resize(len, 0);
+        header.put(self.frame);
+        let checksum = checksum(self.frame).to_le_bytes();
+        self.frame[CHECKSUM_AT..HEADER_CHECKSUM_AT].copy_from_slice(&checksum);
+        header
+    }
+}
+
+/// A whole frame, checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    pub header: Header,
+    bytes: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Checks the frame at the beginning of `bytes`, which may be longer.
+    pub fn decode(bytes: &'a [u8], id: &[u8; 16], at: u64) -> Result<Self, FrameError> {
+        let header = Header::decode(bytes, id, at)?;
+        let len = usize::try_from(header.bytes).map_err(|_| FrameError::None)?;
+        let bytes = bytes.get(..len).ok_or(FrameError::Short)?;
+        if checksum(bytes).to_le_bytes() != bytes[CHECKSUM_AT..HEADER_CHECKSUM_AT] {
+            return Err(FrameError::Checksum);
+        }
+        let frame = Self { header, bytes };
+        // The checksum may be right of what a faulty program has written.
+        match frame.records().all(|record| record.is_ok()) {
+            true => Ok(frame),
+            false => Err(FrameError::Record),
+        }
+    }
+
+    /// Its records in the order in which they were submitted.
+    pub fn records(&self) -> impl Iterator<Item = Result<Record<'a>, FrameError>> + use<'a> {
+        let mut rest = &self.bytes[HEADER_BYTES..];
+        (0..self.header.records).map(move |_| {
+            let (record, after) = take_record(rest).ok_or(FrameError::Record)?;
+            rest = after;
+            Ok(record)
+        })
+    }
+}
+
+fn checksum(frame: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&frame[..CHECKSUM_AT]);
+    hasher.update(&[0; HEADER_BYTES - CHECKSUM_AT]);
+    hasher.update(&frame[HEADER_BYTES..]);
+    hasher.finalize()
+}
+
+fn take_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
+    let (fixed, rest) = bytes.split_at_checked(RECORD_BYTES)?;
+    let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| fixed[at + i]));
+    let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| fixed[at + i]));
+    let data_len = usize::try_from(half(4)).ok().filter(|&len| len <= DATA_BYTES_MAX)?;
+    let (key, rest) = rest.split_at_checked(usize::from(fixed[1]))?;
+    let (data, rest) = rest.split_at_checked(data_len)?;
+    let op = match fixed[0] {
+        1 => {
+            let stamp = |seconds: usize, nanos: usize| Stamp {
+                seconds: number(seconds).cast_signed(),
+                nanos: half(nanos),
+            };
+            let offset = number(16);
+            offset.checked_add(data_len as u64).filter(|&end| i64::try_from(end).is_ok())?;
+            Op::Data { offset, modified: stamp(24, 40), changed: stamp(32, 44), data }
+        }
+        2 if data.is_empty() => Op::Past { through: number(16) },
+        _ => return None,
+    };
+    Some((Record { sequence: number(8), key: Key::new(key)?, op }, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: [u8; 16] = [9; 16];
+
+    fn header() -> Header {
+        let (boot, tail, flags, next_record) = ([3; 16], 4, 0, 12);
+        let (records, bytes) = (0, 0);
+        Header { id: ID, boot, at: 8192, sequence: 5, tail, flags, records, bytes, next_record }
+    }
+
+    fn records(data: &[u8]) -> [Record<'_>; 2] {
+        let key = Key::new(b"a handle").unwrap();
+        let modified = Stamp { seconds: -1, nanos: 999 };
+        let changed = Stamp { seconds: 1 << 40, nanos: 1 };
+        let op = Op::Data { offset: 77, modified, changed, data };
+        [
+            Record { sequence: 10, key, op },
+            Record { sequence: 11, key, op: Op::Past { through: 10 } },
+        ]
+    }
+
+    fn frame(data: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut builder = Builder::new(&mut bytes);
+        records(data).iter().for_each(|record| builder.push(record));
+        builder.seal(&header());
+        bytes
+    }
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let data = vec![5; 5000];
+        let bytes = frame(&data);
+        assert_eq!(bytes.len(), 8192);
+        let frame = Frame::decode(&bytes, &ID, 8192).unwrap();
+        let found: Vec<_> = frame.records().map(Result::unwrap).collect();
+        assert_eq!(found, records(&data));
+        assert_eq!((frame.header.records, frame.header.bytes), (2, 8192));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let bytes = frame(b"some data");
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Frame::decode(&flipped, &ID, 8192).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_frame_of_another_log_or_at_another_place_is_none() {
+        let bytes = frame(b"x");
+        assert_eq!(Frame::decode(&bytes, &[8; 16], 8192).unwrap_err(), FrameError::None);
+        assert_eq!(Frame::decode(&bytes, &ID, 4096).unwrap_err(), FrameError::None);
+        assert_eq!(Frame::decode(&bytes[..100], &ID, 8192).unwrap_err(), FrameError::Short);
+        assert_eq!(Frame::decode(&bytes[..4000], &ID, 8192).unwrap_err(), FrameError::Short);
+    }
+}

@@ -1,0 +1,34 @@
+//! Bodies of fuzz targets, which ordinary tests run too.
+
+use crate::frame::{Builder, Frame};
+use crate::identity::Identity;
+use crate::replay::Plan;
+use crate::scan::scan;
+use crate::{BLOCK_BYTES, Medium};
+
+/// Any bytes as a log's first block, as a frame, and as a log: an answer or an error, and what is
+/// taken for whole is the same when it is written again.
+pub fn write_log(input: &[u8]) {
+    let _ = Identity::decode(input);
+    let id = [1; 16];
+    if let Ok(frame) = Frame::decode(input, &id, BLOCK_BYTES) {
+        let mut again = Vec::new();
+        let mut builder = Builder::new(&mut again);
+        frame.records().flatten().for_each(|record| builder.push(&record));
+        let header = builder.seal(&frame.header);
+        let same = Frame::decode(&again, &id, BLOCK_BYTES).expect("what we write we can read");
+        assert_eq!((same.header, header.records), (header, frame.header.records));
+        assert!(same.records().eq(frame.records()));
+    }
+    let identity = Identity { id, bytes: input.bytes(), export: Vec::new() };
+    if let Ok(found) = scan(input, &identity) {
+        // A log cannot be longer in the second look.
+        let plan = Plan::of(input, &identity, &found).expect("it was whole a moment ago");
+        let mut bytes = 0;
+        let all = plan.run(input, &identity, &found, |record| {
+            bytes += record.key.as_bytes().len();
+            Ok::<_, crate::scan::ScanError>(())
+        });
+        assert!(all.is_ok() && bytes <= input.len());
+    }
+}

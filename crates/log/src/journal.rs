@@ -1,0 +1,390 @@
+//! Who shares a frame, and which files have records that are still needed. Decisions only: whoever
+//! holds a journal writes what [`Journal::begin`] gives, and says how that went.
+//!
+//! **Group commit.** One frame is on its way at a time, for all files; who comes meanwhile shares
+//! the next. Nobody waits for others who may come, so a lone writer waits for his own frame only.
+//!
+//! **Files.** A file *has records* from its first one until a record that it is past them is
+//! stable. That it was synced is not enough: what was made stable without the log after the sync
+//! would be lost to a replay that does not know of it.
+
+use std::collections::{HashMap, VecDeque};
+
+use bytes::Bytes;
+
+use crate::frame::{self, Builder, Header, Op, Record, Stamp};
+use crate::ring::Ring;
+use crate::scan::Found;
+use crate::{BLOCK, BLOCK_BYTES, Identity, Key};
+
+/// What bounds a journal's memory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Most files that have records at a time.
+    pub files_max: usize,
+    /// Longest data of a record, at most [`frame::DATA_BYTES_MAX`].
+    pub data_bytes_max: usize,
+    /// Records are added to a frame as long as it is shorter; at most [`frame::FRAME_BYTES_DUE`].
+    pub frame_bytes_due: usize,
+}
+
+impl Limits {
+    fn frame_bytes_max(&self) -> usize {
+        self.frame_bytes_due + self.data_bytes_max + BLOCK
+    }
+}
+
+impl Default for Limits {
+    /// Files: guess; each is kept open, and its record of being past takes at most a block of the
+    /// quarter of the smallest log that is kept for those.
+    fn default() -> Self {
+        Self {
+            files_max: 1024,
+            data_bytes_max: frame::DATA_BYTES_MAX,
+            frame_bytes_due: frame::FRAME_BYTES_DUE,
+        }
+    }
+}
+
+/// A record that waits for its frame; the data are shared with whoever wrote them.
+#[derive(Debug)]
+struct Queued<W> {
+    sequence: u64,
+    key: Key,
+    op: QueuedOp,
+    waiter: W,
+}
+
+#[derive(Debug)]
+enum QueuedOp {
+    Data { offset: u64, modified: Stamp, changed: Stamp, data: Bytes },
+    Past { through: u64 },
+}
+
+#[derive(Debug, Default)]
+struct File {
+    /// The newest record submitted.
+    last: u64,
+    /// Records that are needed, each with its frame. 16 bytes for each.
+    needed: VecDeque<(u64, u64)>,
+    /// A sync has failed since.
+    is_doubtful: bool,
+}
+
+/// The frame on its way.
+#[derive(Debug)]
+struct Writing<W> {
+    header: Header,
+    past: Vec<(Key, u64)>,
+    waiters: Vec<W>,
+}
+
+/// What is to be written now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Begin {
+    /// Nothing waits.
+    Idle,
+    /// The buffer, at this place; then [`Journal::finish`].
+    Write { at: u64 },
+    /// There is no room for what must have some: the log has failed.
+    Stuck,
+}
+
+/// Counts since the journal began.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    pub frames: u64,
+    pub records: u64,
+    pub bytes: u64,
+    /// WRITEs that were not admitted.
+    pub refused: u64,
+}
+
+#[derive(Debug)]
+pub struct Journal<W> {
+    id: [u8; 16],
+    boot: [u8; 16],
+    ring: Ring,
+    limits: Limits,
+    files: HashMap<Key, File>,
+    queue: VecDeque<Queued<W>>,
+    /// Of the data in the queue, with what their frames add at most.
+    queued_cost: u64,
+    next_record: u64,
+    writing: Option<Writing<W>>,
+    /// A frame is to be written even if nothing waits.
+    is_due: bool,
+    ending: Option<W>,
+    is_ended: bool,
+    has_doubts: bool,
+    is_failed: bool,
+    counts: Counts,
+}
+
+impl<W> Journal<W> {
+    /// Goes on behind what was found, all of which is in its place by now: the first frame says so,
+    /// and is to be written before anything is submitted.
+    pub fn new(identity: &Identity, boot: [u8; 16], found: Option<&Found>, limits: Limits) -> Self {
+        let frames = found.map_or(&[][..], |found| &found.frames);
+        Self {
+            id: identity.id,
+            boot,
+            ring: Ring::new(identity.bytes, frames),
+            limits,
+            files: HashMap::new(),
+            queue: VecDeque::new(),
+            queued_cost: 0,
+            next_record: found.map_or(1, |found| found.last.next_record),
+            writing: None,
+            is_due: true,
+            ending: None,
+            is_ended: false,
+            has_doubts: false,
+            is_failed: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether a WRITE of so many bytes may be submitted. If not, it is made stable in its file.
+    pub fn admits(&mut self, key: &Key, len: usize) -> bool {
+        let cost = self.queued_cost + cost(len);
+        let is_known = self.files.get(key).map(|file| file.is_doubtful);
+        let admits = !self.is_failed
+            && !self.is_ended
+            && len <= self.limits.data_bytes_max
+            && is_known != Some(true)
+            && (is_known.is_some() || self.files.len() < self.limits.files_max)
+            && self.ring.admits(cost, self.limits.frame_bytes_max());
+        self.counts.refused += u64::from(!admits);
+        admits
+    }
+
+    /// Takes up data that are in the page cache already; their order among submissions is that of
+    /// the WRITEs. Only what is admitted.
+    pub fn submit(
+        &mut self,
+        key: Key,
+        offset: u64,
+        (modified, changed): (Stamp, Stamp),
+        data: Bytes,
+        waiter: W,
+    ) -> u64 {
+        self.queued_cost += cost(data.len());
+        let sequence = self.push(key, QueuedOp::Data { offset, modified, changed, data }, waiter);
+        self.files.entry(key).or_default().last = sequence;
+        sequence
+    }
+
+    /// Before a file is synced: up to which record that will make it past its records. None: it
+    /// has none.
+    pub fn mark(&self, key: &Key) -> Option<u64> {
+        self.files.get(key).map(|file| file.last)
+    }
+
+    /// Whether the file is past nothing any more, because a sync has failed.
+    pub fn is_doubtful(&self, key: &Key) -> bool {
+        self.files.get(key).is_some_and(|file| file.is_doubtful)
+    }
+
+    /// A sync that began after [`Self::mark`] said `through` has succeeded. The waiter is told when
+    /// a replay would know.
+    pub fn past(&mut self, key: Key, through: u64, waiter: W) {
+        self.push(key, QueuedOp::Past { through }, waiter);
+    }
+
+    /// A file that has records could not be synced: what the kernel had of it may be gone, and a
+    /// later sync that succeeds says nothing. Its records stay until they were replayed.
+    pub fn doubt(&mut self, key: &Key) {
+        if let Some(file) = self.files.get_mut(key) {
+            file.is_doubtful = true;
+            self.has_doubts = true;
+            self.is_due = true;
+        }
+    }
+
+    /// No WRITE is admitted any more. Behind all that waits, a last frame says that the end was a
+    /// clean one, if no file has records then.
+    pub fn end(&mut self, waiter: W) {
+        self.is_ended = true;
+        self.ending = Some(waiter);
+    }
+
+    /// The files that have records.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = &Key> {
+        self.files.keys()
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub fn is_failed(&self) -> bool {
+        self.is_failed
+    }
+
+    /// Bytes in use and in all.
+    pub fn fill(&self) -> (u64, u64) {
+        let all = self.ring.capacity();
+        (all - self.ring.free(), all)
+    }
+
+    /// Whether it is time to make files past their records: half of the room for data is used.
+    pub fn is_filling(&self) -> bool {
+        !self.ring.admits(self.ring.capacity() / 4, self.limits.frame_bytes_max())
+    }
+
+    fn push(&mut self, key: Key, op: QueuedOp, waiter: W) -> u64 {
+        let sequence = self.next_record;
+        self.next_record += 1;
+        self.queue.push_back(Queued { sequence, key, op, waiter });
+        sequence
+    }
+
+    /// The next frame, if none is on its way and one is due; it replaces what `buffer` holds.
+    pub fn begin(&mut self, buffer: &mut Vec<u8>) -> Begin {
+        if self.writing.is_some() || self.is_failed {
+            return Begin::Idle;
+        }
+        // Room that nobody has said to be free would never be.
+        let is_lagging = self.ring.unsaid() > self.ring.capacity() / 8;
+        let is_due = self.is_due || self.ending.is_some();
+        if self.queue.is_empty() && !is_due && !is_lagging {
+            return Begin::Idle;
+        }
+        let records = self.due();
+        let bytes = frame_bytes(self.queue.iter().take(records));
+        let (records, at) = match self.ring.place(bytes) {
+            Some(at) => (records, at),
+            // A frame without records says what has become free.
+            None if self.ring.unsaid() > 0 => match self.ring.place(BLOCK_BYTES) {
+                Some(at) => (0, at),
+                None => return Begin::Stuck,
+            },
+            None => return Begin::Stuck,
+        };
+        self.build(records, at, buffer);
+        Begin::Write { at }
+    }
+
+    /// How many of the queue go into one frame.
+    fn due(&self) -> usize {
+        let mut bytes = frame::HEADER_BYTES;
+        let fits = |queued: &&Queued<W>| {
+            let is_short = bytes < self.limits.frame_bytes_due;
+            bytes += queued.bytes();
+            is_short
+        };
+        self.queue.iter().take_while(fits).count()
+    }
+
+    fn build(&mut self, records: usize, at: u64, buffer: &mut Vec<u8>) {
+        let (tail, sequence) = (self.ring.tail(), self.ring.next());
+        let mut builder = Builder::new(buffer);
+        let (mut past, mut waiters, mut needed) = (Vec::new(), Vec::new(), 0);
+        let mut next_record = self.next_record;
+        for queued in self.queue.drain(..records) {
+            let Queued { sequence: record, key, op, waiter } = queued;
+            let op = match &op {
+                QueuedOp::Data { offset, modified, changed, data } => {
+                    self.queued_cost -= cost(data.len());
+                    self.files.entry(key).or_default().needed.push_back((record, sequence));
+                    needed += 1;
+                    let (offset, modified, changed) = (*offset, *modified, *changed);
+                    Op::Data { offset, modified, changed, data }
+                }
+                &QueuedOp::Past { through } => {
+                    past.push((key, through));
+                    Op::Past { through }
+                }
+            };
+            builder.push(&Record { sequence: record, key, op });
+            waiters.push(waiter);
+        }
+        if let Some(queued) = self.queue.front() {
+            next_record = queued.sequence;
+        }
+        let last = self.ending.take_if(|_| records == 0 && self.queue.is_empty());
+        let is_clean = last.is_some() && self.files.is_empty();
+        waiters.extend(last);
+        let flags = if is_clean { frame::CLEAN } else { 0 }
+            | if self.has_doubts { frame::DOUBT } else { 0 };
+        let header = builder.seal(&Header {
+            id: self.id,
+            boot: self.boot,
+            at,
+            sequence,
+            tail,
+            flags,
+            records: 0,
+            bytes: 0,
+            next_record,
+        });
+        self.ring.write(at, header.bytes, needed);
+        self.is_due = false;
+        self.writing = Some(Writing { header, past, waiters });
+    }
+
+    /// The frame is stable, or could not be made so: then nothing is promised any more, and all who
+    /// wait are given back to be told that.
+    pub fn finish(&mut self, is_stable: bool) -> Vec<W> {
+        let Some(Writing { header, past, mut waiters }) = self.writing.take() else {
+            return Vec::new();
+        };
+        if !is_stable {
+            self.is_failed = true;
+            waiters.extend(self.fail());
+            return waiters;
+        }
+        self.counts.frames += 1;
+        self.counts.records += u64::from(header.records);
+        self.counts.bytes += header.bytes;
+        self.ring.written(header.tail);
+        for (key, through) in past {
+            self.forget(&key, through);
+        }
+        waiters
+    }
+
+    /// The log can do nothing more: all who wait.
+    pub fn fail(&mut self) -> Vec<W> {
+        self.is_failed = true;
+        self.queued_cost = 0;
+        let queued = self.queue.drain(..).map(|queued| queued.waiter);
+        queued.chain(self.ending.take()).collect()
+    }
+
+    fn forget(&mut self, key: &Key, through: u64) {
+        let Some(file) = self.files.get_mut(key).filter(|file| !file.is_doubtful) else { return };
+        while let Some(&(record, frame)) = file.needed.front() {
+            if record > through {
+                break;
+            }
+            file.needed.pop_front();
+            self.ring.release(frame);
+        }
+        if file.last <= through {
+            self.files.remove(key);
+        }
+    }
+}
+
+impl<W> Queued<W> {
+    fn bytes(&self) -> usize {
+        let data = match &self.op {
+            QueuedOp::Data { data, .. } => data.len(),
+            QueuedOp::Past { .. } => 0,
+        };
+        frame::RECORD_BYTES + self.key.as_bytes().len() + data
+    }
+}
+
+fn frame_bytes<'q, W: 'q>(queue: impl Iterator<Item = &'q Queued<W>>) -> u64 {
+    let records: usize = queue.map(Queued::bytes).sum();
+    ((frame::HEADER_BYTES + records) as u64).next_multiple_of(BLOCK_BYTES)
+}
+
+/// What a WRITE takes at most, in a frame of its own.
+fn cost(len: usize) -> u64 {
+    let bytes = frame::HEADER_BYTES + frame::RECORD_BYTES + Key::BYTES_MAX + len;
+    (bytes as u64).next_multiple_of(BLOCK_BYTES)
+}

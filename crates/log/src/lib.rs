@@ -1,0 +1,53 @@
+//! The stable write log: stable WRITEs are answered from one sequential file, and brought to their
+//! place later. Everything here is pure: bytes in and out through [`Medium`], decisions without
+//! threads, clocks or files. `docs/formats/write-log.md` has the bytes.
+//!
+//! ```text
+//!   submit --> queue --begin--> one frame --written, synced--> finish --> all whom it covers
+//!                                  |
+//!                                 ring: identity | frame | frame | ...        (frame)
+//!                                                   ^ tail: the oldest that is needed
+//! ```
+//!
+//! - [`identity`]: whose log it is, in the first block.
+//! - [`frame`]: what is written at once, under one checksum; the records in it.
+//! - [`ring`]: where the next frame goes, and what must not be overwritten.
+//! - [`journal`]: who shares a frame, and which files have records that are still needed.
+//! - [`scan`]: what a log holds after a crash; a torn end is told from damage in the middle.
+//! - [`replay`]: what of it is to be done again.
+//!
+//! **The rules** that whoever uses it keeps, and that `tests/it/power_cuts.rs` tries:
+//!
+//! 1. Data are in the page cache before their record is submitted, in the same order.
+//! 2. A file whose own existence may not survive a crash is not written to the log.
+//! 3. What is made stable without the log (a COMMIT, a truncation) while the file has records is
+//!    answered after a [`Op::Past`] record is stable: else replay would put older bytes over newer.
+//! 4. A file whose sync has failed is not past anything until the log was replayed.
+
+pub mod frame;
+pub mod fuzzing;
+pub mod identity;
+pub mod journal;
+pub mod key;
+pub mod medium;
+pub mod replay;
+pub mod ring;
+pub mod scan;
+
+pub use self::frame::{Op, Record, Stamp};
+pub use self::identity::Identity;
+pub use self::journal::{Journal, Limits};
+pub use self::key::Key;
+pub use self::medium::Medium;
+
+/// Everything begins at a multiple of this: what O_DIRECT wants, and a sector of any disk fits in.
+pub const BLOCK: usize = 4096;
+
+/// The same, for places in a log.
+pub const BLOCK_BYTES: u64 = BLOCK as u64;
+
+/// The smallest log: a quarter of it is for what must always find room (see [`ring`]).
+pub const SIZE_MIN: u64 = 16 << 20;
+
+/// The largest: what a recovery reads in seconds, and 8 MiB of memory for its frames.
+pub const SIZE_MAX: u64 = 1 << 30;

@@ -1,0 +1,83 @@
+//! What of a log is to be done again: each WRITE that its file is not past, in order. To do it
+//! twice leaves the same.
+
+use std::collections::BTreeMap;
+
+use crate::frame::{Op, Record, Stamp};
+use crate::scan::{Found, ScanError, walk};
+use crate::{Identity, Key, Medium};
+
+/// What a file is to get.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Needed {
+    pub records: u64,
+    pub bytes: u64,
+    /// The times after its last WRITE.
+    pub modified: Stamp,
+    pub changed: Stamp,
+}
+
+impl Needed {
+    fn add(&mut self, op: &Op<'_>) {
+        if let Op::Data { modified, changed, data, .. } = op {
+            self.records += 1;
+            self.bytes += data.len() as u64;
+            (self.modified, self.changed) = (*modified, *changed);
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    past: BTreeMap<Key, u64>,
+    /// The files that get anything.
+    pub files: BTreeMap<Key, Needed>,
+}
+
+impl Plan {
+    /// Reads the log twice: what files are past may stand behind all of their records. Memory is
+    /// 150 bytes for each file in it.
+    pub fn of<M: Medium + ?Sized>(
+        medium: &M,
+        identity: &Identity,
+        found: &Found,
+    ) -> Result<Self, ScanError> {
+        let mut plan = Self::default();
+        walk(medium, identity, found, |frame| {
+            for record in frame.records().flatten() {
+                if let Op::Past { through } = record.op {
+                    let past = plan.past.entry(record.key).or_default();
+                    *past = through.max(*past);
+                }
+            }
+            Ok::<_, ScanError>(())
+        })?;
+        let mut files = BTreeMap::<_, Needed>::new();
+        plan.run(medium, identity, found, |record| {
+            files.entry(record.key).or_default().add(&record.op);
+            Ok::<_, ScanError>(())
+        })?;
+        plan.files = files;
+        Ok(plan)
+    }
+
+    /// Whether this record is to be done again.
+    pub fn needs(&self, record: &Record<'_>) -> bool {
+        matches!(record.op, Op::Data { .. })
+            && self.past.get(&record.key).is_none_or(|&past| record.sequence > past)
+    }
+
+    /// Gives each record that is needed to `each`, in order.
+    pub fn run<M: Medium + ?Sized, E: From<ScanError>>(
+        &self,
+        medium: &M,
+        identity: &Identity,
+        found: &Found,
+        mut each: impl FnMut(&Record<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        walk(medium, identity, found, |frame| {
+            let mut records = frame.records().flatten().filter(|record| self.needs(record));
+            records.try_for_each(|record| each(&record))
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! Where the next frame goes. Frames lie one behind the other from the second block to the end of
+//! the log and round again; a frame is never split.
+//!
+//! What must not be overwritten is what a recovery would read: everything from the tail that the
+//! newest *written* frame names. A file may be synced and its frames not needed any more; their
+//! place is free only when a frame that says so is stable itself.
+
+use std::collections::VecDeque;
+
+use crate::BLOCK_BYTES;
+
+/// Where a frame lies.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Place {
+    pub sequence: u64,
+    pub at: u64,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    place: Place,
+    /// Records in it that are still needed.
+    needed: u32,
+}
+
+/// Memory: 32 bytes for each frame that must not be overwritten.
+#[derive(Debug)]
+pub struct Ring {
+    end: u64,
+    /// From the tail of the newest written frame to the newest one, without gaps.
+    slots: VecDeque<Slot>,
+    /// So many of them, from the oldest on, are not needed.
+    passed: usize,
+    /// Where the newest one ends.
+    head: u64,
+    next: u64,
+}
+
+const START: u64 = BLOCK_BYTES;
+
+impl Ring {
+    /// A log of `bytes` that has these frames, none of which will be needed when the next one is
+    /// written.
+    pub fn new(bytes: u64, frames: &[Place]) -> Self {
+        let last = frames.last();
+        Self {
+            end: bytes / BLOCK_BYTES * BLOCK_BYTES,
+            slots: frames.iter().map(|&place| Slot { place, needed: 0 }).collect(),
+            passed: frames.len(),
+            head: last.map_or(START, |last| last.at + last.bytes),
+            next: last.map_or(1, |last| last.sequence + 1),
+        }
+    }
+
+    /// The sequence of the next frame.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The oldest frame that is needed, or the next one.
+    pub fn tail(&self) -> u64 {
+        self.slots.get(self.passed).map_or(self.next, |slot| slot.place.sequence)
+    }
+
+    /// Where a frame of this length can go now.
+    pub fn place(&self, bytes: u64) -> Option<u64> {
+        let Some(oldest) = self.slots.front().map(|slot| slot.place.at) else {
+            return (START + bytes <= self.end).then_some(START);
+        };
+        if self.head <= oldest {
+            return (self.head + bytes < oldest).then_some(self.head);
+        }
+        if self.head + bytes <= self.end {
+            return Some(self.head);
+        }
+        (START + bytes < oldest).then_some(START)
+    }
+
+    /// The next frame is on its way to a place that [`Self::place`] gave.
+    pub fn write(&mut self, at: u64, bytes: u64, needed: u32) {
+        let place = Place { sequence: self.next, at, bytes };
+        self.slots.push_back(Slot { place, needed });
+        self.head = at + bytes;
+        self.next += 1;
+        self.pass();
+    }
+
+    /// The newest frame is stable, and it named this tail.
+    pub fn written(&mut self, tail: u64) {
+        while self.slots.front().is_some_and(|slot| slot.place.sequence < tail) {
+            self.slots.pop_front();
+            self.passed = self.passed.saturating_sub(1);
+        }
+    }
+
+    /// A record of this frame is not needed any more.
+    pub fn release(&mut self, sequence: u64) {
+        let Some(oldest) = self.slots.front().map(|slot| slot.place.sequence) else { return };
+        let index = sequence.checked_sub(oldest).and_then(|index| usize::try_from(index).ok());
+        if let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) {
+            slot.needed = slot.needed.saturating_sub(1);
+        }
+        self.pass();
+    }
+
+    fn pass(&mut self) {
+        while self.slots.get(self.passed).is_some_and(|slot| slot.needed == 0) {
+            self.passed += 1;
+        }
+    }
+
+    /// Bytes that nothing needs as far as the newest written frame says.
+    pub fn free(&self) -> u64 {
+        let all = self.end - START;
+        let Some(oldest) = self.slots.front().map(|slot| slot.place.at) else { return all };
+        match self.head > oldest {
+            true => all - (self.head - oldest),
+            false => oldest - self.head,
+        }
+    }
+
+    /// Bytes that would be free if a frame said so.
+    pub fn unsaid(&self) -> u64 {
+        self.slots.iter().take(self.passed).map(|slot| slot.place.bytes).sum()
+    }
+
+    /// Whether data that cost so much have room, and behind them what must always find some: a
+    /// quarter of the log for records of what is past, without which nothing becomes free. A frame
+    /// that does not fit at the end of the log leaves at most `frame_bytes_max` there.
+    pub fn admits(&self, cost: u64, frame_bytes_max: usize) -> bool {
+        let kept = self.end / 4 + frame_bytes_max as u64;
+        self.free() >= kept.saturating_add(cost)
+    }
+
+    pub fn capacity(&self) -> u64 {
+        self.end - START
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Frames of random lengths, released at random: none lies on another that a recovery
+        /// after any number of written frames would read.
+        #[test]
+        fn nothing_needed_is_overwritten(
+            steps in proptest::collection::vec((1u64..40, 0usize..9), 1..400),
+        ) {
+            let mut ring = Ring::new(128 * BLOCK_BYTES, &[]);
+            let mut needed: Vec<Place> = Vec::new();
+            // As the newest written frame has it.
+            let mut kept: Vec<Place> = Vec::new();
+            for (blocks, released) in steps {
+                let bytes = blocks * BLOCK_BYTES;
+                if let Some(at) = ring.place(bytes) {
+                    let place = Place { sequence: ring.next(), at, bytes };
+                    let overlaps = |other: &Place| {
+                        at < other.at + other.bytes && other.at < at + bytes
+                    };
+                    prop_assert!(at >= START && at + bytes <= ring.end);
+                    prop_assert!(!kept.iter().any(overlaps), "{:?} over {:?}", place, kept);
+                    let tail = ring.tail();
+                    ring.write(at, bytes, 1);
+                    needed.push(place);
+                    kept.push(place);
+                    prop_assert!(needed[0].sequence >= tail);
+                    ring.written(tail);
+                    kept.retain(|place| place.sequence >= tail);
+                }
+                for _ in 0..released.min(needed.len()) {
+                    let gone = needed.remove(released % needed.len());
+                    ring.release(gone.sequence);
+                }
+                let used: u64 = kept.iter().map(|place| place.bytes).sum();
+                prop_assert!(ring.free() <= ring.capacity() - used);
+            }
+        }
+    }
+}

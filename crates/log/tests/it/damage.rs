@@ -1,0 +1,143 @@
+//! What is told of a log that is not as it was written.
+
+use bytes::Bytes;
+use log::journal::Begin;
+use log::replay::Plan;
+use log::scan::{Found, ScanError, scan};
+use log::{Identity, Journal, Key, Limits, Stamp};
+
+const BYTES: usize = 16 << 20;
+
+fn identity() -> Identity {
+    Identity { id: [5; 16], bytes: BYTES as u64, export: Vec::new() }
+}
+
+/// A log with so many frames of one record each, and where they lie.
+fn written(frames: u64) -> (Vec<u8>, Vec<usize>) {
+    let mut log = vec![0; BYTES];
+    let mut journal = Journal::new(&identity(), [0; 16], None, Limits::default());
+    let mut places = Vec::new();
+    let mut buffer = Vec::new();
+    for frame in 0..=frames {
+        let Begin::Write { at } = journal.begin(&mut buffer) else { panic!("nothing to write") };
+        let at = usize::try_from(at).unwrap();
+        log[at..at + buffer.len()].copy_from_slice(&buffer);
+        journal.finish(true);
+        places.push(at);
+        let key = Key::new(b"file").unwrap();
+        let stamps = (Stamp::default(), Stamp::default());
+        journal.submit(key, frame * 5000, stamps, Bytes::from(vec![7; 5000]), ());
+    }
+    (log, places)
+}
+
+fn found(log: &[u8]) -> Result<Found, ScanError> {
+    scan(log, &identity())
+}
+
+#[test]
+fn what_was_written_is_found_and_planned() {
+    let (log, places) = written(3);
+    let found = found(&log).unwrap();
+    let at: Vec<_> = found.frames.iter().map(|place| usize::try_from(place.at).unwrap()).collect();
+    assert_eq!(at, places[1..], "the first frame holds nothing");
+    let plan = Plan::of(&log[..], &identity(), &found).unwrap();
+    let needed = plan.files.values().next().unwrap();
+    assert_eq!((needed.records, needed.bytes, found.is_torn), (3, 15_000, false));
+}
+
+#[test]
+fn a_torn_end_is_told_from_damage_in_the_middle() {
+    let (whole, places) = written(4);
+    for (index, at) in places.iter().enumerate() {
+        let mut log = whole.clone();
+        log[at + 200] ^= 1;
+        match (index, found(&log)) {
+            // Nothing needs it.
+            (0, Ok(found)) => assert_eq!(found.frames.len(), 4),
+            (4, Ok(found)) => assert_eq!((found.frames.len(), found.is_torn), (3, true)),
+            (_, Err(ScanError::Damaged { missing, tail: 2, last: 5 })) => {
+                assert_eq!(missing, index as u64 + 1);
+            }
+            (_, told) => panic!("frame {index}: {told:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_was_begun_proves_that_the_one_before_was_whole() {
+    let (mut log, places) = written(3);
+    log[places[2] + 200] ^= 1;
+    log[places[3] + 4608] ^= 1;
+    assert!(matches!(found(&log), Err(ScanError::Damaged { missing: 3, tail: 2, last: 4 })));
+}
+
+/// One record, every bit of its frame: either it is seen that it is torn, or nothing is different.
+#[test]
+fn every_flipped_bit_of_the_newest_frame_makes_it_torn() {
+    let (mut log, places) = written(1);
+    // A small file of the part that matters is as good.
+    log.truncate(places[1] + 8192);
+    let small = Identity { bytes: log.len() as u64, ..identity() };
+    for bit in 0..8192 * 8 {
+        log[places[1] + bit / 8] ^= 1 << (bit % 8);
+        let found = scan(&log[..], &small).unwrap();
+        // A header is believed if its own checksum is right.
+        let is_begun = bit / 8 >= 104 || (96..100).contains(&(bit / 8));
+        assert_eq!((found.last.sequence, found.is_torn), (1, is_begun), "bit {bit}");
+        log[places[1] + bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+#[test]
+fn an_empty_log_and_one_of_another_id_are_damaged() {
+    assert!(matches!(found(&vec![0; BYTES]), Err(ScanError::Empty)));
+    let (log, _) = written(2);
+    let other = Identity { id: [6; 16], ..identity() };
+    assert!(matches!(scan(&log[..], &other), Err(ScanError::Empty)));
+    let cut = &log[..3 << 20];
+    assert!(matches!(found(cut), Err(ScanError::Io(_))));
+}
+
+/// A client may write a copy of the log's own frames, at any place.
+#[test]
+fn a_copy_of_a_frame_in_the_data_is_none() {
+    let (log, places) = written(2);
+    let copy = log[places[1]..places[1] + 8192].to_vec();
+    let mut journal = Journal::new(&identity(), [0; 16], None, Limits::default());
+    let mut buffer = Vec::new();
+    let mut new = vec![0; BYTES];
+    for _ in 0..2 {
+        let Begin::Write { at } = journal.begin(&mut buffer) else { panic!("nothing to write") };
+        let at = usize::try_from(at).unwrap();
+        new[at..at + buffer.len()].copy_from_slice(&buffer);
+        journal.finish(true);
+        let key = Key::new(b"file").unwrap();
+        let stamps = (Stamp::default(), Stamp::default());
+        // Such that the copy begins at a block.
+        let data = [vec![0; 4096 - 104 - 56 - 4], copy.clone()].concat();
+        journal.submit(key, 0, stamps, Bytes::from(data), ());
+    }
+    // The newest frame is torn, so that its blocks are looked at one by one.
+    let end = usize::try_from(found(&new).unwrap().last.at).unwrap();
+    new[end + 200] ^= 1;
+    assert_eq!(found(&new).unwrap().last.sequence, 1);
+}
+
+/// Bytes of the corpus and others through the body of the fuzz target.
+#[test]
+fn arbitrary_bytes_are_refused_or_read() {
+    let (mut log, places) = written(2);
+    log.truncate(places[2] + 8192);
+    log::fuzzing::write_log(&log);
+    let mut rng = fastrand::Rng::with_seed(1);
+    for _ in 0..300 {
+        let mut input = log.clone();
+        for _ in 0..rng.usize(1..40) {
+            let at = rng.usize(0..input.len());
+            input[at] = rng.u8(..);
+        }
+        input.truncate(rng.usize(0..=input.len()));
+        log::fuzzing::write_log(&input);
+    }
+}

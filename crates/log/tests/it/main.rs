@@ -1,0 +1,7 @@
+//! The log as a whole, on a simulated disk.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+mod damage;
+mod power_cuts;
+mod simulated;

@@ -1,0 +1,466 @@
+//! A machine with a log, some files and a page cache, whose power can be cut between any two steps
+//! and in the middle of any write. The steps of calls in progress are mixed at random.
+//!
+//! What is true is kept beside it: of each cell of each file all that was ever written to it, and
+//! from which of these on a client was told that it is stable.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use fastrand::Rng;
+use log::journal::Begin;
+use log::replay::Plan;
+use log::scan::{ScanError, scan};
+use log::{Identity, Journal, Key, Limits, Op, Stamp, frame};
+
+const FILES: usize = 4;
+const SECTOR: usize = 512;
+const SECTORS: usize = 8;
+/// Written as a whole: a number that nothing else has.
+const CELL: usize = 8;
+const CELLS: usize = SECTOR * SECTORS / CELL;
+const LOG_BYTES: u64 = 64 * 4096;
+
+/// What a server may get wrong.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Mistake {
+    None,
+    /// WRITEs are answered when their frame is begun, not when it is stable.
+    AnswersEarly,
+    /// Files are taken for past without a sync.
+    TrimsUnsynced,
+    /// What was synced without the log is answered before the log knows.
+    NoBarrier,
+    /// A later sync that succeeds heals one that has failed.
+    ForgetsDoubt,
+}
+
+#[derive(Default)]
+struct File {
+    cache: Vec<u8>,
+    disk: Vec<u8>,
+    /// The step of the last write to the cache that is not on the disk; 0 if all is.
+    dirty: [u64; SECTORS],
+    /// The step whose content is on the disk.
+    written: [u64; SECTORS],
+    /// Its existence is stable, and so are its attributes, by a sync of its own.
+    is_rooted: bool,
+    truth: Vec<Cell>,
+}
+
+#[derive(Clone, Default)]
+struct Cell {
+    history: Vec<u64>,
+    stable: usize,
+}
+
+/// A call in progress.
+struct Call {
+    file: usize,
+    kind: Kind,
+    stage: Stage,
+    /// To be stable when it is answered: of each cell how much of its history.
+    promise: Vec<(usize, usize)>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Write,
+    Commit,
+    Truncate { from: usize, is_done: bool },
+    Sweep,
+}
+
+enum Stage {
+    Waits,
+    Mark,
+    Sync { mark: Option<u64>, began: u64, snapshot: Vec<u8>, dirty: [u64; SECTORS] },
+    Synced { mark: Option<u64> },
+    Done,
+}
+
+pub(crate) struct Machine {
+    rng: Rng,
+    mistake: Mistake,
+    identity: Identity,
+    boot: [u8; 16],
+    log: Vec<u8>,
+    journal: Journal<u64>,
+    buffer: Vec<u8>,
+    writing: Option<u64>,
+    files: Vec<File>,
+    calls: BTreeMap<u64, Call>,
+    step: u64,
+    next: u64,
+    pub(crate) logged: u64,
+    pub(crate) replayed: u64,
+}
+
+fn key(file: usize) -> Key {
+    Key::new(&[b'K', u8::try_from(file).unwrap()]).unwrap()
+}
+
+fn limits() -> Limits {
+    Limits { files_max: FILES, data_bytes_max: 4096, frame_bytes_due: 8192 }
+}
+
+impl Machine {
+    pub(crate) fn new(seed: u64, mistake: Mistake) -> Self {
+        let identity = Identity { id: [3; 16], bytes: LOG_BYTES, export: vec![1] };
+        let journal = Journal::new(&identity, [0; 16], None, limits());
+        let empty = vec![0; SECTOR * SECTORS];
+        let files = (0..FILES).map(|_| File {
+            cache: empty.clone(),
+            disk: empty.clone(),
+            truth: vec![Cell { history: vec![0], stable: 0 }; CELLS],
+            ..File::default()
+        });
+        let mut machine = Self {
+            rng: Rng::with_seed(seed),
+            mistake,
+            identity,
+            boot: [0; 16],
+            log: vec![0; usize::try_from(LOG_BYTES).unwrap()],
+            journal,
+            buffer: Vec::new(),
+            writing: None,
+            files: files.collect(),
+            calls: BTreeMap::new(),
+            step: 0,
+            next: 1,
+            logged: 0,
+            replayed: 0,
+        };
+        machine.begin_frame();
+        machine.finish_frame();
+        machine
+    }
+
+    /// One step of anything.
+    pub(crate) fn step(&mut self) {
+        self.step += 1;
+        match self.rng.u32(0..20) {
+            0..=4 if self.calls.len() < 12 => self.call(),
+            0..=9 => self.go_on(),
+            10..=12 => self.begin_frame(),
+            13..=16 => self.finish_frame(),
+            17..=18 => self.write_back(),
+            _ => self.sweep(),
+        }
+    }
+
+    fn call(&mut self) {
+        let file = self.rng.usize(0..FILES);
+        match self.rng.u32(0..10) {
+            0..=5 => self.write(file, true),
+            6..=7 => self.write(file, false),
+            8 => {
+                let all = self.files[file].truth.iter().enumerate();
+                let promise = all.map(|(at, cell)| (at, cell.history.len() - 1)).collect();
+                self.start(file, Kind::Commit, promise, Stage::Mark);
+            }
+            _ => {
+                let from = self.rng.usize(0..CELLS);
+                let kind = Kind::Truncate { from, is_done: false };
+                self.start(file, kind, Vec::new(), Stage::Mark);
+            }
+        }
+    }
+
+    fn start(
+        &mut self,
+        file: usize,
+        kind: Kind,
+        promise: Vec<(usize, usize)>,
+        stage: Stage,
+    ) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.calls.insert(id, Call { file, kind, stage, promise });
+        id
+    }
+
+    fn write(&mut self, index: usize, is_stable: bool) {
+        let from = self.rng.usize(0..CELLS - 1);
+        let len = self.rng.usize(1..=(CELLS - from).min(200));
+        let number = self.next << 8;
+        let cells = (0..len).map(|at| number + (at as u64 & 0xff));
+        let data: Vec<u8> = cells.flat_map(u64::to_le_bytes).collect();
+        let promise = self.files[index].put(from, &data, self.step);
+        let may_log = is_stable && self.files[index].is_rooted;
+        if may_log && self.journal.admits(&key(index), data.len()) {
+            let id = self.start(index, Kind::Write, promise, Stage::Waits);
+            let stamp = Stamp { seconds: 0, nanos: u32::try_from(self.step).unwrap() };
+            let offset = (from * CELL) as u64;
+            self.journal.submit(key(index), offset, (stamp, stamp), Bytes::from(data), id);
+            self.logged += 1;
+        } else if is_stable {
+            self.start(index, Kind::Write, promise, Stage::Mark);
+        } else {
+            self.next += 1;
+        }
+    }
+
+    /// Brings a call that does not wait for the log one step further.
+    fn go_on(&mut self) {
+        let ready = self.calls.iter().filter(|(_, call)| !matches!(call.stage, Stage::Waits));
+        let ready: Vec<u64> = ready.map(|(&id, _)| id).collect();
+        let Some(&id) = ready.get(self.rng.usize(0..ready.len().max(1))) else { return };
+        let mut call = self.calls.remove(&id).unwrap();
+        let key = key(call.file);
+        call.stage = match call.stage {
+            Stage::Mark if self.journal.is_doubtful(&key) && !self.forgets_doubt() => return,
+            Stage::Mark => {
+                let file = &mut self.files[call.file];
+                let (snapshot, dirty, began) = (file.cache.clone(), file.dirty, self.step);
+                Stage::Sync { mark: self.journal.mark(&key), began, snapshot, dirty }
+            }
+            Stage::Sync { mark, began, snapshot, dirty } => {
+                let trims = self.mistake == Mistake::TrimsUnsynced && call.kind == Kind::Sweep;
+                // A disk that fails now and then, while there are records: else it is the write
+                // verifier that tells clients of it.
+                if self.journal.mark(&key).is_some() && self.rng.u32(0..60) == 0 {
+                    self.files[call.file].clean(began);
+                    if !self.forgets_doubt() {
+                        self.journal.doubt(&key);
+                    }
+                    return;
+                }
+                if !trims {
+                    self.files[call.file].flush(&snapshot, &dirty, began);
+                }
+                Stage::Synced { mark }
+            }
+            Stage::Synced { mark } if self.journal.is_doubtful(&key) && mark.is_some() => return,
+            Stage::Synced { mark: Some(mark) } => {
+                let waits = self.mistake != Mistake::NoBarrier;
+                self.journal.past(key, mark, if waits { id } else { 0 });
+                if waits { Stage::Waits } else { Stage::Done }
+            }
+            Stage::Synced { mark: None } => Stage::Done,
+            stage => stage,
+        };
+        if matches!(call.stage, Stage::Done) {
+            self.done(call);
+        } else {
+            self.calls.insert(id, call);
+        }
+    }
+
+    fn forgets_doubt(&self) -> bool {
+        self.mistake == Mistake::ForgetsDoubt
+    }
+
+    /// What a call waited for is there.
+    fn done(&mut self, mut call: Call) {
+        let file = &mut self.files[call.file];
+        if let Kind::Truncate { from, is_done: false } = call.kind {
+            let zeros = vec![0; (CELLS - from) * CELL];
+            call.promise = file.put(from, &zeros, self.step);
+            call.kind = Kind::Truncate { from, is_done: true };
+            call.stage = Stage::Mark;
+            self.next += 1;
+            self.calls.insert(self.next, call);
+            self.next += 1;
+            return;
+        }
+        file.is_rooted |= call.kind != Kind::Write || !matches!(call.stage, Stage::Waits);
+        for (cell, stable) in call.promise {
+            let cell = &mut file.truth[cell];
+            cell.stable = cell.stable.max(stable);
+        }
+    }
+
+    fn begin_frame(&mut self) {
+        if self.writing.is_some() {
+            return;
+        }
+        match self.journal.begin(&mut self.buffer) {
+            Begin::Idle => {}
+            Begin::Write { at } => {
+                self.writing = Some(at);
+                if self.mistake == Mistake::AnswersEarly {
+                    let early: Vec<u64> = self
+                        .calls
+                        .iter()
+                        .filter(|(_, call)| matches!(call.stage, Stage::Waits))
+                        .map(|(&id, _)| id)
+                        .collect();
+                    for id in early {
+                        let call = self.calls.remove(&id).unwrap();
+                        self.done(call);
+                    }
+                }
+            }
+            Begin::Stuck => panic!("the log is stuck"),
+        }
+    }
+
+    fn finish_frame(&mut self) {
+        let Some(at) = self.writing.take() else { return };
+        let at = usize::try_from(at).unwrap();
+        self.log[at..at + self.buffer.len()].copy_from_slice(&self.buffer);
+        for id in self.journal.finish(true) {
+            if let Some(call) = self.calls.remove(&id) {
+                self.done(call);
+            }
+        }
+    }
+
+    /// The kernel writes some dirty page when it likes.
+    fn write_back(&mut self) {
+        let (file, sector) = (self.rng.usize(0..FILES), self.rng.usize(0..SECTORS));
+        let step = self.step;
+        let file = &mut self.files[file];
+        if file.dirty[sector] > 0 {
+            file.dirty[sector] = 0;
+            file.store(sector, None, step);
+        }
+    }
+
+    fn sweep(&mut self) {
+        let all: Vec<Key> = self.journal.files().copied().collect();
+        for one in all {
+            let file = usize::from(one.as_bytes()[1]);
+            self.start(file, Kind::Sweep, Vec::new(), Stage::Mark);
+        }
+    }
+
+    /// The process is killed, and with `has_power` nothing else; then the next one starts.
+    pub(crate) fn restart(&mut self, has_power: bool) -> Result<(), ScanError> {
+        self.cut_writes();
+        let calls = std::mem::take(&mut self.calls);
+        if !has_power {
+            self.boot[0] = self.boot[0].wrapping_add(1);
+            for (_, call) in calls {
+                if let Stage::Sync { snapshot, dirty, began, .. } = call.stage {
+                    let some = dirty.map(|dirty| dirty * u64::from(self.rng.bool()));
+                    self.files[call.file].flush(&snapshot, &some, began);
+                }
+            }
+            self.files.iter_mut().for_each(File::lose_cache);
+        } else {
+            // A sync that nobody waits for goes on.
+            for (_, call) in calls {
+                if let Stage::Sync { snapshot, dirty, began, .. } = call.stage {
+                    self.files[call.file].flush(&snapshot, &dirty, began);
+                }
+            }
+        }
+        self.files.iter_mut().for_each(|file| file.is_rooted = false);
+        self.recover()?;
+        Ok(())
+    }
+
+    /// Any sectors of the frame on its way may have come.
+    fn cut_writes(&mut self) {
+        let Some(at) = self.writing.take() else { return };
+        let at = usize::try_from(at).unwrap();
+        let some = self.rng.u32(0..=4);
+        for (index, sector) in self.buffer.chunks(SECTOR).enumerate() {
+            if self.rng.u32(0..4) < some {
+                let at = at + index * SECTOR;
+                self.log[at..at + SECTOR].copy_from_slice(sector);
+            }
+        }
+    }
+
+    fn recover(&mut self) -> Result<(), ScanError> {
+        let found = scan(&self.log[..], &self.identity)?;
+        let same_boot = found.last.boot == self.boot && found.last.flags & frame::DOUBT == 0;
+        if !same_boot {
+            let plan = Plan::of(&self.log[..], &self.identity, &found)?;
+            let (files, replayed, step) = (&mut self.files, &mut self.replayed, self.step);
+            plan.run(&self.log[..], &self.identity, &found, |record| {
+                let Op::Data { offset, data, .. } = record.op else { return Ok(()) };
+                let file = &mut files[usize::from(record.key.as_bytes()[1])];
+                let at = usize::try_from(offset).unwrap();
+                file.cache[at..at + data.len()].copy_from_slice(data);
+                file.dirty = [step; SECTORS];
+                *replayed += 1;
+                Ok::<_, ScanError>(())
+            })?;
+        }
+        for file in &mut self.files {
+            let (snapshot, dirty) = (file.cache.clone(), file.dirty);
+            file.flush(&snapshot, &dirty, self.step);
+        }
+        self.journal = Journal::new(&self.identity, self.boot, Some(&found), limits());
+        self.begin_frame();
+        // Now and then the power goes again before anything has begun.
+        if self.rng.u32(0..10) == 0 {
+            self.cut_writes();
+            self.boot[0] = self.boot[0].wrapping_add(1);
+            self.files.iter_mut().for_each(File::lose_cache);
+            return self.recover();
+        }
+        self.finish_frame();
+        Ok(())
+    }
+
+    /// Whether a doubt waits to be written: a kill at this very moment is not survived.
+    pub(crate) fn has_unsaid_doubt(&self) -> bool {
+        (0..FILES).any(|file| self.journal.is_doubtful(&key(file)))
+    }
+
+    /// Compares what is there with what was promised, and goes on from it.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        for (index, file) in self.files.iter_mut().enumerate() {
+            for (at, cell) in file.truth.iter_mut().enumerate() {
+                let bytes = &file.cache[at * CELL..(at + 1) * CELL];
+                let found = u64::from_le_bytes(bytes.try_into().unwrap());
+                if !cell.history[cell.stable..].contains(&found) {
+                    return Err(format!(
+                        "file {index}, cell {at}: {found:x}, but {:x?} are stable from {} on",
+                        cell.history, cell.stable
+                    ));
+                }
+                *cell = Cell { history: vec![found], stable: 0 };
+            }
+        }
+        Ok(())
+    }
+}
+
+impl File {
+    /// Into the page cache; what was promised of it when that is stable.
+    fn put(&mut self, from: usize, data: &[u8], step: u64) -> Vec<(usize, usize)> {
+        let at = from * CELL;
+        self.cache[at..at + data.len()].copy_from_slice(data);
+        (at / SECTOR..=(at + data.len() - 1) / SECTOR).for_each(|sector| self.dirty[sector] = step);
+        let cells = data.chunks(CELL).enumerate().map(|(index, cell)| {
+            let history = &mut self.truth[from + index].history;
+            history.push(u64::from_le_bytes(cell.try_into().unwrap()));
+            (from + index, history.len() - 1)
+        });
+        cells.collect()
+    }
+
+    /// A sync that began with this in the cache, of which the dirty sectors are to be written.
+    fn flush(&mut self, snapshot: &[u8], dirty: &[u64; SECTORS], began: u64) {
+        for (sector, _) in dirty.iter().enumerate().filter(|(_, dirty)| **dirty > 0) {
+            if self.written[sector] <= began {
+                self.store(sector, Some(snapshot), began);
+            }
+        }
+        self.clean(began);
+    }
+
+    /// What was dirty then counts as written.
+    fn clean(&mut self, began: u64) {
+        let was_then = self.dirty.iter_mut().filter(|dirty| **dirty <= began);
+        was_then.for_each(|dirty| *dirty = 0);
+    }
+
+    fn store(&mut self, sector: usize, from: Option<&[u8]>, step: u64) {
+        let range = sector * SECTOR..(sector + 1) * SECTOR;
+        let from = from.unwrap_or(&self.cache);
+        self.disk[range.clone()].copy_from_slice(&from[range]);
+        self.written[sector] = step;
+    }
+
+    fn lose_cache(&mut self) {
+        self.cache.clone_from(&self.disk);
+        self.dirty = [0; SECTORS];
+    }
+}
