@@ -1,8 +1,9 @@
 //! The witness of durability.
 //!
 //! A FILE_SYNC or COMMIT reply can only be built from a [`Durable`], and a `Durable` can only be
-//! made by `Durable::after_sync`, which stores call with the outcome of a sync. Forgetting the
-//! sync does not compile; lying takes a line that a reviewer sees.
+//! made by `Durable::after_sync`, which stores call with the outcome of a sync, or by
+//! `Durable::after_log`, with that of a frame of the write log. Forgetting either does not compile;
+//! lying takes a line that a reviewer sees.
 
 use crate::types::{Stability, Status, Verifier};
 
@@ -22,6 +23,18 @@ impl Durable {
         verifier: Verifier,
     ) -> Result<Self, Status> {
         outcome.map(|()| Self { verifier })
+    }
+
+    /// The same for data in a write log. `told` is what became of the frame that has them: an error
+    /// if it is not known.
+    pub(crate) fn after_log<E, N>(
+        told: Result<Result<(), E>, N>,
+        verifier: Verifier,
+    ) -> Result<Self, Status> {
+        match told {
+            Ok(Ok(())) => Ok(Self { verifier }),
+            _ => Err(Status::Io),
+        }
     }
 
     pub fn verifier(self) -> Verifier {

@@ -35,6 +35,7 @@ use super::stat::Stat;
 use super::sync::group::Need;
 use super::sys;
 use super::tree::{Tree, wcc};
+use super::write_log::Ticket;
 use crate::durable::{Committed, Durable};
 use crate::store::{Changed, Extent, Looked, Written};
 use crate::types::{Caller, Handle, Stability, Status, Wcc};
@@ -126,13 +127,16 @@ impl Tree {
         let verifier = self.syncer.verifier();
         let (object, wcc, written) = match self.regular(handle) {
             Ok(object) => {
-                let (wcc, written) = self.write_object(caller, &object, offset, &data);
+                let (wcc, written) = self.write_object(caller, &object, offset, &data, stability);
                 (object, wcc, written)
             }
             Err(status) => return Changed::failed(status),
         };
         let result = match written {
-            Ok(count) => match stability {
+            Ok((count, Some(ticket))) => Durable::after_log(ticket.await, verifier)
+                .map(|durable| Committed::Stable(stability, durable))
+                .map(|committed| Written { count, committed }),
+            Ok((count, None)) => match stability {
                 Stability::Unstable => Ok(Committed::Unstable(verifier)),
                 Stability::DataSync => self.committed(&object, Need::Data, stability).await,
                 Stability::FileSync => self.committed(&object, Need::File, stability).await,
@@ -149,7 +153,7 @@ impl Tree {
         need: Need,
         stability: Stability,
     ) -> Result<Committed, Status> {
-        let durable = self.syncer.sync(object, need).await?;
+        let durable = self.sync(object, need).await?;
         Ok(Committed::Stable(stability, durable))
     }
 
@@ -158,8 +162,9 @@ impl Tree {
         caller: &Caller,
         object: &Arc<Object>,
         offset: u64,
-        data: &[u8],
-    ) -> (Wcc, Result<u32, Status>) {
+        data: &Bytes,
+        stability: Stability,
+    ) -> (Wcc, Result<(u32, Option<Ticket>), Status>) {
         let _order = object.order.lock();
         let before = match object.stat() {
             Ok(stat) => stat,
@@ -182,7 +187,14 @@ impl Tree {
             self.write_back_early(object, offset, data.len() as u64);
         }
         let count = result.and_then(|()| u32::try_from(data.len()).map_err(|_| Status::TooLarge));
-        (wcc(&before, object), count)
+        let wcc = wcc(&before, object);
+        let ticket = match (&self.log, &wcc.after, &count) {
+            (Some(log), Some(after), Ok(_)) if stability != Stability::Unstable => {
+                log.submit(object, offset, data, &before, after)
+            }
+            _ => None,
+        };
+        (wcc, count.map(|count| (count, ticket)))
     }
 
     /// Only a hint: dropped when the disk is so busy that hints pile up.
@@ -214,7 +226,7 @@ impl Tree {
         if let Err(status) = self.check_write(caller, &object, &stat) {
             return Changed { wcc: Wcc::unchanged(stat.attr()), result: Err(status) };
         }
-        let result = self.syncer.sync(&object, Need::File).await;
+        let result = self.sync(&object, Need::File).await;
         let wcc = object.stat().map(|stat| Wcc::unchanged(stat.attr()));
         Changed { wcc: wcc.unwrap_or_default(), result }
     }

@@ -73,11 +73,12 @@ mod sys;
 mod tests;
 mod tree;
 mod up;
+pub mod write_log;
 mod writeback;
 
 use std::fmt;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -101,6 +102,7 @@ use self::stat::Stat;
 use self::sync::pool::Pool;
 use self::sync::{SyncCall, Syncer};
 use self::tree::{Touched, Tree};
+use self::write_log::{Log, LogError, Recovered, WriteLog};
 use super::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
     Space, Store, Written,
@@ -146,6 +148,9 @@ pub struct DirOptions {
     pub sync_threads: usize,
     /// Cold reads that wait for the disk at the same time; at least 1.
     pub read_threads: usize,
+    /// Where stable WRITEs are noted, to be answered from there. For kernel handles and
+    /// [`MetadataSync::Always`] only.
+    pub write_log: Option<WriteLog>,
 }
 
 impl Default for DirOptions {
@@ -161,6 +166,7 @@ impl Default for DirOptions {
             metadata_sync: MetadataSync::Always,
             sync_threads: 16,
             read_threads: 4,
+            write_log: None,
         }
     }
 }
@@ -237,6 +243,8 @@ pub enum OpenError {
     State(#[from] StateError),
     #[error("the directory cannot be given a handle: {0:?}")]
     RootHandle(Status),
+    #[error("{0}")]
+    Log(#[from] LogError),
     #[error("no random numbers: {0}")]
     Random(Errno),
     #[error("cannot start a thread: {0}")]
@@ -297,7 +305,10 @@ impl DirStore {
             .early_writeback
             .then(|| pool("nfskit-writeback", 1, WRITEBACKS_MAX))
             .transpose()?;
+        let syncer = Syncer::new(random()?, call, Arc::clone(&proc), for_syncfs, syncs);
+        let log = open_log(options, &root, &handles, &syncer)?;
         let tree = Tree {
+            log,
             root: Arc::new(Object::new(root_handle, &stat, root)),
             root_identity: stat.identity(),
             acting,
@@ -306,7 +317,7 @@ impl DirStore {
             handles,
             objects: Objects::new(options.open_files_max),
             listings: listing::Listings::default(),
-            syncer: Syncer::new(random()?, call, Arc::clone(&proc), for_syncfs, syncs),
+            syncer,
             proc,
             buffers: buffers::Buffers::default(),
             metadata_sync: options.metadata_sync,
@@ -333,8 +344,44 @@ impl DirStore {
         self.tree.acting == Acting::Callers
     }
 
+    /// What its write log held when it was opened.
+    pub fn recovered(&self) -> Option<Recovered> {
+        self.tree.log.as_ref().map(|log| log.recovered)
+    }
+
+    /// Brings what a write log holds to its place, after which the directory can be served without
+    /// it. To be called when no call is in progress any more.
+    ///
+    /// # Errors
+    /// Not all could be; the next server needs the log.
+    pub async fn end_log(&self) -> Result<(), String> {
+        match &self.tree.log {
+            Some(log) => log.end().await,
+            None => Ok(()),
+        }
+    }
+
     pub fn handles_in_use(&self) -> HandlesInUse {
         self.tree.handles.in_use()
+    }
+}
+
+/// The write log, if there is to be one; a directory that has one is not served without it.
+fn open_log(
+    options: &DirOptions,
+    root: &OwnedFd,
+    handles: &Handles,
+    syncer: &Syncer,
+) -> Result<Option<Log>, LogError> {
+    match &options.write_log {
+        None => write_log::refuse_without(root).map(|()| None),
+        Some(_) if options.metadata_sync == MetadataSync::Never => {
+            Err(LogError::Unfit("names and attributes that are synced"))
+        }
+        Some(_) if !handles.are_lasting() => {
+            Err(LogError::Unfit("file handles of the kernel that survive a restart"))
+        }
+        Some(log) => Log::open(log, options.open_files_max, root, syncer.clone()).map(Some),
     }
 }
 
@@ -368,12 +415,14 @@ impl Store for DirStore {
     }
 
     fn sync_failures(&self) -> u64 {
-        self.tree.syncer.failures()
+        let failed = self.tree.log.as_ref().is_some_and(Log::has_failed);
+        self.tree.syncer.failures() + u64::from(failed)
     }
 
     fn readings(&self) -> Vec<Reading> {
         let mut readings = self.tree.objects.readings();
         readings.extend(self.tree.syncer.readings());
+        readings.extend(self.tree.log.iter().flat_map(Log::readings));
         readings
     }
 
@@ -390,6 +439,9 @@ impl Store for DirStore {
         guard: Option<Time>,
     ) -> Changed<()> {
         let _met = self.tree.meet(handle).await;
+        if changes.size.is_some() && self.tree.log.is_some() {
+            self.tree.settle_log(self.tree.object(handle).ok()).await;
+        }
         let change = self.tree.set_attr(caller, handle, &changes, guard);
         self.tree.settle(change).await
     }
@@ -448,6 +500,9 @@ impl Store for DirStore {
         how: CreateHow,
     ) -> Changed<Node> {
         let _met = self.tree.meet(dir).await;
+        if let CreateHow::Unchecked(SetAttr { size: Some(_), .. }) = how {
+            self.tree.settle_log(self.tree.kept_child(dir, name)).await;
+        }
         let change = self.tree.create(caller, dir, name, &how);
         self.tree.settle(change).await
     }
@@ -541,6 +596,9 @@ impl Store for DirStore {
     }
 
     async fn tend(&self, now: Instant) {
+        if let Some(log) = &self.tree.log {
+            log.tend(idle::second(now));
+        }
         let (done, over) = oneshot::channel();
         let tree = Arc::clone(&self.tree);
         self.tree.syncer.aside(move || {

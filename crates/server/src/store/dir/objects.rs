@@ -54,6 +54,11 @@ pub(super) struct Object {
     /// Unstable writes came after the last sync began.
     pub(super) unsynced: AtomicBool,
     pub(super) writeback: Mutex<Writeback>,
+    /// It was synced with its attributes since it was opened, so that it will be there after a
+    /// crash.
+    pub(super) is_rooted: AtomicBool,
+    /// A sync of it has failed since it was opened.
+    pub(super) has_failed: AtomicBool,
     /// What callers may, as the kernel said.
     pub(super) rights: Mutex<Rights>,
     /// The second of the last use ([`super::idle::second`]); 0 if none had begun.
@@ -82,6 +87,8 @@ impl Object {
             group: Mutex::default(),
             unsynced: AtomicBool::new(false),
             writeback: Mutex::default(),
+            is_rooted: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             rights: Mutex::default(),
             asked: AtomicU32::new(0),
         }

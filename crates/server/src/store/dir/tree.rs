@@ -20,7 +20,9 @@ use super::stat::{Identity, Stat};
 use super::sync::Syncer;
 use super::sync::group::Need;
 use super::sync::pool::Pool;
+use super::write_log::Log;
 use super::{FileSystem, MetadataSync};
+use crate::durable::Durable;
 use crate::store::{Changed, Node};
 use crate::types::{Before, Caller, FileKind, Handle, Status, Wcc};
 
@@ -41,6 +43,8 @@ pub(super) struct Tree {
     pub(super) proc: Arc<ProcFds>,
     pub(super) buffers: Buffers,
     pub(super) syncer: Syncer,
+    /// Where stable WRITEs go first, if anywhere.
+    pub(super) log: Option<Log>,
     pub(super) metadata_sync: MetadataSync,
     /// For reads that have to wait for the disk.
     pub(super) readers: Pool,
@@ -242,13 +246,40 @@ impl Tree {
         Changed { wcc: change.wcc, result }
     }
 
+    /// Makes an object stable as it is now.
+    pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
+        match &self.log {
+            Some(log) => log.sync(object, need).await,
+            None => self.syncer.sync(object, need).await,
+        }
+    }
+
+    /// Before a file is truncated: what the log has of it comes to its place, or a crash in between
+    /// would leave a file that is half the one and half the other.
+    pub(super) async fn settle_log(&self, object: Option<Arc<Object>>) {
+        if let (Some(log), Some(object)) = (&self.log, object)
+            && log.has(&object)
+        {
+            // If it fails, so does what is to be stable after it.
+            let _ = log.sync(&object, Need::File).await;
+        }
+    }
+
+    /// A file in the cache, by its name; without a log nobody needs it.
+    pub(super) fn kept_child(&self, dir: &Handle, name: &[u8]) -> Option<Arc<Object>> {
+        self.log.as_ref()?;
+        let dir = self.directory(dir).ok()?;
+        let stat = Stat::named(dir.path(), Component::new(name).ok()?).ok()?;
+        self.objects.recognise(&stat)
+    }
+
     /// Both syncs at once, so that one commit of a journal can serve the two.
     pub(super) async fn make_stable(&self, Touched(touched): Touched) -> Result<(), Status> {
         if self.metadata_sync == MetadataSync::Never {
             return Ok(());
         }
         let sync = async |object: &Option<Arc<Object>>| match object {
-            Some(object) => self.syncer.sync(object, Need::File).await.map(|_| ()),
+            Some(object) => self.sync(object, Need::File).await.map(|_| ()),
             None => Ok(()),
         };
         let (first, second) = join(sync(&touched[0]), sync(&touched[1])).await;

@@ -88,20 +88,29 @@ impl Kernel {
     /// A broken seal is `Stale`, not `BadHandle`: most likely the key is not the one it was.
     fn unseal(&self, bytes: &[u8]) -> Result<KernelHandle, Status> {
         let (named, seal) = bytes.split_last_chunk::<SEAL_BYTES>().ok_or(Status::BadHandle)?;
-        let [_marker, tag, inner @ ..] = named else {
-            return Err(Status::BadHandle);
-        };
+        let kernel = kernel_handle(named).ok_or(Status::BadHandle)?;
         if siphash(&self.key, named).to_le_bytes() != *seal {
             return Err(Status::Stale);
         }
-        let mut own = [0; KERNEL_HANDLE_BYTES_MAX as usize];
-        own.get_mut(..inner.len()).ok_or(Status::BadHandle)?.copy_from_slice(inner);
-        Ok(KernelHandle {
-            tag: i32::from(*tag),
-            len: u8::try_from(inner.len()).map_err(|_| Status::BadHandle)?,
-            bytes: own,
-        })
+        Ok(kernel)
     }
+}
+
+/// What a handle of this kind names, without its seal, which a server's own records do not need.
+pub(in crate::store::dir) fn unsealed(bytes: &[u8]) -> Option<&[u8]> {
+    let (named, _) = bytes.split_last_chunk::<SEAL_BYTES>()?;
+    named.first().is_some_and(|&marker| marker == MARKER).then_some(named)
+}
+
+/// The kernel's handle in it.
+pub(in crate::store::dir) fn kernel_handle(named: &[u8]) -> Option<KernelHandle> {
+    let [_marker, tag, inner @ ..] = named else {
+        return None;
+    };
+    let mut own = [0; KERNEL_HANDLE_BYTES_MAX as usize];
+    own.get_mut(..inner.len())?.copy_from_slice(inner);
+    let len = u8::try_from(inner.len()).ok()?;
+    Some(KernelHandle { tag: i32::from(*tag), len, bytes: own })
 }
 
 /// The caller's key, or that which lies with the files, or that of the state directory.

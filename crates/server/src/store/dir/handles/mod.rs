@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 pub use self::kept::StateError;
 use self::kernel::Kernel;
+pub(super) use self::kernel::{kernel_handle, unsealed};
 use self::table::{Moving, Table};
 use super::acting::Acting;
 use super::beneath::{Beneath, Component};
@@ -62,6 +63,11 @@ impl Handles {
             }
             Self::Table(table) => HandlesInUse::Table { survive_restart: table.survives_restart() },
         }
+    }
+
+    /// Whether they are the kernel's and mean the same after a restart.
+    pub(super) fn are_lasting(&self) -> bool {
+        matches!(self.in_use(), HandlesInUse::Kernel { survive_restart: true })
     }
 
     pub(super) fn root(&self, root: BorrowedFd<'_>) -> Result<Handle, Status> {

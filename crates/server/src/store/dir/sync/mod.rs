@@ -115,11 +115,21 @@ impl Syncer {
 
     /// As [`Syncer::sync`], but nobody waits: only the verifier tells of a failure.
     pub(super) fn sync_unattended(&self, object: &Arc<Object>, need: Need) {
-        let (waiter, _) = oneshot::channel();
+        drop(self.ask(object, need));
+    }
+
+    /// As [`Syncer::sync`] for a thread, which may wait for the answer or not.
+    pub(super) fn ask(
+        &self,
+        object: &Arc<Object>,
+        need: Need,
+    ) -> oneshot::Receiver<Result<Durable, Status>> {
+        let (waiter, told) = oneshot::channel();
         self.inner.asked.fetch_add(1, Ordering::Relaxed);
         if object.group.lock().arrive(need, waiter) == Arrival::First {
             self.hand_over(object);
         }
+        told
     }
 
     fn hand_over(&self, object: &Arc<Object>) {
@@ -134,6 +144,10 @@ impl Syncer {
         object.take_unsynced();
         let verifier = self.inner.verifier();
         let outcome = self.inner.sync(object, need);
+        if outcome.is_err() {
+            // Before the next one begins, which may well succeed.
+            object.has_failed.store(true, Ordering::Release);
+        }
         let finished = object.group.lock().finish();
         for waiter in finished.waiters {
             // A caller who went away is no reason not to tell the others.

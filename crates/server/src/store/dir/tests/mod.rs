@@ -5,10 +5,12 @@
 
 mod callers;
 mod churn;
+mod cuts;
 mod data;
 mod handles;
 mod idle;
 mod listing;
+mod logged;
 mod names;
 mod syncs;
 mod systems;

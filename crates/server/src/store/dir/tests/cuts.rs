@@ -1,0 +1,193 @@
+//! Power cuts of a real file system: what its disk holds is copied while nothing was asked to write
+//! to it, the copy is mounted, and the log of the same moment is replayed into it.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use super::logged::options;
+use super::*;
+
+/// In the gate. Each is a mount and some seconds of work in a second.
+const CUTS: u32 = 6;
+
+/// A server with a log, on a file system in a file.
+struct Machine {
+    at: DirStore,
+    mount: Mount,
+    place: tempfile::TempDir,
+    boot: u8,
+}
+
+/// What a client knows of a file.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+struct Known {
+    content: Vec<u8>,
+    modified: Time,
+}
+
+impl Machine {
+    fn new() -> Option<Self> {
+        let place = tempfile::tempdir().unwrap();
+        let made = Mount::made(&place.path().join("disk"), &["mkfs.ext4", "-q", "-F"])?;
+        drop(made);
+        let mount = Self::mount(place.path())?;
+        let at = DirStore::open(&mount.0, &options(place.path().join("log"), 0)).unwrap();
+        Some(Self { at, mount, place, boot: 0 })
+    }
+
+    /// The kernel does not commit its journal by itself.
+    fn mount(place: &Path) -> Option<Mount> {
+        let image = place.join("disk.image");
+        let arguments = ["-o", "loop,commit=900", image.to_str().unwrap()];
+        Mount::at(place.join("disk"), &arguments)
+    }
+
+    fn log(&self) -> &Log {
+        self.at.tree.log.as_ref().unwrap()
+    }
+
+    /// The power is cut, and comes back. All calls were answered: what the log says afterwards is
+    /// of no weight, so that it may be copied first.
+    fn cut(self) -> Self {
+        // A copy of a disk that is being written would be none of any moment.
+        while self.log().is_sweeping() {
+            thread::yield_now();
+        }
+        let Self { at, mount, place, boot } = self;
+        let copy = |from: &str, to: &str| {
+            let (from, to) = (place.path().join(from), place.path().join(to));
+            let copied =
+                Command::new("cp").args(["--sparse=always", "--"]).arg(from).arg(to).status();
+            assert!(copied.unwrap().success());
+        };
+        copy("log", "log.cut");
+        copy("disk.image", "image.cut");
+        drop(at);
+        let unmounted = Command::new("umount").arg(&mount.0).status().unwrap();
+        assert!(unmounted.success(), "nothing holds it");
+        std::mem::forget(mount);
+        let take = |from: &str, to: &str| {
+            fs::rename(place.path().join(from), place.path().join(to)).unwrap();
+        };
+        take("log.cut", "log");
+        take("image.cut", "disk.image");
+        let mount = Self::mount(place.path()).expect("it was mounted before");
+        let boot = boot + 1;
+        let at = DirStore::open(&mount.0, &options(place.path().join("log"), boot)).unwrap();
+        assert!(!at.recovered().unwrap().was_running);
+        Self { at, mount, place, boot }
+    }
+
+    fn write(&self, file: &Handle, offset: usize, data: &[u8], stability: Stability) -> Time {
+        let data = Bytes::copy_from_slice(data);
+        let written = block_on(self.at.write(&ME, file, offset as u64, data, stability));
+        written.result.unwrap();
+        written.wcc.after.unwrap().modified
+    }
+
+    fn find(&self, name: &str) -> Result<Node, Status> {
+        block_on(self.at.lookup(&ME, &self.at.root(), name.as_bytes())).result
+    }
+
+    /// One call of a client, and what it was told.
+    fn call(&self, random: &mut impl FnMut(usize) -> usize, known: &mut BTreeMap<String, Known>) {
+        let name = format!("file-{}", random(12));
+        let Some(file) = known.get_mut(&name) else {
+            let how = CreateHow::Guarded(mode(0o644));
+            let made = block_on(self.at.create(&ME, &self.at.root(), name.as_bytes(), how));
+            let modified = made.result.unwrap().attr.modified;
+            known.insert(name, Known { modified, ..Known::default() });
+            return;
+        };
+        let handle = self.find(&name).unwrap().handle;
+        let byte = u8::try_from(random(255)).unwrap() + 1;
+        match random(20) {
+            0 => {
+                block_on(self.at.remove(&ME, &self.at.root(), name.as_bytes())).result.unwrap();
+                known.remove(&name);
+            }
+            1 => {
+                let size = random(file.content.len() + 5000);
+                let changes = SetAttr { size: Some(size as u64), ..SetAttr::default() };
+                let changed = block_on(self.at.set_attr(&ME, &handle, changes, None));
+                changed.result.unwrap();
+                file.content.resize(size, 0);
+                file.modified = changed.wcc.after.unwrap().modified;
+            }
+            2 | 3 => {
+                let (offset, data) = (random(60_000), vec![byte; 1 + random(9000)]);
+                file.modified = self.write(&handle, offset, &data, Stability::Unstable);
+                let _durable = block_on(self.at.commit(&ME, &handle, 0, 0)).result.unwrap();
+                file.put(offset, &data);
+            }
+            // More than a record takes.
+            4 => {
+                let data = vec![byte; 300 << 10];
+                file.modified = self.write(&handle, 0, &data, Stability::FileSync);
+                file.put(0, &data);
+            }
+            _ => {
+                let (offset, data) = (random(60_000), vec![byte; 1 + random(9000)]);
+                file.modified = self.write(&handle, offset, &data, Stability::FileSync);
+                file.put(offset, &data);
+            }
+        }
+    }
+
+    fn check(&self, known: &BTreeMap<String, Known>) {
+        let mut names: Vec<_> = fs::read_dir(&self.mount.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with("file-"))
+            .collect();
+        names.sort();
+        assert!(names.iter().eq(known.keys()), "{names:?}");
+        for (name, known) in known {
+            let content = fs::read(self.mount.0.join(name)).unwrap();
+            assert_eq!(content.len(), known.content.len(), "size of {name}");
+            let differs = content.iter().zip(&known.content).position(|(a, b)| a != b);
+            assert_eq!(differs, None, "of {name}");
+            assert_eq!(self.find(name).unwrap().attr.modified, known.modified, "time of {name}");
+        }
+    }
+}
+
+impl Known {
+    fn put(&mut self, offset: usize, data: &[u8]) {
+        let end = offset + data.len();
+        if self.content.len() < end {
+            self.content.resize(end, 0);
+        }
+        self.content[offset..end].copy_from_slice(data);
+    }
+}
+
+#[test]
+fn power_cuts_of_a_real_file_system_lose_nothing() {
+    if !kernel_handles_work() || !is_privileged() {
+        return not_tested("power cuts: this process may not mount");
+    }
+    let Some(mut machine) = Machine::new() else { return };
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = move |end: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).unwrap() % end.max(1)
+    };
+    let (mut known, mut replayed) = (BTreeMap::new(), 0);
+    for cut in 0..CUTS {
+        for call in 0..60 + random(200) {
+            machine.call(&mut random, &mut known);
+            if call % 50 == 0 {
+                let second = cut * 1000 + u32::try_from(call).unwrap() + 5;
+                machine.log().tend(second);
+            }
+        }
+        machine = machine.cut();
+        replayed += machine.at.recovered().unwrap().records;
+        machine.check(&known);
+    }
+    assert!(replayed > 0, "the log was of use");
+    block_on(machine.at.end_log()).unwrap();
+}

@@ -1,0 +1,367 @@
+//! The write log in a store: what is logged, what a crash leaves, and what is refused.
+//!
+//! A loss of power is played: the store is dropped without an end, what it had written to a file is
+//! taken back, and the next one is told of another boot.
+
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::*;
+use crate::store::dir::sync::group::Need;
+use crate::store::dir::write_log::{LogError, Recovered, WriteLog};
+
+const SIZE: u64 = 16 << 20;
+
+struct Logged {
+    at: Fixture,
+    syncs: Arc<AtomicUsize>,
+    fails: Arc<AtomicBool>,
+}
+
+pub(super) fn options(log: PathBuf, boot: u8) -> DirOptions {
+    DirOptions {
+        handles: HandleChoice::Kernel,
+        identity: Identity::Best,
+        write_log: Some(WriteLog { file: log, bytes: SIZE, boot: Some([boot; 16]) }),
+        ..DirOptions::default()
+    }
+}
+
+/// None, loudly, where a log cannot be.
+fn logged() -> Option<Logged> {
+    if !kernel_handles_work() {
+        not_tested("a write log: kernel handles may not be opened");
+        return None;
+    }
+    let plain = DirOptions { handles: HandleChoice::Kernel, ..DirOptions::default() };
+    let mut at = Fixture::new(plain);
+    if at.store.medium() == Medium::Memory || !at.store.tree.handles.are_lasting() {
+        not_tested("a write log: temporary files lie in memory");
+        return None;
+    }
+    at.options = options(at.outside("log"), 1);
+    let (syncs, fails) = (Arc::default(), Arc::default());
+    let mut logged = Logged { at, syncs, fails };
+    logged.open();
+    Some(logged)
+}
+
+impl Logged {
+    /// A store that counts its syncs, and has them fail on demand.
+    fn open(&mut self) {
+        let (syncs, fails) = (Arc::clone(&self.syncs), Arc::clone(&self.fails));
+        let call = Box::new(move |fd: std::os::fd::BorrowedFd<'_>, need: Need| {
+            syncs.fetch_add(1, Ordering::SeqCst);
+            match fails.load(Ordering::SeqCst) {
+                true => Err(Errno::IO),
+                false => sync::sync_call(fd, need),
+            }
+        });
+        self.at.store = DirStore::open_with(&self.at.path(""), &self.at.options, call).unwrap();
+    }
+
+    /// The process is killed, and started again in this boot of the machine.
+    fn again(mut self, boot: u8, between: impl FnOnce(&Fixture)) -> (Self, Recovered) {
+        let Fixture { store, place, .. } = self.at;
+        let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
+        drop(store);
+        // It stands for nothing until the next is open.
+        let other = DirStore::open(place.path().join("outside"), &plain).unwrap();
+        let log = place.path().join("outside/log");
+        self.at = Fixture { store: other, options: options(log, boot), place };
+        between(&self.at);
+        self.open();
+        let recovered = self.at.store.recovered().unwrap();
+        (self, recovered)
+    }
+
+    /// A file that was made and synced, with `old` in it.
+    fn file(&self, name: &str, old: &'static [u8]) -> Handle {
+        let file = self.at.create(&self.at.root(), name).handle;
+        self.write(&file, 0, old, Stability::FileSync).unwrap();
+        file
+    }
+
+    fn write(
+        &self,
+        file: &Handle,
+        offset: u64,
+        data: &'static [u8],
+        stability: Stability,
+    ) -> Result<Committed, Status> {
+        let data = Bytes::from_static(data);
+        let written = block_on(self.at.store.write(&ME, file, offset, data, stability));
+        written.result.map(|written| written.committed)
+    }
+
+    fn commit(&self, file: &Handle) -> Result<(), Status> {
+        block_on(self.at.store.commit(&ME, file, 0, 0)).result.map(drop)
+    }
+
+    fn syncs(&self) -> usize {
+        self.syncs.load(Ordering::SeqCst)
+    }
+}
+
+/// What the page cache had of a file is gone, and so are its later times.
+fn lose(at: &Fixture, name: &str, old: &[u8]) {
+    fs::write(at.path(name), old).unwrap();
+}
+
+#[test]
+fn a_stable_write_is_answered_by_the_log_and_survives() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    let before = at.syncs();
+    let committed = at.write(&file, 2, b"new!", Stability::FileSync).unwrap();
+    assert!(matches!(committed, Committed::Stable(Stability::FileSync, _)));
+    let committed = at.write(&file, 6, b"more", Stability::DataSync).unwrap();
+    assert!(matches!(committed, Committed::Stable(Stability::DataSync, _)));
+    assert_eq!(at.syncs(), before, "the file itself was not synced");
+    assert_eq!(at.at.read(&file, 0, 99).unwrap().0, b"olnew!more", "read without the log");
+    let modified = at.at.attr(&file).unwrap().modified;
+
+    let (at, recovered) = at.again(2, |at| lose(at, "file", b"old"));
+    assert_eq!((recovered.files, recovered.records, recovered.bytes), (1, 2, 8));
+    assert_eq!((recovered.gone, recovered.was_running), (0, false));
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"olnew!more");
+    let file = at.at.walk("file").unwrap();
+    assert!(file.attr.modified >= modified);
+    // Once is enough.
+    let (at, recovered) = at.again(3, |_| ());
+    assert_eq!((recovered.files, recovered.records), (0, 0));
+    assert_eq!(at.at.read(&file.handle, 0, 99).unwrap().0, b"olnew!more");
+}
+
+#[test]
+fn the_time_of_the_last_write_comes_back_with_it() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    let modified = at.at.attr(&file).unwrap().modified;
+    let (at, _) = at.again(2, |at| {
+        lose(at, "file", b"old");
+        let early = fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+        fs::File::options().write(true).open(at.path("file")).unwrap().set_times(early).unwrap();
+    });
+    let now = at.at.walk("file").unwrap().attr.modified;
+    assert_eq!((now.secs, now.nanos), (modified.secs, modified.nanos));
+}
+
+#[test]
+fn a_process_that_was_killed_leaves_the_page_cache_which_is_newer() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    let (at, recovered) = at.again(1, |at| fs::write(at.path("file"), b"a program's").unwrap());
+    assert!(recovered.was_running);
+    assert_eq!((recovered.files, recovered.records), (1, 0));
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"a program's");
+}
+
+#[test]
+fn what_was_committed_or_truncated_after_a_logged_write_stands() {
+    let Some(at) = logged() else { return };
+    let files = ["committed", "truncated", "made again", "large"].map(|name| at.file(name, b"old"));
+    for file in &files {
+        at.write(file, 0, b"logged", Stability::FileSync).unwrap();
+    }
+    at.write(&files[0], 0, b"newer!", Stability::Unstable).unwrap();
+    at.commit(&files[0]).unwrap();
+    at.at.set_attr(&files[1], SetAttr { size: Some(2), ..SetAttr::default() }).unwrap();
+    let how = CreateHow::Unchecked(SetAttr { size: Some(0), ..SetAttr::default() });
+    block_on(at.at.store.create(&ME, &at.at.root(), b"made again", how)).result.unwrap();
+    static LARGE: [u8; 300 << 10] = [7; 300 << 10];
+    let before = at.syncs();
+    at.write(&files[3], 0, &LARGE, Stability::FileSync).unwrap();
+    assert!(at.syncs() > before, "it goes to its file");
+
+    let (at, recovered) = at.again(2, |_| ());
+    assert_eq!((recovered.files, recovered.records), (0, 0));
+    let read = |name| fs::read(at.at.path(name)).unwrap();
+    assert_eq!(read("committed"), b"newer!");
+    assert_eq!(read("truncated"), b"lo");
+    assert_eq!(read("made again"), b"");
+    assert_eq!(read("large"), LARGE);
+}
+
+#[test]
+fn a_file_that_was_renamed_gets_its_bytes_and_one_that_is_gone_does_not() {
+    let Some(at) = logged() else { return };
+    let root = at.at.root();
+    let files = ["moved", "removed", "replaced"].map(|name| at.file(name, b"old"));
+    for file in &files {
+        at.write(file, 0, b"new", Stability::FileSync).unwrap();
+    }
+    at.at.rename(&root, "moved", &root, "elsewhere").unwrap();
+    at.at.remove(&root, "removed").unwrap();
+    at.at.remove(&root, "replaced").unwrap();
+    at.at.create(&root, "replaced");
+    let (at, recovered) = at.again(2, |at| lose(at, "elsewhere", b"old"));
+    assert_eq!((recovered.files, recovered.gone), (3, 2));
+    assert_eq!(fs::read(at.at.path("elsewhere")).unwrap(), b"new");
+    assert_eq!(fs::read(at.at.path("replaced")).unwrap(), b"");
+    assert!(!at.at.path("removed").exists());
+}
+
+#[test]
+fn a_file_whose_sync_has_failed_is_replayed_also_without_a_reboot() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    at.fails.store(true, Ordering::SeqCst);
+    assert_eq!(at.commit(&file), Err(Status::Io));
+    at.fails.store(false, Ordering::SeqCst);
+    // The kernel has told its error, and would say now that all is well.
+    assert_eq!(at.commit(&file), Err(Status::Io));
+    assert!(at.write(&file, 0, b"xxx", Stability::FileSync).is_err());
+    // Other files are as they were; the frame says that one is not.
+    at.file("other", b"something");
+    let (at, recovered) = at.again(1, |at| lose(at, "file", b"old"));
+    assert!(!recovered.was_running && recovered.records > 0);
+    assert_eq!(&fs::read(at.at.path("file")).unwrap()[..], b"new");
+    let file = at.at.walk("file").unwrap().handle;
+    at.commit(&file).unwrap();
+}
+
+#[test]
+fn more_than_the_log_holds_goes_through_it() {
+    let Some(at) = logged() else { return };
+    static PIECE: [u8; 200 << 10] = [9; 200 << 10];
+    let file = at.file("file", b"old");
+    for index in 0..200 {
+        at.write(&file, index * PIECE.len() as u64, &PIECE, Stability::FileSync).unwrap();
+    }
+    let (at, _) = at.again(2, |at| {
+        // What a sync has brought to its place is there; of the rest nothing.
+        let end = 200 * PIECE.len() as u64;
+        let file = fs::File::options().write(true).open(at.path("file")).unwrap();
+        file.write_all_at(&[0; 100], end - 100).unwrap();
+    });
+    let found = fs::read(at.at.path("file")).unwrap();
+    assert_eq!(found.len(), 200 * PIECE.len());
+    let log = fs::metadata(at.at.outside("log")).unwrap();
+    assert_eq!((log.len(), log.mode() & 0o777), (SIZE, 0o600));
+    assert!(found[..found.len() - 100].iter().all(|&byte| byte == 9));
+}
+
+#[test]
+fn files_are_brought_to_their_place_after_some_seconds() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    let log = at.at.store.tree.log.as_ref().unwrap();
+    let object = at.at.store.tree.object(&file).unwrap();
+    assert!(log.has(&object));
+    at.at.tend(100);
+    for _ in 0..10_000_000 {
+        if !log.has(&object) {
+            return;
+        }
+        thread::yield_now();
+    }
+    panic!("it still has records");
+}
+
+#[test]
+fn without_its_log_a_directory_is_not_served_and_after_its_end_it_is() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    let plain = DirOptions::default();
+    let refused = |options: &DirOptions| {
+        DirStore::open(at.at.path(""), options).map(drop).unwrap_err().to_string()
+    };
+    assert!(refused(&plain).contains("--write-log"), "{}", refused(&plain));
+    assert!(refused(&at.at.options).contains("another server"), "{}", refused(&at.at.options));
+    let other = options(at.at.outside("other"), 1);
+    assert!(refused(&other).contains("--write-log"), "its log is the first one");
+    assert!(!at.at.outside("other").exists(), "nothing was made");
+
+    block_on(at.at.store.end_log()).unwrap();
+    DirStore::open(at.at.path(""), &plain).unwrap();
+    let inspection = |at: &Fixture| write_log::inspect(&at.outside("log"));
+    assert!(matches!(inspection(&at.at), Err(LogError::File { .. })), "it is still open");
+    let place = at.at.place;
+    drop(at.at.store);
+    let found = write_log::inspect(&place.path().join("outside/log")).unwrap();
+    assert!(found.is_clean && !found.is_torn && !found.has_doubts);
+    assert_eq!((found.files, found.records), (0, 0));
+}
+
+#[test]
+fn a_log_of_another_directory_or_with_damage_is_refused_and_left_as_it_is() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    let Fixture { store, place, .. } = at.at;
+    drop(store);
+    let log = place.path().join("outside/log");
+    let whole = fs::read(&log).unwrap();
+    let refused = |dir: &str, boot| {
+        let dir = place.path().join(dir);
+        DirStore::open(dir, &options(log.clone(), boot)).map(drop).unwrap_err().to_string()
+    };
+    fs::create_dir(place.path().join("another")).unwrap();
+    assert!(refused("another", 2).contains("another directory"));
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 5] = [
+        ("not a write log", |log| log[3] ^= 1),
+        ("damaged", |log| log[100] ^= 1),
+        ("no whole frame", |log| log[4096..].fill(0)),
+        ("made with", |log| log.truncate(log.len() - 4096)),
+        ("not a write log", Vec::clear),
+    ];
+    for (told, damage) in damages {
+        let mut bytes = whole.clone();
+        damage(&mut bytes);
+        fs::write(&log, &bytes).unwrap();
+        let why = refused("export", 2);
+        assert!(why.contains(told), "{why}");
+        assert!(fs::read(&log).unwrap() == bytes, "nothing was overwritten");
+    }
+    fs::write(&log, &whole).unwrap();
+    fs::write(place.path().join("export/file"), b"old").unwrap();
+    let store = DirStore::open(place.path().join("export"), &options(log, 2)).unwrap();
+    assert_eq!(store.recovered().unwrap().records, 1);
+    assert_eq!(fs::read(place.path().join("export/file")).unwrap(), b"new");
+}
+
+#[test]
+fn a_write_that_takes_set_id_bits_is_stable_in_its_file() {
+    let Some(at) = logged() else { return };
+    if !at.at.store.acts_as_callers() {
+        return not_tested("set-id bits: this process acts as itself");
+    }
+    let file = at.file("file", b"old");
+    at.at.set_attr(&file, mode(0o4777)).unwrap();
+    let before = at.syncs();
+    let somebody = Caller { uid: 1000, gid: 1000, gids: Vec::new() };
+    let data = Bytes::from_static(b"new");
+    let write = at.at.store.write(&somebody, &file, 0, data.clone(), Stability::FileSync);
+    block_on(write).result.unwrap();
+    assert_eq!(at.syncs(), before + 1, "the bits are gone for good");
+    let write = at.at.store.write(&somebody, &file, 0, data, Stability::FileSync);
+    block_on(write).result.unwrap();
+    assert_eq!(at.syncs(), before + 1);
+}
+
+#[test]
+fn a_log_in_memory_or_of_no_size_is_refused() {
+    let Some(at) = logged() else { return };
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("export")).unwrap();
+    let refused = |log: PathBuf, bytes| {
+        let mut options = options(log, 1);
+        options.write_log.as_mut().unwrap().bytes = bytes;
+        DirStore::open(place.path().join("export"), &options).map(drop).unwrap_err().to_string()
+    };
+    let log = place.path().join("log");
+    assert!(refused(log.clone(), 1 << 20).contains("16 MiB to 1 GiB"));
+    assert!(refused(place.path().join("nowhere/log"), SIZE).contains("cannot be made"));
+    fs::create_dir(at.at.outside("memory")).unwrap();
+    let Some(memory) = Mount::tmpfs(at.at.outside("memory"), "size=32m") else { return };
+    assert!(refused(memory.0.join("log"), SIZE).contains("memory"));
+    assert_eq!(fs::read_dir(&memory.0).unwrap().count(), 0, "nothing was made");
+    assert!(!log.exists());
+}

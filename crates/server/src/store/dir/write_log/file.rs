@@ -1,0 +1,265 @@
+//! The file that a log is: found or made, locked, and written past the page cache.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use log::identity::{EXPORT_BYTES_MAX, IdentityError};
+use log::journal::Begin;
+use log::replay::Plan;
+use log::scan::{Found, ScanError, scan};
+use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Limits, Medium, SIZE_MAX, SIZE_MIN, frame};
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::rand::GetRandomFlags;
+
+use super::marker::Marker;
+use super::{LogError, WriteLog};
+use crate::store::dir::data::FileSystem;
+use crate::store::dir::sys;
+
+/// What `nfskit log inspect` tells.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    pub id: [u8; 16],
+    pub size_bytes: u64,
+    /// What a recovery would read.
+    pub frames: usize,
+    pub frames_bytes: u64,
+    pub sequence: u64,
+    /// What it would do again.
+    pub files: usize,
+    pub records: u64,
+    pub bytes: u64,
+    pub is_clean: bool,
+    pub is_torn: bool,
+    pub has_doubts: bool,
+}
+
+pub(super) struct LogFile {
+    path: PathBuf,
+    /// Through the page cache, for reading; it holds the lock.
+    file: File,
+    /// Writes are on the disk when they return.
+    direct: Option<File>,
+    pub(super) identity: Identity,
+    /// Memory for direct writes, with room to begin at a block.
+    aligned: Vec<u8>,
+}
+
+impl Medium for LogFile {
+    fn bytes(&self) -> u64 {
+        self.identity.bytes
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, at)
+    }
+}
+
+impl LogFile {
+    /// The log of this directory at its place, made if nothing is there.
+    pub(super) fn open_or_make(
+        options: &WriteLog,
+        root: &OwnedFd,
+        boot: [u8; 16],
+    ) -> Result<Self, LogError> {
+        let path = options.file.clone();
+        let wrong = |what: String| LogError::File { file: options.file.clone(), what };
+        let export = export_name(root).map_err(|cause| wrong(format!("no handle: {cause}")))?;
+        let marker = Marker::of(root);
+        if !path.try_exists().map_err(|cause| wrong(cause.to_string()))? {
+            if let Some(Marker { file, .. }) = marker {
+                return Err(LogError::Missing { file });
+            }
+            make(options, export.clone(), boot).map_err(&wrong)?;
+        }
+        let log = Self::open(&path)?;
+        if log.identity.export != export {
+            return Err(wrong("it was made for another directory".to_owned()));
+        }
+        match marker {
+            Some(Marker { id, file }) if id != log.identity.id => Err(LogError::Missing { file }),
+            Some(_) => Ok(log),
+            None if log.needs_nothing()? => Ok(log),
+            None => Err(wrong(
+                "it holds stable writes, but the directory does not know it any more: it was \
+                 restored, or served without its log. Keep a copy of the log, and remove it"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// Opens and locks it, whose ever it is.
+    fn open(path: &Path) -> Result<Self, LogError> {
+        let wrong = |what: String| LogError::File { file: path.to_owned(), what };
+        let told = |cause: io::Error| wrong(cause.to_string());
+        let file = File::options().read(true).write(true).open(path).map_err(told)?;
+        check_kind(&file).map_err(&wrong)?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| wrong("another server has it".to_owned()))?;
+        let mut block = vec![0; BLOCK];
+        let len = file.metadata().map_err(told)?.len();
+        if len >= BLOCK_BYTES {
+            file.read_exact_at(&mut block, 0).map_err(told)?;
+        }
+        let identity = Identity::decode(&block).map_err(|error| match error {
+            IdentityError::Checksum => {
+                LogError::Damaged { file: path.to_owned(), what: error.to_string() }
+            }
+            error => wrong(error.to_string()),
+        })?;
+        if identity.bytes != len {
+            let bytes = identity.bytes;
+            return Err(wrong(format!("it is of {len} bytes and was made with {bytes}")));
+        }
+        let direct = open_direct(path, &file).map_err(told)?;
+        let aligned = vec![0; frame::FRAME_BYTES_MAX + BLOCK];
+        Ok(Self { path: path.to_owned(), file, direct, identity, aligned })
+    }
+
+    pub(super) fn error(&self, what: String) -> LogError {
+        LogError::File { file: self.path.clone(), what }
+    }
+
+    pub(super) fn real_path(&self) -> PathBuf {
+        fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
+    /// Stable when it returns.
+    pub(super) fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let Some(direct) = &self.direct else {
+            self.file.write_all_at(bytes, at)?;
+            return self.file.sync_data();
+        };
+        let from = self.aligned.as_ptr().align_offset(BLOCK);
+        let aligned = &mut self.aligned[from..from + bytes.len()];
+        aligned.copy_from_slice(bytes);
+        direct.write_all_at(aligned, at)
+    }
+
+    pub(super) fn scan(&self) -> Result<(Found, Plan), LogError> {
+        let told = |error: ScanError| match error {
+            ScanError::Io(_) => self.error(error.to_string()),
+            damage => LogError::Damaged { file: self.path.clone(), what: damage.to_string() },
+        };
+        let found = scan(self, &self.identity).map_err(told)?;
+        let plan = Plan::of(self, &self.identity, &found).map_err(told)?;
+        Ok((found, plan))
+    }
+
+    fn needs_nothing(&self) -> Result<bool, LogError> {
+        Ok(self.scan()?.1.files.is_empty())
+    }
+}
+
+/// Reads a log that no server has.
+pub(super) fn inspect(path: &Path) -> Result<Inspection, LogError> {
+    let log = LogFile::open(path)?;
+    let (found, plan) = log.scan()?;
+    Ok(Inspection {
+        frames: found.frames.len(),
+        frames_bytes: found.frames.iter().map(|place| place.bytes).sum(),
+        sequence: found.last.sequence,
+        files: plan.files.len(),
+        records: plan.files.values().map(|needed| needed.records).sum(),
+        bytes: plan.files.values().map(|needed| needed.bytes).sum(),
+        is_clean: found.last.flags & frame::CLEAN != 0,
+        is_torn: found.is_torn,
+        has_doubts: found.last.flags & frame::DOUBT != 0,
+        id: log.identity.id,
+        size_bytes: log.identity.bytes,
+    })
+}
+
+fn check_kind(file: &File) -> Result<(), String> {
+    if !file.metadata().map_err(|cause| cause.to_string())?.is_file() {
+        return Err("it is not a file".to_owned());
+    }
+    let system = FileSystem::of(file.as_fd()).map_err(|errno| errno.to_string())?;
+    match system.is_memory() {
+        true => Err("it lies in memory (tmpfs), where nothing is stable".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// The same file past the page cache, where its file system allows that.
+fn open_direct(path: &Path, file: &File) -> io::Result<Option<File>> {
+    let flags = (OFlags::DIRECT | OFlags::DSYNC).bits().cast_signed();
+    let direct = match File::options().write(true).custom_flags(flags).open(path) {
+        Ok(direct) => direct,
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let number = |file: &File| file.metadata().map(|data| (data.dev(), data.ino()));
+    match number(&direct)? == number(file)? {
+        true => Ok(Some(direct)),
+        false => Err(io::Error::other("it is being replaced")),
+    }
+}
+
+/// Makes a log as a whole or not at all, with all its blocks: what is not allocated would take a
+/// commit of the file system's journal at each write.
+fn make(options: &WriteLog, export: Vec<u8>, boot: [u8; 16]) -> Result<(), String> {
+    let bytes = options.bytes / BLOCK_BYTES * BLOCK_BYTES;
+    if !(SIZE_MIN..=SIZE_MAX).contains(&bytes) {
+        return Err("a log is of 16 MiB to 1 GiB (--write-log-size)".to_owned());
+    }
+    let mut id = [0; 16];
+    rustix::rand::getrandom(&mut id, GetRandomFlags::empty()).map_err(|errno| errno.to_string())?;
+    let identity = Identity { id, bytes, export };
+    let mut name = options.file.clone().into_os_string();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    let made = fill(&new, &identity, boot).and_then(|()| {
+        fs::rename(&new, &options.file)?;
+        let dir = options.file.parent().filter(|dir| !dir.as_os_str().is_empty());
+        File::open(dir.unwrap_or_else(|| Path::new(".")))?.sync_all()
+    });
+    made.map_err(|cause| {
+        // What is there of it takes space only.
+        fs::remove_file(&new).ok();
+        format!("it cannot be made: {cause}")
+    })
+}
+
+fn fill(path: &Path, identity: &Identity, boot: [u8; 16]) -> io::Result<()> {
+    let options = File::options().write(true).create(true).truncate(true).mode(0o600).clone();
+    let mut file = options.open(path)?;
+    check_kind(&file).map_err(io::Error::other)?;
+    file.write_all(&identity.encode())?;
+    let zeros = vec![0; 1 << 20];
+    let mut left = identity.bytes - BLOCK_BYTES;
+    while left > 0 {
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(zeros.len());
+        file.write_all(&zeros[..len])?;
+        left -= len as u64;
+    }
+    let mut first = Vec::new();
+    let mut journal = Journal::<()>::new(identity, boot, None, Limits::default());
+    if let Begin::Write { at } = journal.begin(&mut first) {
+        file.write_all_at(&first, at)?;
+    }
+    file.sync_all()
+}
+
+/// What names a directory after a reboot and no other: the file system's UUID, where the kernel
+/// tells it, and the kernel's handle of the directory.
+fn export_name(root: &OwnedFd) -> io::Result<Vec<u8>> {
+    let uuid = sys::file_system_uuid(root.as_fd()).unwrap_or_default();
+    let (handle, _) = sys::name_to_handle(root.as_fd())?;
+    let mut name = uuid.to_vec();
+    name.extend(handle.tag.to_le_bytes());
+    name.extend_from_slice(&handle.bytes[..usize::from(handle.len)]);
+    debug_assert!(name.len() <= EXPORT_BYTES_MAX, "a handle of ours is short");
+    Ok(name)
+}
+
+/// The kernel's id of this boot.
+pub(super) fn boot() -> io::Result<[u8; 16]> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let id = u128::from_str_radix(&digits, 16).map_err(io::Error::other)?;
+    Ok(id.to_be_bytes())
+}

@@ -1,0 +1,47 @@
+//! What a directory remembers of its log while it has one: the log's id, and where it lies. Neither
+//! is used without the other, so that stable writes are not forgotten in a log that nobody
+//! replays, and no log is replayed over what came after it.
+//!
+//! It is an extended attribute that everybody sees who may read the directory: also a server
+//! without privilege must not serve it then.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+
+const ATTRIBUTE: &str = "user.nfskit.write_log";
+
+#[derive(Clone, Debug)]
+pub(super) struct Marker {
+    pub(super) id: [u8; 16],
+    pub(super) file: PathBuf,
+}
+
+impl Marker {
+    pub(super) fn of(root: &OwnedFd) -> Option<Self> {
+        let mut value = vec![0; 16 + 4096];
+        let len = rustix::fs::fgetxattr(root, ATTRIBUTE, &mut value[..]).ok()?;
+        value.truncate(len);
+        let id: [u8; 16] = value.get(..16).unwrap_or_default().try_into().unwrap_or_default();
+        let file = value.get(16..).unwrap_or_default().to_vec();
+        Some(Self { id, file: PathBuf::from(OsString::from_vec(file)) })
+    }
+
+    /// Sets it, and makes it stable.
+    pub(super) fn set(&self, root: &OwnedFd) -> Result<(), Errno> {
+        let value = [&self.id[..], self.file.as_os_str().as_bytes()].concat();
+        rustix::fs::fsetxattr(root, ATTRIBUTE, &value, XattrFlags::empty())?;
+        rustix::fs::fsync(root)
+    }
+
+    pub(super) fn remove(root: &OwnedFd) -> Result<(), Errno> {
+        match rustix::fs::fremovexattr(root, ATTRIBUTE) {
+            Ok(()) | Err(Errno::NODATA) => rustix::fs::fsync(root),
+            Err(errno) => Err(errno),
+        }
+    }
+}

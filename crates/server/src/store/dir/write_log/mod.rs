@@ -1,0 +1,311 @@
+//! Stable WRITEs from one log for all files (`nfskit serve --write-log`): the crate `log` decides,
+//! here are its threads, its file, and the ways in and out of it.
+//!
+//! ```text
+//!   WRITE (stable) --pwrite--> page cache, submit --"nfskit-log-0"--> one frame --> replies
+//!                                        |
+//!                    half full, or 5 s --'--"nfskit-destage-0"--> fsync of each file, past
+//! ```
+//!
+//! **What is logged**: a stable WRITE of at most 256 KiB to a file that was synced, or made and
+//! synced, since it was opened (so that the inode itself and its attributes survive), and that did
+//! not change its mode (set-id bits). All else is made stable in the file, as without a log: names
+//! and attributes, COMMITs, large writes, and those that find no room. So a full log is slow, and
+//! never an error.
+//!
+//! **What becomes stable without the log** while its file has records is answered when the log
+//! knows (`Log::sync`). A file whose sync has failed is not past its records until they were
+//! replayed: whatever is to be stable in it is an error until the server is started again.
+//!
+//! **Memory**: 32 bytes for each frame in the log and 16 for each record (at most 48 for each
+//! 4 KiB of it), two buffers of 1.3 MiB, and at most 1,024 files that are kept open.
+
+mod file;
+mod marker;
+mod recover;
+mod threads;
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+
+use bytes::Bytes;
+use log::journal::Begin;
+use log::{Journal, Key, Limits, Stamp};
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+pub use self::file::Inspection;
+use self::file::LogFile;
+use self::marker::Marker;
+pub use self::recover::Recovered;
+use self::threads::{Shared, State};
+use super::objects::Object;
+use super::stat::Stat;
+use super::sync::Syncer;
+use super::sync::group::Need;
+use crate::durable::Durable;
+use crate::metrics::Reading;
+use crate::types::{Attr, Status, Time};
+
+/// A stable write log for a directory.
+#[derive(Clone, Debug)]
+pub struct WriteLog {
+    pub file: PathBuf,
+    /// How long it is made if there is none: 16 MiB to 1 GiB.
+    pub bytes: u64,
+    /// The boot of this machine. `None`: as the kernel says it.
+    pub boot: Option<[u8; 16]>,
+}
+
+/// Why a log cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error("write log {}: {what}", file.display())]
+    File { file: PathBuf, what: String },
+    #[error("write log {}: {what}", file.display())]
+    Damaged { file: PathBuf, what: String },
+    #[error(
+        "its last server had the write log {}, which may hold stable writes that are nowhere else: \
+         give it (--write-log), or bring them to their place (nfskit log drain)", file.display()
+    )]
+    Missing { file: PathBuf },
+    #[error("a write log is only for {0}")]
+    Unfit(&'static str),
+}
+
+/// What a directory's last server left, without a log being given.
+pub(super) fn refuse_without(root: &OwnedFd) -> Result<(), LogError> {
+    match Marker::of(root) {
+        Some(marker) => Err(LogError::Missing { file: marker.file }),
+        None => Ok(()),
+    }
+}
+
+/// Looks at a log that no server has; with `verify` all that it needs is read.
+pub fn inspect(path: &Path) -> Result<Inspection, LogError> {
+    file::inspect(path)
+}
+
+/// Told when a frame is stable, or cannot be.
+type Waiter = Option<oneshot::Sender<Result<(), Failed>>>;
+
+/// The log can promise nothing any more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failed;
+
+/// A WRITE that waits for its frame.
+pub(super) type Ticket = oneshot::Receiver<Result<(), Failed>>;
+
+/// A log in use.
+pub(super) struct Log {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    pub(super) recovered: Recovered,
+}
+
+/// Files do not have records for longer.
+const SWEEP_SECONDS: u32 = 5;
+
+impl Log {
+    /// Finds or makes the log, and brings what it holds to its place.
+    pub(super) fn open(
+        options: &WriteLog,
+        open_files_max: Option<usize>,
+        root: &OwnedFd,
+        syncer: Syncer,
+    ) -> Result<Self, LogError> {
+        let boot = options.boot.map_or_else(file::boot, Ok).map_err(|cause| LogError::File {
+            file: options.file.clone(),
+            what: format!("the boot of this machine is not told: {cause}"),
+        })?;
+        let mut file = LogFile::open_or_make(options, root, boot)?;
+        let (found, recovered) = recover::recover(&file, root, boot)?;
+        let limits = limits(open_files_max);
+        let mut journal = Journal::new(&file.identity, boot, Some(&found), limits);
+        Marker { id: file.identity.id, file: file.real_path() }.set(root).map_err(|errno| {
+            file.error(format!("the directory cannot remember it (user.nfskit.write_log): {errno}"))
+        })?;
+        // From here on it is known that there is nothing to be done again.
+        let mut buffer = Vec::new();
+        let Begin::Write { at } = journal.begin(&mut buffer) else {
+            return Err(file.error("it has no room for a frame".to_owned()));
+        };
+        let written = file.write(at, &buffer);
+        written.map_err(|cause| file.error(format!("it cannot be written: {cause}")))?;
+        journal.finish(true);
+        let root = rustix::io::fcntl_dupfd_cloexec(root, 0)
+            .map_err(|errno| file.error(format!("no descriptor for it: {errno}")))?;
+        let objects = HashMap::new();
+        let (is_sweep_due, ending, is_closed, swept_at) = (false, None, false, 0);
+        let state = State { journal, objects, is_sweep_due, ending, is_closed, swept_at };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            to_write: Condvar::new(),
+            to_sync: Condvar::new(),
+            root,
+            syncer,
+        });
+        let path = options.file.clone();
+        let mut log = Self { shared, threads: Vec::new(), recovered };
+        let started = log.start(file);
+        started
+            .map_err(|cause| LogError::File { file: path, what: format!("threads: {cause}") })?;
+        Ok(log)
+    }
+
+    fn start(&mut self, file: LogFile) -> std::io::Result<()> {
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new().name(name.to_owned()).spawn(work)
+        };
+        let shared = Arc::clone(&self.shared);
+        self.threads.push(spawn("nfskit-log-0", Box::new(move || shared.write_frames(file)))?);
+        let shared = Arc::clone(&self.shared);
+        self.threads.push(spawn("nfskit-destage-0", Box::new(move || shared.destage()))?);
+        Ok(())
+    }
+
+    /// Takes up a stable WRITE whose data are in the page cache, if it may be logged. The caller
+    /// holds the file's order, so that the log has its WRITEs in the order of the page cache.
+    pub(super) fn submit(
+        &self,
+        object: &Arc<Object>,
+        offset: u64,
+        data: &Bytes,
+        before: &Stat,
+        after: &Attr,
+    ) -> Option<Ticket> {
+        let has_lasting_inode = object.is_rooted.load(Ordering::Acquire)
+            && !object.has_failed.load(Ordering::Acquire)
+            && before.attr().mode == after.mode;
+        let key = key(object)?;
+        let mut state = self.shared.state.lock();
+        if !has_lasting_inode || !state.journal.admits(&key, data.len()) {
+            return None;
+        }
+        let (told, ticket) = oneshot::channel();
+        let stamps = (stamp(after.modified), stamp(after.changed));
+        state.journal.submit(key, offset, stamps, data.clone(), Some(told));
+        state.objects.entry(key).or_insert_with(|| Arc::clone(object));
+        if state.journal.is_filling() && !state.is_sweep_due {
+            state.is_sweep_due = true;
+            self.shared.to_sync.notify_one();
+        }
+        drop(state);
+        self.shared.to_write.notify_one();
+        Some(ticket)
+    }
+
+    /// Makes a file stable as it is now; if it has records, it is past them when this is answered.
+    pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
+        let key = key(object);
+        let mark = key.and_then(|key| self.shared.state.lock().journal.mark(&key));
+        // A replay would have set the times, too.
+        let need = if mark.is_some() { need.max(Need::File) } else { need };
+        let outcome = self.shared.syncer.sync(object, need).await;
+        if let (Some(key), Some(through)) = (key, mark) {
+            let (told, ticket) = oneshot::channel();
+            self.shared.synced(object, key, through, outcome.is_ok(), Some(told));
+            // Not told: it is not past them.
+            ticket.await.unwrap_or(Err(Failed)).map_err(|Failed| Status::Io)?;
+        }
+        if outcome.is_ok() && need >= Need::File {
+            object.is_rooted.store(true, Ordering::Release);
+        }
+        outcome
+    }
+
+    /// Whether a file has records.
+    pub(super) fn has(&self, object: &Object) -> bool {
+        key(object).is_some_and(|key| self.shared.state.lock().journal.mark(&key).is_some())
+    }
+
+    /// To be called about once a second.
+    pub(super) fn tend(&self, second: u32) {
+        let mut state = self.shared.state.lock();
+        if state.objects.is_empty() || second < state.swept_at.saturating_add(SWEEP_SECONDS) {
+            return;
+        }
+        state.swept_at = second;
+        state.is_sweep_due = true;
+        self.shared.to_sync.notify_one();
+    }
+
+    /// Brings everything to its place and says so, so that the directory can be served without the
+    /// log. No WRITE is logged any more.
+    ///
+    /// # Errors
+    /// Some file could not be synced, or the log not be written: it is to be given again.
+    pub(super) async fn end(&self) -> Result<(), String> {
+        let (told, ended) = oneshot::channel();
+        self.shared.state.lock().ending = Some(told);
+        self.shared.to_sync.notify_one();
+        ended.await.unwrap_or_else(|_| Err("its thread has ended".to_owned()))
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_sweeping(&self) -> bool {
+        self.shared.state.lock().is_sweep_due
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.shared.state.lock().journal.is_failed()
+    }
+
+    pub(super) fn readings(&self) -> Vec<Reading> {
+        let state = self.shared.state.lock();
+        let counts = state.journal.counts();
+        let (used, all) = state.journal.fill();
+        let failed = u64::from(state.journal.is_failed());
+        let rows = [
+            ("nfskit_log_records_total", "Records written to the write log.", counts.records),
+            (
+                "nfskit_log_frames_total",
+                "Writes of the log, each for all who waited.",
+                counts.frames,
+            ),
+            ("nfskit_log_written_bytes_total", "Bytes written to the log.", counts.bytes),
+            (
+                "nfskit_log_refused_total",
+                "Stable WRITEs that were made stable in their file instead.",
+                counts.refused,
+            ),
+            ("nfskit_log_files", "Files with records in the log.", state.objects.len() as u64),
+            ("nfskit_log_used_bytes", "Bytes of the log that are in use.", used),
+            ("nfskit_log_size_bytes", "Bytes of the log.", all),
+            ("nfskit_log_failed", "1 when the log could not be written.", failed),
+        ];
+        rows.map(|(name, help, value)| Reading::new(name, help, value as f64)).into()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.shared.state.lock().is_closed = true;
+        self.shared.to_write.notify_all();
+        self.shared.to_sync.notify_all();
+        for thread in self.threads.drain(..) {
+            // It has panicked, which its own message tells.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Of the descriptors that a store may have, a quarter is for files with records, at three a file.
+fn limits(open_files_max: Option<usize>) -> Limits {
+    let limits = Limits::default();
+    let files_max = open_files_max.map_or(limits.files_max, |fds| limits.files_max.min(fds / 12));
+    Limits { files_max, ..limits }
+}
+
+/// What the log calls a file: its kernel handle, without the seal, which is only for clients.
+fn key(object: &Object) -> Option<Key> {
+    recover::key_of(object.handle.as_bytes())
+}
+
+fn stamp(time: Time) -> Stamp {
+    Stamp { seconds: time.secs, nanos: time.nanos }
+}

@@ -1,0 +1,161 @@
+//! What a log holds is brought to its place, before anything is served.
+//!
+//! On a machine that was switched off (or whose log says that a sync had failed) each WRITE that
+//! its file is not past is done again, in order; then each file gets the modification time that
+//! its last WRITE was answered with, and is synced. On a machine that was not, the page cache has
+//! it all, and newer things besides: files are synced, and nothing is written.
+//!
+//! A file that is gone needs nothing. Anything else that keeps a file from getting its bytes (no
+//! space, a file system that is read-only) ends the start: the log stays as it is.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+
+use log::frame::DOUBT;
+use log::replay::{Needed, Plan};
+use log::scan::{Found, ScanError};
+use log::{Key, Op, Stamp};
+use rustix::fs::{OFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::LogError;
+use super::file::LogFile;
+use crate::store::dir::handles;
+use crate::store::dir::stat::Stat;
+use crate::store::dir::sys;
+use crate::types::Time;
+
+/// What was found and done at the start.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Recovered {
+    /// Files that had records, and what was written to them again.
+    pub files: u64,
+    pub records: u64,
+    pub bytes: u64,
+    /// Of these files, those that are not there any more.
+    pub gone: u64,
+    /// Those that were changed after their last logged WRITE: by UNSTABLE WRITEs that were not
+    /// committed, or by programs on the server.
+    pub changed: u64,
+    /// The machine had not been switched off: files were synced, and nothing was written.
+    pub was_running: bool,
+}
+
+/// A file to be written, and what it was before.
+struct Target {
+    fd: OwnedFd,
+    modified: Stamp,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Stop {
+    #[error("{0}")]
+    Log(#[from] ScanError),
+    #[error("file {key}: {errno}")]
+    File { key: Key, errno: Errno },
+}
+
+/// Does what is to be done.
+pub(super) fn recover(
+    file: &LogFile,
+    root: &OwnedFd,
+    boot: [u8; 16],
+) -> Result<(Found, Recovered), LogError> {
+    let (found, plan) = file.scan()?;
+    let was_running = found.last.boot == boot && found.last.flags & DOUBT == 0;
+    let mut recovered = Recovered { was_running, ..Recovered::default() };
+    let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {
+        if !was_running {
+            plan.run(file, &file.identity, &found, |record| {
+                let Op::Data { offset, data, .. } = record.op else { return Ok(()) };
+                let Some(target) = targets.get(&record.key) else { return Ok(()) };
+                let stop = |errno| Stop::File { key: record.key, errno };
+                write_all(&target.fd, data, offset).map_err(stop)?;
+                recovered.records += 1;
+                recovered.bytes += data.len() as u64;
+                Ok::<_, Stop>(())
+            })?;
+        }
+        finish(&targets, &plan, was_running)
+    });
+    outcome.map_err(|stop| {
+        file.error(format!(
+            "what it holds cannot be brought to its place ({stop}); it stays as it is, to be \
+             replayed by the next start"
+        ))
+    })?;
+    Ok((found, recovered))
+}
+
+/// At most as many as may have records at a time.
+fn open_all(
+    root: &OwnedFd,
+    plan: &Plan,
+    recovered: &mut Recovered,
+) -> Result<BTreeMap<Key, Target>, Stop> {
+    let mut targets = BTreeMap::new();
+    for (&key, needed) in &plan.files {
+        recovered.files += 1;
+        let stop = |errno| Stop::File { key, errno };
+        match open(root, &key, recovered.was_running) {
+            Ok((fd, stat)) => {
+                recovered.changed += u64::from(stamp(stat.attr().changed) > needed.changed);
+                let modified = needed.modified.max(stamp(stat.attr().modified));
+                targets.insert(key, Target { fd, modified });
+            }
+            Err(Errno::STALE) => recovered.gone += 1,
+            Err(errno) => return Err(stop(errno)),
+        }
+    }
+    Ok(targets)
+}
+
+/// For writing, unless a sync is enough: a program that runs cannot be written.
+fn open(root: &OwnedFd, key: &Key, to_sync: bool) -> Result<(OwnedFd, Stat), Errno> {
+    let handle = handles::kernel_handle(key.as_bytes()).ok_or(Errno::INVAL)?;
+    let access = if to_sync { OFlags::RDONLY } else { OFlags::RDWR };
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = sys::open_by_handle(root.as_fd(), &handle, flags)?;
+    let stat = Stat::of(&fd)?;
+    if stat.is_deleted() { Err(Errno::STALE) } else { Ok((fd, stat)) }
+}
+
+fn finish(targets: &BTreeMap<Key, Target>, plan: &Plan, was_running: bool) -> Result<(), Stop> {
+    for (&key, Target { fd, modified }) in targets {
+        let stop = |errno| Stop::File { key, errno };
+        let is_written = plan.files.get(&key).is_some_and(|needed: &Needed| needed.records > 0);
+        if !was_running && is_written {
+            // As the WRITEs had done.
+            let _ = rustix::fs::fremovexattr(fd, "security.capability");
+            let last_access = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+            let last_modification =
+                Timespec { tv_sec: modified.seconds, tv_nsec: i64::from(modified.nanos) };
+            rustix::fs::futimens(fd, &Timestamps { last_access, last_modification })
+                .map_err(stop)?;
+        }
+        rustix::fs::fsync(fd).map_err(stop)?;
+    }
+    Ok(())
+}
+
+fn write_all(fd: &OwnedFd, data: &[u8], offset: u64) -> Result<(), Errno> {
+    let mut written = 0;
+    while written < data.len() {
+        match rustix::io::pwrite(fd, &data[written..], offset + written as u64) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(count) => written += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Of a handle as clients have it; none of one that is not the kernel's.
+pub(super) fn key_of(handle: &[u8]) -> Option<Key> {
+    handles::unsealed(handle).and_then(Key::new)
+}
+
+fn stamp(time: Time) -> Stamp {
+    Stamp { seconds: time.secs, nanos: time.nanos }
+}

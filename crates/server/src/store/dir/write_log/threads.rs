@@ -1,0 +1,164 @@
+//! What a log's users and its two threads share: one writes frames, the other brings files to their
+//! place.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use log::journal::Begin;
+use log::{Journal, Key};
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+use super::file::LogFile;
+use super::marker::Marker;
+use super::{Failed, Waiter};
+use crate::store::dir::objects::Object;
+use crate::store::dir::sync::Syncer;
+use crate::store::dir::sync::group::Need;
+
+/// Half of the threads that sync, so that calls find some.
+const SYNCS_AT_ONCE: usize = 8;
+
+pub(super) struct Shared {
+    /// Guards the journal and who has records; held for a submission or while a frame is built,
+    /// never over I/O. It may be taken when a file's order is held.
+    pub(super) state: Mutex<State>,
+    /// There is something to write, or the end.
+    pub(super) to_write: Condvar,
+    /// There is something to sync, or the end.
+    pub(super) to_sync: Condvar,
+    pub(super) root: OwnedFd,
+    pub(super) syncer: Syncer,
+}
+
+pub(super) struct State {
+    pub(super) journal: Journal<Waiter>,
+    /// Kept open as long as they have records: a file opened anew is not told of errors.
+    pub(super) objects: HashMap<Key, Arc<Object>>,
+    pub(super) is_sweep_due: bool,
+    /// Who wants the log to end.
+    pub(super) ending: Option<oneshot::Sender<Result<(), String>>>,
+    pub(super) is_closed: bool,
+    pub(super) swept_at: u32,
+}
+
+impl Shared {
+    /// The log's thread: one frame after the other.
+    pub(super) fn write_frames(&self, mut file: LogFile) {
+        let mut buffer = Vec::new();
+        let mut state = self.state.lock();
+        loop {
+            let (waiters, outcome) = match state.journal.begin(&mut buffer) {
+                Begin::Idle if state.is_closed => return,
+                Begin::Idle => {
+                    self.to_write.wait(&mut state);
+                    continue;
+                }
+                Begin::Write { at } => {
+                    drop(state);
+                    let is_stable = file.write(at, &buffer).is_ok();
+                    state = self.state.lock();
+                    (state.journal.finish(is_stable), is_stable)
+                }
+                Begin::Stuck => (state.journal.fail(), false),
+            };
+            let gone = state.without_records();
+            drop(state);
+            for waiter in waiters.into_iter().flatten() {
+                // A caller who went away is no reason not to tell the others.
+                let _ = waiter.send(if outcome { Ok(()) } else { Err(Failed) });
+            }
+            if !gone.is_empty() {
+                self.syncer.drop_aside(gone);
+            }
+            state = self.state.lock();
+        }
+    }
+
+    /// The thread that brings what is logged to its place.
+    pub(super) fn destage(&self) {
+        loop {
+            let mut state = self.state.lock();
+            while !state.is_sweep_due && state.ending.is_none() && !state.is_closed {
+                self.to_sync.wait(&mut state);
+            }
+            if state.is_closed {
+                return;
+            }
+            let ending = state.ending.take();
+            drop(state);
+            self.sweep();
+            if let Some(told) = ending {
+                let _ = told.send(self.end());
+            }
+            self.state.lock().is_sweep_due = false;
+        }
+    }
+
+    /// After a sweep: a last frame, and the directory forgets its log.
+    fn end(&self) -> Result<(), String> {
+        let (told, written) = oneshot::channel();
+        self.state.lock().journal.end(Some(told));
+        self.to_write.notify_one();
+        if !matches!(written.blocking_recv(), Ok(Ok(()))) {
+            return Err("the write log cannot be written".to_owned());
+        }
+        if self.state.lock().journal.files().len() > 0 {
+            return Err("not all that the write log holds could be brought to its place".to_owned());
+        }
+        Marker::remove(&self.root).map_err(|errno| format!("the mark of the log: {errno}"))
+    }
+
+    /// Syncs all files that have records, some at a time, and waits.
+    fn sweep(&self) {
+        let state = self.state.lock();
+        let files: Vec<_> =
+            state.objects.iter().map(|(key, object)| (*key, Arc::clone(object))).collect();
+        drop(state);
+        for some in files.chunks(SYNCS_AT_ONCE) {
+            let asked = some.iter().filter_map(|(key, object)| {
+                let mark = self.state.lock().journal.mark(key)?;
+                Some((*key, object, mark, self.syncer.ask(object, Need::File)))
+            });
+            for (key, object, mark, outcome) in asked.collect::<Vec<_>>() {
+                let is_ok = matches!(outcome.blocking_recv(), Ok(Ok(_)));
+                self.synced(object, key, mark, is_ok, None);
+            }
+        }
+    }
+
+    /// A sync that began after `through` was known has ended. The waiter is dropped if the file is
+    /// not past it.
+    pub(super) fn synced(
+        &self,
+        object: &Object,
+        key: Key,
+        through: u64,
+        is_ok: bool,
+        waiter: Waiter,
+    ) {
+        let mut state = self.state.lock();
+        // The kernel tells an error once: also one that another sync has met counts.
+        if !is_ok || object.has_failed.load(Ordering::Acquire) {
+            state.journal.doubt(&key);
+        } else if !state.journal.is_failed() {
+            state.journal.past(key, through, waiter);
+        }
+        drop(state);
+        self.to_write.notify_one();
+    }
+}
+
+impl State {
+    /// The files that have no records any more; to be closed outside of the lock.
+    fn without_records(&mut self) -> Vec<Arc<Object>> {
+        if self.journal.files().len() == self.objects.len() {
+            return Vec::new();
+        }
+        let Self { journal, objects, .. } = self;
+        let gone = objects.extract_if(|key, _| journal.mark(key).is_none());
+        gone.map(|(_, object)| object).collect()
+    }
+}
