@@ -48,7 +48,11 @@ const OWN: [(&str, &str, &[&str]); 17] = [
     ("serve", NETWORK, &["listen", "udp", "versions", "portmap", "register", "link"]),
     ("serve", LIMITS, &["threads", "connections", "connections_per_host", "calls", "in_flight"]),
     ("serve", LIMITS, &["mem_size"]),
-    ("serve", "Durability", &["commit_mode", "metadata_sync", "state"]),
+    (
+        "serve",
+        "Durability",
+        &["commit_mode", "metadata_sync", "write_log", "write_log_size", "state"],
+    ),
     ("serve", OUTPUT, &["slow_log"]),
     ("link", NETWORK, &["listen", "listen_mount", "to", "udp", "insecure"]),
     ("link", LIMITS, &["connections", "held", "threads"]),

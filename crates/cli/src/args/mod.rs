@@ -3,6 +3,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod help;
+pub(crate) mod log;
 pub(crate) mod stat;
 #[cfg(test)]
 mod tree;
@@ -19,7 +20,7 @@ use perf::units::Nanos;
 use server::Versions;
 
 use crate::exports::options;
-use crate::log;
+use crate::log::Format;
 
 /// Finds what slows NFS down, explains it with a model that predicts, and removes it.
 #[derive(Debug, Parser)]
@@ -56,6 +57,9 @@ pub(crate) enum Command {
     Trace(Box<inspect::args::Trace>),
     Stat(stat::Stat),
     Top(stat::Top),
+    /// Write logs of servers: what they hold, and bringing it to its place.
+    #[command(subcommand)]
+    Log(log::Log),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -98,6 +102,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:2049";
   nfskit serve /srv/data                          on 127.0.0.1:2049
   nfskit serve mem: --listen 127.0.0.1:0          in memory, on a free port
   nfskit serve sim:hdd                            in memory, as slow as a disk
+  nfskit serve /srv/data --write-log /var/lib/nfskit/data.wal
   nfskit serve --listen 0.0.0.0:2049 --export /srv/data=ro --export /home=client=10.0.0.0/8
   nfskit serve --listen [::]:2049 --exports /etc/nfskit/exports.toml
 
@@ -167,6 +172,18 @@ pub(crate) struct Serve {
     /// Whether changes of names and attributes are stable when they are answered.
     #[arg(long, value_enum, default_value_t = MetadataSync::Always)]
     pub(crate) metadata_sync: MetadataSync,
+    /// Answers stable WRITEs of at most 256 KiB from this log, and brings them to their place
+    /// within seconds; made if it is not there. It belongs to DIR, which is not served without it
+    /// until the server has ended in order. For root, and where no program on this host writes to
+    /// the same files.
+    #[arg(long, value_name = "FILE", requires = "store", conflicts_with = "exports")]
+    pub(crate) write_log: Option<PathBuf>,
+    /// How long a new log is made: 16M to 1G, all of it written once.
+    #[arg(
+        long, value_name = "SIZE", default_value = "64M", value_parser = size,
+        requires = "write_log"
+    )]
+    pub(crate) write_log_size: u64,
     /// Where replies and handles are kept for the time after a restart [default: /var/lib/nfskit,
     /// or $XDG_STATE_HOME/nfskit; none with port 0 and mem:].
     #[arg(long, value_name = "DIR")]
@@ -184,8 +201,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) slow_log: Option<Nanos>,
     /// How log lines, which go to standard error, look.
-    #[arg(long, value_enum, default_value_t = log::Format::Text)]
-    pub(crate) log_format: log::Format,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) log_format: Format,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]

@@ -3,6 +3,7 @@
 pub(crate) mod doctor;
 pub(crate) mod generated;
 pub(crate) mod link;
+pub(crate) mod log;
 pub(crate) mod mount;
 pub(crate) mod serve;
 pub(crate) mod stat;

@@ -46,3 +46,4 @@ mod trace;
 mod usage;
 mod versions;
 mod whatif;
+mod write_log;

@@ -9,11 +9,13 @@ use harness::served;
 use harness::served::CommitMode;
 use harness::shell;
 use net::shape::calibration::Calibration;
+use server::store::dir::write_log::Recovered;
 use server::types::Caller;
 use server::{Exports, Squash};
 
 use super::EMULATED;
 use crate::args::{self, MetadataSync};
+use crate::cmd;
 use crate::exports::{Client, Spec};
 use crate::mountable::Mountable;
 
@@ -28,6 +30,7 @@ pub(super) struct Banner<'a> {
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
     emulator: Option<Calibration>,
+    recovered: Option<Recovered>,
     warnings: Vec<String>,
 }
 
@@ -40,6 +43,7 @@ impl<'a> Banner<'a> {
             address: None,
             metrics: None,
             emulator: None,
+            recovered: None,
             warnings: Vec::new(),
         }
     }
@@ -48,6 +52,11 @@ impl<'a> Banner<'a> {
     pub(super) fn serves(&mut self, specs: &[Spec], everyone: Option<&Caller>) {
         self.specs = specs.to_vec();
         self.everyone = everyone.cloned();
+    }
+
+    /// What its write log held.
+    pub(super) fn recovers(&mut self, recovered: Option<Recovered>) {
+        self.recovered = recovered;
     }
 
     pub(super) fn listens(&mut self, address: SocketAddr) {
@@ -188,6 +197,14 @@ impl fmt::Display for Banner<'_> {
             writeln!(f, "              and {more} more")?;
         }
         writeln!(f, "  durability  {}", self.durability())?;
+        if let (Some(log), Some(recovered)) = (&self.args.write_log, &self.recovered) {
+            let done = cmd::log::done(recovered);
+            writeln!(
+                f,
+                "  write log   {}: stable WRITEs are answered from it; {done}",
+                log.display()
+            )?;
+        }
         writeln!(f, "  identity    {}", self.identity())?;
         writeln!(f, "  clients     {}", self.reach(address))?;
         if let Some(metrics) = self.metrics {

@@ -6,6 +6,7 @@ mod watch;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use harness::emulated;
 use harness::exit::Failure;
@@ -19,6 +20,7 @@ use net::clock::Clock;
 use net::serve::{Drained, Limits};
 use net::shape::Shape;
 use server::store::Store;
+use server::store::dir::write_log::WriteLog;
 use server::store::dir::{self, DirOptions, DirStore};
 use server::types::Caller;
 use server::{Export, Exports, Replies, Versions};
@@ -48,6 +50,7 @@ const STORE_FDS_MAX: usize = 16 << 10;
 pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
     let workers = served::worker_threads().min(args.threads as usize);
     let served = net::runtime::block_on_threads(workers, async {
+        check_write_log(args)?;
         match args.store.as_deref() {
             Some("mem:") => serve_memory(args, verbosity).await,
             Some(store) if store.starts_with(EMULATED) => {
@@ -57,6 +60,36 @@ pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failur
         }
     });
     served.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
+}
+
+/// A log belongs to a directory, and where its clients cannot write.
+fn check_write_log(args: &args::Serve) -> Result<(), Failure> {
+    let (Some(log), Some(store)) = (&args.write_log, &args.store) else { return Ok(()) };
+    if store == "mem:" || store.starts_with(EMULATED) {
+        let what = format!("{store} has nothing to be stable in");
+        return Err(Failure::usage(what, "a directory, or no --write-log"));
+    }
+    if args.metadata_sync == MetadataSync::Never {
+        let what = "--write-log promises what --metadata-sync never gives up";
+        return Err(Failure::usage(what, "one of the two"));
+    }
+    let parent = log.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let is_inside = match (real(parent.unwrap_or_else(|| Path::new("."))), real(Path::new(store))) {
+        (Some(parent), Some(dir)) => parent.starts_with(dir),
+        // What is not there cannot be served, or no log be made there.
+        _ => false,
+    };
+    match is_inside {
+        true => Err(Failure::environment(
+            format!(
+                "the write log {} lies in {store}, where clients could change it",
+                log.display()
+            ),
+            "a place outside of it, such as /var/lib/nfskit",
+        )),
+        false => Ok(()),
+    }
 }
 
 async fn serve_memory(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
@@ -130,14 +163,7 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
         inside.is_none()
     });
     let replies = replies(args, &clock, state.as_ref(), &mut banner);
-    let options = DirOptions {
-        metadata_sync: match args.metadata_sync {
-            MetadataSync::Always => dir::MetadataSync::Always,
-            MetadataSync::Never => dir::MetadataSync::Never,
-        },
-        state_dir: state.as_ref().map(|state| state.path().to_owned()),
-        ..served::dir_options(args.commit_mode)
-    };
+    let options = dir_options(args, state.as_ref());
     let mut stores = Stores::default();
     let mut exported = async |specs: &[Spec], clock: &Clock| {
         let options = shared_among(specs.len(), &options);
@@ -146,15 +172,37 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
         stores.exports(clock, specs, open, is_at, leads_into, &acts_as).await
     };
     let exports = exported(&specs, &clock).await.map_err(bad_exports)?;
-    let everyone = acts_as(&exports.first().store);
+    let store = Arc::clone(&exports.first().store);
+    let everyone = acts_as(&store);
     banner.serves(&specs, everyone.as_ref());
+    banner.recovers(store.recovered());
     let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
     server
         .run(exports, banner, async || {
             let specs = specs_again(args)?;
             exported(&specs, &clock).await
         })
-        .await
+        .await?;
+    store.end_log().await.map_err(|why| {
+        Failure::environment(why, "start it again with the same --write-log, which tries again")
+    })
+}
+
+/// How directories are served.
+fn dir_options(args: &args::Serve, state: Option<&State>) -> DirOptions {
+    DirOptions {
+        metadata_sync: match args.metadata_sync {
+            MetadataSync::Always => dir::MetadataSync::Always,
+            MetadataSync::Never => dir::MetadataSync::Never,
+        },
+        state_dir: state.map(|state| state.path().to_owned()),
+        write_log: args.write_log.clone().map(|file| WriteLog {
+            file,
+            bytes: args.write_log_size,
+            boot: None,
+        }),
+        ..served::dir_options(args.commit_mode)
+    }
 }
 
 /// A server that is about to begin.
@@ -300,6 +348,9 @@ fn cannot_listen(Refused { address, protocol, cause }: Refused) -> Failure {
 
 fn bad_exports(why: String) -> Failure {
     match why.starts_with("cannot serve") {
+        true if why.contains("write log") => {
+            Failure::environment(why, "nfskit log inspect FILE tells what a write log holds")
+        }
         true => served::cannot_open(why),
         false => Failure::environment(why, "nfskit serve --help has the form of exports"),
     }

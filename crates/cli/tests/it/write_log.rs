@@ -1,0 +1,166 @@
+//! `nfskit serve --write-log` and `nfskit log`, as root; everybody else is told why not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use crate::program::{Finished, nfskit, run};
+use crate::rpc::Connection;
+use crate::served::Served;
+
+/// Where a log can be, outside of a directory to serve; none where temporary files lie in memory.
+struct Places {
+    folder: tempfile::TempDir,
+}
+
+impl Places {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("data")).unwrap();
+        Self { folder }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("data.wal")
+    }
+
+    fn serve(&self, options: &[&Path]) -> Served {
+        let mut command = nfskit(["serve", "--export", "/=no_root_squash,insecure"]);
+        command.arg(self.data()).args(options);
+        Served::start(command, "127.0.0.1:0")
+    }
+
+    fn with_log(&self) -> Served {
+        let (option, size) = (Path::new("--write-log"), Path::new("--write-log-size=16M"));
+        self.serve(&[option, &self.log(), size])
+    }
+
+    fn refused(&self, options: &[&str]) -> Finished {
+        let mut command = nfskit(["serve", "--listen", "127.0.0.1:0"]);
+        command.arg(self.data()).args(options);
+        crate::program::Program::start(&mut command).finish()
+    }
+
+    fn command(&self, verb: &str) -> Finished {
+        let log = self.log();
+        run(["log", verb, log.to_str().unwrap()])
+    }
+}
+
+/// Whether this process may have a log, or has been told why not.
+fn may(places: &Places) -> bool {
+    let is_memory = rustix::fs::statfs(places.data()).unwrap().f_type == 0x0102_1994;
+    if rustix::process::geteuid().is_root() && !is_memory {
+        return true;
+    }
+    let log = places.log();
+    let told = places.refused(&["--write-log", log.to_str().unwrap()]);
+    told.complains(3, &["write log"]);
+    assert!(!log.exists());
+    false
+}
+
+#[test]
+fn a_log_outlives_its_server_and_its_directory_waits_for_it() {
+    let places = Places::new();
+    if !may(&places) {
+        return;
+    }
+    let served = places.with_log();
+    let mut client = Connection::to(&served);
+    let file = client.creates(b"file");
+    client.writes(file, b"the first goes to its file");
+    client.writes(file, b"the second is in the log");
+    places.command("inspect").complains(3, &["another server"]);
+    served.program.signal(Signal::KILL);
+    served.program.finish();
+
+    places.refused(&[]).complains(3, &["--write-log", "data.wal"]);
+    let inspected = places.command("inspect");
+    assert_eq!(inspected.code, Some(0), "{inspected:?}");
+    assert!(inspected.stdout.contains("1 stable writes of 24 bytes to 1 files"), "{inspected:?}");
+    assert!(inspected.stdout.contains("did not end in order"), "{inspected:?}");
+    assert_eq!(places.command("verify").code, Some(0));
+
+    let served = places.with_log();
+    served
+        .program
+        .wait_for(|banner| banner.contains("1 files of the write log synced").then_some(()));
+    let mut client = Connection::to(&served);
+    let file = client.creates(b"another");
+    client.writes(file, b"1");
+    client.writes(file, b"2");
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+    assert!(places.command("inspect").stdout.contains("ended in order"));
+    let served = places.serve(&[]);
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+    let content = fs::read(places.data().join("file")).unwrap();
+    assert_eq!(content, b"the second is in the logle");
+}
+
+#[test]
+fn a_log_is_drained_without_its_server_and_damage_is_told() {
+    let places = Places::new();
+    if !may(&places) {
+        return;
+    }
+    let served = places.with_log();
+    let mut client = Connection::to(&served);
+    let file = client.creates(b"file");
+    for text in [&b"one"[..], b"two", b"three"] {
+        client.writes(file, text);
+    }
+    served.program.signal(Signal::KILL);
+    served.program.finish();
+    let log = places.log();
+    let whole = fs::read(&log).unwrap();
+    let mut damaged = whole.clone();
+    // The first of two frames that are needed: the newest was not begun before it was stable.
+    let at = newest_but_one(&damaged);
+    damaged[at + 200] ^= 1;
+    fs::write(&log, &damaged).unwrap();
+    places.command("verify").complains(1, &["damaged in the middle"]);
+    places
+        .refused(&["--write-log", log.to_str().unwrap()])
+        .complains(3, &["damaged in the middle"]);
+    assert!(fs::read(&log).unwrap() == damaged, "nothing was overwritten");
+    fs::write(&log, &whole).unwrap();
+    let drained = run(["log", "drain", log.to_str().unwrap(), places.data().to_str().unwrap()]);
+    assert!(drained.stdout.contains("needs no log any more"), "{drained:?}");
+    fs::remove_file(&log).unwrap();
+    let served = places.serve(&[]);
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+}
+
+/// Where the frame before the newest begins.
+fn newest_but_one(log: &[u8]) -> usize {
+    let frames = log.chunks(4096).enumerate().filter(|(_, block)| block.starts_with(b"nfsframe"));
+    let mut frames: Vec<_> = frames
+        .map(|(index, block)| (u64::from_le_bytes(block[48..56].try_into().unwrap()), index * 4096))
+        .collect();
+    frames.sort_unstable();
+    frames[frames.len() - 2].1
+}
+
+#[test]
+fn a_log_where_clients_could_write_or_without_a_disk_is_refused() {
+    let places = Places::new();
+    let inside = places.data().join("log");
+    let told = places.refused(&["--write-log", inside.to_str().unwrap()]);
+    told.complains(3, &["clients could change it"]);
+    let log = places.log();
+    let log = log.to_str().unwrap();
+    run(["serve", "mem:", "--write-log", log]).complains(2, &["mem:"]);
+    let never = ["--write-log", log, "--metadata-sync", "never"];
+    places.refused(&never).complains(2, &["--metadata-sync"]);
+    run(["log", "inspect", log]).complains(3, &["data.wal"]);
+    assert!(!places.log().exists());
+}
