@@ -37,6 +37,10 @@ const NAMES_BYTES: usize = 8 << 10;
 const WHOLE_NAMES_BYTES: usize = 64 << 10;
 
 const DONE: Listed = Listed { verifier: [0; 8], eof: true };
+/// What FUSE gives for the number of a file that its program does not tell in a listing (libfuse:
+/// `FUSE_UNKNOWN_INO`).
+const NOT_TOLD: u64 = 0xffff_ffff;
+
 const MORE: Listed = Listed { verifier: [0; 8], eof: false };
 
 impl Tree {
@@ -176,6 +180,11 @@ impl Tree {
         for Named { cookie, name, inode } in entries {
             let node = from.with_nodes.then(|| self.entry_node(dir, &name)).flatten();
             let node = node.map(|(node, _)| node);
+            let inode = match &node {
+                Some(node) => node.attr.fileid,
+                None if inode == NOT_TOLD => self.looked_up(dir, &name).unwrap_or(inode),
+                None => inode,
+            };
             let fileid = self.fileid(dir, &name, inode);
             if !sink(Entry { fileid, name: &name, cookie, node }) {
                 return Ok(MORE);
@@ -207,6 +216,19 @@ impl Tree {
             cookie: raw.next_entry_cookie(),
             node: node.map(|(node, _)| node),
         }
+    }
+
+    /// The number of a file whose directory does not tell it.
+    fn looked_up(&self, dir: &Object, name: &[u8]) -> Option<u64> {
+        let stat = match name {
+            b"." => dir.stat().ok()?,
+            b".." => match self.above(dir).ok()? {
+                Above::Found(above) => above.stat,
+                Above::Deep(..) => return None,
+            },
+            _ => Stat::named(dir.path(), Component::new(name).ok()?).ok()?,
+        };
+        Some(stat.attr().fileid)
     }
 
     /// Above the root is the root.
