@@ -146,7 +146,7 @@ impl<'h> Program<'h> {
         let opened = self.host.open(&beside, Way::Write).await;
         let Some(opened) = self.told(opened)? else { return Ok(()) };
         let file = opened.file;
-        match self.fill(opened, 0..PLACES, value, Nanos::ZERO).await? {
+        match self.fill((opened, begun), 0..PLACES, value, Nanos::ZERO).await? {
             Some(true) => {}
             Some(false) => return Ok(()),
             None => return Err(Failure::new("stale", format!("nobody has taken {beside} away"))),
@@ -244,7 +244,7 @@ impl<'h> Program<'h> {
         match self.host.open(name, Way::Write).await {
             Ok(opened) => {
                 self.check_name(name, Some(opened.file), begun)?;
-                match self.fill(opened, places, value, hold).await? {
+                match self.fill((opened, begun), places, value, hold).await? {
                     None => self.may_be_gone(name, begun),
                     Some(_) => Ok(()),
                 }
@@ -254,10 +254,11 @@ impl<'h> Program<'h> {
     }
 
     /// Writes places of an open file, or cuts it, waits, and closes it. None if the file is gone,
-    /// else whether all is there now.
+    /// else whether all is there now. The file is open from when the server was asked, which may
+    /// have answered at any moment since.
     async fn fill(
         &self,
-        opened: Opened,
+        (opened, opening): (Opened, Instant),
         places: std::ops::Range<u32>,
         value: u8,
         hold: Nanos,
@@ -265,7 +266,7 @@ impl<'h> Program<'h> {
         let (file, begun) = (opened.file, self.now());
         let (session, tickets): (_, Vec<Ticket>) = {
             let mut truth = self.scene.truth.lock();
-            let session = truth.open(file, self.client, begun);
+            let session = truth.open(file, self.client, opening);
             let write = |place| truth.write(file, place, value, self.client, begun);
             (session, places.clone().map(write).collect())
         };
