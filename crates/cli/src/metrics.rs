@@ -115,7 +115,7 @@ pub(crate) fn host(counts: &Counts) -> Vec<Reading> {
         ),
         row(
             "nfskit_connections_idle_total",
-            "Connections closed because nothing was asked for too long.",
+            "Connections closed because no call came for too long.",
             counts.connections_idle,
         ),
         row(

@@ -300,8 +300,8 @@ pub(crate) fn sentence(row: &Row, explanation: &Explanation) -> String {
             "the server is the bottleneck: it does one thing at a time, and stops for its disk"
                 .to_owned()
         }
-        Bound::Server => "the server is the bottleneck; whether it stops for its disk cannot be \
-                          told"
+        Bound::Server => "the server is the bottleneck; whether it stops for its disk does not \
+                          show"
             .to_owned(),
     };
     format!("With {size} calls and {calls} outstanding {why}.")
@@ -394,7 +394,7 @@ mod tests {
             assert!(said(known).contains("stops for its disk."), "{}", said(known));
         }
         let unknown = said(forms(2.2, 3.0));
-        assert!(unknown.contains("whether it stops for its disk cannot be told"), "{unknown}");
+        assert!(unknown.contains("whether it stops for its disk does not show"), "{unknown}");
     }
 
     #[test]

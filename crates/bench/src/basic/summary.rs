@@ -24,7 +24,7 @@ fn write(out: &mut String, ran: &Ran) -> std::fmt::Result {
         writeln!(out, "  behind an emulated link: {link}")?;
     }
     if let Some(again) = place.retransmissions.filter(|again| *again > 0) {
-        writeln!(out, "  calls sent again: {again}; the times have the waiting for them")?;
+        writeln!(out, "  calls retransmitted: {again}; their waiting is in the times")?;
     }
     let sum = |of: fn(&load::basic::Measured) -> Nanos| {
         ran.measured.iter().fold(Nanos::ZERO, |sum, one| sum + of(one))

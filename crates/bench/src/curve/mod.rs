@@ -92,7 +92,7 @@ impl Outcome {
             _ if invalid == 0 => {}
             0 => found.push("rules: no point holds them".to_owned()),
             _ => found.push(format!(
-                "rules: {invalid} of {} points do not hold them; what is said of the curve rests \
+                "rules: {invalid} of {} points do not hold them; what the curve shows rests \
                  on the others alone",
                 points.len()
             )),

@@ -236,7 +236,7 @@ fn of_signature(signature: Option<&Signature>) -> String {
 /// The numbers of a curve, each with its name, as far as valid points have them.
 pub(super) fn lines(signature: Option<&Signature>) -> Vec<(&'static str, String)> {
     let Some(signature) = signature else {
-        let why = "base, slope, knee and saturation cannot be told: no point holds the rules";
+        let why = "base, slope, knee and saturation are not known: no point holds the rules";
         return vec![("curve", why.to_owned())];
     };
     let ms = |estimate: &Estimate| with_interval(&scaled(estimate, 1e-3), "ms");
@@ -251,7 +251,7 @@ pub(super) fn lines(signature: Option<&Signature>) -> Vec<(&'static str, String)
                 format!("{} a second, {} ms", number(per_s), number(response_us / 1e3))
             }
             (None, points @ 0..3) => {
-                format!("cannot be told of {points} valid point(s): it takes three")
+                format!("not known from {points} valid point(s): it takes three")
             }
             (None, _) => "not reached by a valid point: to the last one, more load costs little \
                           response time"
@@ -325,10 +325,10 @@ mod tests {
         assert!(valid.contains("knee        200 a second, 1.10 ms"), "{valid}");
         assert!(valid.contains("saturation  310 a second"), "{valid}");
         let invalid = said(&whole(&[Breach::NoAnswers]));
-        assert!(invalid.contains("cannot be told: no point holds the rules"), "{invalid}");
+        assert!(invalid.contains("are not known: no point holds the rules"), "{invalid}");
         assert!(!invalid.contains("a second"), "{invalid}");
         let kept_up = said(&whole(&[])[..2]);
-        assert!(kept_up.contains("knee        cannot be told of 2 valid"), "{kept_up}");
+        assert!(kept_up.contains("knee        not known from 2 valid"), "{kept_up}");
         assert!(kept_up.contains("saturation  not reached by a valid point: at least 200 a s"));
         let rising = said(&[100, 200, 300].map(|per_s| point(per_s, 1_000, true, Vec::new())));
         assert!(rising.contains("knee        not reached by a valid point"), "{rising}");

@@ -98,7 +98,7 @@ fn additions(text: &mut String, plan: &Plan, ran: &Ran) {
     .ok();
     writeln!(
         text,
-        "rate        {:.2} calls/sec asked for; at most {:.2} s behind",
+        "rate        {:.2} calls/sec offered; at most {:.2} s behind",
         plan.load_per_s, outcome.behind_max
     )
     .ok();
@@ -110,7 +110,7 @@ fn additions(text: &mut String, plan: &Plan, ran: &Ran) {
             .ok();
     }
     if ran.retransmissions > 0 {
-        writeln!(text, "sent again  {} calls", ran.retransmissions).ok();
+        writeln!(text, "retrans     {} calls", ran.retransmissions).ok();
     }
     let counted = |calls: Option<u64>| {
         calls.map_or_else(|| "not known".to_owned(), |calls| calls.to_string())

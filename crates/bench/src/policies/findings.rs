@@ -91,7 +91,7 @@ fn rhythm(runs: &[Summary]) -> Option<Finding> {
             Seen::Unknown,
             format!(
                 "linux-2.4.4 has {few:.0} spikes of {STANDS_OUT} times the median or more; whether \
-                 they come in a rhythm can be told of {SPIKES_OF_A_RHYTHM} and more"
+                 they come in a rhythm shows from {SPIKES_OF_A_RHYTHM} on"
             ),
         ),
         many => {

@@ -8,8 +8,8 @@ use perf::units::Nanos;
 
 /// Says why a mount is slow: what costs the time, how sure that is, and what to change.
 ///
-/// Reads what this host's kernel counts, twice, and applies rules to it; no server is asked, so a
-/// mount that hangs does not hold it up. Exit code 1 says that a finding is of high severity.
+/// Reads what this host's kernel counts, twice, and applies rules to it; no server is contacted, so
+/// a mount that hangs does not hold it up. Exit code 1 says that a finding is of high severity.
 ///
 /// With a server it asks that instead: the phases of a mount one by one, each with its time
 /// and, where it fails, the likely causes. Every step has a limit.

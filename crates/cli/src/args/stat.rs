@@ -9,7 +9,7 @@ use perf::units::Nanos;
 /// What mounts and servers do, from the counters of this host: nfsstat and nfsiostat in one.
 ///
 /// The first sample counts since each mount was made, or the machine started; with an INTERVAL
-/// others follow, each of what came since the one before. Mounts are not asked for anything: one
+/// others follow, each of what came since the one before. Mounts are not touched: one
 /// whose server is gone holds nobody up.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
@@ -47,7 +47,7 @@ pub(crate) struct Stat {
 /// The same, live: sorted, filtered and looked into with keys, with a history.
 ///
 /// Shows the mounts of this host and its kernel's server; with --metrics the operations and clients
-/// of our own servers and mounts. Metrics do not tell files apart: --slow-log and captures do.
+/// of our own servers and mounts. Metrics do not distinguish files: --slow-log and captures do.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit top                                      this host's mounts, every second

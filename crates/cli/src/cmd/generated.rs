@@ -13,7 +13,7 @@ use crate::args::{Completions, Man, help};
 
 /// How every command ends; `harness::exit` makes it so.
 const EXIT_STATUS: [(&str, &str); 5] = [
-    ("0", "It is done; what runs until it is asked to end has ended in order."),
+    ("0", "It is done; what runs until it is stopped has ended in order."),
     ("1", "A check or a goal failed, or data were lost."),
     ("2", "The arguments are wrong, or do not go together."),
     ("3", "The target or the environment failed. The message names what, where, and what to try."),

@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::High,
     needs: &["/proc/self/mountstats", "/proc/sys/net/ipv4/tcp_wmem"],
     thresholds: &[
-        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "calls_min", default: 100.0, of: "fewest calls for a finding" },
         Threshold { name: "queue_ms", default: 10.0, of: "mean wait before sending, ms" },
         Threshold { name: "share", default: 0.25, of: "share of the whole time of a call" },
         Threshold { name: "gain", default: 1.2, of: "gain at least, below which it is medium" },

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Low,
     needs: &["/proc/net/rpc/nfsd"],
     thresholds: &[
-        Threshold { name: "opens_min", default: 100.0, of: "OPENs, below which nothing is said" },
+        Threshold { name: "opens_min", default: 100.0, of: "fewest OPENs for a finding" },
         Threshold { name: "returned", default: 0.5, of: "DELEGRETURNs for each OPEN" },
         Threshold { name: "getattrs", default: 0.01, of: "recalls for a GETATTR among the calls" },
     ],

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::High,
     needs: &["/proc/self/mountstats", "/proc/meminfo", "/proc/sys/vm/dirty_ratio"],
     thresholds: &[
-        Threshold { name: "writes_min", default: 100.0, of: "WRITEs, below which nothing is said" },
+        Threshold { name: "writes_min", default: 100.0, of: "fewest WRITEs for a finding" },
         Threshold { name: "write_ms", default: 1000.0, of: "mean time of a WRITE, ms" },
         Threshold { name: "limit_s", default: 1.0, of: "seconds of writing that may be kept back" },
     ],

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Low,
     needs: &["/proc/self/mountstats, twice"],
     thresholds: &[
-        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "calls_min", default: 100.0, of: "fewest calls for a finding" },
         Threshold { name: "busy", default: 0.25, of: "calls in the system on average" },
     ],
     source: "Little's law; the threshold is ours",

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Low,
     needs: &["/proc/fs/nfsd/pool_stats", "/proc/net/rpc/nfsd", "/proc/uptime"],
     thresholds: &[
-        Threshold { name: "hours", default: 3.0, of: "hours, below which nothing is said" },
+        Threshold { name: "hours", default: 3.0, of: "fewest hours for a finding" },
         Threshold {
             name: "share",
             default: 0.5,

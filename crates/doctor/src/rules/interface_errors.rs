@@ -12,11 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Medium,
     needs: &["/proc/net/dev", "/sys/class/net/*/duplex"],
     thresholds: &[
-        Threshold {
-            name: "packets_min",
-            default: 1000.0,
-            of: "packets, below which nothing is said",
-        },
+        Threshold { name: "packets_min", default: 1000.0, of: "fewest packets for a finding" },
         Threshold { name: "events_min", default: 10.0, of: "errors and drops, else it is chance" },
         Threshold { name: "share", default: 0.00025, of: "errors and drops among the packets" },
         Threshold { name: "collisions", default: 0.05, of: "collisions among packets sent" },

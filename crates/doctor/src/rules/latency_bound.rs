@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::High,
     needs: &["/proc/self/mountstats", "ss -tino"],
     thresholds: &[
-        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "calls_min", default: 100.0, of: "fewest calls for a finding" },
         Threshold { name: "share", default: 0.5, of: "share of the time of all calls" },
         Threshold { name: "floor_ms", default: 1.0, of: "round trip, from which it is high, ms" },
     ],

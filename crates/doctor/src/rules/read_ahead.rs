@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::High,
     needs: &["/proc/self/mountstats", "/proc/self/mountinfo", "/sys/class/bdi/*/read_ahead_kb"],
     thresholds: &[
-        Threshold { name: "reads_min", default: 100.0, of: "READs, below which nothing is said" },
+        Threshold { name: "reads_min", default: 100.0, of: "fewest READs for a finding" },
         Threshold { name: "kib", default: 128.0, of: "KiB of read-ahead that are too few" },
         Threshold { name: "rsize", default: 262_144.0, of: "rsize from which they are, bytes" },
         Threshold { name: "time_share", default: 0.2, of: "share of the time in READ" },

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Medium,
     needs: &["/proc/self/mountstats"],
     thresholds: &[
-        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "calls_min", default: 100.0, of: "fewest calls for a finding" },
         Threshold { name: "tcp_share", default: 0.0, of: "share of the calls, over TCP" },
         Threshold { name: "udp_share", default: 0.0005, of: "share of the calls, over UDP" },
         Threshold { name: "high_share", default: 0.05, of: "share that is high" },

@@ -12,11 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::High,
     needs: &["/proc/fs/nfsd/pool_stats", "/proc/net/rpc/nfsd"],
     thresholds: &[
-        Threshold {
-            name: "arrived_min",
-            default: 200.0,
-            of: "messages, below which nothing is said",
-        },
+        Threshold { name: "arrived_min", default: 200.0, of: "fewest messages for a finding" },
         Threshold { name: "share", default: 0.01, of: "share of them that found no idle thread" },
         Threshold { name: "woke_none", default: 0.8, of: "the same where only wakes are counted" },
         Threshold { name: "idle", default: 0.05, of: "share of idle processors that is none" },

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Medium,
     needs: &["/proc/net/rpc/nfsd"],
     thresholds: &[
-        Threshold { name: "calls_min", default: 1000.0, of: "calls, below which nothing is said" },
+        Threshold { name: "calls_min", default: 1000.0, of: "fewest calls for a finding" },
         Threshold { name: "share", default: 0.15, of: "share of calls that change something" },
         Threshold { name: "low_share", default: 0.05, of: "the same, from which it is low" },
     ],

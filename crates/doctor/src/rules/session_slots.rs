@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Medium,
     needs: &["/proc/self/mountstats", "/sys/module/nfs/parameters/max_session_slots"],
     thresholds: &[
-        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "calls_min", default: 100.0, of: "fewest calls for a finding" },
         Threshold { name: "share", default: 0.8, of: "share of the slots that is in use" },
     ],
     source: "Azure NetApp Files, performance-linux-concurrency (64 by default, 180 there, nconnect \

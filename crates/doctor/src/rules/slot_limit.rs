@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::High,
     needs: &["/proc/self/mountstats", "/proc/sys/sunrpc/tcp_max_slot_table_entries"],
     thresholds: &[
-        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "calls_min", default: 100.0, of: "fewest calls for a finding" },
         Threshold { name: "backlog", default: 1.0, of: "calls that wait for a slot, on average" },
     ],
     source: "Azure NetApp Files, performance-linux-concurrency (128 slots for a connection there); \

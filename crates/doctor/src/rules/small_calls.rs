@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Medium,
     needs: &["/proc/self/mountstats"],
     thresholds: &[
-        Threshold { name: "calls_min", default: 200.0, of: "WRITEs, below which nothing is said" },
+        Threshold { name: "calls_min", default: 200.0, of: "fewest WRITEs for a finding" },
         Threshold { name: "bytes", default: 32_768.0, of: "bytes of a WRITE that are few" },
         Threshold { name: "time_share", default: 0.3, of: "share of the time in WRITE" },
     ],

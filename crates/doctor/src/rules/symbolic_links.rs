@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Medium,
     needs: &["/proc/self/mountstats"],
     thresholds: &[
-        Threshold { name: "calls_min", default: 100.0, of: "calls, below which nothing is said" },
+        Threshold { name: "calls_min", default: 100.0, of: "fewest calls for a finding" },
         Threshold { name: "share", default: 0.1, of: "share of READLINK among the calls" },
     ],
     source: "Sun 1990, section 5.5 (more than 10 %; 30 % at one site)",

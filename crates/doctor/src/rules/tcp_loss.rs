@@ -12,11 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::High,
     needs: &["/proc/net/snmp", "ss -tino"],
     thresholds: &[
-        Threshold {
-            name: "segments_min",
-            default: 1000.0,
-            of: "segments, below which nothing is said",
-        },
+        Threshold { name: "segments_min", default: 1000.0, of: "fewest segments for a finding" },
         Threshold { name: "events_min", default: 10.0, of: "segments, else it is chance" },
         Threshold {
             name: "share",

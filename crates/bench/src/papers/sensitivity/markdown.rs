@@ -11,7 +11,7 @@ use super::{Outcome, Simulated};
 
 pub(super) fn text(outcome: &Outcome) -> String {
     let Simulated { service, delay } = outcome.simulated;
-    let mut text = format!("The world was told S = {service} and {delay} for the rest (*).\n");
+    let mut text = format!("The world was given S = {service} and {delay} for the rest (*).\n");
     for part in Part::ALL {
         section(&mut text, outcome, part);
     }

@@ -39,7 +39,7 @@ const METHOD: [&str; 3] = [
      a second with Poisson arrivals, counted from the intended start: the operations' medians, \
      weighted by how many there were; saturation is what 16 outstanding operations reach. Live \
      points are medians of runs that went over all points in turn.",
-    "The world is the same client and server in virtual time. From the live baseline it is told \
+    "The world is the same client and server in virtual time. It takes from the live baseline \
      the processor's time for an operation, 1 / saturation - 2 o, and how much of the response \
      time nothing else explains. All other points of it are predictions.",
     "The paper: Martin and Culler, NFS Sensitivity to High Performance Networks, SIGMETRICS 1999, \

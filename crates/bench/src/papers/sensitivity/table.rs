@@ -15,7 +15,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
     let server = outcome.url.as_deref().unwrap_or("a server of our own in memory, one thread");
     let Simulated { service, delay } = outcome.simulated;
     let mut text = format!(
-        "Sensitivity of {} to L, o and G: {server}, {}\nthe world is told, from the live baseline: \
+        "Sensitivity of {} to L, o and G: {server}, {}\nthe world has, from the live baseline: \
          S {service} an operation without o, {delay} for the rest\n",
         outcome.mix, outcome.took
     );
@@ -23,7 +23,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
         text.push_str(&section(outcome, part));
     }
     let findings = &outcome.findings;
-    writeln!(text, "\n{} (* what the world was told is none)", findings.summary()).ok();
+    writeln!(text, "\n{} (* what the world was given is none)", findings.summary()).ok();
     text
 }
 

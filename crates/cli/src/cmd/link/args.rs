@@ -59,10 +59,10 @@ pub(crate) struct Args {
     /// Says PROFILE to the relay whose --control is PATH, prints what it answers, and ends.
     #[arg(long, value_name = "PATH", conflicts_with = "to", requires = "profile")]
     pub(super) set: Option<PathBuf>,
-    /// Tries out what this machine's delays are like, prints asked against measured, and ends.
+    /// Tries out what this machine's delays are like, prints requested against measured, and ends.
     #[arg(long, conflicts_with_all = ["to", "set", "profile"])]
     pub(super) calibrate: bool,
-    /// Begins without trying out whether this machine can delay messages as asked.
+    /// Begins without trying out whether this machine can delay messages as requested.
     #[arg(long)]
     pub(super) uncalibrated: bool,
     /// Prints a line of statistics a second, also where there is no terminal.

@@ -50,7 +50,7 @@ fn readings(counts: &Counts) -> Vec<Reading> {
     }
     let rows = [
         ("nfskit_link_connections", "Connections relayed now.", counts.connections),
-        ("nfskit_link_sessions", "Sources of datagrams told apart now.", counts.sessions),
+        ("nfskit_link_sessions", "Sources of datagrams relayed now.", counts.sessions),
         ("nfskit_link_held_allowance_bytes", "Memory set aside for messages.", counts.bytes_held),
         ("nfskit_link_accepted_total", "Connections let in.", counts.accepted),
         ("nfskit_link_refused_total", "Connections without a place.", counts.refused),
@@ -76,7 +76,7 @@ fn way(carried: &Carried) -> Vec<Reading> {
         ("nfskit_link_corrupted_total", "Datagrams with a wrong bit.", carried.corrupted),
         (
             "nfskit_link_retransmitted_total",
-            "Packets of streams sent again.",
+            "Packets of streams retransmitted.",
             carried.retransmitted,
         ),
         ("nfskit_link_held", "Messages on their way.", carried.held),

@@ -162,7 +162,7 @@ fn misfortunes(carried: &Carried) -> String {
         (carried.duplicated, "duplicated"),
         (carried.reordered, "reordered"),
         (carried.corrupted, "corrupted"),
-        (carried.retransmitted, "packets sent again"),
+        (carried.retransmitted, "packets retransmitted"),
     ];
     let told = counts.into_iter().filter(|(count, _)| *count > 0);
     told.map(|(count, what)| format!(", {count} {what}")).collect()

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Of directories, at most [default: 60].
     #[arg(long, value_name = "TIME", value_parser = read(seconds))]
     acdirmax: Option<String>,
-    /// Attributes are always asked for, and writes are synchronous.
+    /// Attributes are always fetched, and writes are synchronous.
     #[arg(long)]
     noac: bool,
     /// Opening a file does not ask whether it has changed.

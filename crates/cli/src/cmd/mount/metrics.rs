@@ -51,7 +51,9 @@ fn procedures(page: &mut Page, counters: &Counters, version: Version) {
     type Count = fn(&net::call::ProcedureCounters) -> f64;
     let families: [(&str, &str, Count); 9] = [
         ("nfskit_client_calls_total", "Calls ended.", |p| p.ops as f64),
-        ("nfskit_client_retransmissions_total", "Calls sent again.", |p| p.retransmissions as f64),
+        ("nfskit_client_retransmissions_total", "Calls retransmitted.", |p| {
+            p.retransmissions as f64
+        }),
         ("nfskit_client_major_timeouts_total", "Calls without answer for timeo x retrans.", |p| {
             p.major_timeouts as f64
         }),

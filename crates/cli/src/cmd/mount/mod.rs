@@ -194,6 +194,6 @@ fn lost(errors: Vec<Error>, bytes: u64) -> Failure {
     let why = errors.into_iter().next().map(|error| error.to_string()).unwrap_or_default();
     Failure::check(
         format!("{bytes} bytes of {files} files could not be written and are lost: {why}"),
-        "the server's log and its disk; programs that call fsync(2) or look at close(2) were told",
+        "the server's log and its disk; programs that call fsync(2) or look at close(2) saw it",
     )
 }

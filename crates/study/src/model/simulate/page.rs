@@ -94,7 +94,7 @@ fn curve(points: &[LoadPoint]) -> CurvesPlot {
             line("mean", |point| point.mean.as_millis_f64()),
             line("95 of 100", |point| point.p95.as_millis_f64()),
         ],
-        columns: ["asked for (1/s)", "got (1/s)", "mean", "95 of 100", "processor", "disk"]
+        columns: ["offered (1/s)", "achieved (1/s)", "mean", "95 of 100", "processor", "disk"]
             .map(str::to_owned)
             .into(),
         rows: points
