@@ -11,7 +11,7 @@
 //! counting the same). Of one host, connections that have had little lately go first, as sparse
 //! flows do in RFC 8290; but one turn in [`SPARSE_IN_A_ROW_MAX`] is for the others.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -44,11 +44,12 @@ struct Table {
     free: usize,
     /// The round that was served last.
     round: u64,
-    /// The number of the next place in line.
+    /// The number of the next place in line, or host in order.
     next: u64,
     lines: HashMap<HostId, Line>,
-    /// Hosts with somebody in line, by the round in which they are served.
-    order: BTreeSet<(u64, HostId)>,
+    /// Hosts with somebody in line, by the round in which they are served, and in the order of
+    /// coming.
+    order: BTreeMap<(u64, u64), HostId>,
     /// Places that have been granted, and not been taken yet.
     granted: Vec<u64>,
 }
@@ -59,7 +60,8 @@ type HostId = usize;
 /// Those of one host who wait, in the order of coming.
 #[derive(Debug, Default)]
 struct Line {
-    round: u64,
+    /// Where the host is in order.
+    at: (u64, u64),
     sparse: BTreeMap<u64, Waker>,
     others: BTreeMap<u64, Waker>,
     sparse_in_a_row: u8,
@@ -106,8 +108,8 @@ impl Table {
         self.next += 1;
         let line = self.lines.entry(id).or_default();
         if line.is_empty() {
-            line.round = self.round + 1;
-            self.order.insert((line.round, id));
+            line.at = (self.round + 1, place);
+            self.order.insert(line.at, id);
         }
         let places = if is_sparse { &mut line.sparse } else { &mut line.others };
         places.insert(place, waker.clone());
@@ -116,15 +118,16 @@ impl Table {
 
     fn grant(&mut self) {
         while self.free > 0
-            && let Some((round, id)) = self.order.pop_first()
+            && let Some(((round, _), id)) = self.order.pop_first()
         {
             let Some(line) = self.lines.get_mut(&id) else { continue };
             let next = line.pop();
             if line.is_empty() {
                 self.lines.remove(&id);
             } else {
-                line.round = round + 1;
-                self.order.insert((line.round, id));
+                line.at = (round + 1, self.next);
+                self.next += 1;
+                self.order.insert(line.at, id);
             }
             let Some((place, waker)) = next else { continue };
             self.free -= 1;
@@ -142,7 +145,7 @@ impl Table {
             line.sparse.remove(&place);
             line.others.remove(&place);
             if line.is_empty() {
-                self.order.remove(&(line.round, id));
+                self.order.remove(&line.at);
                 self.lines.remove(&id);
             }
         }
