@@ -5,7 +5,7 @@ use crate::fields::Line;
 use crate::problem::Problem;
 use crate::rpc::bounded;
 
-/// Above the lines that [`line`] makes, as `ps` prints it.
+/// Above the lines that [`line()`] makes, as `ps` prints it.
 pub const HEAD: &str = "S WCHAN\n";
 
 /// How many wait, by where in the kernel.
