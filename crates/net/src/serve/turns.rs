@@ -197,23 +197,24 @@ impl Turn {
             }
             State::Idle | State::InLine(_) => {}
         }
-        if self.is_granted(cx) {
-            self.lately.had_one(self.turns.clock.now());
+        let now = self.turns.clock.now();
+        if self.is_granted(cx, now) {
+            self.lately.had_one(now);
             self.state = State::Begins;
             wake_after_events(cx);
         }
         Poll::Pending
     }
 
-    fn is_granted(&mut self, cx: &Context<'_>) -> bool {
-        let is_little = self.lately.is_little(self.turns.clock.now());
+    fn is_granted(&mut self, cx: &Context<'_>, now: Instant) -> bool {
         let mut table = self.turns.table.lock();
         let State::InLine(place) = self.state else {
             if table.free > 0 && table.order.is_empty() {
                 table.free -= 1;
                 return true;
             }
-            self.state = State::InLine(table.join(self.host_id(), is_little, cx.waker()));
+            let is_sparse = self.lately.is_little(now);
+            self.state = State::InLine(table.join(self.host_id(), is_sparse, cx.waker()));
             return false;
         };
         if let Some(at) = table.granted.iter().position(|&granted| granted == place) {
