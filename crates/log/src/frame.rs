@@ -148,16 +148,9 @@ impl<'b> Builder<'b> {
     }
 
     pub fn push(&mut self, record: &Record<'_>) {
-        let (kind, data, numbers): (u8, &[u8], [u64; 3]) = match record.op {
-            Op::Data { offset, modified, changed, data } => {
-                let seconds = [modified.seconds, changed.seconds].map(i64::cast_unsigned);
-                (1, data, [offset, seconds[0], seconds[1]])
-            }
-            Op::Past { through } => (2, &[], [through, 0, 0]),
-        };
-        let nanos = match record.op {
-            Op::Data { modified, changed, .. } => [modified.nanos, changed.nanos],
-            Op::Past { .. } => [0; 2],
+        let (kind, data, number, stamps): (u8, &[u8], u64, [Stamp; 2]) = match record.op {
+            Op::Data { offset, modified, changed, data } => (1, data, offset, [modified, changed]),
+            Op::Past { through } => (2, &[], through, [Stamp::default(); 2]),
         };
         let key = record.key.as_bytes();
         let len = u32::try_from(data.len()).expect("data are bounded by DATA_BYTES_MAX");
@@ -165,8 +158,9 @@ impl<'b> Builder<'b> {
         self.frame.extend([kind, key_len, 0, 0]);
         self.frame.extend(len.to_le_bytes());
         self.frame.extend(record.sequence.to_le_bytes());
-        numbers.iter().for_each(|number| self.frame.extend(number.to_le_bytes()));
-        nanos.iter().for_each(|number| self.frame.extend(number.to_le_bytes()));
+        self.frame.extend(number.to_le_bytes());
+        stamps.iter().for_each(|stamp| self.frame.extend(stamp.seconds.to_le_bytes()));
+        stamps.iter().for_each(|stamp| self.frame.extend(stamp.nanos.to_le_bytes()));
         self.frame.extend([0; 8]);
         self.frame.extend_from_slice(key);
         self.frame.extend_from_slice(data);

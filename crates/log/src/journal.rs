@@ -186,7 +186,7 @@ impl<W> Journal<W> {
         self.files.get(key).is_some_and(|file| file.is_doubtful)
     }
 
-    /// A sync that began after [`Self::mark`] said `through` has succeeded. The waiter is told when
+    /// A sync that began after [`Self::mark`] said `through` has succeeded. The waiter hears when
     /// a replay would know.
     pub fn past(&mut self, key: Key, through: u64, waiter: W) {
         self.push(key, QueuedOp::Past { through }, waiter);
@@ -251,8 +251,7 @@ impl<W> Journal<W> {
         if self.queue.is_empty() && !is_due && !is_lagging {
             return Begin::Idle;
         }
-        let records = self.due();
-        let bytes = frame_bytes(self.queue.iter().take(records));
+        let (records, bytes) = self.due();
         let (records, at) = match self.ring.place(bytes) {
             Some(at) => (records, at),
             // A frame without records says what has become free.
@@ -266,15 +265,17 @@ impl<W> Journal<W> {
         Begin::Write { at }
     }
 
-    /// How many of the queue go into one frame.
-    fn due(&self) -> usize {
-        let mut bytes = frame::HEADER_BYTES;
-        let fits = |queued: &&Queued<W>| {
-            let is_short = bytes < self.limits.frame_bytes_due;
+    /// How many of the queue go into one frame, and its length.
+    fn due(&self) -> (usize, u64) {
+        let (mut records, mut bytes) = (0, frame::HEADER_BYTES);
+        for queued in &self.queue {
+            if bytes >= self.limits.frame_bytes_due {
+                break;
+            }
+            records += 1;
             bytes += queued.bytes();
-            is_short
-        };
-        self.queue.iter().take_while(fits).count()
+        }
+        (records, (bytes as u64).next_multiple_of(BLOCK_BYTES))
     }
 
     fn build(&mut self, records: usize, at: u64, buffer: &mut Vec<u8>) {
@@ -376,11 +377,6 @@ impl<W> Queued<W> {
         };
         frame::RECORD_BYTES + self.key.as_bytes().len() + data
     }
-}
-
-fn frame_bytes<'q, W: 'q>(queue: impl Iterator<Item = &'q Queued<W>>) -> u64 {
-    let records: usize = queue.map(Queued::bytes).sum();
-    ((frame::HEADER_BYTES + records) as u64).next_multiple_of(BLOCK_BYTES)
 }
 
 /// What a WRITE takes at most, in a frame of its own.

@@ -13,7 +13,7 @@
 //! - [`frame`]: what is written at once, under one checksum; the records in it.
 //! - [`ring`]: where the next frame goes, and what must not be overwritten.
 //! - [`journal`]: who shares a frame, and which files have records that are still needed.
-//! - [`scan`]: what a log holds after a crash; a torn end is told from damage in the middle.
+//! - [`scan`]: what a log holds after a crash; a torn end is not damage in the middle.
 //! - [`replay`]: what of it is to be done again.
 //!
 //! **The rules** that whoever uses it keeps, and that `tests/it/power_cuts.rs` tries:

@@ -4,18 +4,12 @@ use std::io;
 
 /// A file or a device of a fixed length, or a simulated one.
 pub trait Medium {
-    fn bytes(&self) -> u64;
-
     /// Fills `into` from `at`.
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
 /// A log in memory, for tests and fuzzing.
 impl Medium for [u8] {
-    fn bytes(&self) -> u64 {
-        self.len() as u64
-    }
-
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         let from = usize::try_from(at).ok().and_then(|at| self.get(at..)?.get(..into.len()));
         into.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);

@@ -49,10 +49,6 @@ pub(super) struct LogFile {
 }
 
 impl Medium for LogFile {
-    fn bytes(&self) -> u64 {
-        self.identity.bytes
-    }
-
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(into, at)
     }
