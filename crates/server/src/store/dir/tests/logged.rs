@@ -347,6 +347,19 @@ fn a_write_that_takes_set_id_bits_is_stable_in_its_file() {
 }
 
 #[test]
+fn a_link_where_a_log_is_being_made_is_not_followed() {
+    let Some(at) = logged() else { return };
+    let outside = |name: &str| at.at.outside(name);
+    fs::create_dir(outside("export")).unwrap();
+    fs::write(outside("precious"), b"content").unwrap();
+    std::os::unix::fs::symlink(outside("precious"), outside("second.new")).unwrap();
+    DirStore::open(outside("export"), &options(outside("second"), 1)).unwrap();
+    assert_eq!(fs::read(outside("precious")).unwrap(), b"content");
+    let made = fs::symlink_metadata(outside("second")).unwrap();
+    assert!(made.is_file() && made.len() == SIZE);
+}
+
+#[test]
 fn a_log_in_memory_or_of_no_size_is_refused() {
     let Some(at) = logged() else { return };
     let place = tempfile::tempdir().unwrap();

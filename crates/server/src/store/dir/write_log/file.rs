@@ -221,8 +221,13 @@ fn make(options: &WriteLog, export: Vec<u8>, boot: [u8; 16]) -> Result<(), Strin
 }
 
 fn fill(path: &Path, identity: &Identity, boot: [u8; 16]) -> io::Result<()> {
-    let options = File::options().write(true).create(true).truncate(true).mode(0o600).clone();
-    let mut file = options.open(path)?;
+    // What an interrupted start has left goes first. A link that somebody has put here meanwhile is
+    // not followed.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     check_kind(&file).map_err(io::Error::other)?;
     file.write_all(&identity.encode())?;
     let zeros = vec![0; 1 << 20];
