@@ -60,7 +60,7 @@ fn content(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// What could not be read is told, and is a failure.
+/// What could not be read is named, and is a failure.
 pub(super) fn problems(logs: &[Named]) -> Result<(), Failure> {
     let all = logs.iter().map(|(_, log)| log.problems.len() + log.problems_left_off).sum::<usize>();
     if all == 0 {

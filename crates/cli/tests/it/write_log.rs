@@ -1,4 +1,4 @@
-//! `nfskit serve --write-log` and `nfskit log`, as root; everybody else is told why not.
+//! `nfskit serve --write-log` and `nfskit log`, as root; everybody else gets the reason why not.
 
 use std::fs;
 use std::path::{Path, PathBuf};

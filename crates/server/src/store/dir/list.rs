@@ -36,11 +36,11 @@ const NAMES_BYTES: usize = 8 << 10;
 /// For a whole directory.
 const WHOLE_NAMES_BYTES: usize = 64 << 10;
 
-const DONE: Listed = Listed { verifier: [0; 8], eof: true };
-/// What FUSE gives for the number of a file that its program does not tell in a listing (libfuse:
+/// What FUSE gives for the number of a file that its program does not have in a listing (libfuse:
 /// `FUSE_UNKNOWN_INO`).
-const NOT_TOLD: u64 = 0xffff_ffff;
+const UNKNOWN_INODE: u64 = 0xffff_ffff;
 
+const DONE: Listed = Listed { verifier: [0; 8], eof: true };
 const MORE: Listed = Listed { verifier: [0; 8], eof: false };
 
 impl Tree {
@@ -182,7 +182,7 @@ impl Tree {
             let node = node.map(|(node, _)| node);
             let inode = match &node {
                 Some(node) => node.attr.fileid,
-                None if inode == NOT_TOLD => self.looked_up(dir, &name).unwrap_or(inode),
+                None if inode == UNKNOWN_INODE => self.looked_up(dir, &name).unwrap_or(inode),
                 None => inode,
             };
             let fileid = self.fileid(dir, &name, inode);
@@ -218,7 +218,7 @@ impl Tree {
         }
     }
 
-    /// The number of a file whose directory does not tell it.
+    /// The number of a file whose directory does not have it.
     fn looked_up(&self, dir: &Object, name: &[u8]) -> Option<u64> {
         let stat = match name {
             b"." => dir.stat().ok()?,
