@@ -32,5 +32,6 @@ pub mod runtime;
 pub mod serve;
 pub mod shape;
 pub mod slack;
+mod slice;
 pub mod transport;
 pub mod way;

@@ -8,6 +8,7 @@ use std::task::Context;
 use std::thread::JoinHandle;
 
 use crate::clock::world;
+use crate::slice;
 
 /// Tasks polled between two looks at the sockets. tokio's 61 would let an alarm that watches the
 /// clock keep arrivals waiting for tens of microseconds.
@@ -56,6 +57,7 @@ fn threaded(threads: usize) -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads.max(1))
         .thread_name("nfskit-server")
+        .on_thread_start(slice::shorten)
         .enable_all()
         .event_interval(EVENT_INTERVAL)
         .build()

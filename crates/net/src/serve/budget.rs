@@ -50,6 +50,8 @@ struct Line {
     /// With less than this free, nobody in line is served. So a line of thousands is not searched
     /// whenever a little is given back.
     least: u32,
+    /// No place in line is served with less than this, whoever is before it.
+    smallest: u32,
 }
 
 /// A place in line.
@@ -78,7 +80,7 @@ impl Budget {
             free: AtomicU32::new(permits_max),
             peak: AtomicU32::new(0),
             waited_for: AtomicBool::new(false),
-            line: Mutex::new(Line { places: VecDeque::new(), least: u32::MAX }),
+            line: Mutex::new(Line { places: VecDeque::new(), least: u32::MAX, smallest: u32::MAX }),
         }))
     }
 
@@ -152,6 +154,7 @@ impl Budget {
         });
         let mut line = self.0.line.lock();
         line.least = line.least.min(place.least());
+        line.smallest = line.smallest.min(place.least());
         line.places.push_back(Arc::clone(&place));
         self.0.waited_for.store(true, Ordering::SeqCst);
         self.grant(&mut line);
@@ -174,8 +177,12 @@ impl Budget {
         if !line.places.is_empty() && self.free() < line.least {
             return;
         }
-        let (mut at, mut least) = (0, u32::MAX);
+        let (mut at, mut least, mut is_all) = (0, u32::MAX, true);
         while let Some(place) = line.places.get(at) {
+            if self.free() < line.smallest {
+                (least, is_all) = (line.smallest, false);
+                break;
+            }
             if self.take(place.permits, place.floor) {
                 for passed in line.places.iter().take(at) {
                     passed.passed.fetch_add(1, Ordering::Relaxed);
@@ -189,11 +196,15 @@ impl Budget {
             if is_short && place.passed.load(Ordering::Relaxed) >= PASSED_MAX {
                 // Those behind it wait at least until this is there.
                 least = least.min(place.permits);
+                is_all = false;
                 break;
             }
             at += 1;
         }
         line.least = least;
+        if is_all {
+            line.smallest = least;
+        }
         self.0.waited_for.store(!line.places.is_empty(), Ordering::SeqCst);
     }
 }

@@ -72,7 +72,7 @@ pub(super) async fn serve(
     };
     let (timed, begin) = (service.is_timed(), service.clone());
     transport.ask_for_room();
-    let lately = Lately::default();
+    let lately = Lately::of_newcomer(clock.now());
     let mut connection = Connection {
         host,
         seated,
@@ -207,7 +207,10 @@ where
         transport: &mut impl Transport,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        self.look(transport, cx)?;
+        if let Err(given_up) = self.look(transport, cx) {
+            self.stop(Ok(()));
+            self.end = Some(Err(given_up));
+        }
         if self.seated.seat().is_revoked() {
             self.stop(Ok(()));
         }

@@ -9,7 +9,8 @@
 //!
 //! Hosts take turns, however many connections they have (start-time fair queueing, each turn
 //! counting the same). Of one host, connections that have had little lately go first, as sparse
-//! flows do in RFC 8290; but one turn in [`SPARSE_IN_A_ROW_MAX`] is for the others.
+//! flows do in RFC 8290; but one turn in [`SPARSE_IN_A_ROW_MAX`] is for the others. A connection
+//! that has only begun is none of the first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -175,6 +176,12 @@ impl Line {
 }
 
 impl Lately {
+    /// Of a connection that begins: as if it had just had all that counts as little. Many that come
+    /// at once would go before one that has been there for long, else.
+    pub(crate) fn of_newcomer(now: Instant) -> Self {
+        Self(Arc::new(AtomicU64::new(now.as_nanos() + LITTLE_TURNS * LITTLE_INTERVAL.as_nanos())))
+    }
+
     fn is_little(&self, now: Instant) -> bool {
         let ahead = self.0.load(Ordering::Relaxed).saturating_sub(now.as_nanos());
         ahead <= (LITTLE_TURNS - 1) * LITTLE_INTERVAL.as_nanos()
@@ -349,6 +356,18 @@ mod tests {
         }
         assert!(!lately.is_little(at(5)));
         assert!(lately.is_little(at(5 + LITTLE_INTERVAL.as_nanos())));
+    }
+
+    #[test]
+    fn who_begins_has_to_wait_until_little_is_forgiven() {
+        let at = Instant::from_nanos;
+        let lately = Lately::of_newcomer(at(5));
+        assert!(!lately.is_little(at(5)));
+        let interval = LITTLE_INTERVAL.as_nanos();
+        assert!(lately.is_little(at(5 + interval)));
+        lately.had_one(at(5 + interval));
+        assert!(!lately.is_little(at(5 + interval)));
+        assert!(lately.is_little(at(5 + 2 * interval)));
     }
 
     #[test]
