@@ -9,7 +9,8 @@
 //! A directory that has not changed for a moment is read as a whole and kept ([`super::listing`]):
 //! then an entry costs nothing, and with its node a statx. Others are opened anew for each reply,
 //! since the position belongs to the open file: openat, lseek and close beside one getdents64 per
-//! 8 KiB of names. A node that was not met before costs openat2, statx, a handle and close.
+//! 8 KiB of names. A node that was not met before costs a handle and statx; where handles are not
+//! the kernel's, or do not tell the inode, openat2, statx, a handle and close.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -251,6 +252,9 @@ impl Tree {
             },
             _ => {
                 let name = Component::new(name).ok()?;
+                if let Some((node, identity)) = self.seen_as(dir, name).ok()? {
+                    return Some((node, Some(identity)));
+                }
                 if let Some((node, identity)) = self.met_as(dir, name).ok()? {
                     return Some((node, Some(identity)));
                 }

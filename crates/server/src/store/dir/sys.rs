@@ -12,6 +12,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{Access, OFlags};
 use rustix::io::Errno;
 
+use super::beneath::Component;
+
 /// Most bytes of a kernel handle that we ask for (MAX_HANDLE_SZ is 128; ours must fit a
 /// [`crate::types::Handle`] together with a marker and a seal).
 pub(super) const KERNEL_HANDLE_BYTES_MAX: u8 = 38;
@@ -39,24 +41,41 @@ struct Raw {
 /// Names the file open at `fd` (O_PATH will do) and gives the identity of its mount. Needs no
 /// privilege. `OVERFLOW`: the file system's handles are longer than ours.
 pub(super) fn name_to_handle(fd: BorrowedFd<'_>) -> Result<(KernelHandle, i32), Errno> {
-    name_to_handle_with(fd, 0)
+    name_to_handle_with(fd, b"", 0)
+}
+
+/// The same of what is called `name` in the directory `dir`, be it a link; nothing is opened.
+pub(super) fn name_to_handle_in(
+    dir: BorrowedFd<'_>,
+    name: Component<'_>,
+) -> Result<(KernelHandle, i32), Errno> {
+    name_to_handle_with(dir, name.as_bytes(), 0)
 }
 
 /// Names it for comparison only: every file system can from Linux 6.5 on.
 pub(super) fn name_to_file_id(fd: BorrowedFd<'_>) -> Result<KernelHandle, Errno> {
     const AT_HANDLE_FID: c_int = 0x200;
-    name_to_handle_with(fd, AT_HANDLE_FID).map(|(handle, _)| handle)
+    name_to_handle_with(fd, b"", AT_HANDLE_FID).map(|(handle, _)| handle)
 }
 
-fn name_to_handle_with(fd: BorrowedFd<'_>, flags: c_int) -> Result<(KernelHandle, i32), Errno> {
+/// `name` has no NUL and at most 255 bytes.
+fn name_to_handle_with(
+    fd: BorrowedFd<'_>,
+    name: &[u8],
+    flags: c_int,
+) -> Result<(KernelHandle, i32), Errno> {
+    let mut path = [0_u8; 256];
+    path.get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(name);
+    // The last byte ends the longest name, too.
+    path[255] = 0;
     let mut raw = Raw { len: u32::from(KERNEL_HANDLE_BYTES_MAX), tag: 0, bytes: [0; BYTES_MAX] };
     let mut mount: c_int = 0;
     // SAFETY: `raw` has the layout of file_handle followed by the `len` bytes it announces, and
-    // lives, like `mount` and the empty literal path, until the call returns.
+    // lives, like `mount` and `path`, which ends in a NUL, until the call returns.
     let result = unsafe {
         libc::name_to_handle_at(
             fd.as_raw_fd(),
-            c"".as_ptr(),
+            path.as_ptr().cast(),
             (&raw mut raw).cast(),
             &raw mut mount,
             libc::AT_EMPTY_PATH | flags,

@@ -177,6 +177,21 @@ impl Tree {
         Ok(Some((Node { handle, attr: stat.attr() }, stat.identity())))
     }
 
+    /// A file that was not met before, in two system calls. The handle comes first: if another file
+    /// is put in its place before the second, with the same inode, then the handle's is gone.
+    pub(super) fn seen_as(
+        &self,
+        dir: &Object,
+        name: Component<'_>,
+    ) -> Result<Option<(Node, Identity)>, Status> {
+        let Some((handle, inode)) = self.handles.name_in(dir.path(), name)? else {
+            return Ok(None);
+        };
+        let stat = Stat::named(dir.path(), name).map_err(status)?;
+        let is_it = stat.inode() == inode && stat.is_no_mount_root();
+        Ok(is_it.then(|| (Node { handle, attr: stat.attr() }, stat.identity())))
+    }
+
     /// Opens it as O_PATH.
     pub(super) fn open_child(&self, dir: &Object, name: Component<'_>) -> Result<OwnedFd, Status> {
         self.with_room(|| match self.beneath.child(dir.path(), name) {

@@ -29,7 +29,8 @@ use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
 use crate::siphash::siphash;
-use crate::store::dir::errno::stale_status;
+use crate::store::dir::beneath::Component;
+use crate::store::dir::errno::{stale_status, status};
 use crate::store::dir::sys::{self, KERNEL_HANDLE_BYTES_MAX, KernelHandle};
 use crate::types::{Handle, Status};
 
@@ -70,6 +71,22 @@ impl Kernel {
         if mount != self.mount {
             return Err(Status::Access);
         }
+        self.seal(&kernel)
+    }
+
+    /// The handle of what is called `name` in `dir`, and its inode; `None` where the kernel's
+    /// handle does not tell the inode, and of a mount point.
+    pub(super) fn name_in(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: Component<'_>,
+    ) -> Result<Option<(Handle, u64)>, Status> {
+        let (kernel, mount) = sys::name_to_handle_in(dir, name).map_err(status)?;
+        let inode = inode_in(&kernel).filter(|_| mount == self.mount);
+        inode.map(|inode| Ok((self.seal(&kernel)?, inode))).transpose()
+    }
+
+    fn seal(&self, kernel: &KernelHandle) -> Result<Handle, Status> {
         let tag = u8::try_from(kernel.tag).map_err(|_| Status::ServerFault)?;
         let mut bytes = Vec::with_capacity(Handle::BYTES_MAX);
         bytes.extend([MARKER, tag]);
@@ -111,6 +128,22 @@ pub(in crate::store::dir) fn kernel_handle(named: &[u8]) -> Option<KernelHandle>
     own.get_mut(..inner.len())?.copy_from_slice(inner);
     let len = u8::try_from(inner.len()).ok()?;
     Some(KernelHandle { tag: i32::from(*tag), len, bytes: own })
+}
+
+/// The inode that a kernel's handle is of, for file systems whose form is known.
+fn inode_in(handle: &KernelHandle) -> Option<u64> {
+    let bytes = handle.bytes.get(..usize::from(handle.len))?;
+    let u32_at = |at: usize| bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes);
+    let u64_at = |at: usize| bytes.get(at..)?.first_chunk().copied().map(u64::from_ne_bytes);
+    match (handle.tag, handle.len) {
+        // ext4, xfs with small inodes: inode, generation.
+        (0x01, 8) => u32_at(0).map(u64::from),
+        // tmpfs: generation, inode.
+        (0x01, 12) => u64_at(4),
+        // xfs: inode, generation. btrfs: inode, subvolume, generation.
+        (0x81, 12) | (0x4d, 20) => u64_at(0),
+        _ => None,
+    }
 }
 
 /// The caller's key, or that which lies with the files, or that of the state directory.
@@ -190,6 +223,31 @@ fn random_key() -> Result<[u8; 16], Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernels_handle_tells_the_inode_or_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = File::create(dir.path().join("file")).unwrap();
+        let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
+        if let Ok((handle, _)) = sys::name_to_handle(file.as_fd()) {
+            assert!([None, Some(inode)].contains(&inode_in(&handle)), "{handle:?}");
+        }
+        let of = |tag, words: &[u32]| {
+            let mut bytes = [0; KERNEL_HANDLE_BYTES_MAX as usize];
+            for (at, word) in words.iter().enumerate() {
+                bytes[4 * at..4 * at + 4].copy_from_slice(&word.to_ne_bytes());
+            }
+            let len = u8::try_from(4 * words.len()).unwrap();
+            inode_in(&KernelHandle { tag, len, bytes })
+        };
+        let wide = |low: u64, high: u64| Some(low | high << 32);
+        let wide = if cfg!(target_endian = "little") { wide(7, 9) } else { wide(9, 7) };
+        assert_eq!(of(1, &[7, 8]), Some(7));
+        assert_eq!(of(1, &[8, 7, 9]), wide);
+        assert_eq!(of(0x81, &[7, 9, 8]), wide);
+        assert_eq!(of(0x4d, &[7, 9, 5, 0, 8]), wide);
+        assert_eq!((of(0x81, &[7, 9]), of(0xfb, &[7, 9, 8])), (None, None));
+    }
 
     #[test]
     fn a_key_from_the_state_directory_is_the_same_again_and_another_for_another_root() {

@@ -91,6 +91,19 @@ impl Handles {
         }
     }
 
+    /// The handle of what is called `name` in `dir`, and its inode, without opening it; where that
+    /// can be.
+    pub(super) fn name_in(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: Component<'_>,
+    ) -> Result<Option<(Handle, u64)>, Status> {
+        match self {
+            Self::Kernel(kernel) => kernel.name_in(dir, name),
+            Self::Table(_) => Ok(None),
+        }
+    }
+
     /// The same of a file whose handle was `known` when it was met before.
     pub(super) fn name_again(
         &self,

@@ -64,6 +64,33 @@ fn a_listing_has_the_dots_and_those_of_the_root_stay_inside() {
     });
 }
 
+/// Files, directories and links that nobody has met, some of them replaced in between.
+#[test]
+fn a_listing_has_the_handles_and_attributes_that_lookups_have() {
+    each_kind(|at| {
+        let make = |name: &str| match name.len() % 3 {
+            0 => fs::write(at.path(name), name).unwrap(),
+            1 => fs::create_dir(at.path(name)).unwrap(),
+            _ => std::os::unix::fs::symlink("nowhere", at.path(name)).unwrap(),
+        };
+        let names = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff", &"g".repeat(255)[..]];
+        names.iter().for_each(|name| make(name));
+        for _ in 0..2 {
+            let (entries, eof) = piece(&at, &at.root(), 0, true, 100);
+            assert!(eof);
+            for name in names {
+                let entry = entries.iter().find(|entry| entry.name == name).unwrap();
+                let node = entry.node.unwrap();
+                let looked_up = at.lookup(&at.root(), name).unwrap();
+                assert_eq!(node.handle, looked_up.handle, "{name}");
+                assert_eq!((node.attr, entry.fileid), (looked_up.attr, looked_up.attr.fileid));
+            }
+            fs::rename(at.path("ccc"), at.path("ffffff")).unwrap();
+            make("ccc");
+        }
+    });
+}
+
 /// 3,000 entries in pieces of 97, while others are made and removed: what exists throughout
 /// comes exactly once, nothing comes twice.
 #[test]
