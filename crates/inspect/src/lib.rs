@@ -1,4 +1,4 @@
-//! `nfskit trace`: what captures of the network show.
+//! `nfskit trace`: what captures of the network show; and what the relay has carried, as a capture.
 
 pub mod args;
 mod csv;
@@ -7,6 +7,7 @@ mod json;
 mod live;
 mod page;
 mod parquet;
+pub mod relayed;
 mod row;
 mod screen;
 mod sides;

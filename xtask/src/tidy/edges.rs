@@ -28,7 +28,7 @@ const EDGES: [(&str, &[&str]); 21] = [
         "harness",
         &["client", "doctor", "fuse", "load", "net", "perf", "server", "trace", "wire", "world"],
     ),
-    ("inspect", &["harness", "net", "perf", "report", "trace"]),
+    ("inspect", &["harness", "net", "perf", "report", "trace", "wire"]),
     ("load", &["client", "net", "perf", "wire"]),
     ("net", &["perf", "wire"]),
     ("log", &[]),

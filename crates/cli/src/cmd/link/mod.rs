@@ -3,7 +3,6 @@
 mod args;
 mod banner;
 mod calibrate;
-mod capture;
 mod control;
 mod metrics;
 mod record;
@@ -22,6 +21,7 @@ use harness::output;
 use harness::signals::{Asked, Interrupts};
 use harness::sockets::{Refused, Sockets};
 use harness::verbosity::Verbosity;
+use inspect::relayed::Capture;
 use net::clock::Clock;
 use net::relay::{self, Callers, Event, Limits, Relay, Tap, Unfit};
 use net::shape::Shape;
@@ -34,7 +34,6 @@ use perf::units::{Instant, Nanos};
 
 pub(crate) use self::args::Args;
 use self::banner::{Banner, Leg};
-use self::capture::Capture;
 use self::control::{Knobs, Words};
 use self::stats::Statistics;
 use self::target::{Place, Target};

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use harness::output;
 use harness::verbosity::Verbosity;
 use indicatif::{ProgressBar, ProgressStyle};
+use inspect::relayed::Captured;
 use net::clock::{Clock, Task};
 use net::relay::{Carried, Counts, Relay};
 use perf::units::{Instant, Nanos};
 
 use super::Args;
-use super::capture::Captured;
 
 /// Time between two lines.
 const INTERVAL: Nanos = Nanos::from_secs(1);

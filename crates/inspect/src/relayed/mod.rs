@@ -30,8 +30,8 @@ use wire::record::Fragment;
 use self::frames::{Conversation, End, Packet};
 
 /// What waits to be written.
-pub(super) const QUEUE_MAX: usize = 16 << 10;
-pub(super) const QUEUE_BYTES_MAX: usize = 64 << 20;
+const QUEUE_MAX: usize = 16 << 10;
+const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// Longer than any frame.
 const SNAPLEN: u32 = 128 << 10;
@@ -41,7 +41,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// A capture that runs.
 #[derive(Debug)]
-pub(super) struct Capture {
+pub struct Capture {
     shared: Arc<Shared>,
     queue: SyncSender<Option<Event>>,
     writer: JoinHandle<()>,
@@ -61,13 +61,13 @@ struct Shared {
 
 /// What a capture has done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Captured {
+pub struct Captured {
     /// Frames in the file.
-    pub(super) frames: u64,
+    pub frames: u64,
     /// Messages that are not.
-    pub(super) missed: u64,
+    pub missed: u64,
     /// It ended before the relay: the file could not be written any more.
-    pub(super) is_cut: bool,
+    pub is_cut: bool,
 }
 
 /// A message, or part of a conversation without one.
@@ -81,7 +81,10 @@ struct Event {
 
 impl Capture {
     /// Makes the file. `failed` is told when it cannot be written any more.
-    pub(super) fn start(
+    ///
+    /// # Errors
+    /// The file cannot be made, or no thread be started.
+    pub fn start(
         path: &Path,
         clock: &Clock,
         failed: impl Fn(&io::Error) + Send + 'static,
@@ -116,7 +119,7 @@ impl Capture {
     }
 
     /// Waits until everything is written that was told before.
-    pub(super) fn end(self) -> Captured {
+    pub fn end(self) -> Captured {
         // Where the writer has given up, there is nobody to be told.
         self.queue.send(None).ok();
         // A panic there has been told already.
