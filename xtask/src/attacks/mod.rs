@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 use tempfile::TempDir;
@@ -42,6 +43,7 @@ use self::healthy::{Healthy, KINDS};
 use crate::host::nfskit::Server;
 use crate::host::process::resident_mib;
 use crate::host::{build, isolate, scratch};
+use crate::options;
 
 /// The command by which `run` calls ourselves inside the namespaces.
 pub(crate) const INSIDE: &str = "attacks-inside";
@@ -68,16 +70,6 @@ const FLOOR: Duration = Duration::from_micros(500);
 /// How long the server may take beyond its grace to end while it is attacked.
 const END_WITHIN: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(2);
-
-const USAGE: &str = "\
-usage: cargo xtask attacks [--only NAME,...] [--binary PATH] [--seconds N] [--check] [--list]
-
-  --only NAME,...  these attacks
-  --binary PATH    this nfskit, not a new release build
-  --seconds N      how long each phase is [default: 15]
-  --check          fail when a healthy client waits more than 3 times as long
-  --list           name the attacks, and run none
-";
 
 /// One way to do harm.
 pub(crate) struct Attack {
@@ -118,9 +110,9 @@ struct Row {
 }
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
-    let options = Options::parse(words)?;
+    let options: Options = options::parse(words)?;
     if options.list {
-        options.attacks.iter().for_each(|attack| println!("{:<18}{}", attack.name, attack.about));
+        options.attacks().iter().for_each(|attack| println!("{:<18}{}", attack.name, attack.about));
         return Ok(());
     }
     let nfskit = match &options.binary {
@@ -142,15 +134,15 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
 /// Measures, in the namespaces of which we are the first process.
 pub(crate) fn run_inside(nfskit: &Path, words: &[&str]) -> Result<(), String> {
     isolate::end_with_caller_and_mounts();
-    measure_all(nfskit, &Options::parse(words)?)
+    measure_all(nfskit, &options::parse(words)?)
 }
 
 fn measure_all(nfskit: &Path, options: &Options) -> Result<(), String> {
     raise_descriptor_limit();
     let mut rows = Vec::new();
-    for attack in &options.attacks {
+    for attack in options.attacks() {
         println!("attacks: {}: {}", attack.name, attack.about);
-        let row = measure(nfskit, attack, options.phase)?;
+        let row = measure(nfskit, attack, options.seconds)?;
         println!("{row}\n{}", row.kinds());
         rows.push(row);
     }
@@ -322,52 +314,39 @@ fn raise_descriptor_limit() {
     setrlimit(Resource::Nofile, limit).ok();
 }
 
+/// What clients with bad manners cost one that behaves.
+#[derive(Parser)]
+#[command(name = "attacks", bin_name = "cargo xtask attacks")]
 struct Options {
-    attacks: Vec<&'static Attack>,
+    /// These attacks.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = find)]
+    only: Vec<&'static Attack>,
+    /// This nfskit, not a new release build.
+    #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    phase: Duration,
+    /// How long each phase is.
+    #[arg(long, value_name = "N", default_value = "15", value_parser = seconds)]
+    seconds: Duration,
+    /// Fails when a client that behaves waits more than 3 times as long.
+    #[arg(long)]
     check: bool,
+    /// Names the attacks, and makes none.
+    #[arg(long)]
     list: bool,
 }
 
 impl Options {
-    fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self {
-            attacks: ATTACKS.to_vec(),
-            binary: None,
-            phase: Duration::from_secs(15),
-            check: false,
-            list: false,
-        };
-        let mut rest = words;
-        while let [word, more @ ..] = rest {
-            rest = more;
-            match (*word, more) {
-                ("--check", _) => options.check = true,
-                ("--list", _) => options.list = true,
-                ("--only", [names, more @ ..]) => {
-                    options.attacks = names.split(',').map(find).collect::<Result<_, _>>()?;
-                    rest = more;
-                }
-                ("--binary", [path, more @ ..]) => {
-                    options.binary = Some(PathBuf::from(path));
-                    rest = more;
-                }
-                ("--seconds", [number, more @ ..]) => {
-                    let seconds = number.parse().map_err(|_| USAGE.to_owned())?;
-                    options.phase = Duration::from_secs(seconds);
-                    rest = more;
-                }
-                _ => return Err(USAGE.to_owned()),
-            }
-        }
-        Ok(options)
+    fn attacks(&self) -> &[&'static Attack] {
+        if self.only.is_empty() { ATTACKS } else { &self.only }
     }
 }
 
+fn seconds(number: &str) -> Result<Duration, String> {
+    number.parse().map(Duration::from_secs).map_err(|error| format!("{error}"))
+}
+
 fn find(name: &str) -> Result<&'static Attack, String> {
-    let found = ATTACKS.iter().find(|attack| attack.name == name);
-    found.copied().ok_or_else(|| format!("attacks: there is no {name:?}\n{USAGE}"))
+    options::find(name, ATTACKS.iter().map(|attack| (attack.name, *attack)))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use wire::rpc::{CallHeader, OpaqueAuth, ReplyHeader};
 use wire::xdr::{Bulk, Encode};
 
 /// What is to be made.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 pub(super) enum Kind {
     Writes,
     Metadata,

@@ -22,12 +22,15 @@ mod verdicts;
 
 use std::fs::File;
 use std::io::{BufWriter, Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
 
 use self::generate::{Kind, Made, generate};
 use crate::guest::image::Image;
 use crate::host::report::Report;
 use crate::host::{build, isolate, scratch, tools};
+use crate::options;
 
 /// The command by which `run` calls us again inside the namespaces.
 pub(crate) const INSIDE: &str = "captures-inside";
@@ -39,43 +42,64 @@ const ONLY_LARGE: &str = "only-large";
 /// None of them, but those that are judged.
 const ONLY_VERDICTS: &str = "only-verdicts";
 
-const USAGE: &str = "\
-usage: cargo xtask captures [--large|--only-large] [--kernelvm DIR]   compare with tshark
-       cargo xtask captures --only-verdicts                           what slows a client down
-       cargo xtask captures generate writes|metadata|changing BYTES FILE|-";
+/// Compares `nfskit trace` with tshark, on captures made here.
+#[derive(Parser)]
+#[command(
+    name = "captures",
+    bin_name = "cargo xtask captures",
+    args_conflicts_with_subcommands = true
+)]
+struct Options {
+    /// Large captures that are made up, too.
+    #[arg(long, conflicts_with_all = ["only_large", "only_verdicts"])]
+    large: bool,
+    /// The large captures alone.
+    #[arg(long, conflicts_with = "only_verdicts")]
+    only_large: bool,
+    /// Only what slows a client down: the staged conversations.
+    #[arg(long, conflicts_with = "kernelvm")]
+    only_verdicts: bool,
+    /// The scripts that make and run the guest, if they are not beside the checkout.
+    #[arg(long, value_name = "DIR")]
+    kernelvm: Option<PathBuf>,
+    #[command(subcommand)]
+    generate: Option<Generate>,
+}
 
-/// Runs the command.
-pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), String> {
-    match options {
-        ["--large", options @ ..] => compared(root, LARGE, kernelvm(options)?),
-        ["--only-large", options @ ..] => compared(root, ONLY_LARGE, kernelvm(options)?),
-        ["--only-verdicts"] => compared(root, ONLY_VERDICTS, None),
-        ["generate", kind, bytes, file] => {
-            let kind = match *kind {
-                "writes" => Kind::Writes,
-                "metadata" => Kind::Metadata,
-                "changing" => Kind::Changing,
-                _ => return Err(USAGE.to_owned()),
-            };
-            let bytes = bytes.parse().map_err(|_| USAGE.to_owned())?;
-            let made = match *file {
-                "-" => written("-", kind, bytes, stdout().lock())?,
-                path => make(kind, bytes, path.as_ref())?,
-            };
-            eprintln!("{} packets, {} bytes, {} calls", made.packets, made.bytes, made.calls);
-            Ok(())
+#[derive(Subcommand)]
+enum Generate {
+    /// Makes up a capture.
+    Generate {
+        kind: Kind,
+        bytes: u64,
+        /// A file, or - for the standard output.
+        file: PathBuf,
+    },
+}
+
+impl Options {
+    fn size(&self) -> &'static str {
+        match self {
+            Self { large: true, .. } => LARGE,
+            Self { only_large: true, .. } => ONLY_LARGE,
+            Self { only_verdicts: true, .. } => ONLY_VERDICTS,
+            _ => SMALL,
         }
-        options => compared(root, SMALL, kernelvm(options)?),
     }
 }
 
-/// The scripts that make and run the guest, if they are not beside the checkout.
-fn kernelvm<'w>(options: &[&'w str]) -> Result<Option<&'w Path>, String> {
-    match options {
-        [] => Ok(None),
-        ["--kernelvm", folder] => Ok(Some(Path::new(*folder))),
-        _ => Err(USAGE.to_owned()),
-    }
+/// Runs the command.
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<(), String> {
+    let options: Options = options::parse(words)?;
+    let Some(Generate::Generate { kind, bytes, file }) = options.generate else {
+        return compared(root, options.size(), options.kernelvm.as_deref());
+    };
+    let made = match file == Path::new("-") {
+        true => written("-", kind, bytes, stdout().lock())?,
+        false => make(kind, bytes, &file)?,
+    };
+    eprintln!("{} packets, {} bytes, {} calls", made.packets, made.bytes, made.calls);
+    Ok(())
 }
 
 fn compared(root: &Path, size: &str, kernelvm: Option<&Path>) -> Result<(), String> {
