@@ -195,12 +195,12 @@ impl<'h> Program<'h> {
     }
 
     async fn link(&self, from: &str, to: &str) -> Result<(), Failure> {
-        let begun = self.now();
+        let looked = self.now();
         let file = match self.host.look(from).await {
             Ok(file) => file,
-            Err(error) => return self.not_there(from, &error, begun),
+            Err(error) => return self.not_there(from, &error, looked),
         };
-        self.check_name(from, Some(file), begun)?;
+        self.check_name(from, Some(file), looked)?;
         let begun = self.now();
         let ticket = self.scene.truth.lock().bind(to, Bound::File(file), self.client, begun);
         let linked = self.host.link((from, file), to).await;
@@ -220,7 +220,7 @@ impl<'h> Program<'h> {
             }
             Err(error) => {
                 self.scene.truth.lock().not_bound(to, ticket);
-                self.not_there(from, &error, begun)
+                self.not_there(from, &error, looked)
             }
         }
     }
