@@ -97,41 +97,60 @@ enum Kind {
     Folder(Folder),
 }
 
-/// Never walked: only looked up.
 #[derive(Default)]
-struct Kernel(HashMap<FileHandle, Node>);
+struct Kernel {
+    /// Never walked: only looked up.
+    nodes: HashMap<FileHandle, Node>,
+    /// Nodes that were made and changes of their data.
+    changes: u64,
+}
 
 struct Node {
     version: Version,
     size: u64,
     pages: Option<Vec<u8>>,
-    /// Writes through it, so that what was read before one is not kept.
-    writes: u64,
+    /// Which change of all it was that made it or its data so: what was read before is not kept,
+    /// nor of a node that was forgotten and named again.
+    changed: u64,
 }
 
 impl Kernel {
+    fn next(&mut self) -> u64 {
+        self.changes += 1;
+        self.changes
+    }
+
     /// A reply names a file.
     fn named(&mut self, found: &Found) {
         let Found { handle, attributes, version } = *found;
-        let node = Node { version, size: attributes.size, pages: None, writes: 0 };
-        let known = self.0.entry(handle).or_insert(node);
-        if known.version != version {
-            *known = Node { version, size: attributes.size, pages: None, writes: 0 };
+        if self.node(&handle, Some(version)).is_none() {
+            let changed = self.next();
+            self.nodes
+                .insert(handle, Node { version, size: attributes.size, pages: None, changed });
         }
     }
 
     fn node(&mut self, file: &FileHandle, version: Option<Version>) -> Option<&mut Node> {
-        self.0.get_mut(file).filter(|node| Some(node.version) == version)
+        self.nodes.get_mut(file).filter(|node| Some(node.version) == version)
     }
 
-    /// A program writes through a descriptor of a version.
+    /// A program begins to write.
+    fn writes(&mut self, file: &FileHandle, version: Option<Version>) {
+        let changed = self.next();
+        if let Some(node) = self.node(file, version) {
+            node.changed = changed;
+        }
+    }
+
+    /// A program has written through a descriptor of a version.
     fn wrote(&mut self, file: &FileHandle, version: Option<Version>, at: u64, data: &[u8]) {
+        let changed = self.next();
         let Some(node) = self.node(file, version) else {
             // By an older node: what the newer one has is of before.
-            self.0.remove(file);
+            self.nodes.remove(file);
             return;
         };
-        node.writes += 1;
+        node.changed = changed;
         let end = at + data.len() as u64;
         node.size = node.size.max(end);
         if let Some(pages) = &mut node.pages {
@@ -141,15 +160,14 @@ impl Kernel {
             pages[from..until].copy_from_slice(data);
         }
     }
-}
 
-impl Kernel {
     /// A program cuts a file through a descriptor of a version: before it is done, so that nobody
     /// keeps what he reads meanwhile, and then.
     fn cut(&mut self, file: &FileHandle, version: Option<Version>) {
+        let changed = self.next();
         match self.node(file, version) {
-            Some(node) => *node = Node { size: 0, pages: None, writes: node.writes + 1, ..*node },
-            None => drop(self.0.remove(file)),
+            Some(node) => *node = Node { size: 0, pages: None, changed, ..*node },
+            None => drop(self.nodes.remove(file)),
         }
     }
 }
@@ -394,15 +412,16 @@ impl Host {
         let Kind::Files { files, kernel, .. } = &self.kind else { return Ok(None) };
         let file = open.file();
         let version = files.version(&file);
-        let (size, writes) = match kernel.lock().node(&file, version) {
+        let (size, changed) = match kernel.lock().node(&file, version) {
             Some(Node { pages: Some(pages), .. }) => return Ok(Some(pages.clone())),
-            Some(node) => (node.size, node.writes),
+            Some(node) => (node.size, node.changed),
             None if passes_by => (u64::from(BYTES_MAX), u64::MAX),
             None => return Ok(None),
         };
         let count = u32::try_from(size).unwrap_or(BYTES_MAX).min(BYTES_MAX);
         let mut data = open.read(0, count).await?.to_vec();
-        if let Some(node) = kernel.lock().node(&file, version).filter(|node| node.writes == writes)
+        if let Some(node) =
+            kernel.lock().node(&file, version).filter(|node| node.changed == changed)
         {
             // A kernel that keeps the size takes what is missing for a hole.
             data.resize(count as usize, 0);
@@ -468,9 +487,7 @@ impl Host {
                 }
             }
             (Kind::Files { kernel, .. }, Descriptor::Open { open, version, .. }) => {
-                if let Some(node) = kernel.lock().node(&to.file, *version) {
-                    node.writes += 1;
-                }
+                kernel.lock().writes(&to.file, *version);
                 self.heard(to, open.write(at, data).await)?;
                 kernel.lock().wrote(&to.file, *version, at, data);
             }
