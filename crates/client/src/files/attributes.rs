@@ -49,9 +49,7 @@ impl Files {
     /// The same, as the server has it now.
     pub(super) async fn fetch(&self, acting: &Acting, handle: FileHandle) -> Result<Found, Error> {
         let asked = self.now();
-        let settled = self.inner.state.lock().busy.times_settled(&handle);
         let attributes = self.heard((&handle, asked), acting.session.getattr(handle).await)?;
-        self.inner.state.lock().busy.asked(&handle, settled);
         Ok(self.note(&handle, Some(attributes), asked).unwrap_or_else(|| Found {
             handle,
             attributes: self.with_own_data(&handle, attributes),

@@ -35,10 +35,9 @@ struct OpenFile {
     count: usize,
     hidden: Vec<Hidden>,
     changes: Arc<AtomicU64>,
-    /// How often all of ours was stable or given up, which it is when it is opened; and how often
-    /// when the server was asked last where it ends. Between, another client may have appended.
-    settled: u64,
-    asked: Option<u64>,
+    /// We have appended since all of ours was stable or given up, which it is when it is opened:
+    /// until it is again, nobody else may take turns with us.
+    has_appended: bool,
 }
 
 impl Busy {
@@ -52,7 +51,7 @@ impl Busy {
     pub(super) fn opened(&mut self, file: &FileHandle) -> Arc<AtomicU64> {
         let open = self.open.entry(*file).or_default();
         open.count += 1;
-        open.settled += 1;
+        open.has_appended = false;
         Arc::clone(&open.changes)
     }
 
@@ -66,25 +65,21 @@ impl Busy {
     /// All that was written to a file is stable, or given up.
     pub(super) fn settled(&mut self, file: &FileHandle) {
         if let Some(open) = self.open.get_mut(file) {
-            open.settled += 1;
+            open.has_appended = false;
         }
     }
 
-    /// How often that was so.
-    pub(super) fn times_settled(&self, file: &FileHandle) -> u64 {
-        self.open.get(file).map_or(0, |open| open.settled)
-    }
-
-    /// The server was asked where the file ends, when that had been so often.
-    pub(super) fn asked(&mut self, file: &FileHandle, settled: u64) {
+    /// Something was written where the file ends.
+    pub(super) fn appended(&mut self, file: &FileHandle) {
         if let Some(open) = self.open.get_mut(file) {
-            open.asked = open.asked.max(Some(settled));
+            open.has_appended = true;
         }
     }
 
-    /// Whether the server is to be asked before an append.
+    /// Whether the server is to be asked before an append. What was asked for anything else is no
+    /// answer: another client may have appended since.
     pub(super) fn asks_end(&self, file: &FileHandle) -> bool {
-        self.open.get(file).is_none_or(|open| open.asked != Some(open.settled))
+        self.open.get(file).is_none_or(|open| !open.has_appended)
     }
 
     /// One of those who have it open has closed it. Gives what is to be removed now.

@@ -37,7 +37,12 @@ struct OpenInner {
     reading: Mutex<Reading>,
     changes: Arc<AtomicU64>,
     heard: Heard,
+    /// Where the next append goes, if one was asked for.
+    end: AtomicU64,
 }
+
+/// No append was asked for.
+const NO_END: u64 = u64::MAX;
 
 impl Files {
     /// Opens a file: asks the server whether the caller may, and whether the file is still what it
@@ -93,6 +98,7 @@ impl Files {
             reading: Mutex::new(Reading::new(chunk_bytes)),
             changes,
             heard: self.inner.write_behind.opened(file),
+            end: AtomicU64::new(NO_END),
         };
         Open { inner: Arc::new(inner) }
     }
@@ -131,7 +137,7 @@ impl Open {
         self.tell()?;
         let write_behind = self.write_behind();
         write_behind.take(&session, inner.file, offset, data).await?;
-        self.wrote().await
+        self.wrote(offset).await
     }
 
     /// As [`Open::write`]; the bytes may be kept instead of copied.
@@ -144,7 +150,7 @@ impl Open {
         self.tell()?;
         let write_behind = self.write_behind();
         write_behind.take_bytes(&session, inner.file, offset, data).await?;
-        self.wrote().await
+        self.wrote(offset).await
     }
 
     /// As [`Open::write_bytes`], of bytes that a cache has kept and that no program waits for: it
@@ -164,8 +170,13 @@ impl Open {
         Ok(())
     }
 
-    async fn wrote(&self) -> Result<(), Error> {
-        self.inner.changes.fetch_add(1, Ordering::Release);
+    async fn wrote(&self, offset: u64) -> Result<(), Error> {
+        let inner = &*self.inner;
+        inner.changes.fetch_add(1, Ordering::Release);
+        if inner.end.load(Ordering::Acquire) <= offset {
+            inner.end.store(NO_END, Ordering::Release);
+            self.files().inner.state.lock().busy.appended(&inner.file);
+        }
         if self.files().inner.options.sync { self.flush().await } else { Ok(()) }
     }
 
@@ -221,8 +232,8 @@ impl Open {
         self.inner.files.inner.state.lock().busy.settled(&self.inner.file);
     }
 
-    /// Where the file ends, for who appends. The server is asked if all of ours is stable, or was
-    /// since the server was asked last: another client may have appended then.
+    /// Where the file ends, for who appends there next. The server is asked until something of ours
+    /// that is not stable stands at the end: another client may have appended before.
     ///
     /// # Errors
     /// As the server says.
@@ -234,10 +245,12 @@ impl Open {
         };
         let asks = asks || !self.write_behind().is_dirty(file);
         let known = last.map(|last| files.with_own_data(&file, last));
-        match known.filter(|_| !asks || files.makes(Mistake::UnaskedEnds)) {
-            Some(known) => Ok(known.size),
-            None => Ok(files.fetch(&self.acting(), file).await?.attributes.size),
-        }
+        let end = match known.filter(|_| !asks || files.makes(Mistake::UnaskedEnds)) {
+            Some(known) => known.size,
+            None => files.fetch(&self.acting(), file).await?.attributes.size,
+        };
+        self.inner.end.store(end, Ordering::Release);
+        Ok(end)
     }
 
     /// This error, which a flush or write gave, has reached nobody.

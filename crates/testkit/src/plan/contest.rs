@@ -111,11 +111,14 @@ const HOLD_MAX: Nanos = Nanos::from_millis(25);
 impl Plan {
     /// The contest of a seed for real time: nothing goes wrong but what programs do to one another,
     /// and pauses are short. No name is moved, which others may have given to another file: a
-    /// kernel takes the new name for the file that it remembers, as long as it remembers names.
+    /// kernel takes the new name for the file that it remembers, as long as it remembers names. Nor
+    /// is a log written in place: a kernel that writes back writes the whole page, and what others
+    /// have appended to it.
     pub fn live(seed: u64) -> Self {
         let mut plan = Self::contest(seed);
-        let moves = |op: &Op| matches!(op, Op::Contend { act: Act::Move { .. }, .. });
-        plan.steps.retain(|step| matches!(&step.what, What::Do { op, .. } if !moves(op)));
+        let is_left_out =
+            |op: &Op| matches!(op, Op::Contend { act: Act::Move { .. } | Act::Rewrite { .. }, .. });
+        plan.steps.retain(|step| matches!(&step.what, What::Do { op, .. } if !is_left_out(op)));
         let (mut before, mut at) = (Nanos::ZERO, Nanos::ZERO);
         for step in &mut plan.steps {
             at += (step.at - before).min(PAUSE_MAX);
@@ -245,7 +248,7 @@ fn write_at_once(
 }
 
 /// All list the directory, with pauses, while each appends to the same log: what a page says of the
-/// log is old when it is looked at. Then they append once more.
+/// log is old when it is looked at. Then they append once more. Others write to it in place.
 fn list_and_append(random: &mut Rng, programs: &[usize], begins: Nanos, steps: &mut Vec<Step>) {
     let log = random.u32(..LOGS);
     for (client, &programs) in programs.iter().enumerate() {
@@ -258,6 +261,10 @@ fn list_and_append(random: &mut Rng, programs: &[usize], begins: Nanos, steps: &
             let wait = Nanos::from_micros(random.u64(..100_000));
             add(programs - 1, begins + random.u64(..60_000), Act::List { wait });
             add(0, begins + random.u64(..100_000), Act::Append { log, keeps });
+        }
+        if programs > 1 {
+            let hold = Nanos::from_micros(random.u64(..500_000));
+            add(1, random.u64(..200_000), Act::Rewrite { log, hold });
         }
         add(0, 1_500_000, Act::ReadLog { log });
     }

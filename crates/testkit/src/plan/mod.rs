@@ -201,6 +201,12 @@ pub enum Act {
     ReadLog {
         log: u32,
     },
+    /// Writes the first record of a log over itself, beside those who append, looks at the file's
+    /// attributes, waits, and closes it.
+    Rewrite {
+        log: u32,
+        hold: Nanos,
+    },
     /// Takes the lock of a file that is there for that, counts on in it, waits, and gives it up; or
     /// closes the file, which has the same effect. Where a host has no locks of its own, nothing.
     Lock {

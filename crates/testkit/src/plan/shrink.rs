@@ -100,6 +100,7 @@ fn simpler(step: &Step) -> Vec<Step> {
                     add(write(first, count, half));
                 }
                 Act::List { wait } => add(Act::List { wait: half(wait) }),
+                Act::Rewrite { log, hold } => add(Act::Rewrite { log, hold: half(hold) }),
                 _ => {}
             }
         }

@@ -122,6 +122,7 @@ impl fmt::Display for Act {
             Self::List { wait } => write!(f, "list {}", micros(*wait)),
             Self::Append { log, keeps } => write!(f, "append {log} {}", kept(*keeps)),
             Self::ReadLog { log } => write!(f, "read-log {log}"),
+            Self::Rewrite { log, hold } => write!(f, "rewrite {log} {}", micros(*hold)),
             Self::Lock { lock, hold, keeps } => {
                 write!(f, "lock {lock} {} {}", micros(*hold), kept(*keeps))
             }
@@ -375,6 +376,7 @@ impl<'t> Words<'t> {
             "list" => Act::List { wait: self.span()? },
             "append" => Act::Append { log: self.small(logs)?, keeps: self.keeps()? },
             "read-log" => Act::ReadLog { log: self.small(logs)? },
+            "rewrite" => Act::Rewrite { log: self.small(logs)?, hold: self.span()? },
             "lock" => {
                 let (lock, hold) = (self.small(u64::from(LOCKS) - 1)?, self.span()?);
                 Act::Lock { lock, hold, keeps: self.keeps()? }

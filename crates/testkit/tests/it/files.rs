@@ -307,6 +307,34 @@ fn a_sequential_reader_is_read_ahead_of_and_gets_what_is_there() {
     });
 }
 
+/// A program here writes in place, and looks at the attributes; then another client appends.
+#[test]
+fn an_append_asks_where_the_file_ends_though_others_here_have_looked_at_it() {
+    world(async |clock, site| {
+        let ours = mounted(&site, &clock, Options::default()).await;
+        let theirs = mounted(&site, &clock, Options::default()).await;
+        let (me, root) = (me(), ours.root());
+        let log = ours.create(&me, root, b"log", Sattr3::default(), true).await.unwrap().handle;
+        let appends = ours.open(&me, log, WRITE).await.unwrap();
+        appends.write(appends.end().await.unwrap(), b"ours").await.unwrap();
+        appends.flush().await.unwrap();
+        let beside = ours.open(&me, log, WRITE).await.unwrap();
+        beside.write(0, b"O").await.unwrap();
+        ours.ask_attributes(&me, log).await.unwrap();
+        let other = theirs.open(&me, log, WRITE).await.unwrap();
+        other.write(other.end().await.unwrap(), b"theirs").await.unwrap();
+        other.flush().await.unwrap();
+        assert_eq!(appends.end().await.unwrap(), 10);
+        appends.write(10, b"ours").await.unwrap();
+        let before = clock.now();
+        assert_eq!(appends.end().await.unwrap(), 14);
+        assert_eq!(clock.now(), before, "nobody takes turns with what is not stable");
+        for open in [appends, beside, other] {
+            open.close().await;
+        }
+    });
+}
+
 #[test]
 fn a_server_that_asks_for_patience_is_asked_again() {
     world(async |clock, site| {

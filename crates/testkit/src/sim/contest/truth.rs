@@ -197,6 +197,20 @@ impl Truth {
         log.is_taken = false;
     }
 
+    /// A program has a log open to write to it in place, until [`Truth::rewritten`].
+    pub(super) fn rewrites(&mut self, log: u32, by: usize, now: Instant) -> usize {
+        self.logs[log as usize].sessions.begin(by, now)
+    }
+
+    pub(super) fn rewritten(&mut self, log: u32, session: usize, now: Instant) {
+        self.logs[log as usize].sessions.0[session].ended = Some(now);
+    }
+
+    /// The first record of a log that is stable.
+    pub(super) fn first_record(&self, log: u32) -> Option<String> {
+        self.logs[log as usize].records.first().map(|(record, _)| record.clone())
+    }
+
     /// A program of a host has got a lock, and reads a number there.
     ///
     /// # Errors

@@ -498,6 +498,23 @@ impl Host {
         Ok(())
     }
 
+    /// Looks at the attributes of a file, as the server has them now.
+    pub(super) async fn attributes(&self, of: &Opened) -> Result<(), Refused> {
+        match (&self.kind, &of.open) {
+            (Kind::Calls { session, .. }, _) => {
+                session.getattr(of.file).await?;
+            }
+            (Kind::Files { files, .. }, _) => {
+                files.ask_attributes(&me(), of.file).await?;
+            }
+            (_, Descriptor::File(file)) => {
+                file.metadata()?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// To the end.
     pub(super) async fn append(&self, to: &Opened, data: &[u8]) -> Result<(), Refused> {
         let end = match (&self.kind, &to.open) {

@@ -85,6 +85,7 @@ impl<'h> Program<'h> {
             Act::List { wait } => self.list(*wait).await,
             Act::Append { log, keeps } => self.append(step, *log, *keeps).await,
             Act::ReadLog { log } => self.read_log(*log).await,
+            Act::Rewrite { log, hold } => self.rewrite(*log, *hold).await,
             Act::Lock { lock, hold, keeps } => self.lock(*lock, *hold, *keeps).await,
         }
     }
@@ -366,6 +367,29 @@ impl<'h> Program<'h> {
         let (_, data) = self.host.read(&name).await.map_err(refused("read failed"))?;
         let checked = self.scene.truth.lock().check_log(log, &data, self.look_since(begun));
         checked.map_err(failed("records"))
+    }
+
+    /// Of a log that begins with a record that is stable: nobody sees a difference, unless somebody
+    /// takes the writing for that of another client, or for appending.
+    async fn rewrite(&self, log: u32, hold: Nanos) -> Result<(), Failure> {
+        let name = log_name(log);
+        let Some(record) = self.scene.truth.lock().first_record(log) else { return Ok(()) };
+        let (_, data) = self.host.read(&name).await.map_err(refused("read failed"))?;
+        if !data.starts_with(record.as_bytes()) {
+            return Ok(());
+        }
+        let session = self.scene.truth.lock().rewrites(log, self.client, self.now());
+        let rewritten = self.rewrite_now(&name, record.as_bytes(), hold).await;
+        self.scene.truth.lock().rewritten(log, session, self.now());
+        self.told(rewritten).map(drop)
+    }
+
+    async fn rewrite_now(&self, name: &str, record: &[u8], hold: Nanos) -> Result<(), Refused> {
+        let opened = self.host.open(name, Way::Write).await?;
+        let written = self.host.write(&opened, 0, record).await;
+        let looked = self.host.attributes(&opened).await;
+        self.scene.clock.sleep(hold).await;
+        written.and(looked).and(self.host.close(opened).await)
     }
 
     /// Counts on in the host's own place of a file, under its lock.
