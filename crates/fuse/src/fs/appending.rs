@@ -59,9 +59,10 @@ impl FileSystem {
         let open = file.and_then(|file| self.opens.file(file));
         let appends = open.is_some_and(|open| open.appends);
         if appends && self.nodes.lock().asks_to_append(node) {
-            // As long as data of ours are on their way, nobody can say who has made it longer.
-            self.files.write_behind().settle(handle).await;
             let attributes = self.files.ask_attributes(who, handle).await.map_err(errno)?;
+            // Whoever has made it longer: other programs here may be writing to it, too, and as
+            // long as they do nobody can tell whose change was seen.
+            self.follow_to(who, node, attributes.size).await;
             return Ok((attributes, self.valid(&handle).min(END_VALID)));
         }
         let attributes = self.files.getattr(who, handle).await.map_err(errno)?;

@@ -124,6 +124,8 @@ impl FileSystem {
             let exclusive = flags & O_EXCL != 0;
             let created = self.files.create(&who, dir, &name, attributes, exclusive);
             let found = created.await.map_err(errno)?;
+            // Without O_EXCL it may be a file that the kernel has by another name.
+            let found = self.settled(&who, found).await?;
             let open = self.files.open_made(&who, found.handle);
             Ok((dir, found, open))
         };

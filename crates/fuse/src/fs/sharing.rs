@@ -81,15 +81,25 @@ impl FileSystem {
     /// An open file that has grown by somebody else's doing: a kernel that writes back would not
     /// see it (`tail -f`), so it is given the last byte, which moves the end.
     pub(super) async fn follow(&self, who: &Credential, node: u64, attributes: &Fattr3) {
+        let is_ours = {
+            let nodes = self.nodes.lock();
+            // Ours, or nobody's: a reply has overtaken what we know to be written.
+            nodes.find(node).is_none_or(|known| {
+                known.version.is_none() || self.files.version(&known.file) == known.version
+            })
+        };
+        if !is_ours {
+            self.follow_to(who, node, attributes.size).await;
+        }
+    }
+
+    /// The same, whoever has made it so long.
+    pub(super) async fn follow_to(&self, who: &Credential, node: u64, size: u64) {
         let (file, had) = {
             let nodes = self.nodes.lock();
-            let Some(known) = nodes.find(node).filter(|known| known.size < attributes.size) else {
+            let Some(known) = nodes.find(node).filter(|known| known.size < size) else {
                 return;
             };
-            // Ours, or nobody's: a reply has overtaken what we know to be written.
-            if known.version.is_none() || self.files.version(&known.file) == known.version {
-                return;
-            }
             (known.file, known.size)
         };
         // What the kernel has written is told to us before its data are forgotten; and the page in

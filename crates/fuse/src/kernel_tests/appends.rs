@@ -1,5 +1,8 @@
 //! Where an append goes, and what is written past the kernel's cache.
 
+use perf::model::loggp::Link;
+use perf::units::Nanos;
+
 use super::*;
 
 #[test]
@@ -98,6 +101,33 @@ fn an_append_follows_another_clients_though_other_programs_have_written_in_place
         let (code, told) = kernel.notice();
         assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
         assert_eq!(u64_at(&kernel.answer(), 16 + 8), 10);
+    });
+}
+
+/// The same, and its next write comes while the server is asked for the end.
+#[test]
+fn an_append_follows_another_clients_though_other_programs_go_on_writing() {
+    let latency = Nanos::from_millis(20);
+    let links = LinkPair::symmetric(Link { latency, ..Link::default() });
+    let how = (files::Options::default(), KernelCache::Writeback, links);
+    served_by(tells, how, 1 << 20, |kernel, scene| {
+        kernel.ask_create(O_APPEND);
+        assert_eq!(kernel.notice().0, INVAL);
+        let created = kernel.answer();
+        let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
+        kernel.write((node, file), CACHED, 0, b"ours");
+        kernel.answer();
+        kernel.ask(FSYNC, node, &parts(&[file, 0]));
+        assert_eq!(kernel.notice().0, INVAL);
+        kernel.answer();
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        kernel.ask_as(8, GETATTR, node, &parts(&[1, file]));
+        kernel.write((node, file), CACHED, 0, b"o");
+        kernel.answer();
+        assert_eq!(kernel.notice(), (INVAL, parts(&[node, 4, 0])));
+        let (code, told) = kernel.notice();
+        assert_eq!((code, u64_at(&told, 0), u64_at(&told, 8)), (STORE, node, 9), "the last byte");
+        assert_eq!(u64_at(&kernel.ended(8).1, 16 + 8), 10);
     });
 }
 

@@ -140,7 +140,8 @@ fn who_opens_a_file_before_the_kernel_has_forgotten_its_pages_waits_for_that() {
     const LONG: Duration = Duration::from_secs(30);
     for cache in [KernelCache::Writethrough, KernelCache::None] {
         let held = |_: &Arc<Device>| Notifier::to();
-        served_by(held, (files::Options::default(), cache), 1 << 20, move |kernel, scene| {
+        let how = (files::Options::default(), cache, LinkPair::default());
+        served_by(held, how, 1 << 20, move |kernel, scene| {
             let (node, file) = kernel.create();
             kernel.release((node, file));
             scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
@@ -176,6 +177,20 @@ fn what_an_older_node_has_not_written_is_written_before_there_is_another() {
         let (code, third) = kernel.ended(7);
         assert_eq!(code, 0);
         assert!(![first.0, second.0].contains(&u64_at(&third, 0)));
+    });
+}
+
+/// Another client gives a file that is open here another name, of which the kernel knows that it is
+/// free.
+#[test]
+fn what_an_older_node_has_not_written_is_written_before_a_create_finds_its_file() {
+    served(1 << 20, |kernel, scene| {
+        let first = kernel.create();
+        scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
+        kernel.ask_create(0);
+        assert_eq!(kernel.notice(), (INVAL, parts(&[first.0, 0, 0])));
+        let (code, second) = kernel.ended(7);
+        assert!(code == 0 && u64_at(&second, 0) != first.0);
     });
 }
 

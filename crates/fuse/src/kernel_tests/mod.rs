@@ -17,6 +17,7 @@ use client::files::{self, Files};
 use client::session::Credential;
 use load::study::Subject;
 use net::clock::Clock;
+use net::shape::LinkPair;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
@@ -119,13 +120,17 @@ fn served_as(
     bytes_max: u64,
     test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
 ) {
-    let tells = |device: &Arc<Device>| (Notifier::start(device).unwrap(), mpsc::channel().1);
-    served_by(tells, (how, cache), bytes_max, test);
+    served_by(tells, (how, cache, LinkPair::default()), bytes_max, test);
+}
+
+/// The kernel is told what it should forget or know.
+fn tells(device: &Arc<Device>) -> (Notifier, Receiver<Waiting>) {
+    (Notifier::start(device).unwrap(), mpsc::channel().1)
 }
 
 fn served_by(
     notifier: impl FnOnce(&Arc<Device>) -> (Notifier, Receiver<Waiting>) + Send + 'static,
-    (how, cache): (files::Options, KernelCache),
+    (how, cache, links): (files::Options, KernelCache, LinkPair),
     bytes_max: u64,
     test: impl FnOnce(&Kernel, &Scene) + Send + 'static,
 ) {
@@ -134,7 +139,7 @@ fn served_by(
         let options = MemOptions { bytes_max, ..MemOptions::default() };
         let store = testkit::memory_store_of(options, &clock);
         let concurrent = server::CommitMode::Concurrent;
-        let site = Site::new(store, &clock, Default::default(), concurrent);
+        let site = Site::new(store, &clock, links, concurrent);
         let client = async |options| {
             let session = site.connect().await.unwrap();
             Files::new(&clock, session, options)
