@@ -525,4 +525,18 @@ mod tests {
             assert_eq!(attributes.last(&file).unwrap().size, 8192, "{order:?}");
         }
     }
+
+    /// A GETATTR that was asked before our WRITE was answered, and whose reply comes later: of two
+    /// states of one tick it tells the older one.
+    #[test]
+    fn a_state_of_before_our_write_that_comes_later_does_not_make_the_file_shorter() {
+        let tick = second(5);
+        let (before, after) = (of_size(0, tick), of_size(4096, tick));
+        let mut attributes = Attributes::new(Times::default(), 10);
+        attributes.told(&file(), &before, told(0, 1));
+        let wcc = WccData { before: Some((&before).into()), after: Some(after) };
+        attributes.wrote(&file(), &wcc, told(10, 20));
+        attributes.told(&file(), &before, told(11, 30));
+        assert_eq!(attributes.last(&file()), Some(after));
+    }
 }

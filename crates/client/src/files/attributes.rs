@@ -95,11 +95,16 @@ impl Files {
             self.inner.write_behind.discard(file, size);
             self.inner.state.lock().busy.changed(&file);
         }
-        match (wcc.after, self.version(&file)) {
-            // Some servers tell the size of before (NFS-Ganesha 4.3, now and then).
-            (Some(after), Some(version)) => {
-                let size = new.size.unwrap_or(after.size);
-                let attributes = self.with_own_data(&file, Fattr3 { size, ..after });
+        let known = {
+            let state = self.inner.state.lock();
+            state.attributes.last(&file).zip(state.attributes.version(&file))
+        };
+        match (wcc.after, known) {
+            (Some(after), Some((known, version))) => {
+                // Some servers tell the size of before (NFS-Ganesha 4.3, now and then). What
+                // another reply has told of later is as it is: its version has no older size.
+                let size = new.size.filter(|_| known == after).unwrap_or(known.size);
+                let attributes = self.with_own_data(&file, Fattr3 { size, ..known });
                 Ok(Found { handle: file, attributes, version })
             }
             _ => self.fetch(acting, file).await,
