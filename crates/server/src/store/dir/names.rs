@@ -288,6 +288,8 @@ impl Tree {
                 self.forget_unlinked(&stat);
             } else {
                 let child = self.child(dir, name)?;
+                // Whoever opens the handle meanwhile would have the file searched for.
+                let _moving = self.handles.moving();
                 unlink()?;
                 self.let_go(dir, name, child);
             }

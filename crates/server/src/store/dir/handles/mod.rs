@@ -136,7 +136,8 @@ impl Handles {
         matches!(self, Self::Table(_))
     }
 
-    /// Held from a rename until the handles know of it: opening by handle waits meanwhile.
+    /// Held from a rename or removal until the handles know of it: opening by handle waits
+    /// meanwhile.
     pub(super) fn moving(&self) -> Option<Moving<'_>> {
         match self {
             Self::Kernel(_) => None,

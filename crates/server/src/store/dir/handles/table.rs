@@ -79,12 +79,13 @@ pub(in crate::store::dir) struct Table {
     beneath: Beneath,
     /// Guards all that is known.
     known: RwLock<Known>,
-    /// Shared while a handle is opened, exclusive from a rename until `known` has it: between the
-    /// two a file is not where it was, and would seem to be gone.
+    /// Shared while a handle is opened, exclusive from a rename or removal until `known` has it:
+    /// between the two a file is not where it was, and would seem to be gone, or to be somewhere
+    /// else.
     moves: RwLock<()>,
 }
 
-/// A rename under way.
+/// A rename or a removal under way.
 pub(in crate::store::dir) type Moving<'a> = RwLockWriteGuard<'a, ()>;
 
 struct Known {

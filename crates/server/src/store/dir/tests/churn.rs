@@ -61,6 +61,32 @@ fn churn(at: &Fixture, seed: u64) {
     }
 }
 
+/// Between the two an open of the handle would take the file for one that somebody has moved, and
+/// have it searched for. (Of the kernel's own handles the kernel knows.)
+#[test]
+fn no_handle_is_opened_from_a_removal_until_the_table_knows_of_it() {
+    let handles = HandleChoice::Table;
+    let at = Fixture::new(DirOptions { handles, ..DirOptions::default() });
+    let root = at.root();
+    at.create(&root, "file");
+    let (begun, opening) = (AtomicBool::new(false), at.store.tree.handles.moving());
+    thread::scope(|scope| {
+        let removing = scope.spawn(|| {
+            begun.store(true, Ordering::Release);
+            at.remove(&root, "file")
+        });
+        while !begun.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        for _ in 0..10_000 {
+            assert!(at.path("file").exists(), "a removal waits, too");
+        }
+        drop(opening);
+        assert_eq!(removing.join().unwrap(), Ok(()));
+    });
+    assert!(!at.path("file").exists());
+}
+
 /// Its directory goes back and forth all the time; the file is never gone.
 #[test]
 fn a_file_on_the_move_is_not_stale() {
