@@ -15,10 +15,13 @@
 //!
 //! A probe is 4 portions with 250 NULL calls, 6 rounds and 3 bursts each. A load point has 40,000
 //! operations, exponential service, and Poisson arrivals. A sweep has 12 windows, once or 5 times.
-//! Servers are inferred from curves with their number of disks given and not; changes to what was
-//! found are held to the same changes of the server itself.
+//! Servers are inferred from curves with their number of disks given and not, and from traces of
+//! 480 calls. Changes to what was found, by a probe, too, are held to the same changes of the
+//! server or the path.
 
+mod paths;
 mod servers;
+mod traces;
 
 use std::fmt::Write as _;
 
@@ -26,8 +29,6 @@ use fastrand::Rng;
 use perf::model::least_squares::Fitted;
 use perf::model::sweep::{Explained, Form, Observed, throughput};
 use perf::stats::{Estimate, Sum, mean_in_order};
-
-use crate::probe;
 
 /// Of one parameter under one noise.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,8 +58,8 @@ pub fn rows(seeds: u64) -> Vec<Row> {
     rows_and(seeds, seeds)
 }
 
-/// Each noise on a thread of its own; of servers with an unknown number of disks, which take
-/// longest, other seeds.
+/// Each noise on a thread of its own; of servers with an unknown number of disks, and of traces,
+/// which take longest, other seeds.
 fn rows_and(seeds: u64, of_unknown: u64) -> Vec<Row> {
     let of_noises = std::thread::scope(|threads| {
         let running =
@@ -76,7 +77,8 @@ fn rows_and(seeds: u64, of_unknown: u64) -> Vec<Row> {
 fn rows_of(noise: Noise, seeds: u64, of_unknown: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut add = |found: &dyn Fn(u64) -> Vec<Found>| count(&mut rows, noise.name(), seeds, found);
-    add(&|seed| probed(noise, seed));
+    add(&|seed| paths::probed(noise, seed));
+    add(&|seed| paths::changed(noise, seed));
     for repeats in [1, 5] {
         add(&|seed| swept(noise, repeats, seed));
         add(&|seed| servers::changed_sweep(noise, repeats, seed));
@@ -85,6 +87,7 @@ fn rows_of(noise: Noise, seeds: u64, of_unknown: u64) -> Vec<Row> {
         add(&|seed| servers::with_disks(noise, points, seed));
     }
     count(&mut rows, noise.name(), of_unknown, |seed| servers::without_disks(noise, seed));
+    count(&mut rows, noise.name(), of_unknown, |seed| traces::traced(noise, seed));
     rows
 }
 
@@ -219,67 +222,6 @@ fn next(before: f64, alike: f64, fresh: f64) -> f64 {
 
 fn normal(random: &mut Rng) -> f64 {
     (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
-}
-
-const WAY_US: f64 = 200.0;
-const OP_US: f64 = 60.0;
-const SER_US_PER_KIB: f64 = 9.0;
-const BLOCK_US: f64 = 500.0;
-const COMMIT_US: f64 = 40_000.0;
-const OVERHEAD_US: f64 = 30.0;
-const GAP_US: f64 = 20.0;
-const GAP_US_PER_KIB: f64 = 8.0;
-const PORTIONS: usize = 4;
-
-fn probed(noise: Noise, seed: u64) -> Vec<Found> {
-    let mut process = Process::new(noise, TIME, seed);
-    let mut portions = Vec::new();
-    for portion in 0..PORTIONS {
-        let at = |part: f64| (portion as f64 + part) / PORTIONS as f64;
-        let null_us = (0..250)
-            .map(|call| process.draw(WAY_US, SPREAD, at(0.3 * f64::from(call) / 250.0)))
-            .collect();
-        let mut rounds = Vec::new();
-        for round in 0..6 {
-            let at = at(0.3 + 0.3 * f64::from(round) / 6.0);
-            let mut single = |kib: f64, more_us: f64| {
-                let us = WAY_US + OP_US + SER_US_PER_KIB * kib + more_us;
-                let mut times = [(); 5].map(|()| process.draw(us, SPREAD, at));
-                let one = times[0];
-                times.sort_unstable_by(f64::total_cmp);
-                (one, times[2])
-            };
-            // Of five in a row the median; of a stable one, and after a rest, there is one.
-            let trials = [1_u32, 8, 64, 256, 1024]
-                .map(|kib| (kib << 10, single(kib.into(), 0.0).1, single(kib.into(), BLOCK_US).0));
-            rounds.push((trials.into(), single(8.0, 0.0).0));
-        }
-        let mut bursts = Vec::new();
-        for burst in 0..3 {
-            let at = at(0.6 + 0.4 * f64::from(burst) / 3.0);
-            let mut mean = |us: f64| process.draw(us, SPREAD_OF_BURSTS, at);
-            let cycle_us = WAY_US + OP_US + 8.0 * SER_US_PER_KIB;
-            bursts.push([
-                mean(WAY_US + COMMIT_US),
-                mean(GAP_US + 8.0 * GAP_US_PER_KIB),
-                mean(f64::midpoint(cycle_us, OVERHEAD_US)),
-                mean(GAP_US + 1024.0 * GAP_US_PER_KIB),
-            ]);
-        }
-        portions.push(probe::Simulated { null_us, rounds, bursts });
-    }
-    let Ok(found) = probe::of_simulated(portions) else { return Vec::new() };
-    let named = |name: &str, truth, estimate| (name.to_owned(), truth, estimate);
-    vec![
-        named("2 T_prop", WAY_US, found.round_trip),
-        named("T_ser", SER_US_PER_KIB, found.ser_us_per_kib),
-        named("T_op", OP_US, found.op_us),
-        named("T_B", BLOCK_US, found.block_us),
-        named("T_B, COMMIT", COMMIT_US, found.commit_us),
-        named("o", OVERHEAD_US, found.overhead_us),
-        named("g", GAP_US, found.gap_us),
-        named("G", GAP_US_PER_KIB, found.gap_us_per_kib),
-    ]
 }
 
 /// Operations of a point, in so many batches.

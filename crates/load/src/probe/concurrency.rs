@@ -51,13 +51,13 @@ pub struct Effort {
     pub file_bytes: u64,
 }
 
-/// One value a round, us per call.
+/// One value a round, us per call; of each portion apart.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    null: Vec<f64>,
-    small: Vec<f64>,
-    stable: Vec<f64>,
-    client: Vec<f64>,
+    null: Vec<Vec<f64>>,
+    small: Vec<Vec<f64>>,
+    stable: Vec<Vec<f64>>,
+    client: Vec<Vec<f64>>,
 }
 
 /// A number of servers.
@@ -105,20 +105,22 @@ pub async fn sample(
     effort: &Effort,
     busy: Busy<'_>,
 ) -> Result<Samples, Error> {
-    let mut samples = Samples::default();
+    let (mut null, mut small) = (Vec::new(), Vec::new());
+    let (mut stable, mut client) = (Vec::new(), Vec::new());
     let stable_bytes = STABLE_BYTES.min(session.sizes().write_bytes_max);
     for _ in 0..effort.rounds {
-        samples.null.push(nulls(clock, session, effort.burst_time).await?);
+        null.push(nulls(clock, session, effort.burst_time).await?);
         let burst = Burst { clock, session, file, data, effort };
         let before = busy();
-        let (small, calls) = burst.call_time(SMALL_BYTES, StableHow::Unstable).await?;
+        let (us, calls) = burst.call_time(SMALL_BYTES, StableHow::Unstable).await?;
         if let (Some(before), Some(after)) = (before, busy()) {
-            samples.client.push(after.saturating_sub(before).as_micros_f64() / calls as f64);
+            client.push(after.saturating_sub(before).as_micros_f64() / calls as f64);
         }
-        samples.small.push(small);
-        samples.stable.push(burst.call_time(stable_bytes, StableHow::FileSync).await?.0);
+        small.push(us);
+        stable.push(burst.call_time(stable_bytes, StableHow::FileSync).await?.0);
     }
-    Ok(samples)
+    let [null, small, stable, client] = [null, small, stable, client].map(|values| vec![values]);
+    Ok(Samples { null, small, stable, client })
 }
 
 impl Samples {
@@ -134,14 +136,14 @@ impl Samples {
     /// # Errors
     /// [`Error::TooFew`].
     pub fn findings(&self, op: &Estimate, block: &Estimate) -> Result<Concurrency, Error> {
-        let null_us = estimate(self.null.clone(), "NULL calls of a full pipe")?;
-        let small_us = estimate(self.small.clone(), "WRITEs of a full pipe")?;
-        let stable_us = estimate(self.stable.clone(), "stable WRITEs of a full pipe")?;
+        let null_us = estimate(&self.null, "NULL calls of a full pipe")?;
+        let small_us = estimate(&self.small, "WRITEs of a full pipe")?;
+        let stable_us = estimate(&self.stable, "stable WRITEs of a full pipe")?;
         Ok(Concurrency {
-            rounds: self.small.len(),
+            rounds: self.small.iter().map(Vec::len).sum(),
             servers: servers(op, &small_us, null_us.value),
             stable_servers: servers(block, &stable_us, small_us.value),
-            client_us: estimate(self.client.clone(), "the client's T_op").ok(),
+            client_us: estimate(&self.client, "the client's T_op").ok(),
             null_us,
             small_us,
             stable_us,
@@ -149,8 +151,8 @@ impl Samples {
     }
 }
 
-fn estimate(values: Vec<f64>, what: &'static str) -> Result<Estimate, Error> {
-    median_in_order(&[values]).map_err(|_| Error::TooFew { what })
+fn estimate(portions: &[Vec<f64>], what: &'static str) -> Result<Estimate, Error> {
+    median_in_order(portions).map_err(|_| Error::TooFew { what })
 }
 
 /// `work` over the time per call; `without` is the time per call without that work.

@@ -3,6 +3,7 @@
 
 use perf::model::fit::line_relative;
 use perf::model::transaction::{Capacity, Path, Storage};
+use perf::model::whatif::path::Spread;
 use perf::stats::{Estimate, Interval, median_in_order};
 
 use super::{BLOCK_BYTES, Bursts, Findings, Portion, Round, Trial, median};
@@ -61,6 +62,25 @@ pub(super) fn findings(
         commit_probe_bytes: commit_bytes,
         rounds: portions.iter().map(|portion| portion.rounds.len()).sum(),
     })
+}
+
+impl Findings {
+    /// How wide the intervals are, for answers to changes; of a full pipe by its small calls.
+    pub fn spread(&self, small_us: &Estimate) -> Spread {
+        // Of 1; a parameter of nearly nothing is not uncertain by hundreds of itself.
+        let share = |estimate: &Estimate| {
+            let half = estimate.ci95.map_or(0.0, |ci95| (ci95.hi - ci95.lo) / 2.0);
+            (half / estimate.value.abs().max(f64::MIN_POSITIVE)).min(1.0)
+        };
+        Spread {
+            round_trip: share(&self.round_trip),
+            ser: share(&self.ser_us_per_kib),
+            op: share(&self.op_us),
+            overhead: share(&self.overhead_us),
+            capacity: share(small_us),
+            storage: share(&self.commit_us),
+        }
+    }
 }
 
 /// The portions, with what several parameters are taken from.
@@ -235,7 +255,7 @@ fn way(null: &Estimate, beyond: &Estimate) -> Estimate {
 }
 
 /// The sync's fixed part and its rate, from one small sync and one large.
-fn storage(
+pub(crate) fn storage(
     block_us: f64,
     commit_us: f64,
     commit_early_us: f64,

@@ -34,6 +34,8 @@ use wire::nfs3::{FileHandle, StableHow};
 use crate::error::Error;
 use crate::seqwrite::{self, Workload};
 
+pub(crate) use estimate::storage;
+
 /// Sizes of the single WRITEs.
 pub const SIZES: [u32; 5] = [1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
 

@@ -25,7 +25,7 @@ use net::clock::Clock;
 use net::shape::Shape;
 use net::shape::profile::Profile;
 use perf::model::saved::SavedPath;
-use perf::model::whatif::path::{Case, Spread};
+use perf::model::whatif::path::Case;
 use perf::stats::Estimate;
 use perf::units::Nanos;
 
@@ -142,13 +142,15 @@ async fn measure(args: &Probe, verbosity: Verbosity) -> Result<Outcome, Failure>
         study.warm_up().await?;
         // The client is this thread.
         let busy = || Some(Usage::now().thread);
-        let rounds = if args.quick { 3 } else { 5 };
+        // In three portions: a machine that changes between them shows in the intervals.
+        let rounds = if args.quick { 2 } else { 4 };
         let mut samples = study.concurrency(rounds, &busy).await?;
         let mut told = |step, share: f64| match step {
             Step::Probe => bars.show("the parts", share),
             Step::Measure | Step::Apply => bars.show("calls outstanding", share),
         };
         study.probe(&mut told).await?;
+        samples.absorb(study.concurrency(rounds, &busy).await?);
         let measured = study.sweep(&mut told).await?;
         samples.absorb(study.concurrency(rounds, &busy).await?);
         let findings = study.findings()?;
@@ -215,7 +217,8 @@ impl Outcome {
         let small_kib = f64::from(concurrency::SMALL_BYTES) / 1024.0;
         let small = (small_kib, self.concurrency.small_us.value);
         let case = case.behind(self.latency_us(), us_per_kib, small);
-        let saved = SavedPath::of(&case, &self.spread(), self.base.points.clone());
+        let spread = self.findings.spread(&self.concurrency.small_us);
+        let saved = SavedPath::of(&case, &spread, self.base.points.clone());
         SavedPath { runs_differ_pct: self.base.runs_differ_pct, ..saved }
     }
 
@@ -235,23 +238,6 @@ impl Outcome {
         let is_change = before.configuration != after.configuration;
         let noise_pct = 2.0 * self.noise_pct.unwrap_or(0.0);
         is_change.then_some(Gain { predicted, measured, noise_pct })
-    }
-
-    fn spread(&self) -> Spread {
-        let findings = &self.findings;
-        // Of 1; a parameter of nearly nothing is not uncertain by hundreds of itself.
-        let share = |estimate: &Estimate| {
-            let half = estimate.ci95.map_or(0.0, |ci95| (ci95.hi - ci95.lo) / 2.0);
-            (half / estimate.value.abs().max(f64::MIN_POSITIVE)).min(1.0)
-        };
-        Spread {
-            round_trip: share(&findings.round_trip),
-            ser: share(&findings.ser_us_per_kib),
-            op: share(&findings.op_us),
-            overhead: share(&findings.overhead_us),
-            capacity: share(&self.concurrency.small_us),
-            storage: share(&findings.commit_us),
-        }
     }
 
     /// Windows of the sweep of which no run had a COMMIT answered.
