@@ -252,11 +252,14 @@ fn recommend(
         })
         .collect();
     let best = choices.iter().map(|(_, promised)| *promised).fold(0.0, f64::max);
-    let enough = choices.iter().find(|(_, promised)| *promised >= 0.995 * best);
+    let enough = choices.iter().find(|(_, promised)| *promised >= ENOUGH * best);
     enough.map_or(Configuration { subject, call_bytes: 1 << 20, outstanding: 16 }, |(choice, _)| {
         *choice
     })
 }
+
+/// The smallest size of call that promises this share of the best promise is recommended.
+const ENOUGH: f64 = 0.995;
 
 /// A term that is this much of a cycle dominates it.
 const DOMINATES_PCT: f64 = 50.0;
@@ -351,6 +354,14 @@ mod tests {
             before: row.configuration,
             after: row.configuration,
         }
+    }
+
+    #[test]
+    fn the_document_has_the_share_of_the_best_promise_that_is_enough() {
+        let document = include_str!("../../../docs/models.md");
+        let said =
+            format!("within {:.1} %\n  of the best promise of all sizes", 100.0 - 100.0 * ENOUGH);
+        assert!(document.contains(&said), "{said}");
     }
 
     #[test]

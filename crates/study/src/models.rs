@@ -10,6 +10,7 @@ use harness::records::median;
 use load::study::{Measured, transfer};
 use perf::model::transaction::{Bound, Path, Server, Transfer};
 use perf::model::whatif::path::Case;
+use perf::stats::Sample;
 
 use super::explain::{PlannedRun, Row};
 
@@ -148,8 +149,13 @@ fn best(errors_pct: &[(Model, f64)], noise_pct: f64) -> Model {
 
 /// Half of what repetitions differ by, percent of their median. One differs from nothing.
 pub(crate) fn spread_pct(measured: &Measured) -> Option<f64> {
-    let (lo, hi) = measured.spread().filter(|_| measured.mib_per_s.len() > 1)?;
-    Some(100.0 * (hi - lo) / 2.0 / measured.median()?)
+    differ_pct(&measured.mib_per_s)
+}
+
+fn differ_pct(mib_per_s: &[f64]) -> Option<f64> {
+    let sample = Sample::new(mib_per_s.to_vec()).ok().filter(|_| mib_per_s.len() > 1)?;
+    let median = Some(sample.median()).filter(|&median| median > 0.0)?;
+    Some(100.0 * (sample.max() - sample.min()) / 2.0 / median)
 }
 
 /// By mean value analysis.
@@ -208,6 +214,14 @@ mod tests {
             said(41.0).starts_with("No model explains it: the best, the formula, is off by 41")
         );
         assert!(said(f64::NAN).starts_with("No model has numbers"));
+    }
+
+    #[test]
+    fn one_repetition_does_not_show_by_how_much_repetitions_differ() {
+        assert_eq!(differ_pct(&[50.0]), None);
+        assert_eq!(differ_pct(&[45.0, 50.0, 55.0]), Some(10.0));
+        // A median that shows nothing has no percent.
+        assert_eq!(differ_pct(&[0.0, 0.0, 55.0]), None);
     }
 
     #[test]

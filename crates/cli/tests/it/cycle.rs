@@ -88,6 +88,17 @@ fn the_interim_model_is_refuted_by_its_own_machines() {
     let finished = run(["model", "interim", file]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("refuted: at an MTU of 1500"), "{finished:?}");
+    // What help shows is this, and says of it what comes out.
+    let help = run(["model", "interim", "--help"]).stdout;
+    let shown: Vec<Vec<&str>> =
+        help.lines().map(|line| line.split_whitespace().collect()).collect();
+    for row in text.lines().map(|line| line.split(' ').collect::<Vec<_>>()) {
+        assert!(shown.contains(&row), "no {row:?} in {help}");
+    }
+    assert!(help.contains("the last refutes it: the model has 174 Mbit/s there."), "{help}");
+    let last = finished.stdout.lines().find(|line| line.contains("220.75 Mb/s")).unwrap();
+    let predicted: f64 = last.split_whitespace().nth(3).unwrap().parse().unwrap();
+    assert!((predicted - 174.0).abs() < 0.6, "{last}");
     let two = run(["model", "interim", file, "--fit", "4"]);
     assert_eq!(two.code, Some(1), "{two:?}");
     assert!(two.stderr.contains("two points confirm any line"), "{two:?}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use load::study::WINDOWS;
+use load::study::{Plan, WINDOWS};
 use serde_json::Value;
 
 use crate::program::{Finished, names, run};
@@ -72,8 +72,17 @@ fn a_study_in_a_directory_of_the_users_leaves_nothing_there_and_prints_its_recor
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
     assert_eq!(names(store.path()), ["precious"]);
     has_every_metric(&finished.stdout);
+    says_how_often_the_ceiling_was_measured(&finished.stdout);
     has_a_report(out.path());
     has_every_metric(&std::fs::read_to_string(out.path().join("run.json")).unwrap());
+}
+
+/// Once beside each application of the recommendation, however often blocks were synced before.
+#[track_caller]
+fn says_how_often_the_ceiling_was_measured(record: &str) {
+    let record: Value = serde_json::from_str(record).unwrap();
+    let ceiling = &record["metrics"]["storage_mib_per_s"];
+    assert_eq!(ceiling["n"].as_u64(), Some(Plan::QUICK.applications as u64), "{ceiling}");
 }
 
 #[test]

@@ -103,3 +103,27 @@ pub(super) fn name(bottleneck: Bottleneck) -> &'static str {
         Bottleneck::Disks => "the disks",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        known: Known,
+    }
+
+    #[test]
+    fn a_cache_and_what_is_accessed_are_in_one_unit_given_or_not() {
+        let given = |words: &[&str]| {
+            let words = std::iter::once(&"model").chain(words);
+            Arguments::parse_from(words).known.told(&Told::default()).given()
+        };
+        let told = given(&["--cache", "1M", "--accessed", "1M"]);
+        assert_eq!(told.cache_bytes, Some(told.accessed_bytes_per_op_s));
+        assert_eq!(given(&[]).accessed_bytes_per_op_s, told.accessed_bytes_per_op_s);
+    }
+}

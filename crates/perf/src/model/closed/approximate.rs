@@ -236,6 +236,22 @@ mod tests {
     }
 
     #[test]
+    fn the_document_states_these_errors() {
+        let document = include_str!("../../../../../docs/models.md");
+        let stated = [
+            ("one class", ERROR_MAX.one_class),
+            ("one class, centers with up to 64 servers", ERROR_MAX.one_class_servers),
+            ("two classes", ERROR_MAX.classes),
+            ("two classes, centers with up to 16 servers", ERROR_MAX.classes_servers),
+        ];
+        for (networks, error) in stated {
+            let row = document.lines().find(|line| line.starts_with(&format!("| {networks} |")));
+            let ends = format!("| {:.0} % |", 100.0 * error);
+            assert!(row.is_some_and(|row| row.ends_with(&ends)), "{networks}: {row:?}, {ends}");
+        }
+    }
+
+    #[test]
     fn one_caller_is_exact_and_a_million_cost_no_more() {
         let centers =
             vec![Center::new("cpu", Kind::Queue, &[50.0]), Center::new("way", Kind::Delay, &[9.0])];
