@@ -3,7 +3,7 @@
 //!
 //! Sync operations of an io_uring are no system calls, and not seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,9 @@ use crate::host::child::Service;
 use crate::host::nfskit::{START_WITHIN, STOP_WITHIN};
 use crate::host::tools;
 
-const WATCHED: &str = "trace=fsync,fdatasync,sync,syncfs,sync_file_range,msync,pwritev2";
+const WATCHED: &str = "trace=fsync,fdatasync,sync,syncfs,sync_file_range,msync,pwritev2,pwrite64";
+/// Of a file whose writes are stable when they return (O_DSYNC in fdinfo's octal flags).
+const DSYNC: u32 = 0o10_000;
 const WINDOW: usize = 16;
 const MIB: u64 = 1 << 20;
 
@@ -69,7 +71,8 @@ pub(crate) fn watch(peer: &Peer, site: &mut Site, scratch: &Path) -> Result<Vec<
         // It ends by the signal that we send, which is no failure.
         let _ = service.stop(STOP_WITHIN);
         let text = fs::read_to_string(&log).map_err(|error| format!("strace: {error}"))?;
-        found.push(Syncs { server: peer.name.label(), asked, calls, by_name: counts(&text) });
+        let by_name = counts(&text, &synced_descriptors(peer.pid));
+        found.push(Syncs { server: peer.name.label(), asked, calls, by_name });
         Ok::<_, String>(())
     };
     see("WRITE 4 KiB FILE_SYNC x16", &mut |site| {
@@ -92,16 +95,33 @@ pub(crate) fn watch(peer: &Peer, site: &mut Site, scratch: &Path) -> Result<Vec<
     Ok(found)
 }
 
-/// Calls by name in a log of strace; of pwritev2 only those that sync.
-fn counts(log: &str) -> BTreeMap<String, u64> {
+/// Descriptors whose every write is a sync.
+fn synced_descriptors(pid: u32) -> BTreeSet<String> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    let is_synced = |entry: &fs::DirEntry| {
+        let text = fs::read_to_string(entry.path()).unwrap_or_default();
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        flags.is_some_and(|flags| flags & DSYNC != 0)
+    };
+    entries.filter(is_synced).filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Calls by name in a log of strace; of writes only those that sync.
+fn counts(log: &str, synced: &BTreeSet<String>) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for line in log.lines() {
         let call = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
         let Some((name, rest)) = call.split_once('(') else { continue };
         let is_call = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let syncs = name != "pwritev2" || rest.contains("RWF_SYNC") || rest.contains("RWF_DSYNC");
+        let descriptor = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        let (syncs, how) = match name {
+            "pwritev2" => (rest.contains("RWF_SYNC") || rest.contains("RWF_DSYNC"), ""),
+            "pwrite64" => (synced.contains(descriptor), " to O_DSYNC"),
+            _ => (true, ""),
+        };
         if is_call && syncs {
-            *counts.entry(name.to_owned()).or_insert(0) += 1;
+            *counts.entry(format!("{name}{how}")).or_insert(0) += 1;
         }
     }
     counts
@@ -118,9 +138,13 @@ mod tests {
                    12 <... fdatasync resumed>)          = 0\n\
                    12 pwritev2(7, [], 1, 0, 0) = 1\n\
                    12 pwritev2(7, [], 1, 0, RWF_DSYNC) = 1\n\
+                   12 pwrite64(7, \"\", 1, 0)         = 1\n\
+                   12 pwrite64(17, \"\", 1, 0)        = 1\n\
                    14 +++ exited with 0 +++\n";
-        let expected = [("fdatasync", 1), ("fsync", 1), ("pwritev2", 1)];
+        let expected =
+            [("fdatasync", 1), ("fsync", 1), ("pwrite64 to O_DSYNC", 1), ("pwritev2", 1)];
         let expected = expected.map(|(name, count)| (name.to_owned(), count));
-        assert_eq!(counts(log), BTreeMap::from(expected));
+        let synced = BTreeSet::from(["17".to_owned()]);
+        assert_eq!(counts(log, &synced), BTreeMap::from(expected));
     }
 }

@@ -39,16 +39,26 @@ pub(crate) fn make(export: &Path) -> io::Result<()> {
         io::Write::write_all(&mut big, &pattern(offset, CHUNK_BYTES))?;
     }
     big.sync_all()?;
-    for name in Name::ALL {
+    for name in Name::ALL.into_iter().filter(|&name| name != Name::OursLog) {
         fs::create_dir_all(work_dir(export, name))?;
     }
+    fs::create_dir_all(logged_dir(export))?;
     rustix::fs::sync();
     Ok(())
 }
 
 /// Where a server changes files: each in a folder of its own, as all of them run at once.
 pub(crate) fn work_dir(export: &Path, name: Name) -> PathBuf {
-    export.join(work_dir_name(name))
+    match name {
+        Name::OursLog => logged_dir(export),
+        _ => export.to_owned(),
+    }
+    .join(work_dir_name(name))
+}
+
+/// What the server with a write log has: a directory beside that of all others.
+pub(crate) fn logged_dir(export: &Path) -> PathBuf {
+    export.with_file_name("logged")
 }
 
 fn work_dir_name(name: Name) -> String {
@@ -71,7 +81,7 @@ pub(crate) struct Site {
     pub(crate) pipeline: Pipeline,
     pub(crate) files_dir: FileHandle,
     pub(crate) files: Vec<(String, FileHandle)>,
-    /// Not in a memory store, which has no cold and warm.
+    /// Not where the tree is made by calls.
     pub(crate) many: Option<FileHandle>,
     pub(crate) big: FileHandle,
     pub(crate) work: FileHandle,
@@ -82,11 +92,11 @@ impl Site {
     pub(crate) fn open(peer: &Peer, sequence: u32) -> Result<Self, String> {
         let mut session = Session::mount(peer.address)?;
         let root = session.root;
-        if peer.name == Name::OursMemory {
-            make_by_calls(&mut session)?;
+        if matches!(peer.name, Name::OursMemory | Name::OursLog) {
+            make_by_calls(&mut session, peer.name)?;
         }
         let many = match peer.name {
-            Name::OursMemory => None,
+            Name::OursMemory | Name::OursLog => None,
             _ => Some(session.lookup(root, MANY_DIR)?),
         };
         let files_dir = session.lookup(root, FILES_DIR)?;
@@ -102,8 +112,8 @@ impl Site {
     }
 }
 
-/// The same tree, without the large directory, in a store that only calls reach.
-fn make_by_calls(session: &mut Session) -> Result<(), String> {
+/// The same tree, without the large directory; the large file is empty but in memory.
+fn make_by_calls(session: &mut Session, name: Name) -> Result<(), String> {
     let root = session.root;
     if session.lookup(root, FILES_DIR).is_ok() {
         return Ok(());
@@ -112,8 +122,11 @@ fn make_by_calls(session: &mut Session) -> Result<(), String> {
     for name in file_names() {
         session.create(dir, &name)?;
     }
-    session.mkdir(root, &work_dir_name(Name::OursMemory))?;
+    session.mkdir(root, &work_dir_name(name))?;
     let big = session.create(root, BIG)?;
+    if name != Name::OursMemory {
+        return Ok(());
+    }
     for offset in (0..BIG_BYTES).step_by(CHUNK_BYTES) {
         session.write(big, offset, &pattern(offset, CHUNK_BYTES))?;
     }

@@ -57,7 +57,7 @@ pub(crate) fn measure_all(
 /// What each server syncs; nothing where strace is missing.
 pub(crate) fn watch_syncs(stage: &Stage, outcomes: &mut Outcomes) -> Vec<Syncs> {
     let mut all = Vec::new();
-    let disk = [Name::Ours, Name::OursUnsynced, Name::Ganesha, Name::Unfs3];
+    let disk = [Name::Ours, Name::OursLog, Name::OursUnsynced, Name::Ganesha, Name::Unfs3];
     for name in disk.into_iter().filter(|&name| stage.obstacle(name).is_ok()) {
         let watched = (|| {
             let peer = stage.start(name)?.ok_or("no server")?;

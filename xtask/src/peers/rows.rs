@@ -69,6 +69,8 @@ pub(crate) struct Target {
     pub(crate) unfs3_us: Option<f64>,
     /// Throughput, ours to that of local system calls, at least.
     pub(crate) of_local: Option<f64>,
+    /// Throughput, with a write log to without one, at least.
+    pub(crate) of_plain: Option<f64>,
     /// Calls a second, at least.
     pub(crate) rate: Option<f64>,
     /// Server CPU: us for each call, or s for each GiB, at most.
@@ -83,6 +85,7 @@ const NONE: Target = Target {
     unfs3_us: None,
     p50: None,
     of_local: None,
+    of_plain: None,
     rate: None,
     cpu_each: None,
 };
@@ -100,6 +103,10 @@ const READ: Target = Target { throughput: Some(1.7), cpu: Some(0.45), ..NONE };
 const WRITE: Target =
     Target { throughput: Some(1.3), cpu: Some(0.45), of_local: Some(0.9), ..NONE };
 const FILE_SYNC: Target = Target { throughput: Some(4.0), cpu: Some(0.3), ..NONE };
+const LOGGED: Target = Target { throughput: Some(6.0), cpu: Some(0.3), ..NONE };
+const LOGGED_1: Target = Target { throughput: Some(1.3), ..NONE };
+const BESIDE_LOG: Target = Target { of_plain: Some(0.97), ..NONE };
+const CREATE_REMOVE_1: Target = Target { throughput: Some(0.4), ..NONE };
 const CREATE_REMOVE: Target = Target { throughput: Some(2.5), cpu: Some(0.4), ..NONE };
 const LIST_COLD: Target = Target { throughput: Some(0.5), ..NONE };
 const LIST_WARM: Target = Target { throughput: Some(1.0), cpu: Some(1.0), ..NONE };
@@ -109,6 +116,7 @@ const MEMORY_BULK: Target = Target { cpu_each: Some(0.35), ..NONE };
 const SERVERS: &[Name] = &[Name::Ours, Name::Ganesha, Name::Unfs3];
 const AND_LOCAL: &[Name] = &[Name::Ours, Name::Ganesha, Name::Unfs3, Name::Local];
 const UNSYNCED: &[Name] = &[Name::OursUnsynced, Name::Ganesha, Name::Unfs3];
+const WITH_LOG: &[Name] = &[Name::OursLog, Name::Ganesha, Name::Ours];
 const MEMORY: &[Name] = &[Name::OursMemory];
 
 const KIB_64: u32 = 64 << 10;
@@ -130,9 +138,25 @@ pub(crate) const ROWS: &[Row] = &[
     bulk("READ 1 MiB x16", Work::Read { block_bytes: MIB }, SERVERS, READ),
     bulk("WRITE 64 KiB x16 + COMMIT", Work::Write { block_bytes: KIB_64 }, AND_LOCAL, WRITE),
     bulk("WRITE 1 MiB x16 + COMMIT", Work::Write { block_bytes: MIB }, AND_LOCAL, WRITE),
+    bulk(
+        "WRITE 64 KiB x16 + COMMIT, write log",
+        Work::Write { block_bytes: KIB_64 },
+        WITH_LOG,
+        BESIDE_LOG,
+    ),
+    bulk(
+        "WRITE 1 MiB x16 + COMMIT, write log",
+        Work::Write { block_bytes: MIB },
+        WITH_LOG,
+        BESIDE_LOG,
+    ),
     stable("FILE_SYNC 4 KiB x16, 1 file", 1),
     stable("FILE_SYNC 4 KiB x16, 16 files", 16),
+    logged("FILE_SYNC 4 KiB x16, 1 file, write log", 1, 16, LOGGED),
+    logged("FILE_SYNC 4 KiB x16, 16 files, write log", 16, 16, LOGGED),
+    logged("FILE_SYNC 4 KiB x1, write log", 1, 1, LOGGED_1),
     names("CREATE+REMOVE x16", SERVERS),
+    Row { window: 1, target: CREATE_REMOVE_1, ..names("CREATE+REMOVE x1", SERVERS) },
     names("CREATE+REMOVE x16, metadata sync off", UNSYNCED),
     Row { peers: MEMORY, ..small("memory: NULL x64", Kind::Null, 64, MEMORY_SMALL) },
     Row { peers: MEMORY, ..small("memory: GETATTR x64", Kind::Getattr, 64, MEMORY_SMALL) },
@@ -158,6 +182,10 @@ const fn stable(name: &'static str, files: usize) -> Row {
     Row { name, work, window: 16, unit: Unit::Calls, peers: SERVERS, target: FILE_SYNC }
 }
 
+const fn logged(name: &'static str, files: usize, window: usize, target: Target) -> Row {
+    Row { peers: WITH_LOG, window, target, ..stable(name, files) }
+}
+
 const fn names(name: &'static str, peers: &'static [Name]) -> Row {
     let (work, target) = (Work::CreateRemove, CREATE_REMOVE);
     Row { name, work, window: 16, unit: Unit::Calls, peers, target }
@@ -180,7 +208,7 @@ mod tests {
         assert_eq!(names.len(), ROWS.len());
         assert!(SCALED.iter().all(|name| names.contains(name)));
         for Row { name, target, .. } in ROWS {
-            let has_one = target.throughput.is_some() || target.cpu_each.is_some();
+            let has_one = target.throughput.or(target.cpu_each).or(target.of_plain).is_some();
             assert!(has_one, "{name}");
         }
     }

@@ -3,15 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::fixture;
 use crate::host::child::{Service, finish, text};
 use crate::host::ganesha::Ganesha;
 use crate::host::nfskit::{Address, START_WITHIN, STOP_WITHIN, Server};
 use crate::host::tools;
 
+const WRITE_LOG: &str = "--write-log";
+
 /// Who is measured.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Name {
     Ours,
+    /// `--write-log`, with a directory of its own: no other server may have that.
+    OursLog,
     /// `--metadata-sync never`: names and attributes reach the disk when the kernel likes.
     OursUnsynced,
     /// `mem:`
@@ -23,12 +28,20 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Ours, Self::OursUnsynced, Self::OursMemory, Self::Ganesha, Self::Unfs3, Self::Local];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Ours,
+        Self::OursLog,
+        Self::OursUnsynced,
+        Self::OursMemory,
+        Self::Ganesha,
+        Self::Unfs3,
+        Self::Local,
+    ];
 
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Ours => "ours",
+            Self::OursLog => "ours-log",
             Self::OursUnsynced => "ours-unsynced",
             Self::OursMemory => "ours-memory",
             Self::Ganesha => "ganesha",
@@ -38,7 +51,7 @@ impl Name {
     }
 
     pub(crate) fn is_ours(self) -> bool {
-        matches!(self, Self::Ours | Self::OursUnsynced | Self::OursMemory)
+        matches!(self, Self::Ours | Self::OursLog | Self::OursUnsynced | Self::OursMemory)
     }
 }
 
@@ -50,7 +63,9 @@ pub(crate) struct Stage {
     pub(crate) export: PathBuf,
     /// More arguments for `nfskit serve`.
     pub(crate) serve: Vec<String>,
-    pub(crate) can_unsync: bool,
+    can_unsync: bool,
+    /// `--write-log` is among `serve`: names are synced then, and memory has no log.
+    is_logged: bool,
 }
 
 /// A running server.
@@ -79,14 +94,18 @@ impl Stage {
         let mut command = Command::new(nfskit);
         let help = finish(command.args(["serve", "--help"]), START_WITHIN, text)?.value;
         let can_unsync = help.contains("--metadata-sync");
+        let is_logged = serve.iter().any(|word| word.starts_with(WRITE_LOG));
         let (nfskit, scratch) = (nfskit.to_owned(), scratch.to_owned());
-        Ok(Self { nfskit, scratch, export, serve, can_unsync })
+        Ok(Self { nfskit, scratch, export, serve, can_unsync, is_logged })
     }
 
     /// Why it cannot run here; an empty line when it can.
     pub(crate) fn obstacle(&self, name: Name) -> Result<(), String> {
         match name {
-            Name::Ours | Name::OursMemory | Name::Local => Ok(()),
+            Name::OursLog | Name::OursUnsynced | Name::OursMemory if self.is_logged => {
+                Err(format!("{WRITE_LOG} is given for all"))
+            }
+            Name::Ours | Name::OursLog | Name::OursMemory | Name::Local => Ok(()),
             Name::OursUnsynced if self.can_unsync => Ok(()),
             Name::OursUnsynced => Err("`nfskit serve` has no --metadata-sync".to_owned()),
             Name::Ganesha => crate::host::ganesha::obstacle(),
@@ -105,6 +124,10 @@ impl Stage {
         };
         match name {
             Name::Ours => nfskit(&self.export, &[]).map(Some),
+            Name::OursLog => {
+                let log = format!("{WRITE_LOG}={}", self.scratch.join("write.log").display());
+                nfskit(&fixture::logged_dir(&self.export), &[&log]).map(Some)
+            }
             Name::OursUnsynced => nfskit(&self.export, &["--metadata-sync", "never"]).map(Some),
             Name::OursMemory => nfskit(Path::new("mem:"), &[]).map(Some),
             Name::Ganesha => {

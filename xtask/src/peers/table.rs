@@ -77,6 +77,7 @@ impl View<'_> {
         };
         let by = self.compare(Name::Ganesha, Figure::Rate);
         let of_local = self.compare(Name::Local, Figure::Rate);
+        let of_plain = self.compare(Name::Ours, Figure::Rate);
         let rate = self.see(self.ours, Figure::Rate);
         let p50 = self.compare(Name::Ganesha, Figure::P50);
         // What a memory store is to reach is said for one core.
@@ -84,6 +85,7 @@ impl View<'_> {
         let mut verdict = self.verdict();
         verdict.at_least("throughput", by, wanted, "");
         verdict.at_least("of a local write", of_local, target.of_local, "");
+        verdict.at_least("of ours without a log", of_plain, target.of_plain, "");
         verdict.at_least("rate", rate, on_one(target.rate), "/s");
         verdict.at_most("p50", p50, target.p50, "");
         let latency = |name| latency(self.see(name, Figure::P50), self.see(name, Figure::P99));
@@ -99,9 +101,12 @@ impl View<'_> {
             latency(Name::Ganesha),
             shown_ratio(p50),
         ]);
-        if let Some(local) = self.see(Name::Local, Figure::Rate) {
-            let (local, ratio) = (shown_rate(row.unit, Some(local)), shown_ratio(of_local));
-            line += &format!("| the same, locally | {local} | | | {ratio} | | | | | |\n");
+        let others =
+            [(Name::Local, "locally", of_local), (Name::Ours, "without the log", of_plain)];
+        for (name, how, ratio) in others.into_iter().filter(|&(name, ..)| name != self.ours) {
+            let Some(other) = self.see(name, Figure::Rate) else { continue };
+            let (other, ratio) = (shown_rate(row.unit, Some(other)), shown_ratio(ratio));
+            line += &format!("| the same, {how} | {other} | | | {ratio} | | | | | |\n");
         }
         (line, verdict.missed)
     }
