@@ -11,7 +11,7 @@ use log::journal::Begin;
 use log::replay::Plan;
 use log::scan::{Found, ScanError, scan};
 use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Limits, Medium, SIZE_MAX, SIZE_MIN, frame};
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::FlockOperation;
 use rustix::rand::GetRandomFlags;
 
 use super::marker::Marker;
@@ -180,10 +180,13 @@ fn check_kind(file: &File) -> Result<(), String> {
     }
 }
 
+/// Of libc, because `OFlags::DSYNC` of rustix 1 is O_SYNC on Linux: each write would also wait for
+/// the inode with its new time, a second write of the disk or a commit of the journal.
+const DIRECT: i32 = libc::O_DIRECT | libc::O_DSYNC;
+
 /// The same file past the page cache, where its file system allows that.
 fn open_direct(path: &Path, file: &File) -> io::Result<Option<File>> {
-    let flags = (OFlags::DIRECT | OFlags::DSYNC).bits().cast_signed();
-    let direct = match File::options().write(true).custom_flags(flags).open(path) {
+    let direct = match File::options().write(true).custom_flags(DIRECT).open(path) {
         Ok(direct) => direct,
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
         Err(error) => return Err(error),
@@ -263,4 +266,17 @@ pub(super) fn boot() -> io::Result<[u8; 16]> {
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     let id = u128::from_str_radix(&digits, 16).map_err(io::Error::other)?;
     Ok(id.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_wait_for_their_data_and_not_for_the_time_of_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let Some(direct) = open_direct(file.path(), file.as_file()).unwrap() else { return };
+        let flags = rustix::fs::fcntl_getfl(&direct).unwrap().bits().cast_signed();
+        assert_eq!(flags & libc::O_SYNC, libc::O_DSYNC, "O_SYNC has one bit more");
+    }
 }
