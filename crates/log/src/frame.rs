@@ -49,6 +49,8 @@ pub struct Header {
     pub bytes: u64,
     /// The sequence of the first record after this frame's.
     pub next_record: u64,
+    /// The newest frame that was stable, with all before it, when this one was begun.
+    pub stable: u64,
 }
 
 /// When a file was last changed, as the WRITE's reply told it.
@@ -104,12 +106,14 @@ impl Header {
             records: half(72),
             flags: half(76),
             next_record: number(80),
+            stable: number(88),
         };
         let is_sound = number(0) == MAGIC
             && half(HEADER_CHECKSUM_AT) == crc32fast::hash(&bytes[..CHECKSUM_AT])
             && header.id == *id
             && header.at == at
             && header.tail <= header.sequence
+            && header.stable < header.sequence
             && header.bytes >= BLOCK_BYTES
             && header.bytes.is_multiple_of(BLOCK_BYTES)
             && header.bytes <= FRAME_BYTES_MAX as u64;
@@ -128,6 +132,7 @@ impl Header {
         put(72, &self.records.to_le_bytes());
         put(76, &self.flags.to_le_bytes());
         put(80, &self.next_record.to_le_bytes());
+        put(88, &self.stable.to_le_bytes());
         let checksum = crc32fast::hash(&frame[..CHECKSUM_AT]).to_le_bytes();
         frame[HEADER_CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum);
     }
@@ -258,8 +263,9 @@ mod tests {
 
     fn header() -> Header {
         let (boot, tail, flags, next_record) = ([3; 16], 4, 0, 12);
-        let (records, bytes) = (0, 0);
-        Header { id: ID, boot, at: 8192, sequence: 5, tail, flags, records, bytes, next_record }
+        let (records, bytes, stable) = (0, 0, 4);
+        let (at, sequence) = (8192, 5);
+        Header { id: ID, boot, at, sequence, tail, flags, records, bytes, next_record, stable }
     }
 
     fn records(data: &[u8]) -> [Record<'_>; 2] {

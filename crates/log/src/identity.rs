@@ -7,7 +7,7 @@
 use crate::{BLOCK, BLOCK_BYTES};
 
 pub const MAGIC: [u8; 16] = *b"nfskit write log";
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Most bytes that name an export.
 pub const EXPORT_BYTES_MAX: usize = 128;

@@ -1,8 +1,10 @@
 //! Who shares a frame, and which files have records that are still needed. Decisions only: whoever
 //! holds a journal writes what [`Journal::begin`] gives, and says how that went.
 //!
-//! **Group commit.** One frame is on its way at a time, for all files; who comes meanwhile shares
-//! the next. Nobody waits for others who may come, so a lone writer waits for his own frame only.
+//! **Group commit.** One frame is on its way at a time, for all files, or two where the medium
+//! takes them side by side; who comes meanwhile shares the next. Nobody waits for others who may
+//! come, so a lone writer waits for his own frame only. Frames end in any order, and are answered
+//! in that in which they were begun: a crash leaves out what stands behind one that is missing.
 //!
 //! **Files.** A file *has records* from its first one until a record that it is past them is
 //! stable. That it was synced is not enough: what was made stable without the log after the sync
@@ -26,6 +28,8 @@ pub struct Limits {
     pub data_bytes_max: usize,
     /// Records are added to a frame as long as it is shorter; at most [`frame::FRAME_BYTES_DUE`].
     pub frame_bytes_due: usize,
+    /// Frames on their way at the same time.
+    pub in_flight_max: usize,
 }
 
 impl Limits {
@@ -42,6 +46,7 @@ impl Default for Limits {
             files_max: 1024,
             data_bytes_max: frame::DATA_BYTES_MAX,
             frame_bytes_due: frame::FRAME_BYTES_DUE,
+            in_flight_max: 1,
         }
     }
 }
@@ -71,21 +76,23 @@ struct File {
     is_doubtful: bool,
 }
 
-/// The frame on its way.
+/// A frame on its way.
 #[derive(Debug)]
 struct Writing<W> {
     header: Header,
     past: Vec<(Key, u64)>,
     waiters: Vec<W>,
+    /// It is there, but one before it is not.
+    is_written: bool,
 }
 
 /// What is to be written now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Begin {
-    /// Nothing waits.
+    /// Nothing waits, or as much is on its way as may be.
     Idle,
-    /// The buffer, at this place; then [`Journal::finish`].
-    Write { at: u64 },
+    /// The buffer, at this place; then [`Journal::finish`] for this frame.
+    Write { at: u64, frame: u64 },
     /// There is no room for what must have some: the log has failed.
     Stuck,
 }
@@ -111,7 +118,10 @@ pub struct Journal<W> {
     /// Of the data in the queue, with what their frames add at most.
     queued_cost: u64,
     next_record: u64,
-    writing: Option<Writing<W>>,
+    /// In the order of their beginning.
+    writing: VecDeque<Writing<W>>,
+    /// The newest frame that is stable, with all before it.
+    stable: u64,
     /// A frame is to be written even if nothing waits.
     is_due: bool,
     ending: Option<W>,
@@ -129,13 +139,14 @@ impl<W> Journal<W> {
         Self {
             id: identity.id,
             boot,
-            ring: Ring::new(identity.bytes, frames),
+            ring: Ring::new(identity.bytes, frames, found.map_or(1, |found| found.next)),
             limits,
             files: HashMap::new(),
             queue: VecDeque::new(),
             queued_cost: 0,
             next_record: found.map_or(1, |found| found.last.next_record),
-            writing: None,
+            writing: VecDeque::new(),
+            stable: found.map_or(0, |found| found.last.sequence),
             is_due: true,
             ending: None,
             is_ended: false,
@@ -143,6 +154,11 @@ impl<W> Journal<W> {
             is_failed: false,
             counts: Counts::default(),
         }
+    }
+
+    /// So many frames may be on their way at the same time, from now on.
+    pub fn allow_in_flight(&mut self, frames_max: usize) {
+        self.limits.in_flight_max = frames_max.max(1);
     }
 
     /// Whether a WRITE of so many bytes may be submitted. If not, it is made stable in its file.
@@ -240,29 +256,30 @@ impl<W> Journal<W> {
         sequence
     }
 
-    /// The next frame, if none is on its way and one is due; it replaces what `buffer` holds.
+    /// The next frame, if it may be on its way and is due; it replaces what `buffer` holds.
     pub fn begin(&mut self, buffer: &mut Vec<u8>) -> Begin {
-        if self.writing.is_some() || self.is_failed {
+        if self.writing.len() >= self.limits.in_flight_max || self.is_failed {
             return Begin::Idle;
         }
         // Room that nobody has said to be free would never be.
         let is_lagging = self.ring.unsaid() > self.ring.capacity() / 8;
-        let is_due = self.is_due || self.ending.is_some();
-        if self.queue.is_empty() && !is_due && !is_lagging {
+        let is_last = self.ending.is_some() && self.writing.is_empty();
+        if self.queue.is_empty() && !self.is_due && !is_last && !is_lagging {
             return Begin::Idle;
         }
         let (records, bytes) = self.due();
         let (records, at) = match self.ring.place(bytes) {
             Some(at) => (records, at),
-            // A frame without records says what has become free.
+            // What is on its way may say what has become free.
+            None if !self.writing.is_empty() => return Begin::Idle,
+            // A frame without records says it.
             None if self.ring.unsaid() > 0 => match self.ring.place(BLOCK_BYTES) {
                 Some(at) => (0, at),
                 None => return Begin::Stuck,
             },
             None => return Begin::Stuck,
         };
-        self.build(records, at, buffer);
-        Begin::Write { at }
+        Begin::Write { at, frame: self.build(records, at, buffer) }
     }
 
     /// How many of the queue go into one frame, and its length.
@@ -278,7 +295,7 @@ impl<W> Journal<W> {
         (records, (bytes as u64).next_multiple_of(BLOCK_BYTES))
     }
 
-    fn build(&mut self, records: usize, at: u64, buffer: &mut Vec<u8>) {
+    fn build(&mut self, records: usize, at: u64, buffer: &mut Vec<u8>) -> u64 {
         let (tail, sequence) = (self.ring.tail(), self.ring.next());
         let mut builder = Builder::new(buffer);
         let (mut past, mut waiters, mut needed) = (Vec::new(), Vec::new(), 0);
@@ -304,7 +321,8 @@ impl<W> Journal<W> {
         if let Some(queued) = self.queue.front() {
             next_record = queued.sequence;
         }
-        let last = self.ending.take_if(|_| records == 0 && self.queue.is_empty());
+        let is_last = records == 0 && self.queue.is_empty() && self.writing.is_empty();
+        let last = self.ending.take_if(|_| is_last);
         let is_clean = last.is_some() && self.files.is_empty();
         waiters.extend(last);
         let flags = if is_clean { frame::CLEAN } else { 0 }
@@ -319,31 +337,43 @@ impl<W> Journal<W> {
             records: 0,
             bytes: 0,
             next_record,
+            stable: self.stable,
         });
         self.ring.write(at, header.bytes, needed);
         self.is_due = false;
-        self.writing = Some(Writing { header, past, waiters });
+        self.writing.push_back(Writing { header, past, waiters, is_written: false });
+        sequence
     }
 
-    /// The frame is stable, or could not be made so: then nothing is promised any more, and all who
-    /// wait are given back to be told that.
-    pub fn finish(&mut self, is_stable: bool) -> Vec<W> {
-        let Some(Writing { header, past, mut waiters }) = self.writing.take() else {
+    /// A frame is written, or could not be: then nothing is promised any more. Gives back who is to
+    /// be told so: those of this frame and of others that waited for it, or all but those of frames
+    /// that were begun before one that failed.
+    pub fn finish(&mut self, frame: u64, is_written: bool) -> Vec<W> {
+        let is_it = |writing: &Writing<W>| writing.header.sequence == frame;
+        let Some(index) = self.writing.iter().position(is_it) else {
+            // One before it has failed, and it was told so.
             return Vec::new();
         };
-        if !is_stable {
-            self.is_failed = true;
+        if !is_written {
+            let failed = self.writing.drain(index..).flat_map(|writing| writing.waiters);
+            let mut waiters: Vec<_> = failed.collect();
             waiters.extend(self.fail());
             return waiters;
         }
-        self.counts.frames += 1;
-        self.counts.records += u64::from(header.records);
-        self.counts.bytes += header.bytes;
-        self.ring.written(header.tail);
-        for (key, through) in past {
-            self.forget(&key, through);
+        self.writing[index].is_written = true;
+        let mut stable = Vec::new();
+        while self.writing.front().is_some_and(|writing| writing.is_written) {
+            let Some(writing) = self.writing.pop_front() else { break };
+            let Writing { header, past, waiters, .. } = writing;
+            self.counts.frames += 1;
+            self.counts.records += u64::from(header.records);
+            self.counts.bytes += header.bytes;
+            self.stable = header.sequence;
+            self.ring.written(header.tail);
+            past.into_iter().for_each(|(key, through)| self.forget(&key, through));
+            stable.extend(waiters);
         }
-        waiters
+        stable
     }
 
     /// The log can do nothing more: all who wait.

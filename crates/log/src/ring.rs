@@ -40,16 +40,16 @@ pub struct Ring {
 const START: u64 = BLOCK_BYTES;
 
 impl Ring {
-    /// A log of `bytes` that has these frames, none of which will be needed when the next one is
-    /// written.
-    pub fn new(bytes: u64, frames: &[Place]) -> Self {
+    /// A log of `bytes` that has these frames, none of which will be needed when the next one, of
+    /// the sequence `next`, is written.
+    pub fn new(bytes: u64, frames: &[Place], next: u64) -> Self {
         let last = frames.last();
         Self {
             end: bytes / BLOCK_BYTES * BLOCK_BYTES,
             slots: frames.iter().map(|&place| Slot { place, needed: 0 }).collect(),
             passed: frames.len(),
             head: last.map_or(START, |last| last.at + last.bytes),
-            next: last.map_or(1, |last| last.sequence + 1),
+            next,
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
         fn nothing_needed_is_overwritten(
             steps in proptest::collection::vec((1u64..40, 0usize..9), 1..400),
         ) {
-            let mut ring = Ring::new(128 * BLOCK_BYTES, &[]);
+            let mut ring = Ring::new(128 * BLOCK_BYTES, &[], 1);
             let mut needed: Vec<Place> = Vec::new();
             // As the newest written frame has it.
             let mut kept: Vec<Place> = Vec::new();

@@ -1,10 +1,11 @@
 //! What a log holds. Every block is looked at, because nothing but the frames themselves says where
 //! the newest one is: at 1 GiB that is what reading 1 GiB takes.
 //!
-//! A frame is written when the one before it is stable. So one that is cut off at the end was
-//! answered to nobody, and is left out; one that is missing *before* another was answered: that is
-//! damage, and is not gone over in silence. (A newest frame that was whole once and is not any more
-//! cannot be told from one that never was.)
+//! Some frames may have been on their way at the same time, and any of them have come. They are
+//! answered in order, so that what stands behind one that is missing was answered to nobody, and is
+//! left out. But each says which frame was stable with all before it when it was begun: where one
+//! of those is missing, that is damage, and is not gone over in silence. (A frame that was stable
+//! when no other was begun after it cannot be told from one that never was.)
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,8 +24,10 @@ pub struct Found {
     pub frames: Vec<Place>,
     /// The newest one's.
     pub last: Header,
-    /// Behind it lies the beginning of another, which was cut off.
+    /// Behind it lies something of others that were answered to nobody.
     pub is_torn: bool,
+    /// Of the next frame: no frame that lies there has it, also none of those.
+    pub next: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -46,40 +49,54 @@ pub enum ScanError {
 pub fn scan<M: Medium + ?Sized>(medium: &M, identity: &Identity) -> Result<Found, ScanError> {
     let mut window = Window::new(medium, identity.bytes);
     let mut whole: BTreeMap<u64, Header> = BTreeMap::new();
-    // Headers without the rest of their frame.
-    let mut broken: Option<u64> = None;
+    // Of all that was ever begun, the newest, and the one that knows most of what was stable.
+    let (mut begun, mut witness): (Option<Header>, Option<Header>) = (None, None);
     let mut at = BLOCK_BYTES;
     while at < identity.bytes {
-        let step = match look(&mut window, identity, at)? {
+        let look = look(&mut window, identity, at)?;
+        if let Look::Whole(header) | Look::Broken(header) = look {
+            begun = begun.filter(|other| other.sequence > header.sequence).or(Some(header));
+            witness = witness.filter(|other| other.stable > header.stable).or(Some(header));
+        }
+        at += match look {
             Look::Whole(header) => {
                 if whole.insert(header.sequence, header).is_some() {
                     return Err(ScanError::Twice { sequence: header.sequence });
                 }
                 header.bytes
             }
-            Look::Broken(sequence) => {
-                broken = broken.max(Some(sequence));
-                BLOCK_BYTES
-            }
-            Look::Nothing => BLOCK_BYTES,
+            Look::Broken(_) | Look::Nothing => BLOCK_BYTES,
         };
-        at += step;
     }
-    let (&newest, &last) = whole.last_key_value().ok_or(ScanError::Empty)?;
-    let frames = (last.tail..=newest).map(|sequence| {
-        let header = whole.get(&sequence);
-        let missing = ScanError::Damaged { missing: sequence, tail: last.tail, last: newest };
-        header.map(Place::from).ok_or(missing)
-    });
-    let frames: Vec<_> = frames.collect::<Result<_, _>>()?;
-    match broken.filter(|&sequence| sequence > newest + 1) {
-        // It was begun, so the one before it was stable.
-        Some(last_begun) => {
-            let (missing, tail) = (newest + 1, last.tail);
-            Err(ScanError::Damaged { missing, tail, last: last_begun })
+    let (Some(begun), Some(witness)) = (begun, witness) else { return Err(ScanError::Empty) };
+    let newest = newest_complete(&whole).filter(|newest| newest.sequence >= witness.stable);
+    let Some(&last) = newest else {
+        let needed = witness.tail.min(whole.get(&witness.stable).map_or(u64::MAX, |at| at.tail));
+        let missing = (needed..).find(|sequence| !whole.contains_key(sequence));
+        let (missing, tail) = (missing.unwrap_or(needed), witness.tail);
+        return Err(match whole.is_empty() {
+            true => ScanError::Empty,
+            false => ScanError::Damaged { missing, tail, last: begun.sequence },
+        });
+    };
+    let frames = whole.range(last.tail..=last.sequence).map(|(_, header)| Place::from(header));
+    let is_torn = begun.sequence > last.sequence;
+    Ok(Found { frames: frames.collect(), last, is_torn, next: begun.sequence + 1 })
+}
+
+/// The newest frame that has all frames from its tail on before it.
+fn newest_complete(whole: &BTreeMap<u64, Header>) -> Option<&Header> {
+    let (mut newest, mut from, mut before) = (None, 0, None);
+    for (&sequence, header) in whole {
+        if before.is_none_or(|before| before + 1 < sequence) {
+            from = sequence;
         }
-        None => Ok(Found { frames, last, is_torn: broken == Some(newest + 1) }),
+        if header.tail >= from {
+            newest = Some(header);
+        }
+        before = Some(sequence);
     }
+    newest
 }
 
 /// Reads the frames again, in order.
@@ -103,7 +120,7 @@ pub fn walk<M: Medium + ?Sized, E: From<ScanError>>(
 
 enum Look {
     Whole(Header),
-    Broken(u64),
+    Broken(Header),
     Nothing,
 }
 
@@ -119,7 +136,7 @@ fn look<M: Medium + ?Sized>(
     Ok(match frame {
         Ok(frame) => Look::Whole(frame.header),
         Err(FrameError::None) => Look::Nothing,
-        Err(_) => Look::Broken(header.sequence),
+        Err(_) => Look::Broken(header),
     })
 }
 

@@ -164,3 +164,43 @@ fn a_log_where_clients_could_write_or_without_a_disk_is_refused() {
     run(["log", "inspect", log]).complains(3, &["data.wal"]);
     assert!(!places.log().exists());
 }
+
+/// Whatever is wrong with what lies there, nothing of it is overwritten.
+#[test]
+fn what_is_no_log_of_this_directory_is_refused_with_a_sentence() {
+    let places = Places::new();
+    if !may(&places) {
+        return;
+    }
+    let log = places.log();
+    let refused = |told: &str| {
+        let before = fs::read(&log).unwrap();
+        places.refused(&["--write-log", log.to_str().unwrap()]).complains(3, &[told]);
+        places.command("inspect").complains(3, &[told]);
+        assert!(fs::read(&log).unwrap() == before, "nothing was overwritten");
+    };
+    fs::write(&log, b"a letter to somebody").unwrap();
+    refused("not a write log");
+    fs::write(&log, vec![0; 16 << 20]).unwrap();
+    refused("not a write log");
+    fs::remove_file(&log).unwrap();
+    let served = places.with_log();
+    served.program.wait_for(|banner| banner.contains("a write of it takes").then_some(()));
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.finish().code, Some(0));
+    let whole = fs::read(&log).unwrap();
+    fs::write(&log, &whole[..whole.len() - 4096]).unwrap();
+    refused("made with");
+    let mut older = whole.clone();
+    older[16] = 1;
+    let sum = crc32(&older[..4092]).to_le_bytes();
+    older[4092..4096].copy_from_slice(&sum);
+    fs::write(&log, &older).unwrap();
+    refused("version 1");
+}
+
+/// CRC-32 (IEEE), bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |sum: u32, _| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
+    !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), step))
+}

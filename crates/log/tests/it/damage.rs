@@ -19,10 +19,12 @@ fn written(frames: u64) -> (Vec<u8>, Vec<usize>) {
     let mut places = Vec::new();
     let mut buffer = Vec::new();
     for frame in 0..=frames {
-        let Begin::Write { at } = journal.begin(&mut buffer) else { panic!("nothing to write") };
+        let Begin::Write { at, frame: begun } = journal.begin(&mut buffer) else {
+            panic!("nothing to write")
+        };
         let at = usize::try_from(at).unwrap();
         log[at..at + buffer.len()].copy_from_slice(&buffer);
-        journal.finish(true);
+        journal.finish(begun, true);
         places.push(at);
         let key = Key::new(b"file").unwrap();
         let stamps = (Stamp::default(), Stamp::default());
@@ -108,10 +110,12 @@ fn a_copy_of_a_frame_in_the_data_is_none() {
     let mut buffer = Vec::new();
     let mut new = vec![0; BYTES];
     for _ in 0..2 {
-        let Begin::Write { at } = journal.begin(&mut buffer) else { panic!("nothing to write") };
+        let Begin::Write { at, frame } = journal.begin(&mut buffer) else {
+            panic!("nothing to write")
+        };
         let at = usize::try_from(at).unwrap();
         new[at..at + buffer.len()].copy_from_slice(&buffer);
-        journal.finish(true);
+        journal.finish(frame, true);
         let key = Key::new(b"file").unwrap();
         let stamps = (Stamp::default(), Stamp::default());
         // Such that the copy begins at a block.

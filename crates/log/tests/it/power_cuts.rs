@@ -42,8 +42,13 @@ fn what_was_answered_survives_every_power_cut() {
 
 #[test]
 fn mistakes_are_found() {
-    let mistakes =
-        [Mistake::AnswersEarly, Mistake::TrimsUnsynced, Mistake::NoBarrier, Mistake::ForgetsDoubt];
+    let mistakes = [
+        Mistake::AnswersEarly,
+        Mistake::AnswersOutOfOrder,
+        Mistake::TrimsUnsynced,
+        Mistake::NoBarrier,
+        Mistake::ForgetsDoubt,
+    ];
     for mistake in mistakes {
         let found = (0..SEEDS_OF_MISTAKES).find(|&seed| live(seed, mistake).is_err());
         assert!(found.is_some(), "{mistake:?} is not found within {SEEDS_OF_MISTAKES} seeds");

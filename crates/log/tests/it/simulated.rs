@@ -29,6 +29,8 @@ pub(crate) enum Mistake {
     AnswersEarly,
     /// Files are taken for past without a sync.
     TrimsUnsynced,
+    /// A frame is answered although one before it is still on its way.
+    AnswersOutOfOrder,
     /// What was synced without the log is answered before the log knows.
     NoBarrier,
     /// A later sync that succeeds heals one that has failed.
@@ -52,6 +54,14 @@ struct File {
 struct Cell {
     history: Vec<u64>,
     stable: usize,
+}
+
+/// A frame on its way, and what waits for it.
+struct Frame {
+    number: u64,
+    at: u64,
+    bytes: Vec<u8>,
+    calls: Vec<u64>,
 }
 
 /// A call in progress.
@@ -86,8 +96,7 @@ pub(crate) struct Machine {
     boot: [u8; 16],
     log: Vec<u8>,
     journal: Journal<u64>,
-    buffer: Vec<u8>,
-    writing: Option<u64>,
+    writing: Vec<Frame>,
     files: Vec<File>,
     calls: BTreeMap<u64, Call>,
     step: u64,
@@ -101,7 +110,7 @@ fn key(file: usize) -> Key {
 }
 
 fn limits() -> Limits {
-    Limits { files_max: FILES, data_bytes_max: 4096, frame_bytes_due: 8192 }
+    Limits { files_max: FILES, data_bytes_max: 4096, frame_bytes_due: 8192, in_flight_max: 2 }
 }
 
 impl Machine {
@@ -122,8 +131,7 @@ impl Machine {
             boot: [0; 16],
             log: vec![0; usize::try_from(LOG_BYTES).unwrap()],
             journal,
-            buffer: Vec::new(),
-            writing: None,
+            writing: Vec::new(),
             files: files.collect(),
             calls: BTreeMap::new(),
             step: 0,
@@ -203,7 +211,7 @@ impl Machine {
 
     /// Brings a call that does not wait for the log one step further.
     fn go_on(&mut self) {
-        let ready = self.calls.iter().filter(|(_, call)| !matches!(call.stage, Stage::Waits));
+        let ready = self.calls.iter().filter(|(_, call)| !call.waits());
         let ready: Vec<u64> = ready.map(|(&id, _)| id).collect();
         let Some(&id) = ready.get(self.rng.usize(0..ready.len().max(1))) else { return };
         let mut call = self.calls.remove(&id).unwrap();
@@ -272,35 +280,44 @@ impl Machine {
     }
 
     fn begin_frame(&mut self) {
-        if self.writing.is_some() {
-            return;
-        }
-        match self.journal.begin(&mut self.buffer) {
+        let mut bytes = Vec::new();
+        match self.journal.begin(&mut bytes) {
             Begin::Idle => {}
-            Begin::Write { at } => {
-                self.writing = Some(at);
+            Begin::Write { at, frame } => {
+                let of_others = |id: &u64| self.writing.iter().any(|one| one.calls.contains(id));
+                let waiting = self.calls.iter().filter(|(_, call)| call.waits());
+                let calls = waiting.map(|(&id, _)| id).filter(|id| !of_others(id)).collect();
+                self.writing.push(Frame { number: frame, at, bytes, calls });
                 if self.mistake == Mistake::AnswersEarly {
-                    let early: Vec<u64> = self
-                        .calls
-                        .iter()
-                        .filter(|(_, call)| matches!(call.stage, Stage::Waits))
-                        .map(|(&id, _)| id)
-                        .collect();
-                    for id in early {
-                        let call = self.calls.remove(&id).unwrap();
-                        self.done(call);
-                    }
+                    self.answer(self.writing.len() - 1);
                 }
             }
             Begin::Stuck => panic!("the log is stuck"),
         }
     }
 
+    /// By a server that makes a mistake.
+    fn answer(&mut self, frame: usize) {
+        for id in std::mem::take(&mut self.writing[frame].calls) {
+            if let Some(call) = self.calls.remove(&id) {
+                self.done(call);
+            }
+        }
+    }
+
+    /// Any of those on their way.
     fn finish_frame(&mut self) {
-        let Some(at) = self.writing.take() else { return };
+        if self.writing.is_empty() {
+            return;
+        }
+        let index = self.rng.usize(0..self.writing.len());
+        if self.mistake == Mistake::AnswersOutOfOrder {
+            self.answer(index);
+        }
+        let Frame { number, at, bytes, .. } = self.writing.remove(index);
         let at = usize::try_from(at).unwrap();
-        self.log[at..at + self.buffer.len()].copy_from_slice(&self.buffer);
-        for id in self.journal.finish(true) {
+        self.log[at..at + bytes.len()].copy_from_slice(&bytes);
+        for id in self.journal.finish(number, true) {
             if let Some(call) = self.calls.remove(&id) {
                 self.done(call);
             }
@@ -352,15 +369,16 @@ impl Machine {
         Ok(())
     }
 
-    /// Any sectors of the frame on its way may have come.
+    /// Any sectors of the frames on their way may have come.
     fn cut_writes(&mut self) {
-        let Some(at) = self.writing.take() else { return };
-        let at = usize::try_from(at).unwrap();
-        let some = self.rng.u32(0..=4);
-        for (index, sector) in self.buffer.chunks(SECTOR).enumerate() {
-            if self.rng.u32(0..4) < some {
-                let at = at + index * SECTOR;
-                self.log[at..at + SECTOR].copy_from_slice(sector);
+        for Frame { at, bytes, .. } in std::mem::take(&mut self.writing) {
+            let at = usize::try_from(at).unwrap();
+            let some = self.rng.u32(0..=4);
+            for (index, sector) in bytes.chunks(SECTOR).enumerate() {
+                if self.rng.u32(0..4) < some {
+                    let at = at + index * SECTOR;
+                    self.log[at..at + SECTOR].copy_from_slice(sector);
+                }
             }
         }
     }
@@ -419,6 +437,12 @@ impl Machine {
             }
         }
         Ok(())
+    }
+}
+
+impl Call {
+    fn waits(&self) -> bool {
+        matches!(self.stage, Stage::Waits)
     }
 }
 

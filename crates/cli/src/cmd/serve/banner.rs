@@ -3,13 +3,15 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use client::url::Version;
 use harness::served;
 use harness::served::CommitMode;
 use harness::shell;
 use net::shape::calibration::Calibration;
-use server::store::dir::write_log::Recovered;
+use server::store::dir::DirStore;
+use server::store::dir::write_log::{Latencies, Recovered};
 use server::types::Caller;
 use server::{Exports, Squash};
 
@@ -30,7 +32,7 @@ pub(super) struct Banner<'a> {
     address: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
     emulator: Option<Calibration>,
-    recovered: Option<Recovered>,
+    recovered: Option<(Recovered, Latencies)>,
     warnings: Vec<String>,
 }
 
@@ -54,9 +56,16 @@ impl<'a> Banner<'a> {
         self.everyone = everyone.cloned();
     }
 
-    /// What its write log held.
-    pub(super) fn recovers(&mut self, recovered: Option<Recovered>) {
-        self.recovered = recovered;
+    /// What its write log held, and what its device takes.
+    pub(super) fn recovers(&mut self, store: &DirStore) {
+        self.recovered = store.recovered().zip(store.log_latencies());
+        if self.recovered.is_some_and(|(_, latencies)| latencies.is_log_slow()) {
+            self.warns(
+                "a write of the log takes as long as a sync of the directory's disk: only writes \
+                 to many files at once gain by it; a faster device would serve all"
+                    .to_owned(),
+            );
+        }
     }
 
     pub(super) fn listens(&mut self, address: SocketAddr) {
@@ -197,13 +206,14 @@ impl fmt::Display for Banner<'_> {
             writeln!(f, "              and {more} more")?;
         }
         writeln!(f, "  durability  {}", self.durability())?;
-        if let (Some(log), Some(recovered)) = (&self.args.write_log, &self.recovered) {
+        if let (Some(log), Some((recovered, latencies))) = (&self.args.write_log, &self.recovered) {
             let done = cmd::log::done(recovered);
             writeln!(
                 f,
                 "  write log   {}: stable WRITEs are answered from it; {done}",
                 log.display()
             )?;
+            writeln!(f, "              {}", timed(latencies))?;
         }
         writeln!(f, "  identity    {}", self.identity())?;
         writeln!(f, "  clients     {}", self.reach(address))?;
@@ -229,5 +239,21 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "  Linux       {}", mountable.linux("tcp"))?;
         writeln!(f, "  macOS       {}", mountable.macos(first.rule.secure))?;
         writeln!(f, "  any user    {}", mountable.any_user())
+    }
+}
+
+/// What syncs of 4 KiB took.
+fn timed(latencies: &Latencies) -> String {
+    let us = |took: Duration| took.as_micros();
+    let Latencies { log, log_side_by_side, directory } = *latencies;
+    let at_a_time = match latencies.frames_at_a_time() {
+        1 => "one at a time",
+        _ => "two at a time",
+    };
+    let (log, both) = (us(log), us(log_side_by_side));
+    let text = format!("a write of it takes {log} us, each of two {both} us: {at_a_time}");
+    match directory.is_zero() {
+        true => text,
+        false => format!("{text}; a sync in the directory {} us", us(directory)),
     }
 }

@@ -175,7 +175,7 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
     let store = Arc::clone(&exports.first().store);
     let everyone = acts_as(&store);
     banner.serves(&specs, everyone.as_ref());
-    banner.recovers(store.recovered());
+    banner.recovers(&store);
     let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
     server
         .run(exports, banner, async || {

@@ -133,7 +133,9 @@ impl Tree {
             Err(status) => return Changed::failed(status),
         };
         let result = match written {
-            Ok((count, Some(ticket))) => Durable::after_log(ticket.await, verifier)
+            Ok((count, Some(ticket))) => ticket
+                .stable(verifier)
+                .await
                 .map(|durable| Committed::Stable(stability, durable))
                 .map(|committed| Written { count, committed }),
             Ok((count, None)) => match stability {

@@ -102,7 +102,7 @@ use self::stat::Stat;
 use self::sync::pool::Pool;
 use self::sync::{SyncCall, Syncer};
 use self::tree::{Touched, Tree};
-use self::write_log::{Log, LogError, Recovered, WriteLog};
+use self::write_log::{Latencies, Log, LogError, Recovered, WriteLog};
 use super::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
     Space, Store, Written,
@@ -347,6 +347,11 @@ impl DirStore {
     /// What its write log held when it was opened.
     pub fn recovered(&self) -> Option<Recovered> {
         self.tree.log.as_ref().map(|log| log.recovered)
+    }
+
+    /// What the devices of its write log and of the directory took for a sync when it was opened.
+    pub fn log_latencies(&self) -> Option<Latencies> {
+        self.tree.log.as_ref().map(|log| log.latencies)
     }
 
     /// Brings what a write log holds to its place, after which the directory can be served without

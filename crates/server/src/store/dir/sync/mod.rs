@@ -193,7 +193,7 @@ impl Drop for HandOver<'_> {
 }
 
 /// Comes back behind all that is ready to run.
-async fn yield_once() {
+pub(super) async fn yield_once() {
     let mut yielded = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut yielded, true) {

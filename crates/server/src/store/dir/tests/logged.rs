@@ -378,3 +378,39 @@ fn a_log_in_memory_or_of_no_size_is_refused() {
     assert_eq!(fs::read_dir(&memory.0).unwrap().count(), 0, "nothing was made");
     assert!(!log.exists());
 }
+
+#[test]
+fn a_log_that_finds_no_room_leaves_nothing_behind() {
+    let Some(at) = logged() else { return };
+    let disk = at.at.outside("disk");
+    let Some(disk) = Mount::made(&disk, &["mkfs.ext4", "-q", "-F"]) else { return };
+    fs::create_dir(at.at.outside("export")).unwrap();
+    let mut options = options(disk.0.join("log"), 1);
+    options.write_log.as_mut().unwrap().bytes = IMAGE_BYTES;
+    let refused = DirStore::open(at.at.outside("export"), &options).map(drop).unwrap_err();
+    let told = refused.to_string();
+    assert!(told.contains("cannot be made") && told.contains("No space"), "{told}");
+    let left: Vec<_> =
+        fs::read_dir(&disk.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["lost+found"]);
+    // Nor does the directory wait for a log.
+    DirStore::open(at.at.outside("export"), &DirOptions::default()).unwrap();
+}
+
+#[test]
+fn devices_are_measured_where_nothing_is_needed() {
+    let Some(at) = logged() else { return };
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"new", Stability::FileSync).unwrap();
+    // Twice, so that what the first has replayed is behind the second's first frame.
+    let (at, recovered) = at.again(2, |at| lose(at, "file", b"old"));
+    assert_eq!(recovered.records, 1);
+    let took = at.at.store.log_latencies().unwrap();
+    assert!(!took.log.is_zero() && !took.log_side_by_side.is_zero());
+    let file = at.at.walk("file").unwrap().handle;
+    at.commit(&file).unwrap();
+    at.write(&file, 3, b"er", Stability::FileSync).unwrap();
+    let (at, recovered) = at.again(3, |at| lose(at, "file", b"new"));
+    assert_eq!(recovered.records, 1);
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"newer");
+}

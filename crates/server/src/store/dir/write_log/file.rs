@@ -44,8 +44,15 @@ pub(super) struct LogFile {
     /// Writes are on the disk when they return.
     direct: Option<File>,
     pub(super) identity: Identity,
-    /// Memory for direct writes, with room to begin at a block.
-    aligned: Vec<u8>,
+}
+
+/// Memory for direct writes, with room to begin at a block.
+pub(super) struct Aligned(Vec<u8>);
+
+impl Default for Aligned {
+    fn default() -> Self {
+        Self(vec![0; frame::FRAME_BYTES_MAX + BLOCK])
+    }
 }
 
 impl Medium for LogFile {
@@ -111,8 +118,7 @@ impl LogFile {
             return Err(wrong(format!("it is of {len} bytes and was made with {bytes}")));
         }
         let direct = open_direct(path, &file).map_err(told)?;
-        let aligned = vec![0; frame::FRAME_BYTES_MAX + BLOCK];
-        Ok(Self { path: path.to_owned(), file, direct, identity, aligned })
+        Ok(Self { path: path.to_owned(), file, direct, identity })
     }
 
     pub(super) fn error(&self, what: String) -> LogError {
@@ -124,13 +130,13 @@ impl LogFile {
     }
 
     /// Stable when it returns.
-    pub(super) fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&self, at: u64, bytes: &[u8], aligned: &mut Aligned) -> io::Result<()> {
         let Some(direct) = &self.direct else {
             self.file.write_all_at(bytes, at)?;
             return self.file.sync_data();
         };
-        let from = self.aligned.as_ptr().align_offset(BLOCK);
-        let aligned = &mut self.aligned[from..from + bytes.len()];
+        let from = aligned.0.as_ptr().align_offset(BLOCK);
+        let aligned = &mut aligned.0[from..from + bytes.len()];
         aligned.copy_from_slice(bytes);
         direct.write_all_at(aligned, at)
     }
@@ -242,7 +248,7 @@ fn fill(path: &Path, identity: &Identity, boot: [u8; 16]) -> io::Result<()> {
     }
     let mut first = Vec::new();
     let mut journal = Journal::<()>::new(identity, boot, None, Limits::default());
-    if let Begin::Write { at } = journal.begin(&mut first) {
+    if let Begin::Write { at, .. } = journal.begin(&mut first) {
         file.write_all_at(&first, at)?;
     }
     file.sync_all()

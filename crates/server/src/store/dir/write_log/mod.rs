@@ -18,10 +18,11 @@
 //! replayed: whatever is to be stable in it is an error until the server is started again.
 //!
 //! **Memory**: 32 bytes for each frame in the log and 16 for each record (at most 48 for each
-//! 4 KiB of it), two buffers of 1.3 MiB, and at most 1,024 files that are kept open.
+//! 4 KiB of it), four buffers of 1.3 MiB, and at most 1,024 files that are kept open.
 
 mod file;
 mod marker;
+mod measure;
 mod recover;
 mod threads;
 
@@ -34,22 +35,23 @@ use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 use log::journal::Begin;
-use log::{Journal, Key, Limits, Stamp};
+use log::{BLOCK_BYTES, Journal, Key, Limits, Stamp};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 pub use self::file::Inspection;
-use self::file::LogFile;
+use self::file::{Aligned, LogFile};
 use self::marker::Marker;
+pub use self::measure::Latencies;
 pub use self::recover::Recovered;
 use self::threads::{Shared, State};
 use super::objects::Object;
 use super::stat::Stat;
-use super::sync::Syncer;
 use super::sync::group::Need;
+use super::sync::{Syncer, yield_once};
 use crate::durable::Durable;
 use crate::metrics::Reading;
-use crate::types::{Attr, Status, Time};
+use crate::types::{Attr, Status, Time, Verifier};
 
 /// A stable write log for a directory.
 #[derive(Clone, Debug)]
@@ -98,13 +100,40 @@ type Waiter = Option<oneshot::Sender<Result<(), Failed>>>;
 pub(super) struct Failed;
 
 /// A WRITE that waits for its frame.
-pub(super) type Ticket = oneshot::Receiver<Result<(), Failed>>;
+#[must_use]
+pub(super) struct Ticket {
+    told: oneshot::Receiver<Result<(), Failed>>,
+    call: Option<Call>,
+}
+
+/// A thread of the log sleeps and is to be woken, which happens when this is dropped.
+struct Call(Arc<Shared>);
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.0.to_write.notify_one();
+    }
+}
+
+impl Ticket {
+    /// Waits until the frame is stable. Who is the first to need the log's thread lets all go first
+    /// who are ready to run, so that their WRITEs come into the same frame: one turn of the
+    /// executor, not a wait.
+    pub(super) async fn stable(self, verifier: Verifier) -> Result<Durable, Status> {
+        if let Some(call) = self.call {
+            yield_once().await;
+            drop(call);
+        }
+        Durable::after_log(self.told.await, verifier)
+    }
+}
 
 /// A log in use.
 pub(super) struct Log {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     pub(super) recovered: Recovered,
+    pub(super) latencies: Latencies,
 }
 
 /// Files do not have records for longer.
@@ -122,7 +151,7 @@ impl Log {
             file: options.file.clone(),
             what: format!("the boot of this machine is not told: {cause}"),
         })?;
-        let mut file = LogFile::open_or_make(options, root, boot)?;
+        let file = LogFile::open_or_make(options, root, boot)?;
         let (found, recovered) = recover::recover(&file, root, boot)?;
         let limits = limits(open_files_max);
         let mut journal = Journal::new(&file.identity, boot, Some(&found), limits);
@@ -131,17 +160,24 @@ impl Log {
         })?;
         // From here on it is known that there is nothing to be done again.
         let mut buffer = Vec::new();
-        let Begin::Write { at } = journal.begin(&mut buffer) else {
+        let Begin::Write { at, frame } = journal.begin(&mut buffer) else {
             return Err(file.error("it has no room for a frame".to_owned()));
         };
-        let written = file.write(at, &buffer);
+        let written = file.write(at, &buffer, &mut Aligned::default());
         written.map_err(|cause| file.error(format!("it cannot be written: {cause}")))?;
-        journal.finish(true);
+        journal.finish(frame, true);
+        // Nothing else of it is needed now.
+        let free = at + BLOCK_BYTES;
+        let latencies = Latencies::measure(&file, free, root)
+            .map_err(|cause| file.error(format!("it cannot be written: {cause}")))?;
+        journal.allow_in_flight(latencies.frames_at_a_time());
         let root = rustix::io::fcntl_dupfd_cloexec(root, 0)
             .map_err(|errno| file.error(format!("no descriptor for it: {errno}")))?;
         let objects = HashMap::new();
         let (is_sweep_due, ending, is_closed, swept_at) = (false, None, false, 0);
-        let state = State { journal, objects, is_sweep_due, ending, is_closed, swept_at };
+        let (idle, is_called) = (0, false);
+        let state =
+            State { journal, objects, idle, is_called, is_sweep_due, ending, is_closed, swept_at };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             to_write: Condvar::new(),
@@ -150,7 +186,7 @@ impl Log {
             syncer,
         });
         let path = options.file.clone();
-        let mut log = Self { shared, threads: Vec::new(), recovered };
+        let mut log = Self { shared, threads: Vec::new(), recovered, latencies };
         let started = log.start(file);
         started
             .map_err(|cause| LogError::File { file: path, what: format!("threads: {cause}") })?;
@@ -161,8 +197,12 @@ impl Log {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.to_owned()).spawn(work)
         };
-        let shared = Arc::clone(&self.shared);
-        self.threads.push(spawn("nfskit-log-0", Box::new(move || shared.write_frames(file)))?);
+        let file = Arc::new(file);
+        for index in 0..self.latencies.frames_at_a_time() {
+            let (shared, file) = (Arc::clone(&self.shared), Arc::clone(&file));
+            let work = Box::new(move || shared.write_frames(&file));
+            self.threads.push(spawn(&format!("nfskit-log-{index}"), work)?);
+        }
         let shared = Arc::clone(&self.shared);
         self.threads.push(spawn("nfskit-destage-0", Box::new(move || shared.destage()))?);
         Ok(())
@@ -186,17 +226,17 @@ impl Log {
         if !has_lasting_inode || !state.journal.admits(&key, data.len()) {
             return None;
         }
-        let (told, ticket) = oneshot::channel();
+        let (waiter, told) = oneshot::channel();
         let stamps = (stamp(after.modified), stamp(after.changed));
-        state.journal.submit(key, offset, stamps, data.clone(), Some(told));
+        state.journal.submit(key, offset, stamps, data.clone(), Some(waiter));
         state.objects.entry(key).or_insert_with(|| Arc::clone(object));
         if state.journal.is_filling() && !state.is_sweep_due {
             state.is_sweep_due = true;
             self.shared.to_sync.notify_one();
         }
+        let calls = state.idle > 0 && !std::mem::replace(&mut state.is_called, true);
         drop(state);
-        self.shared.to_write.notify_one();
-        Some(ticket)
+        Some(Ticket { told, call: calls.then(|| Call(Arc::clone(&self.shared))) })
     }
 
     /// Makes a file stable as it is now; if it has records, it is past them when this is answered.
@@ -276,6 +316,16 @@ impl Log {
             ("nfskit_log_files", "Files with records in the log.", state.objects.len() as u64),
             ("nfskit_log_used_bytes", "Bytes of the log that are in use.", used),
             ("nfskit_log_size_bytes", "Bytes of the log.", all),
+            (
+                "nfskit_log_sync_microseconds",
+                "What a write of 4 KiB to the log took at the start.",
+                u64::try_from(self.latencies.log.as_micros()).unwrap_or(u64::MAX),
+            ),
+            (
+                "nfskit_log_in_flight_max",
+                "Frames of the log on their way at the same time.",
+                self.latencies.frames_at_a_time() as u64,
+            ),
             ("nfskit_log_failed", "1 when the log could not be written.", failed),
         ];
         rows.map(|(name, help, value)| Reading::new(name, help, value as f64)).into()

@@ -1,4 +1,4 @@
-//! What a log's users and its two threads share: one writes frames, the other brings files to their
+//! What a log's users and its threads share: some write frames, one brings files to their
 //! place.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use log::{Journal, Key};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-use super::file::LogFile;
+use super::file::{Aligned, LogFile};
 use super::marker::Marker;
 use super::{Failed, Waiter};
 use crate::store::dir::objects::Object;
@@ -37,6 +37,10 @@ pub(super) struct State {
     pub(super) journal: Journal<Waiter>,
     /// Kept open as long as they have records: a file opened anew is not told of errors.
     pub(super) objects: HashMap<Key, Arc<Object>>,
+    /// Threads that write frames and sleep, and whether one is about to be woken. Those that are
+    /// awake look for more before they sleep.
+    pub(super) idle: usize,
+    pub(super) is_called: bool,
     pub(super) is_sweep_due: bool,
     /// Who wants the log to end.
     pub(super) ending: Option<oneshot::Sender<Result<(), String>>>,
@@ -45,22 +49,25 @@ pub(super) struct State {
 }
 
 impl Shared {
-    /// The log's thread: one frame after the other.
-    pub(super) fn write_frames(&self, mut file: LogFile) {
-        let mut buffer = Vec::new();
+    /// A thread of the log: one frame after the other.
+    pub(super) fn write_frames(&self, file: &LogFile) {
+        let (mut buffer, mut aligned) = (Vec::new(), Aligned::default());
         let mut state = self.state.lock();
         loop {
             let (waiters, outcome) = match state.journal.begin(&mut buffer) {
                 Begin::Idle if state.is_closed => return,
                 Begin::Idle => {
+                    state.idle += 1;
                     self.to_write.wait(&mut state);
+                    state.idle -= 1;
+                    state.is_called = false;
                     continue;
                 }
-                Begin::Write { at } => {
+                Begin::Write { at, frame } => {
                     drop(state);
-                    let is_stable = file.write(at, &buffer).is_ok();
+                    let is_stable = file.write(at, &buffer, &mut aligned).is_ok();
                     state = self.state.lock();
-                    (state.journal.finish(is_stable), is_stable)
+                    (state.journal.finish(frame, is_stable), is_stable)
                 }
                 Begin::Stuck => (state.journal.fail(), false),
             };
