@@ -191,7 +191,7 @@ fn what_is_no_log_of_this_directory_is_refused_with_a_sentence() {
     let whole = fs::read(&log).unwrap();
     fs::write(&log, &whole[..whole.len() - 4096]).unwrap();
     refused("made with");
-    let mut older = whole.clone();
+    let mut older = whole;
     older[16] = 1;
     let sum = crc32(&older[..4092]).to_le_bytes();
     older[4092..4096].copy_from_slice(&sum);
