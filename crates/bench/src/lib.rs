@@ -6,6 +6,7 @@
 
 pub mod basic;
 pub mod compare;
+pub mod crash_test;
 pub mod curve;
 pub mod floors;
 pub mod fsx;

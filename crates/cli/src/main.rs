@@ -48,6 +48,7 @@ fn command(args: &args::Args) -> Result<(), Failure> {
         args::Command::Mount(mount) => cmd::mount::run(mount, args.verbosity()),
         args::Command::Trace(trace) => inspect::run(trace, args.verbosity()),
         args::Command::Bench(bench) => bench.run(args.verbosity()),
+        args::Command::CrashTest(test) => bench::crash_test::run(test, args.verbosity()),
         args::Command::Papers(papers) => papers.run(args.verbosity()),
         args::Command::Model(model) => study::model::run(model, args.verbosity()),
         args::Command::Stat(stat) => cmd::stat::run(stat, args.verbosity()),

@@ -1,6 +1,7 @@
 //! Probes and workloads: makes load and measures it. Explains nothing.
 //!
 //! - [`basic`]: the Connectathon suite's basic tests, and a reader of its logs.
+//! - [`crash`]: a server killed under load, and whether it kept its promises.
 //! - [`curve`]: response time over throughput, from next to nothing up to the saturation.
 //! - [`environment`]: the machine, as a run record wants it.
 //! - [`directory`]: a mounted directory as programs see it: calls alone, and several programs.
@@ -28,6 +29,7 @@ pub mod basic;
 mod cached;
 pub mod coverage;
 pub mod cpu;
+pub mod crash;
 pub mod curve;
 pub mod deck;
 pub mod directory;

@@ -222,6 +222,6 @@ fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
     }
 }
 
-fn is_dot(name: &[u8]) -> bool {
+pub(crate) fn is_dot(name: &[u8]) -> bool {
     name == b"." || name == b".."
 }

@@ -17,8 +17,9 @@ const OUTPUT: &str = "Output";
 const GENERAL: &str = "General";
 
 /// The heading of a command's options that have no other.
-const OF_COMMAND: [(&str, &str); 11] = [
+const OF_COMMAND: [(&str, &str); 12] = [
     ("bench", WORKLOAD),
+    ("crash-test", WORKLOAD),
     ("doctor", "Evidence"),
     ("link", "Relay"),
     ("model", "Parameters"),

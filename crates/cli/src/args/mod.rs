@@ -60,6 +60,7 @@ pub(crate) enum Command {
     /// Write logs of servers: what they hold, and bringing it to its place.
     #[command(subcommand)]
     Log(log::Log),
+    CrashTest(Box<bench::crash_test::CrashTest>),
     /// Runs one workload.
     #[command(subcommand)]
     Bench(bench::Bench),

@@ -8,6 +8,7 @@
 mod basic;
 mod bench;
 mod capture;
+mod crash_test;
 mod curve;
 mod cycle;
 mod doctor;

@@ -5,6 +5,7 @@
 
 mod basic;
 mod close_to_open;
+mod crash;
 mod curve;
 mod datagrams;
 mod files;

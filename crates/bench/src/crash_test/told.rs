@@ -1,0 +1,190 @@
+//! What came of it, for people and as a record.
+
+use std::collections::BTreeMap;
+
+use harness::records;
+use load::crash::{Kind, Round};
+use perf::record::Run as Record;
+
+use super::{CrashTest, Shown};
+
+/// So many losses are in the table; all are in the record.
+const SHOWN_MAX: usize = 20;
+
+/// A round, while it runs.
+pub(super) fn line(number: u32, round: &Round) -> String {
+    let Round { load, outage, files, .. } = round;
+    let lost = match round.lost.len() as u64 + round.more {
+        0 => "nothing lost".to_owned(),
+        lost => format!("{lost} LOST"),
+    };
+    let calls = round.calls();
+    format!(
+        "round {number}: killed after {load} and {calls} answers; back after {outage}; {files} \
+         files checked, {lost}\n"
+    )
+}
+
+/// How often each kind was lost, and how many bytes.
+fn lost(shown: &Shown) -> BTreeMap<Kind, (u64, u64)> {
+    let mut kinds = BTreeMap::new();
+    for lost in shown.rounds.iter().flat_map(|round| &round.lost) {
+        let (count, bytes) = kinds.entry(lost.kind).or_insert((0, 0));
+        *count += 1;
+        *bytes += lost.bytes;
+    }
+    kinds
+}
+
+fn sum(shown: &Shown, of: impl Fn(&Round) -> u64) -> u64 {
+    shown.rounds.iter().map(of).sum()
+}
+
+pub(super) fn table(args: &CrashTest, shown: &Shown) -> String {
+    let (calls, open) = (sum(shown, Round::calls), sum(shown, |round| round.open));
+    let (files, bytes) = (sum(shown, |round| round.files), sum(shown, |round| round.bytes));
+    let mut text = format!(
+        "crash-test  {}\nload        seed {}, {} clients of {} calls at once\n\
+         kills       {}, after {calls} answers in all; {open} calls were not answered\n\
+         checked     {files} files with {} MiB\n",
+        args.target,
+        shown.seed,
+        args.clients,
+        args.outstanding,
+        shown.rounds.len(),
+        bytes >> 20,
+    );
+    let (refused, refusal) = (sum(shown, |round| round.refused), first_refusal(shown));
+    if let Some(refusal) = refusal {
+        text += &format!("refused     {refused} calls, the first: {refusal}\n");
+    }
+    let kinds = lost(shown);
+    if kinds.is_empty() {
+        text += "lost        nothing\n";
+    }
+    for (kind, (count, bytes)) in &kinds {
+        let bytes = if *bytes > 0 { format!(", {bytes} bytes") } else { String::new() };
+        let held = if shown.held.contains(kind) { "" } else { " (not held)" };
+        text += &format!("lost        {}: {count}{bytes}{held}\n", kind.name());
+    }
+    let numbered = (1..).zip(&shown.rounds);
+    let all =
+        numbered.flat_map(|(number, round)| round.lost.iter().map(move |lost| (number, lost)));
+    for (number, lost) in all.take(SHOWN_MAX) {
+        text += &format!("  kill {number}, {}: {}\n", lost.kind.name(), lost.what);
+    }
+    text
+}
+
+fn first_refusal(shown: &Shown) -> Option<&str> {
+    shown.rounds.iter().find_map(|round| round.refusal.as_deref())
+}
+
+pub(super) fn record(args: &CrashTest, shown: &Shown) -> Record {
+    let mut record = records::of("crash-test");
+    record.target = records::server(&args.target);
+    let given = [
+        ("seed", shown.seed.into()),
+        ("clients", args.clients.into()),
+        ("outstanding", args.outstanding.into()),
+        ("file_bytes_max", args.file_size.into()),
+        ("load_s_max", args.load.as_secs_f64().into()),
+        ("calls", args.calls.iter().map(|calls| format!("{calls:?}").to_lowercase()).collect()),
+        ("held", shown.held.iter().map(|kind| kind.name()).collect()),
+    ];
+    records::parameters(&mut record, given);
+    let mut count = |name: &str, value: u64, unit: &str| {
+        record.metric(name, value as f64, unit);
+    };
+    count("kills", shown.rounds.len() as u64, "");
+    count("calls", sum(shown, Round::calls), "calls");
+    count("calls_open", sum(shown, |round| round.open), "calls");
+    count("calls_refused", sum(shown, |round| round.refused), "calls");
+    count("files_checked", sum(shown, |round| round.files), "files");
+    count("bytes_checked", sum(shown, |round| round.bytes), "B");
+    let kinds = lost(shown);
+    for kind in Kind::ALL {
+        let name = format!("lost_{}", kind.name().replace('-', "_"));
+        count(&name, kinds.get(&kind).map_or(0, |(count, _)| *count), "");
+    }
+    for (number, round) in (1..).zip(&shown.rounds) {
+        for lost in &round.lost {
+            let text = format!("kill {number}: {}: {}", lost.kind.name(), lost.what);
+            record.warn("lost", &text, &advice(shown));
+        }
+    }
+    record
+}
+
+/// What to look at first.
+pub(super) fn advice(shown: &Shown) -> String {
+    let kinds = lost(shown);
+    let advice = match kinds.keys().find(|kind| shown.held.contains(kind)) {
+        Some(Kind::DataSync | Kind::DataCommit) => {
+            "the export's sync option (async?), write caches of disks, barriers of the file system"
+        }
+        Some(Kind::Names | Kind::Attributes) => {
+            "whether the server syncs directories before it answers CREATE, REMOVE and RENAME \
+             (RFC 1813 section 4.8)"
+        }
+        Some(Kind::Foreign) => "the file system's journal mode, and its log",
+        Some(Kind::Handles) => "whether handles outlive a restart of the server (fsid=)",
+        Some(Kind::Verifier) => "whether the write verifier changes with each start of the server",
+        None => "nothing that must be held was lost",
+    };
+    advice.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use load::crash::Lost;
+
+    use super::*;
+    use crate::workload::Workload;
+
+    fn shown(lost: &[(Kind, u64)], hold: &str) -> (CrashTest, Shown) {
+        let words = ["crash-test", "nfs://h/", "--kill", "k", "--restart", "r", "--hold", hold];
+        let args = CrashTest::parse_from(words);
+        let lost = lost.iter().map(|(kind, bytes)| Lost {
+            kind: *kind,
+            what: "client1-1/n3: gone".to_owned(),
+            bytes: *bytes,
+        });
+        let answered = BTreeMap::from([("CREATE", 12)]);
+        let round = Round { lost: lost.collect(), answered, ..Round::default() };
+        let held = args.hold.clone();
+        (args, Shown { seed: 7, rounds: vec![Round::default(), round], held })
+    }
+
+    #[test]
+    fn what_must_be_held_and_is_lost_is_a_failure() {
+        let (args, shown) = shown(&[(Kind::Names, 0), (Kind::DataSync, 512)], "data-sync,names");
+        let text = table(&args, &shown);
+        assert!(text.contains("lost        data-sync: 1, 512 bytes\n"), "{text}");
+        assert!(text.contains("kill 2, names: client1-1/n3: gone"), "{text}");
+        let record = record(&args, &shown);
+        assert_eq!(record.value("lost_data_sync"), Some(1.0));
+        assert_eq!(record.warnings.len(), 2);
+        assert!(args.verdict(shown).is_err());
+    }
+
+    #[test]
+    fn what_need_not_be_held_is_told_and_no_failure() {
+        let (args, shown) = shown(&[(Kind::Names, 0)], "data-sync");
+        assert!(table(&args, &shown).contains("lost        names: 1 (not held)\n"));
+        args.verdict(shown).unwrap();
+        let (args, shown) = self::shown(&[], "names");
+        assert!(table(&args, &shown).contains("lost        nothing\n"));
+        args.verdict(shown).unwrap();
+    }
+
+    #[test]
+    fn a_run_without_an_answer_shows_nothing() {
+        let (args, mut shown) = shown(&[], "names");
+        shown.rounds[1].answered.clear();
+        shown.rounds[1].refusal = Some("CREATE to h: NFS3ERR_ROFS".to_owned());
+        let failure = args.verdict(shown).unwrap_err();
+        assert!(failure.what().contains("ROFS"), "{}", failure.what());
+    }
+}

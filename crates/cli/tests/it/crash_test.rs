@@ -1,0 +1,83 @@
+//! `nfskit crash-test` on servers that are killed: one whose files stay, and one in memory.
+
+use std::fs;
+use std::path::Path;
+
+use harness::shell::quoted;
+
+use crate::program::{Finished, nfskit, run};
+use crate::served::Served;
+
+/// Kills a server of this store three times; its first life is over when this returns.
+fn tested(store: &str, folder: &Path, options: &[&str]) -> Finished {
+    let first = Served::start(serve(store, folder), "127.0.0.1:0");
+    let (port, pid) = (first.port(), folder.join("pid"));
+    fs::write(&pid, first.program.pid().to_string()).unwrap();
+    let mut again = serve(store, folder);
+    again.args(["--listen", &format!("127.0.0.1:{port}")]);
+    let words = [again.get_program()].into_iter().chain(again.get_args());
+    let words: Vec<String> = words.map(quoted).collect();
+    let pid = quoted(&pid);
+    // What a killed process had open is closed when it cannot be listed any more.
+    let kill = format!(
+        "pid=$(cat {pid}); kill -KILL $pid; while ls /proc/$pid/fd/0 >/dev/null 2>&1; do :; done"
+    );
+    let restart = format!("{} >/dev/null 2>&1 & echo $! >{pid}", words.join(" "));
+    let url = format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}");
+    let mut arguments = vec!["crash-test", &url, "--kill", &kill, "--restart", &restart];
+    arguments.extend(["--rounds", "3", "--load", "300ms", "--seed", "7", "--clients", "4"]);
+    arguments.extend(options);
+    let finished = run(arguments);
+    let last: i32 = fs::read_to_string(folder.join("pid")).unwrap().trim().parse().unwrap();
+    let last = rustix::process::Pid::from_raw(last).unwrap();
+    rustix::process::kill_process(last, rustix::process::Signal::KILL).unwrap();
+    finished
+}
+
+fn serve(store: &str, folder: &Path) -> std::process::Command {
+    let mut command = nfskit(["serve", store, "--export", "/=no_root_squash,insecure"]);
+    command.arg("--state").arg(folder);
+    command
+}
+
+#[test]
+fn a_server_whose_process_is_killed_has_lost_nothing() {
+    let (data, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let record = state.path().join("record.json");
+    let finished =
+        tested(data.path().to_str().unwrap(), state.path(), &["--json", record.to_str().unwrap()]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for part in ["kills       3, after", "lost        nothing"] {
+        assert!(finished.stdout.contains(part), "no {part:?}: {finished:?}");
+    }
+    assert!(fs::read_to_string(record).unwrap().contains("lost_data_sync"));
+    assert_eq!(fs::read_dir(data.path()).unwrap().count(), 0, "its directory is removed");
+}
+
+#[test]
+fn a_server_in_memory_has_lost_everything_and_need_not_hold_it() {
+    let state = tempfile::tempdir().unwrap();
+    let finished = tested("mem:", state.path(), &[]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stdout.contains("lost        names: 3\n"), "{finished:?}");
+    let finished = tested("mem:", state.path(), &["--hold", "data-sync"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("names: 3 (not held)"), "{finished:?}");
+}
+
+#[test]
+fn a_command_that_fails_is_named() {
+    let server = Served::memory(&[]);
+    let finished = run([
+        "crash-test",
+        &server.url(),
+        "--kill",
+        "exit 7",
+        "--restart",
+        "true",
+        "--load",
+        "9ms",
+    ]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.stderr.contains("--kill: exit status: 7"), "{finished:?}");
+}

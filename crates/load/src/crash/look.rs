@@ -1,0 +1,228 @@
+//! Everything that a caller's directory has after a restart, compared with what was promised.
+
+use std::collections::BTreeMap;
+
+use client::error::Error as ClientError;
+use client::session::Session;
+use wire::nfs3::{Fattr3, FileHandle, NfsStat3};
+
+use super::content::{Content, Verifier};
+use super::object::Body;
+use super::operation::{Key, Number};
+use super::tree::{ROOT, Tree};
+use super::worker::Worker;
+use super::{Kind, Lost, Round};
+use crate::scratch::is_dot;
+
+/// Bytes of a READDIR.
+const LIST_BYTES: u32 = 32 << 10;
+
+type Outcome<T> = Result<T, ClientError>;
+
+/// An object as it was found.
+#[derive(Clone, Debug)]
+struct Found {
+    path: String,
+    handle: FileHandle,
+    attributes: Fattr3,
+}
+
+struct Look<'a> {
+    session: &'a Session,
+    part: Round,
+    lost: Vec<Lost>,
+}
+
+impl Worker {
+    /// What was counted, and what was lost. After a loss the directory is left as it is.
+    pub(super) async fn look(
+        &mut self,
+        session: &Session,
+        parent: FileHandle,
+    ) -> Outcome<(Round, Vec<Lost>)> {
+        let name = self.name();
+        let part = self.take_tally();
+        let Some(mut tree) = self.tree.take() else { return Ok((part, Vec::new())) };
+        tree.settle();
+        let mut look = Look { session, part, lost: Vec::new() };
+        match found(session, parent, &name).await? {
+            Some(top) => look.tree(&mut tree, top).await?,
+            None => look.lose(Kind::Names, format!("{name} is gone, with all that is in it")),
+        }
+        if look.lost.is_empty() {
+            self.tree = Some(tree);
+        }
+        Ok((look.part, look.lost))
+    }
+}
+
+impl Look<'_> {
+    fn lose(&mut self, kind: Kind, what: String) {
+        self.lost.push(Lost { kind, what, bytes: 0 });
+    }
+
+    async fn tree(&mut self, tree: &mut Tree, top: Found) -> Outcome<()> {
+        let mut listings = BTreeMap::new();
+        let mut objects = BTreeMap::from([(ROOT, top)]);
+        let mut dirs = vec![ROOT];
+        loop {
+            let Some(dir) = dirs.pop() else {
+                let (lost, present) = tree.compare_open(&listings);
+                if !self.open(tree, present, &listings, &mut objects, &mut dirs).await? {
+                    self.lost.extend(lost);
+                    break;
+                }
+                continue;
+            };
+            let Some(Found { handle, path, .. }) = objects.get(&dir).cloned() else { continue };
+            let entries = self.list(handle, &path).await?;
+            let listing: BTreeMap<String, Fattr3> =
+                entries.iter().map(|(name, found)| (name.clone(), found.attributes)).collect();
+            let (lost, present) = tree.compare(dir, &listing);
+            self.lost.extend(lost.into_iter().map(|lost| lost.of(&path)));
+            listings.insert(dir, listing);
+            for (key, number) in present {
+                if let Some(found) = entries.get(&key.text()) {
+                    objects.entry(number).or_insert_with(|| found.clone());
+                    if matches!(tree.object(number).map(|object| &object.body), Some(Body::Dir)) {
+                        dirs.push(number);
+                    }
+                }
+            }
+        }
+        for (number, found) in objects {
+            self.object(tree, number, &found).await?;
+        }
+        Ok(())
+    }
+
+    /// Objects below names that are open; says whether there are directories to look into.
+    async fn open(
+        &mut self,
+        tree: &Tree,
+        present: Vec<(Key, Number)>,
+        listings: &BTreeMap<Number, BTreeMap<String, Fattr3>>,
+        objects: &mut BTreeMap<Number, Found>,
+        dirs: &mut Vec<Number>,
+    ) -> Outcome<bool> {
+        for (key, number) in present {
+            let Some(parent) = objects.get(&key.dir).cloned() else { continue };
+            if objects.contains_key(&number) {
+                continue;
+            }
+            let Some(mut at) = found(self.session, parent.handle, &key.text()).await? else {
+                continue;
+            };
+            at.path = format!("{}/{key}", parent.path);
+            objects.insert(number, at);
+            let is_dir = matches!(tree.object(number).map(|object| &object.body), Some(Body::Dir));
+            if is_dir && !listings.contains_key(&number) {
+                dirs.push(number);
+            }
+        }
+        Ok(!dirs.is_empty())
+    }
+
+    /// All names of a directory, each looked up.
+    async fn list(&mut self, dir: FileHandle, path: &str) -> Outcome<BTreeMap<String, Found>> {
+        let mut entries = BTreeMap::new();
+        let (mut cookie, mut verifier) = (0, [0; 8]);
+        loop {
+            let page = self.session.readdir(dir, cookie, verifier, LIST_BYTES).await?;
+            (verifier, cookie) = (page.cookieverf, page.entries.last().map_or(0, |all| all.cookie));
+            let is_last = page.eof || page.entries.is_empty();
+            for entry in page.entries.into_iter().filter(|entry| !is_dot(&entry.name)) {
+                let name = String::from_utf8_lossy(&entry.name).into_owned();
+                match found(self.session, dir, &name).await? {
+                    Some(mut at) => {
+                        at.path = format!("{path}/{name}");
+                        entries.insert(name, at);
+                    }
+                    None => self.lose(Kind::Names, format!("{path}/{name} is listed, not found")),
+                }
+            }
+            if is_last {
+                return Ok(entries);
+            }
+        }
+    }
+
+    async fn object(&mut self, tree: &mut Tree, number: Number, found: &Found) -> Outcome<()> {
+        let links = tree.links(number);
+        let Some(object) = tree.object_mut(number) else { return Ok(()) };
+        let Found { path, handle, attributes } = found;
+        if let Some(old) = object.handle.replace(*handle).filter(|old| old != handle) {
+            let same = match self.session.getattr(old).await {
+                Ok(old) => old.fileid == attributes.fileid,
+                Err(error) if error.status().is_some() => false,
+                Err(error) => return Err(error),
+            };
+            if !same {
+                self.lose(Kind::Handles, format!("{path}: its handle is stale"));
+            }
+        }
+        if number != ROOT {
+            let lost = object.compare(attributes, links);
+            self.lost.extend(lost.into_iter().map(|lost| lost.of(path)));
+        }
+        match &mut object.body {
+            Body::Dir => {}
+            Body::Symlink(target) => {
+                let (seen, _) = self.session.readlink(*handle).await?;
+                if seen != target.as_bytes() {
+                    self.lose(Kind::Names, format!("{path} does not lead to {target}"));
+                }
+            }
+            Body::File(content) => {
+                self.part.files += 1;
+                let lost = content.found(attributes.size);
+                self.lost.extend(lost.map(|lost| lost.of(path)));
+                let vanished = self.read(content, found).await?;
+                if !vanished.is_empty() {
+                    let verifier = self.session.commit(*handle, 0, 0).await?.reply.verf;
+                    if vanished.contains(&verifier) {
+                        let what = "unstable bytes are gone, and the write verifier is the same";
+                        self.lose(Kind::Verifier, format!("{path}: {what}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads and compares a file; gives the verifiers of unstable bytes that are gone.
+    async fn read(&mut self, content: &Content, found: &Found) -> Outcome<Vec<Verifier>> {
+        let count = self.session.sizes().read_bytes_max;
+        let mut vanished = content.vanished_behind(found.attributes.size);
+        let mut offset = 0;
+        while offset < found.attributes.size {
+            let ok = self.session.read(found.handle, offset, count).await?;
+            vanished.extend(content.vanished(offset, &ok.data));
+            let lost = content.compare(offset, &ok.data);
+            self.lost.extend(lost.into_iter().map(|lost| lost.of(&found.path)));
+            offset += ok.data.len() as u64;
+            self.part.bytes += ok.data.len() as u64;
+            if ok.data.is_empty() {
+                let what = format!("{}: READ ends at {offset}", found.path);
+                self.lose(Kind::Attributes, what);
+                break;
+            }
+        }
+        Ok(vanished)
+    }
+}
+
+/// What a name leads to, if it is there.
+async fn found(session: &Session, dir: FileHandle, name: &str) -> Outcome<Option<Found>> {
+    match session.lookup(dir, name.as_bytes()).await {
+        Ok(ok) => {
+            let attributes = match ok.obj_attributes {
+                Some(attributes) => attributes,
+                None => session.getattr(ok.object).await?,
+            };
+            Ok(Some(Found { path: name.to_owned(), handle: ok.object, attributes }))
+        }
+        Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

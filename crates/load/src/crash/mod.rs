@@ -1,0 +1,346 @@
+//! A server that is killed under load, and whether it kept what it had promised.
+//!
+//! ```text
+//!   choose.rs --> operation.rs --> worker.rs --calls--> server     kill ... restart
+//!                     |               | answers                          |
+//!                     '--> tree.rs, content.rs: what must be there <-- look.rs: what is
+//! ```
+//!
+//! What an answer promises is RFC 1813's: WRITEs that are FILE_SYNC or DATA_SYNC, UNSTABLE ones
+//! whose COMMIT had the same verifier, and all changes of names and attributes (section 4.8). What
+//! was not answered may have been done, or not, or in part.
+
+mod choose;
+mod compare;
+pub mod content;
+mod look;
+pub mod object;
+pub mod operation;
+pub mod tree;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+
+use client::error::Error as ClientError;
+use client::session::Session;
+use futures_util::future::join_all;
+use net::clock::Clock;
+use perf::units::Nanos;
+use wire::nfs3::NfsStat3;
+
+use self::worker::Worker;
+use crate::scratch::Scratch;
+
+/// What can be lost.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Kind {
+    /// Bytes of a WRITE that was answered as stable.
+    DataSync,
+    /// Bytes of an UNSTABLE WRITE whose COMMIT was answered with the same verifier.
+    DataCommit,
+    /// A file has bytes that nobody wrote there.
+    Foreign,
+    /// CREATE, REMOVE, RENAME and the like.
+    Names,
+    /// Size, mode, time of modification, number of links.
+    Attributes,
+    /// A handle of a file that is there is not good any more.
+    Handles,
+    /// Unstable bytes are gone, and the write verifier does not tell.
+    Verifier,
+}
+
+impl Kind {
+    pub const ALL: [Self; 7] = [
+        Self::DataSync,
+        Self::DataCommit,
+        Self::Foreign,
+        Self::Names,
+        Self::Attributes,
+        Self::Handles,
+        Self::Verifier,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DataSync => "data-sync",
+            Self::DataCommit => "data-commit",
+            Self::Foreign => "foreign-bytes",
+            Self::Names => "names",
+            Self::Attributes => "attributes",
+            Self::Handles => "handles",
+            Self::Verifier => "verifier",
+        }
+    }
+}
+
+/// Something that was promised and is not there.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Lost {
+    pub kind: Kind,
+    pub what: String,
+    pub bytes: u64,
+}
+
+impl Lost {
+    /// The same, of this file.
+    fn of(mut self, path: &str) -> Self {
+        self.what = format!("{path}: {}", self.what);
+        self
+    }
+}
+
+/// What the load has.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Calls {
+    /// WRITE and COMMIT.
+    pub data: bool,
+    /// What makes, removes and moves names. Some files are made in any case.
+    pub names: bool,
+    /// SETATTR.
+    pub attributes: bool,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self { data: true, names: true, attributes: true }
+    }
+}
+
+/// How much load, and of which files.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Options {
+    pub seed: u64,
+    /// Each with a connection and a directory.
+    pub clients: u32,
+    /// Calls of each at once.
+    pub outstanding: u32,
+    pub calls: Calls,
+    /// Longest file.
+    pub file_bytes_max: u64,
+    /// The load before a kill: at least and at most.
+    pub load: (Nanos, Nanos),
+    /// How long a server may take to answer again.
+    pub answer_limit: Nanos,
+}
+
+/// A server, and who ends and starts it.
+pub trait Site {
+    type Trouble: From<ClientError>;
+
+    /// A session over a new connection that is not made again when it breaks.
+    fn connect(&self) -> impl Future<Output = Result<Session, ClientError>> + Send;
+
+    /// Ends the server; it is gone when this is done.
+    fn kill(&self) -> impl Future<Output = Result<(), Self::Trouble>> + Send;
+
+    /// Begins to start it.
+    fn restart(&self) -> impl Future<Output = Result<(), Self::Trouble>> + Send;
+
+    /// It has not answered in time.
+    fn gone(&self, last: Option<ClientError>) -> Self::Trouble;
+}
+
+/// What one kill has shown.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    /// From the first call to the kill.
+    pub load: Nanos,
+    /// From the end of the kill to the first answer.
+    pub outage: Nanos,
+    /// Calls that were answered with success, by procedure.
+    pub answered: BTreeMap<&'static str, u64>,
+    /// Calls that were not answered.
+    pub open: u64,
+    /// Calls that were refused, and the first of them.
+    pub refused: u64,
+    pub refusal: Option<String>,
+    /// Files and bytes that were read afterwards.
+    pub files: u64,
+    pub bytes: u64,
+    pub lost: Vec<Lost>,
+    /// Found beyond [`LOST_MAX`].
+    pub more: u64,
+}
+
+/// So much of what was lost in a round is told one by one.
+pub const LOST_MAX: usize = 1000;
+
+impl Round {
+    pub fn calls(&self) -> u64 {
+        self.answered.values().sum()
+    }
+
+    fn lose(&mut self, lost: Lost) {
+        match self.lost.len() < LOST_MAX {
+            true => self.lost.push(lost),
+            false => self.more += 1,
+        }
+    }
+}
+
+/// Kills a server again and again, in a directory of its own.
+#[derive(Debug)]
+pub struct Trial<S> {
+    clock: Clock,
+    site: S,
+    options: Options,
+    rng: fastrand::Rng,
+    scratch: Scratch,
+    workers: Vec<Worker>,
+}
+
+/// How often a server that does not answer is tried.
+const TRY_AGAIN: Nanos = Nanos::from_millis(50);
+/// How long a call may wait while it is looked whether the server is there.
+const TRY_LIMIT: Nanos = Nanos::from_secs(5);
+
+impl<S: Site> Trial<S> {
+    /// Makes the directory.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or does not let us.
+    pub async fn begin(
+        clock: &Clock,
+        site: S,
+        options: Options,
+        name: &str,
+    ) -> Result<Self, S::Trouble> {
+        let session = site.connect().await?;
+        let scratch = Scratch::create(&session, name).await?;
+        let mut rng = fastrand::Rng::with_seed(options.seed);
+        let workers = (0..options.clients).map(|number| Worker::new(number, rng.fork())).collect();
+        Ok(Self { clock: clock.clone(), site, options, rng, scratch, workers })
+    }
+
+    /// The directory's name.
+    pub fn name(&self) -> &str {
+        self.scratch.name()
+    }
+
+    /// Load, a kill, a restart, and a look at everything.
+    ///
+    /// # Errors
+    /// The server was not killed, or did not come back.
+    pub async fn round(&mut self) -> Result<Round, S::Trouble> {
+        let mut round = Round::default();
+        let dir = self.scratch.dir();
+        let mut sessions = Vec::new();
+        for worker in &mut self.workers {
+            let session = self.site.connect().await?;
+            worker.enter(&session, dir).await?;
+            sessions.push(session);
+        }
+        let (least, most) = self.options.load;
+        let span = self.rng.u64(least.as_nanos()..=most.max(least).as_nanos());
+        let span = Nanos::from_nanos(span);
+        let begun = self.clock.now();
+        let options = self.options;
+        let working = self.workers.iter_mut().zip(&sessions).map(|(worker, session)| {
+            let options = &options;
+            async move { worker.work(session, options).await }
+        });
+        let killing = async {
+            self.clock.sleep(span).await;
+            round.load = self.clock.now().since(begun);
+            self.site.kill().await
+        };
+        let working = async {
+            join_all(working).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            biased;
+            () = working => {}
+            killed = killing => killed?,
+        }
+        drop(sessions);
+        let killed = self.clock.now();
+        self.site.restart().await?;
+        let (session, is_there) = self.back().await?;
+        round.outage = self.clock.now().since(killed);
+        if is_there {
+            self.look(&session, &mut round).await?;
+        } else {
+            self.begin_anew(&session, &mut round).await?;
+        }
+        Ok(round)
+    }
+
+    /// The directory is gone, and with it everything.
+    async fn begin_anew(&mut self, session: &Session, round: &mut Round) -> Result<(), S::Trouble> {
+        let name = self.scratch.name().to_owned();
+        let what = format!("{name} is gone, with all that was in it");
+        round.lose(Lost { kind: Kind::Names, what, bytes: 0 });
+        for worker in &mut self.workers {
+            round.add(worker.take_tally());
+            worker.tree = None;
+        }
+        self.scratch = Scratch::create(session, &name).await?;
+        Ok(())
+    }
+
+    /// A session with the server that has come back, and whether it has the directory.
+    async fn back(&mut self) -> Result<(Session, bool), S::Trouble> {
+        let until = self.clock.now() + self.options.answer_limit;
+        let mut last = None;
+        let clock = self.clock.clone();
+        while clock.now() < until {
+            match clock.within(TRY_LIMIT, self.enter()).await {
+                Ok(Ok(back)) => return Ok(back),
+                Ok(Err(error)) => last = Some(error),
+                Err(_) => {}
+            }
+            clock.sleep(TRY_AGAIN).await;
+        }
+        Err(self.site.gone(last))
+    }
+
+    async fn enter(&mut self) -> Result<(Session, bool), ClientError> {
+        let session = self.site.connect().await?;
+        match self.scratch.at(&session).await {
+            Ok(scratch) => {
+                self.scratch = scratch;
+                Ok((session, true))
+            }
+            Err(error) if error.status() == Some(NfsStat3::NoEnt) => Ok((session, false)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Compares everything with what was promised.
+    async fn look(&mut self, session: &Session, round: &mut Round) -> Result<(), S::Trouble> {
+        let dir = self.scratch.dir();
+        let looking = self.workers.iter_mut().map(|worker| worker.look(session, dir));
+        for looked in join_all(looking).await {
+            let (part, lost) = looked?;
+            round.add(part);
+            lost.into_iter().for_each(|lost| round.lose(lost));
+        }
+        Ok(())
+    }
+
+    /// Removes the directory.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn end(self) -> Result<(), S::Trouble> {
+        let session = self.site.connect().await?;
+        Ok(self.scratch.remove(&session).await?)
+    }
+}
+
+impl Round {
+    /// What another worker has done.
+    fn add(&mut self, part: Self) {
+        for (procedure, count) in part.answered {
+            *self.answered.entry(procedure).or_default() += count;
+        }
+        self.open += part.open;
+        self.refused += part.refused;
+        self.refusal = self.refusal.take().or(part.refusal);
+        self.files += part.files;
+        self.bytes += part.bytes;
+    }
+}

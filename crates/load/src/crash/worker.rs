@@ -1,0 +1,227 @@
+//! One caller: its directory, its calls, and what was answered to them.
+
+use bytes::Bytes;
+use client::error::Error as ClientError;
+use client::session::Session;
+use fastrand::Rng;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use wire::nfs3::create::CreateHow;
+use wire::nfs3::{FileHandle, NewObject, NfsTime, Sattr3, SetTime};
+
+use super::content::{Generation, bytes};
+use super::operation::{How, Key, Operation};
+use super::tree::{Answer, Ticket, Tree};
+use super::{Options, Round, choose};
+use crate::scratch::directory;
+
+/// So many refused calls in a round are enough to see that a server does not let us.
+const REFUSED_MAX: u64 = 100;
+
+/// See the module's head.
+#[derive(Debug)]
+pub(super) struct Worker {
+    number: u32,
+    /// Directories so far: after a loss there is a new one.
+    pub(super) life: u32,
+    pub(super) tree: Option<Tree>,
+    rng: Rng,
+    generation: Generation,
+    pub(super) tally: Round,
+}
+
+impl Worker {
+    pub(super) fn new(number: u32, rng: Rng) -> Self {
+        Self { number, life: 0, tree: None, rng, generation: 0, tally: Round::default() }
+    }
+
+    /// Its directory's name.
+    pub(super) fn name(&self) -> String {
+        format!("client{}-{}", self.number, self.life)
+    }
+
+    /// Makes the directory, if there is none.
+    pub(super) async fn enter(
+        &mut self,
+        session: &Session,
+        parent: FileHandle,
+    ) -> Result<(), ClientError> {
+        if self.tree.is_none() {
+            self.life += 1;
+            let dir = directory(session, parent, self.name()).await?;
+            self.tree = Some(Tree::new(dir));
+        }
+        Ok(())
+    }
+
+    /// What it has counted since the last time.
+    pub(super) fn take_tally(&mut self) -> Round {
+        std::mem::take(&mut self.tally)
+    }
+
+    /// Calls without end, until the connection breaks.
+    pub(super) async fn work(&mut self, session: &Session, options: &Options) {
+        let Some(tree) = &mut self.tree else { return };
+        let mut calls = FuturesUnordered::new();
+        loop {
+            while calls.len() < options.outstanding as usize {
+                let generation = self.generation + 1;
+                let Some(chosen) = choose::next(tree, &mut self.rng, generation, options) else {
+                    break;
+                };
+                let Some(handles) = handles(tree, &chosen) else { break };
+                self.generation = generation;
+                self.tally.open += 1;
+                calls.push(call(session, tree.begin(chosen), handles));
+            }
+            match calls.next().await {
+                None => return,
+                Some((ticket, Ok(answer))) => {
+                    self.tally.open -= 1;
+                    let answered = &mut self.tally.answered;
+                    *answered.entry(ticket.operation.procedure()).or_default() += 1;
+                    tree.answered(&ticket, answer);
+                }
+                Some((_, Err(error))) if error.status().is_some() => {
+                    self.tally.refused += 1;
+                    self.tally.refusal.get_or_insert_with(|| error.to_string());
+                    if self.tally.refused > REFUSED_MAX {
+                        return;
+                    }
+                }
+                Some((_, Err(_))) => return,
+            }
+        }
+    }
+}
+
+async fn call(
+    session: &Session,
+    ticket: Ticket,
+    handles: (FileHandle, FileHandle),
+) -> (Ticket, Result<Answer, ClientError>) {
+    let answer = perform(session, &ticket.operation, handles).await;
+    (ticket, answer)
+}
+
+/// The handles that a call needs: of the object or the directory, and of the second directory.
+fn handles(tree: &Tree, operation: &Operation) -> Option<(FileHandle, FileHandle)> {
+    let of = |number| tree.object(number)?.handle;
+    let dir = |key: &Key| of(key.dir);
+    match operation {
+        Operation::Write { file, .. }
+        | Operation::Commit { file, .. }
+        | Operation::Truncate { file, .. } => of(*file).map(|file| (file, file)),
+        Operation::SetMode { object, .. } | Operation::SetTime { object, .. } => {
+            of(*object).map(|object| (object, object))
+        }
+        Operation::Link { file, name } => Some((of(*file)?, dir(name)?)),
+        Operation::Rename { from, to } => Some((dir(from)?, dir(to)?)),
+        _ => {
+            let dir = operation.keys().next().as_ref().and_then(dir)?;
+            Some((dir, dir))
+        }
+    }
+}
+
+async fn perform(
+    session: &Session,
+    operation: &Operation,
+    (first, second): (FileHandle, FileHandle),
+) -> Result<Answer, ClientError> {
+    match operation {
+        Operation::Write { offset, bytes: count, generation, stable, .. } => {
+            let data = Bytes::from(bytes(*generation, *offset, *count as usize));
+            let reply = session.write(first, *offset, data, *stable).await?.reply;
+            let (count, committed, verifier) = (reply.count, reply.committed, reply.verf);
+            Ok(Answer::Written { count, committed, verifier })
+        }
+        Operation::Commit { offset, bytes, .. } => {
+            let verifier = session.commit(first, *offset, *bytes).await?.reply.verf;
+            Ok(Answer::Committed { verifier })
+        }
+        Operation::Truncate { size, .. } => {
+            set(session, first, Sattr3 { size: Some(*size), ..Sattr3::default() }).await
+        }
+        Operation::SetMode { mode, .. } => set(session, first, Sattr3::of_mode(*mode)).await,
+        Operation::SetTime { seconds, .. } => {
+            let mtime = SetTime::ClientTime(NfsTime { seconds: *seconds, nseconds: 0 });
+            set(session, first, Sattr3 { mtime, ..Sattr3::default() }).await
+        }
+        Operation::Link { name, .. } => {
+            session.link(first, second, name.text().as_bytes()).await?;
+            Ok(Answer::Done)
+        }
+        Operation::Remove { name } => {
+            session.remove(first, name.text().as_bytes()).await?;
+            Ok(Answer::Done)
+        }
+        Operation::RemoveDir { name } => {
+            session.rmdir(first, name.text().as_bytes()).await?;
+            Ok(Answer::Done)
+        }
+        Operation::Rename { from, to } => {
+            let (from, to) = (from.text(), to.text());
+            session.rename((first, from.as_bytes()), (second, to.as_bytes())).await?;
+            Ok(Answer::Done)
+        }
+        Operation::Create { name, .. }
+        | Operation::MakeDir { name, .. }
+        | Operation::Symlink { name, .. } => {
+            let made = make(session, first, operation, name.text().as_bytes()).await?;
+            found(session, made, first, name.text().as_bytes()).await
+        }
+    }
+}
+
+async fn set(
+    session: &Session,
+    object: FileHandle,
+    attributes: Sattr3,
+) -> Result<Answer, ClientError> {
+    session.setattr(object, attributes, None).await?;
+    Ok(Answer::Done)
+}
+
+async fn make(
+    session: &Session,
+    dir: FileHandle,
+    operation: &Operation,
+    name: &[u8],
+) -> Result<NewObject, ClientError> {
+    match operation {
+        Operation::MakeDir { mode, .. } => session.mkdir(dir, name, Sattr3::of_mode(*mode)).await,
+        Operation::Symlink { target, .. } => {
+            session.symlink(dir, name, Sattr3::default(), target.as_bytes()).await
+        }
+        Operation::Create { how: How::Guarded, mode, .. } => {
+            session.create(dir, name, CreateHow::Guarded(Sattr3::of_mode(*mode))).await
+        }
+        Operation::Create { how: How::Exclusive, mode, .. } => {
+            let mut verifier = [0; 8];
+            let name = &name[..name.len().min(4)];
+            verifier[..name.len()].copy_from_slice(name);
+            verifier[4..].copy_from_slice(&mode.to_be_bytes());
+            session.create(dir, name, CreateHow::Exclusive(verifier)).await
+        }
+        Operation::Create { mode, .. } => {
+            session.create(dir, name, CreateHow::Unchecked(Sattr3::of_mode(*mode))).await
+        }
+        _ => unreachable!("it makes nothing"),
+    }
+}
+
+/// What was made, as the server tells or a LOOKUP finds it.
+async fn found(
+    session: &Session,
+    made: NewObject,
+    dir: FileHandle,
+    name: &[u8],
+) -> Result<Answer, ClientError> {
+    if let (Some(handle), Some(attributes)) = (made.obj, made.obj_attributes) {
+        return Ok(Answer::Made { handle, fileid: Some(attributes.fileid) });
+    }
+    let found = session.lookup(dir, name).await?;
+    let fileid = found.obj_attributes.map(|attributes| attributes.fileid);
+    Ok(Answer::Made { handle: found.object, fileid })
+}
