@@ -91,6 +91,22 @@ const STAGES: &[Stage] = &[
         "killed under load, as an ordinary user",
         &["stress", "--seconds", "20", "--unprivileged"],
     ),
+    xtask(
+        "powercut",
+        "power cuts of our server, with and without a write log",
+        &["powercut", "--rounds", "10"],
+    ),
+    xtask(
+        "powercut-others",
+        "power cuts of knfsd and NFS-Ganesha, and planted mistakes",
+        &[
+            "powercut",
+            "--rounds",
+            "4",
+            "--only",
+            "knfsd,ganesha,planted-late,planted-late-log,planted-names,knfsd-async",
+        ],
+    ),
     xtask("guest", "the Linux kernel's client", &["guest"]),
     xtask("drill", "staged faults, and what doctor says of them", &["drill"]),
     xtask("sim", "fresh seeds of simulated faults", &["sim", "--count", "2000"]),
@@ -98,6 +114,11 @@ const STAGES: &[Stage] = &[
         "contest",
         "fresh seeds of clients that compete",
         &["sim", "--contest", "--count", "20000"],
+    ),
+    shell(
+        "write-log",
+        "10,000 simulated machines with a write log, and planted mistakes",
+        "NFSKIT_SEEDS=10000 cargo test --release -p nfskit-log --test it",
     ),
     shell(
         "scale",

@@ -19,6 +19,7 @@ mod mounts;
 mod options;
 mod packages;
 mod peers;
+mod powercut;
 mod ranks;
 mod sim;
 mod stress;
@@ -45,6 +46,7 @@ usage: cargo xtask COMMAND
   mounts [OPTION]...      programs and exercises on `nfskit mount`; servers good, lossy and dead
   packages                packages made, installed on a clean Debian, used and removed
   peers [OPTION]...       nfskit serve measured side by side with NFS-Ganesha and unfs3
+  powercut [OPTION]...    servers on a machine whose power is cut under load
   ranks                   `bench curve` as two processes of mpirun, beside one
   sim [OPTION]...         random plans with faults, in worlds, against the reference
   stress [OPTION]...      the release binary killed again and again under load, for 5 minutes
@@ -84,6 +86,8 @@ fn main() -> ExitCode {
             mounts::run_inside(scratch.as_ref(), nfskit.as_ref(), options)
         }
         [mounts::CLOSE_TO_OPEN, words @ ..] => mounts::run_close_to_open(words),
+        ["powercut", options @ ..] => powercut::run(&root, options),
+        [powercut::INSIDE, words @ ..] => powercut::run_inside(words),
         ["ranks"] => ranks::run(&root),
         ["sim", options @ ..] => sim::run(&root, options),
         ["stress", options @ ..] => stress::run(&root, options),

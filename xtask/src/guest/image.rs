@@ -69,7 +69,8 @@ impl Image {
         Err(format!("the image does not build: {built}\n  {last}"))
     }
 
-    fn folder(&self) -> PathBuf {
+    /// The kernel and the root disk.
+    pub(crate) fn folder(&self) -> PathBuf {
         self.scripts.join("build")
     }
 

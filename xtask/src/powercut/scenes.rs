@@ -1,0 +1,122 @@
+//! Servers and disks whose power is cut, and what has to come of it.
+
+/// A file system of the guest's disk.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum FileSystem {
+    Ext4,
+    Xfs,
+}
+
+impl FileSystem {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+
+    /// Makes it, in an image.
+    pub(super) fn maker(self) -> (&'static str, &'static [&'static str], &'static str) {
+        match self {
+            Self::Ext4 => ("mke2fs", &["-q", "-F", "-t", "ext4"], "e2fsprogs"),
+            Self::Xfs => ("mkfs.xfs", &["-q", "-f"], "xfsprogs"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Server {
+    Nfskit(&'static str),
+    /// The guest's kernel, with this option of exports(5).
+    Kernel(&'static str),
+    Ganesha,
+}
+
+impl Server {
+    /// What it exports, and the port of its MOUNT service, which is the last to be there.
+    pub(super) fn export(self) -> (&'static str, u16) {
+        match self {
+            Self::Nfskit(_) => ("/", 2049),
+            Self::Kernel(_) => ("/mnt/data", 20_048),
+            Self::Ganesha => ("/mnt/data", 2050),
+        }
+    }
+}
+
+/// What crash-test has to say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Expected {
+    NothingLost,
+    /// One of these, or its checks find nothing.
+    Lost(&'static [&'static str]),
+}
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scene {
+    pub(super) name: &'static str,
+    pub(super) file_system: FileSystem,
+    /// Of mount(8).
+    pub(super) options: &'static str,
+    pub(super) server: Server,
+    /// The disk is late: to its clients, a server that answers before it has synced.
+    pub(super) is_late: bool,
+    pub(super) expected: Expected,
+    /// What the load has, as crash-test takes it.
+    pub(super) calls: &'static str,
+}
+
+const TRUSTING: &str = "--export /=no_root_squash,insecure";
+const LOGGED: &str =
+    "--export /=no_root_squash,insecure --write-log /mnt/write-log --write-log-size 16M";
+const FORGETFUL: &str = "--export /=no_root_squash,insecure --metadata-sync never";
+
+const fn ours(name: &'static str, file_system: FileSystem, options: &'static str) -> Scene {
+    Scene {
+        name,
+        file_system,
+        options: "noatime",
+        server: Server::Nfskit(options),
+        is_late: false,
+        expected: Expected::NothingLost,
+        calls: "data,names,attributes",
+    }
+}
+
+pub(super) const SCENES: [Scene; 10] = [
+    ours("ext4", FileSystem::Ext4, TRUSTING),
+    ours("ext4-log", FileSystem::Ext4, LOGGED),
+    ours("xfs", FileSystem::Xfs, TRUSTING),
+    ours("xfs-log", FileSystem::Xfs, LOGGED),
+    Scene { server: Server::Kernel("sync"), ..ours("knfsd", FileSystem::Ext4, "") },
+    Scene {
+        server: Server::Ganesha,
+        // It syncs names with the next data, which would come at once.
+        calls: "names",
+        expected: Expected::Lost(&["names", "attributes"]),
+        ..ours("ganesha", FileSystem::Ext4, "")
+    },
+    Scene {
+        is_late: true,
+        expected: Expected::Lost(&["data-sync", "data-commit", "names", "attributes"]),
+        ..ours("planted-late", FileSystem::Ext4, TRUSTING)
+    },
+    Scene {
+        is_late: true,
+        expected: Expected::Lost(&["data-sync", "data-commit", "names", "attributes"]),
+        ..ours("planted-late-log", FileSystem::Ext4, LOGGED)
+    },
+    Scene {
+        calls: "names",
+        expected: Expected::Lost(&["names", "attributes"]),
+        ..ours("planted-names", FileSystem::Ext4, FORGETFUL)
+    },
+    Scene {
+        server: Server::Kernel("async"),
+        expected: Expected::Lost(&["data-sync", "data-commit", "names", "attributes"]),
+        ..ours("knfsd-async", FileSystem::Ext4, "")
+    },
+];
+
+/// Those that every run plays.
+pub(super) const OURS: [&str; 4] = ["ext4", "ext4-log", "xfs", "xfs-log"];

@@ -1,0 +1,42 @@
+# The guest's first process: disk, network, server. /job is this folder, and /srv the host.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tmpfs run /run
+mount -t tmpfs tmp /tmp
+mount -t hostfs -o / none /srv
+. /job/env
+insmod "/lib/modules/$(uname -r)/kernel/drivers/block/nbd.ko" nbds_max=1
+ip link set lo up
+ip link set vec0 up
+ip addr add "$GUEST/24" dev vec0
+python3 /job/nbd.py "$HOST" "$DISK_PORT" "$DISK_BYTES"
+mount -t "$FILE_SYSTEM" -o "$MOUNT_OPTIONS" /dev/nbd0 /mnt || sleep 1000000
+if [ ! -d /mnt/data ]; then
+    mkdir -m 777 /mnt/data
+    mkdir /mnt/state
+    sync
+fi
+echo "@@UP $(cut -d' ' -f1 /proc/uptime)"
+case $SERVER in
+nfskit) "/srv$NFSKIT" serve /mnt/data --listen "$GUEST:2049" --state /mnt/state $SERVER_OPTIONS ;;
+knfsd)
+    mount -t tmpfs nfs /var/lib/nfs
+    . /usr/lib/guest-lib.sh
+    start_nfsd /mnt/data "rw,no_root_squash,insecure,no_subtree_check,fsid=1,$SERVER_OPTIONS"
+    sleep 1000000
+    ;;
+ganesha)
+    mount --bind /mnt /srv/mnt
+    mount --bind /proc /srv/proc
+    mount -t tmpfs run /srv/run
+    mount -t tmpfs nfs /srv/var/lib/nfs
+    mount -t tmpfs tmp /srv/tmp
+    mount -t devtmpfs dev /srv/dev
+    cp /job/ganesha.conf /srv/run/
+    mkdir -p /srv/run/ganesha /srv/run/rpcbind /srv/var/lib/nfs/ganesha
+    chroot /srv rpcbind -w
+    chroot /srv ganesha.nfsd -F -f /run/ganesha.conf -L STDERR -p /run/ganesha.pid -N NIV_EVENT
+    ;;
+esac
+sleep 1000000
