@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 mod damage;
+mod every_step;
 mod power_cuts;
 mod simulated;
