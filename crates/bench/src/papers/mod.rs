@@ -5,6 +5,7 @@ pub mod args;
 mod loggp;
 mod predict;
 mod sensitivity;
+mod sun;
 mod whatif;
 mod writes;
 
@@ -17,6 +18,7 @@ workloads! {
         Loggp(args::Loggp),
         Predict(args::Predict),
         Sensitivity(args::Sensitivity),
+        Sun(args::Sun),
         Whatif(args::WhatIf),
     }
 }
