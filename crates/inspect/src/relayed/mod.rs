@@ -1,9 +1,9 @@
 //! `--pcap`: what comes to the relay and what leaves it, as a file that tshark and others read.
 //!
 //! A thread of its own builds the frames and writes them, with times to the nanosecond. At most
-//! [`QUEUE_MAX`] messages and [`QUEUE_BYTES_MAX`] bytes wait for it; what comes on top is missing
-//! in the file (its sequence numbers are not, so that readers show the hole) and counted. When the
-//! file cannot be written, the capture ends with a warning; the relay goes on.
+//! 16 Ki messages and 64 MiB wait for it; what comes on top is missing in the file (its sequence
+//! numbers are not, so that readers show the hole) and counted. When the file cannot be written, the
+//! capture ends with a warning; the relay goes on.
 
 mod frames;
 
