@@ -2,8 +2,8 @@
 //!
 //! A thread of its own builds the frames and writes them, with times to the nanosecond. At most
 //! 16 Ki messages and 64 MiB wait for it; what comes on top is missing in the file (its sequence
-//! numbers are not, so that readers show the hole) and counted. When the file cannot be written, the
-//! capture ends with a warning; the relay goes on.
+//! numbers are not, so that readers show the hole) and counted. When the file cannot be written,
+//! the capture ends with a warning; the relay goes on.
 
 mod frames;
 
