@@ -54,3 +54,4 @@ pub mod space;
 pub mod study;
 pub mod suite13;
 pub mod tasks;
+mod weighted;

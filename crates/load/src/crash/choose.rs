@@ -8,6 +8,7 @@ use super::content::Generation;
 use super::object::{Body, Object};
 use super::operation::{How, Key, Number, Operation};
 use super::tree::{ROOT, Tree};
+use crate::weighted::weighted;
 
 /// Names of a directory: few, so that they are used again and again.
 const NAMES: u32 = 16;
@@ -133,16 +134,9 @@ impl Chooser<'_> {
             Sort::Create => calls.names || !has_files,
             _ => calls.names,
         };
-        let wanted = || SHARES.iter().filter(|(sort, _)| is_wanted(sort));
-        let mut drawn = self.rng.u32(0..wanted().map(|(_, share)| share).sum::<u32>().max(1));
-        let (sort, _) = wanted().find(|(_, share)| match drawn.checked_sub(*share) {
-            Some(left) => {
-                drawn = left;
-                false
-            }
-            None => true,
-        })?;
-        Some(*sort)
+        let share = |(sort, share): &(Sort, u32)| if is_wanted(sort) { *share } else { 0 };
+        let at = weighted(self.rng, SHARES.iter().map(share))?;
+        SHARES.get(at).map(|(sort, _)| *sort)
     }
 
     /// Its owner may always read and write.

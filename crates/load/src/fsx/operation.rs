@@ -5,6 +5,7 @@ use std::fmt;
 use fastrand::Rng;
 
 use super::Options;
+use crate::weighted::weighted;
 
 /// A step. Offsets and lengths lie within the options' bounds; what is read or mapped lies within
 /// the file.
@@ -51,7 +52,7 @@ const PAGE: u64 = 4096;
 
 /// The next step for a file of `size`.
 pub(super) fn choose(rng: &mut Rng, size: u64, options: &Options) -> Operation {
-    let sort = weighted(rng);
+    let sort = weighted(rng, WEIGHTS.into_iter()).unwrap_or(WEIGHTS.len());
     let room = options.file_bytes_max;
     match sort {
         0 | 1 | 3 if size == 0 => write(rng, options),
@@ -84,17 +85,6 @@ pub(super) fn choose(rng: &mut Rng, size: u64, options: &Options) -> Operation {
 fn write(rng: &mut Rng, options: &Options) -> Operation {
     let offset = place(rng, options.file_bytes_max - 1);
     Operation::Write { offset, len: length(rng, options.file_bytes_max - offset, options) }
-}
-
-fn weighted(rng: &mut Rng) -> usize {
-    let mut left = rng.u32(..WEIGHTS.iter().sum::<u32>());
-    for (sort, weight) in WEIGHTS.into_iter().enumerate() {
-        if left < weight {
-            return sort;
-        }
-        left -= weight;
-    }
-    WEIGHTS.len()
 }
 
 /// From 0 to `max`; often at the edge of a page, or one beside it.
