@@ -42,34 +42,35 @@ mod linux {
     const SIZE: u32 = 48;
     const _: () = assert!(size_of::<Attributes>() == 48);
 
-    #[allow(unsafe_code, reason = "no library has this call")]
-    pub(super) fn set(slice: Duration) {
+    /// Of this thread; `None` where the kernel has no such call.
+    fn get() -> Option<Attributes> {
         let mut attributes = Attributes::default();
+        #[allow(unsafe_code, reason = "no library has this call")]
         // SAFETY: the kernel fills in the struct, whose size it is given, and which lives until the
         // call returns; 0 is this thread.
         let got =
             unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0) };
-        if got != 0 || attributes.policy != libc::SCHED_OTHER.cast_unsigned() {
-            return;
-        }
+        (got == 0).then_some(attributes)
+    }
+
+    pub(super) fn set(slice: Duration) {
+        let is_usual = |of: &Attributes| of.policy == libc::SCHED_OTHER.cast_unsigned();
+        let Some(mut attributes) = get().filter(is_usual) else { return };
         // Policy and niceness stay. The slice is in the field that deadlines have their runtime in.
         attributes.size = SIZE;
         attributes.runtime_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
+        #[allow(unsafe_code, reason = "no library has this call")]
         // SAFETY: the kernel reads the struct, which lives until the call returns. What it refuses
         // changes nothing.
         let _has_set =
             unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     }
 
+    /// Policy, niceness, slice in nanoseconds.
     #[cfg(test)]
-    pub(super) fn get() -> (u32, i32, u64) {
-        let mut attributes = Attributes::default();
-        #[allow(unsafe_code, reason = "no library has this call")]
-        // SAFETY: as above.
-        let got =
-            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0) };
-        assert_eq!(got, 0);
-        (attributes.policy, attributes.nice, attributes.runtime_ns)
+    pub(super) fn seen() -> (u32, i32, u64) {
+        let Attributes { policy, nice, runtime_ns, .. } = get().expect("this kernel has the call");
+        (policy, nice, runtime_ns)
     }
 }
 
@@ -80,9 +81,9 @@ mod tests {
     #[test]
     fn a_short_slice_changes_nothing_else() {
         let joined = std::thread::spawn(|| {
-            let before = linux::get();
+            let before = linux::seen();
             shorten();
-            (before, linux::get())
+            (before, linux::seen())
         });
         let ((policy, nice, slice_ns), after) = joined.join().unwrap();
         assert_eq!((after.0, after.1), (policy, nice));

@@ -208,8 +208,8 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
         if let Err(given_up) = self.look(transport, cx) {
-            self.stop(Ok(()));
-            self.end = Some(Err(given_up));
+            self.end = None;
+            self.stop(Err(given_up));
         }
         if self.seated.seat().is_revoked() {
             self.stop(Ok(()));
