@@ -44,6 +44,8 @@ pub(in crate::store::dir) struct Kernel {
     key: [u8; 16],
     survives_restart: bool,
     mount: i32,
+    /// Handles of this file system tell the inode.
+    tell_inodes: bool,
 }
 
 impl Kernel {
@@ -59,7 +61,8 @@ impl Kernel {
             Ok(key) => (key, true),
             Err(_) => (random_key()?, false),
         };
-        Ok(Self { key, survives_restart, mount })
+        let tell_inodes = inode_in(&handle).is_some();
+        Ok(Self { key, survives_restart, mount, tell_inodes })
     }
 
     pub(super) fn survives_restart(&self) -> bool {
@@ -81,6 +84,9 @@ impl Kernel {
         dir: BorrowedFd<'_>,
         name: Component<'_>,
     ) -> Result<Option<(Handle, u64)>, Status> {
+        if !self.tell_inodes {
+            return Ok(None);
+        }
         let (kernel, mount) = sys::name_to_handle_in(dir, name).map_err(status)?;
         let inode = inode_in(&kernel).filter(|_| mount == self.mount);
         inode.map(|inode| Ok((self.seal(&kernel)?, inode))).transpose()
