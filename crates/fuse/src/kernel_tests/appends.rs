@@ -78,19 +78,25 @@ fn an_lseek_before_another_client_appends_is_not_where_our_append_goes() {
     });
 }
 
+/// Made, opened to append, with `ours` in it that is stable: node and open file.
+fn log_with_a_record(kernel: &Kernel) -> (u64, u64) {
+    kernel.ask_create(O_APPEND);
+    assert_eq!(kernel.notice().0, INVAL);
+    let created = kernel.answer();
+    let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
+    kernel.write((node, file), CACHED, 0, b"ours");
+    kernel.answer();
+    kernel.ask(FSYNC, node, &parts(&[file, 0]));
+    assert_eq!(kernel.notice().0, INVAL);
+    kernel.answer();
+    (node, file)
+}
+
 /// A third program writes to the log in place, and neither syncs nor closes it.
 #[test]
 fn an_append_follows_another_clients_though_other_programs_have_written_in_place() {
     served(1 << 20, |kernel, scene| {
-        kernel.ask_create(O_APPEND);
-        assert_eq!(kernel.notice().0, INVAL);
-        let created = kernel.answer();
-        let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
-        kernel.write((node, file), CACHED, 0, b"ours");
-        kernel.answer();
-        kernel.ask(FSYNC, node, &parts(&[file, 0]));
-        assert_eq!(kernel.notice().0, INVAL);
-        kernel.answer();
+        let (node, file) = log_with_a_record(kernel);
         kernel.ask(OPEN, node, &parts(&[2]));
         let third = u64_at(&kernel.answer(), 0);
         kernel.write((node, third), DIRECT, 0, b"O");
@@ -111,15 +117,7 @@ fn an_append_follows_another_clients_though_other_programs_go_on_writing() {
     let links = LinkPair::symmetric(Link { latency, ..Link::default() });
     let how = (files::Options::default(), KernelCache::Writeback, links);
     served_by(tells, how, 1 << 20, |kernel, scene| {
-        kernel.ask_create(O_APPEND);
-        assert_eq!(kernel.notice().0, INVAL);
-        let created = kernel.answer();
-        let (node, file) = (u64_at(&created, 0), u64_at(&created, 128));
-        kernel.write((node, file), CACHED, 0, b"ours");
-        kernel.answer();
-        kernel.ask(FSYNC, node, &parts(&[file, 0]));
-        assert_eq!(kernel.notice().0, INVAL);
-        kernel.answer();
+        let (node, file) = log_with_a_record(kernel);
         scene.runtime.block_on(appended_elsewhere(scene, b"theirs"));
         kernel.ask_as(8, GETATTR, node, &parts(&[1, file]));
         kernel.write((node, file), CACHED, 0, b"o");

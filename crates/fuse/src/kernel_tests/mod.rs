@@ -123,7 +123,7 @@ fn served_as(
     served_by(tells, (how, cache, LinkPair::default()), bytes_max, test);
 }
 
-/// The kernel is told what it should forget or know.
+/// Notifications to the kernel: what it should forget or know.
 fn tells(device: &Arc<Device>) -> (Notifier, Receiver<Waiting>) {
     (Notifier::start(device).unwrap(), mpsc::channel().1)
 }
