@@ -142,11 +142,11 @@ impl Machine {
                 return Ok(());
             }
             if self.has_died() {
-                return Err(self.told("the guest has died"));
+                return Err(self.with_console("the guest has died"));
             }
             thread::sleep(POLL);
         }
-        Err(self.told("the guest's server does not answer"))
+        Err(self.with_console("the guest's server does not answer"))
     }
 
     /// What its disk was asked for, in all lives.
@@ -158,7 +158,7 @@ impl Machine {
         self.running.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
-    fn told(&self, what: &str) -> String {
+    fn with_console(&self, what: &str) -> String {
         let console = fs::read(self.console()).unwrap_or_default();
         let console = String::from_utf8_lossy(&console).into_owned();
         let lines: Vec<&str> = console.lines().collect();
@@ -181,18 +181,18 @@ impl Machine {
         self.sectors_lost += lost as u64;
         self.cuts += 1;
         match died_before {
-            true => Err(self.told("the guest had died before the cut")),
+            true => Err(self.with_console("the guest had died before the cut")),
             false => Ok(()),
         }
     }
 
-    /// Obeys until it is told to end: a line of one pipe is a command, and one of the other says
-    /// how it went.
-    pub(super) fn obey(&mut self, hands: &Hands) -> Result<(), String> {
+    /// Carries out commands until the last: a line of one pipe is a command, and one of the other
+    /// says how it went.
+    pub(super) fn carry_out(&mut self, switch: &Switch) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("the pipes: {error}");
         loop {
             let mut word = String::new();
-            let asked = File::open(&hands.ask).map_err(failed)?;
+            let asked = File::open(&switch.ask).map_err(failed)?;
             BufReader::new(asked).read_line(&mut word).map_err(failed)?;
             let done = match word.trim() {
                 "cut" => self.cut(),
@@ -203,7 +203,7 @@ impl Machine {
                 println!("powercut: {why}");
             }
             let answer = if done.is_ok() { "ok\n" } else { "failed\n" };
-            fs::write(&hands.answer, answer).map_err(failed)?;
+            fs::write(&switch.answer, answer).map_err(failed)?;
         }
     }
 }
@@ -219,16 +219,16 @@ impl Drop for Machine {
 
 /// Two named pipes, by which a shell's commands switch the machine.
 #[derive(Clone, Debug)]
-pub(super) struct Hands {
+pub(super) struct Switch {
     ask: PathBuf,
     answer: PathBuf,
 }
 
-impl Hands {
+impl Switch {
     pub(super) fn make(folder: &Path) -> Result<Self, String> {
-        let hands = Self { ask: folder.join("ask"), answer: folder.join("answer") };
-        finish(Command::new("mkfifo").args([&hands.ask, &hands.answer]), SOON, text)?;
-        Ok(hands)
+        let switch = Self { ask: folder.join("ask"), answer: folder.join("answer") };
+        finish(Command::new("mkfifo").args([&switch.ask, &switch.answer]), SOON, text)?;
+        Ok(switch)
     }
 
     /// A command for sh.
@@ -237,9 +237,9 @@ impl Hands {
         format!("echo {word} >{ask}; read answer <{answer}; test \"$answer\" = ok")
     }
 
-    /// Has [`Machine::obey`] return.
+    /// Has [`Machine::carry_out`] return.
     pub(super) fn end(&self) {
-        // Whoever obeys may have ended with an error.
+        // The machine may have ended with an error.
         fs::write(&self.ask, "end\n").ok();
     }
 }

@@ -25,7 +25,7 @@ use std::time::Instant;
 use clap::Parser;
 
 use self::disk::Counts;
-use self::machine::{GUEST, Hands, Machine, make_network};
+use self::machine::{GUEST, Machine, Switch, make_network};
 use self::scenes::{Expected, OURS, SCENES, Scene};
 use crate::guest::image::Image;
 use crate::guest::missing;
@@ -153,18 +153,18 @@ impl Run<'_> {
     fn play(&self, scene: &Scene) -> Result<String, String> {
         let folder = self.scratch.join(scene.name);
         let mut machine = Machine::new(scene, folder.clone(), self.guest, self.nfskit, self.seed)?;
-        let hands = Hands::make(&folder)?;
+        let switch = Switch::make(&folder)?;
         machine.boot()?;
         machine.await_server(scene.server.export().1)?;
-        let obeying = hands.clone();
-        let hand = thread::spawn(move || {
-            let obeyed = machine.obey(&obeying);
-            (machine, obeyed)
+        let of_machine = switch.clone();
+        let working = thread::spawn(move || {
+            let carried_out = machine.carry_out(&of_machine);
+            (machine, carried_out)
         });
-        let tested = self.test(scene, &hands, &folder);
-        hands.end();
-        let (mut machine, obeyed) = hand.join().map_err(|_| "the machine has panicked")?;
-        obeyed?;
+        let tested = self.test(scene, &switch, &folder);
+        switch.end();
+        let (mut machine, carried_out) = working.join().map_err(|_| "the machine has panicked")?;
+        carried_out?;
         let found = tested?;
         // The last boot ends as the others.
         let (cuts, sectors) = (machine.cuts, machine.sectors_lost);
@@ -189,14 +189,14 @@ impl Run<'_> {
     }
 
     /// The kinds of what was lost.
-    fn test(&self, scene: &Scene, hands: &Hands, folder: &Path) -> Result<Vec<String>, String> {
+    fn test(&self, scene: &Scene, switch: &Switch, folder: &Path) -> Result<Vec<String>, String> {
         let (export, mount_port) = scene.server.export();
         let record = folder.join("record.json");
         let mut command = Command::new(self.nfskit);
         command
             .arg("crash-test")
             .arg(format!("nfs://{GUEST}{export}?nfsport=2049&mountport={mount_port}"))
-            .args(["--kill", &hands.command("cut"), "--restart", &hands.command("boot")])
+            .args(["--kill", &switch.command("cut"), "--restart", &switch.command("boot")])
             .args(["--rounds", self.rounds, "--seed", &self.seed.to_string()])
             .args(["--load", self.load, "--calls", scene.calls])
             .args(["--back-within", BACK_WITHIN, "--json"])

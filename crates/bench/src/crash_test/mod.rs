@@ -1,7 +1,7 @@
 //! `nfskit crash-test`: a server killed under load, and what of its promises it has kept.
 
+mod report;
 mod site;
-mod told;
 
 use std::path::PathBuf;
 
@@ -183,7 +183,7 @@ impl Workload for CrashTest {
             match interrupts.or(trial.round()).await {
                 Ok(round) => {
                     if verbosity > Verbosity::Quiet {
-                        output::complain(told::line(number, &round));
+                        output::complain(report::line(number, &round));
                     }
                     shown.rounds.push(round);
                 }
@@ -204,18 +204,18 @@ impl Workload for CrashTest {
     }
 
     fn table(&self, (): &(), shown: &Shown, _: Verbosity) -> String {
-        told::table(self, shown)
+        report::table(self, shown)
     }
 
     fn record(&self, (): &(), shown: &Shown) -> Vec<Record> {
-        vec![told::record(self, shown)]
+        vec![report::record(self, shown)]
     }
 
     fn verdict(&self, shown: Shown) -> Result<(), Failure> {
         let lost = shown.rounds.iter().filter(|round| shown.breaks(round)).count();
         if lost > 0 {
             let what = format!("something that was promised is gone after {lost} kills");
-            return Err(Failure::check(what, told::advice(&shown)));
+            return Err(Failure::check(what, report::advice(&shown)));
         }
         if shown.rounds.iter().all(|round| round.calls() == 0) {
             let refusal = shown.rounds.iter().find_map(|round| round.refusal.clone());

@@ -76,8 +76,8 @@ impl Busy {
         }
     }
 
-    /// Whether the server is to be asked before an append. What was asked for anything else is no
-    /// answer: another client may have appended since.
+    /// Whether an append needs a GETATTR before it. One that was made for anything else is not
+    /// enough: another client may have appended since.
     pub(super) fn asks_end(&self, file: &FileHandle) -> bool {
         self.open.get(file).is_none_or(|open| !open.has_appended)
     }

@@ -164,7 +164,7 @@ pub struct Round {
     pub more: u64,
 }
 
-/// So much of what was lost in a round is told one by one.
+/// Losses of a round that are listed one by one.
 pub const LOST_MAX: usize = 1000;
 
 impl Round {

@@ -1,7 +1,7 @@
 //! `nfskit papers sun`: what a write log saves a disk, as Sun's guide of 1990s servers measured it
 //! for NVRAM.
 
-mod told;
+mod report;
 
 use std::fs;
 
@@ -113,11 +113,11 @@ impl Workload for Sun {
     }
 
     fn table(&self, (): &(), found: &Found, _: Verbosity) -> String {
-        told::text(found, self.common.markdown)
+        report::text(found, self.common.markdown)
     }
 
     fn record(&self, (): &(), found: &Found) -> Vec<Record> {
-        vec![told::record(self, found)]
+        vec![report::record(self, found)]
     }
 
     fn verdict(&self, found: Found) -> Result<(), Failure> {
