@@ -7,12 +7,14 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::libc;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
+use parking_lot::Mutex;
 
 const HEADER_BYTES: usize = 16;
 const REQUEST_BYTES: usize = HEADER_BYTES + 56;
@@ -20,6 +22,8 @@ const REQUEST_BYTES: usize = HEADER_BYTES + 56;
 const BY_FAMILY: u16 = 20;
 /// NLM_F_REQUEST
 const REQUEST: u16 = 1;
+/// Where a message's number is (nlmsg_seq).
+const NUMBER: Range<usize> = 8..12;
 const ESTABLISHED: u8 = 1;
 /// Of `struct inet_diag_msg` behind the header: its state, its socket's owner and inode.
 const STATE_AT: usize = HEADER_BYTES + 1;
@@ -29,16 +33,38 @@ const INODE_AT: usize = HEADER_BYTES + 68;
 /// The user id that stands for all that a user namespace does not know.
 const OVERFLOW_UID: u32 = 65_534;
 
-/// The user id of who owns the socket of `peer`, which is connected to ours at `local` over TCP.
-/// None where the peer is on another host, has closed already, or cannot be told.
-pub(super) fn of_peer(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
-    if !is_local(peer, local) {
-        return None;
+/// Answers that nobody waited for any more, at most, before the one to a question.
+const STALE_MAX: usize = 4;
+
+/// Asks the kernel, of the network that the thread which made this was in.
+#[derive(Debug)]
+pub(super) struct Owners(Option<Mutex<Netlink>>);
+
+/// The socket to ask by, and how many questions it has been asked.
+#[derive(Debug)]
+struct Netlink {
+    socket: OwnedFd,
+    asked: u32,
+}
+
+impl Owners {
+    pub(super) fn new() -> Self {
+        let (raw, close) = (SockType::Raw, SockFlag::SOCK_CLOEXEC);
+        let socket = socket(AddressFamily::Netlink, raw, close, SockProtocol::NetlinkSockDiag);
+        Self(socket.ok().map(|socket| Mutex::new(Netlink { socket, asked: 0 })))
     }
-    let (peer_ip, local_ip) = (peer.ip().to_canonical(), local.ip().to_canonical());
-    let request = request((peer_ip, peer.port()), (local_ip, local.port()))?;
-    let answer = ask(&request).ok()?;
-    uid(&answer).filter(|uid| *uid != OVERFLOW_UID)
+
+    /// The user id of who owns the socket of `peer`, which is connected to ours at `local` over
+    /// TCP. None where the peer is on another host, has closed already, or cannot be told.
+    pub(super) fn of_peer(&self, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
+        if !is_local(peer, local) {
+            return None;
+        }
+        let (peer_ip, local_ip) = (peer.ip().to_canonical(), local.ip().to_canonical());
+        let request = request((peer_ip, peer.port()), (local_ip, local.port()))?;
+        let answer = self.0.as_ref()?.lock().ask(request).ok()?;
+        uid(&answer).filter(|uid| *uid != OVERFLOW_UID)
+    }
 }
 
 /// Whether both ends are on this host, as far as their addresses say.
@@ -76,15 +102,23 @@ fn request(own: (IpAddr, u16), other: (IpAddr, u16)) -> Option<[u8; REQUEST_BYTE
     Some(bytes)
 }
 
-/// The kernel answers within the call that asks.
-fn ask(request: &[u8]) -> io::Result<Vec<u8>> {
-    let (raw, close) = (SockType::Raw, SockFlag::SOCK_CLOEXEC);
-    let netlink = socket(AddressFamily::Netlink, raw, close, SockProtocol::NetlinkSockDiag)?;
-    send(netlink.as_raw_fd(), request, MsgFlags::empty())?;
-    let mut answer = vec![0; 1024];
-    let count = recv(netlink.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
-    answer.truncate(count);
-    Ok(answer)
+impl Netlink {
+    /// The kernel answers within the call that asks. An answer has its question's number.
+    fn ask(&mut self, mut request: [u8; REQUEST_BYTES]) -> io::Result<Vec<u8>> {
+        self.asked = self.asked.wrapping_add(1);
+        let number = self.asked.to_ne_bytes();
+        request[NUMBER].copy_from_slice(&number);
+        send(self.socket.as_raw_fd(), &request, MsgFlags::empty())?;
+        let mut answer = vec![0; 1024];
+        for _ in 0..=STALE_MAX {
+            let count = recv(self.socket.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
+            if answer[..count].get(NUMBER) == Some(&number[..]) {
+                answer.truncate(count);
+                return Ok(answer);
+            }
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
 }
 
 fn uid(answer: &[u8]) -> Option<u32> {
@@ -112,7 +146,7 @@ mod tests {
     }
 
     fn owner(served: &TcpStream) -> Option<u32> {
-        of_peer(served.peer_addr().unwrap(), served.local_addr().unwrap())
+        Owners::new().of_peer(served.peer_addr().unwrap(), served.local_addr().unwrap())
     }
 
     #[test]
@@ -140,11 +174,32 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_came_too_late_is_not_taken_for_the_next() {
+        let (_first, served) = pair("127.0.0.1:0").unwrap();
+        let (gone, left) = pair("127.0.0.1:0").unwrap();
+        let ends = |of: &TcpStream| (of.peer_addr().unwrap(), of.local_addr().unwrap());
+        let (peer, local) = ends(&served);
+        let owners = Owners::new();
+        let Some(owner) = owners.of_peer(peer, local) else {
+            println!("NOT TESTED: this system does not tell whose a socket is (sock_diag)");
+            return;
+        };
+        // Asked for, and not waited for.
+        let question = request((peer.ip(), peer.port()), (local.ip(), local.port())).unwrap();
+        send(owners.0.as_ref().unwrap().lock().socket.as_raw_fd(), &question, MsgFlags::empty())
+            .unwrap();
+        let (peer, local) = ends(&left);
+        drop(gone);
+        assert_eq!((&left).read(&mut [0]).unwrap(), 0, "its end has arrived");
+        assert_eq!(owners.of_peer(peer, local), None, "not {owner}");
+    }
+
+    #[test]
     fn other_hosts_are_not_asked_for() {
         let (_client, served) = pair("127.0.0.1:0").unwrap();
         let (peer, local) = (served.peer_addr().unwrap(), served.local_addr().unwrap());
         let elsewhere = SocketAddr::new("192.0.2.1".parse().unwrap(), peer.port());
-        assert_eq!(of_peer(elsewhere, local), None);
+        assert_eq!(Owners::new().of_peer(elsewhere, local), None);
     }
 
     #[test]

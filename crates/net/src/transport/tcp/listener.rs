@@ -8,12 +8,18 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::{KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, Tcp};
 use crate::transport::buffer::Pool;
-use crate::transport::{RECORD_BYTES_MAX, owner, private};
+use crate::transport::owner::Owners;
+use crate::transport::{RECORD_BYTES_MAX, private};
+
+/// Connections that wait to be accepted, as far as the system's own limit (net.core.somaxconn,
+/// 4,096 by default) allows. One more is not refused: its client tries again after a second.
+const BACKLOG: i32 = 4096;
 
 /// Listens for connections.
 #[derive(Debug)]
 pub struct Listener {
     inner: Source,
+    owners: Owners,
     pool: Pool,
     record_bytes_max: usize,
 }
@@ -27,16 +33,44 @@ enum Source {
 }
 
 impl Source {
-    async fn next(&self) -> io::Result<TcpStream> {
+    /// With the options that [`prepare`] sets.
+    async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
         match self {
-            Self::Socket(socket) => Ok(socket.accept().await?.0),
+            Self::Socket(socket) => {
+                let (stream, peer) = socket.accept().await?;
+                if !OPTIONS_ARE_INHERITED {
+                    prepare(&socket2::SockRef::from(&stream))?;
+                }
+                Ok((stream, peer))
+            }
             Self::Private(accepted) => match accepted.lock().await.recv().await {
-                Some(stream) => TcpStream::from_std(stream),
+                Some(stream) => {
+                    prepare(&socket2::SockRef::from(&stream))?;
+                    let stream = TcpStream::from_std(stream)?;
+                    let peer = stream.peer_addr()?;
+                    Ok((stream, peer))
+                }
                 // Nobody is left who could connect.
                 None => std::future::pending().await,
             },
         }
     }
+}
+
+/// Whether what is accepted has the options of the socket that listens: six system calls less for
+/// each connection.
+const OPTIONS_ARE_INHERITED: bool = cfg!(target_os = "linux");
+
+/// A client that has vanished must not keep its place for ever, and a reply waits for no other.
+fn prepare(socket: &socket2::SockRef<'_>) -> io::Result<()> {
+    let keepalive = socket2::TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_PROBES);
+    socket.set_tcp_keepalive(&keepalive)?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES))?;
+    socket.set_tcp_nodelay(true)
 }
 
 /// Whether a connection could not be had because something is short here, and the next would fare
@@ -59,8 +93,9 @@ impl Listener {
             socket.set_only_v6(false)?;
         }
         socket.set_nonblocking(true)?;
+        prepare(&socket2::SockRef::from(&socket))?;
         socket.bind(&address.into())?;
-        socket.listen(1024)?;
+        socket.listen(BACKLOG)?;
         let inner = TcpListener::from_std(socket.into())?;
         Ok(Self::of(Source::Socket(inner), record_bytes_max))
     }
@@ -74,7 +109,7 @@ impl Listener {
 
     fn of(inner: Source, record_bytes_max: usize) -> Self {
         let pool = Pool::new(record_bytes_max.min(RECORD_BYTES_MAX));
-        Self { inner, pool, record_bytes_max }
+        Self { inner, owners: Owners::new(), pool, record_bytes_max }
     }
 
     /// # Errors
@@ -99,8 +134,8 @@ impl Listener {
     /// # Errors
     /// Those of one connection and of a shortage of descriptors alike: go on after a pause.
     pub async fn accept(&self) -> io::Result<Tcp> {
-        let stream = self.inner.next().await?;
-        self.adopt(stream)
+        let (stream, peer) = self.inner.next().await?;
+        Ok(self.adopt(stream, peer))
     }
 
     /// The next connection if it comes from where it may; else none, and it is closed before a
@@ -109,27 +144,41 @@ impl Listener {
     /// # Errors
     /// As [`Listener::accept`].
     pub async fn accept_of(&self, may_come: impl Fn(IpAddr) -> bool) -> io::Result<Option<Tcp>> {
-        let stream = self.inner.next().await?;
-        match may_come(stream.peer_addr()?.ip().to_canonical()) {
-            true => self.adopt(stream).map(Some),
-            false => Ok(None),
-        }
+        let (stream, peer) = self.inner.next().await?;
+        Ok(may_come(peer.ip().to_canonical()).then(|| self.adopt(stream, peer)))
     }
 
-    fn adopt(&self, stream: TcpStream) -> io::Result<Tcp> {
-        // A client that has vanished must not keep its place for ever.
-        let keepalive = socket2::TcpKeepalive::new()
-            .with_time(KEEPALIVE_IDLE)
-            .with_interval(KEEPALIVE_INTERVAL)
-            .with_retries(KEEPALIVE_PROBES);
-        let socket = socket2::SockRef::from(&stream);
-        socket.set_tcp_keepalive(&keepalive)?;
-        #[cfg(target_os = "linux")]
-        socket
-            .set_tcp_user_timeout(Some(KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES))?;
-        let mut tcp = Tcp::new(stream, &self.pool, self.record_bytes_max)?;
+    fn adopt(&self, stream: TcpStream, peer: SocketAddr) -> Tcp {
+        let mut tcp = Tcp::of_prepared(stream, peer, &self.pool, self.record_bytes_max);
         // Now, and not with the first call: who sends and closes at once is not there any more.
-        tcp.owner = tcp.local.and_then(|local| owner::of_peer(tcp.peer, local));
-        Ok(tcp)
+        tcp.owner = tcp.local.and_then(|local| self.owners.of_peer(peer, local));
+        tcp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn what_is_accepted_has_the_options_that_watch_for_vanished_peers() {
+        crate::runtime::block_on(async {
+            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let listener = Listener::bind(any, RECORD_BYTES_MAX).unwrap();
+            let address = listener.local_addr().unwrap();
+            let client = std::net::TcpStream::connect(address).unwrap();
+            let accepted = listener.accept().await.unwrap();
+            let socket = socket2::SockRef::from(&accepted.stream);
+            assert!(socket.keepalive().unwrap() && socket.tcp_nodelay().unwrap());
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE_IDLE);
+            assert_eq!(socket.tcp_keepalive_interval().unwrap(), KEEPALIVE_INTERVAL);
+            assert_eq!(socket.tcp_keepalive_retries().unwrap(), KEEPALIVE_PROBES);
+            #[cfg(target_os = "linux")]
+            assert!(socket.tcp_user_timeout().unwrap().is_some());
+            assert_eq!(accepted.peer, client.local_addr().unwrap());
+        })
+        .unwrap();
     }
 }

@@ -81,8 +81,19 @@ pub struct Tcp {
 impl Tcp {
     pub(super) fn new(stream: TcpStream, pool: &Pool, record_bytes_max: usize) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        Ok(Self {
-            peer: stream.peer_addr()?,
+        let peer = stream.peer_addr()?;
+        Ok(Self::of_prepared(stream, peer, pool, record_bytes_max))
+    }
+
+    /// Of a socket whose options are set.
+    fn of_prepared(
+        stream: TcpStream,
+        peer: SocketAddr,
+        pool: &Pool,
+        record_bytes_max: usize,
+    ) -> Self {
+        Self {
+            peer,
             local: stream.local_addr().ok(),
             owner: None,
             stream,
@@ -95,7 +106,7 @@ impl Tcp {
             fresh: false,
             ended: false,
             shut: false,
-        })
+        }
     }
 
     /// Whether the peer is on this host, too, as far as the addresses say.
