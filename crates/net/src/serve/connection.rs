@@ -14,7 +14,8 @@
 //!
 //! Moving data takes as long as hundreds of small calls. Beyond [`LIGHT_BYTES`] a connection does
 //! it only when it has a turn, of which there is one for each processor: so who asks for little
-//! waits for one batch of others, and not for one of each of them.
+//! waits for one batch of others, and not for one of each of them. A first call takes a turn, too,
+//! however small it is.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -229,7 +230,9 @@ where
         let is_heavy = self.admitted.is_some()
             || !self.bodies.taken.is_empty()
             || transport.unsent_bytes() > LIGHT_BYTES;
-        if is_heavy && !self.has_turn(cx) {
+        // Thousands that come at once would all be read before a call of one that was there.
+        let has_begun = self.records > 0;
+        if (is_heavy || !has_begun) && !self.has_turn(cx) {
             return Poll::Pending;
         }
         self.read(transport, cx)?;

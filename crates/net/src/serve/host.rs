@@ -29,6 +29,10 @@ use crate::transport::buffer::Pool;
 use crate::transport::datagram::Datagrams;
 use crate::transport::tcp::{Listener, is_shortage};
 
+/// Connections accepted before calls of those that are there are looked for: so many take as long
+/// as moving 1 MiB.
+const ACCEPTED_IN_A_ROW_MAX: u32 = 16;
+
 /// See the module's head; clones share everything.
 #[derive(Clone, Debug)]
 pub struct Host(Arc<Shared>);
@@ -154,7 +158,12 @@ impl Host {
         let processor = Processor::real(&self.0.clock);
         let mut ending = self.ending();
         self.0.pools.lock().push(listener.pool().clone());
+        let mut came: u32 = 0;
         loop {
+            came = came.wrapping_add(1);
+            if came.is_multiple_of(ACCEPTED_IN_A_ROW_MAX) {
+                tokio::task::yield_now().await;
+            }
             let accept = std::pin::pin!(listener.accept_of(|host| service.is_for(host)));
             let Some(accepted) = ending.or(accept).await else {
                 return Ok(());

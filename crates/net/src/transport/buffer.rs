@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 pub const SMALL_BYTES: usize = 64 << 10;
 
 /// Bytes of the first slab of a connection.
-const FIRST_BYTES: usize = 4 << 10;
+const FIRST_BYTES: usize = 1 << 10;
 
 /// Records up to this size are copied where they may have to wait, so that each does not keep the
 /// slab that it came in.

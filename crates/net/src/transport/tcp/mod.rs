@@ -42,6 +42,10 @@ const SLICES_MAX: usize = 64;
 /// Bytes received in one go, after which others have their turn.
 const RECEIVED_BYTES_MAX: usize = 512 << 10;
 
+/// The same of a connection whose first record is not there yet: where thousands begin at once, one
+/// of them keeps the others as little time as a few small calls do.
+const RECEIVED_AT_FIRST_BYTES_MAX: usize = 64 << 10;
+
 /// Bytes queued for sending over which [`Transport::poll_ready`] waits: beside what the system
 /// holds of a connection, enough to fill it again in one turn.
 const QUEUE_BYTES_MAX: usize = 2 << 20;
@@ -73,6 +77,8 @@ pub struct Tcp {
     outgoing: Outgoing,
     /// The last message received had to be read.
     fresh: bool,
+    /// A record has been received.
+    has_begun: bool,
     ended: bool,
     /// Our half has been ended.
     shut: bool,
@@ -104,6 +110,7 @@ impl Tcp {
             fragment_count: 0,
             outgoing: Outgoing::default(),
             fresh: false,
+            has_begun: false,
             ended: false,
             shut: false,
         }
@@ -210,10 +217,15 @@ impl Transport for Tcp {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, TransportError>> {
         self.fresh = false;
+        let most_bytes =
+            if self.has_begun { RECEIVED_BYTES_MAX } else { RECEIVED_AT_FIRST_BYTES_MAX };
         let mut received_bytes = 0;
         loop {
             let needs = match self.parse()? {
-                Parsed::Record(record) => return Poll::Ready(Ok(Some(record))),
+                Parsed::Record(record) => {
+                    self.has_begun = true;
+                    return Poll::Ready(Ok(Some(record)));
+                }
                 Parsed::Needs(needs) => needs,
             };
             if self.ended {
@@ -223,13 +235,15 @@ impl Transport for Tcp {
             if self.wanted_bytes().is_some() {
                 return Poll::Pending;
             }
-            if received_bytes >= RECEIVED_BYTES_MAX {
+            if received_bytes >= most_bytes {
                 wake_after_events(cx);
                 return Poll::Pending;
             }
+            let space = self.buffer.space(needs);
+            let len = if self.has_begun { space.len() } else { space.len().min(most_bytes) };
             // This remembers that a read which fills less than it might has emptied the socket,
             // and so saves asking it again.
-            let mut space = ReadBuf::new(self.buffer.space(needs));
+            let mut space = ReadBuf::new(&mut space[..len]);
             match Pin::new(&mut self.stream).poll_read(cx, &mut space) {
                 Poll::Ready(Ok(())) => {
                     let count = space.filled().len();
