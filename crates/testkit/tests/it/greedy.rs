@@ -85,21 +85,22 @@ type Ended = Arc<Mutex<Option<Result<(), TransportError>>>>; // guards how it en
 
 /// Connections that ask for so many replies of 1 MiB each, and take none.
 async fn never_readers(clock: &Clock, host: &Host, count: u16, calls: u32) -> Vec<(Memory, Ended)> {
-    never_readers_of(&Reader::default(), clock, host, count, calls).await
+    never_readers_of(&Reader::default(), clock, host, count, (calls, MIB)).await
 }
 
+/// The same with replies of so many bytes.
 async fn never_readers_of(
     service: &Reader,
     clock: &Clock,
     host: &Host,
     count: u16,
-    calls: u32,
+    (calls, bytes): (u32, usize),
 ) -> Vec<(Memory, Ended)> {
     let mut all = Vec::new();
     for number in 0..count {
         let (mut ours, ended) = connect_to(service.clone(), clock, host, HOSTILE, 1000 + number);
         for xid in 0..calls {
-            let words = [xid, 0, 2, 100_003, 3, u32::try_from(MIB).unwrap(), 0, 0, 0, 0];
+            let words = [xid, 0, 2, 100_003, 3, u32::try_from(bytes).unwrap(), 0, 0, 0, 0];
             ours.send(Message::new(words.iter().flat_map(|word| word.to_be_bytes()).collect()));
         }
         std::future::poll_fn(|cx| ours.poll_flush(cx)).await.unwrap();
@@ -152,8 +153,9 @@ fn who_takes_no_replies_keeps_nobody_waiting() {
     assert_eq!(counts.connections_stalled, gone as u64);
 }
 
-#[test]
-fn a_small_call_is_answered_before_large_ones_that_came_at_the_same_moment() {
+/// Where among the calls that came at the same moment the one of a connection that was there is
+/// answered, when ten others for each processor begin with so many calls for so many bytes.
+fn place_among_those_who_begin(calls: u32, bytes: usize) -> (Option<usize>, usize) {
     let turns = std::thread::available_parallelism().map_or(1, usize::from);
     let connections = 10 * u16::try_from(turns).unwrap();
     let world = World::new();
@@ -165,14 +167,26 @@ fn a_small_call_is_answered_before_large_ones_that_came_at_the_same_moment() {
             let rpc = Rpc::start(ours, &clock, SECOND * 100, 0);
             response_time(&rpc, 8).await;
             // All tasks are in the runtime's queue, the one of the small call behind the others.
-            let hostile = never_readers_of(&service, &clock, &host, connections, 2).await;
+            let asked = (calls, bytes);
+            let hostile = never_readers_of(&service, &clock, &host, connections, asked).await;
             response_time(&rpc, 8).await;
             drop(hostile);
             service.answered.lock().clone()
         })
         .unwrap();
-    let small = answered.iter().rposition(|&bytes| bytes == 8);
-    assert!(small.is_some_and(|at| at <= 1 + turns), "{small:?} in {answered:?}");
+    (answered.iter().rposition(|&bytes| bytes == 8), turns)
+}
+
+#[test]
+fn a_small_call_is_answered_before_large_ones_that_came_at_the_same_moment() {
+    let (place, turns) = place_among_those_who_begin(2, MIB);
+    assert!(place.is_some_and(|place| place <= 1 + turns), "{place:?}, {turns} processors");
+}
+
+#[test]
+fn a_small_call_is_answered_before_the_first_ones_of_many_who_begin() {
+    let (place, turns) = place_among_those_who_begin(1, 16);
+    assert!(place.is_some_and(|place| place <= 1 + turns), "{place:?}, {turns} processors");
 }
 
 #[test]
