@@ -32,7 +32,7 @@ pub const CLEAN: u32 = 1;
 /// also a server that starts on a machine that was not switched off has to do everything again.
 pub const DOUBT: u32 = 2;
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Header {
     pub id: [u8; 16],
     /// The boot of the machine in which it was written: in the same one, the page cache has what

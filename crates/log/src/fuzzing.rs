@@ -4,7 +4,7 @@ use crate::BLOCK_BYTES;
 use crate::frame::{Builder, Frame};
 use crate::identity::Identity;
 use crate::replay::Plan;
-use crate::scan::scan;
+use crate::scan::{salvage, scan};
 
 /// Any bytes as a log's first block, as a frame, and as a log: an answer or an error, and what is
 /// taken for whole is the same when it is written again.
@@ -21,6 +21,9 @@ pub fn write_log(input: &[u8]) {
         assert!(same.records().eq(frame.records()));
     }
     let identity = Identity { id, bytes: input.len() as u64, export: Vec::new() };
+    if let Ok((found, _)) = salvage(input, &identity) {
+        Plan::of(input, &identity, &found).expect("it was whole a moment ago");
+    }
     if let Ok(found) = scan(input, &identity) {
         // A log cannot be longer in the second look.
         let plan = Plan::of(input, &identity, &found).expect("it was whole a moment ago");

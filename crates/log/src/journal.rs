@@ -384,6 +384,12 @@ impl<W> Journal<W> {
         queued.chain(self.ending.take()).collect()
     }
 
+    /// Of a log that has failed: all its files are stable, and nobody will replay it.
+    pub fn abandon(&mut self) {
+        debug_assert!(self.is_failed, "a replay would put older bytes over newer");
+        self.files.clear();
+    }
+
     fn forget(&mut self, key: &Key, through: u64) {
         let Some(file) = self.files.get_mut(key).filter(|file| !file.is_doubtful) else { return };
         while let Some(&(record, frame)) = file.needed.front() {

@@ -45,30 +45,18 @@ pub enum ScanError {
     Twice { sequence: u64 },
 }
 
+/// What of a damaged log is not there any more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Lost {
+    /// Frames that were needed, and of those the first.
+    pub frames: u64,
+    pub first: u64,
+}
+
 /// Finds them.
 pub fn scan<M: Medium + ?Sized>(medium: &M, identity: &Identity) -> Result<Found, ScanError> {
-    let mut window = Window::new(medium, identity.bytes);
-    let mut whole: BTreeMap<u64, Header> = BTreeMap::new();
-    // Of all that was ever begun, the newest, and the one that knows most of what was stable.
-    let (mut begun, mut witness): (Option<Header>, Option<Header>) = (None, None);
-    let mut at = BLOCK_BYTES;
-    while at < identity.bytes {
-        let look = look(&mut window, identity, at)?;
-        if let Look::Whole(header) | Look::Broken(header) = look {
-            begun = begun.filter(|other| other.sequence > header.sequence).or(Some(header));
-            witness = witness.filter(|other| other.stable > header.stable).or(Some(header));
-        }
-        at += match look {
-            Look::Whole(header) => {
-                if whole.insert(header.sequence, header).is_some() {
-                    return Err(ScanError::Twice { sequence: header.sequence });
-                }
-                header.bytes
-            }
-            Look::Broken(_) | Look::Nothing => BLOCK_BYTES,
-        };
-    }
-    let (Some(begun), Some(witness)) = (begun, witness) else { return Err(ScanError::Empty) };
+    let Seen { whole, known } = Seen::all(medium, identity)?;
+    let Some(Known { begun, witness, .. }) = known else { return Err(ScanError::Empty) };
     let newest = newest_complete(&whole).filter(|newest| newest.sequence >= witness.stable);
     let Some(&last) = newest else {
         let needed = witness.tail.min(whole.get(&witness.stable).map_or(u64::MAX, |at| at.tail));
@@ -82,6 +70,90 @@ pub fn scan<M: Medium + ?Sized>(medium: &M, identity: &Identity) -> Result<Found
     let frames = whole.range(last.tail..=last.sequence).map(|(_, header)| Place::from(header));
     let is_torn = begun.sequence > last.sequence;
     Ok(Found { frames: frames.collect(), last, is_torn, next: begun.sequence + 1 })
+}
+
+/// The same of a damaged log: the frames that are whole, whatever is missing between them, and what
+/// that is. What a missing frame had to say of files that are past their records is missing, too.
+///
+/// # Errors
+/// It cannot be read, or there is nothing of which the order is known.
+pub fn salvage<M: Medium + ?Sized>(
+    medium: &M,
+    identity: &Identity,
+) -> Result<(Found, Lost), ScanError> {
+    let Seen { whole, known } = Seen::all(medium, identity)?;
+    let Some(Known { begun, witness, tail }) = known else {
+        let (last, next) = (Header { id: identity.id, ..Header::default() }, 1);
+        let found = Found { frames: Vec::new(), last, is_torn: false, next };
+        return Ok((found, Lost { frames: 0, first: 0 }));
+    };
+    let frames: Vec<_> = whole.range(tail..).map(|(_, header)| Place::from(header)).collect();
+    let last = whole.range(tail..).next_back().map_or(begun, |(_, &last)| last);
+    let is_torn = begun.sequence > last.sequence;
+    let answered = tail..=witness.stable;
+    let missing = (tail..).find(|sequence| !whole.contains_key(sequence));
+    let first = missing.filter(|sequence| answered.contains(sequence));
+    let there = whole.keys().filter(|sequence| answered.contains(sequence)).count() as u64;
+    let wanted = (witness.stable + 1).saturating_sub(tail);
+    let lost = Lost { frames: wanted.saturating_sub(there), first: first.unwrap_or(0) };
+    Ok((Found { frames, last, is_torn, next: begun.sequence + 1 }, lost))
+}
+
+/// All that is there.
+struct Seen {
+    whole: BTreeMap<u64, Header>,
+    known: Option<Known>,
+}
+
+/// What headers say, also those of frames that are not whole.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Of all that was ever begun, the newest, and the one that knows most of what was stable.
+    begun: Header,
+    witness: Header,
+    /// No frame before it is needed.
+    tail: u64,
+}
+
+impl Seen {
+    fn all<M: Medium + ?Sized>(medium: &M, identity: &Identity) -> Result<Self, ScanError> {
+        let mut window = Window::new(medium, identity.bytes);
+        let mut whole: BTreeMap<u64, Header> = BTreeMap::new();
+        let mut known: Option<Known> = None;
+        let mut at = BLOCK_BYTES;
+        while at < identity.bytes {
+            let look = look(&mut window, identity, at)?;
+            if let Look::Whole(header) | Look::Broken(header) = look {
+                known = Some(known.map_or_else(|| Known::of(header), |known| known.and(header)));
+            }
+            at += match look {
+                Look::Whole(header) => {
+                    if whole.insert(header.sequence, header).is_some() {
+                        return Err(ScanError::Twice { sequence: header.sequence });
+                    }
+                    header.bytes
+                }
+                Look::Broken(_) | Look::Nothing => BLOCK_BYTES,
+            };
+        }
+        Ok(Self { whole, known })
+    }
+}
+
+impl Known {
+    fn of(header: Header) -> Self {
+        Self { begun: header, witness: header, tail: header.tail }
+    }
+
+    fn and(self, header: Header) -> Self {
+        let is_newer = header.sequence >= self.begun.sequence;
+        let knows_more = header.stable >= self.witness.stable;
+        Self {
+            begun: if is_newer { header } else { self.begun },
+            witness: if knows_more { header } else { self.witness },
+            tail: self.tail.max(header.tail),
+        }
+    }
 }
 
 /// The newest frame that has all frames from its tail on before it.

@@ -27,14 +27,8 @@ impl Durable {
 
     /// The same for data in a write log. `told` is what became of the frame that has them: an error
     /// if it is not known.
-    pub(crate) fn after_log<E, N>(
-        told: Result<Result<(), E>, N>,
-        verifier: Verifier,
-    ) -> Result<Self, Status> {
-        match told {
-            Ok(Ok(())) => Ok(Self { verifier }),
-            _ => Err(Status::Io),
-        }
+    pub(crate) fn after_log<E>(told: Result<(), E>, verifier: Verifier) -> Result<Self, E> {
+        told.map(|()| Self { verifier })
     }
 
     pub fn verifier(self) -> Verifier {

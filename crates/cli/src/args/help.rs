@@ -52,7 +52,7 @@ const OWN: [(&str, &str, &[&str]); 17] = [
     (
         "serve",
         "Durability",
-        &["commit_mode", "metadata_sync", "write_log", "write_log_size", "state"],
+        &["commit_mode", "metadata_sync", "write_log", "write_log_size", "log_failure", "state"],
     ),
     ("serve", OUTPUT, &["slow_log"]),
     ("link", NETWORK, &["listen", "listen_mount", "to", "udp", "insecure"]),

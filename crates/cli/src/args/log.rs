@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 pub(crate) enum Log {
     Inspect(Inspect),
     Verify(Verify),
+    Replay(Replay),
     Drain(Drain),
 }
 
@@ -29,15 +30,37 @@ pub(crate) struct Verify {
     pub(crate) file: PathBuf,
 }
 
-/// Brings what a log holds to its place, as the next start of its server would, and ends it: the
-/// directory can be served without it then, and the log be removed.
+/// Brings what a log holds to its place, as the next start of its server would, for which it stays.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  nfskit log replay /var/lib/nfskit/data.wal /srv/data
+  nfskit log replay --salvage /var/lib/nfskit/data.wal /srv/data   # it is damaged")]
+pub(crate) struct Replay {
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// Brings what a log holds to its place, and ends it: the directory can be served without it then,
+/// and the log be removed.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit log drain /var/lib/nfskit/data.wal /srv/data")]
 pub(crate) struct Drain {
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// A log, and what it is for.
+#[derive(Debug, Parser)]
+pub(crate) struct Place {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// The directory that was served with it.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
+    /// Of a damaged log, brings what is whole to its place and gives up the rest. Keep a copy of
+    /// the log before. A file that was truncated or committed after a stable write may get the
+    /// write's bytes again, if the note of that is what was lost.
+    #[arg(long)]
+    pub(crate) salvage: bool,
 }

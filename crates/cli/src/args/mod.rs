@@ -185,6 +185,10 @@ pub(crate) struct Serve {
         requires = "write_log"
     )]
     pub(crate) write_log_size: u64,
+    /// When the write log cannot be written, its files are synced, and then: stop ends the server,
+    /// with exit code 3; degrade goes on as without a log.
+    #[arg(long, value_name = "HOW", value_enum, default_value = "stop", requires = "write_log")]
+    pub(crate) log_failure: LogFailure,
     /// Where replies and handles are kept for the time after a restart [default: /var/lib/nfskit,
     /// or $XDG_STATE_HOME/nfskit; none with port 0 and mem:].
     #[arg(long, value_name = "DIR")]
@@ -204,6 +208,13 @@ pub(crate) struct Serve {
     /// How log lines, which go to standard error, look.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) log_format: Format,
+}
+
+/// What a server does whose write log cannot be written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum LogFailure {
+    Stop,
+    Degrade,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]

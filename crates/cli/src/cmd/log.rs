@@ -6,10 +6,12 @@ use harness::exit::Failure;
 use harness::output;
 use harness::served;
 use harness::served::CommitMode;
-use server::store::dir::DirOptions;
-use server::store::dir::write_log::{self, Inspection, LogError, Recovered, WriteLog};
+use server::store::dir::write_log::{
+    self, Inspection, LogError, Lost, Progress, Recovered, Stage, WriteLog,
+};
+use server::store::dir::{DirOptions, DirStore};
 
-use crate::args::log::{Drain, Inspect, Log, Verify};
+use crate::args::log::{Drain, Inspect, Log, Place, Replay, Verify};
 
 /// Runs the command.
 pub(crate) fn run(args: &Log) -> Result<(), Failure> {
@@ -22,11 +24,14 @@ pub(crate) fn run(args: &Log) -> Result<(), Failure> {
                 let Inspection { frames, frames_bytes, .. } = inspection;
                 output::print(&format!("whole: {frames} frames of {frames_bytes} bytes\n"))
             }
-            Err(error @ LogError::Damaged { .. }) => {
-                Err(Failure::check(error, "keep a copy of it; its server does not start with it"))
-            }
+            Err(error @ LogError::Damaged { .. }) => Err(Failure::check(
+                error,
+                "keep a copy of it; nfskit log replay --salvage brings what is whole to its \
+                     place",
+            )),
             Err(error) => Err(unusable(error)),
         },
+        Log::Replay(args) => replay(args),
         Log::Drain(args) => drain(args),
     }
 }
@@ -35,30 +40,68 @@ fn unusable(error: LogError) -> Failure {
     Failure::environment(error, "the log of a server that has ended, as given to --write-log")
 }
 
-fn drain(Drain { file, dir }: &Drain) -> Result<(), Failure> {
-    // It would be made, and would be empty.
-    write_log::inspect(file).map_err(unusable)?;
-    let log = WriteLog { file: file.clone(), bytes: 0, boot: None };
+/// Opens the directory with its log, which brings to its place what that holds.
+fn replayed(Place { file, dir, salvage }: &Place) -> Result<(DirStore, Recovered), Failure> {
+    let is_there = *salvage && file.exists();
+    if let Err(error) = write_log::inspect(file)
+        && !is_there
+    {
+        // It would be made, and would be empty.
+        return Err(unusable(error));
+    }
+    let log =
+        WriteLog { salvages: *salvage, progress: Some(progress), ..WriteLog::new(file.clone(), 0) };
     let options =
         DirOptions { write_log: Some(log), ..served::dir_options(CommitMode::Concurrent) };
     let store = served::open(dir, &options).map_err(served::cannot_open)?;
     let recovered = store.recovered().unwrap_or_default();
+    Ok((store, recovered))
+}
+
+fn replay(Replay { place }: &Replay) -> Result<(), Failure> {
+    let (_, recovered) = replayed(place)?;
+    output::print(&format!("{}; {} keeps its log\n", done(&recovered), place.dir.display()))
+}
+
+fn drain(Drain { place }: &Drain) -> Result<(), Failure> {
+    let (store, recovered) = replayed(place)?;
     net::runtime::block_on(store.end_log())
         .map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
         .map_err(|why| Failure::environment(why, "the same again, or its server with the log"))?;
-    output::print(&format!("{}; {} needs no log any more\n", done(&recovered), dir.display()))
+    let dir = place.dir.display();
+    output::print(&format!("{}; {dir} needs no log any more\n", done(&recovered)))
+}
+
+/// How far the recovery of a long log has come.
+pub(crate) fn progress(progress: Progress) {
+    let Progress { stage, done_bytes, all_bytes } = progress;
+    let what = match stage {
+        Stage::Reading => "read",
+        Stage::Writing => "of stable writes done again",
+    };
+    output::say(format!("write log: {} of {} MiB {what}", done_bytes >> 20, all_bytes >> 20));
 }
 
 /// What was done with what a log held.
 pub(crate) fn done(recovered: &Recovered) -> String {
-    let Recovered { files, records, bytes, gone, changed, was_running } = *recovered;
+    let Recovered { files, records, bytes, gone, changed, was_running, lost } = *recovered;
+    let mut text = match lost {
+        Some(Lost { frames: 0, .. }) => "the write log was damaged where nobody needs it; ".into(),
+        Some(Lost { frames, first }) => {
+            format!("LOST of the damaged write log: {frames} frames, from number {first} on; ")
+        }
+        None => String::new(),
+    };
     if files == 0 {
-        return "the write log held nothing that was not in its place".to_owned();
+        return text + "the write log held nothing that was not in its place";
     }
     if was_running {
-        return format!("{files} files of the write log synced: the machine was not switched off");
+        write!(text, "{files} files of the write log synced: the machine was not switched off")
+            .expect("a String takes everything");
+        return text;
     }
-    let mut text = format!("{records} stable writes of {bytes} bytes to {files} files done again");
+    write!(text, "{records} stable writes of {bytes} bytes to {files} files done again")
+        .expect("a String takes everything");
     if gone > 0 {
         write!(text, ", of which {gone} files are gone").expect("a String takes everything");
     }

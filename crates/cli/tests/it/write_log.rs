@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
+use wire::nfs3::NfsStat3;
 
 use crate::program::{Finished, nfskit, run};
 use crate::rpc::Connection;
@@ -203,4 +204,128 @@ fn what_is_no_log_of_this_directory_is_refused_with_a_sentence() {
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |sum: u32, _| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
     !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), step))
+}
+
+#[test]
+fn a_damaged_log_is_salvaged_when_that_is_what_was_asked_for() {
+    let places = Places::new();
+    if !may(&places) {
+        return;
+    }
+    let served = places.with_log();
+    let mut client = Connection::to(&served);
+    let file = client.creates(b"file");
+    for text in [&b"one"[..], b"two", b"three"] {
+        client.writes(file, text);
+    }
+    served.program.signal(Signal::KILL);
+    served.program.finish();
+    let (log, data) = (places.log(), places.data());
+    let mut damaged = fs::read(&log).unwrap();
+    let at = newest_but_one(&damaged);
+    damaged[at + 200] ^= 1;
+    fs::write(&log, &damaged).unwrap();
+    let replay = |option: &[&str]| {
+        let words = ["log", "replay", log.to_str().unwrap(), data.to_str().unwrap()];
+        run(words.into_iter().chain(option.iter().copied()))
+    };
+    replay(&[]).complains(3, &["damaged in the middle"]);
+    assert!(fs::read(&log).unwrap() == damaged, "nothing was overwritten");
+    let salvaged = replay(&["--salvage"]);
+    assert_eq!(salvaged.code, Some(0), "{salvaged:?}");
+    assert!(salvaged.stdout.contains("LOST of the damaged write log: 1 frames"), "{salvaged:?}");
+    // It stays the directory's, and needs nothing any more.
+    places.refused(&[]).complains(3, &["--write-log"]);
+    let again = replay(&[]);
+    assert!(again.stdout.contains("held nothing"), "{again:?}");
+}
+
+/// A log on a disk that takes no writes any more: its file system lies in a file that lies in
+/// memory, of which there is none left.
+struct Disk {
+    folder: PathBuf,
+}
+
+impl Disk {
+    const BYTES: u64 = 48 << 20;
+
+    /// None where this process may not mount.
+    fn new(folder: &Path) -> Option<Self> {
+        let disk = Self { folder: folder.join("disks") };
+        fs::create_dir(&disk.folder).unwrap();
+        let commands: [&[&str]; 4] = [
+            &["mount", "-t", "tmpfs", "-o", "size=64m", "nfskit-test", "."],
+            &["mkdir", "disk"],
+            &["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "image", "48M"],
+            &["mount", "-o", "loop", "image", "disk"],
+        ];
+        let made = commands.iter().all(|command| disk.does(command));
+        if !made {
+            eprintln!("SKIPPED: a disk that fails: this process may not mount");
+        }
+        made.then_some(disk)
+    }
+
+    fn does(&self, command: &[&str]) -> bool {
+        let (program, words) = command.split_first().unwrap();
+        let mut command = std::process::Command::new(program);
+        command.args(words).current_dir(&self.folder);
+        command.output().is_ok_and(|ended| ended.status.success())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("disk/log")
+    }
+
+    fn fail(&self) {
+        let bytes = Self::BYTES.to_string();
+        assert!(self.does(&["fallocate", "-p", "-o", "0", "-l", &bytes, "image"]));
+        let mut rest = fs::File::create(self.folder.join("rest")).unwrap();
+        while std::io::Write::write_all(&mut rest, &[1; 4096]).is_ok() {}
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // What was not mounted cannot be unmounted.
+        for what in ["disk", "."] {
+            self.does(&["umount", "-l", what]);
+        }
+    }
+}
+
+#[test]
+fn a_server_whose_log_cannot_be_written_ends_or_goes_on_as_it_was_told() {
+    for degrades in [false, true] {
+        let places = Places::new();
+        if !may(&places) {
+            return;
+        }
+        let Some(disk) = Disk::new(places.folder.path()) else { return };
+        let how = if degrades { "--log-failure=degrade" } else { "--log-failure=stop" };
+        let options = ["--write-log", disk.log().to_str().unwrap(), "--write-log-size=16M", how]
+            .map(PathBuf::from);
+        let served = places.serve(&options.each_ref().map(PathBuf::as_path));
+        let mut client = Connection::to(&served);
+        let file = client.creates(b"file");
+        client.writes(file, b"the first goes to its file");
+        client.writes(file, b"the second is in the log");
+        disk.fail();
+        let outcome = client.writes_at(file, 0, b"the third finds no log");
+        if degrades {
+            assert_eq!(outcome, Ok(()));
+            client.writes(file, b"the fourth does not look for one");
+            served.program.signal(Signal::TERM);
+            assert_eq!(served.program.finish().code, Some(0));
+        } else {
+            assert_eq!(outcome, Err(NfsStat3::Jukebox));
+            let ended = served.program.finish();
+            assert_eq!(ended.code, Some(3), "{ended:?}");
+            assert!(ended.stderr.contains("the write log cannot be written"), "{ended:?}");
+        }
+        // The directory needs it no more.
+        let served = places.serve(&[]);
+        served.program.signal(Signal::TERM);
+        assert_eq!(served.program.finish().code, Some(0));
+    }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use log::journal::Begin;
 use log::replay::Plan;
-use log::scan::{Found, ScanError, scan};
+use log::scan::{Found, Lost, ScanError, salvage, scan};
 use log::{Identity, Journal, Key, Limits, Stamp};
 
 const BYTES: usize = 16 << 20;
@@ -64,6 +64,51 @@ fn a_torn_end_is_told_from_damage_in_the_middle() {
             (_, told) => panic!("frame {index}: {told:?}"),
         }
     }
+}
+
+#[test]
+fn what_is_whole_of_a_damaged_log_is_salvaged_and_the_rest_is_counted() {
+    let (mut log, places) = written(4);
+    let of = |log: &[u8]| {
+        let (found, lost) = salvage(log, &identity()).unwrap();
+        let frames: Vec<_> = found.frames.iter().map(|place| place.sequence).collect();
+        (frames, found.next, lost)
+    };
+    assert_eq!(of(&log), (vec![2, 3, 4, 5], 6, Lost { frames: 0, first: 0 }));
+    log[places[1] + 200] ^= 1;
+    log[places[3] + 200] ^= 1;
+    assert_eq!(of(&log), (vec![3, 5], 6, Lost { frames: 2, first: 2 }));
+    // The last was answered to nobody, as far as anything tells.
+    log[places[4] + 200] ^= 1;
+    assert_eq!(of(&log), (vec![3], 6, Lost { frames: 2, first: 2 }));
+    // Of a header nothing is left either, and no later one knows of it.
+    log[places[4]..places[4] + 104].fill(0);
+    assert_eq!(of(&log), (vec![3], 5, Lost { frames: 1, first: 2 }));
+    assert_eq!(of(&vec![0; BYTES]), (vec![], 1, Lost { frames: 0, first: 0 }));
+}
+
+/// Behind what was salvaged, a log goes on as behind anything else.
+#[test]
+fn a_salvaged_log_goes_on() {
+    let (mut log, places) = written(4);
+    log[places[2] + 200] ^= 1;
+    let (found, _) = salvage(&log[..], &identity()).unwrap();
+    let mut journal = Journal::<()>::new(&identity(), [0; 16], Some(&found), Limits::default());
+    let mut buffer = Vec::new();
+    for _ in 0..3 {
+        let Begin::Write { at, frame } = journal.begin(&mut buffer) else {
+            panic!("nothing to write")
+        };
+        let at = usize::try_from(at).unwrap();
+        log[at..at + buffer.len()].copy_from_slice(&buffer);
+        journal.finish(frame, true);
+        let key = Key::new(b"file").unwrap();
+        let stamps = (Stamp::default(), Stamp::default());
+        journal.submit(key, 0, stamps, Bytes::from(vec![8; 100]), ());
+    }
+    let found = scan(&log[..], &identity()).unwrap();
+    let plan = Plan::of(&log[..], &identity(), &found).unwrap();
+    assert_eq!(plan.files.values().next().unwrap().records, 2);
 }
 
 #[test]

@@ -27,17 +27,19 @@ fn live(seed: u64, mistake: Mistake) -> Result<Machine, String> {
 #[test]
 fn what_was_answered_survives_every_power_cut() {
     let seeds = std::env::var("NFSKIT_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    let (mut logged, mut replayed) = (0, 0);
+    let (mut logged, mut replayed, mut failures) = (0, 0, 0);
     for seed in 0..seeds.unwrap_or(SEEDS) {
         match live(seed, Mistake::None) {
             Ok(machine) => {
                 logged += machine.logged;
                 replayed += machine.replayed;
+                failures += machine.failures;
             }
             Err(why) => panic!("seed {seed}: {why}"),
         }
     }
-    assert!(logged > 0 && replayed > 0, "{logged} logged, {replayed} replayed");
+    let counts = format!("{logged} logged, {replayed} replayed, {failures} logs failed");
+    assert!(logged > 0 && replayed > 0 && failures > 0, "{counts}");
 }
 
 #[test]
@@ -48,6 +50,8 @@ fn mistakes_are_found() {
         Mistake::TrimsUnsynced,
         Mistake::NoBarrier,
         Mistake::ForgetsDoubt,
+        Mistake::KeepsFailedLog,
+        Mistake::ForgetsLogEarly,
     ];
     for mistake in mistakes {
         let found = (0..SEEDS_OF_MISTAKES).find(|&seed| live(seed, mistake).is_err());

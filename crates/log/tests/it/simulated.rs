@@ -4,7 +4,7 @@
 //! What is true is kept beside it: of each cell of each file all that was ever written to it, and
 //! from which of these on a client was told that it is stable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use fastrand::Rng;
@@ -35,6 +35,11 @@ pub(crate) enum Mistake {
     NoBarrier,
     /// A later sync that succeeds heals one that has failed.
     ForgetsDoubt,
+    /// When the log cannot be written, what is synced without it is answered although the directory
+    /// still knows it, so that it would be replayed.
+    KeepsFailedLog,
+    /// The directory forgets a log that cannot be written before its files are synced.
+    ForgetsLogEarly,
 }
 
 #[derive(Default)]
@@ -99,10 +104,16 @@ pub(crate) struct Machine {
     writing: Vec<Frame>,
     files: Vec<File>,
     calls: BTreeMap<u64, Call>,
+    /// The directory knows the log: else it is not replayed.
+    is_known: bool,
+    /// Of a log that cannot be written: whom it did not answer, and the files synced since.
+    unanswered: Vec<Call>,
+    swept: BTreeSet<Key>,
     step: u64,
     next: u64,
     pub(crate) logged: u64,
     pub(crate) replayed: u64,
+    pub(crate) failures: u64,
 }
 
 fn key(file: usize) -> Key {
@@ -134,13 +145,17 @@ impl Machine {
             writing: Vec::new(),
             files: files.collect(),
             calls: BTreeMap::new(),
+            is_known: true,
+            unanswered: Vec::new(),
+            swept: BTreeSet::new(),
             step: 0,
             next: 1,
             logged: 0,
             replayed: 0,
+            failures: 0,
         };
         machine.begin_frame();
-        machine.finish_frame();
+        machine.write_whole();
         machine
     }
 
@@ -211,6 +226,9 @@ impl Machine {
 
     /// Brings a call that does not wait for the log one step further.
     fn go_on(&mut self) {
+        if self.is_known && self.journal.is_failed() && self.rng.bool() {
+            return self.give_up();
+        }
         let ready = self.calls.iter().filter(|(_, call)| !call.waits());
         let ready: Vec<u64> = ready.map(|(&id, _)| id).collect();
         let Some(&id) = ready.get(self.rng.usize(0..ready.len().max(1))) else { return };
@@ -240,6 +258,14 @@ impl Machine {
                 Stage::Synced { mark }
             }
             Stage::Synced { mark } if self.journal.is_doubtful(&key) && mark.is_some() => return,
+            Stage::Synced { mark: Some(_) } if self.journal.is_failed() => {
+                if self.is_known && self.mistake != Mistake::KeepsFailedLog {
+                    call.stage = Stage::Done;
+                    self.unanswered.push(call);
+                    return;
+                }
+                Stage::Done
+            }
             Stage::Synced { mark: Some(mark) } => {
                 let waits = self.mistake != Mistake::NoBarrier;
                 self.journal.past(key, mark, if waits { id } else { 0 });
@@ -314,12 +340,64 @@ impl Machine {
         if self.mistake == Mistake::AnswersOutOfOrder {
             self.answer(index);
         }
+        // Now and then it is the last: the device takes no more.
+        if self.rng.u32(0..200) == 0 && !self.journal.is_failed() {
+            return self.fail(index);
+        }
         let Frame { number, at, bytes, .. } = self.writing.remove(index);
         let at = usize::try_from(at).unwrap();
         self.log[at..at + bytes.len()].copy_from_slice(&bytes);
         for id in self.journal.finish(number, true) {
             if let Some(call) = self.calls.remove(&id) {
                 self.done(call);
+            }
+        }
+    }
+
+    /// A frame cannot be written, nor those behind it; any sectors of them may be there.
+    fn fail(&mut self, index: usize) {
+        self.failures += 1;
+        let number = self.writing[index].number;
+        let is_behind = |frame: &mut Frame| frame.number >= number;
+        let lost: Vec<_> = self.writing.extract_if(.., is_behind).collect();
+        let others = std::mem::replace(&mut self.writing, lost);
+        self.cut_writes();
+        self.writing = others;
+        for id in self.journal.finish(number, false) {
+            self.unanswered.extend(self.calls.remove(&id));
+        }
+        self.swept.clear();
+    }
+
+    /// The files that have records are synced, one in a step; then the directory forgets the log,
+    /// and whom it did not answer is answered after a sync of his own.
+    fn give_up(&mut self) {
+        let files: Vec<Key> = self.journal.files().copied().collect();
+        if files.iter().any(|key| self.journal.is_doubtful(key)) {
+            // These are errors then, and the log is kept.
+            self.unanswered.clear();
+            return;
+        }
+        let next = files.iter().find(|key| !self.swept.contains(key));
+        if let Some(key) = next.filter(|_| self.mistake != Mistake::ForgetsLogEarly) {
+            self.swept.insert(*key);
+            let file = &mut self.files[usize::from(key.as_bytes()[1])];
+            let (snapshot, dirty) = (file.cache.clone(), file.dirty);
+            file.flush(&snapshot, &dirty, self.step);
+            return;
+        }
+        self.is_known = false;
+        self.journal.abandon();
+        for mut call in std::mem::take(&mut self.unanswered) {
+            let is_stable = matches!(call.stage, Stage::Done) || call.kind != Kind::Write;
+            call.stage = if is_stable { Stage::Done } else { Stage::Mark };
+            match is_stable {
+                true => self.done(call),
+                false => {
+                    self.next += 1;
+                    self.calls.insert(self.next, call);
+                    self.next += 1;
+                }
             }
         }
     }
@@ -384,6 +462,17 @@ impl Machine {
     }
 
     fn recover(&mut self) -> Result<(), ScanError> {
+        self.unanswered.clear();
+        if !std::mem::replace(&mut self.is_known, true) {
+            // The directory gets another log.
+            self.identity.id[0] = self.identity.id[0].wrapping_add(1);
+            self.log.fill(0);
+            self.sync_all();
+            self.journal = Journal::new(&self.identity, self.boot, None, limits());
+            self.begin_frame();
+            self.write_whole();
+            return Ok(());
+        }
         let found = scan(&self.log[..], &self.identity)?;
         let same_boot = found.last.boot == self.boot && found.last.flags & frame::DOUBT == 0;
         if !same_boot {
@@ -399,10 +488,7 @@ impl Machine {
                 Ok::<_, ScanError>(())
             })?;
         }
-        for file in &mut self.files {
-            let (snapshot, dirty) = (file.cache.clone(), file.dirty);
-            file.flush(&snapshot, &dirty, self.step);
-        }
+        self.sync_all();
         self.journal = Journal::new(&self.identity, self.boot, Some(&found), limits());
         self.begin_frame();
         // Now and then the power goes again before anything has begun.
@@ -412,8 +498,25 @@ impl Machine {
             self.files.iter_mut().for_each(File::lose_cache);
             return self.recover();
         }
-        self.finish_frame();
+        self.write_whole();
         Ok(())
+    }
+
+    /// So that what is compared is also stable.
+    fn sync_all(&mut self) {
+        for file in &mut self.files {
+            let (snapshot, dirty) = (file.cache.clone(), file.dirty);
+            file.flush(&snapshot, &dirty, self.step);
+        }
+    }
+
+    /// The frame on its way is written as it should be.
+    fn write_whole(&mut self) {
+        for Frame { number, at, bytes, .. } in std::mem::take(&mut self.writing) {
+            let at = usize::try_from(at).unwrap();
+            self.log[at..at + bytes.len()].copy_from_slice(&bytes);
+            self.journal.finish(number, true);
+        }
     }
 
     /// Whether a doubt waits to be written: a kill at this very moment is not survived.

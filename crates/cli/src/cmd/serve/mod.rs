@@ -6,6 +6,7 @@ mod watch;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 
 use harness::emulated;
@@ -20,7 +21,7 @@ use net::clock::Clock;
 use net::serve::{Drained, Limits};
 use net::shape::Shape;
 use server::store::Store;
-use server::store::dir::write_log::WriteLog;
+use server::store::dir::write_log::{GivenUp, OnFailure, WriteLog};
 use server::store::dir::{self, DirOptions, DirStore};
 use server::types::Caller;
 use server::{Export, Exports, Replies, Versions};
@@ -28,7 +29,8 @@ use world::machine::times;
 
 use self::banner::Banner;
 use self::register::Registration;
-use crate::args::{self, MetadataSync};
+use crate::args::{self, LogFailure, MetadataSync};
+use crate::cmd;
 use crate::exports::resolve::{self, Stores};
 use crate::exports::{RuleSpec, Spec, file};
 use crate::log::{self, Log};
@@ -132,7 +134,8 @@ async fn serve_passing<S: Store>(
     let server = Server { args, verbosity, clock, interrupts, sockets, replies };
     let mut banner = Banner::new(args);
     banner.serves(&[spec], None);
-    server.run(exports, banner, async || Err(format!("{name} has no file of exports"))).await
+    let reload = async || Err(format!("{name} has no file of exports"));
+    server.run(exports, banner, reload, std::future::pending()).await
 }
 
 async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
@@ -177,15 +180,34 @@ async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(
     banner.serves(&specs, everyone.as_ref());
     banner.recovers(&store);
     let server = Server { args, verbosity, clock: clock.clone(), interrupts, sockets, replies };
-    server
-        .run(exports, banner, async || {
-            let specs = specs_again(args)?;
-            exported(&specs, &clock).await
-        })
-        .await?;
+    let reload = async || {
+        let specs = specs_again(args)?;
+        exported(&specs, &clock).await
+    };
+    let stopped = stopped(args.log_failure, &store);
+    server.run(exports, banner, reload, stopped).await?;
     store.end_log().await.map_err(|why| {
         Failure::environment(why, "start it again with the same --write-log, which tries again")
     })
+}
+
+/// Waits for a write log that cannot be written, if that is to end the server.
+async fn stopped(log_failure: LogFailure, store: &DirStore) -> Failure {
+    let given_up = store.log_given_up().await;
+    if log_failure == LogFailure::Degrade {
+        return std::future::pending().await;
+    }
+    match given_up {
+        GivenUp::InPlace => Failure::environment(
+            "the write log cannot be written; what it held is in its place",
+            "another device for a new log, no --write-log, or --log-failure degrade",
+        ),
+        GivenUp::Needed => Failure::environment(
+            "the write log cannot be written, and not all that it holds could be brought to its \
+             place",
+            "keep the log: the next start with it brings what can be read of it to its place",
+        ),
+    }
 }
 
 /// How directories are served.
@@ -197,9 +219,12 @@ fn dir_options(args: &args::Serve, state: Option<&State>) -> DirOptions {
         },
         state_dir: state.map(|state| state.path().to_owned()),
         write_log: args.write_log.clone().map(|file| WriteLog {
-            file,
-            bytes: args.write_log_size,
-            boot: None,
+            on_failure: match args.log_failure {
+                LogFailure::Stop => OnFailure::Stop,
+                LogFailure::Degrade => OnFailure::Degrade,
+            },
+            progress: Some(cmd::log::progress),
+            ..WriteLog::new(file, args.write_log_size)
         }),
         ..served::dir_options(args.commit_mode)
     }
@@ -221,6 +246,7 @@ impl Server<'_> {
         exports: Exports<S>,
         mut banner: Banner<'_>,
         mut reload: impl AsyncFnMut() -> Result<Exports<S>, String>,
+        stopped: impl Future<Output = Failure>,
     ) -> Result<(), Failure> {
         let Self { args, verbosity, clock, mut interrupts, sockets, replies } = self;
         let link = args.link.clone().unwrap_or_default();
@@ -264,7 +290,15 @@ impl Server<'_> {
         if verbosity > Verbosity::Quiet {
             output::print(&banner.to_string())?;
         }
-        while interrupts.next_signal().await == Asked::ByHangup {
+        let mut stopped = pin!(stopped);
+        let failed = loop {
+            let asked = tokio::select! {
+                asked = interrupts.next_signal() => asked,
+                failure = &mut stopped => break Some(failure),
+            };
+            if asked == Asked::ToEnd {
+                break None;
+            }
             match reload().await {
                 Ok(exports) => {
                     running.engine.export(exports);
@@ -277,19 +311,21 @@ impl Server<'_> {
                 }
                 Err(why) => log.reload(Err(&why)),
             }
-        }
+        };
         if let Some(registration) = registration {
             registration.take_back(&clock).await;
         }
         let drained = interrupts.hurry(running.host.drain(args.grace)).await?;
         if chatty || drained.calls_abandoned > 0 {
             let Drained { calls_abandoned, connections_abandoned } = drained;
-            log.shutdown("asked to end", calls_abandoned, connections_abandoned);
+            let reason = if failed.is_some() { "the write log failed" } else { "asked to end" };
+            log.shutdown(reason, calls_abandoned, connections_abandoned);
         }
         writer.end(log);
-        match drained.calls_abandoned {
-            0 => Ok(()),
-            calls => Err(Failure::environment(
+        match (failed, drained.calls_abandoned) {
+            (Some(failure), _) => Err(failure),
+            (None, 0) => Ok(()),
+            (None, calls) => Err(Failure::environment(
                 format!("{calls} calls were not answered within the grace period"),
                 "a longer one: --grace",
             )),

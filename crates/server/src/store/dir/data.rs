@@ -35,7 +35,7 @@ use super::stat::Stat;
 use super::sync::group::Need;
 use super::sys;
 use super::tree::{Tree, wcc};
-use super::write_log::Ticket;
+use super::write_log::{Log, Ticket};
 use crate::durable::{Committed, Durable};
 use crate::store::{Changed, Extent, Looked, Written};
 use crate::types::{Caller, Handle, Stability, Status, Wcc};
@@ -46,6 +46,12 @@ struct Reading {
     filled: usize,
     /// As much as there was when the file was last looked at.
     wanted: usize,
+}
+
+/// A stable WRITE that the log has taken up.
+struct Logged<'t> {
+    log: &'t Log,
+    ticket: Ticket,
 }
 
 impl Tree {
@@ -133,8 +139,8 @@ impl Tree {
             Err(status) => return Changed::failed(status),
         };
         let result = match written {
-            Ok((count, Some(ticket))) => ticket
-                .stable(verifier)
+            Ok((count, Some(Logged { log, ticket }))) => log
+                .stable(ticket, &object, verifier)
                 .await
                 .map(|durable| Committed::Stable(stability, durable))
                 .map(|committed| Written { count, committed }),
@@ -159,14 +165,14 @@ impl Tree {
         Ok(Committed::Stable(stability, durable))
     }
 
-    fn write_object(
-        &self,
+    fn write_object<'t>(
+        &'t self,
         caller: &Caller,
         object: &Arc<Object>,
         offset: u64,
         data: &Bytes,
         stability: Stability,
-    ) -> (Wcc, Result<(u32, Option<Ticket>), Status>) {
+    ) -> (Wcc, Result<(u32, Option<Logged<'t>>), Status>) {
         let _order = object.order.lock();
         let before = match object.stat() {
             Ok(stat) => stat,
@@ -190,13 +196,14 @@ impl Tree {
         }
         let count = result.and_then(|()| u32::try_from(data.len()).map_err(|_| Status::TooLarge));
         let wcc = wcc(&before, object);
-        let ticket = match (&self.log, &wcc.after, &count) {
+        let logged = match (&self.log, &wcc.after, &count) {
             (Some(log), Some(after), Ok(_)) if stability != Stability::Unstable => {
-                log.submit(object, offset, data, &before, after)
+                let ticket = log.submit(object, offset, data, &before, after);
+                ticket.map(|ticket| Logged { log, ticket })
             }
             _ => None,
         };
-        (wcc, count.map(|count| (count, ticket)))
+        (wcc, count.map(|count| (count, logged)))
     }
 
     /// Only a hint: dropped when the disk is so busy that hints pile up.

@@ -102,7 +102,7 @@ use self::stat::Stat;
 use self::sync::pool::Pool;
 use self::sync::{SyncCall, Syncer};
 use self::tree::{Touched, Tree};
-use self::write_log::{Latencies, Log, LogError, Recovered, WriteLog};
+use self::write_log::{GivenUp, Latencies, Log, LogError, Recovered, WriteLog};
 use super::{
     Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
     Space, Store, Written,
@@ -352,6 +352,15 @@ impl DirStore {
     /// What the devices of its write log and of the directory took for a sync when it was opened.
     pub fn log_latencies(&self) -> Option<Latencies> {
         self.tree.log.as_ref().map(|log| log.latencies)
+    }
+
+    /// Waits until its write log cannot be written any more, and says what came of what it held.
+    /// Without a log it waits for ever.
+    pub async fn log_given_up(&self) -> GivenUp {
+        match &self.tree.log {
+            Some(log) => log.given_up().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Brings what a write log holds to its place, after which the directory can be served without

@@ -12,23 +12,23 @@ use crate::store::dir::write_log::{LogError, Recovered, WriteLog};
 
 const SIZE: u64 = 16 << 20;
 
-struct Logged {
-    at: Fixture,
+pub(super) struct Logged {
+    pub(super) at: Fixture,
     syncs: Arc<AtomicUsize>,
-    fails: Arc<AtomicBool>,
+    pub(super) fails: Arc<AtomicBool>,
 }
 
 pub(super) fn options(log: PathBuf, boot: u8) -> DirOptions {
     DirOptions {
         handles: HandleChoice::Kernel,
         identity: Identity::Best,
-        write_log: Some(WriteLog { file: log, bytes: SIZE, boot: Some([boot; 16]) }),
+        write_log: Some(WriteLog { boot: Some([boot; 16]), ..WriteLog::new(log, SIZE) }),
         ..DirOptions::default()
     }
 }
 
 /// None, loudly, where a log cannot be.
-fn logged() -> Option<Logged> {
+pub(super) fn logged() -> Option<Logged> {
     if !kernel_handles_work() {
         not_tested("a write log: kernel handles may not be opened");
         return None;
@@ -48,7 +48,7 @@ fn logged() -> Option<Logged> {
 
 impl Logged {
     /// A store that counts its syncs, and has them fail on demand.
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         let (syncs, fails) = (Arc::clone(&self.syncs), Arc::clone(&self.fails));
         let call = Box::new(move |fd: std::os::fd::BorrowedFd<'_>, need: Need| {
             syncs.fetch_add(1, Ordering::SeqCst);
@@ -61,7 +61,7 @@ impl Logged {
     }
 
     /// The process is killed, and started again in this boot of the machine.
-    fn again(mut self, boot: u8, between: impl FnOnce(&Fixture)) -> (Self, Recovered) {
+    pub(super) fn again(mut self, boot: u8, between: impl FnOnce(&Fixture)) -> (Self, Recovered) {
         let Fixture { store, place, .. } = self.at;
         let plain = DirOptions { handles: HandleChoice::Table, ..DirOptions::default() };
         drop(store);
@@ -76,13 +76,13 @@ impl Logged {
     }
 
     /// A file that was made and synced, with `old` in it.
-    fn file(&self, name: &str, old: &'static [u8]) -> Handle {
+    pub(super) fn file(&self, name: &str, old: &'static [u8]) -> Handle {
         let file = self.at.create(&self.at.root(), name).handle;
         self.write(&file, 0, old, Stability::FileSync).unwrap();
         file
     }
 
-    fn write(
+    pub(super) fn write(
         &self,
         file: &Handle,
         offset: u64,
@@ -94,17 +94,17 @@ impl Logged {
         written.result.map(|written| written.committed)
     }
 
-    fn commit(&self, file: &Handle) -> Result<(), Status> {
+    pub(super) fn commit(&self, file: &Handle) -> Result<(), Status> {
         block_on(self.at.store.commit(&ME, file, 0, 0)).result.map(drop)
     }
 
-    fn syncs(&self) -> usize {
+    pub(super) fn syncs(&self) -> usize {
         self.syncs.load(Ordering::SeqCst)
     }
 }
 
 /// What the page cache had of a file is gone, and so are its later times.
-fn lose(at: &Fixture, name: &str, old: &[u8]) {
+pub(super) fn lose(at: &Fixture, name: &str, old: &[u8]) {
     fs::write(at.path(name), old).unwrap();
 }
 

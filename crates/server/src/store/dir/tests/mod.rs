@@ -10,6 +10,7 @@ mod data;
 mod handles;
 mod idle;
 mod listing;
+mod log_trouble;
 mod logged;
 mod names;
 mod syncs;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use log::identity::{EXPORT_BYTES_MAX, IdentityError};
 use log::journal::Begin;
 use log::replay::Plan;
-use log::scan::{Found, ScanError, scan};
+use log::scan::{Found, Lost, ScanError, salvage, scan};
 use log::{BLOCK, BLOCK_BYTES, Identity, Journal, Limits, Medium, SIZE_MAX, SIZE_MIN, frame};
 use rustix::fs::FlockOperation;
 use rustix::rand::GetRandomFlags;
@@ -37,13 +37,17 @@ pub struct Inspection {
     pub has_doubts: bool,
 }
 
-pub(super) struct LogFile {
+pub(in crate::store::dir) struct LogFile {
     path: PathBuf,
     /// Through the page cache, for reading; it holds the lock.
     file: File,
     /// Writes are on the disk when they return.
     direct: Option<File>,
     pub(super) identity: Identity,
+    /// The first block is not what `identity` says.
+    is_nameless: bool,
+    #[cfg(test)]
+    pub(in crate::store::dir) fails: std::sync::atomic::AtomicBool,
 }
 
 /// Memory for direct writes, with room to begin at a block.
@@ -78,7 +82,8 @@ impl LogFile {
             }
             make(options, export.clone(), boot).map_err(&wrong)?;
         }
-        let log = Self::open(&path)?;
+        let rebuilt = marker.clone().filter(|_| options.salvages).map(|marker| marker.id);
+        let log = Self::open(&path, rebuilt.map(|id| (id, export.clone())))?;
         if log.identity.export != export {
             return Err(wrong("it was made for another directory".to_owned()));
         }
@@ -88,14 +93,16 @@ impl LogFile {
             None if log.needs_nothing()? => Ok(log),
             None => Err(wrong(
                 "it holds stable writes, but the directory does not know it any more: it was \
-                 restored, or served without its log. Keep a copy of the log, and remove it"
+                 restored, or the log could not be written and its server went on without it. Keep \
+                 a copy of the log, and remove it"
                     .to_owned(),
             )),
         }
     }
 
-    /// Opens and locks it, whose ever it is.
-    fn open(path: &Path) -> Result<Self, LogError> {
+    /// Opens and locks it, whose ever it is. `rebuilt` are the id and the export of one whose first
+    /// block is damaged.
+    fn open(path: &Path, rebuilt: Option<([u8; 16], Vec<u8>)>) -> Result<Self, LogError> {
         let wrong = |what: String| LogError::File { file: path.to_owned(), what };
         let told = |cause: io::Error| wrong(cause.to_string());
         let file = File::options().read(true).write(true).open(path).map_err(told)?;
@@ -107,18 +114,30 @@ impl LogFile {
         if len >= BLOCK_BYTES {
             file.read_exact_at(&mut block, 0).map_err(told)?;
         }
-        let identity = Identity::decode(&block).map_err(|error| match error {
-            IdentityError::Checksum => {
-                LogError::Damaged { file: path.to_owned(), what: error.to_string() }
+        let (identity, is_nameless) = match (Identity::decode(&block), rebuilt) {
+            (Ok(identity), _) => (identity, false),
+            (Err(IdentityError::Checksum | IdentityError::Foreign), Some((id, export))) => {
+                (Identity { id, bytes: len, export }, true)
             }
-            error => wrong(error.to_string()),
-        })?;
+            (Err(error @ IdentityError::Checksum), None) => {
+                return Err(LogError::Damaged { file: path.to_owned(), what: error.to_string() });
+            }
+            (Err(error), _) => return Err(wrong(error.to_string())),
+        };
         if identity.bytes != len {
             let bytes = identity.bytes;
             return Err(wrong(format!("it is of {len} bytes and was made with {bytes}")));
         }
         let direct = open_direct(path, &file).map_err(told)?;
-        Ok(Self { path: path.to_owned(), file, direct, identity })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            direct,
+            identity,
+            is_nameless,
+            #[cfg(test)]
+            fails: Default::default(),
+        })
     }
 
     pub(super) fn error(&self, what: String) -> LogError {
@@ -131,6 +150,10 @@ impl LogFile {
 
     /// Stable when it returns.
     pub(super) fn write(&self, at: u64, bytes: &[u8], aligned: &mut Aligned) -> io::Result<()> {
+        #[cfg(test)]
+        if self.fails.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(io::Error::other("a test's"));
+        }
         let Some(direct) = &self.direct else {
             self.file.write_all_at(bytes, at)?;
             return self.file.sync_data();
@@ -142,13 +165,47 @@ impl LogFile {
     }
 
     pub(super) fn scan(&self) -> Result<(Found, Plan), LogError> {
-        let told = |error: ScanError| match error {
+        let (found, _) = self.scan_with(false, self)?;
+        let plan = self.plan(&found)?;
+        Ok((found, plan))
+    }
+
+    /// What is to be read of it, through a medium that sees its progress; `salvages` takes what is
+    /// whole of a damaged one, and says what is not there any more.
+    pub(super) fn scan_with(
+        &self,
+        salvages: bool,
+        medium: &impl Medium,
+    ) -> Result<(Found, Option<Lost>), LogError> {
+        match scan(medium, &self.identity) {
+            Ok(found) => Ok((found, None)),
+            Err(ScanError::Empty | ScanError::Damaged { .. }) if salvages => {
+                let (found, lost) =
+                    salvage(medium, &self.identity).map_err(|error| self.unreadable(error))?;
+                Ok((found, Some(lost)))
+            }
+            Err(error) => Err(self.unreadable(error)),
+        }
+    }
+
+    pub(super) fn plan(&self, found: &Found) -> Result<Plan, LogError> {
+        Plan::of(self, &self.identity, found).map_err(|error| self.unreadable(error))
+    }
+
+    fn unreadable(&self, error: ScanError) -> LogError {
+        match error {
             ScanError::Io(_) => self.error(error.to_string()),
             damage => LogError::Damaged { file: self.path.clone(), what: damage.to_string() },
-        };
-        let found = scan(self, &self.identity).map_err(told)?;
-        let plan = Plan::of(self, &self.identity, &found).map_err(told)?;
-        Ok((found, plan))
+        }
+    }
+
+    /// Writes a first block that was damaged, after all that it held was brought to its place.
+    pub(super) fn name_again(&self) -> io::Result<()> {
+        if self.is_nameless {
+            self.file.write_all_at(&self.identity.encode(), 0)?;
+            self.file.sync_data()?;
+        }
+        Ok(())
     }
 
     fn needs_nothing(&self) -> Result<bool, LogError> {
@@ -158,7 +215,7 @@ impl LogFile {
 
 /// Reads a log that no server has.
 pub(super) fn inspect(path: &Path) -> Result<Inspection, LogError> {
-    let log = LogFile::open(path)?;
+    let log = LogFile::open(path, None)?;
     let (found, plan) = log.scan()?;
     Ok(Inspection {
         frames: found.frames.len(),

@@ -15,6 +15,9 @@ use rustix::io::Errno;
 
 const ATTRIBUTE: &str = "user.nfskit.write_log";
 
+/// Set when a file could not be synced and no frame could say so any more.
+const DOUBT: &str = "user.nfskit.write_log.doubt";
+
 #[derive(Clone, Debug)]
 pub(super) struct Marker {
     pub(super) id: [u8; 16],
@@ -35,7 +38,21 @@ impl Marker {
     pub(super) fn set(&self, root: &OwnedFd) -> Result<(), Errno> {
         let value = [&self.id[..], self.file.as_os_str().as_bytes()].concat();
         rustix::fs::fsetxattr(root, ATTRIBUTE, &value, XattrFlags::empty())?;
+        match rustix::fs::fremovexattr(root, DOUBT) {
+            Ok(()) | Err(Errno::NODATA) => rustix::fs::fsync(root),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// What is in the page cache may never come to the disk: what the log holds has to be done
+    /// again, also on a machine that was not switched off.
+    pub(super) fn doubt(root: &OwnedFd) -> Result<(), Errno> {
+        rustix::fs::fsetxattr(root, DOUBT, b"1", XattrFlags::empty())?;
         rustix::fs::fsync(root)
+    }
+
+    pub(super) fn is_in_doubt(root: &OwnedFd) -> bool {
+        rustix::fs::fgetxattr(root, DOUBT, &mut [0; 1][..]).is_ok()
     }
 
     pub(super) fn remove(root: &OwnedFd) -> Result<(), Errno> {

@@ -17,9 +17,13 @@
 //! knows (`Log::sync`). A file whose sync has failed is not past its records until they were
 //! replayed: whatever is to be stable in it is an error until the server is started again.
 //!
+//! **A log that cannot be written** is given up (`failure.rs`): its files are synced, and then
+//! the server ends, or goes on without.
+//!
 //! **Memory**: 32 bytes for each frame in the log and 16 for each record (at most 48 for each
 //! 4 KiB of it), four buffers of 1.3 MiB, and at most 1,024 files that are kept open.
 
+mod failure;
 mod file;
 mod marker;
 mod measure;
@@ -35,15 +39,17 @@ use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 use log::journal::Begin;
+pub use log::scan::Lost;
 use log::{BLOCK_BYTES, Journal, Key, Limits, Stamp};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
+pub use self::failure::{GivenUp, OnFailure};
 pub use self::file::Inspection;
 use self::file::{Aligned, LogFile};
 use self::marker::Marker;
 pub use self::measure::Latencies;
-pub use self::recover::Recovered;
+pub use self::recover::{Progress, Recovered, Stage};
 use self::threads::{Shared, State};
 use super::objects::Object;
 use super::stat::Stat;
@@ -61,6 +67,19 @@ pub struct WriteLog {
     pub bytes: u64,
     /// The boot of this machine. `None`: as the kernel says it.
     pub boot: Option<[u8; 16]>,
+    pub on_failure: OnFailure,
+    /// Of a damaged log, what is whole is brought to its place, and the rest is given up.
+    pub salvages: bool,
+    /// Hears now and then how far a recovery has come.
+    pub progress: Option<fn(Progress)>,
+}
+
+impl WriteLog {
+    /// As the kernel says which boot it is; a damaged one is refused.
+    pub fn new(file: PathBuf, bytes: u64) -> Self {
+        let on_failure = OnFailure::default();
+        Self { file, bytes, boot: None, on_failure, salvages: false, progress: None }
+    }
 }
 
 /// Why a log cannot be used.
@@ -95,7 +114,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, LogError> {
 /// Told when a frame is stable, or cannot be.
 type Waiter = Option<oneshot::Sender<Result<(), Failed>>>;
 
-/// The log can promise nothing any more.
+/// The log does not answer this caller, or nobody any more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed;
 
@@ -119,12 +138,12 @@ impl Ticket {
     /// Waits until the frame is stable. Who is the first to need the log's thread lets all go first
     /// who are ready to run, so that their WRITEs come into the same frame: one turn of the
     /// executor, not a wait.
-    pub(super) async fn stable(self, verifier: Verifier) -> Result<Durable, Status> {
+    async fn told(self) -> Result<(), Failed> {
         if let Some(call) = self.call {
             yield_once().await;
             drop(call);
         }
-        Durable::after_log(self.told.await, verifier)
+        self.told.await.unwrap_or(Err(Failed))
     }
 }
 
@@ -132,6 +151,10 @@ impl Ticket {
 pub(super) struct Log {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    on_failure: OnFailure,
+    /// Tests let its writes fail.
+    #[cfg(test)]
+    pub(super) file: Option<Arc<LogFile>>,
     pub(super) recovered: Recovered,
     pub(super) latencies: Latencies,
 }
@@ -152,7 +175,7 @@ impl Log {
             what: format!("the boot of this machine is not told: {cause}"),
         })?;
         let file = LogFile::open_or_make(options, root, boot)?;
-        let (found, recovered) = recover::recover(&file, root, boot)?;
+        let (found, recovered) = recover::recover(&file, options, root, boot)?;
         let limits = limits(open_files_max);
         let mut journal = Journal::new(&file.identity, boot, Some(&found), limits);
         Marker { id: file.identity.id, file: file.real_path() }.set(root).map_err(|errno| {
@@ -175,9 +198,19 @@ impl Log {
             .map_err(|errno| file.error(format!("no descriptor for it: {errno}")))?;
         let objects = HashMap::new();
         let (is_sweep_due, ending, is_closed, swept_at) = (false, None, false, 0);
-        let (idle, is_called) = (0, false);
-        let state =
-            State { journal, objects, idle, is_called, is_sweep_due, ending, is_closed, swept_at };
+        let (idle, is_called, given_up, to_hear) = (0, false, None, Vec::new());
+        let state = State {
+            journal,
+            objects,
+            idle,
+            is_called,
+            is_sweep_due,
+            ending,
+            is_closed,
+            swept_at,
+            given_up,
+            to_hear,
+        };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             to_write: Condvar::new(),
@@ -186,7 +219,15 @@ impl Log {
             syncer,
         });
         let path = options.file.clone();
-        let mut log = Self { shared, threads: Vec::new(), recovered, latencies };
+        let mut log = Self {
+            shared,
+            threads: Vec::new(),
+            on_failure: options.on_failure,
+            #[cfg(test)]
+            file: None,
+            recovered,
+            latencies,
+        };
         let started = log.start(file);
         started
             .map_err(|cause| LogError::File { file: path, what: format!("threads: {cause}") })?;
@@ -198,6 +239,8 @@ impl Log {
             thread::Builder::new().name(name.to_owned()).spawn(work)
         };
         let file = Arc::new(file);
+        #[cfg(test)]
+        self.file.replace(Arc::clone(&file));
         for index in 0..self.latencies.frames_at_a_time() {
             let (shared, file) = (Arc::clone(&self.shared), Arc::clone(&file));
             let work = Box::new(move || shared.write_frames(&file));
@@ -239,6 +282,22 @@ impl Log {
         Some(Ticket { told, call: calls.then(|| Call(Arc::clone(&self.shared))) })
     }
 
+    /// Waits until the log has a WRITE, or else its file.
+    pub(super) async fn stable(
+        &self,
+        ticket: Ticket,
+        object: &Arc<Object>,
+        verifier: Verifier,
+    ) -> Result<Durable, Status> {
+        match Durable::after_log(ticket.told().await, verifier) {
+            Ok(durable) => Ok(durable),
+            Err(failed) => {
+                self.without_log(failed).await?;
+                self.sync(object, Need::File).await
+            }
+        }
+    }
+
     /// Makes a file stable as it is now; if it has records, it is past them when this is answered.
     pub(super) async fn sync(&self, object: &Arc<Object>, need: Need) -> Result<Durable, Status> {
         let key = key(object);
@@ -250,7 +309,9 @@ impl Log {
             let (told, ticket) = oneshot::channel();
             self.shared.synced(object, key, through, outcome.is_ok(), Some(told));
             // Not told: it is not past them.
-            ticket.await.unwrap_or(Err(Failed)).map_err(|Failed| Status::Io)?;
+            if let Err(failed) = ticket.await.unwrap_or(Err(Failed)) {
+                self.without_log(failed).await?;
+            }
         }
         if outcome.is_ok() && need >= Need::File {
             object.is_rooted.store(true, Ordering::Release);

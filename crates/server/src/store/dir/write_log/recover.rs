@@ -8,18 +8,21 @@
 //! A file that is gone needs nothing. Anything else that keeps a file from getting its bytes (no
 //! space, a file system that is read-only) ends the start: the log stays as it is.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use log::frame::DOUBT;
 use log::replay::{Needed, Plan};
-use log::scan::{Found, ScanError};
-use log::{Key, Op, Stamp};
+use log::scan::{Found, Lost, ScanError};
+use log::{Key, Medium, Op, Stamp};
 use rustix::fs::{OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::LogError;
 use super::file::LogFile;
+use super::marker::Marker;
+use super::{LogError, WriteLog};
 use crate::store::dir::handles;
 use crate::store::dir::stat::Stat;
 use crate::store::dir::sys;
@@ -39,6 +42,60 @@ pub struct Recovered {
     pub changed: u64,
     /// The machine had not been switched off: files were synced, and nothing was written.
     pub was_running: bool,
+    /// The log was damaged, and this of it is given up.
+    pub lost: Option<Lost>,
+}
+
+/// How far a recovery has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Progress {
+    pub stage: Stage,
+    pub done_bytes: u64,
+    pub all_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stage {
+    /// The whole log is looked at.
+    Reading,
+    /// WRITEs are done again.
+    Writing,
+}
+
+/// Who hears of it, not more often than every so many bytes: logs that are brought to their place
+/// in a moment are not heard of.
+const PROGRESS_BYTES: u64 = 128 << 20;
+
+struct Observer {
+    tell: Option<fn(Progress)>,
+    stage: Stage,
+    all_bytes: u64,
+    done_bytes: Cell<u64>,
+}
+
+impl Observer {
+    fn at(&self, done_bytes: u64) {
+        let before = self.done_bytes.replace(done_bytes);
+        if let Some(tell) = self.tell
+            && done_bytes / PROGRESS_BYTES > before / PROGRESS_BYTES
+        {
+            tell(Progress { stage: self.stage, done_bytes, all_bytes: self.all_bytes });
+        }
+    }
+}
+
+/// A log that is read from its beginning to its end.
+struct Observed<'l> {
+    file: &'l LogFile,
+    observer: Observer,
+}
+
+impl Medium for Observed<'_> {
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read(at, into)?;
+        self.observer.at(at + into.len() as u64);
+        Ok(())
+    }
 }
 
 /// A file to be written, and what it was before.
@@ -53,17 +110,29 @@ enum Stop {
     Log(#[from] ScanError),
     #[error("file {key}: {errno}")]
     File { key: Key, errno: Errno },
+    #[error("its file system: {0}")]
+    System(Errno),
 }
 
 /// Does what is to be done.
 pub(super) fn recover(
     file: &LogFile,
+    options: &WriteLog,
     root: &OwnedFd,
     boot: [u8; 16],
 ) -> Result<(Found, Recovered), LogError> {
-    let (found, plan) = file.scan()?;
-    let was_running = found.last.boot == boot && found.last.flags & DOUBT == 0;
-    let mut recovered = Recovered { was_running, ..Recovered::default() };
+    let observer = |stage, all_bytes| {
+        let (tell, done_bytes) = (options.progress, Cell::new(0));
+        Observer { tell, stage, all_bytes, done_bytes }
+    };
+    let observed = Observed { file, observer: observer(Stage::Reading, file.identity.bytes) };
+    let (found, lost) = file.scan_with(options.salvages, &observed)?;
+    let plan = file.plan(&found)?;
+    let has_doubts = found.last.flags & DOUBT != 0 || Marker::is_in_doubt(root);
+    let was_running = found.last.boot == boot && !has_doubts;
+    let mut recovered = Recovered { was_running, lost, ..Recovered::default() };
+    let all_bytes = plan.files.values().map(|needed| needed.bytes).sum();
+    let writing = observer(Stage::Writing, all_bytes);
     let outcome = open_all(root, &plan, &mut recovered).and_then(|targets| {
         if !was_running {
             plan.run(file, &file.identity, &found, |record| {
@@ -73,11 +142,18 @@ pub(super) fn recover(
                 write_all(&target.fd, data, offset).map_err(stop)?;
                 recovered.records += 1;
                 recovered.bytes += data.len() as u64;
+                writing.at(recovered.bytes);
                 Ok::<_, Stop>(())
             })?;
         }
         finish(&targets, &plan, was_running)
     });
+    let outcome = outcome.and_then(|()| match lost {
+        // The files of lost records are not known; on a machine that ran on they have their bytes.
+        Some(_) => rustix::fs::syncfs(root).map_err(Stop::System),
+        None => Ok(()),
+    });
+    let outcome = outcome.and_then(|()| file.name_again().map_err(|cause| Stop::Log(cause.into())));
     outcome.map_err(|stop| {
         file.error(format!(
             "what it holds cannot be brought to its place ({stop}); it stays as it is, to be \

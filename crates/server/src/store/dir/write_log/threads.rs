@@ -11,6 +11,7 @@ use log::{Journal, Key};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
+use super::failure::GivenUp;
 use super::file::{Aligned, LogFile};
 use super::marker::Marker;
 use super::{Failed, Waiter};
@@ -46,6 +47,9 @@ pub(super) struct State {
     pub(super) ending: Option<oneshot::Sender<Result<(), String>>>,
     pub(super) is_closed: bool,
     pub(super) swept_at: u32,
+    /// What came of a log that cannot be written, and who waits for it.
+    pub(super) given_up: Option<GivenUp>,
+    pub(super) to_hear: Vec<oneshot::Sender<GivenUp>>,
 }
 
 impl Shared {
@@ -72,6 +76,9 @@ impl Shared {
                 Begin::Stuck => (state.journal.fail(), false),
             };
             let gone = state.without_records();
+            if state.must_give_up() {
+                self.to_sync.notify_one();
+            }
             drop(state);
             for waiter in waiters.into_iter().flatten() {
                 // A caller who went away is no reason not to tell the others.
@@ -88,15 +95,18 @@ impl Shared {
     pub(super) fn destage(&self) {
         loop {
             let mut state = self.state.lock();
-            while !state.is_sweep_due && state.ending.is_none() && !state.is_closed {
+            while !state.has_work() && !state.is_closed {
                 self.to_sync.wait(&mut state);
             }
             if state.is_closed {
                 return;
             }
-            let ending = state.ending.take();
+            let (ending, must_give_up) = (state.ending.take(), state.must_give_up());
             drop(state);
-            self.sweep();
+            let is_all_stable = self.sweep();
+            if must_give_up {
+                self.give_up(is_all_stable);
+            }
             if let Some(told) = ending {
                 let _ = told.send(self.end());
             }
@@ -107,7 +117,14 @@ impl Shared {
     /// After a sweep: a last frame, and the directory forgets its log.
     fn end(&self) -> Result<(), String> {
         let (told, written) = oneshot::channel();
-        self.state.lock().journal.end(Some(told));
+        let mut state = self.state.lock();
+        match state.given_up {
+            Some(GivenUp::InPlace) => return Ok(()),
+            // No frame can say that this is the end.
+            Some(GivenUp::Needed) => drop(told),
+            None => state.journal.end(Some(told)),
+        }
+        drop(state);
         self.to_write.notify_one();
         if !matches!(written.blocking_recv(), Ok(Ok(()))) {
             return Err("the write log cannot be written".to_owned());
@@ -118,8 +135,9 @@ impl Shared {
         Marker::remove(&self.root).map_err(|errno| format!("the mark of the log: {errno}"))
     }
 
-    /// Syncs all files that have records, some at a time, and waits.
-    fn sweep(&self) {
+    /// Syncs all files that have records, some at a time, and waits; whether all could be.
+    fn sweep(&self) -> bool {
+        let mut is_all_stable = true;
         let state = self.state.lock();
         let files: Vec<_> =
             state.objects.iter().map(|(key, object)| (*key, Arc::clone(object))).collect();
@@ -131,9 +149,11 @@ impl Shared {
             });
             for (key, object, mark, outcome) in asked.collect::<Vec<_>>() {
                 let is_ok = matches!(outcome.blocking_recv(), Ok(Ok(_)));
+                is_all_stable &= is_ok;
                 self.synced(object, key, mark, is_ok, None);
             }
         }
+        is_all_stable
     }
 
     /// A sync that began after `through` was known has ended. The waiter is dropped if the file is
@@ -159,6 +179,15 @@ impl Shared {
 }
 
 impl State {
+    fn has_work(&self) -> bool {
+        self.is_sweep_due || self.ending.is_some() || self.must_give_up()
+    }
+
+    /// The log has failed, and its files are still to be brought to their place.
+    pub(super) fn must_give_up(&self) -> bool {
+        self.journal.is_failed() && self.given_up.is_none()
+    }
+
     /// The files that have no records any more; to be closed outside of the lock.
     fn without_records(&mut self) -> Vec<Arc<Object>> {
         if self.journal.files().len() == self.objects.len() {

@@ -1,0 +1,148 @@
+//! A write log that cannot be written any more, and one that is damaged.
+
+use std::sync::atomic::Ordering;
+
+use super::logged::{Logged, logged, lose, options};
+use super::*;
+use crate::store::dir::write_log::{GivenUp, OnFailure};
+
+/// A server with a log and a file that has a record.
+fn with_record(on_failure: OnFailure) -> Option<(Logged, Handle)> {
+    let mut at = logged()?;
+    at.at.options.write_log.as_mut().unwrap().on_failure = on_failure;
+    // The first store has to let the log go before the next one takes it.
+    let other = DirStore::open(at.at.outside(""), &DirOptions::default()).unwrap();
+    drop(std::mem::replace(&mut at.at.store, other));
+    at.open();
+    let file = at.file("file", b"old");
+    at.write(&file, 0, b"logged", Stability::FileSync).unwrap();
+    Some((at, file))
+}
+
+fn break_log(at: &Logged) {
+    let log = at.at.store.tree.log.as_ref().unwrap();
+    log.file.as_ref().unwrap().fails.store(true, Ordering::SeqCst);
+}
+
+fn without_log(at: &Fixture) -> Result<DirStore, OpenError> {
+    DirStore::open(at.path(""), &DirOptions::default())
+}
+
+#[test]
+fn a_server_whose_log_fails_has_calls_made_again_and_needs_it_no_more() {
+    let Some((at, file)) = with_record(OnFailure::Stop) else { return };
+    break_log(&at);
+    assert!(without_log(&at.at).is_err());
+    let refused = at.write(&file, 0, b"newest", Stability::FileSync).unwrap_err();
+    assert_eq!(refused, Status::Jukebox);
+    assert_eq!(block_on(at.at.store.log_given_up()), GivenUp::InPlace);
+    assert!(at.at.store.sync_failures() > 0);
+    without_log(&at.at).unwrap();
+    block_on(at.at.store.end_log()).unwrap();
+}
+
+#[test]
+fn a_server_that_does_without_its_log_syncs_files_and_answers_when_it_is_forgotten() {
+    let Some((at, file)) = with_record(OnFailure::Degrade) else { return };
+    break_log(&at);
+    let before = at.syncs();
+    let committed = at.write(&file, 0, b"newest", Stability::FileSync).unwrap();
+    assert!(matches!(committed, Committed::Stable(Stability::FileSync, _)));
+    assert!(at.syncs() > before + 1, "for what it held, and for what it did not take");
+    without_log(&at.at).unwrap();
+    at.write(&file, 6, b"!", Stability::DataSync).unwrap();
+    at.commit(&file).unwrap();
+    let committed = at.syncs();
+    at.write(&file, 0, b"N", Stability::FileSync).unwrap();
+    assert_eq!(at.syncs(), committed + 1, "as without a log");
+
+    // The log comes back after a loss of power: what is in it is older than the file.
+    let Fixture { store, place, .. } = at.at;
+    drop(store);
+    let again = options(place.path().join("outside/log"), 2);
+    let refused = DirStore::open(place.path().join("export"), &again).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("went on without it"), "{refused}");
+    assert_eq!(fs::read(place.path().join("export/file")).unwrap(), b"Newest!");
+}
+
+#[test]
+fn a_commit_behind_a_failed_log_is_answered_when_no_replay_can_undo_it() {
+    for on_failure in [OnFailure::Stop, OnFailure::Degrade] {
+        let Some((at, file)) = with_record(on_failure) else { return };
+        at.write(&file, 0, b"newest", Stability::Unstable).unwrap();
+        break_log(&at);
+        let outcome = at.commit(&file);
+        match on_failure {
+            OnFailure::Stop => assert_eq!(outcome, Err(Status::Jukebox)),
+            OnFailure::Degrade => outcome.unwrap(),
+        }
+        without_log(&at.at).unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_fails_with_files_that_cannot_be_synced_is_kept_for_the_next_start() {
+    let Some((at, file)) = with_record(OnFailure::Degrade) else { return };
+    at.fails.store(true, Ordering::SeqCst);
+    break_log(&at);
+    assert_eq!(at.write(&file, 0, b"newest", Stability::FileSync).unwrap_err(), Status::Io);
+    assert_eq!(block_on(at.at.store.log_given_up()), GivenUp::Needed);
+    assert!(without_log(&at.at).is_err());
+    at.fails.store(false, Ordering::SeqCst);
+    assert_eq!(at.commit(&file), Err(Status::Io), "what the kernel had of it may be gone");
+    assert!(block_on(at.at.store.end_log()).is_err());
+    // Also on a machine that was not switched off.
+    let (at, recovered) = at.again(1, |at| lose(at, "file", b"old"));
+    assert!(!recovered.was_running);
+    assert_eq!((recovered.files, recovered.records), (1, 1));
+    assert_eq!(fs::read(at.at.path("file")).unwrap(), b"logged");
+}
+
+/// The place of the frame that is so many before the newest.
+fn frame_before_newest(log: &[u8], before: usize) -> usize {
+    let blocks = log.chunks(4096).enumerate();
+    let frames = blocks.filter(|(_, block)| block.starts_with(b"nfsframe"));
+    let number = |block: &[u8]| u64::from_le_bytes(block[48..56].try_into().unwrap());
+    let mut frames: Vec<_> = frames.map(|(at, block)| (number(block), at * 4096)).collect();
+    frames.sort_unstable();
+    frames[frames.len() - 1 - before].1
+}
+
+#[test]
+fn of_a_damaged_log_what_is_whole_is_salvaged_and_the_rest_is_told() {
+    let Some((at, file)) = with_record(OnFailure::Stop) else { return };
+    at.write(&file, 10, b"lost", Stability::FileSync).unwrap();
+    at.write(&file, 20, b"whole", Stability::FileSync).unwrap();
+    let Fixture { store, place, .. } = at.at;
+    drop(store);
+    let (log, dir) = (place.path().join("outside/log"), place.path().join("export"));
+    let mut bytes = fs::read(&log).unwrap();
+    let middle = frame_before_newest(&bytes, 1);
+    bytes[middle + 200] ^= 1;
+    // And its first block.
+    bytes[100] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    fs::write(dir.join("file"), b"old").unwrap();
+    let mut options = options(log.clone(), 2);
+    let refused = DirStore::open(&dir, &options).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("damaged"), "{refused}");
+    assert!(fs::read(&log).unwrap() == bytes, "nothing was overwritten");
+
+    options.write_log.as_mut().unwrap().salvages = true;
+    let store = DirStore::open(&dir, &options).unwrap();
+    let recovered = store.recovered().unwrap();
+    assert_eq!((recovered.files, recovered.records), (1, 2));
+    let lost = recovered.lost.unwrap();
+    assert_eq!(lost.frames, 1);
+    let mut wanted = b"logged".to_vec();
+    wanted.resize(20, 0);
+    wanted.extend(b"whole");
+    assert_eq!(fs::read(dir.join("file")).unwrap(), wanted);
+    drop(store);
+    // From then on it is a log like any other.
+    options.write_log.as_mut().unwrap().salvages = false;
+    options.write_log.as_mut().unwrap().boot = Some([3; 16]);
+    let store = DirStore::open(&dir, &options).unwrap();
+    assert_eq!(store.recovered().unwrap().lost, None);
+    assert_eq!(store.recovered().unwrap().records, 0);
+}
