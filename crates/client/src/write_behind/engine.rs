@@ -419,7 +419,11 @@ impl Engine {
     }
 
     async fn settle_all(self: &Arc<Self>, file: &Arc<File>) {
-        let age = self.update(file, &mut 0, State::hurry);
+        let hurry = match self.policy.writes_stably() {
+            true => State::hurry_to_be_stable,
+            false => State::hurry,
+        };
+        let age = self.update(file, &mut 0, hurry);
         self.until(file, |state| {
             if state.index.oldest_unanswered().is_some_and(|oldest| oldest <= age) {
                 return false;

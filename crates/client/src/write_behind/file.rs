@@ -44,6 +44,8 @@ pub(super) struct State {
     pub(super) has_given_up: bool,
     /// What is this old or older is sent without waiting for more.
     pub(super) urgent_age: u64,
+    /// What is this old or older somebody wants to be stable.
+    stable_age: u64,
     /// Stands in the queue of those with something to send.
     pub(super) queued: bool,
     pub(super) commit_running: bool,
@@ -98,6 +100,7 @@ impl File {
             failed: None,
             has_given_up: false,
             urgent_age: 0,
+            stable_age: 0,
             queued: false,
             commit_running: false,
             losses: 0,
@@ -141,6 +144,12 @@ impl State {
         self.urgent_age
     }
 
+    /// The same, and it is to be stable.
+    pub(super) fn hurry_to_be_stable(&mut self) -> u64 {
+        self.stable_age = self.hurry();
+        self.stable_age
+    }
+
     /// What to do for a file that nobody waits for.
     pub(super) fn due(&mut self, now: Instant, pressure: bool) -> Due {
         let quiet = now.since(self.last_write);
@@ -164,9 +173,16 @@ impl State {
         }
     }
 
-    /// What a WRITE asks for.
-    pub(super) fn stable(&self, asked: StableHow) -> StableHow {
-        if self.losses >= LOSSES_MAX { StableHow::FileSync } else { asked }
+    /// What a WRITE asks for that is about to be sent: stable storage where somebody waits for
+    /// that, and nothing is left for a COMMIT to do.
+    pub(super) fn stable(&self, asked: StableHow, bytes: usize) -> StableHow {
+        let sums = self.index.sums();
+        let is_all = sums.unanswered_bytes == bytes as u64 && sums.unstable_bytes == 0;
+        let is_waited_for = self.stable_age > 0 && self.stable_age == self.index.age();
+        match self.losses >= LOSSES_MAX || is_all && is_waited_for {
+            true => StableHow::FileSync,
+            false => asked,
+        }
     }
 
     pub(super) fn on_committed(&mut self, lost_bytes: u64) {

@@ -109,7 +109,8 @@ impl Engine {
             let taken = taken.and_then(|chunk| {
                 let caller = usize::try_from(chunk.caller).ok()?;
                 let session = state.callers.get(caller)?.clone();
-                Some((chunk, session, state.stable(self.options.stable)))
+                let stable = state.stable(self.options.stable, chunk.data.len());
+                Some((chunk, session, stable))
             });
             state.queued = state.index.is_ready(urgent_age);
             if state.queued {

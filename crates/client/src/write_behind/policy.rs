@@ -108,6 +108,12 @@ pub(super) trait Policy: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether a file of which everything fits into one WRITE is made stable by that WRITE, without
+    /// a COMMIT.
+    fn writes_stably(&self) -> bool {
+        true
+    }
+
     /// Requests of a file beyond which its writer flushes it and waits.
     fn file_requests_max(&self) -> Option<usize> {
         None
@@ -161,6 +167,11 @@ impl Policy for Paged {
 
     /// 2.4.4 commits when it is told to, or after seconds.
     fn commits_early(&self) -> bool {
+        false
+    }
+
+    /// The paper's calls are those of WRITEs that a COMMIT follows.
+    fn writes_stably(&self) -> bool {
         false
     }
 

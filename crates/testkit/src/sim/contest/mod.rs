@@ -43,6 +43,9 @@ use crate::plan::{Act, LOCKS, LOGS, Level, PLACE_BYTES, PROGRAMS_MAX, Plan};
 /// From the beginning of one place of a file to that of the next.
 const STRIDE: u32 = 2 * PLACE_BYTES;
 
+/// Most bytes of a WRITE: more than there are in a place.
+const WSIZE: u32 = 1 << 20;
+
 /// What whoever has seen nothing is called.
 const STRANGER: usize = usize::MAX - 1;
 
@@ -68,7 +71,11 @@ pub(super) async fn play(stage: Stage, plan: Plan) -> Result<(), Failure> {
     for (number, client) in plan.clients.iter().enumerate() {
         let (clock, session, wire) = mounted(&stage, &plan, number).await?;
         let dir = dir(&session, "contest").await?;
-        hosts.push(Host::new(&clock, session, dir, client.level, stage.planted));
+        // Half of the clients make what they write to a place stable by one WRITE, the others by
+        // WRITEs and a COMMIT.
+        let wsize = if number % 2 == 0 { WSIZE } else { 2 * PLACE_BYTES / 3 };
+        let how = (client.level, wsize);
+        hosts.push(Host::new(&clock, session, dir, how, stage.planted));
         wires.push(wire);
     }
     scene.prepare(&hosts[0]).await.map_err(refused("entry"))?;
@@ -108,7 +115,7 @@ async fn walk(stage: &Stage, scene: &Scene, when: &str) -> Result<(), Failure> {
     let rpc = rpc.map_err(|error| Failure::new("connect", error.to_string()))?;
     let session = stage.machine.session(rpc).await.map_err(at_entry)?;
     let dir = dir(&session, "contest").await?;
-    scene.walk(&Host::new(&stage.clock, session, dir, Level::Calls, None), when).await
+    scene.walk(&Host::new(&stage.clock, session, dir, (Level::Calls, WSIZE), None), when).await
 }
 
 impl Scene {

@@ -222,3 +222,38 @@ fn a_writer_of_one_file_does_not_keep_another_from_being_sent() {
         })
         .unwrap();
 }
+
+#[test]
+fn what_fits_into_one_write_needs_no_commit() {
+    for policy in PolicyName::ALL {
+        let world = World::new();
+        let clock = world.clock();
+        let run = async move {
+            let (session, _site) = site(&clock, "lan-1g").await;
+            let file = file(&session, "f").await;
+            let options = Options { policy, wsize: 8192, ..Options::default() };
+            let behind = WriteBehind::new(&clock, options, Arc::new(()));
+            let sent = async |writes: &[(u64, usize)]| {
+                let before = behind.counters();
+                for (offset, len) in writes {
+                    behind.take(&session, file, *offset, &vec![7; *len]).await.unwrap();
+                }
+                behind.commit(file).await.unwrap();
+                assert!(!behind.is_dirty(file));
+                let after = behind.counters();
+                let commits = after.commits_sent - before.commits_sent;
+                (after.writes_sent - before.writes_sent, commits)
+            };
+            let is_ours = u64::from(policy != PolicyName::Adaptive);
+            assert_eq!(sent(&[(0, 4000)]).await, (1, is_ours), "{policy}");
+            assert_eq!(sent(&[(0, 100), (100, 8092)]).await, (1, is_ours), "{policy}");
+            assert_eq!(sent(&[(0, 8192), (8192, 8192)]).await, (2, 1), "{policy}: two of them");
+            assert_eq!(sent(&[(0, 10), (70_000, 10)]).await, (2, 1), "{policy}: apart");
+            // What was acknowledged before is to be committed.
+            behind.take(&session, file, 0, &[7; 8192]).await.unwrap();
+            behind.flush(file, None).await.unwrap();
+            assert_eq!(sent(&[(8192, 100)]).await, (1, 1), "{policy}");
+        };
+        world.run(run).unwrap();
+    }
+}

@@ -19,6 +19,7 @@ use client::error::Error;
 use client::files::open::{Mode, Open};
 use client::files::{self, Files, Found};
 use client::session::Session;
+use client::write_behind;
 use net::clock::Clock;
 use parking_lot::Mutex;
 use perf::units::Nanos;
@@ -201,14 +202,16 @@ impl Host {
         clock: &Clock,
         session: Session,
         dir: FileHandle,
-        level: Level,
+        (level, wsize): (Level, u32),
         planted: Option<Planted>,
     ) -> Self {
         let kind = match level {
             Level::Calls => Kind::Calls { session, dir },
             Level::Files => {
                 let mistake = planted.and_then(Planted::mistake);
-                let options = files::Options { mistake, ..files::Options::default() };
+                let options = files::Options::default();
+                let write = write_behind::Options { wsize, ..options.write };
+                let options = files::Options { mistake, write, ..options };
                 let files = Files::new(clock, session, options);
                 let of_nodes = (planted == Some(Planted::LocksByNode)).then(Mutex::default);
                 let locking = Tables { of_nodes, ..Tables::default() };
