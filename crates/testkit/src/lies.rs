@@ -43,10 +43,12 @@ pub enum Lie {
     AlwaysLater,
     /// No name may have any length, and no file a link.
     NoNames,
+    /// Letters of both cases are one.
+    FoldsCase,
 }
 
 impl Lie {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::CookiesRepeat,
         Self::OneCookie,
         Self::EmptyPages,
@@ -62,6 +64,7 @@ impl Lie {
         Self::WritesMore,
         Self::AlwaysLater,
         Self::NoNames,
+        Self::FoldsCase,
     ];
 }
 
@@ -166,9 +169,13 @@ impl Liar {
             Procedure::Getattr if self.lie == Lie::AlwaysLater => {
                 Some(getattr::Reply::Err(NfsStat3::Jukebox.into()).to_bytes())
             }
-            Procedure::Pathconf if self.lie == Lie::NoNames => {
+            Procedure::Pathconf => {
                 let mut told = from_bytes::<pathconf::Reply>(results).ok()?.ok()?;
-                (told.name_max, told.linkmax) = (0, 0);
+                match self.lie {
+                    Lie::NoNames => (told.name_max, told.linkmax) = (0, 0),
+                    Lie::FoldsCase => told.case_insensitive = true,
+                    _ => return None,
+                }
                 Some(pathconf::Reply::Ok(told).to_bytes())
             }
             _ => None,

@@ -135,6 +135,11 @@ impl Attributes {
         (left > Nanos::ZERO).then_some((known.attributes, left))
     }
 
+    /// Whether they were told by a call that was sent within `span` before now.
+    pub fn is_known_for(&self, file: &FileHandle, span: Nanos, now: Instant) -> bool {
+        self.files.peek(file).is_some_and(|known| now.since(known.known_since) < span)
+    }
+
     /// The attributes last told, good or not.
     pub fn last(&self, file: &FileHandle) -> Option<Fattr3> {
         self.files.peek(file).map(|known| known.attributes)
@@ -394,10 +399,15 @@ pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use wire::nfs3::{NfsTime, Specdata};
 
     use super::*;
+
+    /// Two that differ.
+    pub(in crate::cache) fn versions() -> [Version; 2] {
+        [Version(1), Version(2)]
+    }
 
     /// A file of so many bytes that has changed at a time.
     fn of_size(size: u64, time: NfsTime) -> Fattr3 {

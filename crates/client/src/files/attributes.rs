@@ -290,6 +290,7 @@ impl Drop for Changing {
     fn drop(&mut self) {
         if !self.is_settled {
             self.tell(&WccData::default());
+            self.files.inner.state.lock().names.is_not_whole(&self.file);
         }
     }
 }

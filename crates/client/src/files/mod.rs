@@ -9,8 +9,10 @@
 //! - [`open`]: files that are open: reading, writing, flushing.
 //! - [`listing`]: directories, a page at a time.
 //! - `read`: reading, with what was fetched ahead.
+//! - `absent`: names that cannot be there.
 //! - `busy`: which files are open, and what is to be removed when they no longer are.
 
+mod absent;
 mod attributes;
 mod busy;
 pub mod listing;
@@ -18,6 +20,7 @@ pub mod names;
 pub mod open;
 mod read;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use lru::LruCache;
@@ -141,6 +144,8 @@ struct State {
     callers: LruCache<Credential, (CallerId, Session)>,
     callers_seen: u64,
     busy: Busy,
+    /// By file system (fsid): whether names of other bytes are other names.
+    exact_names: HashMap<u64, bool>,
     /// Counts our own changes of names, so that a reply that was overtaken is not remembered.
     renames: u64,
 }
@@ -160,6 +165,7 @@ impl Files {
             callers: LruCache::new(at_least_one(CALLERS_MAX)),
             callers_seen: 0,
             busy: Busy::new(clock),
+            exact_names: HashMap::new(),
             renames: 0,
         };
         let state = Arc::new(Mutex::new(state));

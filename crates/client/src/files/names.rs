@@ -78,9 +78,11 @@ impl Files {
     }
 
     fn find(&self, dir: &FileHandle, name: &[u8]) -> Option<Target> {
+        let now = self.now();
         let mut state = self.inner.state.lock();
         let version = state.attributes.sure_version(dir)?;
-        state.names.find(dir, name, version)
+        let found = state.names.find(dir, name, version);
+        found.or_else(|| state.is_absent((dir, version), name, now).then_some(Target::Nothing))
     }
 
     /// The file, if its attributes are good. Attributes and version are of one moment: what an
@@ -244,7 +246,9 @@ impl Files {
         attributes: Sattr3,
     ) -> Result<Found, Error> {
         let acting = self.acting(who);
-        self.make(&acting, dir, name, acting.session.mkdir(dir, name, attributes)).await
+        let has_exact_names = self.has_exact_names(&acting, dir).await;
+        let made = self.make(&acting, dir, name, acting.session.mkdir(dir, name, attributes)).await;
+        made.inspect(|made| self.begins_empty(made, has_exact_names))
     }
 
     /// SYMLINK.

@@ -5,7 +5,7 @@ use client::session::Credential;
 use rustix::io::Errno;
 use wire::nfs3::FileHandle;
 
-use super::{FileSystem, errno};
+use super::{FileSystem, duration, errno};
 use crate::abi::{Entry, answer};
 use crate::attributes::{made, special};
 use crate::inflight::Reply;
@@ -27,7 +27,8 @@ impl FileSystem {
             Ok((dir, Some(found))) => self.answer_entry(&dir, &found, reply),
             Ok((dir, None)) => {
                 // A node 0 is the absence of one, which may be remembered as well.
-                let nothing = Entry { entry_valid: self.valid(&dir), ..Entry::default() };
+                let entry_valid = duration(self.files.missing_for(&dir, &name));
+                let nothing = Entry { entry_valid, ..Entry::default() };
                 match nothing.entry_valid.is_zero() {
                     true => reply.error(Errno::NOENT),
                     false => {
