@@ -207,9 +207,9 @@ impl Files {
         self.inner.state.lock().attributes.version(file)
     }
 
-    /// The mode that was last told of the file, good or not.
-    pub fn last_mode(&self, file: &FileHandle) -> Option<u32> {
-        self.inner.state.lock().attributes.last(file).map(|last| last.mode)
+    /// The attributes that were last told of the file, good or not.
+    pub fn last(&self, file: &FileHandle) -> Option<Fattr3> {
+        self.inner.state.lock().attributes.last(file)
     }
 
     /// How long what is known of the file's attributes is still good; zero when it is not.

@@ -65,14 +65,12 @@ impl FileSystem {
                 }
             }
             if new == wire::nfs3::Sattr3::default() {
-                let attributes = match self.files.getattr(&who, handle).await {
-                    // A kernel that has flushed a file's time closes the file only then, and if
-                    // that fails asks for no errors of writes: they are told at the close. It does
-                    // not look at the attributes.
-                    Err(_) if asked.file.is_some() => self.presumed(node),
-                    told => told.map_err(errno)?,
-                };
-                return Ok((handle, attributes));
+                // A kernel that tells a file's time does not look at the attributes, and the file
+                // may be gone: it tells that of each file whose last name it removes. Those that
+                // are not good it asks for when somebody wants them.
+                let known = self.files.found(&handle).map(|found| found.attributes);
+                let known = known.or_else(|| self.files.last(&handle));
+                return Ok((handle, known.unwrap_or_else(|| self.presumed(node))));
             }
             let attributes = self.files.setattr(&who, handle, new).await.map_err(errno)?;
             let mut nodes = self.nodes.lock();

@@ -187,8 +187,8 @@ impl FileSystem {
             From::Cache => file.open.write_back(offset, data).await,
             From::Program | From::PastCache => file.open.write_bytes(offset, data).await,
         };
-        let mode = self.files.last_mode(&file.open.file()).filter(|_| how.kills_setid);
-        if mode.is_some_and(|mode| mode & SETID != 0) && written.is_ok() {
+        let last = self.files.last(&file.open.file()).filter(|_| how.kills_setid);
+        if last.is_some_and(|last| last.mode & SETID != 0) && written.is_ok() {
             // The server takes them away, and whoever looks at the file next is to see that.
             written = file.open.flush().await;
         }

@@ -34,6 +34,27 @@ fn a_time_that_the_kernel_has_kept_does_not_replace_what_another_client_has_left
     });
 }
 
+/// It tells a file's time when the last name of it is gone, too, and does not look at the answer.
+#[test]
+fn a_time_that_the_kernel_has_of_a_file_that_is_gone_costs_no_call() {
+    served(1 << 20, |kernel, scene| {
+        let (who, root) = (own(), scene.files.root());
+        scene.runtime.block_on(scene.files.getattr(&who, root)).unwrap();
+        kernel.ask_create(0);
+        let created = kernel.answer();
+        let file = (u64_at(&created, 0), u64_at(&created, 128));
+        let secs = u64_at(&created, 40 + 32);
+        let nanos = u32::from_ne_bytes(created[40 + 52..40 + 56].try_into().unwrap());
+        kernel.release(file);
+        let remove = scene.files.remove(&who, root, b"file");
+        scene.runtime.block_on(remove).unwrap();
+        // Had the server been asked, it would have been of a stale handle.
+        let told = set_time(kernel, file.0, None, secs, nanos);
+        let valid = (u64_at(&told, 0), u32::from_ne_bytes(told[8..12].try_into().unwrap()));
+        assert_eq!(valid, (0, 0), "who wants to know more asks");
+    });
+}
+
 #[test]
 fn a_descriptor_is_opened_anew_though_another_client_has_changed_the_file() {
     served(1 << 20, |kernel, scene| {
