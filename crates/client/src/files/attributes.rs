@@ -57,13 +57,16 @@ impl Files {
         }))
     }
 
-    /// What the user sees: bytes that were written and are not there for good count.
+    /// What the user sees: bytes that were written and are not there for good count, and what is
+    /// set of a file that is being made.
     pub(super) fn with_own_data(&self, file: &FileHandle, attributes: Fattr3) -> Fattr3 {
         let end = self.inner.write_behind.own_end(*file).unwrap_or(0);
+        let attributes = self.inner.state.lock().making.shown(file, attributes);
         Fattr3 { size: attributes.size.max(end), ..attributes }
     }
 
-    /// Sets attributes. Data on its way to the file arrives before.
+    /// Sets attributes. Data on its way to the file arrives before. Of a file that is being made,
+    /// what the server will surely do is done when its maker closes it.
     ///
     /// # Errors
     /// As the server says.
@@ -73,6 +76,10 @@ impl Files {
         file: FileHandle,
         new: Sattr3,
     ) -> Result<Fattr3, Error> {
+        if let Some(found) = self.set_later(who, &file, &new) {
+            return Ok(found.attributes);
+        }
+        self.finish_making(file).await;
         self.set(&self.acting(who), file, new).await.map(|found| found.attributes)
     }
 
@@ -128,6 +135,7 @@ impl Files {
         file: FileHandle,
         asked: u32,
     ) -> Result<u32, Error> {
+        self.finish_making(file).await;
         let acting = self.acting(who);
         let now = self.now();
         let known = {

@@ -11,11 +11,13 @@
 //! - `read`: reading, with what was fetched ahead.
 //! - `absent`: names that cannot be there.
 //! - `busy`: which files are open, and what is to be removed when they no longer are.
+//! - `making`: what is set of files before they are closed for the first time.
 
 mod absent;
 mod attributes;
 mod busy;
 pub mod listing;
+mod making;
 pub mod names;
 pub mod open;
 mod read;
@@ -38,6 +40,7 @@ use crate::read_ahead::budget::Budget;
 use crate::session::{Credential, Session};
 use crate::write_behind::{self, Observer, WriteBehind};
 use busy::Busy;
+use making::Making;
 
 /// How to use a file system.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -144,6 +147,7 @@ struct State {
     callers: LruCache<Credential, (CallerId, Session)>,
     callers_seen: u64,
     busy: Busy,
+    making: Making,
     /// By file system (fsid): whether names of other bytes are other names.
     exact_names: HashMap<u64, bool>,
     /// Counts our own changes of names, so that a reply that was overtaken is not remembered.
@@ -165,6 +169,7 @@ impl Files {
             callers: LruCache::new(at_least_one(CALLERS_MAX)),
             callers_seen: 0,
             busy: Busy::new(clock),
+            making: Making::default(),
             exact_names: HashMap::new(),
             renames: 0,
         };
@@ -232,6 +237,7 @@ impl Files {
     /// Ends the use of the file system: what was written is made stable, and hidden names of files
     /// that are still open go. Gives the files of which data could not be written, and why.
     pub async fn shut_down(&self) -> Vec<Loss> {
+        self.finish_all_making().await;
         let lost = self.inner.write_behind.drain().await;
         let hidden = self.inner.state.lock().busy.take_hidden();
         let acting = Acting { id: CallerId(0), session: self.inner.session.clone() };

@@ -6,6 +6,7 @@ use wire::nfs3::{FType, Fattr3, FileHandle, NewObject, NfsStat3, Sattr3, SetTime
 
 use super::attributes::Settled;
 use super::busy::Hidden;
+use super::open::Open;
 use super::{Acting, Files, Found, Mistake};
 use crate::cache::attributes::Version;
 use crate::cache::names::Target;
@@ -175,23 +176,68 @@ impl Files {
         exclusive: bool,
     ) -> Result<Found, Error> {
         let acting = self.acting(who);
+        match self.create_as(&acting, (dir, name), attributes, exclusive).await? {
+            (found, None) => Ok(found),
+            (found, Some(rest)) => self.set(&acting, found.handle, rest).await,
+        }
+    }
+
+    /// As [`Files::create`], and opens the file. What an exclusive CREATE cannot set, and what is
+    /// set of the file before it is closed, goes to the server together.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub async fn create_open(
+        &self,
+        who: &Credential,
+        dir: FileHandle,
+        name: &[u8],
+        attributes: Sattr3,
+        exclusive: bool,
+    ) -> Result<(Found, Open), Error> {
+        let acting = self.acting(who);
+        let (found, rest) = self.create_as(&acting, (dir, name), attributes, exclusive).await?;
+        let open = self.open_made(who, found.handle);
+        let Some(rest) = rest else { return Ok((found, open)) };
+        if self.begins_with(who, &found, &rest) {
+            let attributes = self.with_own_data(&found.handle, found.attributes);
+            return Ok((Found { attributes, ..found }, open));
+        }
+        match self.set(&acting, found.handle, rest).await {
+            Ok(found) => Ok((found, open)),
+            Err(error) => {
+                open.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// CREATE, and what is then to be set.
+    async fn create_as(
+        &self,
+        acting: &Acting,
+        (dir, name): (FileHandle, &[u8]),
+        attributes: Sattr3,
+        exclusive: bool,
+    ) -> Result<(Found, Option<Sattr3>), Error> {
         let session = &acting.session;
         if !exclusive {
-            return self.create_or_take(&acting, (dir, name), attributes).await;
+            let found = self.create_or_take(acting, (dir, name), attributes).await?;
+            return Ok((found, None));
         }
         let how = CreateHow::Exclusive(self.create_verifier());
-        let made = self.make(&acting, dir, name, session.create(dir, name, how)).await;
+        let made = self.make(acting, dir, name, session.create(dir, name, how)).await;
         let made = match made {
             Err(error) if error.is_unsupported() => {
                 let how = CreateHow::Guarded(attributes);
-                return self.make(&acting, dir, name, session.create(dir, name, how)).await;
+                let made = self.make(acting, dir, name, session.create(dir, name, how)).await?;
+                return Ok((made, None));
             }
             made => made?,
         };
         // An exclusive CREATE sets nothing, and keeps its verifier in the times (RFC 1813 3.3.8).
         let (atime, mtime) = (SetTime::ServerTime, SetTime::ServerTime);
-        let attributes = Sattr3 { atime, mtime, ..attributes };
-        self.set(&acting, made.handle, attributes).await
+        Ok((made, Some(Sattr3 { atime, mtime, ..attributes })))
     }
 
     async fn create_or_take(
@@ -316,6 +362,7 @@ impl Files {
         dir: FileHandle,
         name: &[u8],
     ) -> Result<Found, Error> {
+        self.finish_making(file).await;
         let acting = self.acting(who);
         let asked = self.now();
         let change = self.changing(dir);
@@ -450,6 +497,11 @@ impl Files {
         from: (FileHandle, &[u8]),
         to: (FileHandle, &[u8]),
     ) -> Result<(), Error> {
+        match self.find(&from.0, from.1) {
+            Some(Target::File(file)) => self.finish_making(file).await,
+            Some(Target::Nothing) => {}
+            None => self.finish_all_making().await,
+        }
         let acting = self.acting(who);
         let replaced = match self.target_if_open(&acting, to.0, to.1).await? {
             Some(file) if from != to && self.replaces(who, from, file).await? => {

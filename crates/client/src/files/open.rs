@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use wire::nfs3::{FileHandle, NfsStat3, Sattr3, access};
+use wire::nfs3::{FileHandle, NfsStat3, NfsTime, Sattr3, SetTime, access};
 
 use super::read::Reading;
 use super::{Acting, Files, Mistake};
@@ -56,6 +56,7 @@ impl Files {
         file: FileHandle,
         mode: Mode,
     ) -> Result<Open, Error> {
+        self.finish_making(file).await;
         let acting = self.acting(who);
         let mut asked = 0;
         if mode.read {
@@ -135,6 +136,7 @@ impl Open {
         let inner = &*self.inner;
         let session = self.acting().session.impatient();
         self.tell()?;
+        self.files().is_written(&inner.file);
         let write_behind = self.write_behind();
         write_behind.take(&session, inner.file, offset, data).await?;
         self.wrote(offset).await
@@ -148,6 +150,7 @@ impl Open {
         let inner = &*self.inner;
         let session = self.acting().session.impatient();
         self.tell()?;
+        self.files().is_written(&inner.file);
         let write_behind = self.write_behind();
         write_behind.take_bytes(&session, inner.file, offset, data).await?;
         self.wrote(offset).await
@@ -161,6 +164,7 @@ impl Open {
     pub async fn write_back(&self, offset: u64, data: Bytes) -> Result<(), Error> {
         let inner = &*self.inner;
         let session = self.acting().session.impatient();
+        self.files().is_written(&inner.file);
         let write_behind = self.write_behind();
         write_behind.take_bytes(&session, inner.file, offset, data).await?;
         self.inner.changes.fetch_add(1, Ordering::Release);
@@ -178,6 +182,13 @@ impl Open {
             self.files().inner.state.lock().busy.appended(&inner.file);
         }
         if self.files().inner.options.sync { self.flush().await } else { Ok(()) }
+    }
+
+    /// Sets a time of modification with what else is to be set of the file before it is closed for
+    /// the first time. False where there is nothing else.
+    pub fn set_time_later(&self, time: NfsTime) -> bool {
+        let new = Sattr3 { mtime: SetTime::ClientTime(time), ..Sattr3::default() };
+        self.files().set_later(&self.inner.who, &self.inner.file, &new).is_some()
     }
 
     /// What was written is on stable storage; for fsync(2).
@@ -213,6 +224,7 @@ impl Open {
     async fn settle_all(&self) {
         self.write_behind().settle(self.inner.file).await;
         self.settled();
+        self.files().finish_making(self.inner.file).await;
     }
 
     /// Tells of an error that has come since it was opened, once.
@@ -272,6 +284,7 @@ impl Open {
             return;
         }
         let (files, file) = (&self.inner.files, self.inner.file);
+        files.finish_making(file).await;
         let (hidden, was_last) = {
             let mut state = files.inner.state.lock();
             state.attributes.unpin(&file);

@@ -122,12 +122,16 @@ impl FileSystem {
             let size = (flags & O_TRUNC != 0).then_some(0);
             let attributes = Sattr3 { size, ..made(mode) };
             let exclusive = flags & O_EXCL != 0;
-            let created = self.files.create(&who, dir, &name, attributes, exclusive);
-            let found = created.await.map_err(errno)?;
+            let created = self.files.create_open(&who, dir, &name, attributes, exclusive);
+            let (found, open) = created.await.map_err(errno)?;
             // Without O_EXCL it may be a file that the kernel has by another name.
-            let found = self.settled(&who, found).await?;
-            let open = self.files.open_made(&who, found.handle);
-            Ok((dir, found, open))
+            match self.settled(&who, found).await {
+                Ok(found) => Ok((dir, found, open)),
+                Err(errno) => {
+                    open.close().await;
+                    Err(errno)
+                }
+            }
         };
         let (dir, found, open) = match result.await {
             Ok(created) => created,
@@ -229,6 +233,7 @@ impl FileSystem {
             reply.done();
             return;
         }
+        self.join_time(&file);
         let flushed = file.open.flush_at_close().await;
         self.tell_time(&file).await;
         self.is_stable(file.node).await;
@@ -243,6 +248,7 @@ impl FileSystem {
         let Some(file) = self.opens.file(file) else {
             return reply.error(Errno::BADF);
         };
+        self.join_time(&file);
         let flushed = file.open.flush().await;
         self.is_stable(file.node).await;
         match flushed {
@@ -254,6 +260,14 @@ impl FileSystem {
     pub(super) async fn release(&self, file: u64, reply: Reply) {
         self.closed(file).await;
         reply.done();
+    }
+
+    /// The time that the kernel has given a file that is being made is set with the rest.
+    fn join_time(&self, file: &OpenFile) {
+        let mut nodes = self.nodes.lock();
+        if let Some(node) = nodes.find_mut(file.node) {
+            node.mtime.take_if(|time| file.open.set_time_later(*time));
+        }
     }
 
     /// Sets the time that the kernel has given the file. As the server has its own, and may not

@@ -162,7 +162,11 @@ impl Hands {
             }
             Grip::Files { files, .. } => {
                 let exclusive = how != How::Unchecked;
-                let made = files.create(&me(), dir, name, attributes, exclusive).await?;
+                let made = files.create_open(&me(), dir, name, attributes, exclusive).await;
+                let (made, open) = made?;
+                let closed = open.flush_at_close().await;
+                open.close().await;
+                closed?;
                 Ok(Some(made.handle))
             }
         }

@@ -13,6 +13,7 @@ mod greedy;
 mod host;
 mod hostile;
 mod losses;
+mod making;
 mod mix;
 mod mixture;
 mod network;

@@ -264,8 +264,12 @@ impl Host {
                 }
             }
             Kind::Files { files, kernel, dir, .. } => {
-                let found = files.create(&me(), *dir, name.as_bytes(), mode, true).await?;
+                let name = name.as_bytes();
+                let (found, open) = files.create_open(&me(), *dir, name, mode, true).await?;
                 kernel.lock().named(&found);
+                let closed = open.flush_at_close().await;
+                open.close().await;
+                closed?;
                 Ok(found.handle)
             }
             Kind::Folder(folder) => Ok(folder.make(name)?),
