@@ -18,10 +18,10 @@ fn tested(store: &str, folder: &Path, options: &[&str]) -> Finished {
     let words = [again.get_program()].into_iter().chain(again.get_args());
     let words: Vec<String> = words.map(quoted).collect();
     let pid = quoted(&pid);
-    // What a killed process had open is closed when it cannot be listed any more.
-    let kill = format!(
-        "pid=$(cat {pid}); kill -KILL $pid; while ls /proc/$pid/fd/0 >/dev/null 2>&1; do :; done"
-    );
+    // The threads of a killed process end one after the other, and the last closes what it had
+    // open: until then nobody else can have the port.
+    let listens = format!("grep -q ':{port:04X} 00000000:0000 0A' /proc/net/tcp");
+    let kill = format!("kill -KILL $(cat {pid}); while {listens}; do :; done");
     let restart = format!("{} >/dev/null 2>&1 & echo $! >{pid}", words.join(" "));
     let url = format!("nfs://127.0.0.1/?nfsport={port}&mountport={port}");
     let mut arguments = vec!["crash-test", &url, "--kill", &kill, "--restart", &restart];
