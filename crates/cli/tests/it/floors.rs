@@ -267,6 +267,9 @@ fn a_far_end_survives_noise_crowds_and_peers_that_vanish() {
         socket.send_to(noise, far.address).unwrap();
         let mut stream = TcpStream::connect(far.address).unwrap();
         stream.write_all(noise).ok();
+        // Until it is closed it has a place, which would be free for the last of the crowd.
+        stream.shutdown(Shutdown::Write).ok();
+        stream.read_to_end(&mut Vec::new()).ok();
     }
     // More than may be at once; the last are closed, and these end.
     let crowd: Vec<_> = (0..30).map(|_| TcpStream::connect(far.address).unwrap()).collect();
