@@ -17,7 +17,8 @@ const WITHIN: Duration = Duration::from_secs(30);
 /// Writes and reads much, and waits until what that took is given back.
 pub(super) fn play(stage: &Stage<'_>) -> Result<String, String> {
     let Some(url) = stage.url else { return Ok("no mount".to_owned()) };
-    let mounted = Mounted::start(stage.nfskit, stage.scratch, "memory", url, &[])?;
+    let name = format!("memory-{}", stage.kind.name());
+    let mounted = Mounted::start(stage.nfskit, stage.scratch, &name, url, &[])?;
     let before = mounted.resident_mib()?;
     let size_mib = if stage.is_quick() { 256 } else { 1024 };
     let file = mounted.dir.join("memory");
