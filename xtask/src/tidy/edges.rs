@@ -4,7 +4,7 @@ use super::manifest::{Entry, entries, first_string, is_dependencies};
 use super::{Finding, Tree};
 
 /// Our crates by folder, each with what it may name under `[dependencies]`.
-const EDGES: [(&str, &[&str]); 21] = [
+const EDGES: [(&str, &[&str]); 22] = [
     (
         "bench",
         &[
@@ -12,6 +12,7 @@ const EDGES: [(&str, &[&str]); 21] = [
             "wire", "world",
         ],
     ),
+    ("cache", &[]),
     ("checks", &["client", "doctor", "load", "net", "perf", "wire"]),
     (
         "cli",
@@ -20,7 +21,7 @@ const EDGES: [(&str, &[&str]); 21] = [
             "load", "net", "perf", "report", "server", "study", "watch", "wire", "world",
         ],
     ),
-    ("client", &["net", "perf", "wire"]),
+    ("client", &["cache", "net", "perf", "wire"]),
     ("counters", &[]),
     ("doctor", &["counters", "perf", "trace"]),
     ("fuse", &["client", "net", "perf", "wire"]),

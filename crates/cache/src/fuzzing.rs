@@ -1,0 +1,19 @@
+//! Bodies of fuzz targets, which ordinary tests run too.
+
+use crate::header::{BLOCKS, HEADER_BYTES, Header};
+use crate::medium::folder::parse;
+use crate::place::Identity;
+
+/// Any bytes as a header, an identity and a file's name: an answer or an error, and what is taken
+/// for whole is the same when it is written again.
+pub fn cache(input: &[u8]) {
+    if let Ok(header) = Header::decode(input) {
+        assert_eq!(header.encode()[..], input[..HEADER_BYTES]);
+        assert!(header.blocks().all(|index| index < BLOCKS && header.len(index) > 0));
+        assert!(header.data_bytes() <= header.disk_bytes());
+    }
+    if let Some(identity) = std::str::from_utf8(input).ok().and_then(Identity::parse) {
+        assert!(!identity.origin.folder().contains('/'));
+    }
+    let _ = parse(input);
+}

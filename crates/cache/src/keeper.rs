@@ -1,0 +1,465 @@
+//! Everything that changes a cache, one after the other: on a thread of its own, or in a world in
+//! place.
+//!
+//! Nothing here has to be in order for a reader's sake: a block is good if its segment's header
+//! names this file, this state of it and this content, wherever a crash has cut.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+
+use crate::counts::Cause;
+use crate::header::{Geometry, Header};
+use crate::key::{FileHash, Key, Name, Token};
+use crate::limits::{Cleaner, Filled};
+use crate::orders::Order;
+use crate::segment::Segment;
+use crate::shared::{Event, Shared};
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// These bytes of the file in this state are worth keeping.
+    Store {
+        key: Key,
+        token: Token,
+        offset: u64,
+        data: Bytes,
+    },
+    /// We have changed the file from one state to another: what is said to be new is, and what is
+    /// not said stays.
+    Changed {
+        key: Key,
+        from: Token,
+        to: Token,
+        parts: Vec<Part>,
+    },
+    /// All segments of a file, or of all.
+    Forget {
+        file: Option<FileHash>,
+    },
+    Pin {
+        file: FileHash,
+        is_pinned: bool,
+    },
+    /// Down to so many bytes.
+    Clean {
+        bytes_max: u64,
+    },
+    /// Some time has gone by.
+    Tick,
+}
+
+/// What a change of ours has left of a range.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Part {
+    pub offset: u64,
+    /// As long as the range.
+    pub bytes: u64,
+    /// What stands there now, if that is known.
+    pub data: Option<Bytes>,
+}
+
+impl Job {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Store { data, .. } => data.len(),
+            Self::Changed { parts, .. } => {
+                parts.iter().filter_map(|part| part.data.as_ref()).map(Bytes::len).sum()
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Segments that go at once while it is cleaned, so that storing goes on meanwhile.
+const EVICTED_AT_ONCE: usize = 8;
+
+/// Errors of the disk one after the other after which nothing is stored any more.
+const FAILURES_MAX: u32 = 3;
+
+/// Segments of a file that a change of ours carries over.
+const CHANGED_SEGMENTS_MAX: u32 = 1024;
+
+/// Bytes stored after which is looked how much is free.
+const LOOK_BYTES: u64 = 16 << 20;
+
+/// A fiftieth of the file system stays free at most, however much was asked for.
+const FREE_PARTS: u64 = 50;
+
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    cleaner: Cleaner,
+    /// Stored since it was opened, while it is not known what was there.
+    new: Filled,
+    failures: u32,
+    is_off: bool,
+    is_full: bool,
+    looked_bytes: u64,
+    noted: Option<Filled>,
+}
+
+impl Keeper {
+    pub(crate) fn new(cleaner: Cleaner) -> Self {
+        Self {
+            cleaner,
+            new: Filled::default(),
+            failures: 0,
+            is_off: false,
+            is_full: false,
+            looked_bytes: u64::MAX,
+            noted: None,
+        }
+    }
+
+    pub(crate) fn run(&mut self, shared: &Shared, job: Job) {
+        match job {
+            Job::Store { key, token, offset, data } => {
+                self.store(shared, (&key, &token), offset, &data);
+            }
+            Job::Changed { key, from, to, parts } => {
+                self.changed(shared, &key, (&from, &to), parts);
+            }
+            Job::Forget { file } => forget(shared, file),
+            Job::Pin { file, is_pinned } => shared.evictor.lock().pin(file, is_pinned),
+            Job::Clean { bytes_max } => clean(shared, bytes_max),
+            Job::Tick => self.tick(shared),
+        }
+    }
+
+    fn tick(&mut self, shared: &Shared) {
+        self.looked_bytes = u64::MAX;
+        self.is_full = false;
+        if let Some(pins) = shared.medium.pins() {
+            shared.evictor.lock().set_pins(pins);
+        }
+        for order in shared.medium.orders() {
+            match order {
+                Order::Forget(file) => forget(shared, file),
+                Order::Clean(bytes_max) => clean(shared, bytes_max),
+            }
+        }
+        for segment in shared.with_news() {
+            let done = segment.save();
+            self.took(shared, done);
+        }
+        if let Some(filled) = self.filled(shared)
+            && self.noted != Some(filled)
+        {
+            shared.medium.note(filled);
+            self.noted = Some(filled);
+        }
+    }
+
+    /// What lies there, as far as is known.
+    fn filled(&self, shared: &Shared) -> Option<Filled> {
+        if shared.is_counted.load(Relaxed) {
+            return Some(shared.evictor.lock().filled());
+        }
+        shared.noted.map(|noted| Filled {
+            bytes: noted.bytes.saturating_add(self.new.bytes),
+            files: noted.files.saturating_add(self.new.files),
+        })
+    }
+
+    fn store(&mut self, shared: &Shared, of: (&Key, &Token), offset: u64, data: &Bytes) {
+        for (segment, blocks) in blocks(shared.geometry, of.1.size, offset, data) {
+            let bytes: usize = blocks.iter().map(|(_, data)| data.len()).sum();
+            let is_stored =
+                !self.is_off && !self.is_full && self.store_in(shared, of, segment, blocks);
+            if !is_stored {
+                shared.counts.unstored_bytes.fetch_add(bytes as u64, Relaxed);
+            }
+        }
+    }
+
+    fn store_in(
+        &mut self,
+        shared: &Shared,
+        (key, token): (&Key, &Token),
+        segment: u32,
+        blocks: Vec<(usize, Bytes)>,
+    ) -> bool {
+        let found = shared.find(key, segment);
+        let name = Name { file: key.hash(), segment };
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return self.took(shared, Err(error)),
+        };
+        let found = found.filter(|found| {
+            let is_same = {
+                let head = found.head.lock();
+                head.header.key == *key && head.header.token == *token
+            };
+            if !is_same {
+                drop_segment(shared, name, Cause::Changed);
+            }
+            is_same
+        });
+        let header = match &found {
+            Some(found) => found.head.lock().header.clone(),
+            None => Header::new(shared.geometry, *key, segment, *token),
+        };
+        let blocks: Vec<_> = blocks
+            .into_iter()
+            .map(|(index, data)| (index, header.crc_of(index, &data), data))
+            .filter(|(index, crc, _)| header.crc(*index) != Some(*crc))
+            .collect();
+        let new_bytes: u64 =
+            blocks.iter().map(|(_, _, data)| Geometry::disk_bytes(data.len() as u64)).sum();
+        let more = match &found {
+            Some(_) => Filled { bytes: new_bytes, files: 0 },
+            None => Filled { bytes: new_bytes + crate::header::DATA_AT, files: 1 },
+        };
+        if blocks.is_empty() {
+            return true;
+        }
+        if !self.make_room(shared, more) {
+            return false;
+        }
+        // It may have gone to make room for itself.
+        let found = found.filter(|found| shared.is_open(found));
+        let done = put(shared, header, found, &blocks);
+        if done.is_err() {
+            drop_segment(shared, name, Cause::Failed);
+        } else {
+            let stored: u64 = blocks.iter().map(|(_, _, data)| data.len() as u64).sum();
+            shared.counts.stored_blocks.fetch_add(blocks.len() as u64, Relaxed);
+            shared.counts.stored_bytes.fetch_add(stored, Relaxed);
+            self.looked_bytes = self.looked_bytes.saturating_add(stored);
+            self.new.bytes = self.new.bytes.saturating_add(more.bytes);
+            self.new.files += more.files;
+        }
+        self.took(shared, done)
+    }
+
+    /// Takes in how a call to the disk has ended; gives whether it was done.
+    fn took(&mut self, shared: &Shared, done: io::Result<()>) -> bool {
+        let Err(error) = done else {
+            self.failures = 0;
+            return true;
+        };
+        shared.counts.failures.fetch_add(1, Relaxed);
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            self.is_full = true;
+            evict_some(shared);
+            shared.tell(Event::Full);
+            return false;
+        }
+        self.failures += 1;
+        if self.failures >= FAILURES_MAX && !self.is_off {
+            self.is_off = true;
+            shared.tell(Event::Off { error: error.to_string() });
+        } else {
+            shared.tell(Event::Failed { error: error.to_string() });
+        }
+        false
+    }
+
+    /// Makes room for so much; false: there is none.
+    fn make_room(&mut self, shared: &Shared, more: Filled) -> bool {
+        if self.looked_bytes >= LOOK_BYTES {
+            self.looked_bytes = 0;
+            if self.is_tight(shared, more) {
+                self.is_full = true;
+                evict_some(shared);
+                shared.tell(Event::Full);
+                return false;
+            }
+        }
+        let mut went = 0;
+        loop {
+            // Nobody knows what is there: it is being counted.
+            let Some(filled) = self.filled(shared) else { return false };
+            let is_due = self.cleaner.is_due(filled, more);
+            let has_room = self.cleaner.has_room(filled, more);
+            if !is_due || has_room && went == EVICTED_AT_ONCE {
+                return has_room;
+            }
+            let victim = shared.evictor.lock().evict();
+            let Some(name) = victim else { return has_room };
+            went += 1;
+            if !shared.is_counted.load(Relaxed) {
+                self.new.bytes = self.new.bytes.saturating_sub(shared.geometry.block_bytes());
+            }
+            remove(shared, name, Cause::Evicted);
+        }
+    }
+
+    fn is_tight(&self, shared: &Shared, more: Filled) -> bool {
+        let wanted = self.cleaner.limits().free_bytes_min;
+        shared.medium.free().is_ok_and(|free| {
+            free.bytes < wanted.min(free.all_bytes / FREE_PARTS).saturating_add(more.bytes)
+        })
+    }
+
+    /// A change of ours. The blocks that it has touched go or are replaced; the others are of the
+    /// new state as they were of the old one.
+    fn changed(
+        &mut self,
+        shared: &Shared,
+        key: &Key,
+        (from, to): (&Token, &Token),
+        parts: Vec<Part>,
+    ) {
+        let geometry = shared.geometry;
+        let ends = [from.size, to.size];
+        let last = ends.iter().max().map_or(0, |end| end.saturating_sub(1));
+        // Of a longer file the others are found to be of another state, and dropped.
+        for segment in 0..=geometry.segment_of(last).unwrap_or(0).min(CHANGED_SEGMENTS_MAX) {
+            let Ok(found) = shared.find(key, segment) else { continue };
+            let Some(found) = found else { continue };
+            let (is_of_before, next) = {
+                let head = found.head.lock();
+                let is_of_before = head.header.key == *key && head.header.token == *from;
+                (is_of_before, of_new_state(&head.header, to, &parts))
+            };
+            let name = found.name;
+            if !is_of_before {
+                drop_segment(shared, name, Cause::Changed);
+            } else if let Some(next) = next {
+                // The header alone: what it says stands there as it was.
+                found.head.lock().header = next;
+                let done = found.save();
+                if !self.took(shared, done) {
+                    drop_segment(shared, name, Cause::Failed);
+                }
+            } else {
+                drop_segment(shared, name, Cause::Changed);
+            }
+        }
+        for Part { offset, data, .. } in parts {
+            if let Some(data) = data {
+                self.store(shared, (key, to), offset, &data);
+            }
+        }
+    }
+}
+
+/// The header of a segment in the new state of its file; none where blocks of it have changed.
+///
+/// Such a segment is dropped as a whole and begins again in another local file: in the same one a
+/// power failure could leave the new header with an old block, whose checksum is then all that
+/// tells them apart.
+fn of_new_state(header: &Header, to: &Token, parts: &[Part]) -> Option<Header> {
+    let geometry = header.geometry;
+    let start = u64::from(header.segment) * geometry.segment_bytes();
+    let mut next = header.clone();
+    next.token = *to;
+    for index in header.blocks() {
+        let at = start + index as u64 * geometry.block_bytes();
+        let len = header.len(index);
+        let is_touched = |part: &Part| {
+            part.offset < at.saturating_add(geometry.block_bytes())
+                && at < part.offset.saturating_add(part.bytes)
+        };
+        if len != next.len(index) || parts.iter().any(is_touched) {
+            return None;
+        }
+    }
+    Some(next)
+}
+
+/// Writes blocks and then the header that says so.
+fn put(
+    shared: &Shared,
+    mut header: Header,
+    found: Option<Arc<Segment>>,
+    blocks: &[(usize, u32, Bytes)],
+) -> io::Result<()> {
+    let name = header.name();
+    let segment = match found {
+        Some(found) => found,
+        None => {
+            // What has gone to make room leaves none of its blocks.
+            header = Header::new(header.geometry, header.key, header.segment, header.token);
+            let stored = shared.medium.make(name)?;
+            stored.write(0, &header.encode())?;
+            let made = Arc::new(Segment::new(name, stored, header));
+            shared.opened(&made);
+            made
+        }
+    };
+    let geometry = shared.geometry;
+    for (index, _, data) in blocks {
+        segment.stored.write(geometry.place(*index), data)?;
+    }
+    let bytes = {
+        let mut head = segment.head.lock();
+        for (index, crc, _) in blocks {
+            head.header.put(*index, *crc);
+        }
+        head.header.disk_bytes()
+    };
+    shared.evictor.lock().stored(name, bytes);
+    segment.save()
+}
+
+/// The whole blocks among these bytes, by segment: those that the file's end cuts are whole.
+fn blocks(
+    geometry: Geometry,
+    file_bytes: u64,
+    offset: u64,
+    data: &Bytes,
+) -> Vec<(u32, Vec<(usize, Bytes)>)> {
+    let mut found: Vec<(u32, Vec<(usize, Bytes)>)> = Vec::new();
+    let block_bytes = geometry.block_bytes();
+    let Some(end) = offset.checked_add(data.len() as u64) else { return found };
+    let end = end.min(file_bytes);
+    let mut at = offset.next_multiple_of(block_bytes);
+    while at < end {
+        let to = at.saturating_add(block_bytes).min(file_bytes);
+        let Some(segment) = geometry.segment_of(at).filter(|_| to <= end) else { break };
+        let place = |at: u64| usize::try_from(at - offset).unwrap_or(usize::MAX);
+        let within = at - u64::from(segment) * geometry.segment_bytes();
+        let index = usize::try_from(within / block_bytes).unwrap_or(usize::MAX);
+        let block = (index, data.slice(place(at)..place(to)));
+        match found.last_mut().filter(|(last, _)| *last == segment) {
+            Some((_, blocks)) => blocks.push(block),
+            None => found.push((segment, vec![block])),
+        }
+        at = to;
+    }
+    found
+}
+
+fn evict_some(shared: &Shared) {
+    for _ in 0..EVICTED_AT_ONCE {
+        let victim = shared.evictor.lock().evict();
+        let Some(name) = victim else { return };
+        remove(shared, name, Cause::Evicted);
+    }
+}
+
+fn clean(shared: &Shared, bytes_max: u64) {
+    while shared.evictor.lock().filled().bytes > bytes_max {
+        let victim = shared.evictor.lock().evict();
+        let Some(name) = victim else { return };
+        remove(shared, name, Cause::Evicted);
+    }
+}
+
+fn forget(shared: &Shared, file: Option<FileHash>) {
+    let mut names = shared.evictor.lock().names(file);
+    names.sort_unstable();
+    for name in names {
+        drop_segment(shared, name, Cause::Invalidated);
+    }
+}
+
+fn drop_segment(shared: &Shared, name: Name, cause: Cause) {
+    shared.evictor.lock().removed(&name);
+    remove(shared, name, cause);
+}
+
+/// Its place in the eviction's queues is gone already.
+fn remove(shared: &Shared, name: Name, cause: Cause) {
+    shared.closed(&name);
+    // What cannot be removed is found again by the next process, and judged then.
+    if shared.medium.remove(name).is_ok() {
+        shared.counts.dropped(cause);
+        shared.gone.lock().put(name, cause);
+    }
+}

@@ -1,0 +1,268 @@
+//! The persistent cache: blocks of an origin's files on a local disk, which survive restarts, and
+//! of which nothing is ever served that cannot be proved to be what it should be. It knows no NFS:
+//! a file is the bytes of its handle ([`Key`]), and what its data are of is a [`Token`], which the
+//! caller makes of the attributes that the origin tells.
+//!
+//! ```text
+//!   read ──► table of open segments ──► preadv2 at once, else on a thread ──► checked ──► hit
+//!              │ token, key, checksum wrong: a miss, with its cause
+//!   store ─► queue ──► keeper (one thread): room, blocks, header ──► segment files
+//! ```
+//!
+//! - [`key`]: files, origins, states of files. [`settle`]: which states are told apart.
+//! - [`header`]: the bytes of a segment's header; `docs/formats/cache.md` has them.
+//! - [`evict`], [`limits`]: what goes, and when. Pure.
+//! - [`medium`]: where segments lie. [`place`]: a cache's directory: whose it is, who has it.
+//! - `segment`: reading with verification. `keeper`: all changes. `threads`: where they block.
+//! - [`survey`]: what lies in a directory, for commands.
+//!
+//! **The rules** that whoever uses it keeps:
+//!
+//! 1. What is stored under a token was read while the file was in that state: the token was known
+//!    before the data were asked for, the reply told the same, and it was settled
+//!    ([`settle::OriginTime`]).
+//! 2. What is read is asked for under the token that the file has now, as far as the consistency
+//!    that is promised wants it known.
+//! 3. Who may read is decided before the cache is asked.
+
+mod counts;
+pub mod evict;
+pub mod fuzzing;
+pub mod header;
+mod keeper;
+pub mod key;
+pub mod limits;
+pub mod medium;
+pub mod orders;
+pub mod place;
+mod segment;
+pub mod settle;
+mod shared;
+pub mod survey;
+mod threads;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+pub use self::counts::{Cause, Statistics};
+pub use self::header::Geometry;
+pub use self::keeper::Part;
+use self::keeper::{Job, Keeper};
+pub use self::key::{FileHash, Key, Origin, Time, Token};
+use self::limits::Cleaner;
+pub use self::limits::{Filled, Limits};
+use self::medium::{Medium, Memory};
+use self::place::{OpenError, Place};
+pub use self::settle::OriginTime;
+use self::shared::Shared;
+pub use self::shared::{Event, Hear};
+use self::threads::Threads;
+
+/// An origin's cache that is open; clones are the same one. The last that goes waits up to five
+/// seconds for what is still to be stored.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    keeping: Keeping,
+    shared: Arc<Shared>,
+    /// Locked as long as this lives; none in memory.
+    _place: Option<Place>,
+}
+
+/// Who changes it.
+#[derive(Debug)]
+enum Keeping {
+    Thread(Threads),
+    /// Whoever asks: a world has no threads. Guards the keeper.
+    InPlace(Mutex<Keeper>),
+}
+
+impl Cache {
+    /// Opens what lies in `dir` of this origin, and makes it if there is nothing. Reads of
+    /// the origin have up to `read_bytes`: blocks of a new one are parts of them.
+    ///
+    /// # Errors
+    /// The directory cannot be used: [`OpenError`] says why, and nothing was changed in it.
+    pub fn open(
+        dir: &Path,
+        origin: &Origin,
+        read_bytes: u32,
+        limits: Limits,
+        hear: Hear,
+    ) -> Result<Self, OpenError> {
+        let geometry = Geometry::of_reads_of(read_bytes);
+        let place = Place::open(dir, origin, geometry)?;
+        let folder = place.folder()?;
+        let shared = Arc::new(Shared::new(Arc::new(folder), place.geometry(), hear));
+        let keeper = Keeper::new(Cleaner::new(limits));
+        let threads = Threads::start(&shared, keeper).map_err(OpenError::Threads)?;
+        let keeping = Keeping::Thread(threads);
+        Ok(Self { inner: Arc::new(Inner { keeping, shared, _place: Some(place) }) })
+    }
+
+    /// One in memory, that does everything in place: for worlds and tests.
+    pub fn in_memory(memory: Memory, geometry: Geometry, limits: Limits) -> Self {
+        Self::in_memory_heard(memory, geometry, limits, Box::new(|_| ()))
+    }
+
+    /// As [`Cache::in_memory`], and somebody hears of events.
+    pub fn in_memory_heard(memory: Memory, geometry: Geometry, limits: Limits, hear: Hear) -> Self {
+        let medium: Arc<dyn Medium> = Arc::new(memory);
+        let shared = Arc::new(Shared::new(medium, geometry, hear));
+        shared.count();
+        let keeping = Keeping::InPlace(Mutex::new(Keeper::new(Cleaner::new(limits))));
+        Self { inner: Arc::new(Inner { keeping, shared, _place: None }) }
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        self.inner.shared.geometry
+    }
+
+    /// Bytes of the file from `offset`, fewer than `count` only at the end that its state says.
+    /// Never waits longer than the local disk takes.
+    ///
+    /// # Errors
+    /// It has not got all of them: the cause is counted.
+    pub async fn read(
+        &self,
+        key: &Key,
+        token: &Token,
+        offset: u64,
+        count: u32,
+    ) -> Result<Bytes, Cause> {
+        let shared = &self.inner.shared;
+        let end = offset.saturating_add(u64::from(count)).min(token.size);
+        if offset >= end {
+            return Ok(Bytes::new());
+        }
+        let range = (offset, end);
+        let mut read = shared.read((key, token), range, true);
+        if read == Ok(None) {
+            read = self.read_waiting((*key, *token), range).await;
+        }
+        let counts = &shared.counts;
+        match read {
+            Ok(Some(data)) => {
+                counts.hit(data.len() as u64);
+                Ok(data)
+            }
+            Ok(None) => {
+                counts.missed(Cause::Failed);
+                Err(Cause::Failed)
+            }
+            Err(cause) => {
+                counts.missed(cause);
+                Err(cause)
+            }
+        }
+    }
+
+    async fn read_waiting(
+        &self,
+        (key, token): (Key, Token),
+        range: (u64, u64),
+    ) -> Result<Option<Bytes>, Cause> {
+        let shared = Arc::clone(&self.inner.shared);
+        let Keeping::Thread(threads) = &self.inner.keeping else {
+            return shared.read((&key, &token), range, false);
+        };
+        let (done, answer) = oneshot::channel();
+        let is_taken = threads.read(Box::new(move || {
+            // Nobody may wait for it any more.
+            done.send(shared.read((&key, &token), range, false)).ok();
+        }));
+        if !is_taken {
+            return Ok(None);
+        }
+        answer.await.unwrap_or(Ok(None))
+    }
+
+    /// A read was not even tried.
+    pub fn missed(&self, cause: Cause) {
+        self.inner.shared.counts.missed(cause);
+    }
+
+    /// Keeps bytes of a file: the whole blocks among them, and the one that the file's end cuts.
+    /// Returns at once; what comes faster than the disk takes it is not kept, and counted.
+    ///
+    /// The caller holds to rule 1 above.
+    pub fn store(&self, key: &Key, token: &Token, offset: u64, data: Bytes) {
+        let bytes = data.len() as u64;
+        if !self.submit(Job::Store { key: *key, token: *token, offset, data }) {
+            let unstored = &self.inner.shared.counts.unstored_bytes;
+            unstored.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    /// A change of the caller's own, and of nobody else's, has taken the file from one state to
+    /// another. All bytes that it may have changed are in `parts`, with what stands there now if
+    /// that is known and stable; what is in no part is as it was.
+    pub fn changed(&self, key: &Key, from: &Token, to: &Token, parts: Vec<Part>) {
+        // What is not kept up is found to be of another state, and dropped.
+        self.submit(Job::Changed { key: *key, from: *from, to: *to, parts });
+    }
+
+    /// Drops what there is of a file, or of all files.
+    pub fn invalidate(&self, file: Option<FileHash>) {
+        self.submit(Job::Forget { file });
+    }
+
+    /// What there is of the file stays, or does not any more.
+    pub fn pin(&self, file: FileHash, is_pinned: bool) {
+        self.submit(Job::Pin { file, is_pinned });
+    }
+
+    /// Drops what is least wanted until no more than so many bytes are there.
+    pub fn clean(&self, bytes_max: u64) {
+        self.submit(Job::Clean { bytes_max });
+    }
+
+    /// The range of whole blocks around these bytes, as far as `most` bytes go from where it
+    /// begins: what is worth asking the origin for instead. Never less than was asked for.
+    pub fn around(&self, offset: u64, count: u32, most: u32) -> (u64, u32) {
+        let block_bytes = self.geometry().block_bytes();
+        let from = offset / block_bytes * block_bytes;
+        let end = offset.checked_add(u64::from(count));
+        let to = end.and_then(|end| end.checked_next_multiple_of(block_bytes));
+        match to.and_then(|to| u32::try_from(to - from).ok()) {
+            Some(whole) if whole <= most => (from, whole),
+            _ => (offset, count),
+        }
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        let filled = self.inner.shared.evictor.lock().filled();
+        Statistics { filled, ..self.inner.shared.counts.now() }
+    }
+
+    /// Whether all that lies there is known by now; until then statistics tell less.
+    pub fn is_counted(&self) -> bool {
+        self.inner.shared.is_counted.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Waits, and blocks the thread, until all that was handed in is done.
+    pub fn settle(&self) {
+        match &self.inner.keeping {
+            Keeping::Thread(threads) => threads.settle(),
+            Keeping::InPlace(keeper) => keeper.lock().run(&self.inner.shared, Job::Tick),
+        }
+    }
+
+    fn submit(&self, job: Job) -> bool {
+        match &self.inner.keeping {
+            Keeping::Thread(threads) => threads.submit(job),
+            Keeping::InPlace(keeper) => {
+                keeper.lock().run(&self.inner.shared, job);
+                true
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Segments in memory: for worlds, which have no disks, and for tests, which break them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{Each, Free, Medium, Stored};
+use crate::key::Name;
+
+/// Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Guards which segments there are.
+    segments: Mutex<BTreeMap<Name, Arc<Bytes>>>,
+    /// Guards what the next calls fail with.
+    failing: Mutex<Option<io::ErrorKind>>,
+    /// Guards all writes since [`Memory::record`], in order.
+    recorded: Mutex<Option<Vec<Write>>>,
+}
+
+#[derive(Debug)]
+struct Bytes {
+    name: Name,
+    shared: std::sync::Weak<Shared>,
+    /// Guards the content.
+    content: Mutex<Vec<u8>>,
+}
+
+/// What was done to a medium.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Write {
+    Made(Name),
+    Removed(Name),
+    /// Into the segment that has this name now.
+    Wrote {
+        name: Name,
+        at: u64,
+        bytes: Vec<u8>,
+    },
+}
+
+impl Memory {
+    /// Calls fail with this from now on, or no more.
+    pub fn fail(&self, with: Option<io::ErrorKind>) {
+        *self.shared.failing.lock() = with;
+    }
+
+    /// Keeps what is done from now on.
+    pub fn record(&self) {
+        *self.shared.recorded.lock() = Some(Vec::new());
+    }
+
+    pub fn recorded(&self) -> Vec<Write> {
+        self.shared.recorded.lock().clone().unwrap_or_default()
+    }
+
+    /// The names of all segments.
+    pub fn names(&self) -> Vec<Name> {
+        self.shared.segments.lock().keys().copied().collect()
+    }
+
+    /// Changes the bytes of a segment, also of one that is open.
+    pub fn change(&self, name: Name, change: impl FnOnce(&mut Vec<u8>)) {
+        let segment = self.shared.segments.lock().get(&name).cloned();
+        if let Some(segment) = segment {
+            change(&mut segment.content.lock());
+        }
+    }
+
+    /// As [`Memory::change`], of one that is made if it is not there.
+    pub fn put(&self, name: Name, change: impl FnOnce(&mut Vec<u8>)) {
+        let shared = Arc::downgrade(&self.shared);
+        let new = || Arc::new(Bytes { name, shared, content: Mutex::default() });
+        let segment = Arc::clone(self.shared.segments.lock().entry(name).or_insert_with(new));
+        change(&mut segment.content.lock());
+    }
+
+    pub fn drop_segment(&self, name: Name) {
+        self.shared.segments.lock().remove(&name);
+    }
+}
+
+impl Shared {
+    fn or_fail(&self) -> io::Result<()> {
+        let failing = *self.failing.lock();
+        failing.map_or(Ok(()), |kind| Err(io::Error::from(kind)))
+    }
+
+    fn keep(&self, write: impl FnOnce() -> Write) {
+        if let Some(recorded) = &mut *self.recorded.lock() {
+            recorded.push(write());
+        }
+    }
+}
+
+impl Medium for Memory {
+    fn open(&self, name: Name) -> io::Result<Option<Arc<dyn Stored>>> {
+        self.shared.or_fail()?;
+        let found = self.shared.segments.lock().get(&name).cloned();
+        Ok(found.map(|found| found as Arc<dyn Stored>))
+    }
+
+    fn make(&self, name: Name) -> io::Result<Arc<dyn Stored>> {
+        self.shared.or_fail()?;
+        self.shared.keep(|| Write::Made(name));
+        let shared = Arc::downgrade(&self.shared);
+        let made = Arc::new(Bytes { name, shared, content: Mutex::default() });
+        self.shared.segments.lock().insert(name, Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn remove(&self, name: Name) -> io::Result<()> {
+        self.shared.or_fail()?;
+        self.shared.keep(|| Write::Removed(name));
+        self.shared.segments.lock().remove(&name);
+        Ok(())
+    }
+
+    fn list(&self, each: &mut Each<'_>) -> io::Result<()> {
+        self.shared.or_fail()?;
+        let all: Vec<_> = {
+            let segments = self.shared.segments.lock();
+            // As on a disk, what nobody has written takes no room.
+            let is_written = |page: &&[u8]| page.iter().any(|byte| *byte != 0);
+            let pages = |content: &[u8]| content.chunks(4096).filter(is_written).count() as u64;
+            let bytes = |segment: &Bytes| pages(&segment.content.lock()) * 4096;
+            segments.iter().map(|(name, segment)| (*name, bytes(segment))).collect()
+        };
+        each(&all);
+        Ok(())
+    }
+
+    fn free(&self) -> io::Result<Free> {
+        Ok(Free { bytes: u64::MAX, all_bytes: u64::MAX })
+    }
+}
+
+impl Stored for Bytes {
+    fn read(&self, at: u64, into: &mut [u8], _: bool) -> io::Result<usize> {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.or_fail()?;
+        }
+        let content = self.content.lock();
+        let from = usize::try_from(at).unwrap_or(usize::MAX);
+        let rest = content.get(from..).unwrap_or_default();
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.or_fail()?;
+            // One that was replaced is written to nobody's use.
+            let is_named = shared
+                .segments
+                .lock()
+                .get(&self.name)
+                .is_some_and(|named| std::ptr::eq(Arc::as_ptr(named), self));
+            if is_named {
+                shared.keep(|| Write::Wrote { name: self.name, at, bytes: bytes.to_vec() });
+            }
+        }
+        let mut content = self.content.lock();
+        let from = usize::try_from(at).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        if content.len() < from + bytes.len() {
+            content.resize(from + bytes.len(), 0);
+        }
+        content[from..from + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! Where segments lie: a folder of a local file system, or memory in tests and worlds.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
+
+use crate::key::{FileHash, Name};
+use crate::limits::Filled;
+use crate::orders::Order;
+
+pub mod folder;
+pub mod memory;
+
+pub use folder::Folder;
+pub use memory::Memory;
+
+/// Is told of segments, each with the bytes that it takes.
+pub type Each<'a> = dyn FnMut(&[(Name, u64)]) + 'a;
+
+/// Segments by name. All calls may block on a disk, unless they say that they do not.
+pub trait Medium: Debug + Send + Sync {
+    /// None: there is none of this name.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn open(&self, name: Name) -> io::Result<Option<Arc<dyn Stored>>>;
+
+    /// An empty one, which takes the place of one that was there; whoever has that open keeps it.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn make(&self, name: Name) -> io::Result<Arc<dyn Stored>>;
+
+    /// It need not be there.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn remove(&self, name: Name) -> io::Result<()>;
+
+    /// All that are there, each with the bytes that it takes, those that were changed longest ago
+    /// first within what is told at once.
+    ///
+    /// # Errors
+    /// As the file system says; what was told before holds.
+    fn list(&self, each: &mut Each<'_>) -> io::Result<()>;
+
+    /// What is free of the file system.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn free(&self) -> io::Result<Free>;
+
+    /// What lay there when it was last noted, and notes what lies there now.
+    fn noted(&self) -> Option<Filled> {
+        None
+    }
+
+    /// Notes what lies there, for the next process.
+    fn note(&self, filled: Filled) {
+        let _ = filled;
+    }
+
+    /// What commands have ordered since they were last asked for.
+    fn orders(&self) -> Vec<Order> {
+        Vec::new()
+    }
+
+    /// The files that stay, if that has changed since they were last asked for.
+    fn pins(&self) -> Option<BTreeSet<FileHash>> {
+        None
+    }
+}
+
+/// Room of a file system.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Free {
+    /// For us.
+    pub bytes: u64,
+    pub all_bytes: u64,
+}
+
+/// A segment that is open.
+pub trait Stored: Debug + Send + Sync {
+    /// Reads until `into` is full or the segment ends. With `at_once` only what needs no disk:
+    /// [`io::ErrorKind::WouldBlock`] else.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn read(&self, at: u64, into: &mut [u8], at_once: bool) -> io::Result<usize>;
+
+    /// # Errors
+    /// As the file system says.
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
+}

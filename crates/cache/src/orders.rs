@@ -1,0 +1,140 @@
+//! What commands want of the process that has a cache: files in its folder, which the keeper looks
+//! for each second. A command need not wait for a lock, and no socket has to be guarded.
+//!
+//! - `orders/NAME`: a line that is carried out once and removed: `forget`, `forget FILE`,
+//!   `clean BYTES`.
+//! - `pins`: the files that stay, a hash a line. It is replaced as a whole.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::key::FileHash;
+use crate::place::{TEXT_BYTES_MAX, names, open_dir, read_text, write_text};
+
+const ORDERS: &str = "orders";
+const PINS: &str = "pins";
+
+/// Files that can be pinned, and the bytes of their names.
+pub const PINS_MAX: usize = 1 << 16;
+const PINS_BYTES_MAX: usize = PINS_MAX * 33;
+
+/// Orders that are taken at once.
+const ORDERS_MAX: usize = 1000;
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Order {
+    Forget(Option<FileHash>),
+    /// Down to so many bytes.
+    Clean(u64),
+}
+
+impl Order {
+    fn text(self) -> String {
+        match self {
+            Self::Forget(None) => "forget\n".to_owned(),
+            Self::Forget(Some(file)) => format!("forget {file}\n"),
+            Self::Clean(bytes) => format!("clean {bytes}\n"),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_ascii_whitespace();
+        let order = match (words.next()?, words.next()) {
+            ("forget", None) => Self::Forget(None),
+            ("forget", Some(file)) => Self::Forget(Some(FileHash::parse(file)?)),
+            ("clean", Some(bytes)) => Self::Clean(bytes.parse().ok()?),
+            _ => return None,
+        };
+        words.next().is_none().then_some(order)
+    }
+}
+
+/// Leaves an order for whoever has the folder; [`is_done`] tells when it was carried out.
+///
+/// # Errors
+/// As the file system says.
+pub fn leave(dir: BorrowedFd<'_>, name: &str, order: Order) -> Result<(), Errno> {
+    match rustix::fs::mkdirat(dir, ORDERS, Mode::from_raw_mode(0o700)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    let orders = open_dir(dir, ORDERS)?;
+    write_text(orders.as_fd(), name, &order.text())
+}
+
+/// Whether the order of this name was carried out.
+pub fn is_done(dir: BorrowedFd<'_>, name: &str) -> bool {
+    let path = format!("{ORDERS}/{name}");
+    rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).is_err()
+}
+
+/// Takes what was ordered. Removed first: an order that kills us is not there again.
+pub(crate) fn take(dir: BorrowedFd<'_>) -> Vec<Order> {
+    let Ok(orders) = open_dir(dir, ORDERS) else { return Vec::new() };
+    let found = names(orders.as_fd()).unwrap_or_default();
+    let mut taken = Vec::new();
+    for name in found.iter().filter(|name| !name.ends_with(".new")).take(ORDERS_MAX) {
+        let text = read_text(orders.as_fd(), name, TEXT_BYTES_MAX).ok().flatten();
+        let is_removed = rustix::fs::unlinkat(&orders, name, AtFlags::empty()).is_ok();
+        if is_removed {
+            taken.extend(text.as_deref().and_then(Order::parse));
+        }
+    }
+    taken
+}
+
+/// Which change of the pins it is, without reading them.
+pub(crate) fn pins_stamp(dir: BorrowedFd<'_>) -> Option<(u64, i64, u64)> {
+    let stat = rustix::fs::statat(dir, PINS, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some((stat.st_ino, stat.st_ctime, stat.st_ctime_nsec))
+}
+
+/// The files that stay.
+///
+/// # Errors
+/// As the file system says.
+pub fn pins(dir: BorrowedFd<'_>) -> Result<BTreeSet<FileHash>, Errno> {
+    let text = read_text(dir, PINS, PINS_BYTES_MAX)?.unwrap_or_default();
+    Ok(text.lines().filter_map(FileHash::parse).collect())
+}
+
+/// Replaces them; as many as [`PINS_MAX`].
+///
+/// # Errors
+/// As the file system says; `NOSPC` for too many.
+pub fn set_pins(dir: BorrowedFd<'_>, pins: &BTreeSet<FileHash>) -> Result<(), Errno> {
+    if pins.len() > PINS_MAX {
+        return Err(Errno::NOSPC);
+    }
+    let text: String = pins.iter().map(|file| format!("{file}\n")).collect();
+    write_text(dir, PINS, &text)
+}
+
+/// Opens an origin's folder to leave orders there, without a lock.
+///
+/// # Errors
+/// As the file system says.
+pub fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_read_as_it_was_written() {
+        let file = FileHash::from_bytes([9; 16]);
+        for order in [Order::Forget(None), Order::Forget(Some(file)), Order::Clean(u64::MAX)] {
+            assert_eq!(Order::parse(&order.text()), Some(order));
+        }
+        for wrong in ["", "forget x", "clean", "clean -1", "clean 1 2", "drop"] {
+            assert_eq!(Order::parse(wrong), None, "{wrong}");
+        }
+    }
+}

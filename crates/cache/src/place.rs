@@ -1,0 +1,355 @@
+//! A cache's directory: whose it is, of which version, and who has it.
+//!
+//! ```text
+//!   DIR/nfskit-cache              the marker: "nfskit cache 1"
+//!   DIR/SERVER-0123.../identity   of one server and export
+//!                     /lock       locked as long as a process has it
+//!                     /filled     what lay there lately
+//!                     /pins       files that stay
+//!                     /orders/    what commands want of the process that has it
+//!                     /00/ ...    segments
+//! ```
+//!
+//! All of it is for its owner alone. Symbolic links are not followed, and nothing is done in a
+//! directory that somebody else owns or may write to.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::header::Geometry;
+use crate::key::Origin;
+use crate::limits::Filled;
+use crate::medium::{Folder, Medium};
+
+/// Of the directory, and of what lies in it.
+pub const VERSION: u32 = 1;
+
+const MARKER: &str = "nfskit-cache";
+pub(crate) const IDENTITY: &str = "identity";
+pub(crate) const LOCK: &str = "lock";
+
+/// Of a marker or an identity: what is longer is none.
+pub(crate) const TEXT_BYTES_MAX: usize = 4096;
+
+const FOR_OWNER: Mode = Mode::from_raw_mode(0o600);
+const FOLDER_FOR_OWNER: Mode = Mode::from_raw_mode(0o700);
+
+/// Why a directory is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{}: {error}", path.display())]
+    System { path: PathBuf, error: io::Error },
+    #[error("{} has no room", path.display())]
+    Full { path: PathBuf },
+    #[error("{} is on a file system that is read only", path.display())]
+    ReadOnly { path: PathBuf },
+    #[error("{} belongs to another user (uid {uid})", path.display())]
+    NotOurs { path: PathBuf, uid: u32 },
+    #[error("{} may be written to by others (mode {mode:o})", path.display())]
+    Open { path: PathBuf, mode: u32 },
+    #[error("{} has other files in it, and no cache", path.display())]
+    NoCache { path: PathBuf },
+    #[error("{} is a cache of version {found}, and this program has version {VERSION}",
+        path.display())]
+    Version { path: PathBuf, found: String },
+    #[error("{} is of {found}", path.display())]
+    OtherOrigin { path: PathBuf, found: String },
+    #[error("{} is used by another process", path.display())]
+    Busy { path: PathBuf },
+    #[error("threads cannot be started: {0}")]
+    Threads(io::Error),
+}
+
+/// An origin's folder, locked until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    path: PathBuf,
+    dir: OwnedFd,
+    geometry: Geometry,
+    _lock: OwnedFd,
+}
+
+/// What an identity says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Identity {
+    pub origin: Origin,
+    pub geometry: Geometry,
+}
+
+impl Place {
+    /// Opens and locks the folder of an origin, and makes what is missing.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(path: &Path, origin: &Origin, geometry: Geometry) -> Result<Self, OpenError> {
+        let base = open_base(path, true)?;
+        let folder = origin.folder();
+        let at = path.join(&folder);
+        let failed = |errno| system(&at, errno);
+        match rustix::fs::mkdirat(&base, &folder, FOLDER_FOR_OWNER) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        Self::open_folder((base.as_fd(), path), &folder, Some((origin, geometry)))
+    }
+
+    /// Opens and locks a folder that is there, whoever's it is.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_existing(path: &Path, folder: &str) -> Result<Self, OpenError> {
+        let base = open_base(path, false)?;
+        Self::open_folder((base.as_fd(), path), folder, None)
+    }
+
+    fn open_folder(
+        (base, path): (BorrowedFd<'_>, &Path),
+        folder: &str,
+        of: Option<(&Origin, Geometry)>,
+    ) -> Result<Self, OpenError> {
+        let at = path.join(folder);
+        let failed = |errno| system(&at, errno);
+        let dir = open_dir(base, folder).map_err(failed)?;
+        is_ours(&dir, &at)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let lock = rustix::fs::openat(&dir, LOCK, flags, FOR_OWNER).map_err(failed)?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(OpenError::Busy { path: at }),
+            Err(errno) => return Err(failed(errno)),
+        }
+        let found = read_text(dir.as_fd(), IDENTITY, TEXT_BYTES_MAX).map_err(failed)?;
+        let found = found.as_deref().and_then(Identity::parse);
+        let geometry = match (found, of) {
+            (Some(found), None) => found.geometry,
+            (Some(found), Some((origin, _))) if found.origin == *origin => found.geometry,
+            (Some(found), Some(_)) => {
+                return Err(OpenError::OtherOrigin { path: at, found: found.origin.name });
+            }
+            // New, or damaged: what fits the new one is found again.
+            (None, Some((origin, geometry))) => {
+                let identity = Identity { origin: origin.clone(), geometry };
+                write_text(dir.as_fd(), IDENTITY, &identity.text()).map_err(failed)?;
+                geometry
+            }
+            (None, None) => return Err(OpenError::NoCache { path: at }),
+        };
+        let place = Self { path: at, dir, geometry, _lock: lock };
+        place.begin()?;
+        Ok(place)
+    }
+
+    /// Of a folder without segments it is known that nothing lies there.
+    fn begin(&self) -> Result<(), OpenError> {
+        let folder = self.folder()?;
+        if folder.noted().is_none() {
+            let is_new = (0..=u8::MAX).all(|first| {
+                let name = format!("{first:02x}");
+                rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW).is_err()
+            });
+            if is_new {
+                folder.note(Filled::default());
+            }
+        }
+        Ok(())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Its segments.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn folder(&self) -> Result<Folder, OpenError> {
+        let dir = self.dir.try_clone();
+        let system = |error| OpenError::System { path: self.path.clone(), error };
+        dir.map(Folder::new).map_err(system)
+    }
+}
+
+impl Identity {
+    fn text(&self) -> String {
+        let root: String = self.origin.root.iter().map(|byte| format!("{byte:02x}")).collect();
+        // A name is a line.
+        let name: String = self.origin.name.chars().filter(|c| !c.is_control()).collect();
+        let text = format!(
+            "nfskit cache {VERSION}\norigin {name}\nroot {root}\nblock {}\n",
+            self.geometry.block_log2()
+        );
+        format!("{text}check {:08x}\n", crc32fast::hash(text.as_bytes()))
+    }
+
+    /// None: it is not whole.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (body, check) = text.rsplit_once("check ")?;
+        let check = check.strip_suffix('\n').filter(|check| check.len() == 8)?;
+        if u32::from_str_radix(check, 16).ok()? != crc32fast::hash(body.as_bytes()) {
+            return None;
+        }
+        let mut lines = body.lines();
+        if lines.next()? != format!("nfskit cache {VERSION}") {
+            return None;
+        }
+        let name = lines.next()?.strip_prefix("origin ")?.to_owned();
+        let root = lines.next()?.strip_prefix("root ")?;
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let root: Option<Vec<u8>> = root.as_bytes().chunks(2).map(byte).collect();
+        let block_log2 = lines.next()?.strip_prefix("block ")?.parse().ok()?;
+        let geometry = Geometry::from_log2(block_log2)?;
+        Some(Self { origin: Origin { name, root: root? }, geometry })
+    }
+}
+
+/// Opens a cache's directory; `makes` it and its marker if they are missing.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn open_base(path: &Path, makes: bool) -> Result<OwnedFd, OpenError> {
+    let failed = |errno| system(path, errno);
+    if makes {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(|error| match Errno::from_io_error(&error) {
+            Some(errno) => failed(errno),
+            None => OpenError::System { path: path.to_owned(), error },
+        })?;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+    is_ours(&dir, path)?;
+    match read_text(dir.as_fd(), MARKER, TEXT_BYTES_MAX).map_err(failed)? {
+        Some(text) => {
+            let found = text.trim_end().strip_prefix("nfskit cache ");
+            let Some(found) = found else {
+                return Err(OpenError::NoCache { path: path.to_owned() });
+            };
+            if found != VERSION.to_string() {
+                let found = found.chars().filter(|c| c.is_ascii_graphic()).take(20).collect();
+                return Err(OpenError::Version { path: path.to_owned(), found });
+            }
+        }
+        None => {
+            let is_empty =
+                names(dir.as_fd()).map_err(failed)?.iter().all(|name| name == "lost+found");
+            if !makes || !is_empty {
+                return Err(OpenError::NoCache { path: path.to_owned() });
+            }
+            let text = format!("nfskit cache {VERSION}\n");
+            write_text(dir.as_fd(), MARKER, &text).map_err(failed)?;
+        }
+    }
+    Ok(dir)
+}
+
+fn system(path: &Path, errno: Errno) -> OpenError {
+    let path = path.to_owned();
+    match errno {
+        Errno::ROFS => OpenError::ReadOnly { path },
+        Errno::NOSPC | Errno::DQUOT => OpenError::Full { path },
+        errno => OpenError::System { path, error: errno.into() },
+    }
+}
+
+pub(crate) fn open_dir(base: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::openat(base, name, flags, Mode::empty())
+}
+
+/// Whether only we may change what lies there.
+fn is_ours(dir: &OwnedFd, path: &Path) -> Result<(), OpenError> {
+    let stat = rustix::fs::fstat(dir).map_err(|errno| system(path, errno))?;
+    let path = || path.to_owned();
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(OpenError::NotOurs { path: path(), uid: stat.st_uid });
+    }
+    let mode = stat.st_mode & 0o7777;
+    if mode & 0o022 != 0 {
+        return Err(OpenError::Open { path: path(), mode });
+    }
+    Ok(())
+}
+
+/// The names in a directory, without the two that each has.
+pub(crate) fn names(dir: BorrowedFd<'_>) -> Result<Vec<String>, Errno> {
+    let entries = rustix::fs::Dir::read_from(dir)?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name != "." && name != ".." {
+            found.push(name);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// What a small file says; none if there is none. What is no text or too long is an empty one.
+pub(crate) fn read_text(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    bytes_max: usize,
+) -> Result<Option<String>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let fd = match rustix::fs::openat(dir, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        opened => opened?,
+    };
+    let stat = rustix::fs::fstat(&fd)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(Some(String::new()));
+    }
+    let most = u64::try_from(stat.st_size).unwrap_or(0).min(bytes_max as u64);
+    let mut bytes = vec![0; usize::try_from(most).unwrap_or(0)];
+    let count = rustix::io::pread(&fd, &mut bytes, 0)?;
+    bytes.truncate(count);
+    Ok(Some(String::from_utf8(bytes).unwrap_or_default()))
+}
+
+/// Writes a small file, as a whole or not at all.
+pub(crate) fn write_text(dir: BorrowedFd<'_>, name: &str, text: &str) -> Result<(), Errno> {
+    let new = format!("{name}.new");
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let fd = rustix::fs::openat(dir, &new, flags, FOR_OWNER)?;
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        let count = rustix::io::write(&fd, rest)?;
+        rest = &rest[count..];
+    }
+    // Renamed before its content is on the disk, it could be empty after a power failure.
+    rustix::fs::fdatasync(&fd)?;
+    rustix::fs::renameat(dir, &new, dir, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_read_as_it_was_written_and_a_changed_one_is_none() {
+        let origin = Origin { name: "nfs://server/a b\n".to_owned(), root: vec![0, 0xab, 3] };
+        let geometry = Geometry::of_blocks_up_to(8192);
+        let text = Identity { origin, geometry }.text();
+        let read = Identity::parse(&text).unwrap();
+        assert_eq!((read.origin.name.as_str(), read.geometry), ("nfs://server/a b", geometry));
+        assert_eq!(read.origin.root, [0, 0xab, 3]);
+        for at in 0..text.len() {
+            let mut changed = text.clone().into_bytes();
+            changed[at] ^= 1;
+            let changed = String::from_utf8(changed).unwrap();
+            assert_eq!(Identity::parse(&changed), None, "{changed:?}");
+            assert_eq!(Identity::parse(&text[..at]), None);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What lies in a cache's directory, whoever has it: for commands. Nothing is locked or changed;
+//! what changes meanwhile may be told as it was.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use crate::header::{Geometry, HEADER_BYTES, Header, HeaderError};
+use crate::key::Name;
+use crate::medium::{Folder, Medium, Stored};
+use crate::place::{
+    IDENTITY, Identity, LOCK, OpenError, TEXT_BYTES_MAX, names, open_base, open_dir, read_text,
+};
+
+/// An origin's folder.
+#[derive(Debug)]
+pub struct Found {
+    /// Its name in the cache's directory.
+    pub folder: String,
+    pub path: PathBuf,
+    /// None: it cannot be read, and is made anew when it is used next.
+    pub identity: Option<Identity>,
+    /// Whether a process has it.
+    pub is_used: bool,
+    dir: std::os::fd::OwnedFd,
+}
+
+/// A segment, as far as it can be trusted.
+#[derive(Debug)]
+pub struct Looked {
+    pub name: Name,
+    /// Bytes that it takes of the disk.
+    pub disk_bytes: u64,
+    pub header: Result<Header, HeaderError>,
+    /// Blocks that are not what they should be; only where all were read.
+    pub wrong: Vec<usize>,
+}
+
+/// The origins that a directory has something of.
+///
+/// # Errors
+/// It is no cache of ours, or cannot be read.
+pub fn origins(path: &Path) -> Result<Vec<Found>, OpenError> {
+    let base = open_base(path, false)?;
+    let system =
+        |errno: rustix::io::Errno| OpenError::System { path: path.to_owned(), error: errno.into() };
+    let mut found = Vec::new();
+    for folder in names(base.as_fd()).map_err(system)? {
+        let Ok(dir) = open_dir(base.as_fd(), &folder) else { continue };
+        let Ok(Some(text)) = read_text(dir.as_fd(), IDENTITY, TEXT_BYTES_MAX) else { continue };
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let lock = rustix::fs::openat(&dir, LOCK, flags, Mode::empty());
+        let is_used = lock.is_ok_and(|lock| {
+            rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err()
+        });
+        let (identity, path) = (Identity::parse(&text), path.join(&folder));
+        found.push(Found { folder, path, identity, is_used, dir });
+    }
+    Ok(found)
+}
+
+impl Found {
+    pub fn dir(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// Looks at each segment; with `reads_all` also at each block.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn walk(&self, reads_all: bool, each: &mut dyn FnMut(Looked)) -> io::Result<()> {
+        let folder = Folder::new(self.dir.try_clone()?);
+        let mut failed = None;
+        folder.list(&mut |found| {
+            for (name, disk_bytes) in found {
+                match look(&folder, (*name, *disk_bytes), reads_all) {
+                    // It has gone meanwhile.
+                    Ok(None) => {}
+                    Ok(Some(looked)) => each(looked),
+                    Err(error) => failed = failed.take().or(Some(error)),
+                }
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+fn look(
+    folder: &Folder,
+    (name, disk_bytes): (Name, u64),
+    reads_all: bool,
+) -> io::Result<Option<Looked>> {
+    let Some(stored) = folder.open(name)? else { return Ok(None) };
+    let header = read_header(&*stored)?;
+    let header = header.and_then(|header| match header.name() == name {
+        true => Ok(header),
+        false => Err(HeaderError::Invalid),
+    });
+    let mut wrong = Vec::new();
+    if let (Ok(header), true) = (&header, reads_all) {
+        wrong = wrong_blocks(&*stored, header)?;
+        // The process that has it may have changed them since.
+        if !wrong.is_empty() {
+            let again = read_header(&*stored)?;
+            let is_same = |index: &usize| {
+                again.as_ref().is_ok_and(|again| again.crc(*index) == header.crc(*index))
+            };
+            wrong.retain(is_same);
+        }
+    }
+    Ok(Some(Looked { name, disk_bytes, header, wrong }))
+}
+
+fn read_header(stored: &dyn Stored) -> io::Result<Result<Header, HeaderError>> {
+    let mut bytes = [0; HEADER_BYTES];
+    let count = stored.read(0, &mut bytes, false)?;
+    Ok(Header::decode(&bytes[..count]))
+}
+
+/// Blocks of it whose content is not what the header says.
+fn wrong_blocks(stored: &dyn Stored, header: &Header) -> io::Result<Vec<usize>> {
+    let geometry: Geometry = header.geometry;
+    let mut wrong = Vec::new();
+    let mut room = vec![0; usize::try_from(geometry.block_bytes()).unwrap_or(usize::MAX)];
+    for index in header.blocks() {
+        let len = usize::try_from(header.len(index)).unwrap_or(room.len()).min(room.len());
+        let count = stored.read(geometry.place(index), &mut room[..len], false)?;
+        if count < len || Some(header.crc_of(index, &room[..len])) != header.crc(index) {
+            wrong.push(index);
+        }
+    }
+    Ok(wrong)
+}

@@ -1,0 +1,169 @@
+//! Directories: whose they are, who has them, and what lies in them.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use bytes::Bytes;
+use cache::orders::{self, Order};
+use cache::place::OpenError;
+use cache::{Cache, Cause, Limits, Origin, survey};
+
+use crate::using::{content, key, token};
+
+fn origin(name: &str) -> Origin {
+    Origin { name: name.to_owned(), root: vec![1, 2] }
+}
+
+fn open(dir: &Path, name: &str) -> Result<Cache, OpenError> {
+    Cache::open(dir, &origin(name), 4096, Limits::default(), Box::new(|_| ()))
+}
+
+fn read(cache: &Cache, number: u8, size: u64) -> Result<Bytes, Cause> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(cache.read(&key(number), &token(size, 1), 0, u32::MAX))
+}
+
+/// Stores a file and closes.
+fn filled(dir: &Path) {
+    let cache = open(dir, "nfs://one/x").unwrap();
+    cache.store(&key(1), &token(50_000, 1), 0, content(50_000, 1));
+    // Another that begins with a hole of what is not there.
+    cache.store(&key(2), &token(1 << 30, 1), 1 << 29, content(8192, 2));
+}
+
+#[test]
+fn a_folder_survives_its_process_and_is_for_its_owner_alone() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("a/cache");
+    filled(&dir);
+    let cache = open(&dir, "nfs://one/x").unwrap();
+    assert_eq!(read(&cache, 1, 50_000).unwrap(), content(50_000, 1));
+    assert_eq!(read(&cache, 2, 1 << 30), Err(Cause::Cold));
+    assert_eq!(cache.statistics().hits, 1);
+    let mut folders = vec![dir];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700, "{folder:?}");
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                files += 1;
+                assert_eq!(entry.metadata().unwrap().mode() & 0o777, 0o600, "{entry:?}");
+                assert!(entry.metadata().unwrap().blocks() < 1000, "it is sparse");
+            }
+        }
+    }
+    assert!(files >= 5);
+}
+
+#[test]
+fn two_processes_are_refused_and_another_server_has_its_own() {
+    let base = tempfile::tempdir().unwrap();
+    filled(base.path());
+    let one = open(base.path(), "nfs://one/x").unwrap();
+    assert!(matches!(open(base.path(), "nfs://one/x"), Err(OpenError::Busy { .. })));
+    let other = open(base.path(), "nfs://two/x").unwrap();
+    assert_eq!(read(&other, 1, 50_000), Err(Cause::Cold));
+    drop(one);
+    let one = open(base.path(), "nfs://one/x").unwrap();
+    assert!(read(&one, 1, 50_000).is_ok());
+    let found = survey::origins(base.path()).unwrap();
+    let names: Vec<_> = found
+        .iter()
+        .map(|found| (found.identity.clone().unwrap().origin.name, found.is_used))
+        .collect();
+    assert_eq!(names, [("nfs://one/x".to_owned(), true), ("nfs://two/x".to_owned(), true)]);
+    // One that was copied to where another's should be.
+    drop((one, other));
+    let (mut from, mut to) = (None, None);
+    for found in found {
+        let place =
+            if found.identity.unwrap().origin.name.contains("one") { &mut from } else { &mut to };
+        *place = Some(found.path);
+    }
+    fs::copy(from.unwrap().join("identity"), to.unwrap().join("identity")).unwrap();
+    assert!(matches!(open(base.path(), "nfs://two/x"), Err(OpenError::OtherOrigin { .. })));
+}
+
+#[test]
+fn what_is_no_cache_or_another_version_is_refused_and_left_alone() {
+    let base = tempfile::tempdir().unwrap();
+    fs::write(base.path().join("precious"), "x").unwrap();
+    assert!(matches!(open(base.path(), "a"), Err(OpenError::NoCache { .. })));
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
+    let dir = base.path().join("cache");
+    filled(&dir);
+    fs::write(dir.join("nfskit-cache"), "nfskit cache 2\n").unwrap();
+    let error = open(&dir, "nfs://one/x").unwrap_err().to_string();
+    assert!(error.contains("version 2, and this program has version 1"), "{error}");
+    assert!(survey::origins(&dir).is_err());
+}
+
+#[test]
+fn what_others_may_write_to_and_links_are_refused() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("cache");
+    filled(&dir);
+    symlink(&dir, base.path().join("link")).unwrap();
+    assert!(matches!(open(&base.path().join("link"), "a"), Err(OpenError::System { .. })));
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
+    let error = open(&dir, "nfs://one/x").unwrap_err();
+    assert!(matches!(error, OpenError::Open { mode: 0o777, .. }), "{error}");
+    // A segment that somebody has replaced by a link is not followed.
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
+    let found = &survey::origins(&dir).unwrap()[0];
+    let mut names = Vec::new();
+    found
+        .walk(true, &mut |looked| {
+            assert!(looked.wrong.is_empty() && looked.header.is_ok());
+            names.push(looked.name);
+        })
+        .unwrap();
+    assert_eq!(names.len(), 2);
+    for name in names {
+        let first = name.file.to_string()[..2].to_owned();
+        let path = found.path.join(first).join(format!("{}-{:x}", name.file, name.segment));
+        fs::rename(&path, base.path().join("moved")).unwrap();
+        symlink(base.path().join("moved"), path).unwrap();
+    }
+    let cache = open(&dir, "nfs://one/x").unwrap();
+    assert!(read(&cache, 1, 50_000).is_err());
+}
+
+#[test]
+fn orders_are_carried_out_by_whoever_has_it() {
+    let base = tempfile::tempdir().unwrap();
+    filled(base.path());
+    let cache = open(base.path(), "nfs://one/x").unwrap();
+    assert!(read(&cache, 1, 50_000).is_ok());
+    let found = &survey::origins(base.path()).unwrap()[0];
+    orders::leave(found.dir(), "1", Order::Forget(Some(key(1).hash()))).unwrap();
+    // Its keeper looks each second, and at the end.
+    drop(cache);
+    assert!(orders::is_done(found.dir(), "1"));
+    let cache = open(base.path(), "nfs://one/x").unwrap();
+    assert_eq!(read(&cache, 1, 50_000), Err(Cause::Cold));
+}
+
+#[test]
+fn flipped_bits_on_a_disk_are_found_by_a_look_at_all() {
+    let base = tempfile::tempdir().unwrap();
+    filled(base.path());
+    let found = &survey::origins(base.path()).unwrap()[0];
+    let mut names = Vec::new();
+    found.walk(false, &mut |looked| names.push(looked.name)).unwrap();
+    for name in &names {
+        let first = name.file.to_string()[..2].to_owned();
+        let path = found.path.join(first).join(format!("{}-{:x}", name.file, name.segment));
+        let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let len = file.metadata().unwrap().len();
+        std::os::unix::fs::FileExt::write_at(&file, b"!", len - 1).unwrap();
+    }
+    let mut wrong = 0;
+    found.walk(true, &mut |looked| wrong += looked.wrong.len()).unwrap();
+    assert_eq!(wrong, 2);
+    let cache = open(base.path(), "nfs://one/x").unwrap();
+    assert_eq!(read(&cache, 1, 50_000), Err(Cause::Damaged));
+}
