@@ -1,5 +1,6 @@
 //! Where files are kept. One trait; the stores are siblings: [`dir`] (a directory of this
-//! machine), [`mem`] (memory), [`sim`] (memory behind an emulated disk, for worlds).
+//! machine), [`mem`] (memory), [`sim`] (memory behind an emulated disk, for worlds). One that
+//! stands on another is a [`layer`].
 //!
 //! A store knows nothing of protocols, sockets or clocks. Its methods are async: what hits memory
 //! or the page cache completes at once and inline, what may block on a disk (a sync) runs on the
@@ -9,6 +10,7 @@
 //! the protocol's replies carry them and clients live by them.
 
 pub mod dir;
+pub mod layer;
 pub mod mem;
 pub mod sim;
 

@@ -5,14 +5,11 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use server::durable::Durable;
-use server::metrics::Reading;
+use server::store::layer::Layer;
 use server::store::{
-    Changed, Entry, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed,
-    Sink, Space, Store, Written,
+    Changed, Entry, Linked, ListFrom, Listed, Looked, Node, Renamed, Sink, Store, Written,
 };
-use server::types::{
-    Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
-};
+use server::types::{Caller, CreateHow, Handle, SetAttr, Special, Stability};
 use tokio::sync::Semaphore;
 
 pub(crate) struct Held<S> {
@@ -67,57 +64,11 @@ impl<S> Held<S> {
     }
 }
 
-impl<S: Store> Store for Held<S> {
-    fn root(&self) -> Handle {
-        self.inner.root()
-    }
+impl<S: Store> Layer for Held<S> {
+    type Beneath = S;
 
-    fn medium(&self) -> Medium {
-        self.inner.medium()
-    }
-
-    fn verifier(&self) -> Verifier {
-        self.inner.verifier()
-    }
-
-    fn readings(&self) -> Vec<Reading> {
-        self.inner.readings()
-    }
-
-    async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
-        self.inner.attr(caller, handle).await
-    }
-
-    async fn set_attr(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        changes: SetAttr,
-        guard: Option<Time>,
-    ) -> Changed<()> {
-        self.inner.set_attr(caller, handle, changes, guard).await
-    }
-
-    async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
-        self.inner.lookup(caller, dir, name).await
-    }
-
-    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        self.inner.access(caller, handle, asked).await
-    }
-
-    async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {
-        self.inner.read_link(caller, handle).await
-    }
-
-    async fn read(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        count: u32,
-    ) -> Looked<Extent> {
-        self.inner.read(caller, handle, offset, count).await
+    fn beneath(&self) -> &S {
+        &self.inner
     }
 
     async fn write(
@@ -222,13 +173,5 @@ impl<S: Store> Store for Held<S> {
         let from = ListFrom { cookie: from.cookie >> shift, ..from };
         let mut shifted = |entry: Entry<'_>| sink(Entry { cookie: entry.cookie << shift, ..entry });
         self.inner.list(caller, dir, from, &mut shifted).await
-    }
-
-    async fn space(&self, caller: &Caller, handle: &Handle) -> Looked<Space> {
-        self.inner.space(caller, handle).await
-    }
-
-    async fn properties(&self, caller: &Caller, handle: &Handle) -> Looked<Properties> {
-        self.inner.properties(caller, handle).await
     }
 }

@@ -49,19 +49,16 @@ use perf::units::{Instant, Nanos};
 use crate::durable::{Committed, Durable};
 use crate::metrics::Reading;
 use crate::types::{
-    Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
-    Wcc,
+    Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier, Wcc,
 };
 
 use self::cache::Cache;
 use self::journal::{Stable, Stamp, now};
 use self::pipeline::{Pipeline, Ticket};
 use self::state::State;
+use super::layer::Layer;
 use super::mem::{MemOptions, MemStore, TimeSource};
-use super::{
-    Changed, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed, Sink,
-    Space, Store, Written,
-};
+use super::{Changed, Extent, Linked, Looked, Node, Renamed, Space, Store, Written};
 
 pub use self::faults::{DRIVE_CACHE_BYTES, Faults, Switches};
 pub use self::options::{AfterFailedSync, Machine, SimOptions, WriteBack};
@@ -253,13 +250,11 @@ fn mixed(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-impl Store for SimStore {
-    fn root(&self) -> Handle {
-        self.live.root()
-    }
+impl Layer for SimStore {
+    type Beneath = MemStore;
 
-    fn medium(&self) -> Medium {
-        Medium::Memory
+    fn beneath(&self) -> &MemStore {
+        &self.live
     }
 
     fn verifier(&self) -> Verifier {
@@ -288,10 +283,6 @@ impl Store for SimStore {
         readings
     }
 
-    async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
-        self.live.attr(caller, handle).await
-    }
-
     async fn set_attr(
         &self,
         caller: &Caller,
@@ -300,18 +291,6 @@ impl Store for SimStore {
         guard: Option<Time>,
     ) -> Changed<()> {
         self.change_attr(caller, handle, changes, guard).await
-    }
-
-    async fn lookup(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Looked<Node> {
-        self.live.lookup(caller, dir, name).await
-    }
-
-    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        self.live.access(caller, handle, asked).await
-    }
-
-    async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {
-        self.live.read_link(caller, handle).await
     }
 
     async fn read(
@@ -474,16 +453,6 @@ impl Store for SimStore {
         self.add_name(caller, handle, dir, name).await
     }
 
-    async fn list(
-        &self,
-        caller: &Caller,
-        dir: &Handle,
-        from: ListFrom,
-        sink: Sink<'_>,
-    ) -> Looked<Listed> {
-        self.live.list(caller, dir, from, sink).await
-    }
-
     async fn settle(&self, _handle: &Handle) -> Result<(), Status> {
         let ticket = {
             let mut begun = self.begin();
@@ -501,9 +470,5 @@ impl Store for SimStore {
             (space.bytes_free, space.bytes_available) = (0, 0);
         }
         looked
-    }
-
-    async fn properties(&self, caller: &Caller, handle: &Handle) -> Looked<Properties> {
-        self.live.properties(caller, handle).await
     }
 }

@@ -3,15 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use server::durable::{Committed, Durable};
+use server::durable::Committed;
+use server::store::layer::Layer;
 use server::store::mem::MemStore;
 use server::store::{
-    Changed, Entry, Extent, Linked, ListFrom, Listed, Looked, Medium, Node, Properties, Renamed,
-    Sink, Space, Store, Written,
+    Changed, Entry, Extent, Linked, ListFrom, Listed, Looked, Node, Renamed, Sink, Space, Store,
+    Written,
 };
-use server::types::{
-    Access, Attr, Caller, CreateHow, Handle, SetAttr, Special, Stability, Status, Time, Verifier,
-};
+use server::types::{Caller, CreateHow, Handle, SetAttr, Stability, Status, Time, Verifier};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -82,21 +81,11 @@ impl Broken {
 /// Where the lists go wrong.
 const LISTED: &[u8] = b"file.7";
 
-impl Store for Broken {
-    fn root(&self) -> Handle {
-        self.store.root()
-    }
+impl Layer for Broken {
+    type Beneath = MemStore;
 
-    fn medium(&self) -> Medium {
-        self.store.medium()
-    }
-
-    fn verifier(&self) -> Verifier {
-        self.store.verifier()
-    }
-
-    async fn attr(&self, caller: &Caller, handle: &Handle) -> Result<Attr, Status> {
-        self.store.attr(caller, handle).await
+    fn beneath(&self) -> &MemStore {
+        &self.store
     }
 
     async fn set_attr(
@@ -127,10 +116,6 @@ impl Store for Broken {
             looked.result = Err(Status::Access);
         }
         looked
-    }
-
-    async fn access(&self, caller: &Caller, handle: &Handle, asked: Access) -> Looked<Access> {
-        self.store.access(caller, handle, asked).await
     }
 
     async fn read_link(&self, caller: &Caller, handle: &Handle) -> Looked<Bytes> {
@@ -198,16 +183,6 @@ impl Store for Broken {
         changed
     }
 
-    async fn commit(
-        &self,
-        caller: &Caller,
-        handle: &Handle,
-        offset: u64,
-        count: u32,
-    ) -> Changed<Durable> {
-        self.store.commit(caller, handle, offset, count).await
-    }
-
     async fn create(
         &self,
         caller: &Caller,
@@ -252,17 +227,6 @@ impl Store for Broken {
             return self.store.create(caller, dir, name, CreateHow::Unchecked(attrs)).await;
         }
         self.store.symlink(caller, dir, name, target, attrs).await
-    }
-
-    async fn make_node(
-        &self,
-        caller: &Caller,
-        dir: &Handle,
-        name: &[u8],
-        what: Special,
-        attrs: SetAttr,
-    ) -> Changed<Node> {
-        self.store.make_node(caller, dir, name, what, attrs).await
     }
 
     async fn remove(&self, caller: &Caller, dir: &Handle, name: &[u8]) -> Changed<()> {
@@ -347,9 +311,5 @@ impl Store for Broken {
             space.bytes_free = space.bytes_total + 1;
         }
         looked
-    }
-
-    async fn properties(&self, caller: &Caller, handle: &Handle) -> Looked<Properties> {
-        self.store.properties(caller, handle).await
     }
 }
