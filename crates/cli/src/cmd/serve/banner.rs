@@ -15,7 +15,7 @@ use server::store::dir::write_log::{Latencies, Recovered};
 use server::types::Caller;
 use server::{Exports, Squash};
 
-use super::EMULATED;
+use super::stores::Kind;
 use crate::args::{self, MetadataSync};
 use crate::cmd;
 use crate::exports::{Client, Spec};
@@ -27,6 +27,7 @@ const EXPORTS_MAX: usize = 20;
 #[derive(Debug)]
 pub(super) struct Banner<'a> {
     args: &'a args::Serve,
+    kind: Kind,
     specs: Vec<Spec>,
     everyone: Option<Caller>,
     address: Option<SocketAddr>,
@@ -37,9 +38,10 @@ pub(super) struct Banner<'a> {
 }
 
 impl<'a> Banner<'a> {
-    pub(super) fn new(args: &'a args::Serve) -> Self {
+    pub(super) fn new(args: &'a args::Serve, kind: Kind) -> Self {
         Self {
             args,
+            kind,
             specs: Vec::new(),
             everyone: None,
             address: None,
@@ -85,15 +87,6 @@ impl<'a> Banner<'a> {
         self.warnings.push(warning);
     }
 
-    /// What is in the place of a disk, if it is memory.
-    fn memory(&self) -> Option<&'static str> {
-        match self.args.store.as_deref() {
-            Some("mem:") => Some("memory"),
-            Some(store) if store.starts_with(EMULATED) => Some("an emulated disk in memory"),
-            _ => None,
-        }
-    }
-
     pub(super) fn versions(&self) -> &'static str {
         match (self.args.versions.nfs2, self.args.versions.nfs3) {
             (true, true) => "NFS v2 and v3",
@@ -103,7 +96,7 @@ impl<'a> Banner<'a> {
     }
 
     fn durability(&self) -> String {
-        let data = match (self.memory(), self.args.commit_mode) {
+        let data = match (self.kind.memory(), self.args.commit_mode) {
             (Some(what), _) => return format!("{what}: nothing survives this process"),
             (_, CommitMode::Concurrent) => "stable: FILE_SYNC and COMMIT are answered after fsync",
             (_, CommitMode::Stall) => {

@@ -2,6 +2,7 @@
 
 mod banner;
 mod register;
+mod stores;
 mod watch;
 
 use std::io::ErrorKind;
@@ -29,6 +30,7 @@ use world::machine::times;
 
 use self::banner::Banner;
 use self::register::Registration;
+use self::stores::Kind;
 use crate::args::{self, LogFailure, MetadataSync};
 use crate::cmd;
 use crate::exports::resolve::{self, Stores};
@@ -42,9 +44,6 @@ const REPLIES_MAX: usize = 65_536;
 /// Of these, those that outlive the process: several times the calls that are served at once.
 const SLOTS_MIN: usize = 8192;
 
-/// How the name of an emulated disk begins.
-pub(super) const EMULATED: &str = "sim:";
-
 /// Descriptors that all stores together keep open at most.
 const STORE_FDS_MAX: usize = 16 << 10;
 
@@ -52,22 +51,28 @@ const STORE_FDS_MAX: usize = 16 << 10;
 pub(crate) fn run(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
     let workers = served::worker_threads().min(args.threads as usize);
     let served = net::runtime::block_on_threads(workers, async {
-        check_write_log(args)?;
-        match args.store.as_deref() {
-            Some("mem:") => serve_memory(args, verbosity).await,
-            Some(store) if store.starts_with(EMULATED) => {
-                serve_emulated(args, store, verbosity).await
+        let kind = Kind::named(args.store.as_deref())?;
+        check_write_log(args, kind)?;
+        let clock = Clock::real();
+        match kind {
+            Kind::Directories => serve_directories(args, clock, verbosity).await,
+            Kind::Memory => {
+                let store = served::memory(&clock, args.mem_size);
+                serve_passing(args, kind, store, clock, verbosity).await
             }
-            _ => serve_directories(args, verbosity).await,
+            Kind::Emulated(disk) => {
+                let store = served::emulated(&clock, args.mem_size, disk, args.commit_mode);
+                serve_passing(args, kind, store, clock, verbosity).await
+            }
         }
     });
     served.map_err(|cause| Failure::environment(cause, "raise the limit of open files"))?
 }
 
 /// A log belongs to a directory, and where its clients cannot write.
-fn check_write_log(args: &args::Serve) -> Result<(), Failure> {
+fn check_write_log(args: &args::Serve, kind: Kind) -> Result<(), Failure> {
     let (Some(log), Some(store)) = (&args.write_log, &args.store) else { return Ok(()) };
-    if store == "mem:" || store.starts_with(EMULATED) {
+    if kind.memory().is_some() {
         let what = format!("{store} has nothing to be stable in");
         return Err(Failure::usage(what, "a directory, or no --write-log"));
     }
@@ -94,37 +99,17 @@ fn check_write_log(args: &args::Serve) -> Result<(), Failure> {
     }
 }
 
-async fn serve_memory(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
-    let clock = Clock::real();
-    let store = served::memory(&clock, args.mem_size);
-    serve_passing(args, "mem:", store, clock, verbosity).await
-}
-
-/// Memory behind a disk that takes its time.
-async fn serve_emulated(
-    args: &args::Serve,
-    store: &str,
-    verbosity: Verbosity,
-) -> Result<(), Failure> {
-    let name = store.strip_prefix(EMULATED).unwrap_or_default();
-    let disk = name.parse().map_err(|cause| {
-        Failure::usage(format!("{store}: {cause}"), "sim:hdd, or sim:rate=100MB/s,sync=5ms")
-    })?;
-    let clock = Clock::real();
-    let emulated = served::emulated(&clock, args.mem_size, disk, args.commit_mode);
-    serve_passing(args, store, emulated, clock, verbosity).await
-}
-
 /// A store of which nothing is left when this ends.
 async fn serve_passing<S: Store>(
     args: &args::Serve,
-    name: &str,
+    kind: Kind,
     store: S,
     clock: Clock,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
     let interrupts = Interrupts::catch()?;
     let sockets = bind(args)?;
+    let name = args.store.as_deref().unwrap_or_default();
     let spec = named(args, name)?;
     let rule = resolve::rule(&clock, &spec.rule, None).await.map_err(bad_exports)?;
     let id = spec.id.unwrap_or_else(|| Export::id_of(&spec.name));
@@ -132,19 +117,22 @@ async fn serve_passing<S: Store>(
     let exports = Exports::one(export, store);
     let replies = Replies::in_memory(REPLIES_MAX, times(&clock));
     let server = Server { args, verbosity, clock, interrupts, sockets, replies };
-    let mut banner = Banner::new(args);
+    let mut banner = Banner::new(args, kind);
     banner.serves(&[spec], None);
     let reload = async || Err(format!("{name} has no file of exports"));
     server.run(exports, banner, reload, std::future::pending()).await
 }
 
-async fn serve_directories(args: &args::Serve, verbosity: Verbosity) -> Result<(), Failure> {
+async fn serve_directories(
+    args: &args::Serve,
+    clock: Clock,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
     // Modes are the clients' business.
     rustix::process::umask(rustix::fs::Mode::empty());
-    let clock = Clock::real();
     let interrupts = Interrupts::catch()?;
     let sockets = bind(args)?;
-    let mut banner = Banner::new(args);
+    let mut banner = Banner::new(args, Kind::Directories);
     let state = match open_state(args, &sockets) {
         Ok(state) => state,
         Err(why) => {
