@@ -137,7 +137,7 @@ impl Error {
             || matches!(self, Self::Call { cause, .. } if refused(cause))
     }
 
-    /// What the server told of the files although the procedure failed.
+    /// The files' attributes in a reply that is a failure.
     pub fn detail(&self) -> Detail {
         match self {
             Self::Status { detail, .. } => **detail,
@@ -148,7 +148,7 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use wire::nfs3::{FType, NfsTime, Specdata};
+    use wire::nfs3::NfsTime;
 
     use super::*;
 
@@ -163,22 +163,5 @@ mod tests {
         assert_eq!(refused(WccData::default()), WccData::default());
     }
 
-    const FOUND: Fattr3 = {
-        let time = NfsTime { seconds: 5, nseconds: 0 };
-        Fattr3 {
-            ftype: FType::Reg,
-            mode: 0o644,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            size: 6,
-            used: 6,
-            rdev: Specdata { specdata1: 0, specdata2: 0 },
-            fsid: 0,
-            fileid: 1,
-            atime: time,
-            mtime: time,
-            ctime: time,
-        }
-    };
+    const FOUND: Fattr3 = Fattr3::of_file(6, NfsTime { seconds: 5, nseconds: 0 });
 }

@@ -4,7 +4,7 @@
 //! A kernel that writes back keeps size and time of a file for itself, for as long as it knows the
 //! node; whatever we say, it would not see what another client did to the file. So a file whose
 //! data somebody else has changed becomes another node, the next time its name is looked up; who
-//! opens the old one is told ESTALE, at which the kernel looks the name up again and opens the new
+//! opens the old one gets ESTALE, at which the kernel looks the name up again and opens the new
 //! one. What stat(2) shows as the inode's number is the server's, the same for all incarnations.
 //!
 //! The table holds what the kernel holds, no more: nodes go when it forgets them.
@@ -29,7 +29,7 @@ pub(crate) struct Nodes {
 }
 
 /// Opens that were refused and not tried again yet (guess); of more, one is refused once more, and
-/// its program told ESTALE that would not have to be.
+/// its program got ESTALE without need.
 const REFUSED_MAX: usize = 256;
 
 /// What is known of a node.
@@ -38,7 +38,7 @@ pub(crate) struct Node {
     pub(crate) file: FileHandle,
     /// Which data of the file the kernel may have; none for what has no data.
     pub(crate) version: Option<Version>,
-    /// The size that the kernel believes in, but for what it has not told us yet.
+    /// The size that the kernel believes in, but for what it has not sent us yet.
     pub(crate) size: u64,
     /// A time of modification that the kernel has and the server has not been told.
     pub(crate) mtime: Option<NfsTime>,
@@ -238,7 +238,7 @@ impl Node {
 mod tests {
     use client::cache::attributes::{Attributes, Times, Told};
     use perf::units::Instant;
-    use wire::nfs3::{FType, Fattr3, NfsTime, Specdata};
+    use wire::nfs3::{Fattr3, NfsTime};
 
     use super::*;
 
@@ -247,21 +247,7 @@ mod tests {
     }
 
     const TIME: NfsTime = NfsTime { seconds: 0, nseconds: 0 };
-    const ATTRIBUTES: Fattr3 = Fattr3 {
-        ftype: FType::Reg,
-        mode: 0o644,
-        nlink: 1,
-        uid: 0,
-        gid: 0,
-        size: 0,
-        used: 0,
-        rdev: Specdata { specdata1: 0, specdata2: 0 },
-        fsid: 0,
-        fileid: 1,
-        atime: TIME,
-        mtime: TIME,
-        ctime: TIME,
-    };
+    const ATTRIBUTES: Fattr3 = Fattr3::of_file(0, TIME);
 
     /// Two versions that differ.
     fn versions() -> [Version; 2] {

@@ -400,32 +400,13 @@ pub(crate) fn at_least_one(max: usize) -> NonZeroUsize {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use wire::nfs3::{NfsTime, Specdata};
+    use wire::nfs3::NfsTime;
 
     use super::*;
 
     /// Two that differ.
     pub(in crate::cache) fn versions() -> [Version; 2] {
         [Version(1), Version(2)]
-    }
-
-    /// A file of so many bytes that has changed at a time.
-    fn of_size(size: u64, time: NfsTime) -> Fattr3 {
-        Fattr3 {
-            ftype: FType::Reg,
-            mode: 0o644,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            size,
-            used: size,
-            rdev: Specdata::default(),
-            fsid: 0,
-            fileid: 1,
-            atime: time,
-            mtime: time,
-            ctime: time,
-        }
     }
 
     fn second(seconds: u32) -> NfsTime {
@@ -443,7 +424,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_another_client_writes_during_a_commit_of_ours_is_not_ours() {
-        let (ours, theirs) = (of_size(4096, second(5)), of_size(4096, second(6)));
+        let (ours, theirs) = (Fattr3::of_file(4096, second(5)), Fattr3::of_file(4096, second(6)));
         let mut attributes = Attributes::new(Times::default(), 10);
         attributes.told(&file(), &ours, told(0, 1));
         let version = attributes.version(&file()).unwrap();
@@ -459,7 +440,7 @@ pub(super) mod tests {
         let seconds = |seconds| Instant::EPOCH + Nanos::from_secs(seconds);
         let told = |asked, now| Told { asked: seconds(asked), now: seconds(now), ..told(0, 0) };
         let mut attributes = Attributes::new(Times::default(), 10);
-        let (file, state) = (file(), of_size(0, second(5)));
+        let (file, state) = (file(), Fattr3::of_file(0, second(5)));
         attributes.told(&file, &state, told(0, 1));
         assert_eq!(attributes.good(&file, seconds(2)), Some(state));
         // Another client may have changed the file at 2 s.
@@ -470,7 +451,7 @@ pub(super) mod tests {
         attributes.told(&file, &state, told(55, 62));
         assert_eq!(attributes.good_for(&file, seconds(62)), Some((state, Nanos::from_secs(4))));
         // Nor does a change that was answered late tell the state of then.
-        let after = of_size(1, second(6));
+        let after = Fattr3::of_file(1, second(6));
         let wcc = WccData { before: Some((&state).into()), after: Some(after) };
         attributes.wrote(&file, &wcc, told(70, 100));
         assert_eq!(attributes.good(&file, seconds(101)), None);
@@ -491,8 +472,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_state_of_a_whole_second_may_be_two_until_it_is_two_seconds_old() {
-        let coarse = of_size(4096, second(5));
-        let fine = of_size(4096, NfsTime { nseconds: 1, ..second(5) });
+        let coarse = Fattr3::of_file(4096, second(5));
+        let fine = Fattr3::of_file(4096, NfsTime { nseconds: 1, ..second(5) });
         let looks = [1, 10, 20];
         assert_eq!(changes_seen(coarse, true, &looks), [true, true, false]);
         assert_eq!(changes_seen(coarse, false, &looks), [false; 3], "nobody opens it");
@@ -505,7 +486,7 @@ pub(super) mod tests {
     /// It was known to have no other name, and another client has made one within the same second.
     #[test]
     fn a_change_of_ours_does_not_confirm_what_was_known_of_a_directory_of_that_second() {
-        let dir = |seconds| Fattr3 { ftype: FType::Dir, ..of_size(0, second(seconds)) };
+        let dir = |seconds| Fattr3 { ftype: FType::Dir, ..Fattr3::of_file(0, second(seconds)) };
         let mut attributes = Attributes::new(Times::default(), 10);
         attributes.told(&file(), &dir(5), told(0, 1));
         let version = attributes.version(&file());
@@ -521,14 +502,14 @@ pub(super) mod tests {
         let at = |asked, now| Told { is_dirty: true, ..told(asked, now) };
         let file = file();
         let wrote = |from, to| WccData {
-            before: Some((&of_size(from, tick)).into()),
-            after: Some(of_size(to, tick)),
+            before: Some((&Fattr3::of_file(from, tick)).into()),
+            after: Some(Fattr3::of_file(to, tick)),
         };
         // The second WRITE is the later one on the server, whichever is heard of first.
         let (first, second) = (wrote(0, 4096), wrote(4096, 8192));
         for order in [[(10, first), (11, second)], [(11, second), (10, first)]] {
             let mut attributes = Attributes::new(Times::default(), 10);
-            attributes.told(&file, &of_size(0, NfsTime::default()), at(0, 1));
+            attributes.told(&file, &Fattr3::of_file(0, NfsTime::default()), at(0, 1));
             for (now, (asked, wcc)) in (20..).zip(order) {
                 attributes.wrote(&file, &wcc, at(asked, now));
             }
@@ -541,7 +522,7 @@ pub(super) mod tests {
     #[test]
     fn a_state_of_before_our_write_that_comes_later_does_not_make_the_file_shorter() {
         let tick = second(5);
-        let (before, after) = (of_size(0, tick), of_size(4096, tick));
+        let (before, after) = (Fattr3::of_file(0, tick), Fattr3::of_file(4096, tick));
         let mut attributes = Attributes::new(Times::default(), 10);
         attributes.told(&file(), &before, told(0, 1));
         let wcc = WccData { before: Some((&before).into()), after: Some(after) };

@@ -136,7 +136,7 @@ impl Ours {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::nfs3::{FType, Fattr3, NfsTime, Specdata};
+    use wire::nfs3::{Fattr3, NfsTime};
 
     fn state(n: u32) -> WccAttr {
         let time = NfsTime { seconds: n, nseconds: 0 };
@@ -145,21 +145,7 @@ mod tests {
 
     fn step(before: u32, after: u32) -> WccData {
         let time = NfsTime { seconds: after, nseconds: 0 };
-        let attributes = Fattr3 {
-            ftype: FType::Reg,
-            mode: 0,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            size: 0,
-            used: 0,
-            rdev: Specdata::default(),
-            fsid: 0,
-            fileid: 1,
-            atime: time,
-            mtime: time,
-            ctime: time,
-        };
+        let attributes = Fattr3::of_file(0, time);
         WccData { before: Some(state(before)), after: Some(attributes) }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::session::Credential;
 use rustix::io::Errno;
-use wire::nfs3::{FType, Fattr3, SetTime, Specdata, access};
+use wire::nfs3::{FType, Fattr3, SetTime, access};
 
 use super::names::{NAME_LEN_MAX, done};
 use super::{FileSystem, errno};
@@ -14,7 +14,7 @@ use crate::abi::request::Setattr;
 use crate::attributes::wanted;
 use crate::inflight::Reply;
 
-/// The unit in which space is told.
+/// The unit in which space is given.
 const BLOCK_BYTES: u32 = 4096;
 
 impl FileSystem {
@@ -95,21 +95,7 @@ impl FileSystem {
         let nodes = self.nodes.lock();
         let known = nodes.find(node);
         let (size, time) = known.map(|node| (node.size, node.kernel_mtime)).unwrap_or_default();
-        Fattr3 {
-            ftype: FType::Reg,
-            mode: 0o600,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            size,
-            used: size,
-            rdev: Specdata { specdata1: 0, specdata2: 0 },
-            fsid: 0,
-            fileid: 0,
-            atime: time,
-            mtime: time,
-            ctime: time,
-        }
+        Fattr3 { mode: 0o600, fileid: 0, ..Fattr3::of_file(size, time) }
     }
 
     fn answer_attr(&self, result: Result<(Fattr3, Duration), Errno>, reply: Reply) {

@@ -100,7 +100,7 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use wire::nfs3::{FType, FileHandle, NfsTime, Specdata};
+    use wire::nfs3::{FType, FileHandle, NfsTime};
 
     use super::super::operation::{How, Operation};
     use super::super::tree::{Answer, ROOT};
@@ -116,21 +116,7 @@ mod tests {
 
     fn attributes(fileid: u64, ftype: FType) -> Fattr3 {
         let time = NfsTime { seconds: 5, nseconds: 0 };
-        Fattr3 {
-            ftype,
-            mode: 0o644,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            size: 0,
-            used: 0,
-            rdev: Specdata { specdata1: 0, specdata2: 0 },
-            fsid: 0,
-            fileid,
-            atime: time,
-            mtime: time,
-            ctime: time,
-        }
+        Fattr3 { ftype, fileid, ..Fattr3::of_file(0, time) }
     }
 
     fn create(name: u32) -> Operation {

@@ -33,6 +33,81 @@ const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 32 * 1024;
 /// What a reply has beside the data of a READ or a listing.
 const REPLY_HEAD_BYTES: usize = 160;
 
+/// The method that serves one version of NFS. What the versions have alike stands here: the export
+/// of the first handle, who calls, and what becomes of a call that may have been executed before.
+macro_rules! serve_nfs {
+    (
+        $serve:ident: $version:ident, $nfs:ident::$first:ident, $unwrap:path,
+        without_handle: $without_handle:pat,
+        with_data: $with_data:pat,
+        own: { $($own:ident)* }
+    ) => {
+        async fn $serve(
+            &self,
+            procedure: $nfs::Procedure,
+            call: &Accepted<'_>,
+            record: &Bytes,
+            doubt: Option<Doubt>,
+            head: &mut Vec<u8>,
+        ) -> Result<Bytes, Refusal> {
+            let args = call.args.rest();
+            if matches!(procedure, $without_handle) {
+                xdr::from_bytes::<$nfs::null::Args>(args)?;
+                return Ok(Bytes::new());
+            }
+            let first = $nfs::$first::decode(&mut Reader::new(args))?;
+            let exports = self.exports.load_full();
+            let place = $unwrap(&first).and_then(|(export, _)| exports.place(export, call.peer));
+            let place = match place {
+                Ok(place) => place,
+                Err(status) => {
+                    $version::refuse(procedure, args, status, head)?;
+                    return Ok(Bytes::new());
+                }
+            };
+            call.check_strength(&place)?;
+            let caller = match procedure {
+                $nfs::Procedure::Getattr => call.credential.caller_without_groups(place.rule),
+                _ => call.credential.caller(place.rule),
+            };
+            let cx = $version::Context {
+                store: &*place.exported.store,
+                exports: &exports,
+                export: place.exported.export.id,
+                read_only: place.rule.read_only,
+                caller: &caller,
+                record,
+                transfer_bytes_max: match procedure {
+                    $with_data => self.data_bytes_max(call),
+                    _ => self.transfer_bytes_max(call.peer),
+                },
+                $($own: &self.$own,)*
+            };
+            if let Some(doubt) = doubt {
+                // Boxed, here and below: seldom needed, and large.
+                let before = $version::in_doubt::success_of_create(&cx, procedure, args, doubt);
+                if let Some(success) = Box::pin(before).await {
+                    head.extend_from_slice(&success);
+                    return Ok(Bytes::new());
+                }
+            }
+            let results_at = head.len();
+            let payload =
+                metrics::procedure(call.watch, pin!($version::serve(&cx, procedure, args, head)))
+                    .await?;
+            if let Some(doubt) = doubt
+                && $version::in_doubt::may_be_done(&head[results_at..])
+                && let Some(success) =
+                    Box::pin($version::in_doubt::success(&cx, procedure, args, doubt)).await
+            {
+                head.truncate(results_at);
+                head.extend_from_slice(&success);
+            }
+            Ok(payload)
+        }
+    };
+}
+
 impl<S: Store> Engine<S> {
     /// The reply to a call, or why there is none.
     pub(super) async fn serve(
@@ -79,135 +154,18 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    async fn serve_nfs3(
-        &self,
-        procedure: nfs3::Procedure,
-        call: &Accepted<'_>,
-        record: &Bytes,
-        doubt: Option<Doubt>,
-        head: &mut Vec<u8>,
-    ) -> Result<Bytes, Refusal> {
-        let args = call.args.rest();
-        if procedure == nfs3::Procedure::Null {
-            xdr::from_bytes::<nfs3::null::Args>(args)?;
-            return Ok(Bytes::new());
-        }
-        // All other procedures begin with a file handle.
-        let first = nfs3::FileHandle::decode(&mut Reader::new(args))?;
-        let exports = self.exports.load_full();
-        let place = handle::unwrap(&first).and_then(|(export, _)| exports.place(export, call.peer));
-        let place = match place {
-            Ok(place) => place,
-            Err(status) => {
-                proc3::refuse(procedure, args, status, head)?;
-                return Ok(Bytes::new());
-            }
-        };
-        call.check_strength(&place)?;
-        let caller = match procedure {
-            nfs3::Procedure::Getattr => call.credential.caller_without_groups(place.rule),
-            _ => call.credential.caller(place.rule),
-        };
-        let cx = proc3::Context {
-            store: &*place.exported.store,
-            exports: &exports,
-            export: place.exported.export.id,
-            read_only: place.rule.read_only,
-            caller: &caller,
-            record,
-            transfer_bytes_max: match procedure {
-                nfs3::Procedure::Read | nfs3::Procedure::Readdir | nfs3::Procedure::Readdirplus => {
-                    self.data_bytes_max(call)
-                }
-                _ => self.transfer_bytes_max(call.peer),
-            },
-        };
-        if let Some(doubt) = doubt
-            && let Some(success) =
-                // Boxed: seldom needed, and large.
-                Box::pin(proc3::in_doubt::success_of_create(&cx, procedure, args, doubt))
-                        .await
-        {
-            head.extend_from_slice(&success);
-            return Ok(Bytes::new());
-        }
-        let results_at = head.len();
-        let payload =
-            metrics::procedure(call.watch, pin!(proc3::serve(&cx, procedure, args, head))).await?;
-        if let Some(doubt) = doubt
-            && proc3::in_doubt::may_be_done(&head[results_at..])
-            && let Some(success) =
-                Box::pin(proc3::in_doubt::success(&cx, procedure, args, doubt)).await
-        {
-            head.truncate(results_at);
-            head.extend_from_slice(&success);
-        }
-        Ok(payload)
+    serve_nfs! {
+        serve_nfs3: proc3, nfs3::FileHandle, handle::unwrap,
+        without_handle: nfs3::Procedure::Null,
+        with_data: nfs3::Procedure::Read | nfs3::Procedure::Readdir | nfs3::Procedure::Readdirplus,
+        own: {}
     }
 
-    async fn serve_nfs2(
-        &self,
-        procedure: nfs2::Procedure,
-        call: &Accepted<'_>,
-        record: &Bytes,
-        doubt: Option<Doubt>,
-        head: &mut Vec<u8>,
-    ) -> Result<Bytes, Refusal> {
-        let args = call.args.rest();
-        if !proc2::has_handle(procedure) {
-            xdr::from_bytes::<nfs2::null::Args>(args)?;
-            return Ok(Bytes::new());
-        }
-        let first = nfs2::FHandle::decode(&mut Reader::new(args))?;
-        let exports = self.exports.load_full();
-        let place =
-            handle2::unwrap2(&first).and_then(|(export, _)| exports.place(export, call.peer));
-        let place = match place {
-            Ok(place) => place,
-            Err(status) => {
-                proc2::refuse(procedure, args, status, head)?;
-                return Ok(Bytes::new());
-            }
-        };
-        call.check_strength(&place)?;
-        let caller = match procedure {
-            nfs2::Procedure::Getattr => call.credential.caller_without_groups(place.rule),
-            _ => call.credential.caller(place.rule),
-        };
-        let cx = proc2::Context {
-            store: &*place.exported.store,
-            exports: &exports,
-            export: place.exported.export.id,
-            read_only: place.rule.read_only,
-            caller: &caller,
-            record,
-            transfer_bytes_max: match procedure {
-                nfs2::Procedure::Read | nfs2::Procedure::Readdir => self.data_bytes_max(call),
-                _ => self.transfer_bytes_max(call.peer),
-            },
-            cookies: &self.cookies,
-        };
-        if let Some(doubt) = doubt
-            && let Some(success) =
-                // Boxed: seldom needed, and large.
-                Box::pin(proc2::in_doubt::success_of_create(&cx, procedure, args, doubt))
-                        .await
-        {
-            head.extend_from_slice(&success);
-            return Ok(Bytes::new());
-        }
-        let results_at = head.len();
-        let payload =
-            metrics::procedure(call.watch, pin!(proc2::serve(&cx, procedure, args, head))).await?;
-        if let Some(doubt) = doubt
-            && proc2::in_doubt::may_be_done(&head[results_at..])
-            && let Some(success) =
-                Box::pin(proc2::in_doubt::success(&cx, procedure, args, doubt)).await
-        {
-            head.truncate(results_at);
-            head.extend_from_slice(&success);
-        }
-        Ok(payload)
+    serve_nfs! {
+        serve_nfs2: proc2, nfs2::FHandle, handle2::unwrap2,
+        without_handle: nfs2::Procedure::Null | nfs2::Procedure::Root | nfs2::Procedure::Writecache,
+        with_data: nfs2::Procedure::Read | nfs2::Procedure::Readdir,
+        own: { cookies }
     }
 
     fn portmap(&self, call: &Accepted<'_>) -> portmap::Context<'_> {
@@ -278,28 +236,13 @@ fn is_served(served: bool) -> Result<Bytes, Refusal> {
 #[cfg(test)]
 mod tests {
     use wire::nfs3::{
-        FType, Failure, Fattr3, NewObject, NfsStat3, NfsTime, Specdata, WccAttr, WccData, mkdir,
-        rename,
+        Failure, Fattr3, NewObject, NfsStat3, NfsTime, WccAttr, WccData, mkdir, rename,
     };
 
     use super::*;
     use crate::types::Handle;
 
-    const ATTR: Fattr3 = Fattr3 {
-        ftype: FType::Reg,
-        mode: 0,
-        nlink: 0,
-        uid: 0,
-        gid: 0,
-        size: 0,
-        used: 0,
-        rdev: Specdata { specdata1: 0, specdata2: 0 },
-        fsid: 0,
-        fileid: 0,
-        atime: NfsTime { seconds: 0, nseconds: 0 },
-        mtime: NfsTime { seconds: 0, nseconds: 0 },
-        ctime: NfsTime { seconds: 0, nseconds: 0 },
-    };
+    const ATTR: Fattr3 = Fattr3::of_file(0, NfsTime { seconds: 0, nseconds: 0 });
 
     #[test]
     fn the_largest_heads_need_one_allocation() {

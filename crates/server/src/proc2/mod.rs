@@ -55,7 +55,7 @@ pub(crate) struct Context<'c, S> {
 }
 
 /// Whether a procedure's arguments begin with a file handle: all but those that have none.
-pub(crate) fn has_handle(procedure: Procedure) -> bool {
+fn has_handle(procedure: Procedure) -> bool {
     !matches!(procedure, Procedure::Null | Procedure::Root | Procedure::Writecache)
 }
 

@@ -96,6 +96,26 @@ xdr_codec! {
 impl Fattr3 {
     /// Bytes on the wire.
     pub const LEN: usize = 84;
+
+    /// A regular file of root's with one name, whose times are all the same; what else it has is
+    /// put over it.
+    pub const fn of_file(size: u64, time: NfsTime) -> Self {
+        Self {
+            ftype: FType::Reg,
+            mode: 0o644,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            size,
+            used: size,
+            rdev: Specdata { specdata1: 0, specdata2: 0 },
+            fsid: 0,
+            fileid: 1,
+            atime: time,
+            mtime: time,
+            ctime: time,
+        }
+    }
 }
 
 impl Show for Fattr3 {
