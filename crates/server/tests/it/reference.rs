@@ -1,32 +1,23 @@
-//! Random operations on the engine and on the simplest file system we can think of: a map from
-//! paths to what is there. Every operation must give the same status, and in the end the trees
-//! must be the same.
+//! Random operations on the engine and on the reference file system. Every operation must give the
+//! same status, and in the end the trees must be the same.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use server::EngineConfig;
 use server::store::Store;
+use testkit::reference::tree::{Change, How, Path, Thing, Tree, is_below, last, parent};
 use wire::nfs3::create::CreateHow;
 use wire::nfs3::{self, FType, FileHandle, NfsStat3, Procedure as P};
 
 use crate::world::{World, mode, size, status};
 
-pub(crate) type Path = Vec<u8>; // one letter per component; empty for the root
-
-#[derive(Clone, Debug, PartialEq)]
-enum Thing {
-    Dir,
-    File(usize),
-    Link(usize),
-}
-
-/// What is where. Files and links have numbers, so that they may have several names.
+/// The reference's names, with the bytes of its files by their numbers.
 #[derive(Debug, Default)]
 struct Model {
-    things: BTreeMap<Path, Thing>,
-    contents: Vec<Vec<u8>>,
-    targets: Vec<Vec<u8>>,
+    names: Tree,
+    contents: BTreeMap<u32, Vec<u8>>,
+    made: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -44,7 +35,8 @@ pub(crate) enum Op {
 }
 
 fn path() -> impl Strategy<Value = Path> {
-    prop::collection::vec(prop::sample::select(b"abc".to_vec()), 1..4)
+    prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 1..4)
+        .prop_map(|names| names.join("/"))
 }
 
 fn offset() -> impl Strategy<Value = u64> {
@@ -70,158 +62,53 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
 pub(crate) type Outcome = Result<Vec<u8>, NfsStat3>;
 
 impl Model {
-    fn find(&self, path: &[u8]) -> Result<&Thing, NfsStat3> {
-        for len in 1..path.len() {
-            match self.things.get(&path[..len]) {
-                Some(Thing::Dir) => {}
-                Some(_) => return Err(NfsStat3::NotDir),
-                None => return Err(NfsStat3::NoEnt),
-            }
-        }
-        self.things.get(path).ok_or(NfsStat3::NoEnt)
-    }
-
-    /// What is to have a name in it: found first, as by LOOKUP, and then looked at.
-    fn parent(&self, path: &[u8]) -> Result<&Thing, NfsStat3> {
-        match path.len() {
-            1 => Ok(&Thing::Dir),
-            len => self.find(&path[..len - 1]),
-        }
-    }
-
-    /// The parent is there and a directory.
-    fn check_parent(&self, path: &[u8]) -> Result<(), NfsStat3> {
-        match self.parent(path)? {
-            Thing::Dir => Ok(()),
-            _ => Err(NfsStat3::NotDir),
-        }
-    }
-
-    fn check_free(&self, path: &[u8]) -> Result<(), NfsStat3> {
-        self.check_parent(path)?;
-        match self.things.contains_key(path) {
-            true => Err(NfsStat3::Exist),
-            false => Ok(()),
-        }
-    }
-
-    fn is_empty(&self, path: &[u8]) -> bool {
-        !self.things.keys().any(|other| is_below(other, path))
-    }
-
-    fn contents(&mut self, path: &[u8]) -> Result<&mut Vec<u8>, NfsStat3> {
-        match *self.find(path)? {
-            Thing::File(number) => Ok(&mut self.contents[number]),
+    fn contents(&mut self, path: &str) -> Result<&mut Vec<u8>, NfsStat3> {
+        match *self.names.find(path)? {
+            Thing::File(number) => Ok(self.contents.entry(number).or_default()),
             _ => Err(NfsStat3::Inval),
         }
     }
 
     fn apply(&mut self, op: &Op) -> Outcome {
-        match op {
-            Op::Create(path, guarded) => match self.check_free(path) {
-                Err(NfsStat3::Exist) if !guarded => match self.things[path] {
-                    Thing::File(_) => {}
-                    _ => return Err(NfsStat3::Exist),
-                },
-                Err(status) => return Err(status),
-                Ok(()) => {
-                    let file = Thing::File(self.contents.len());
-                    self.contents.push(Vec::new());
-                    self.things.insert(path.clone(), file);
-                }
-            },
-            Op::Mkdir(path) => {
-                self.check_free(path)?;
-                self.things.insert(path.clone(), Thing::Dir);
-            }
-            Op::Symlink(path) => {
-                self.check_free(path)?;
-                self.things.insert(path.clone(), Thing::Link(self.targets.len()));
-                self.targets.push(path.clone());
-            }
-            Op::Remove(path) => match self.find(path)? {
-                Thing::Dir => return Err(NfsStat3::IsDir),
-                _ => drop(self.things.remove(path)),
-            },
-            Op::Rmdir(path) => match self.find(path)? {
-                Thing::Dir if !self.is_empty(path) => return Err(NfsStat3::NotEmpty),
-                Thing::Dir => drop(self.things.remove(path)),
-                _ => return Err(NfsStat3::NotDir),
-            },
-            Op::Rename(from, to) => self.rename(from, to)?,
-            Op::Link(file, link) => {
-                let thing = self.find(file)?.clone();
-                self.check_parent(link)?;
-                if thing == Thing::Dir {
-                    return Err(NfsStat3::Inval);
-                }
-                self.check_free(link)?;
-                self.things.insert(link.clone(), thing);
-            }
-            Op::Write(path, offset, data) => {
-                let contents = self.contents(path)?;
-                let start = usize::try_from(*offset).unwrap();
-                if !data.is_empty() {
-                    let len = contents.len().max(start + data.len());
-                    contents.resize(len, 0);
-                    contents[start..start + data.len()].copy_from_slice(data);
-                }
-            }
+        let change = match op.clone() {
+            Op::Create(path, true) => Change::Create(path, How::Guarded),
+            Op::Create(path, false) => Change::Create(path, How::Unchecked),
+            Op::Mkdir(path) => Change::Mkdir(path),
+            Op::Symlink(path) => Change::Symlink(path),
+            Op::Remove(path) => Change::Remove(path),
+            Op::Rmdir(path) => Change::Rmdir(path),
+            Op::Rename(from, to) => Change::Rename(from, to),
+            Op::Link(file, link) => Change::Link(file, link),
+            Op::Write(path, offset, data) => return self.write(&path, offset, &data),
             Op::SetSize(path, size) => {
-                let size = usize::try_from(*size).unwrap();
-                self.contents(path)?.resize(size, 0);
+                self.contents(&path)?.resize(usize::try_from(size).unwrap(), 0);
+                return Ok(Vec::new());
             }
-            Op::Read(path, offset, count) => {
-                let contents = self.contents(path)?;
-                let start = usize::try_from(*offset).unwrap().min(contents.len());
-                let end = (start + *count as usize).min(contents.len());
-                return Ok(contents[start..end].to_vec());
-            }
+            Op::Read(path, offset, count) => return self.read(&path, offset, count),
+        };
+        self.made += 1;
+        let (outcome, names) = self.names.after(&change, self.made);
+        self.names = names;
+        outcome.map(|()| Vec::new())
+    }
+
+    fn write(&mut self, path: &str, offset: u64, data: &[u8]) -> Outcome {
+        let contents = self.contents(path)?;
+        let start = usize::try_from(offset).unwrap();
+        if !data.is_empty() {
+            let len = contents.len().max(start + data.len());
+            contents.resize(len, 0);
+            contents[start..start + data.len()].copy_from_slice(data);
         }
         Ok(Vec::new())
     }
 
-    fn rename(&mut self, from: &Path, to: &Path) -> Result<(), NfsStat3> {
-        self.parent(from)?;
-        self.parent(to)?;
-        self.check_parent(from)?;
-        self.check_parent(to)?;
-        let moved = self.find(from)?.clone();
-        let target = self.things.get(to);
-        let same_file = moved != Thing::Dir && target == Some(&moved);
-        if from == to || same_file {
-            return Ok(());
-        }
-        if moved == Thing::Dir && is_below(to, from) {
-            return Err(NfsStat3::Inval);
-        }
-        match (&moved, target) {
-            (Thing::Dir, Some(Thing::Dir)) if !self.is_empty(to) => {
-                return Err(NfsStat3::NotEmpty);
-            }
-            (_, None) | (Thing::Dir, Some(Thing::Dir)) => {}
-            (Thing::Dir, Some(_)) => return Err(NfsStat3::NotDir),
-            (_, Some(Thing::Dir)) => return Err(NfsStat3::IsDir),
-            (_, Some(_)) => {}
-        }
-        self.things.remove(to);
-        let moving: Vec<Path> = self
-            .things
-            .keys()
-            .filter(|path| *path == from || is_below(path, from))
-            .cloned()
-            .collect();
-        for path in moving {
-            let thing = self.things.remove(&path).unwrap();
-            let new = [&to[..], &path[from.len()..]].concat();
-            self.things.insert(new, thing);
-        }
-        Ok(())
+    fn read(&mut self, path: &str, offset: u64, count: u32) -> Outcome {
+        let contents = self.contents(path)?;
+        let start = usize::try_from(offset).unwrap().min(contents.len());
+        let end = (start + count as usize).min(contents.len());
+        Ok(contents[start..end].to_vec())
     }
-}
-
-fn is_below(path: &[u8], dir: &[u8]) -> bool {
-    path.len() > dir.len() && path.starts_with(dir)
 }
 
 /// The same operations through the engine.
@@ -230,17 +117,17 @@ struct Real<'w, S> {
 }
 
 impl<S: Store> Real<'_, S> {
-    fn find(&self, path: &[u8]) -> Result<FileHandle, NfsStat3> {
-        path.chunks(1).try_fold(self.world.root(), |dir, name| {
-            let found = self.world.lookup(dir, name);
+    fn find(&self, path: &str) -> Result<FileHandle, NfsStat3> {
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        names.try_fold(self.world.root(), |dir, name| {
+            let found = self.world.lookup(dir, name.as_bytes());
             found.map(|ok| ok.object).map_err(|failure| failure.status)
         })
     }
 
     /// The parent of a path and its last name.
-    fn split<'p>(&self, path: &'p [u8]) -> Result<(FileHandle, &'p [u8]), NfsStat3> {
-        let (dir, name) = path.split_at(path.len() - 1);
-        Ok((self.find(dir)?, name))
+    fn split<'p>(&self, path: &'p str) -> Result<(FileHandle, &'p [u8]), NfsStat3> {
+        Ok((self.find(parent(path))?, last(path).as_bytes()))
     }
 
     fn apply(&self, op: &Op) -> Outcome {
@@ -260,7 +147,7 @@ impl<S: Store> Real<'_, S> {
             }
             Op::Symlink(path) => {
                 let (dir, name) = self.split(path)?;
-                status(world.symlink(dir, name, path))
+                status(world.symlink(dir, name, path.as_bytes()))
             }
             Op::Remove(path) => {
                 let (dir, name) = self.split(path)?;
@@ -290,7 +177,7 @@ impl<S: Store> Real<'_, S> {
     }
 
     /// Everything that can be found from the root, in the model's terms; files by fileid.
-    fn tree(&self, dir: FileHandle, path: &[u8], tree: &mut BTreeMap<Path, Seen>) {
+    fn tree(&self, dir: FileHandle, path: &str, tree: &mut BTreeMap<Path, Seen>) {
         let args = nfs3::readdirplus::Args {
             dir,
             cookie: 0,
@@ -303,7 +190,8 @@ impl<S: Store> Real<'_, S> {
             if entry.name.starts_with(b".") {
                 continue;
             }
-            let path = [path, entry.name].concat();
+            let name = std::str::from_utf8(entry.name).unwrap();
+            let path = [path, name].join(if path.is_empty() { "" } else { "/" });
             let handle = entry.name_handle.unwrap();
             assert_eq!(self.find(&path), Ok(handle));
             let attributes = entry.name_attributes.unwrap();
@@ -341,12 +229,12 @@ impl Model {
         let seen = |thing: &Thing| match thing {
             Thing::Dir => Seen::Dir,
             Thing::File(number) => Seen::File {
-                contents: self.contents[*number].clone(),
-                names: u32::try_from(self.things.values().filter(|&t| t == thing).count()).unwrap(),
+                contents: self.contents.get(number).cloned().unwrap_or_default(),
+                names: self.names.names_of(*number),
             },
-            Thing::Link(number) => Seen::Link(self.targets[*number].clone()),
+            Thing::Link(_, target) => Seen::Link(target.clone().into_bytes()),
         };
-        let things = self.things.iter();
+        let things = self.names.things().iter();
         things.map(|(path, thing)| (path.clone(), seen(thing))).collect()
     }
 }
@@ -359,7 +247,7 @@ pub(crate) fn apply<S: Store>(world: &World<S>, op: &Op) -> Outcome {
 /// Everything that can be found from the root.
 pub(crate) fn tree<S: Store>(world: &World<S>) -> BTreeMap<Path, Seen> {
     let mut tree = BTreeMap::new();
-    Real { world }.tree(world.root(), b"", &mut tree);
+    Real { world }.tree(world.root(), "", &mut tree);
     tree
 }
 

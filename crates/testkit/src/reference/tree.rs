@@ -42,7 +42,7 @@ pub type Outcome = Result<(), NfsStat3>;
 
 /// What else than its one outcome an operation may have, by what happened while it was under way.
 ///
-/// | while it was under way | it is done | and told |
+/// | while it was under way | it is done | and reported |
 /// |---|---|---|
 /// | nothing; messages lost, late, repeated; connections cut | once | as it ended |
 /// | the server lost its memory of replies (a crash) | once, or twice in a row | the last |
@@ -282,7 +282,8 @@ pub fn last(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
-fn is_below(path: &str, dir: &str) -> bool {
+/// Whether a path leads through a directory.
+pub fn is_below(path: &str, dir: &str) -> bool {
     path.len() > dir.len()
         && path.starts_with(dir)
         && (dir.is_empty() || path.as_bytes()[dir.len()] == b'/')

@@ -2,6 +2,7 @@
 //! statuses, and in the end the same tree.
 
 use proptest::prelude::*;
+use testkit::reference::tree::{last, parent};
 use wire::nfs2::{FHandle, NfsStat2};
 use wire::nfs3::NfsStat3;
 
@@ -12,14 +13,14 @@ use super::world::{Calls, World2, mode, size};
 
 type Outcome = Result<Vec<u8>, NfsStat2>;
 
-fn find(world: &dyn Calls, path: &[u8]) -> Result<FHandle, NfsStat2> {
-    path.chunks(1).try_fold(world.root(), |dir, name| world.lookup(dir, name))
+fn find(world: &dyn Calls, path: &str) -> Result<FHandle, NfsStat2> {
+    let mut names = path.split('/').filter(|name| !name.is_empty());
+    names.try_fold(world.root(), |dir, name| world.lookup(dir, name.as_bytes()))
 }
 
 /// The parent of a path and its last name.
-fn split<'p>(world: &dyn Calls, path: &'p [u8]) -> Result<(FHandle, &'p [u8]), NfsStat2> {
-    let (dir, name) = path.split_at(path.len() - 1);
-    Ok((find(world, dir)?, name))
+fn split<'p>(world: &dyn Calls, path: &'p str) -> Result<(FHandle, &'p [u8]), NfsStat2> {
+    Ok((find(world, parent(path))?, last(path).as_bytes()))
 }
 
 fn apply(world: &dyn Calls, op: &Op) -> Outcome {
@@ -34,7 +35,7 @@ fn apply(world: &dyn Calls, op: &Op) -> Outcome {
         }
         Op::Symlink(path) => {
             let (dir, name) = split(world, path)?;
-            world.symlink(dir, name, path)
+            world.symlink(dir, name, path.as_bytes())
         }
         Op::Remove(path) => {
             let (dir, name) = split(world, path)?;
