@@ -38,7 +38,7 @@ pub(super) struct State {
     pub(super) index: Box<dyn Index>,
     /// Who wrote; the index names them by their place here.
     pub(super) callers: Vec<Session>,
-    /// Of an earlier WRITE or COMMIT, until all are told whom it concerns.
+    /// Of an earlier WRITE or COMMIT, until all have got it whom it concerns.
     pub(super) failed: Option<Failed>,
     /// Bytes were given up, and whoever holds copies of them has not been told to forget these.
     pub(super) has_given_up: bool,
@@ -56,17 +56,17 @@ pub(super) struct State {
     dirty_since: Option<Instant>,
 }
 
-/// An error that is to be told.
+/// An error that is to be reported.
 #[derive(Debug)]
 pub(super) struct Failed {
     error: Error,
     /// Later errors, of any file, have larger ones.
     number: u64,
-    /// Somebody was told: it does not concern who opens the file from now on.
+    /// It was reported: it does not concern who opens the file from now on.
     pub(super) is_told: bool,
 }
 
-/// Up to which error of its file a descriptor was told: each has to hear of an error that comes
+/// Up to which error of its file a descriptor has got them: each has to get an error that comes
 /// while it is open, whoever else has heard of it (as with Linux' `errseq_t`).
 #[derive(Debug)]
 pub struct Heard(AtomicU64);
@@ -189,8 +189,8 @@ impl State {
         self.losses = if lost_bytes > 0 { self.losses.saturating_add(1) } else { 0 };
     }
 
-    /// An error that is told to nobody yet. The first is kept: the later ones are its consequences,
-    /// as a rule. Not of one that was told: what has failed since, nobody knows.
+    /// An error that is not reported yet. The first is kept: the later ones are its consequences,
+    /// as a rule. Not of one that was reported: what has failed since, nobody knows.
     pub(super) fn fail(&mut self, error: Error, number: u64) {
         self.has_given_up = true;
         if self.failed.as_ref().is_none_or(|failed| failed.is_told) {
@@ -213,7 +213,7 @@ impl State {
         }
     }
 
-    /// Tells whoever asks, if nobody was told.
+    /// Reports the error, if it was not reported yet.
     pub(super) fn tell_anybody(&mut self) -> Result<(), Error> {
         match self.failed.take_if(|failed| !failed.is_told) {
             Some(failed) => Err(failed.error),
@@ -221,7 +221,7 @@ impl State {
         }
     }
 
-    /// A descriptor has not heard what it was told.
+    /// A report did not reach its descriptor.
     pub(super) fn not_heard(&mut self, heard: &Heard, error: Error, number: u64) {
         match &mut self.failed {
             Some(failed) => {

@@ -13,7 +13,8 @@ use perf::units::{Instant, Nanos};
 use tokio::sync::oneshot;
 use wire::nfs3::{FileHandle, NfsStat3, StableHow};
 
-use super::engine::{ERRORS_MAX, Engine, count};
+use super::counts::count;
+use super::engine::{ERRORS_MAX, Engine};
 use super::file::{Due, File, State};
 use super::index::{Chunk, Promise};
 use super::policy::Lock;
@@ -358,7 +359,7 @@ impl Later {
     }
 }
 
-/// What the server told of the file although it refused.
+/// The file's attributes in a reply that refuses.
 fn wcc_of(error: &Error) -> Option<wire::nfs3::WccData> {
     match error.detail() {
         Detail::Changed(wcc) => Some(wcc),

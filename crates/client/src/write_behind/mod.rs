@@ -13,8 +13,8 @@
 //! and note.
 //!
 //! **Errors.** When a WRITE or COMMIT fails, what it was for is dropped and counted, and the file
-//! keeps the first error. Each descriptor that has the file open is told at its next write, flush
-//! or close, once ([`Heard`]); who opens the file later is told only if nobody was before.
+//! keeps the first error. Each descriptor that has the file open gets it at its next write, flush
+//! or close, once ([`Heard`]); a later open gets it only if no descriptor has.
 //! NFS3ERR_JUKEBOX is not an error but a request to come back later, for as long as the options
 //! say.
 //!
@@ -24,7 +24,10 @@
 //! Not done: what was acknowledged as unstable and is then overwritten is not kept any longer, so
 //! a commit that began before the overwriting does not wait for the newer bytes.
 
+mod admission;
+mod counts;
 mod engine;
+mod errors;
 mod extents;
 mod file;
 mod flusher;
@@ -33,6 +36,7 @@ mod lock;
 mod pages;
 mod policy;
 mod room;
+mod settle;
 mod spans;
 mod stages;
 mod window;
@@ -94,7 +98,7 @@ impl Default for Options {
     }
 }
 
-/// Is told what replies say of files.
+/// Takes what replies say of files.
 pub trait Observer: Send + Sync {
     /// A WRITE that was called at `asked` has been answered. Told before whoever waits for it goes
     /// on, and before the file is no longer dirty.
@@ -175,7 +179,7 @@ impl WriteBehind {
         self.engine.options()
     }
 
-    /// For a descriptor of a file that is opened now: which errors it is told of.
+    /// For a descriptor of a file that is opened now: which errors it gets.
     pub fn opened(&self, file: FileHandle) -> Heard {
         self.engine.opened(file)
     }
@@ -197,7 +201,7 @@ impl WriteBehind {
         self.engine.tell(file, heard, true)
     }
 
-    /// Tells whoever asks of an error that nobody was told of.
+    /// Reports an error that was not reported yet.
     ///
     /// # Errors
     /// That error.
@@ -211,7 +215,7 @@ impl WriteBehind {
         self.engine.take_given_up(file)
     }
 
-    /// A descriptor has not heard of this error, which it was told.
+    /// The report of this error did not reach its descriptor.
     pub fn not_heard(&self, file: FileHandle, heard: &Heard, error: Error) {
         self.engine.not_heard(file, heard, error);
     }
@@ -250,7 +254,7 @@ impl WriteBehind {
     /// for.
     ///
     /// # Errors
-    /// That of a WRITE or COMMIT of this file, which nobody was told of.
+    /// That of a WRITE or COMMIT of this file, which was not reported yet.
     pub async fn flush(&self, file: FileHandle, range: Option<Range<u64>>) -> Result<(), Error> {
         self.engine.flush(file, range).await
     }
@@ -280,7 +284,7 @@ impl WriteBehind {
         self.engine.closed(file);
     }
 
-    /// An error that a file has had otherwise, which nobody was told of.
+    /// An error that a file has had otherwise, which was not reported yet.
     pub fn fail(&self, file: FileHandle, error: Error) {
         self.engine.fail(file, error);
     }

@@ -94,7 +94,9 @@ impl Room {
 
     /// What is held has become this much more or less than was let in.
     pub(super) fn adjust(&mut self, admitted: u64, became: i64) {
+        debug_assert!(admitted <= self.held_bytes, "{admitted} of {} held bytes", self.held_bytes);
         let held = self.held_bytes.saturating_sub(admitted);
+        debug_assert!(held.checked_add_signed(became).is_some(), "{became} to {held} held bytes");
         self.held_bytes = held.saturating_add_signed(became);
     }
 
@@ -111,6 +113,7 @@ impl Room {
             }
             self.tokens -= bytes;
         }
+        debug_assert!(then <= self.bytes_max || self.held_bytes == 0, "more than all goes alone");
         self.held_bytes = then;
         self.peak_bytes = self.peak_bytes.max(then);
         true

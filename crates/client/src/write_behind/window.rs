@@ -211,6 +211,7 @@ impl Search {
     }
 
     fn on_measured(&mut self, rate: f64) {
+        debug_assert!(self.at.max(self.home).max(self.ceiling) < self.rungs);
         self.learn(rate);
         match self.phase {
             Phase::Start { unpaid } => self.after_doubling(rate, unpaid),
