@@ -94,7 +94,8 @@ impl Permits {
     }
 
     fn give(&self, host: Option<IpAddr>) {
-        self.free.fetch_add(1, Ordering::SeqCst);
+        let free = self.free.fetch_add(1, Ordering::SeqCst);
+        debug_assert!(free < self.max, "a permit is given back once");
         // Who joins the line after this has looked at what is free itself.
         if host.is_some() || self.is_waited_for.load(Ordering::SeqCst) {
             let mut hosts = self.hosts.lock();
@@ -121,6 +122,7 @@ impl Permits {
 
 impl Hosts {
     fn join(&mut self, host: IpAddr, call: oneshot::Sender<()>) {
+        debug_assert!(self.line.len() <= self.known.len(), "a host stands in line once");
         let known = self.known.entry(host).or_default();
         known.calls.push_back(call);
         if known.calls.len() == 1 {

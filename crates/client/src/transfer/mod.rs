@@ -1,7 +1,7 @@
 //! Sequential transfers with many calls outstanding.
 //!
 //! Writing: [`plan`] decides what comes next, [`Target::write`] keeps as many calls outstanding as
-//! it was told and reports every reply. Reading: [`Target::read`] likewise.
+//! the plan says and reports every reply. Reading: [`Target::read`] likewise.
 
 pub mod plan;
 

@@ -163,6 +163,7 @@ impl Plan {
 
     /// A WRITE was acknowledged for `count` of its bytes.
     pub fn on_written(&mut self, span: Span, count: u32, committed: StableHow, verifier: [u8; 8]) {
+        assert!(self.writes_outstanding > 0, "a WRITE is answered that was handed out");
         self.writes_outstanding -= 1;
         let count = count.min(span.bytes);
         if count < span.bytes {
@@ -185,6 +186,7 @@ impl Plan {
 
     /// A COMMIT was answered: what it covered is durable, or lost if the verifier differs.
     pub fn on_committed(&mut self, verifier: [u8; 8]) {
+        assert!(self.commit_outstanding, "a COMMIT is answered that was handed out");
         self.commit_outstanding = false;
         self.acknowledged.committed = self.acknowledged.covered;
         let covered = self.epoch;
@@ -201,6 +203,11 @@ impl Plan {
             }
             !is_covered
         });
+        debug_assert_eq!(
+            self.unstable_bytes,
+            self.unstable.values().map(|extent| u64::from(extent.bytes)).sum::<u64>()
+        );
+        debug_assert!(self.acknowledged.committed <= self.acknowledged.unstable);
         self.losses = if is_kept || lost.is_empty() { 0 } else { self.losses + 1 };
         for span in lost {
             self.lost_bytes += u64::from(span.bytes);

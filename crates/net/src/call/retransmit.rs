@@ -139,8 +139,15 @@ impl Retransmit {
         let major = now + limit;
         let due = (now + wait).min(major);
         let attempt = Attempt { class, first: now, last: now, due, wait, major, again: false };
-        self.calls.insert(xid, attempt);
+        let before = self.calls.insert(xid, attempt);
+        debug_assert!(before.is_none(), "XID {xid} is that of an outstanding call");
         self.due.insert((due, xid));
+        self.check();
+    }
+
+    /// Each outstanding call has one time at which it is due.
+    fn check(&self) {
+        debug_assert_eq!(self.calls.len(), self.due.len());
     }
 
     /// A call is retransmitted for another reason than its time: its connection broke.
@@ -175,6 +182,7 @@ impl Retransmit {
     fn forget(&mut self, xid: u32) -> Option<Attempt> {
         let attempt = self.calls.remove(&xid)?;
         self.due.remove(&(attempt.due, xid));
+        self.check();
         Some(attempt)
     }
 
@@ -203,6 +211,7 @@ impl Retransmit {
         attempt.last = now;
         attempt.again = true;
         self.due.insert((attempt.due, xid));
+        self.check();
         Some(if is_major { Due::Major { xid, sent } } else { Due::Again { xid, sent } })
     }
 

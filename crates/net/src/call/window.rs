@@ -33,6 +33,7 @@ impl Window {
             self.answered = 0;
             self.calls = (self.calls + 1).min(WINDOW_MAX);
         }
+        debug_assert!((1..=WINDOW_MAX).contains(&self.calls) && self.answered < self.calls);
     }
 
     /// A call sent at `sent` has not been answered in time.

@@ -62,7 +62,7 @@ struct Place {
     floor: u32,
     /// How many have been served before it that came later. Changed under the line's lock.
     passed: AtomicU32,
-    /// Guards whether it has been granted, and who is told of that.
+    /// Guards whether it has been granted, and who is woken then.
     state: Mutex<PlaceState>,
 }
 
@@ -135,6 +135,7 @@ impl Budget {
 
     fn give(&self, permits: u32) {
         let used = self.0.permits_max - self.0.free.fetch_add(permits, Ordering::SeqCst);
+        debug_assert!(permits <= used, "{permits} of {used} used permits are given back");
         if used >= PEAK_PERMITS_MIN {
             self.0.peak.fetch_max(used, Ordering::Relaxed);
         }
@@ -244,7 +245,8 @@ impl HostShare {
     }
 
     fn sub(&self, permits: u32) {
-        self.0.fetch_sub(permits, Ordering::Relaxed);
+        let used = self.0.fetch_sub(permits, Ordering::Relaxed);
+        debug_assert!(permits <= used, "a host gives {permits} of {used} permits back");
     }
 }
 
@@ -336,6 +338,7 @@ impl Account {
     }
 
     pub(crate) fn give_back(&mut self, permits: u32) {
+        assert!(permits + self.lent <= self.used, "what is lent comes back by itself");
         self.used -= permits;
         self.spare += permits;
         self.host.iter().for_each(|host| host.sub(permits));
@@ -350,6 +353,7 @@ impl Account {
 
     /// What was lent has come back to the budget.
     pub(crate) fn returned(&mut self, permits: u32) {
+        assert!(permits <= self.lent && self.lent <= self.used, "only what was lent returns");
         self.used -= permits;
         self.lent -= permits;
     }

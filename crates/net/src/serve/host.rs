@@ -119,7 +119,7 @@ pub struct Counts {
 pub struct Drained {
     /// Calls that had been read and were not answered.
     pub calls_abandoned: u64,
-    /// Connections that were still being served when all were told to give up.
+    /// Connections that were still being served when all were to end.
     pub connections_abandoned: u64,
 }
 

@@ -66,7 +66,7 @@ impl Default for Limits {
 /// Who calls, and how the call came.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Peer {
-    /// An IPv4 address is told as one, whatever the socket's family.
+    /// An IPv4 address is given as one, whatever the socket's family.
     pub address: SocketAddr,
     pub carrier: Carrier,
     /// Nobody else can call in this one's name: a connection stands for it.

@@ -59,7 +59,7 @@ pub(crate) struct Seat {
     active_ns: AtomicU64,
     is_busy: AtomicBool,
     is_revoked: AtomicBool,
-    /// Guards who is told that the seat is revoked.
+    /// Guards who is woken when the seat is revoked.
     waker: Mutex<Option<Waker>>,
 }
 
@@ -137,6 +137,7 @@ impl Seats {
             waker: Mutex::default(),
         });
         table.seats.insert(seat.number, Arc::clone(&seat));
+        debug_assert!(table.adds_up());
         Seated { seats: Arc::clone(self), seat, has_evicted }
     }
 
@@ -191,6 +192,13 @@ impl Table {
                 self.hosts.remove(&seat.host);
             }
         }
+        debug_assert!(self.adds_up());
+    }
+
+    /// Every seat is counted for its host, and no host is kept without one.
+    fn adds_up(&self) -> bool {
+        let counted: usize = self.hosts.values().map(|of_host| of_host.seats).sum();
+        counted == self.seats.len() && self.hosts.values().all(|of_host| of_host.seats > 0)
     }
 }
 

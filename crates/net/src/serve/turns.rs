@@ -118,6 +118,7 @@ impl Table {
     }
 
     fn grant(&mut self) {
+        debug_assert_eq!(self.order.len(), self.lines.len(), "a host in line is in order once");
         while self.free > 0
             && let Some(((round, _), id)) = self.order.pop_first()
         {

@@ -69,6 +69,7 @@ impl Occupancy {
     /// Puts a message of `bytes`, submitted at `now`, onto the link behind those before it.
     pub fn admit(&mut self, link: &Link, now: Instant, bytes: u64) -> Passage {
         let departs = now.max(self.free_at) + link.serialization(bytes);
+        debug_assert!(departs >= now && departs >= self.free_at, "one message after the other");
         self.free_at = departs + link.gap;
         Passage { departs, arrives: departs + link.latency }
     }

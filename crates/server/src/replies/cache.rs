@@ -148,7 +148,8 @@ impl Cache {
 
     /// It was never executed.
     pub(super) fn forget(&mut self, key: &Key) {
-        self.entries.remove(key);
+        let entry = self.entries.remove(key);
+        debug_assert!(matches!(entry, None | Some(Entry::InProgress)), "it was answered");
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -167,6 +168,7 @@ impl Cache {
         if self.settled_count > self.settled_max {
             self.evict(key.client);
         }
+        debug_assert!(self.settled_count <= self.settled_max.min(self.entries.len()));
     }
 
     fn evict(&mut self, newest: IpAddr) {
@@ -190,6 +192,7 @@ impl Cache {
             queue.retain(|settled| settled.key != *key);
             before - queue.len()
         });
+        debug_assert_eq!(gone, 1, "what is settled stands in its client's line once");
         self.settled_count -= gone;
     }
 

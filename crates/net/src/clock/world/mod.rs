@@ -115,7 +115,7 @@ impl World {
         Self { handle, polls_at_once_max: POLLS_AT_ONCE_MAX }
     }
 
-    /// More polls than these at one instant are [`Stuck::Endless`]; 50 million if not told.
+    /// More polls than these at one instant are [`Stuck::Endless`]; 50 million by default.
     pub fn limit_polls_at_once(&mut self, polls: u64) {
         self.polls_at_once_max = polls;
     }
@@ -281,6 +281,7 @@ impl Handle {
         let Some(&(at, _)) = state.timers.keys().next() else {
             return Err(Stuck::Waiting { now: self.now(), tasks: state.tasks.len() });
         };
+        debug_assert!(at >= self.now(), "time does not go back");
         self.shared.now_ns.store(at.as_nanos(), Ordering::Relaxed);
         let mut ringing = Vec::new();
         while let Some(first) = state.timers.first_entry()

@@ -38,6 +38,7 @@ impl Writeback {
         if self.bytes < STEP_BYTES {
             return None;
         }
+        debug_assert!(self.start <= self.end);
         let due = Due { offset: self.start, len: self.end - self.start };
         (self.start, self.bytes) = (self.end, 0);
         Some(due)

@@ -40,7 +40,7 @@ enum State {
     Running,
 }
 
-/// The callers who wait for syncs of one file. `W` is how a caller is told.
+/// The callers who wait for syncs of one file. `W` is how a caller gets the outcome.
 #[derive(Debug)]
 pub(in crate::store::dir) struct Group<W> {
     state: State,
@@ -54,7 +54,7 @@ pub(in crate::store::dir) struct Group<W> {
 /// The end of a sync.
 #[derive(Debug)]
 pub(in crate::store::dir) struct Finished<W> {
-    /// To be told the outcome.
+    /// Who gets the outcome.
     pub(in crate::store::dir) waiters: Vec<W>,
     /// Others arrived meanwhile: the group must be handed to a thread again.
     pub(in crate::store::dir) again: bool,
@@ -82,6 +82,8 @@ impl<W> Group<W> {
 
     /// The sync begins: from here on it takes nobody in. Says how much it has to do.
     pub(in crate::store::dir) fn begin(&mut self) -> Need {
+        assert_eq!(self.state, State::Queued, "a sync begins once for each time it was handed out");
+        debug_assert!(self.running.is_empty() && !self.waiting.is_empty());
         self.state = State::Running;
         self.running = std::mem::take(&mut self.waiting);
         std::mem::take(&mut self.need)
@@ -89,6 +91,7 @@ impl<W> Group<W> {
 
     /// The sync that began last has ended.
     pub(in crate::store::dir) fn finish(&mut self) -> Finished<W> {
+        assert_eq!(self.state, State::Running, "a sync ends that has begun");
         let again = !self.waiting.is_empty();
         self.state = if again { State::Queued } else { State::Idle };
         Finished { waiters: std::mem::take(&mut self.running), again }
