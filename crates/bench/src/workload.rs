@@ -1,4 +1,4 @@
-//! What a workload is: arguments, of which it makes a plan; a run; and what is told and kept of it.
+//! What a workload is: arguments, of which it makes a plan; a run; and its outputs.
 //! In what order these come, where each output goes, and how a command ends is the same for all.
 
 use std::path::PathBuf;
@@ -84,13 +84,18 @@ pub(crate) struct Conditions {
 /// What came of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome<M> {
-    /// Some of it, where it ended before its end; none, where there is nothing to tell.
+    /// Some of it, where it ended before its end; none, where there is nothing to report.
     pub(crate) measured: Option<M>,
     /// What ended it before its end.
     pub(crate) failed: Option<Failure>,
 }
 
 impl<M> Outcome<M> {
+    /// Everything was measured.
+    pub(crate) fn whole(measured: M) -> Self {
+        Self { measured: Some(measured), failed: None }
+    }
+
     /// What a run `came` to that made something elsewhere, which is removed by `release`. What was
     /// measured is kept even when nothing can be removed.
     pub(crate) async fn released(

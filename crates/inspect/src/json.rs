@@ -2,7 +2,9 @@
 
 use perf::units::Nanos;
 use serde_json::{Map, Value, json};
-use trace::{Analyzer, Cause, OperationTotal, Rtt, RttOf, Spread, Talk, TalkId, Tallies};
+use trace::{
+    Analyzer, Cause, Gap, OperationTotal, Pace, Phase, Rtt, RttOf, Spread, Talk, TalkId, Tallies,
+};
 
 use super::Seen;
 use super::sides::{One, Side, sides};
@@ -116,37 +118,6 @@ fn ends(analyzer: &Analyzer, side: Side) -> Vec<Value> {
 fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
     let pace = &talk.pace;
     let (none, one, more) = pace.time_with();
-    let gaps: Vec<Value> = pace
-        .gaps
-        .iter()
-        .map(|gap| {
-            json!({
-                "begin_s": seconds(gap.begin_ns.saturating_sub(begin_ns)),
-                "span_s": seconds(gap.ns()),
-                "cause": gap.cause.name(),
-                "outstanding": gap.outstanding,
-                "retransmissions": gap.retransmissions,
-                "begin_frame": gap.begin_frame,
-                "end_frame": gap.end_frame,
-                "moved_bytes": gap.before.moved_bytes,
-            })
-        })
-        .collect();
-    let phases: Vec<Value> = pace
-        .phases(talk.first_ns)
-        .iter()
-        .map(|phase| {
-            json!({
-                "begin_s": seconds(phase.begin_ns.saturating_sub(begin_ns)),
-                "span_s": seconds(phase.end_ns.saturating_sub(phase.begin_ns)),
-                "replies": phase.done.replies,
-                "bytes": phase.done.moved_bytes,
-                "bytes_per_s": phase.bytes_per_s(),
-                "stop_and_wait": phase.stop_and_wait(),
-                "turn_us": phase.turn_ns().map(|ns| Nanos::from_nanos(ns).as_micros_f64()),
-            })
-        })
-        .collect();
     let causes = Cause::ALL.iter().zip(pace.by_cause).filter(|(_, (count, _))| *count > 0);
     let causes: Map<String, Value> = causes
         .map(|(cause, (count, ns))| {
@@ -184,9 +155,40 @@ fn one(analyzer: &Analyzer, id: TalkId, talk: &Talk, begin_ns: u64) -> Value {
         },
         "round_trip": analyzer.talks().round_trip(id).map(|rtt| round_trip(rtt, begin_ns)),
         "gap_causes": causes,
-        "gaps": gaps,
-        "phases": phases,
+        "gaps": gaps(pace, begin_ns),
+        "phases": phases(pace, talk.first_ns, begin_ns),
     })
+}
+
+fn gaps(pace: &Pace, begin_ns: u64) -> Vec<Value> {
+    let gap = |gap: &Gap| {
+        json!({
+            "begin_s": seconds(gap.begin_ns.saturating_sub(begin_ns)),
+            "span_s": seconds(gap.ns()),
+            "cause": gap.cause.name(),
+            "outstanding": gap.outstanding,
+            "retransmissions": gap.retransmissions,
+            "begin_frame": gap.begin_frame,
+            "end_frame": gap.end_frame,
+            "moved_bytes": gap.before.moved_bytes,
+        })
+    };
+    pace.gaps.iter().map(gap).collect()
+}
+
+fn phases(pace: &Pace, first_ns: u64, begin_ns: u64) -> Vec<Value> {
+    let phase = |phase: &Phase| {
+        json!({
+            "begin_s": seconds(phase.begin_ns.saturating_sub(begin_ns)),
+            "span_s": seconds(phase.end_ns.saturating_sub(phase.begin_ns)),
+            "replies": phase.done.replies,
+            "bytes": phase.done.moved_bytes,
+            "bytes_per_s": phase.bytes_per_s(),
+            "stop_and_wait": phase.stop_and_wait(),
+            "turn_us": phase.turn_ns().map(|ns| Nanos::from_nanos(ns).as_micros_f64()),
+        })
+    };
+    pace.phases(first_ns).iter().map(phase).collect()
 }
 
 /// Of a connection's hosts.

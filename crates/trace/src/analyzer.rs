@@ -9,6 +9,7 @@ use super::filter::Filter;
 use super::pace::Pace;
 use super::pair::OneSide;
 use super::rpc::{Each, Line, Rpc};
+use super::rtt::Stopwatch;
 use super::series::Series;
 use super::stream::{LISTING_LEN, Record, Stream, StreamCounts};
 use super::talks::Talks;
@@ -209,34 +210,9 @@ fn tcp(
         }
     }
     if segment.len > 0 {
-        let stream = &mut streams[from];
-        // Names are in replies to whom the other end called.
-        stream.head_len = if line.listings[1 - from] > 0 { LISTING_LEN } else { 0 };
-        let before = stream.counts;
         let seq = part.seq.wrapping_add(u32::from(part.syn));
-        if stream.is_next(seq) {
-            watches[from].sent(now, seq.wrapping_add(segment.len));
-        }
-        stream.segment(now, seq, segment.payload, segment.len, &mut |record: Record<'_>| {
-            rpc.record(line, from, &record, each)
-        });
-        let counts = stream.counts;
-        let again = counts.again - before.again;
-        let filled = counts.filled - before.filled;
-        if again > 0 {
-            watches[from].spoil();
-        }
-        // What fills a hole late was lost before it was captured the first time.
-        recovers |= again + filled > 0;
-        if rpc.takes_time(now)
-            && let Some(side) = side(line, rpc, from)
-        {
-            side.sent(now, segment.len);
-            side.again += again;
-            side.filled += filled;
-            side.missing_bytes += counts.missing_bytes - before.missing_bytes;
-            side.cut += counts.cut - before.cut;
-        }
+        let (stream, watch) = (&mut streams[from], &mut watches[from]);
+        recovers |= data((&mut *line, from), stream, watch, rpc, (segment, seq), each);
     }
     if recovers && let Some(talk) = line.talk() {
         rpc.talks.happened(talk, Pace::tcp_sent_again);
@@ -245,6 +221,44 @@ fn tcp(
     if after != before {
         connections.changed(before, after);
     }
+}
+
+/// Data that end `from` of a line sends. True when they had been lost: what fills a hole late was
+/// lost before it was captured the first time.
+fn data(
+    (line, from): (&mut Line, usize),
+    stream: &mut Stream,
+    watch: &mut Stopwatch,
+    rpc: &mut Rpc,
+    (segment, seq): (&Segment<'_>, u32),
+    each: &mut Each<'_>,
+) -> bool {
+    let now = segment.at_ns;
+    // Names are in replies to whom the other end called.
+    stream.head_len = if line.listings[1 - from] > 0 { LISTING_LEN } else { 0 };
+    let before = stream.counts;
+    if stream.is_next(seq) {
+        watch.sent(now, seq.wrapping_add(segment.len));
+    }
+    stream.segment(now, seq, segment.payload, segment.len, &mut |record: Record<'_>| {
+        rpc.record(line, from, &record, each)
+    });
+    let counts = stream.counts;
+    let again = counts.again - before.again;
+    let filled = counts.filled - before.filled;
+    if again > 0 {
+        watch.spoil();
+    }
+    if rpc.takes_time(now)
+        && let Some(side) = side(line, rpc, from)
+    {
+        side.sent(now, segment.len);
+        side.again += again;
+        side.filled += filled;
+        side.missing_bytes += counts.missing_bytes - before.missing_bytes;
+        side.cut += counts.cut - before.cut;
+    }
+    again + filled > 0
 }
 
 /// What end `from` of a line sends, of its hosts.

@@ -98,7 +98,7 @@ impl Workload for Basic {
             Asked::Tests(plan) => Done::Ran(Box::new(measure(self, plan, conditions).await?)),
             Asked::Logs => Done::Read(read::logs(&self.read)?),
         };
-        Ok(Outcome { measured: Some(done), failed: None })
+        Ok(Outcome::whole(done))
     }
 
     fn table(&self, _: &Asked, done: &Done, _: Verbosity) -> String {

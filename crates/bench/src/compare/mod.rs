@@ -66,7 +66,7 @@ impl Workload for Compare {
             ));
         }
         let places = [place(&first), place(&second)];
-        Ok(Outcome { measured: Some(Comparison { places, differing, rows }), failed: None })
+        Ok(Outcome::whole(Comparison { places, differing, rows }))
     }
 
     fn table(&self, (): &(), compared: &Comparison, _: Verbosity) -> String {

@@ -196,7 +196,7 @@ impl Workload for CrashTest {
         }
         if self.keep || shown.has_lost() {
             output::say(left(&name));
-            return Ok(Outcome { measured: Some(shown), failed: None });
+            return Ok(Outcome::whole(shown));
         }
         let failed = interrupts.or(trial.end()).await.err();
         let failed = failed.map(|failure| failure.and(left(&name)));

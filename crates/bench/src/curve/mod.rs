@@ -1,7 +1,7 @@
 //! `nfskit bench curve`: response time over throughput, of one server or several side by side.
 //!
 //! `load::curve` does the work and says what differs from SPEC SFS, whose benchmark this is after.
-//! Here are the generators' threads, the scratch directories, and what is told of it all.
+//! Here are the generators' threads, the scratch directories, and the outputs.
 
 pub mod args;
 mod beside;
@@ -148,7 +148,7 @@ impl Workload for Args {
             true if outcome.is_empty() => {
                 workload::Outcome { measured: None, failed: ended(outcome).err() }
             }
-            true => workload::Outcome { measured: Some(outcome), failed: None },
+            true => workload::Outcome::whole(outcome),
         })
     }
 

@@ -212,7 +212,7 @@ impl Workload for Policies {
         conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
         let outcome = measure(self, wsize, conditions).await?;
-        Ok(workload::Outcome { measured: Some(outcome), failed: None })
+        Ok(workload::Outcome::whole(outcome))
     }
 
     fn table(&self, _: &u32, outcome: &Outcome, _: Verbosity) -> String {

@@ -59,7 +59,7 @@ impl Workload for Seqwrite {
                 Measured::Wire(Box::new(wire::measure(self, plan, conditions).await?))
             }
         };
-        Ok(Outcome { measured: Some(measured), failed: None })
+        Ok(Outcome::whole(measured))
     }
 
     fn table(&self, _: &Plan, measured: &Measured, _: Verbosity) -> String {

@@ -315,11 +315,21 @@ fn step_name(step: Step) -> &'static str {
     }
 }
 
+/// What is to be known of a study's numbers.
 fn warnings(outcome: &Outcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, text: String, try_: &str| {
         warnings.push(Warning::new(code, &text, try_));
     };
+    warn_of_conditions(outcome, &mut warn);
+    warn_of_results(outcome, &mut warn);
+    warnings
+}
+
+/// Takes a warning's code, its text, and what to try.
+type Warn<'w> = &'w mut dyn FnMut(&str, String, &str);
+
+fn warn_of_conditions(outcome: &Outcome, warn: Warn<'_>) {
     if outcome.target.durability == Durability::Memory {
         match outcome.local {
             Some(_) => warn(
@@ -366,6 +376,9 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "again when the machine is quiet",
         );
     }
+}
+
+fn warn_of_results(outcome: &Outcome, warn: Warn<'_>) {
     let (gain, errors) = (outcome.gain(), &outcome.explanation.errors);
     let below = harness::records::median(errors.below.clone());
     if gain.verdict() == "missed" || below > 10.0 {
@@ -397,5 +410,4 @@ fn warnings(outcome: &Outcome) -> Vec<Warning> {
             "the parameters in the report: which stage is full before the limit is reached",
         );
     }
-    warnings
 }

@@ -67,7 +67,7 @@ impl Workload for Loggp {
         conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
         let outcome = measure(self, conditions).await?;
-        Ok(workload::Outcome { measured: Some(outcome), failed: None })
+        Ok(workload::Outcome::whole(outcome))
     }
 
     fn table(&self, _: &(), outcome: &Outcome, _: Verbosity) -> String {

@@ -184,7 +184,7 @@ impl Workload for Predict {
         conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
         let outcome = measure(self, time, conditions).await?;
-        Ok(workload::Outcome { measured: Some(outcome), failed: None })
+        Ok(workload::Outcome::whole(outcome))
     }
 
     fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {

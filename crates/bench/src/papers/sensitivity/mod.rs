@@ -1,9 +1,9 @@
 //! `nfskit papers sensitivity`: the same mix of operations on the live system and in a world, while
 //! L, o and G are varied one at a time, beside what the paper and its model say.
 //!
-//! What the world has to be told, the processor's time for an operation and the rest of the base
-//! response time, is measured on the live system with the baseline's parameters only. Every other
-//! point of the world is a prediction.
+//! What the world takes from the live system, the processor's time for an operation and the rest of
+//! the base response time, is measured there with the baseline's parameters only. Every other point
+//! of the world is a prediction.
 
 mod findings;
 mod live;
@@ -76,7 +76,7 @@ impl Workload for Sensitivity {
         conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
         let outcome = measure(self, course, conditions).await?;
-        Ok(workload::Outcome { measured: Some(outcome), failed: None })
+        Ok(workload::Outcome::whole(outcome))
     }
 
     fn table(&self, _: &Course, outcome: &Outcome, _: Verbosity) -> String {

@@ -109,7 +109,7 @@ impl Workload for Sun {
         }
         bars.clear();
         let [without, with] = sides;
-        Ok(Outcome { measured: Some(Found { without, with }), failed: None })
+        Ok(Outcome::whole(Found { without, with }))
     }
 
     fn table(&self, (): &(), found: &Found, _: Verbosity) -> String {

@@ -45,7 +45,7 @@ struct Verified {
 }
 
 impl Verified {
-    /// Of what was believed.
+    /// Of the predictions.
     fn gain(&self) -> Gain {
         let (value, range) = (self.measured.value, self.measured.ci95);
         let noise_pct = range.map_or(0.0, |ci95| 50.0 * (ci95.hi - ci95.lo) / value);
@@ -96,7 +96,7 @@ impl Outcome {
         let held = self.verified.iter().filter(|verified| verified.gain().is_held()).count();
         let formula = self.verified.iter().map(|verified| verified.formula_error_pct().abs());
         format!(
-            "{held} of {} predictions held; what was believed is {:.1} % off at the median, worst \
+            "{held} of {} predictions held; they are {:.1} % off at the median, worst \
              {:.1} % (aim {} and {HELD_PCT} %); the formula alone {:.1} %",
             self.verified.len(),
             self.median_pct(),
@@ -125,7 +125,7 @@ impl Workload for WhatIf {
         conditions: Conditions,
     ) -> Result<workload::Outcome<Outcome>, Failure> {
         let outcome = measure(self, time, conditions).await?;
-        Ok(workload::Outcome { measured: Some(outcome), failed: None })
+        Ok(workload::Outcome::whole(outcome))
     }
 
     fn table(&self, _: &Nanos, outcome: &Outcome, _: Verbosity) -> String {
