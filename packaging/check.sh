@@ -21,7 +21,7 @@ echo "packaging: unit: $(tail -1 "$work/security")"
 # The example of exports is read by the server; with other paths, for nobody has ours.
 mkdir "$work/data" "$work/state"
 chmod 1777 "$work/data"
-sed "s|/srv/data|$work/data|" packaging/exports.toml >"$work/exports.toml"
+sed "s|/srv/data|$work/data|" examples/exports.toml >"$work/exports.toml"
 capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' packaging/nfskit.service | tr 'A-Z ' 'a-z,' | sed 's/cap_//g')
 bounds="-all$(printf ',+%s' ${capabilities//,/ })"
 umask 077

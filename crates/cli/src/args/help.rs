@@ -17,11 +17,12 @@ const OUTPUT: &str = "Output";
 const GENERAL: &str = "General";
 
 /// The heading of a command's options that have no other.
-const OF_COMMAND: [(&str, &str); 12] = [
+const OF_COMMAND: [(&str, &str); 13] = [
     ("bench", WORKLOAD),
     ("crash-test", WORKLOAD),
     ("doctor", "Evidence"),
     ("link", "Relay"),
+    ("log", "Recovery"),
     ("model", "Parameters"),
     ("mount", "Mount"),
     ("papers", "Measurement"),

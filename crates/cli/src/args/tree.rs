@@ -130,10 +130,15 @@ fn a_target_is_a_url_or_a_host_and_an_export() {
 
 #[test]
 fn options_stand_in_groups_and_those_of_every_command_at_the_end() {
-    each(|words, _, arg| {
-        let is_grouped =
-            arg.is_positional() || arg.is_hide_set() || arg.get_help_heading().is_some();
+    each(|words, command, arg| {
+        if command.is_hide_set() || arg.is_hide_set() {
+            return;
+        }
+        let heading = arg.get_help_heading();
+        let is_grouped = arg.is_positional() || heading.is_some();
         assert!(is_grouped, "{words:?}: {} has no group", arg.get_id());
+        let is_of_all = ["quiet", "verbose", "help", "version"].contains(&arg.get_id().as_str());
+        assert_eq!(heading == Some("General"), is_of_all, "{words:?}: {}", arg.get_id());
     });
     for words in [&["study"][..], &["bench", "curve"], &["serve"], &["mount"], &["trace"]] {
         let mut command = super::help::command();

@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::program::{Program, run};
+use rustix::process::Signal;
+
+use crate::program::{Program, nfskit, run};
+use crate::served::Served;
 
 /// Endings of files that examples read or write.
 const ENDINGS: [&str; 7] = [".pcap", ".log", ".txt", ".toml", ".json", ".csv", ".html"];
@@ -52,6 +55,9 @@ fn examples() -> Vec<String> {
     found
 }
 
+/// Where a package puts the server's files.
+const INSTALLED: &str = "/etc/nfskit/";
+
 /// Files that an example reads: named, and not written by it.
 fn inputs(example: &str) -> Vec<&str> {
     let words: Vec<&str> = example.split([' ', ';', ',']).filter(|word| !word.is_empty()).collect();
@@ -61,8 +67,9 @@ fn inputs(example: &str) -> Vec<&str> {
         let is_file = ENDINGS.iter().any(|ending| word.ends_with(ending));
         if at > 0 && WRITES.contains(&words[at - 1]) {
             written.push(word);
-        } else if is_file && !written.contains(word) && !word.starts_with('/') {
-            read.push(*word);
+        } else if is_file && !written.contains(word) {
+            let word = word.strip_prefix(INSTALLED).unwrap_or(word);
+            read.extend((!word.starts_with('/')).then_some(word));
         }
     }
     read
@@ -104,4 +111,20 @@ fn every_example_that_reads_files_alone_works() {
         tried += 1;
     }
     assert!(tried > 12, "{tried} examples");
+}
+
+#[test]
+fn the_example_of_exports_is_read_by_a_server() {
+    let folder_of_server = tempfile::tempdir().unwrap();
+    let data = folder_of_server.path().to_str().unwrap();
+    let text = fs::read_to_string(folder().join("exports.toml")).unwrap();
+    let file = folder_of_server.path().join("exports.toml");
+    fs::write(&file, text.replace("/srv/data", data)).unwrap();
+    let mut command = nfskit(["serve", "--exports"]);
+    command.arg(&file);
+    let served = Served::start(command, "127.0.0.1:0");
+    served.program.signal(Signal::TERM);
+    let finished = served.program.finish();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("read-write, root_squash to 65534:65534"), "{finished:?}");
 }
