@@ -6,7 +6,7 @@
 //! - `fault.rs`: what an error means.
 //!
 //! Every step has a limit ([`Options::limit`]), and so has the whole ([`TOTAL_MAX`]): a server that
-//! hangs is told as one, and holds nobody up.
+//! hangs is reported as one, and delays nothing.
 
 mod fault;
 mod files;

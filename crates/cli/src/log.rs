@@ -51,7 +51,7 @@ enum Level {
     Error,
 }
 
-/// Where events are told; clones tell them to the same log.
+/// Where events are logged; clones share the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     format: Format,
@@ -167,7 +167,7 @@ impl Log {
         self.tell(Level::Warn, "records_too_long", fields);
     }
 
-    /// Syncs of a store failed: callers were told, and unstable data will be written again.
+    /// Syncs of a store failed: callers got the error, and unstable data will be written again.
     pub(crate) fn sync_failed(&self, export: &str, failures: u64) {
         let fields = json!({ "export": export, "failures": failures });
         self.tell(Level::Error, "sync_failed", fields);
@@ -188,7 +188,7 @@ impl Log {
     }
 
     /// Something happened to a connection that is relayed. That a peer resets a connection, as
-    /// many do to end it, is told if `verbose`.
+    /// many do to end it, is logged if `verbose`.
     pub(crate) fn relay(&self, event: &relay::Event, verbose: bool) {
         use relay::Event;
         if matches!(event, Event::Broken { cause: TransportError::Io(_), .. }) && !verbose {
@@ -251,7 +251,7 @@ impl Log {
 }
 
 impl Writer {
-    /// Waits until everything that was told to `log` before is written, a second at most.
+    /// Waits until everything that was logged before is written, a second at most.
     pub(crate) fn end(self, log: Log) {
         // Others may have clones of it. Where there is no room for this, what there is takes long.
         log.lines.try_send(END.to_owned()).ok();

@@ -73,7 +73,7 @@ struct Patience {
     limit: Option<Nanos>,
 }
 
-/// Is told what servers do that they should not, where whoever called hears only that it failed.
+/// Takes what servers do that they should not, where whoever called hears only that it failed.
 #[derive(Clone, Default)]
 pub struct Complaints(Option<Arc<Hear>>);
 
@@ -192,7 +192,7 @@ impl Session {
         Self { patience: Some(Patience { clock: clock.clone(), limit }), ..self.clone() }
     }
 
-    /// The same; what the server should not do is told there, too.
+    /// The same; what the server should not do is reported there, too.
     #[must_use]
     pub fn complaining(self, complaints: Complaints) -> Self {
         Self { complaints, ..self }

@@ -45,7 +45,7 @@ impl Compared {
         }
     }
 
-    /// The faster one, if that can be told.
+    /// The faster one, if the numbers show it.
     pub fn faster(&self) -> Option<Which> {
         let ci = self.times.ci95?;
         match (ci.lo > 1.0, ci.hi < 1.0) {

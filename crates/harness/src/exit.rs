@@ -50,7 +50,7 @@ impl Failure {
         Self { code: USAGE, what: what.to_string(), advice: advice.into() }
     }
 
-    /// Somebody else has told already what failed.
+    /// What failed has been printed already.
     pub fn told(code: u8) -> Self {
         Self { code, what: String::new(), advice: String::new() }
     }

@@ -1,5 +1,5 @@
 //! A directory of this host in which a benchmark writes: whether it is one, whether there is room,
-//! the run's own directory there, and what is told when that cannot be removed.
+//! the run's own directory there, and what is reported when that cannot be removed.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

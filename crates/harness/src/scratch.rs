@@ -46,7 +46,7 @@ impl Held {
         }
     }
 
-    /// Removes it within this time. What was to be told is told, and what is left behind.
+    /// Removes it within this time. What was to be reported is reported, and what is left behind.
     pub async fn clear<T>(
         self,
         plain: &Reached,

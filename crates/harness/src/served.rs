@@ -1,4 +1,4 @@
-//! Servers in this process: what `serve` runs until it is told to stop, and what a study embeds.
+//! Servers in this process: what `serve` runs until a signal ends it, and what a study embeds.
 
 use std::net::IpAddr;
 use std::path::Path;

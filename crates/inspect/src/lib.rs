@@ -79,7 +79,7 @@ fn check_operations(names: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Who is told of every transaction.
+/// Who takes every transaction.
 struct Rows {
     csv: Option<csv::Csv>,
     parquet: Option<parquet::Parquet>,

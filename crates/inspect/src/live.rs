@@ -38,7 +38,7 @@ pub(super) fn listen(
         let mut live = Live::open(&args.interface, !args.no_promiscuous).map_err(failure)?;
         if verbosity > Verbosity::Quiet {
             output::say(format_args!(
-                "listening on {names}; Ctrl-C ends it, and what passed is said then"
+                "listening on {names}; Ctrl-C ends it and prints the summary"
             ));
         }
         let (mut bytes, mut number) = (0, 0);

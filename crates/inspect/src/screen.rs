@@ -331,7 +331,7 @@ fn character(out: &mut String, analyzer: &Analyzer) {
     if tls > 0 {
         writeln!(
             out,
-            "tls         {} went over to TLS (RFC 9289): what was said there is hidden",
+            "tls         {} went over to TLS (RFC 9289): their calls are encrypted",
             plural(usize::try_from(tls).unwrap_or(usize::MAX), "connection")
         )
         .ok();

@@ -21,7 +21,7 @@ pub const SLOW: Nanos = Nanos::from_millis(1);
 /// Times the median that a spike takes at least. Guess: the paper's take 140 times.
 pub const STANDS_OUT: u64 = 4;
 
-/// With fewer spikes no rhythm is told from chance: `SAME_BY_CHANCE` to the power of their
+/// With fewer spikes no rhythm differs from chance: `SAME_BY_CHANCE` to the power of their
 /// distances but one is `CHANCE_MAX` then.
 pub const SPIKES_OF_A_RHYTHM: usize = 7;
 

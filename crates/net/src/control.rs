@@ -1,5 +1,5 @@
-//! Lines over a socket of the file system: how a program that runs is told, and asked, by whoever
-//! may write to that socket.
+//! Lines over a socket of the file system: how a running program takes changes and questions from
+//! whoever may write to that socket.
 //!
 //! A request is a line. Its answer is any number of lines, of which the last is `ok`, or begins
 //! with `error: `. A connection may ask as often as it likes. There are [`CONNECTIONS_MAX`] at

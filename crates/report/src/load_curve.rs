@@ -23,7 +23,7 @@ pub struct LoadCurves {
     /// Rules that are not held, and what differs from the benchmark's own.
     pub notes: Vec<String>,
     pub servers: Vec<LoadCurve>,
-    /// Which of several servers is faster, as far as that can be told.
+    /// Which of several servers is faster, as far as the points show it.
     pub compared: Vec<String>,
     pub tables: Vec<Numbers>,
     /// "How this was measured", one paragraph each.

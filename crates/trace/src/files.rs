@@ -1,4 +1,4 @@
-//! Files by their handles, with the names that calls have told.
+//! Files by their handles, with the names that calls have shown.
 //!
 //! At most [`FILES_MAX`] files are told apart; what comes on top counts as "other files".
 

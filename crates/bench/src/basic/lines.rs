@@ -16,7 +16,7 @@ pub(super) fn beginning(directory: &str, plan: &Plan) -> String {
     format!("Starting BASIC tests: test directory {directory} (arg: {arguments})\n\n")
 }
 
-/// Prints what is observed, if it is to be told at all.
+/// Prints what is observed, if it is reported at all.
 pub(super) fn observer(is_told: bool, mode: Mode) -> impl FnMut(Event<'_>) + Send {
     move |event| {
         if is_told {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 /// Bytes of a log, at most.
 const LOG_BYTES_MAX: u64 = 64 << 20;
-/// Problems that are told one by one.
+/// Problems that are reported one by one.
 const PROBLEMS_TOLD: usize = 20;
 /// The mark of what is written as JSON.
 const SCHEMA: &str = "nfskit.connectathon/1";

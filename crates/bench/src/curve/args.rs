@@ -31,13 +31,13 @@ pub struct Curve {
     /// A directory of an NFS server; again for more, each with a curve of its own.
     #[arg(long, value_name = "URL", value_parser = target, required = true)]
     pub(crate) target: Vec<Target>,
-    /// What is done how often: laddis, sfs97-v2, sfs97-v3, sfs2008-v3, an operation's name, `nfsd`
+    /// The mix of operations: laddis, sfs97-v2, sfs97-v3, sfs2008-v3, an operation's name, `nfsd`
     /// or `mountstats` for what this host's kernel has counted, or a FILE: a mix, counters, what
     /// nfsstat prints, a capture; `-` for standard input [default: sfs97-v3; of version 2
     /// sfs97-v2].
     #[arg(long, value_name = "WORD")]
     pub(crate) mix: Option<String>,
-    /// How far operations start from each other: poisson, uniform or fixed.
+    /// The intervals between the starts of operations: poisson, uniform or fixed.
     #[arg(long, value_name = "NAME", default_value_t, conflicts_with = "closed")]
     pub(crate) arrivals: Arrivals,
     /// A closed loop: so many operations outstanding, each point with more, up to N; or these.
@@ -75,7 +75,7 @@ pub struct Curve {
     /// Not more bytes of files than that.
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
     pub(crate) file_set_max: u64,
-    /// Of 100 files, those that are touched.
+    /// Share of the files that is accessed, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = count(1..=100))]
     pub(crate) accessed: u32,
     /// What decides the operations, their files and their moments.

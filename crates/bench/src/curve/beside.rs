@@ -1,4 +1,4 @@
-//! Curves of several servers beside the first: which is faster, as far as that can be told.
+//! Curves of several servers beside the first: which is faster, as far as the points show it.
 
 use harness::compared::{Better, Compared, letter};
 use harness::records::sample;

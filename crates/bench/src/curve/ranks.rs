@@ -70,7 +70,7 @@ pub(crate) fn share(text: &str) -> Result<Share, String> {
     }
 }
 
-/// What a launcher has told this process, if it has started several.
+/// This process's number among those that a launcher has started.
 fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Share> {
     let number = |name| variable(name)?.parse().ok();
     VARIABLES.iter().find_map(|(rank, ranks)| {

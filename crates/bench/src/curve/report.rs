@@ -54,7 +54,7 @@ const METHOD: [&str; 4] = [
      thousand times, and so do those of ratios of two servers: they hold for this run, and other \
      days differ by more. Only points that hold the rules count. The knee is the point with the \
      most throughput for its response time, the slope that of the least-squares line up to it; \
-     the saturation is told where more load was tried in vain. The overall response time is the \
+     a saturation is given where a higher load was tried in vain. The overall response time is the \
      area under the curve, which begins at the origin, over the highest throughput, as SPEC \
      publishes it.",
 ];

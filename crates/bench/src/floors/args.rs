@@ -236,7 +236,7 @@ fn delay(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// Sizes of messages as the sockets have them; what is out of range is told with the range.
+/// Sizes of messages as the sockets have them; a size out of range is refused with the range.
 pub(crate) fn message_sizes(sizes: &[u64], is_udp: bool) -> Result<Vec<usize>, String> {
     let most = if is_udp { DATAGRAM_BYTES_MAX } else { protocol::MESSAGE_BYTES_MAX };
     let range = MESSAGE_BYTES_MIN..=most;

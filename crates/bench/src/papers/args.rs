@@ -111,7 +111,7 @@ pub struct Predict {
 /// L + 1 ms, G to 100 Mbit/s, o + 50 us, one thread, four times as many calls outstanding: for
 /// WRITEs of 8 KiB with four outstanding, to a server of our own in memory. What a probe of the
 /// unchanged path finds is all that the formula of the cycle, mean value analysis and the
-/// simulation know. The aims of --check: what was believed is 5 % off at the median and 12 % at
+/// simulation know. The aims of --check: the predictions are 5 % off at the median and 12 % at
 /// worst.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:

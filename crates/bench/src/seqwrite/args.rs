@@ -44,11 +44,11 @@ pub struct Seqwrite {
     #[arg(long, value_name = "NAME", default_value_t, requires = "target")]
     #[arg(conflicts_with = "wire")]
     pub(crate) write_policy: PolicyName,
-    /// Most bytes in a WRITE of our client [default: what the server likes].
+    /// Most bytes in a WRITE of our client [default: what the server prefers].
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
     #[arg(conflicts_with = "wire")]
     pub(crate) wsize: Option<u64>,
-    /// Bytes that our client may hold and the server not have on its disk.
+    /// Bytes that our client may hold which are not yet on the server's disk.
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
     #[arg(conflicts_with = "wire", default_value = "256M")]
     pub(crate) dirty_max: u64,

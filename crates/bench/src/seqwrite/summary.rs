@@ -177,7 +177,7 @@ fn write_calls(out: &mut String, summary: &Summary) -> std::fmt::Result {
     Ok(())
 }
 
-/// Why no period is told: there is none, or there is too little to tell one.
+/// Why no period is given: there is none, or there are too few spikes to show one.
 fn without_period(summary: &Summary) -> String {
     let Summary { spikes, threshold, .. } = summary;
     match spikes {

@@ -7,7 +7,7 @@ use client::url::Target;
 use harness::values::{count, target};
 use load::suite13::Test;
 
-/// Thirteen tests of what a client remembers, on several places side by side.
+/// Thirteen tests of a client's caches, on several places side by side.
 ///
 /// The tests of a paper of 1997 on caching files on the client's disk: the five phases of the
 /// Andrew benchmark, large files and directories, small reads and writes; each alone, then four

@@ -27,7 +27,7 @@ const GRACE: Nanos = Nanos::from_secs(20);
 /// The same after a failure.
 const FAILED_GRACE: Nanos = Nanos::from_secs(2);
 
-/// What is told of a place.
+/// What is reported of a place.
 #[derive(Clone, Debug)]
 pub(super) struct Described {
     pub(super) name: String,

@@ -66,10 +66,10 @@ pub struct Tasks {
     /// How our client holds writes back: linux-2.4.4, no-flush, hashed, unlocked or adaptive.
     #[arg(long, value_name = "NAME", default_value_t, requires = "target")]
     pub(crate) write_policy: PolicyName,
-    /// Most bytes in a WRITE of our client [default: what the server likes].
+    /// Most bytes in a WRITE of our client [default: what the server prefers].
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
     pub(crate) wsize: Option<u64>,
-    /// Bytes that each client may hold and the server not have on its disk.
+    /// Bytes that each client may hold which are not yet on the server's disk.
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "target")]
     #[arg(default_value = "256M")]
     pub(crate) dirty_max: u64,

@@ -11,12 +11,12 @@ use perf::units::Nanos;
 /// Reads what this host's kernel counts, twice, and applies rules to it; no server is contacted, so
 /// a mount that hangs does not hold it up. Exit code 1 says that a finding is of high severity.
 ///
-/// With a server it asks that instead: the phases of a mount one by one, each with its time
+/// With a server it calls that instead: the phases of a mount one by one, each with its time
 /// and, where it fails, the likely causes. Every step has a limit.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit doctor                                   every NFS mount of this host
-  nfskit doctor /mnt/data --for 60s               one, looked at for a minute
+  nfskit doctor /mnt/data --for 60s               one, over a minute
   nfskit doctor server:/export --write            the phases of a mount, without mounting
   nfskit doctor server                            the same up to the list of its exports
   nfskit doctor --from saved/                     a copied /proc, or a folder of pasted outputs
@@ -40,14 +40,14 @@ pub(crate) struct Doctor {
     /// copied /proc, with outputs or captures, or one such file.
     #[arg(long, value_name = "PATH")]
     pub(crate) from: Option<PathBuf>,
-    /// Saves both looks at this host's counters, for a colleague: what is in it is listed
+    /// Saves both samples of this host's counters, for a colleague: what is in it is listed
     /// first. Paths of mounts and exports are in it; file names and credentials are not.
     #[arg(long, value_name = "FILE.tar.gz", conflicts_with_all = ["from", "subject"])]
     pub(crate) collect: Option<PathBuf>,
     /// With --collect: other addresses and host names in place of the real ones.
     #[arg(long, requires = "collect")]
     pub(crate) mask_addresses: bool,
-    /// Time between the two looks at the counters.
+    /// Time between the two samples of the counters.
     #[arg(
         long = "for", value_name = "TIME", default_value = "10s", value_parser = time,
         conflicts_with = "from"

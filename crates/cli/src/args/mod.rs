@@ -160,8 +160,8 @@ pub(crate) struct Serve {
     /// A connection without a call for so long is closed.
     #[arg(long, value_name = "TIME", default_value = "360s", value_parser = time)]
     pub(crate) idle: Nanos,
-    /// A client that takes no byte of its replies for so long, or does not finish a call that it
-    /// has begun, is given up.
+    /// The connection of a client that takes no byte of its replies for so long, or does not finish
+    /// a call that it has begun, is closed.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     pub(crate) stall: Nanos,
     /// How long calls in progress may take when the server ends.

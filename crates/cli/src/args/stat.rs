@@ -9,8 +9,8 @@ use perf::units::Nanos;
 /// What mounts and servers do, from the counters of this host: nfsstat and nfsiostat in one.
 ///
 /// The first sample counts since each mount was made, or the machine started; with an INTERVAL
-/// others follow, each of what came since the one before. Mounts are not touched: one
-/// whose server is gone holds nobody up.
+/// others follow, each of what came since the one before. Mounts are not touched: one whose server
+/// does not answer delays nothing.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit stat                                     since the mounts were made
@@ -22,7 +22,7 @@ use perf::units::Nanos;
 queue, rtt and exec are milliseconds of a call on average: before it was sent, from there to its
 reply, and the whole. outst. is calls outstanding on average, by Little's law.")]
 pub(crate) struct Stat {
-    /// From sample to sample: seconds, or with a unit, from 100ms.
+    /// Time from one sample to the next: seconds, or with a unit, from 100ms.
     #[arg(value_name = "INTERVAL", value_parser = interval)]
     pub(crate) interval: Option<Nanos>,
     /// Samples until it ends, the first included [default: no end].
@@ -44,7 +44,7 @@ pub(crate) struct Stat {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// The same, live: sorted, filtered and looked into with keys, with a history.
+/// The same, live: sorted, filtered and explored with keys, with a history.
 ///
 /// Shows the mounts of this host and its kernel's server; with --metrics the operations and clients
 /// of our own servers and mounts. Metrics do not distinguish files: --slow-log and captures do.
@@ -56,7 +56,7 @@ pub(crate) struct Stat {
 Keys: q quits, h helps, Enter looks inside of a mount, Esc goes back, / filters, s sorts, p
 pauses.")]
 pub(crate) struct Top {
-    /// From sample to sample: seconds, or with a unit, from 100ms.
+    /// Time from one sample to the next: seconds, or with a unit, from 100ms.
     #[arg(value_name = "INTERVAL", default_value = "1", value_parser = interval)]
     pub(crate) interval: Nanos,
     /// Counters of another place instead: a copy of /proc, or /proc/PID for the mounts of a

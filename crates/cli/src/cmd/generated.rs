@@ -20,7 +20,7 @@ const EXIT_STATUS: [(&str, &str); 5] = [
     ("130", "It was interrupted before it was done: Ctrl-C, SIGTERM, the end of the terminal."),
 ];
 
-/// Files that a command reads or writes without being told a name.
+/// Files that a command reads or writes under a name of its own.
 const FILES: [(&str, &[(&str, &str)]); 4] = [
     (
         "nfskit-serve",

@@ -120,7 +120,7 @@ fn told(found: &Inspection) -> String {
     let id: String = found.id.iter().map(|byte| format!("{byte:02x}")).collect();
     let end = match (found.is_clean, found.is_torn) {
         (true, _) => "ended in order",
-        (false, true) => "ended in the middle of a write that nobody was answered",
+        (false, true) => "ended in the middle of a write that was not acknowledged",
         (false, false) => "did not end in order",
     };
     let doubts = if found.has_doubts { "; a sync of a file had failed" } else { "" };

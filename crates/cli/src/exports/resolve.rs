@@ -95,7 +95,7 @@ impl<S> Stores<S> {
 }
 
 /// The names of an export and of another around it, if what clients may do in the inner one depends
-/// on the way by which they come. By a handle it cannot be told: a file knows no directory.
+/// on the way by which they come. A handle does not show it: a file knows no directory.
 fn contradiction<S>(
     exported: &[Exported<S>],
     leads_into: impl Fn(&S, &S) -> bool,

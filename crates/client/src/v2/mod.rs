@@ -13,7 +13,7 @@
 //! | attributes before and after | after, where version 2 gives them; never before |
 //! | FSINFO, PATHCONF | the protocol's own limits, the server is not asked |
 //!
-//! Sizes and offsets have 32 bits: what lies beyond is NFS3ERR_FBIG, told without asking.
+//! Sizes and offsets have 32 bits: what lies beyond is NFS3ERR_FBIG, without a call.
 
 mod ops;
 mod types;

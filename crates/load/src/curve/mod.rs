@@ -22,7 +22,7 @@
 //! - One set of files is made, for the highest load; lower loads touch a part of it in proportion
 //!   (SFS makes the files anew for each load).
 //! - Points take seconds and not ten minutes, and the file set is bounded, by default:
-//!   what differs from SFS's rules is told with every result.
+//!   what differs from SFS's rules is stated with every result.
 
 mod course;
 pub mod gather;

@@ -265,7 +265,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// One trial that does not count. A program that is not served there is told now.
+    /// One trial that does not count. A program that is not served there is reported now.
     fn warm_up(&self, opened: &mut Opened<'_>) -> Result<(), Error> {
         if !(self.go_on)() {
             return Err(FloorError::Stopped.into());

@@ -14,7 +14,7 @@ use super::step::Step;
 
 /// How often it is looked whether the caller wants no more.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// What is told of a program's complaints.
+/// What is reported of a program's complaints.
 const SAID_BYTES_MAX: u64 = 400;
 
 /// The programs that the test needs, and that are missing.

@@ -135,7 +135,7 @@ impl Shared {
         })
     }
 
-    /// There is no use in going on: all who wait are told, and those who come.
+    /// There is no use in going on: all who wait get the error, and those who come.
     fn end(
         &self,
         failure: &CallError,

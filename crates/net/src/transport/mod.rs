@@ -29,7 +29,8 @@ use crate::error::TransportError;
 /// Largest record by default: a call or reply with 1 MiB of data and its headers.
 pub const RECORD_BYTES_MAX: usize = (1 << 20) + (8 << 10);
 
-/// Largest record that a server takes: who writes more than it was told to still gets an answer.
+/// Largest record that a server takes: a client that writes more than FSINFO says still gets an
+/// answer.
 pub const CALL_BYTES_MAX: usize = (4 << 20) + (8 << 10);
 
 /// A connection that carries whole RPC messages in both directions.

@@ -20,7 +20,7 @@ pub enum Phase {
     Store,
     /// The procedure waiting for its store: for a sync or another thread that reads a disk.
     SyncWait,
-    /// From the reply being there to its last byte given to the system, as far as it was told.
+    /// From the reply being there to its last byte given to the system, as far as it is known.
     Send,
 }
 

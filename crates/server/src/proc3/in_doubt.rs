@@ -3,7 +3,7 @@
 //! A process was killed between executing a call and recording its reply, and now the call comes
 //! again. REMOVE finds nothing to remove, MKDIR finds a directory: the errors that the call's own
 //! success causes. If the file system shows its traces from the time in question, the answer is
-//! the success that was never told; else it is the error.
+//! the success that was never sent; else it is the error.
 //!
 //! The traces are change times. Something made must have been made between the claim of the call
 //! and the end of the process that claimed it: making a name is how clients take locks, and who

@@ -8,7 +8,7 @@
 //!
 //! The payload of a segment is a slice of the buffer that the file was read into. Nothing is
 //! copied but fragments of IP datagrams, and nothing is allocated for a packet. What is damaged or
-//! cut off is read as far as it goes, and told ([`Note`]).
+//! cut off is read as far as it goes, and reported ([`Note`]).
 
 mod fragments;
 mod ip;

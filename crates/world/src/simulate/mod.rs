@@ -1,7 +1,7 @@
 //! A what-if: a world from a topology, a mix of operations in it, and what each part did meanwhile.
 //!
 //! The files are made first, by one client of each server and at the costs of the topology. What
-//! is told of operations and resources is about the time after the warm-up.
+//! is reported of operations and resources is about the time after the warm-up.
 
 mod meter;
 mod stream;

@@ -23,7 +23,7 @@ pub(super) struct Found {
 pub(super) struct Findings {
     pub(super) live: Found,
     pub(super) world: Found,
-    /// The largest difference of a point that the world was not told, in percent of the live one.
+    /// The largest difference of a point that the world predicts, in percent of the live one.
     pub(super) worst_pct: f64,
     pub(super) points: usize,
     pub(super) within_goal: usize,

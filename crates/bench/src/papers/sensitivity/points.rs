@@ -128,7 +128,7 @@ impl Part {
 }
 
 impl Point {
-    /// Whether the world is told what is measured here: the baselines of L and o. G's has the same
+    /// Whether the world takes what is measured here: the baselines of L and o. G's has the same
     /// conditions as L's, and is measured and predicted like any other point.
     pub(super) fn is_told(&self) -> bool {
         self.part != Part::Bandwidth && self.is_baseline()

@@ -31,7 +31,7 @@ const STORE_BYTES_MAX: u64 = 256 << 20;
 /// How long a call waits for its reply: overload may take long, and nothing is lost here.
 const REPLY_LIMIT: Nanos = Nanos::from_secs(600);
 
-/// What the world has to be told; see the module's head.
+/// What the world takes from the live system; see the module's head.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Simulated {
     /// S without any o: processor time of an operation.

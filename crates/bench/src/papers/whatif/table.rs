@@ -28,7 +28,7 @@ pub(super) fn text(outcome: &Outcome, markdown: bool) -> String {
         right("formula"),
         right("MVA"),
         right("simulation"),
-        left("believed"),
+        left("chosen"),
         right("error"),
         left("verdict"),
     ]);

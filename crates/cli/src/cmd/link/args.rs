@@ -13,7 +13,7 @@ use crate::log;
 /// Relays between any NFS clients and a server, over an emulated link.
 ///
 /// Clients reach the server through the address that it prints, with the latency, rate and
-/// misfortunes of PROFILE in each direction. Every RPC message gets its own time; connections and
+/// impairments of PROFILE in each direction. Every RPC message gets its own time; connections and
 /// clients each have a link of their own, as hosts on a switch have.
 ///
 /// SIGHUP reads a profile that is a file again; SIGINT and SIGTERM end it after what is on its way,
@@ -24,13 +24,13 @@ use crate::log;
   nfskit link --to 10.0.0.5:2049 --listen 0.0.0.0:2049 lan-1g
   nfskit link --to nfs-server --udp lan-100m --pcap link.pcap --stats
   nfskit link --to nfs-server none --control /run/link.sock
-  nfskit link --set /run/link.sock 5ms/1g               while it runs; `show` tells what is
+  nfskit link --set /run/link.sock 5ms/1g               while it runs; `show` prints the link
 
 The overhead o of LogGP is processor time and cannot be added from outside: spend it in an endpoint,
 with the --link of nfskit serve or nfskit bench.")]
 pub(crate) struct Args {
     /// The link: a name, LATENCY/RATE or a list of parameters, as for --link elsewhere; with --set,
-    /// what to say to a relay that runs.
+    /// the change for a relay that runs.
     #[arg(value_name = "PROFILE")]
     pub(super) profile: Vec<String>,
     /// Address and port for clients; port 0 takes a free one.
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// The same for MOUNT, where the server has it on a port of its own [default: a free one].
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen)]
     pub(super) listen_mount: Option<SocketAddr>,
-    /// The server: HOST:PORT for one port; HOST or nfs://HOST/EXPORT for those of NFS and MOUNT,
+    /// The server: HOST:PORT for one port; HOST, HOST:/EXPORT or a URL for those of NFS and MOUNT,
     /// which its portmapper knows.
     #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     #[arg(required_unless_present_any = ["set", "calibrate"])]
@@ -53,16 +53,17 @@ pub(crate) struct Args {
     /// this host no others go.
     #[arg(long)]
     pub(super) insecure: bool,
-    /// Takes changes while it runs, one a line, from a socket of the file system.
+    /// Takes changes while it runs, one a line, from a Unix socket at PATH.
     #[arg(long, value_name = "PATH", conflicts_with = "set")]
     pub(super) control: Option<PathBuf>,
-    /// Says PROFILE to the relay whose --control is PATH, prints what it answers, and ends.
+    /// Sends PROFILE to the running relay whose --control is PATH, prints its answer, and ends.
     #[arg(long, value_name = "PATH", conflicts_with = "to", requires = "profile")]
     pub(super) set: Option<PathBuf>,
-    /// Tries out what this machine's delays are like, prints requested against measured, and ends.
+    /// Measures how exactly this machine delays messages, prints requested against measured, and
+    /// ends.
     #[arg(long, conflicts_with_all = ["to", "set", "profile"])]
     pub(super) calibrate: bool,
-    /// Begins without trying out whether this machine can delay messages as requested.
+    /// Begins without measuring whether this machine can delay messages as requested.
     #[arg(long)]
     pub(super) uncalibrated: bool,
     /// Prints a line of statistics a second, also where there is no terminal.
@@ -91,8 +92,8 @@ pub(crate) struct Args {
     /// A connection on which nothing passes for so long is closed.
     #[arg(long, value_name = "TIME", default_value = "1800s", value_parser = time)]
     pub(super) idle: Nanos,
-    /// A peer that takes no byte for so long, or does not finish a message that it has begun, is
-    /// given up.
+    /// A connection whose peer takes no byte for so long, or does not finish a message that it has
+    /// begun, is closed.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     pub(super) stall: Nanos,
     /// How long messages on their way may take when the relay ends.

@@ -17,7 +17,7 @@ pub(super) fn print() -> Result<(), Failure> {
     let own = net::runtime::block_on(calibration::measure(&Clock::real(), &profile));
     let own = own.and_then(|own| own).map_err(failed)?;
     output::print(&format!(
-        "{own}\n\nHow much later than asked messages of 128 bytes left, at the median (and for \
+        "{own}\n\nHow much later than requested messages of 128 bytes left, at the median (and for \
          99 % of them).\n! where that is more than 5 us and 2 %.\n\n"
     ))?;
     let rates = RATES.map(|rate| format!(" {rate} messages/s |")).concat();

@@ -243,7 +243,7 @@ fn events(log: &Arc<Mutex<Option<Log>>>, verbosity: Verbosity) -> relay::Events 
     })
 }
 
-/// What else is told when it begins; from now on it can be controlled.
+/// What else is printed when it begins; from now on it can be controlled.
 fn notes(
     args: &Args,
     calibration: Option<Calibration>,
@@ -261,7 +261,7 @@ fn notes(
     Ok(notes)
 }
 
-/// Begins to capture; when the file cannot be written any more, that is told.
+/// Begins to capture; when the file cannot be written any more, that is reported.
 fn capture(
     path: &Path,
     log: &Arc<Mutex<Option<Log>>>,

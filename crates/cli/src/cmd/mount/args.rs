@@ -29,13 +29,14 @@ pub(crate) struct Args {
     /// An empty directory.
     #[arg(value_name = "DIR")]
     pub(super) dir: PathBuf,
-    /// How writes wait: linux-2.4.4, no-flush, hashed, unlocked or adaptive [default: adaptive].
+    /// The write-behind policy: linux-2.4.4, no-flush, hashed, unlocked or adaptive [default:
+    /// adaptive].
     #[arg(long, value_name = "NAME")]
     write_policy: Option<String>,
     /// Bytes that may be written and not yet be on the server's disk.
     #[arg(long, value_name = "SIZE", value_parser = read(size))]
     dirty_max: Option<String>,
-    /// What the kernel keeps of files: writeback, writethrough or none [default: writeback; with
+    /// How the kernel caches files: writeback, writethrough or none [default: writeback; with
     /// the policies of the papers writethrough, so that they see every write].
     #[arg(long, value_name = "NAME")]
     kernel_cache: Option<String>,
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     /// Attributes are always fetched, and writes are synchronous.
     #[arg(long)]
     noac: bool,
-    /// Opening a file does not ask whether it has changed.
+    /// Opening a file does not check whether it has changed on the server.
     #[arg(long)]
     nocto: bool,
     /// A write returns when its data are on the server's disk.

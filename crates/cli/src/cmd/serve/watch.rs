@@ -1,4 +1,4 @@
-//! What is told about a server while it runs: counters on an address of their own, and events in
+//! What a server reports while it runs: counters on an address of their own, and events in
 //! the log.
 
 use std::collections::HashMap;

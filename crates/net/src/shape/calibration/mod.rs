@@ -67,7 +67,7 @@ pub struct Calibration {
     /// The delay that was tried: of the two directions the shorter one, at most 40 ms; L, without
     /// it g, without that a block's time on the link. 0 where nothing delays.
     pub latency: Nanos,
-    /// How much later than asked messages came out.
+    /// How much later than requested messages came out.
     pub late: Lateness,
     /// Processor time of the emulator for each message, its timers aside.
     pub cost: Nanos,

@@ -1,4 +1,4 @@
-//! Decides what becomes of the messages of one direction: a plain struct that is told the time.
+//! Decides what becomes of the messages of one direction: a plain struct that takes the time.
 //!
 //! **A datagram** passes the queue (what does not fit is lost), then the link (G for its bytes, g
 //! after it), then may be lost, repeated, overtaken or damaged, and arrives L later, give or take

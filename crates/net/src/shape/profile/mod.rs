@@ -40,7 +40,7 @@ pub struct Profile {
     pub seed: u64,
 }
 
-/// The names, in the order in which they are told.
+/// The names, in the order in which they are listed.
 pub const NAMES: [&str; 8] =
     ["none", "lan-100m", "lan-1g", "lan-10g", "campus", "wan-10ms", "wan-80ms", "lossy"];
 

@@ -168,7 +168,7 @@ A network; a center has a demand (visits times service time) for each class, in 
   demand = [\"200us\", \"500us\"]
   [[center]]
   name = \"network\"
-  delay = true              # nobody waits here
+  delay = true              # without a queue
   demand = [\"400us\", \"400us\"]")]
 pub struct Network {
     /// Classes and centers: a TOML file.

@@ -84,9 +84,9 @@ pub struct Infer {
 
 /// Explains measurements by a model's parameters, each with its interval.
 ///
-/// A sweep of outstanding calls by a cycle and a slowest stage, a trace by the way and the servers
-/// at its end, a curve of response time as `infer` does; the file's heading tells them apart.
-/// Says what the data do not show, and refuses what the model does not explain.
+/// A sweep of outstanding calls by a cycle and a slowest stage, a trace by the path and the servers
+/// at its end, a curve of response time as `infer` does; the file's heading tells them apart. Says
+/// what the data do not show, and refuses what the model does not explain.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   nfskit model fit sweep.txt
@@ -152,7 +152,7 @@ pub struct WhatIf {
     pub(crate) changes: Vec<Change>,
     #[command(flatten)]
     pub(crate) known: Known,
-    /// Calls a second to ask about; half of the curve's peak by default.
+    /// Calls a second to predict for; half of the curve's peak by default.
     #[arg(long, value_name = "N", value_parser = positive(1e-9..=1e12))]
     pub(crate) rate: Option<f64>,
     /// Callers, for the closed model.

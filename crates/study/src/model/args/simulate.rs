@@ -40,8 +40,8 @@ pub struct Simulate {
     /// Which of several records in the file: a part of its name.
     #[arg(long, value_name = "NAME")]
     pub(crate) of: Option<String>,
-    /// Runs it again at a tenth to nearly all of what it can do, which is what it did, and gives
-    /// response time over throughput.
+    /// Runs it again at a tenth to nearly all of the throughput that it reached, and gives response
+    /// time over throughput.
     #[arg(long)]
     pub(crate) curve: bool,
     /// Writes a report to FILE, or to standard output with `-`: utilization of each resource over
