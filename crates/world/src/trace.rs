@@ -49,12 +49,17 @@ enum Direction {
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Digest {
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Mixes in a word, so that order counts.
-    fn word(&mut self, word: u64) {
+    pub fn word(&mut self, word: u64) {
         self.number = (self.number.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    /// Mixes in bytes and their number.
+    pub fn mix(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
             self.word(u64::from_le_bytes(*word));
@@ -78,7 +83,7 @@ impl Trace {
         if let SocketAddr::V4(end) = end {
             digest.word(u64::from(u32::from(*end.ip())));
         }
-        parts.iter().for_each(|part| digest.bytes(part));
+        parts.iter().for_each(|part| digest.mix(part));
     }
 }
 
@@ -208,7 +213,7 @@ mod tests {
     fn order_length_and_every_byte_count() {
         let of = |messages: &[&[u8]]| {
             let mut digest = Digest::default();
-            messages.iter().for_each(|message| digest.bytes(message));
+            messages.iter().for_each(|message| digest.mix(message));
             digest.number
         };
         let all = [

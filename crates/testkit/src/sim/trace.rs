@@ -1,6 +1,7 @@
 //! What happened, as a number that is the same when the same happened.
 
 use perf::units::Instant;
+use world::trace::Digest;
 
 /// Lines that are kept; later ones count in the digest only.
 const LINES_MAX: usize = 100_000;
@@ -8,22 +9,19 @@ const LINES_MAX: usize = 100_000;
 /// See the module's head.
 #[derive(Debug)]
 pub struct Trace {
-    digest: u64,
+    digest: Digest,
     ops: u64,
     lines: Option<Vec<String>>,
 }
 
 impl Trace {
     pub(crate) fn new(is_verbose: bool) -> Self {
-        // FNV-1a (Fowler, Noll, Vo), 64 bits.
-        Self { digest: 0xcbf2_9ce4_8422_2325, ops: 0, lines: is_verbose.then(Vec::new) }
+        Self { digest: Digest::default(), ops: 0, lines: is_verbose.then(Vec::new) }
     }
 
     pub(crate) fn add(&mut self, now: Instant, what: impl FnOnce() -> String) {
         let line = format!("{:>14} {}", now.as_nanos() / 1_000, what());
-        for byte in line.bytes() {
-            self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        self.digest.mix(line.as_bytes());
         if let Some(lines) = self.lines.as_mut().filter(|lines| lines.len() < LINES_MAX) {
             lines.push(line);
         }
@@ -34,7 +32,7 @@ impl Trace {
     }
 
     pub(crate) fn digest(&self) -> u64 {
-        self.digest
+        self.digest.number()
     }
 
     pub(crate) fn ops(&self) -> u64 {

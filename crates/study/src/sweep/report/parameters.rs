@@ -1,0 +1,100 @@
+//! The parameters that a study found, and how.
+
+use load::probe::Findings;
+use perf::stats::Estimate;
+use report::Parameter;
+
+use crate::sweep::outcome::Outcome;
+
+pub(super) fn parameters(outcome: &Outcome) -> Vec<Parameter> {
+    let findings = &outcome.findings;
+    let mut parameters = of_single_calls(findings);
+    if let Some(local) = &outcome.local {
+        parameters.push(parameter(
+            "T_B local",
+            local.block_us,
+            ("us", local.trials),
+            "8 KiB written and synced less 8 KiB written, in the directory itself.",
+        ));
+    }
+    parameters.extend(of_bursts(findings));
+    parameters
+}
+
+fn parameter(name: &str, estimate: Estimate, (unit, n): (&str, usize), how: &str) -> Parameter {
+    Parameter {
+        name: name.to_owned(),
+        value: estimate.value,
+        unit: unit.to_owned(),
+        ci95: estimate.ci95,
+        n: Some(n as u64),
+        how: how.to_owned(),
+    }
+}
+
+fn of_single_calls(findings: &Findings) -> Vec<Parameter> {
+    let (null, rounds) = (findings.null_us.len(), findings.rounds);
+    vec![
+        parameter(
+            "2 T_prop",
+            findings.round_trip,
+            ("us", null),
+            "Median response time of NULL calls, one at a time.",
+        ),
+        parameter(
+            "T_ser",
+            findings.ser_us_per_kib,
+            ("us/KiB", rounds),
+            "Slope of the response time of single UNSTABLE WRITEs of 1 KiB to 1 MiB over their \
+              size.",
+        ),
+        parameter(
+            "T_op",
+            findings.op_us,
+            ("us", rounds),
+            "Intercept of the same line, less 2 T_prop.",
+        ),
+        parameter(
+            "T_B",
+            findings.block_us,
+            ("us", rounds),
+            "FILE_SYNC response time of single 8 KiB WRITEs, less that of UNSTABLE ones after a \
+              rest as long.",
+        ),
+    ]
+}
+
+fn of_bursts(findings: &Findings) -> [Parameter; 4] {
+    let alone = |value: f64| Estimate { value, ci95: None };
+    let (bursts, capacity) = (findings.bursts, findings.path.capacity);
+    [
+        parameter(
+            "T_commit",
+            findings.commit_us,
+            ("us", bursts),
+            &format!(
+                "Response time of a COMMIT of {} MiB less 2 T_prop; spread over its blocks it \
+                  is the T_B of a transfer.",
+                findings.commit_probe_bytes >> 20
+            ),
+        ),
+        parameter(
+            "o",
+            findings.overhead_us,
+            ("us", bursts),
+            "What each further outstanding 8 KiB call adds to a cycle: bursts of two at a time.",
+        ),
+        parameter(
+            "g",
+            alone(capacity.call_us),
+            ("us", bursts),
+            "Time per call in bursts, many outstanding, less the bytes' share.",
+        ),
+        parameter(
+            "G",
+            alone(capacity.us_per_kib),
+            ("us/KiB", bursts),
+            "Time per KiB in bursts of 8 KiB and 1 MiB WRITEs.",
+        ),
+    ]
+}
