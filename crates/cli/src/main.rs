@@ -7,7 +7,6 @@ mod args;
 mod busy;
 mod cmd;
 mod exports;
-mod log;
 mod metrics;
 mod mountable;
 mod samples;

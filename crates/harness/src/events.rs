@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use server::metrics::SlowCall;
 
 /// Lines that wait to be written.
-const LINES_MAX: usize = 256;
+pub const LINES_MAX: usize = 256;
 
 /// Says that no line follows that is worth waiting for.
 const END: &str = "";
@@ -36,7 +36,7 @@ const END_WAIT: Duration = Duration::from_secs(1);
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
-pub(crate) enum Format {
+pub enum Format {
     /// Words and `name=value`, for people.
     #[default]
     Text,
@@ -53,7 +53,7 @@ enum Level {
 
 /// Where events are logged; clones share the log.
 #[derive(Clone, Debug)]
-pub(crate) struct Log {
+pub struct Log {
     format: Format,
     clock: Clock,
     lines: SyncSender<String>,
@@ -62,11 +62,11 @@ pub(crate) struct Log {
 
 /// The thread that writes.
 #[derive(Debug)]
-pub(crate) struct Writer(Receiver<()>);
+pub struct Writer(Receiver<()>);
 
 impl Log {
     /// A log on standard error.
-    pub(crate) fn start(format: Format, clock: &Clock) -> std::io::Result<(Self, Writer)> {
+    pub fn start(format: Format, clock: &Clock) -> std::io::Result<(Self, Writer)> {
         Self::to(std::io::stderr(), format, clock)
     }
 
@@ -92,7 +92,7 @@ impl Log {
     }
 
     /// It serves from here on.
-    pub(crate) fn started(&self, listen: &[SocketAddr], exports: &[&str], versions: &str) {
+    pub fn started(&self, listen: &[SocketAddr], exports: &[&str], versions: &str) {
         let listen: Vec<_> = listen.iter().map(SocketAddr::to_string).collect();
         let fields = json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -104,7 +104,7 @@ impl Log {
     }
 
     /// The exports were read again; those before are kept where that failed.
-    pub(crate) fn reload(&self, exports: Result<&[&str], &str>) {
+    pub fn reload(&self, exports: Result<&[&str], &str>) {
         match exports {
             Ok(exports) => self.tell(Level::Info, "reload", json!({ "exports": exports })),
             Err(cause) => self.tell(Level::Error, "reload", json!({ "error": cause })),
@@ -112,13 +112,13 @@ impl Log {
     }
 
     /// Every host that reaches the address may mount an export.
-    pub(crate) fn open_to_everybody(&self, export: &str, address: SocketAddr) {
+    pub fn open_to_everybody(&self, export: &str, address: SocketAddr) {
         let fields = json!({ "export": export, "listen": address.to_string() });
         self.tell(Level::Warn, "open_to_everybody", fields);
     }
 
     /// A call took long.
-    pub(crate) fn slow(&self, call: &SlowCall) {
+    pub fn slow(&self, call: &SlowCall) {
         let ms = |span: Nanos| (span.as_micros_f64().round() / 1e3).into();
         let mut fields = Map::new();
         let mut field = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -142,7 +142,7 @@ impl Log {
     }
 
     /// Connections were closed at once, because there were `limit` already.
-    pub(crate) fn refused(&self, connections: u64, limit: usize, latest: Option<IpAddr>) {
+    pub fn refused(&self, connections: u64, limit: usize, latest: Option<IpAddr>) {
         let mut fields = json!({ "connections": connections, "limit": limit });
         if let Some(latest) = latest {
             fields["latest"] = latest.to_string().into();
@@ -151,30 +151,30 @@ impl Log {
     }
 
     /// Connections were closed: no export names the address they came from.
-    pub(crate) fn denied(&self, connections: u64) {
+    pub fn denied(&self, connections: u64) {
         self.tell(Level::Warn, "connections_denied", json!({ "connections": connections }));
     }
 
     /// Idle connections were closed to make room for others.
-    pub(crate) fn evicted(&self, connections: u64, limit: usize) {
+    pub fn evicted(&self, connections: u64, limit: usize) {
         let fields = json!({ "connections": connections, "limit": limit });
         self.tell(Level::Warn, "connections_evicted", fields);
     }
 
     /// Connections were closed because of a record of more than `limit` bytes.
-    pub(crate) fn records_too_long(&self, records: u64, limit: usize) {
+    pub fn records_too_long(&self, records: u64, limit: usize) {
         let fields = json!({ "records": records, "limit_bytes": limit });
         self.tell(Level::Warn, "records_too_long", fields);
     }
 
     /// Syncs of a store failed: callers got the error, and unstable data will be written again.
-    pub(crate) fn sync_failed(&self, export: &str, failures: u64) {
+    pub fn sync_failed(&self, export: &str, failures: u64) {
         let fields = json!({ "export": export, "failures": failures });
         self.tell(Level::Error, "sync_failed", fields);
     }
 
     /// A link was read again; it stays as it was where that failed.
-    pub(crate) fn link_changed(&self, link: Result<&str, &str>) {
+    pub fn link_changed(&self, link: Result<&str, &str>) {
         match link {
             Ok(link) => self.tell(Level::Info, "reload", json!({ "link": link })),
             Err(cause) => self.tell(Level::Error, "reload", json!({ "error": cause })),
@@ -182,14 +182,14 @@ impl Log {
     }
 
     /// A capture cannot be written any more; what is relayed goes on.
-    pub(crate) fn capture_ended(&self, path: &str, cause: &std::io::Error) {
+    pub fn capture_ended(&self, path: &str, cause: &std::io::Error) {
         let fields = json!({ "file": path, "error": cause.to_string() });
         self.tell(Level::Warn, "capture_ended", fields);
     }
 
     /// Something happened to a connection that is relayed. That a peer resets a connection, as
     /// many do to end it, is logged if `verbose`.
-    pub(crate) fn relay(&self, event: &relay::Event, verbose: bool) {
+    pub fn relay(&self, event: &relay::Event, verbose: bool) {
         use relay::Event;
         if matches!(event, Event::Broken { cause: TransportError::Io(_), .. }) && !verbose {
             return;
@@ -216,7 +216,7 @@ impl Log {
     }
 
     /// It serves no more.
-    pub(crate) fn shutdown(&self, reason: &str, calls_abandoned: u64, connections_abandoned: u64) {
+    pub fn shutdown(&self, reason: &str, calls_abandoned: u64, connections_abandoned: u64) {
         let level = if calls_abandoned > 0 { Level::Warn } else { Level::Info };
         let fields = json!({
             "reason": reason,
@@ -252,7 +252,7 @@ impl Log {
 
 impl Writer {
     /// Waits until everything that was logged before is written, a second at most.
-    pub(crate) fn end(self, log: Log) {
+    pub fn end(self, log: Log) {
         // Others may have clones of it. Where there is no room for this, what there is takes long.
         log.lines.try_send(END.to_owned()).ok();
         drop(log);
@@ -272,10 +272,10 @@ impl Level {
 
 /// How much a count that only grows has grown since the last look.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rise(u64);
+pub struct Rise(u64);
 
 impl Rise {
-    pub(crate) fn look(&mut self, count: u64) -> Option<u64> {
+    pub fn look(&mut self, count: u64) -> Option<u64> {
         let risen = count.saturating_sub(self.0);
         self.0 = count;
         (risen > 0).then_some(risen)

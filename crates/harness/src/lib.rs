@@ -5,8 +5,8 @@
 //! - what this host says of it: [`counted`];
 //! - how they work: [`apart`] from what listens, on [`processors`] of their own, until a
 //!   [`signals::Interrupts`] comes;
-//! - what comes of it: [`output`] and [`sink`]s, [`records`], [`compared`] places, [`verdict`]s on
-//!   predictions;
+//! - what comes of it: [`output`] and [`sink`]s, a server's [`events`], [`records`], [`compared`]
+//!   places, [`verdict`]s on predictions;
 //! - how they end: one [`exit::Failure`] with its [`hints`].
 //!
 //! What an argument looks like is in [`values`].
@@ -16,6 +16,7 @@ pub mod compared;
 pub mod counted;
 pub mod csv;
 pub mod emulated;
+pub mod events;
 pub mod exit;
 pub mod hints;
 pub mod local;

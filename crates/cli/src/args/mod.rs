@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use harness::events::Format;
 use harness::served::CommitMode;
 use harness::values::{count, listen, size, time, versions};
 use harness::verbosity::Verbosity;
@@ -20,7 +21,6 @@ use perf::units::Nanos;
 use server::Versions;
 
 use crate::exports::options;
-use crate::log::Format;
 
 /// Finds what slows NFS down, explains it with a model that predicts, and removes it.
 #[derive(Debug, Parser)]

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Parser;
+use harness::events;
 use harness::values::{count, listen, size, time};
 use perf::units::Nanos;
 
 use super::target::{self, Target};
-use crate::log;
 
 /// Relays between any NFS clients and a server, over an emulated link.
 ///
@@ -103,6 +103,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count(1..=64))]
     pub(super) threads: u32,
     /// How log lines, which go to standard error, look.
-    #[arg(long, value_enum, default_value_t = log::Format::Text)]
-    pub(super) log_format: log::Format,
+    #[arg(long, value_enum, default_value_t = events::Format::Text)]
+    pub(super) log_format: events::Format,
 }

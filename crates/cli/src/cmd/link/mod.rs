@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::emulated;
+use harness::events::Log;
 use harness::exit::Failure;
 use harness::hints;
 use harness::output;
@@ -37,7 +38,6 @@ use self::banner::{Banner, Leg};
 use self::control::{Knobs, Words};
 use self::stats::Statistics;
 use self::target::{Place, Target};
-use crate::log::Log;
 
 /// How long the server may take to take a connection.
 const CONNECT_LIMIT: Nanos = Nanos::from_secs(5);

@@ -11,6 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use harness::emulated;
+use harness::events::{self, Log};
 use harness::exit::Failure;
 use harness::hints;
 use harness::output;
@@ -35,7 +36,6 @@ use crate::args::{self, LogFailure, MetadataSync};
 use crate::cmd;
 use crate::exports::resolve::{self, Stores};
 use crate::exports::{RuleSpec, Spec, file};
-use crate::log::{self, Log};
 use crate::state::{self, State};
 
 /// Replies that are remembered for retransmissions, some 400 bytes each.
@@ -260,7 +260,7 @@ impl Server<'_> {
         let (log, writer) = Log::start(args.log_format, &clock).map_err(|cause| {
             Failure::environment(cause, "raise the limit of threads (ulimit -u)")
         })?;
-        let chatty = args.log_format == log::Format::Json || verbosity > Verbosity::Normal;
+        let chatty = args.log_format == events::Format::Json || verbosity > Verbosity::Normal;
         let address = sockets.address;
         let registration = match args.register {
             true => Some(register(&clock, &sockets, args.versions).await?),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use harness::events::{Log, Rise};
 use harness::exit::Failure;
 use harness::served::Running;
 use net::clock::Clock;
@@ -15,7 +16,6 @@ use server::metrics::Metrics;
 use server::store::Store;
 
 use crate::args;
-use crate::log::{Log, Rise};
 use crate::metrics;
 
 /// How often counts are looked at that only the log tells of.
