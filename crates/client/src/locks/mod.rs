@@ -57,8 +57,7 @@ impl Granted<'_> {
 impl Drop for Granted<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
-            let replaced = std::mem::take(&mut self.replaced);
-            self.locks.table.lock().undo(&self.file, &self.lock, replaced);
+            self.locks.table.lock().undo(&self.file, &self.lock, &self.replaced);
             self.locks.freed.notify_waiters();
         }
     }

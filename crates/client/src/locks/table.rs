@@ -1,7 +1,8 @@
 //! Which program of this host holds which lock: a plain table, which waits for nothing.
 //!
-//! Bounded: `RANGES_MAX` ranges are held, and more are refused; those who wait are as many as there
-//! are threads.
+//! Bounded: `RANGES_MAX` ranges are held, by the programs of one user half of what the others leave,
+//! so that nobody takes the locks of all; more are refused. Those who wait are as many as there are
+//! threads.
 
 use std::collections::HashMap;
 
@@ -42,6 +43,8 @@ pub struct Lock {
     /// The open file through which it was taken.
     pub open: u64,
     pub pid: u32,
+    /// The user who has taken it.
+    pub uid: u32,
 }
 
 /// Why the table does not take a lock.
@@ -57,7 +60,9 @@ pub(super) enum Obstacle {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     held: HashMap<FileHandle, Vec<Lock>>,
+    /// Ranges of all files, and those of each user who has any.
     ranges: usize,
+    ranges_by_uid: HashMap<u32, usize>,
     waiting: HashMap<u64, (FileHandle, Lock)>,
     tickets: u64,
 }
@@ -65,6 +70,12 @@ pub(super) struct Table {
 impl Range {
     fn meets(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
+    }
+
+    /// The bytes that both have.
+    fn shared_with(self, other: Self) -> Option<Self> {
+        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
+        (first <= last).then_some(Self { first, last })
     }
 
     /// What is left of it, before and behind, where `other` is taken out.
@@ -99,7 +110,7 @@ impl Table {
             return Err(Obstacle::Held(held));
         }
         // The most that it can add: itself, and what it splits.
-        if self.ranges + 2 > RANGES_MAX {
+        if !self.has_room(wanted.uid, 2) {
             return Err(Obstacle::Full);
         }
         let replaced = self.take_out(file, wanted.owner, wanted.range);
@@ -107,10 +118,25 @@ impl Table {
         Ok(replaced)
     }
 
-    /// Takes back what [`Table::lock`] has granted.
-    pub(super) fn undo(&mut self, file: &FileHandle, granted: &Lock, replaced: Vec<Lock>) {
-        self.take_out(file, granted.owner, granted.range);
-        replaced.into_iter().for_each(|lock| self.put(file, lock));
+    /// Takes back what [`Table::lock`] has granted, as far as its owner still has it: what was
+    /// given up since stays free. What it replaced comes back where nobody else has taken a lock
+    /// with which that could not be; elsewhere the owner keeps what was granted.
+    pub(super) fn undo(&mut self, file: &FileHandle, granted: &Lock, replaced: &[Lock]) {
+        let is_left = |lock: &&Lock| {
+            (lock.owner, lock.kind) == (granted.owner, granted.kind)
+                && lock.range.meets(granted.range)
+        };
+        let held = self.held.get(file).into_iter().flatten();
+        let left: Vec<Range> = held.filter(is_left).map(|lock| lock.range).collect();
+        for range in left.into_iter().filter_map(|range| range.shared_with(granted.range)) {
+            self.take_out(file, granted.owner, range);
+            for lock in replaced {
+                let Some(range) = lock.range.shared_with(range) else { continue };
+                let lock = Lock { range, ..*lock };
+                let can_be = self.conflict(file, &lock).is_none();
+                self.put(file, if can_be { lock } else { Lock { kind: granted.kind, ..lock } });
+            }
+        }
     }
 
     /// # Errors
@@ -124,8 +150,8 @@ impl Table {
         let splits = |lock: &Lock| {
             lock.owner == owner && lock.range.first < range.first && lock.range.last > range.last
         };
-        let is_split = self.held.get(file).is_some_and(|held| held.iter().any(splits));
-        if is_split && self.ranges + 1 > RANGES_MAX {
+        let split = self.held.get(file).and_then(|held| held.iter().find(|lock| splits(lock)));
+        if split.is_some_and(|lock| !self.has_room(lock.uid, 1)) {
             return Err(Obstacle::Full);
         }
         self.take_out(file, owner, range);
@@ -154,14 +180,34 @@ impl Table {
 
     fn release_if(&mut self, file: &FileHandle, goes: impl Fn(&Lock) -> bool) -> bool {
         let Some(held) = self.held.get_mut(file) else { return false };
-        let before = held.len();
-        held.retain(|lock| !goes(lock));
-        let gone = before - held.len();
+        let gone: Vec<Lock> = held.extract_if(.., |lock| goes(lock)).collect();
         if held.is_empty() {
             self.held.remove(file);
         }
-        self.ranges -= gone;
-        gone > 0
+        self.count(&gone, &[]);
+        !gone.is_empty()
+    }
+
+    /// Whether a user may have so many ranges more.
+    fn has_room(&self, uid: u32, more: usize) -> bool {
+        let own = self.ranges_by_uid.get(&uid).copied().unwrap_or(0);
+        own + more <= RANGES_MAX.saturating_sub(self.ranges - own) / 2
+    }
+
+    /// Some ranges are no longer held, others are.
+    fn count(&mut self, gone: &[Lock], come: &[Lock]) {
+        for lock in come {
+            *self.ranges_by_uid.entry(lock.uid).or_default() += 1;
+        }
+        for lock in gone {
+            let own = self.ranges_by_uid.get_mut(&lock.uid).expect("counted when it was granted");
+            *own -= 1;
+            if *own == 0 {
+                self.ranges_by_uid.remove(&lock.uid);
+            }
+        }
+        self.ranges = self.ranges + come.len() - gone.len();
+        debug_assert_eq!(self.ranges, self.ranges_by_uid.values().sum::<usize>());
     }
 
     /// Somebody waits for a lock, until [`Table::has_waited`]. None where that would be for ever:
@@ -190,38 +236,35 @@ impl Table {
     /// Takes a range out of what an owner holds; gives what was there.
     fn take_out(&mut self, file: &FileHandle, owner: Owner, range: Range) -> Vec<Lock> {
         let Some(held) = self.held.get_mut(file) else { return Vec::new() };
-        let before = held.len();
         let is_in = |lock: &mut Lock| lock.owner == owner && lock.range.meets(range);
         let cut: Vec<Lock> = held.extract_if(.., is_in).collect();
-        for lock in &cut {
-            let left = lock.range.without(range).into_iter().flatten();
-            held.extend(left.map(|range| Lock { range, ..*lock }));
-        }
-        self.ranges = self.ranges + held.len() - before;
+        let without = |lock: &Lock| {
+            let lock = *lock;
+            lock.range.without(range).into_iter().flatten().map(move |range| Lock { range, ..lock })
+        };
+        let left: Vec<Lock> = cut.iter().flat_map(without).collect();
+        held.extend(&left);
         if held.is_empty() {
             self.held.remove(file);
         }
-        let within = |lock: Lock| {
-            let first = lock.range.first.max(range.first);
-            Lock { range: Range { first, last: lock.range.last.min(range.last) }, ..lock }
-        };
-        cut.into_iter().map(within).collect()
+        self.count(&cut, &left);
+        let within = |lock: Lock| Some(Lock { range: lock.range.shared_with(range)?, ..lock });
+        cut.into_iter().filter_map(within).collect()
     }
 
     /// Adds a lock to those with which it can be, and joins it with its owner's beside it.
     fn put(&mut self, file: &FileHandle, mut lock: Lock) {
         let held = self.held.entry(*file).or_default();
-        let before = held.len();
         let is_beside = |other: &mut Lock| {
             (other.owner, other.kind) == (lock.owner, lock.kind) && other.range.touches(lock.range)
         };
         let beside: Vec<Lock> = held.extract_if(.., is_beside).collect();
-        for other in beside {
+        for other in &beside {
             lock.range.first = lock.range.first.min(other.range.first);
             lock.range.last = lock.range.last.max(other.range.last);
         }
         held.push(lock);
-        self.ranges = self.ranges + held.len() - before;
+        self.count(&beside, &[lock]);
     }
 }
 
@@ -237,7 +280,7 @@ mod tests {
 
     fn lock(owner: u64, kind: Kind, first: u64, last: u64) -> Lock {
         let owner = Owner { number: owner, is_flock: false };
-        Lock { owner, kind, range: Range { first, last }, open: owner.number, pid: 0 }
+        Lock { owner, kind, range: Range { first, last }, open: owner.number, pid: 0, uid: 0 }
     }
 
     use Kind::{Exclusive, Shared};
@@ -276,7 +319,7 @@ mod tests {
                     0..5 => match locks.lock(&file(1), wanted) {
                         Ok(replaced) if random.u8(..4) == 0 => {
                             assert!(bytes.can(&wanted));
-                            locks.undo(&file(1), &wanted, replaced);
+                            locks.undo(&file(1), &wanted, &replaced);
                         }
                         Ok(_) => {
                             assert!(bytes.can(&wanted), "seed {seed}");
@@ -300,6 +343,39 @@ mod tests {
                 assert_eq!(each.0, bytes.0, "seed {seed}");
             }
         }
+    }
+
+    /// A program is killed while it asks for more than it has: its files are closed before what it
+    /// asked for is taken back.
+    #[test]
+    fn what_was_given_up_meanwhile_does_not_come_back_with_a_lock_that_is_taken_back() {
+        let mut locks = Table::default();
+        let wanted = lock(1, Exclusive, 0, 9);
+        locks.lock(&file(1), lock(1, Shared, 0, 9)).unwrap();
+        let replaced = locks.lock(&file(1), wanted).unwrap();
+        assert!(locks.release(&file(1), wanted.owner));
+        locks.undo(&file(1), &wanted, &replaced);
+        assert_eq!((locks.ranges, locks.held.len()), (0, 0));
+        // Of a part: the rest is as it was.
+        locks.lock(&file(1), lock(1, Shared, 0, 9)).unwrap();
+        let replaced = locks.lock(&file(1), wanted).unwrap();
+        locks.unlock(&file(1), wanted.owner, Range { first: 0, last: 4 }).unwrap();
+        locks.undo(&file(1), &wanted, &replaced);
+        assert_eq!(locks.held[&file(1)], [lock(1, Shared, 5, 9)]);
+    }
+
+    #[test]
+    fn a_lock_is_not_made_exclusive_again_where_others_share_it_by_now() {
+        let mut locks = Table::default();
+        let wanted = lock(1, Shared, 0, 9);
+        locks.lock(&file(1), lock(1, Exclusive, 0, 9)).unwrap();
+        let replaced = locks.lock(&file(1), wanted).unwrap();
+        locks.lock(&file(1), lock(2, Shared, 5, 5)).unwrap();
+        locks.undo(&file(1), &wanted, &replaced);
+        assert!(locks.lock(&file(1), lock(3, Exclusive, 5, 5)).is_err());
+        let mut held = locks.held[&file(1)].clone();
+        held.sort_by_key(|lock| (lock.owner.number, lock.range.first));
+        assert_eq!(held, [lock(1, Shared, 0, 9), lock(2, Shared, 5, 5)]);
     }
 
     #[test]
@@ -328,20 +404,34 @@ mod tests {
         assert!(locks.waits(&file(1), wants(3, 1)).is_some());
     }
 
-    #[test]
-    fn more_than_there_is_room_for_is_refused() {
-        let mut locks = Table::default();
+    /// One of many files.
+    fn one_of(number: u8, n: u64) -> FileHandle {
+        FileHandle::new(&[&[number][..], &n.to_be_bytes()].concat()).unwrap()
+    }
+
+    /// As many locks of a byte each as the table grants to a user.
+    fn fill(locks: &mut Table, number: u8, uid: u32) -> usize {
         let mut granted = 0;
-        while locks.lock(&file(1), lock(1, Shared, 2 * granted, 2 * granted)).is_ok() {
+        // In many files, so that the test is not quadratic.
+        let of = |n| Lock { uid, ..lock(u64::from(uid), Shared, 2 * (n % 8), 2 * (n % 8)) };
+        while locks.lock(&one_of(number, granted / 8), of(granted)).is_ok() {
             granted += 1;
             assert!(granted < 2 * RANGES_MAX as u64);
-            if granted == 2_000 {
-                // So that the test is not quadratic.
-                locks.ranges = RANGES_MAX - 10;
-            }
         }
-        assert_eq!(locks.lock(&file(2), lock(2, Shared, 0, 0)), Err(Obstacle::Full));
-        assert!(locks.release(&file(1), lock(1, Shared, 0, 0).owner));
-        assert!(locks.lock(&file(2), lock(2, Shared, 0, 0)).is_ok());
+        usize::try_from(granted).unwrap()
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_refused_and_others_have_room_all_the_same() {
+        let mut locks = Table::default();
+        let first = fill(&mut locks, 1, 1000);
+        assert!((RANGES_MAX / 2 - 2..=RANGES_MAX / 2).contains(&first), "{first}");
+        let second = fill(&mut locks, 2, 1001);
+        assert!((RANGES_MAX / 4 - 2..=RANGES_MAX / 4).contains(&second), "{second}");
+        let own = Lock { uid: 1000, ..lock(1000, Shared, 0, 0) };
+        assert_eq!(locks.lock(&file(3), own), Err(Obstacle::Full));
+        assert!(locks.lock(&file(3), Lock { uid: 1002, ..lock(3, Shared, 0, 0) }).is_ok());
+        assert!((0..=first / 16).all(|n| locks.release(&one_of(1, n as u64), own.owner)));
+        assert!(locks.lock(&file(3), own).is_ok());
     }
 }

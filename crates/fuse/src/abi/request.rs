@@ -196,9 +196,10 @@ pub(crate) struct LockAsked {
 }
 
 impl LockAsked {
-    pub(crate) fn lock(&self, kind: Kind) -> Lock {
+    /// Of a user.
+    pub(crate) fn lock(&self, kind: Kind, uid: u32) -> Lock {
         let Self { open, owner, range, pid, .. } = *self;
-        Lock { owner, kind, range, open, pid }
+        Lock { owner, kind, range, open, pid, uid }
     }
 }
 

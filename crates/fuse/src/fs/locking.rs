@@ -16,26 +16,32 @@ use crate::inflight::Reply;
 
 impl FileSystem {
     /// Which lock is in the way, if any.
-    pub(super) fn getlk(&self, node: u64, asked: &LockAsked, reply: Reply) {
+    pub(super) fn getlk(&self, (node, uid): (u64, u32), asked: &LockAsked, reply: Reply) {
         let Ok(file) = self.file(node) else {
             return reply.error(Errno::STALE);
         };
-        let wanted = asked.kind.map(|kind| asked.lock(kind));
+        let wanted = asked.kind.map(|kind| asked.lock(kind, uid));
         let held = wanted.and_then(|wanted| self.locks.conflict(&file, &wanted));
         reply.body(&answer::lock(held.as_ref()));
     }
 
-    pub(super) async fn setlk(&self, node: u64, asked: LockAsked, may_wait: bool, reply: Reply) {
+    pub(super) async fn setlk(
+        &self,
+        (node, uid): (u64, u32),
+        asked: LockAsked,
+        may_wait: bool,
+        reply: Reply,
+    ) {
         let file = match self.file(node) {
             Ok(file) => file,
             Err(errno) => return reply.error(errno),
         };
         let Some(kind) = asked.kind else {
             self.is_to_see_others(node, asked.open).await;
-            let unlocked = self.locks.unlock(&file, &asked.lock(Kind::Shared));
+            let unlocked = self.locks.unlock(&file, &asked.lock(Kind::Shared, uid));
             return done(unlocked.map_err(errno_of), reply);
         };
-        match self.locks.lock(file, asked.lock(kind), may_wait).await {
+        match self.locks.lock(file, asked.lock(kind, uid), may_wait).await {
             Ok(granted) => {
                 self.is_to_see_others(node, asked.open).await;
                 if reply.done() {

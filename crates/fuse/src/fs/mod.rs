@@ -105,11 +105,13 @@ impl FileSystem {
                 Box::pin(async move { this.flush(node, file, owner, reply).await })
             }
             Operation::Getlk(asked) => {
-                self.getlk(node, &asked, reply);
+                self.getlk((node, header.uid), &asked, reply);
                 return None;
             }
             Operation::Setlk { asked, may_wait } => {
-                Box::pin(async move { this.setlk(node, asked, may_wait, reply).await })
+                Box::pin(
+                    async move { this.setlk((node, header.uid), asked, may_wait, reply).await },
+                )
             }
             Operation::Fsync { file } => Box::pin(async move { this.fsync(file, reply).await }),
             Operation::Release { file } => Box::pin(async move { this.release(file, reply).await }),

@@ -133,5 +133,5 @@ fn whole(program: usize, descriptor: u64, way: Locking) -> locks::Lock {
         Locking::Fcntl => Owner { number: program as u64, is_flock: false },
     };
     let range = Range { first: 0, last: u64::MAX };
-    locks::Lock { owner, kind: locks::Kind::Exclusive, range, open: descriptor, pid: 0 }
+    locks::Lock { owner, kind: locks::Kind::Exclusive, range, open: descriptor, pid: 0, uid: 0 }
 }
