@@ -1,8 +1,8 @@
 //! Which program of this host holds which lock: a plain table, which waits for nothing.
 //!
-//! Bounded: `RANGES_MAX` ranges are held, by the programs of one user half of what the others leave,
-//! so that nobody takes the locks of all; more are refused. Those who wait are as many as there are
-//! threads.
+//! Bounded: `RANGES_MAX` ranges are held, by the programs of one user half of what the others
+//! leave, so that nobody takes the locks of all; more are refused. Those who wait are as many as
+//! there are threads.
 
 use std::collections::HashMap;
 
@@ -127,8 +127,9 @@ impl Table {
                 && lock.range.meets(granted.range)
         };
         let held = self.held.get(file).into_iter().flatten();
-        let left: Vec<Range> = held.filter(is_left).map(|lock| lock.range).collect();
-        for range in left.into_iter().filter_map(|range| range.shared_with(granted.range)) {
+        let within = |lock: &Lock| lock.range.shared_with(granted.range);
+        let left: Vec<Range> = held.filter(is_left).filter_map(within).collect();
+        for range in left {
             self.take_out(file, granted.owner, range);
             for lock in replaced {
                 let Some(range) = lock.range.shared_with(range) else { continue };

@@ -25,20 +25,21 @@
 //! measured)|, and the range holds those whose groups fit as well within 95 % (as in
 //! [`super::infer`]) and whose calls are not half as far off again.
 //!
-//! Intervals: the wider of the curvature's, which takes all groups for equally uncertain, and the
-//! jackknife's over tenths of the trace.
+//! Intervals: see `intervals`.
 //!
 //! Source: ours. Assumptions: first come, first served; any server takes any call; the way does not
 //! carry more for one call than for another (its bytes are in `ser`, where they make others wait).
 
+mod intervals;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use self::intervals::Seen;
 use super::curve::{self, CurveError};
 use super::error::{ModelError, not_negative};
 use super::least_squares::{FitError, Fitted, Found, Parameter, Unidentified, minimize_from};
-use super::symmetric::eigen;
-use crate::stats::{Estimate, Sample, student_t_975};
+use crate::stats::{Sample, student_t_975};
 
 /// What a call asks for, as far as its time depends on it.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -73,13 +74,6 @@ const STRETCH: usize = 500;
 /// Typical error of the groups up to which a trace is explained: they are medians of calls that
 /// were not repeated under the same conditions.
 pub const TOLERATED: f64 = 0.25;
-
-/// Parts of a trace that are left out in turn, for intervals. Each is one piece: what disturbs a
-/// server disturbs the calls that follow each other.
-const FOLDS: usize = 10;
-
-/// Student's t with a single degree of freedom.
-const T_OF_ONE: f64 = 12.7;
 
 /// Numbers of servers that are tried.
 const SERVERS_TRIED: [u32; 10] = [1, 2, 3, 4, 6, 8, 16, 32, 64, 256];
@@ -304,7 +298,7 @@ impl Trace {
 
     fn fit(&self, servers: u32, before: Option<&Fitted>) -> Result<Fitted, FitError> {
         let residuals = |values: &[f64], out: &mut [f64]| {
-            self.residuals(servers, values, None, out);
+            self.residuals(servers, values, Seen::AsItIs, out);
             true
         };
         let mut starts = self.starts();
@@ -321,84 +315,34 @@ impl Trace {
     /// How far single calls are off: the median of |ln(model / measured)|.
     fn off(&self, servers: u32, fitted: &Fitted) -> f64 {
         let values = fitted.values();
-        let logs: Vec<f64> = self.replayed(servers, &values).into_iter().map(f64::abs).collect();
+        let logs: Vec<f64> =
+            self.replayed(servers, &values, Seen::AsItIs).into_iter().map(f64::abs).collect();
         Sample::new(logs).map_or(f64::INFINITY, |sample| sample.median())
     }
 
-    /// One of each group; without a fold's calls.
-    fn residuals(&self, servers: u32, values: &[f64], without: Option<usize>, out: &mut [f64]) {
-        let logs = self.replayed(servers, values);
+    /// One of each group.
+    fn residuals(&self, servers: u32, values: &[f64], seen: Seen, out: &mut [f64]) {
+        let logs = self.replayed(servers, values, seen);
         let mean_calls = self.calls.len() as f64 / self.groups.len().max(1) as f64;
         for (out, (group, members)) in out.iter_mut().zip(&self.groups) {
-            let fold = |at: usize| at * FOLDS / self.calls.len();
-            let kept = members.iter().filter(|&&at| without != Some(fold(at)));
+            let kept = members.iter().filter(|&&at| !seen.leaves_out(self.fold(at)));
             let mean = trimmed_mean(kept.map(|&at| logs[at]).collect());
             let weight = (group.calls as f64 / mean_calls).sqrt();
             *out = if mean.is_finite() { weight * mean } else { 0.0 };
         }
     }
 
-    /// Intervals at least as wide as the jackknife has them, and the covariance with them, in each
-    /// direction of the parameters: groups differ in how uncertain they are, and calls resemble
-    /// those before them, which the curvature of a fit does not know.
-    fn widen(&self, servers: u32, fitted: &mut Fitted) {
-        let free = self.groups.len().saturating_sub(fitted.parameters.len());
-        let t = student_t_975(free).unwrap_or(T_OF_ONE);
-        let Some(jackknife) = self.jackknife(servers, fitted, t) else { return };
-        widen(&mut fitted.covariance, &jackknife);
-        for (i, found) in fitted.parameters.iter_mut().enumerate() {
-            let half = t * fitted.covariance[i][i].sqrt();
-            let Estimate { value, ci95 } = &mut found.estimate;
-            if let Some(interval) = ci95.as_mut().filter(|_| half.is_finite()) {
-                interval.lo = interval.lo.min(*value / half.exp());
-                interval.hi = interval.hi.max(*value * half.exp());
-            }
-        }
-    }
-
-    /// Covariance of the parameters' logarithms from fits that each leave out a tenth of the trace,
-    /// for intervals of so many standard deviations.
-    fn jackknife(&self, servers: u32, fitted: &Fitted, t: f64) -> Option<Vec<Vec<f64>>> {
-        let start = |found: &Found| Parameter {
-            name: found.name,
-            unit: found.unit,
-            start: found.estimate.value,
-            lo: found.estimate.value / 100.0,
-            hi: found.estimate.value * 100.0,
-        };
-        let starts: Vec<Parameter> = fitted.parameters.iter().map(start).collect();
-        let fold = |without| {
-            let residuals = |values: &[f64], out: &mut [f64]| {
-                self.residuals(servers, values, Some(without), out);
-                true
-            };
-            minimize_from(std::slice::from_ref(&starts), self.groups.len(), residuals).ok()
-        };
-        let logs = |fold: Fitted| fold.values().iter().map(|value| value.ln()).collect();
-        let folds: Vec<Vec<f64>> = (0..FOLDS).filter_map(fold).map(logs).collect();
-        let own_t = student_t_975(folds.len().saturating_sub(1))?;
-        let (count, n) = (folds.len() as f64, fitted.parameters.len());
-        let mean = |i: usize| folds.iter().map(|fold| fold[i]).sum::<f64>() / count;
-        let means: Vec<f64> = (0..n).map(mean).collect();
-        let scale = (count - 1.0) / count * (own_t / t).powi(2);
-        let off = |fold: &[f64], i: usize| fold[i] - means[i];
-        let both = |i: usize, j: usize| {
-            scale * folds.iter().map(|fold| off(fold, i) * off(fold, j)).sum::<f64>()
-        };
-        Some((0..n).map(|i| (0..n).map(|j| both(i, j)).collect()).collect())
-    }
-
     /// ln(model / measured) of every call.
-    fn replayed(&self, servers: u32, values: &[f64]) -> Vec<f64> {
+    fn replayed(&self, servers: u32, values: &[f64], seen: Seen) -> Vec<f64> {
         let mut values = values.iter().copied();
         let mut next = |is_there: bool| if is_there { values.next().unwrap_or(0.0) } else { 0.0 };
         let (way_us, op_us) = (next(true), next(true));
         let (ser_us, block_us) = (next(self.carries), next(self.stores));
         // When the last m of the calls so far were done, the first of them on top.
         let mut done: BinaryHeap<Reverse<Moment>> = BinaryHeap::new();
-        let answer = |call: &Call| {
+        let answer = |(at, call): (usize, &Call)| {
             let block_us = if call.work == Work::Stable { block_us } else { 0.0 };
-            let demand_us = op_us + call.kib * ser_us + block_us;
+            let demand_us = (op_us + call.kib * ser_us + block_us) * seen.slower(self.fold(at));
             let arrives_us = call.sent_us + way_us / 2.0;
             let measured_us = call.sent_us + call.response_us - way_us / 2.0;
             let is_full = done.len() >= servers as usize;
@@ -412,7 +356,7 @@ impl Trace {
             }
             ((begins_us + demand_us + way_us / 2.0 - call.sent_us) / call.response_us).ln()
         };
-        self.calls.iter().map(answer).collect()
+        self.calls.iter().enumerate().map(answer).collect()
     }
 
     /// From the shortest response time, shared out in several ways.
@@ -492,35 +436,6 @@ fn stretches<T>(calls: &mut Vec<T>) {
     });
 }
 
-/// Makes a covariance as wide as another one in each direction in which that is wider.
-fn widen(covariance: &mut [Vec<f64>], other: &[Vec<f64>]) {
-    let (variances, axes) = eigen(covariance.to_vec());
-    let most = variances.iter().copied().fold(0.0, f64::max);
-    // A direction that has no variance, of a parameter at its bound, stays without.
-    let shown = variances.iter().zip(&axes).filter(|(variance, _)| **variance > 1e-12 * most);
-    let units: Vec<Vec<f64>> = shown
-        .map(|(variance, axis)| axis.iter().map(|along| along * variance.sqrt()).collect())
-        .collect();
-    let along = |unit: &[f64], of: &[f64]| -> f64 { unit.iter().zip(of).map(|(a, b)| a * b).sum() };
-    let whitened = |unit: &Vec<f64>| -> Vec<f64> {
-        let variance = along(unit, unit);
-        unit.iter().map(|part| part / variance).collect()
-    };
-    let whitened: Vec<Vec<f64>> = units.iter().map(whitened).collect();
-    let ratio = |a: &Vec<f64>, b: &Vec<f64>| -> f64 {
-        a.iter().zip(other).map(|(a, row)| a * along(row, b)).sum()
-    };
-    let ratios = whitened.iter().map(|a| whitened.iter().map(|b| ratio(a, b)).collect()).collect();
-    let (ratios, turned) = eigen(ratios);
-    for (ratio, turn) in ratios.iter().zip(&turned).filter(|(ratio, _)| **ratio > 1.0) {
-        let more = |i: usize| units.iter().zip(turn).map(|(unit, by)| unit[i] * by).sum::<f64>();
-        let more: Vec<f64> = (0..covariance.len()).map(more).collect();
-        for (row, a) in covariance.iter_mut().zip(&more) {
-            row.iter_mut().zip(&more).for_each(|(entry, b)| *entry += (ratio - 1.0) * a * b);
-        }
-    }
-}
-
 /// Without the fifth at either end: nearly as good as a mean, and pauses do not move it.
 fn trimmed_mean(mut values: Vec<f64>) -> f64 {
     let cut = values.len() / 5;
@@ -597,22 +512,6 @@ mod tests {
         }
         assert!(covered.iter().all(|&n| n >= 90), "{covered:?}");
         println!("covered {covered:?}, 95 of 100 within {:?}", errors.map(|e| e[94]));
-    }
-
-    #[test]
-    fn a_covariance_becomes_as_wide_as_another_where_that_is_wider() {
-        // Two that are known only together, and better than the other one has their sum.
-        let mut covariance = vec![vec![1.0, -0.99], vec![-0.99, 1.0]];
-        widen(&mut covariance, &[vec![0.5, 0.5], vec![0.5, 0.5]]);
-        let variance = |of: [f64; 2]| -> f64 {
-            let row = |i: usize| of[0] * covariance[i][0] + of[1] * covariance[i][1];
-            of[0] * row(0) + of[1] * row(1)
-        };
-        assert!((variance([1.0, 1.0]) - 2.0).abs() < 1e-9, "{covariance:?}");
-        assert!((variance([1.0, -1.0]) - 3.98).abs() < 1e-9, "{covariance:?}");
-        let before = covariance.clone();
-        widen(&mut covariance, &[vec![0.1, 0.0], vec![0.0, 0.1]]);
-        assert!(before.concat().iter().zip(covariance.concat()).all(|(a, b)| (a - b).abs() < 1e-9));
     }
 
     #[test]
